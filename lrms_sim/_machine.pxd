@@ -1,0 +1,61 @@
+# One machine: clock, running heap, waiting queue. Its owner drives it; it owns no job columns.
+from libc.math cimport INFINITY
+
+from lrms_sim._types cimport job_index_t, processors_t, seconds_t
+from lrms_sim._view cimport DisciplineOps, View
+
+cdef struct Running:
+    seconds_t end_time
+    job_index_t job
+    processors_t processors
+
+cdef struct JobLog:
+    # What has happened to which jobs since the owner last looked.
+    job_index_t* job
+    Py_ssize_t count
+    Py_ssize_t capacity
+    bint kept                    # the owner wants it
+
+cdef struct JobColumns:
+    # Pointers into a job table and into the schedule that is being made, all by job.
+    const seconds_t* submit_time
+    const processors_t* processors
+    const seconds_t* requested_time
+    const seconds_t* run_time
+    seconds_t* start_time
+    seconds_t* end_time
+
+cdef struct MachineCore:
+    View view                    # first: a View* handed to a discipline is a MachineCore* here
+    DisciplineOps ops
+    void* notes
+    const seconds_t* run_time    # by job; behind the discipline's back
+    seconds_t* start_time        # by job, written when it starts
+    seconds_t* end_time          # by job, written when it starts
+    Running* heap                # running jobs, least (end_time, job) first
+    Py_ssize_t running
+    Py_ssize_t heap_capacity
+    bint pass_pending            # something has happened at view.now and no pass has followed
+    JobLog started
+    JobLog ended
+
+cdef int core_open(
+    MachineCore* core, processors_t processors, DisciplineOps ops, void* notes
+) except -1
+cdef void core_close(MachineCore* core) noexcept
+cdef void core_bind(MachineCore* core, JobColumns columns) noexcept nogil
+cdef job_index_t core_pop_ended(MachineCore* core) except -2 nogil
+cdef int core_enqueue(MachineCore* core, job_index_t job) except -1 nogil
+cdef int core_pass(MachineCore* core) except -1 nogil
+cdef int core_pop_due(MachineCore* core) except -1 nogil
+cdef int core_advance(MachineCore* core, seconds_t until, bint inclusive) except -1 nogil
+
+
+cdef inline seconds_t core_next_end(const MachineCore* core) noexcept nogil:
+    return core.heap[0].end_time if core.running else INFINITY
+
+
+cdef inline seconds_t core_next_time(const MachineCore* core) noexcept nogil:
+    # When this machine next does something by itself.
+    cdef seconds_t end_time = core_next_end(core)
+    return end_time if end_time < core.view.wake_time else core.view.wake_time

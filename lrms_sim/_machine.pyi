@@ -1,0 +1,52 @@
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from lrms_sim._schedulers import Scheduler
+
+_Times: TypeAlias = npt.NDArray[np.float64]
+_Counts: TypeAlias = npt.NDArray[np.int32]
+
+class MachineKernel:
+    """One machine over job columns that the caller owns."""
+
+    def __init__(self, processors: int, scheduler: Scheduler) -> None: ...
+    def bind(
+        self,
+        submit_time: _Times,
+        processors: _Counts,
+        requested_time: _Times,
+        run_time: _Times,
+        start_time: _Times,
+        end_time: _Times,
+    ) -> None:
+        """Says where the jobs are; may be called again when the columns have moved."""
+
+    def run(self, rows: int) -> int:
+        """Replays arrivals until row `rows` or, at the last one, until the machine is empty."""
+
+    def keep_log(self) -> None:
+        """Notes from now on which jobs start and end, for `drain_log`."""
+
+    def enqueue(self, job: int, submit_time: float) -> None:
+        """Brings the clock to `submit_time` and puts a job into the queue."""
+
+    def advance(self, to: float) -> None:
+        """Does everything that is due up to and including `to`."""
+
+    def drain_log(self) -> tuple[list[int], list[int]]:
+        """Returns the jobs that started and that ended since the last call."""
+
+    @property
+    def now(self) -> float: ...
+    @property
+    def next_event_time(self) -> float: ...
+    @property
+    def processors_free(self) -> int: ...
+    @property
+    def processors_waiting(self) -> int: ...
+    @property
+    def jobs_running(self) -> int: ...
+    @property
+    def jobs_waiting(self) -> int: ...

@@ -1,0 +1,345 @@
+"""The machine kernel: one clock, one heap of running jobs, one waiting queue.
+
+At one instant a machine handles all terminations in order (end time, job), then all submissions
+in order of arrival, then makes one scheduling pass (*batched*). A discipline that asks for passes
+*per event* gets one after each of them, submissions before terminations.
+"""
+
+from libc.math cimport INFINITY
+from libc.stdlib cimport free, realloc
+from libc.string cimport memset
+
+from lrms_sim._queue cimport NO_JOB, queue_free, queue_push, queue_remove
+from lrms_sim._schedulers cimport Scheduler
+from lrms_sim._types cimport job_index_t, processors_t, seconds_t
+from lrms_sim._view cimport DisciplineOps, View
+
+
+cdef inline bint ends_before(Running* left, Running* right) noexcept nogil:
+    return left.end_time < right.end_time or (
+        left.end_time == right.end_time and left.job < right.job
+    )
+
+
+cdef int log_job(JobLog* log, job_index_t job) except -1 nogil:
+    cdef Py_ssize_t capacity
+    cdef void* grown
+    if log.count == log.capacity:
+        capacity = log.capacity * 2 if log.capacity else 256
+        grown = realloc(log.job, capacity * sizeof(job_index_t))
+        if grown == NULL:
+            with gil:
+                raise MemoryError(f"no memory for a log of {capacity} jobs")
+        log.job = <job_index_t*> grown
+        log.capacity = capacity
+    log.job[log.count] = job
+    log.count += 1
+    return 0
+
+
+cdef int start_job(View* view, Py_ssize_t slot) except -1 nogil:
+    # The one place where a job starts: checked here, whatever a discipline believes.
+    cdef MachineCore* core = <MachineCore*> view
+    cdef job_index_t job = view.queue.job[slot]
+    cdef processors_t width
+    cdef Py_ssize_t place, above
+    cdef Running entry
+    cdef void* grown
+    if job == NO_JOB or view.job_processors[job] > view.processors_free:
+        with gil:
+            raise AssertionError(f"the discipline started job {job}, which does not fit")
+    width = view.job_processors[job]
+    if core.running == core.heap_capacity:
+        place = core.heap_capacity * 2 if core.heap_capacity else 256
+        grown = realloc(core.heap, place * sizeof(Running))
+        if grown == NULL:
+            with gil:
+                raise MemoryError(f"no memory for {place} running jobs")
+        core.heap = <Running*> grown
+        core.heap_capacity = place
+    queue_remove(&view.queue, slot)
+    view.processors_free -= width
+    view.processors_waiting -= width
+    entry.end_time = view.now + core.run_time[job]
+    entry.job = job
+    entry.processors = width
+    core.start_time[job] = view.now
+    core.end_time[job] = entry.end_time
+    place = core.running
+    core.running += 1
+    while place > 0:
+        above = (place - 1) >> 1
+        if not ends_before(&entry, &core.heap[above]):
+            break
+        core.heap[place] = core.heap[above]
+        place = above
+    core.heap[place] = entry
+    if core.started.kept:
+        log_job(&core.started, job)
+    return 0
+
+
+cdef int core_open(
+    MachineCore* core, processors_t processors, DisciplineOps ops, void* notes
+) except -1:
+    memset(core, 0, sizeof(MachineCore))
+    core.view.now = -INFINITY
+    core.view.processors = processors
+    core.view.processors_free = processors
+    core.view.wake_time = INFINITY
+    core.view.start = start_job
+    core.ops = ops
+    core.notes = notes
+    return 0
+
+
+cdef void core_close(MachineCore* core) noexcept:
+    queue_free(&core.view.queue)
+    free(core.heap)
+    free(core.started.job)
+    free(core.ended.job)
+    core.heap = NULL
+    core.started.job = NULL
+    core.ended.job = NULL
+    core.running = 0
+    core.heap_capacity = 0
+
+
+cdef void core_bind(MachineCore* core, JobColumns columns) noexcept nogil:
+    core.view.submit_time = columns.submit_time
+    core.view.job_processors = columns.processors
+    core.view.requested_time = columns.requested_time
+    core.view.start_time = columns.start_time
+    core.run_time = columns.run_time
+    core.start_time = columns.start_time
+    core.end_time = columns.end_time
+
+
+cdef job_index_t core_pop_ended(MachineCore* core) except -2 nogil:
+    # Takes out the job that ends first and gives its processors back. There must be one.
+    cdef job_index_t job = core.heap[0].job
+    cdef Running last
+    cdef Py_ssize_t place = 0
+    cdef Py_ssize_t below
+    core.view.processors_free += core.heap[0].processors
+    core.running -= 1
+    last = core.heap[core.running]
+    while True:
+        below = 2 * place + 1
+        if below >= core.running:
+            break
+        if below + 1 < core.running and ends_before(&core.heap[below + 1], &core.heap[below]):
+            below += 1
+        if not ends_before(&core.heap[below], &last):
+            break
+        core.heap[place] = core.heap[below]
+        place = below
+    core.heap[place] = last
+    if core.ops.ended != NULL:
+        core.ops.ended(core.notes, &core.view, job)
+    if core.ended.kept:
+        log_job(&core.ended, job)
+    core.pass_pending = True
+    return job
+
+
+cdef int core_enqueue(MachineCore* core, job_index_t job) except -1 nogil:
+    cdef View* view = &core.view
+    queue_push(&view.queue, job, view.job_processors[job], view.requested_time[job])
+    view.processors_waiting += view.job_processors[job]
+    if core.ops.submitted != NULL:
+        core.ops.submitted(core.notes, view, job)
+    core.pass_pending = True
+    return 0
+
+
+cdef int core_pass(MachineCore* core) except -1 nogil:
+    core.pass_pending = False
+    return core.ops.decide(core.notes, &core.view)
+
+
+cdef int core_pop_due(MachineCore* core) except -1 nogil:
+    # Terminations due by view.now; their pass is left pending, or made after each.
+    while core.running and core.heap[0].end_time <= core.view.now:
+        core_pop_ended(core)
+        if core.ops.per_event:
+            core_pass(core)
+    return 0
+
+
+cdef int core_advance(MachineCore* core, seconds_t until, bint inclusive) except -1 nogil:
+    # Handles, instant by instant, all that is due before `until`; at `until` too where inclusive.
+    cdef seconds_t time
+    while True:
+        if core.pass_pending and (inclusive or core.view.now < until):
+            core_pop_due(core)
+            core_pass(core)
+        time = core_next_time(core)
+        if time == INFINITY or time > until or (time == until and not inclusive):
+            return 0
+        core.view.now = time
+        core_pop_due(core)
+        if core.pass_pending or core.view.wake_time <= time:
+            core_pass(core)
+
+
+cdef Py_ssize_t replay(MachineCore* core, Py_ssize_t row, Py_ssize_t stop, Py_ssize_t count) \
+        except -1 nogil:
+    # Replays from arrival `row` on. Stops at the first instant with row >= stop < count; drains
+    # the machine if stop == count.
+    cdef View* view = &core.view
+    cdef const seconds_t* submit_time = view.submit_time
+    cdef seconds_t next_submit, next_own
+    while True:
+        next_submit = submit_time[row] if row < count else INFINITY
+        next_own = core_next_time(core)
+        if row >= stop and (stop < count or next_own == INFINITY):
+            return row
+        if core.ops.per_event and next_submit <= next_own:
+            view.now = next_submit
+            core_enqueue(core, <job_index_t> row)
+            core_pass(core)
+            row += 1
+            continue
+        view.now = next_own if next_own < next_submit else next_submit
+        core_pop_due(core)
+        if not core.ops.per_event:
+            while row < count and submit_time[row] == view.now:
+                core_enqueue(core, <job_index_t> row)
+                row += 1
+            core_pass(core)
+
+
+cdef class MachineKernel:
+    """One machine over job columns that the caller owns."""
+
+    cdef MachineCore core
+    cdef Scheduler scheduler
+    cdef const seconds_t[::1] submit_time
+    cdef const processors_t[::1] processors
+    cdef const seconds_t[::1] requested_time
+    cdef const seconds_t[::1] run_time
+    cdef seconds_t[::1] start_time
+    cdef seconds_t[::1] end_time
+    cdef Py_ssize_t row
+
+    def __cinit__(self, int processors, Scheduler scheduler not None):
+        if processors < 1:
+            raise ValueError(f"a machine needs at least 1 processor, not {processors}")
+        if scheduler.taken:
+            raise ValueError("this scheduler belongs to another machine; each needs its own")
+        core_open(&self.core, processors, scheduler.ops, scheduler.notes)
+        scheduler.taken = True
+        self.scheduler = scheduler
+
+    def __dealloc__(self):
+        core_close(&self.core)
+
+    def bind(
+        self,
+        const seconds_t[::1] submit_time,
+        const processors_t[::1] processors,
+        const seconds_t[::1] requested_time,
+        const seconds_t[::1] run_time,
+        seconds_t[::1] start_time,
+        seconds_t[::1] end_time,
+    ):
+        """Says where the jobs are; may be called again when the columns have moved."""
+        cdef JobColumns columns
+        cdef Py_ssize_t count = submit_time.shape[0]
+        if not (
+            processors.shape[0] == requested_time.shape[0] == run_time.shape[0]
+            == start_time.shape[0] == end_time.shape[0] == count
+        ):
+            raise ValueError(f"every column needs {count} rows, as submit_time has")
+        self.submit_time = submit_time
+        self.processors = processors
+        self.requested_time = requested_time
+        self.run_time = run_time
+        self.start_time = start_time
+        self.end_time = end_time
+        memset(&columns, 0, sizeof(JobColumns))
+        if count > 0:
+            columns.submit_time = &submit_time[0]
+            columns.processors = &processors[0]
+            columns.requested_time = &requested_time[0]
+            columns.run_time = &run_time[0]
+            columns.start_time = &start_time[0]
+            columns.end_time = &end_time[0]
+        core_bind(&self.core, columns)
+
+    def run(self, Py_ssize_t rows):
+        """Replays arrivals until row `rows` or, at the last one, until the machine is empty."""
+        cdef Py_ssize_t count = self.submit_time.shape[0]
+        if not 0 <= rows <= count:
+            raise ValueError(f"rows is {rows}; there are {count} jobs")
+        with nogil:
+            self.row = replay(&self.core, self.row, rows, count)
+        return self.row
+
+    def keep_log(self):
+        """Notes from now on which jobs start and end, for `drain_log`."""
+        self.core.started.kept = True
+        self.core.ended.kept = True
+
+    def enqueue(self, Py_ssize_t job, double submit_time):
+        """Brings the clock to `submit_time` and puts a job into the queue."""
+        cdef MachineCore* core = &self.core
+        if not 0 <= job < self.submit_time.shape[0]:
+            raise IndexError(f"job {job} of {self.submit_time.shape[0]}")
+        with nogil:
+            core_advance(core, submit_time, False)
+            core.view.now = submit_time
+            if not core.ops.per_event:
+                core_pop_due(core)
+            core_enqueue(core, <job_index_t> job)
+            if core.ops.per_event:
+                core_pass(core)
+
+    def advance(self, double to):
+        """Does everything that is due up to and including `to`."""
+        with nogil:
+            core_advance(&self.core, to, True)
+        if to < INFINITY:
+            self.core.view.now = to
+
+    def drain_log(self):
+        """Returns the jobs that started and that ended since the last call."""
+        cdef Py_ssize_t i
+        started = [self.core.started.job[i] for i in range(self.core.started.count)]
+        ended = [self.core.ended.job[i] for i in range(self.core.ended.count)]
+        self.core.started.count = 0
+        self.core.ended.count = 0
+        return started, ended
+
+    @property
+    def now(self):
+        """The clock, seconds; minus infinity before the first event."""
+        return self.core.view.now
+
+    @property
+    def next_event_time(self):
+        """When the machine next does something by itself, seconds; infinity for never."""
+        if self.core.pass_pending:
+            return self.core.view.now
+        return core_next_time(&self.core)
+
+    @property
+    def processors_free(self):
+        """Processors no running job holds."""
+        return self.core.view.processors_free
+
+    @property
+    def processors_waiting(self):
+        """Sum of the widths of the waiting jobs."""
+        return self.core.view.processors_waiting
+
+    @property
+    def jobs_running(self):
+        """Number of running jobs."""
+        return self.core.running
+
+    @property
+    def jobs_waiting(self):
+        """Number of waiting jobs."""
+        return self.core.view.queue.count

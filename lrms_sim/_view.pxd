@@ -1,0 +1,31 @@
+# What a queue discipline may see of a machine, and the interface a discipline implements.
+#
+# The true run time of a job is not here and cannot be reached from here: a discipline knows what
+# a batch system knows. It decides by calling `start`; the machine checks and does the rest.
+from lrms_sim._queue cimport WaitingQueue
+from lrms_sim._types cimport job_index_t, processors_sum_t, processors_t, seconds_t
+
+cdef struct View:
+    seconds_t now
+    processors_t processors               # size of the machine
+    processors_t processors_free
+    processors_sum_t processors_waiting   # sum of the widths of the waiting jobs
+    seconds_t wake_time                   # written by the discipline: make a pass at this time
+    const seconds_t* submit_time          # by job
+    const processors_t* job_processors    # by job
+    const seconds_t* requested_time       # by job
+    const seconds_t* start_time           # by job, of those that have started
+    WaitingQueue queue
+    # Starts the job in a slot of the queue, now.
+    int (*start)(View* view, Py_ssize_t slot) except -1 nogil
+
+# The four moments at which a discipline is called. `notes` is its own memory: reservations,
+# shadow times and priorities live there and nowhere else.
+ctypedef int (*notice_t)(void* notes, View* view, job_index_t job) except -1 nogil
+ctypedef int (*pass_t)(void* notes, View* view) except -1 nogil
+
+cdef struct DisciplineOps:
+    notice_t submitted   # a job has joined the queue; NULL if not of interest
+    notice_t ended       # a running job has ended; NULL if not of interest
+    pass_t decide        # a scheduling pass: start what is to start now
+    bint per_event       # a pass after every event, submissions before terminations

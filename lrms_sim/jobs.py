@@ -1,0 +1,210 @@
+"""The job table: one workload as a struct of arrays."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+Int32Array = npt.NDArray[np.int32]
+Int64Array = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+IndexArray = npt.NDArray[np.integer] | npt.NDArray[np.bool_]
+
+JOBS_MAX = 2**31 - 2
+"""Largest number of jobs in one table: the kernels index jobs with 32 bits."""
+
+_COLUMNS = (
+    ("job_id", np.int64),
+    ("submit_time", np.float64),
+    ("processors", np.int32),
+    ("requested_time", np.float64),
+    ("run_time", np.float64),
+    ("user", np.int32),
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JobTable:
+    """The jobs of one workload, in the order in which they arrive.
+
+    Rows are sorted by `(submit_time, job_id)`; a row's number is the job's index everywhere
+    else. All arrays are one-dimensional, contiguous, read-only and of the same length n.
+
+    Attributes:
+        job_id: shape (n,), the number of the job in its log; unique within the table.
+        submit_time: shape (n,), seconds since the workload's time 0; finite, may be negative.
+        processors: shape (n,), processors held from start to end; at least 1.
+        requested_time: shape (n,), seconds the user asked for; at least `run_time`.
+        run_time: shape (n,), seconds the job really runs; more than 0. A queue discipline
+            cannot see it.
+        user: shape (n,), number of the user; -1 where it is unknown.
+    """
+
+    job_id: Int64Array
+    submit_time: FloatArray
+    processors: Int32Array
+    requested_time: FloatArray
+    run_time: FloatArray
+    user: Int32Array
+
+    def __post_init__(self) -> None:
+        """Checks every promise of the class.
+
+        Raises:
+            ValueError: a promise is broken; the text names the column, the first offending job
+                and the value.
+        """
+        count = len(self.job_id)
+        if count > JOBS_MAX:
+            raise ValueError(f"{count} jobs in one table; at most {JOBS_MAX} are possible")
+        for name, dtype in _COLUMNS:
+            column = np.ascontiguousarray(getattr(self, name), dtype=dtype)
+            if column.shape != (count,):
+                raise ValueError(
+                    f"column {name} has shape {column.shape}, but job_id has {count} rows"
+                )
+            if column.flags.writeable:
+                column = column.view()
+                column.flags.writeable = False
+            object.__setattr__(self, name, column)
+        self._check("submit_time", np.isfinite(self.submit_time), "finite")
+        self._check("processors", self.processors >= 1, "at least 1")
+        run_time_good = np.isfinite(self.run_time) & (self.run_time > 0)
+        self._check("run_time", run_time_good, "finite and more than 0")
+        request_good = np.isfinite(self.requested_time) & (self.requested_time >= self.run_time)
+        self._check("requested_time", request_good, "finite and at least the job's run_time")
+        if count > 1:
+            step = np.diff(self.submit_time)
+            ordered = (step > 0) | ((step == 0) & (np.diff(self.job_id) > 0))
+            if not ordered.all():
+                row = int(np.argmin(ordered)) + 1
+                raise ValueError(
+                    f"rows must be sorted by (submit_time, job_id) without repeats: job "
+                    f"{self.job_id[row]} in row {row} comes after job {self.job_id[row - 1]}; "
+                    f"JobTable.from_columns sorts"
+                )
+
+    def _check(self, name: str, good: BoolArray, bound: str) -> None:
+        if not good.all():
+            row = int(np.argmin(good))
+            raise ValueError(
+                f"{name} of job {self.job_id[row]} (row {row}) is {getattr(self, name)[row]}; "
+                f"it must be {bound}"
+            )
+
+    @classmethod
+    def from_columns(
+        cls,
+        *,
+        submit_time: npt.ArrayLike,
+        processors: npt.ArrayLike,
+        run_time: npt.ArrayLike,
+        requested_time: npt.ArrayLike | None = None,
+        job_id: npt.ArrayLike | None = None,
+        user: npt.ArrayLike | None = None,
+    ) -> Self:
+        """Builds a table from columns in any order.
+
+        Args:
+            submit_time: seconds.
+            processors: count.
+            run_time: seconds.
+            requested_time: seconds; the run time where left out.
+            job_id: numbers; 1, 2, … in the given order where left out.
+            user: numbers; -1 where left out.
+
+        Returns:
+            The table, sorted by `(submit_time, job_id)`.
+
+        Raises:
+            ValueError: a column breaks a promise of the class.
+        """
+        submit = np.asarray(submit_time, dtype=np.float64)
+        run = np.asarray(run_time, dtype=np.float64)
+        count = len(submit)
+        columns: dict[str, npt.NDArray[Any]] = {
+            "job_id": np.arange(1, count + 1) if job_id is None else np.asarray(job_id),
+            "submit_time": submit,
+            "processors": np.asarray(processors),
+            "requested_time": run if requested_time is None else np.asarray(requested_time),
+            "run_time": run,
+            "user": np.full(count, -1) if user is None else np.asarray(user),
+        }
+        for name, column in columns.items():
+            if len(column) != count:
+                raise ValueError(f"column {name} has {len(column)} rows, submit_time has {count}")
+        order = np.lexsort((columns["job_id"], submit))
+        return cls(**{name: column[order] for name, column in columns.items()})
+
+    @classmethod
+    def empty(cls) -> Self:
+        """Returns a table without jobs."""
+        return cls.from_columns(submit_time=[], processors=[], run_time=[])
+
+    def __len__(self) -> int:
+        return len(self.job_id)
+
+    def select(self, rows: IndexArray) -> Self:
+        """Returns the table of the chosen rows, in their present order.
+
+        Args:
+            rows: a boolean mask of shape (n,), or increasing row numbers.
+        """
+        return type(self)(*(getattr(self, name)[rows] for name, _ in _COLUMNS))
+
+    def shifted(self, seconds: float) -> Self:
+        """Returns the same jobs with every submission `seconds` later."""
+        return type(self)(
+            self.job_id,
+            self.submit_time + seconds,
+            self.processors,
+            self.requested_time,
+            self.run_time,
+            self.user,
+        )
+
+    @property
+    def resource_consumption(self) -> FloatArray:
+        """Processor-seconds of each job, `run_time · processors`, shape (n,)."""
+        return self.run_time * self.processors
+
+
+def concatenate(tables: Sequence[JobTable]) -> tuple[JobTable, Int32Array, Int64Array]:
+    """Merges the workloads of several machines into one order of arrival.
+
+    The order is `(submit_time, table, row)`: of jobs submitted at one instant, those of the
+    first table come first. Job ids are renumbered 1, 2, … in that order, since two logs may
+    use the same number.
+
+    Args:
+        tables: the workloads.
+
+    Returns:
+        The merged table; for each of its rows the number of the table it came from, shape
+        (n,); and its row in that table, shape (n,).
+    """
+    if not tables:
+        return JobTable.empty(), np.zeros(0, np.int32), np.zeros(0, np.int64)
+    sizes = [len(table) for table in tables]
+    origin = np.repeat(np.arange(len(tables), dtype=np.int32), sizes)
+    rows = np.concatenate([np.arange(size, dtype=np.int64) for size in sizes])
+    submit = np.concatenate([table.submit_time for table in tables])
+    # A stable sort keeps (table, row) order among equal instants.
+    order = np.argsort(submit, kind="stable")
+
+    def merged(name: str) -> npt.NDArray[Any]:
+        column: npt.NDArray[Any] = np.concatenate([getattr(table, name) for table in tables])
+        return column[order]
+
+    table = JobTable(
+        np.arange(1, len(submit) + 1, dtype=np.int64),
+        submit[order],
+        merged("processors"),
+        merged("requested_time"),
+        merged("run_time"),
+        merged("user"),
+    )
+    return table, origin[order], rows[order]

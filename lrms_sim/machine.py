@@ -1,0 +1,233 @@
+"""One batch machine: replayed over a whole workload at full speed, or driven step by step."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from lrms_sim._machine import MachineKernel
+from lrms_sim.disciplines import Discipline, Fcfs
+from lrms_sim.jobs import JOBS_MAX, JobTable
+from lrms_sim.schedule import MachineInfo, Schedule
+
+PROGRESS_ROWS = 250_000
+"""Arrivals between two calls of a progress function; also how soon Ctrl-C is noticed."""
+
+
+def check_machine(jobs: JobTable, processors: int, name: str) -> None:
+    """Checks that every job can run on a machine of that size.
+
+    Raises:
+        ValueError: the machine has no processor, or a job is wider than it.
+    """
+    if not 1 <= processors < 2**31:
+        raise ValueError(f"machine {name!r} has {processors} processors; at least 1 is needed")
+    if len(jobs) and int(jobs.processors.max()) > processors:
+        row = int(np.argmax(jobs.processors > processors))
+        raise ValueError(
+            f"job {jobs.job_id[row]} needs {jobs.processors[row]} processors; machine {name!r} "
+            f"has {processors}; prepare the trace for this size or leave such jobs out"
+        )
+
+
+def simulate(
+    jobs: JobTable,
+    processors: int,
+    discipline: Discipline | None = None,
+    *,
+    name: str = "machine",
+    progress: Callable[[int], None] | None = None,
+) -> Schedule:
+    """Replays a workload on one machine from the first submission to the last end.
+
+    Args:
+        jobs: the workload, n jobs, none wider than the machine.
+        processors: size of the machine.
+        discipline: FCFS where left out.
+        name: the machine's name in the schedule.
+        progress: called now and then with the number of jobs that have arrived so far.
+
+    Returns:
+        The schedule, rows as in `jobs`.
+
+    Raises:
+        ValueError: a job is wider than the machine, or the machine has no processor.
+    """
+    check_machine(jobs, processors, name)
+    discipline = discipline or Fcfs()
+    count = len(jobs)
+    start_time = np.full(count, np.nan)
+    end_time = np.full(count, np.nan)
+    kernel = MachineKernel(processors, discipline.scheduler())
+    kernel.bind(
+        jobs.submit_time, jobs.processors, jobs.requested_time, jobs.run_time, start_time, end_time
+    )
+    row = 0
+    while True:
+        target = min(row + PROGRESS_ROWS, count)
+        row = kernel.run(target)
+        if progress is not None:
+            progress(row)
+        if target == count:
+            break
+    assert kernel.jobs_running == kernel.jobs_waiting == 0
+    assert kernel.processors_free == processors
+    return Schedule(
+        jobs=jobs,
+        start_time=start_time,
+        end_time=end_time,
+        machines=(MachineInfo(name, processors),),
+        submitted_to=np.zeros(count, np.int16),
+        executed_on=np.zeros(count, np.int16),
+        log_job_id=jobs.job_id,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class MachineState:
+    """What a machine tells its owner.
+
+    Attributes:
+        now: the machine's clock, seconds; minus infinity before anything has happened.
+        processors: size of the machine.
+        processors_free: processors no running job holds.
+        processors_waiting: waiting parallelism, the sum of the waiting jobs' processors.
+        jobs_running: count.
+        jobs_waiting: count.
+    """
+
+    now: float
+    processors: int
+    processors_free: int
+    processors_waiting: int
+    jobs_running: int
+    jobs_waiting: int
+
+
+class Machine:
+    """A machine driven step by step: submit, advance, look, collect.
+
+    Submissions at one instant form one batch: they join the queue as they come and the pass over
+    it is made when the clock is advanced, to that instant or beyond. Driven so, a machine makes
+    the schedule that `simulate` makes.
+
+    Args:
+        processors: size of the machine.
+        discipline: FCFS where left out.
+    """
+
+    def __init__(self, processors: int, discipline: Discipline | None = None) -> None:
+        check_machine(JobTable.empty(), processors, "machine")
+        self._processors = processors
+        self._kernel = MachineKernel(processors, (discipline or Fcfs()).scheduler())
+        self._kernel.keep_log()
+        self._count = 0
+        self._float_columns = np.zeros((5, 0))
+        self._width_column = np.zeros(0, np.int32)
+        self._room(64)
+
+    def _room(self, capacity: int) -> None:
+        floats = np.full((5, capacity), math.nan)
+        floats[:, : self._count] = self._float_columns[:, : self._count]
+        widths = np.zeros(capacity, np.int32)
+        widths[: self._count] = self._width_column[: self._count]
+        self._float_columns = floats
+        self._width_column = widths
+        submit, request, run, start, end = floats
+        self._kernel.bind(submit, widths, request, run, start, end)
+
+    def submit(
+        self, *, submit_time: float, processors: int, requested_time: float, run_time: float
+    ) -> int:
+        """Puts a job into the queue at `submit_time`.
+
+        Everything before that instant happens first. No pass is made yet: see `advance`.
+
+        Args:
+            submit_time: seconds, not before the clock.
+            processors: at most the machine's.
+            requested_time: seconds, at least `run_time`.
+            run_time: seconds, more than 0; the discipline never sees it.
+
+        Returns:
+            The job's number: 0, 1, 2, … in order of submission.
+
+        Raises:
+            ValueError: an argument is out of its bounds.
+        """
+        if not (math.isfinite(submit_time) and submit_time >= self._kernel.now):
+            raise ValueError(
+                f"submit_time is {submit_time}; the clock already shows {self._kernel.now}"
+            )
+        if not 1 <= processors <= self._processors:
+            raise ValueError(f"processors is {processors}; this machine has {self._processors}")
+        if not (math.isfinite(run_time) and run_time > 0):
+            raise ValueError(f"run_time is {run_time}; it must be finite and more than 0")
+        if not (math.isfinite(requested_time) and requested_time >= run_time):
+            raise ValueError(
+                f"requested_time is {requested_time}; it must be finite and at least the "
+                f"run_time, {run_time}"
+            )
+        job = self._count
+        if job == JOBS_MAX:
+            raise ValueError(f"this machine has taken {job} jobs, the most one can")
+        if job == len(self._width_column):
+            self._room(2 * job)
+        self._float_columns[:3, job] = submit_time, requested_time, run_time
+        self._width_column[job] = processors
+        self._count += 1
+        self._kernel.enqueue(job, submit_time)
+        return job
+
+    def advance(self, to: float) -> None:
+        """Brings the clock to a moment and does everything due up to and including it.
+
+        Args:
+            to: seconds, not before the clock; infinity runs until the machine is empty.
+
+        Raises:
+            ValueError: the moment is past, or not a number.
+        """
+        if not to >= self._kernel.now:
+            raise ValueError(f"cannot advance to {to}; the clock already shows {self._kernel.now}")
+        self._kernel.advance(to)
+
+    def collect(self) -> tuple[list[int], list[int]]:
+        """Returns the jobs that started and the jobs that ended since the last call.
+
+        Starts are in the order in which they were made, ends in the order (end time, job).
+        """
+        return self._kernel.drain_log()
+
+    @property
+    def state(self) -> MachineState:
+        """The machine as it stands now."""
+        kernel = self._kernel
+        return MachineState(
+            now=kernel.now,
+            processors=self._processors,
+            processors_free=kernel.processors_free,
+            processors_waiting=kernel.processors_waiting,
+            jobs_running=kernel.jobs_running,
+            jobs_waiting=kernel.jobs_waiting,
+        )
+
+    @property
+    def next_event_time(self) -> float:
+        """When the machine next does something by itself, seconds; infinity for never."""
+        return self._kernel.next_event_time
+
+    @property
+    def start_time(self) -> npt.NDArray[np.float64]:
+        """Start of each job so far, seconds, by job; nan where it waits. A copy."""
+        return self._float_columns[3, : self._count].copy()
+
+    @property
+    def end_time(self) -> npt.NDArray[np.float64]:
+        """End of each job that has started, seconds, by job; nan where it waits. A copy.
+
+        The end of a job that still runs is known to the simulation alone.
+        """
+        return self._float_columns[4, : self._count].copy()

@@ -1,0 +1,74 @@
+"""The result of a replay: when and where every job ran."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from lrms_sim.jobs import FloatArray, Int64Array, JobTable
+
+Int16Array = npt.NDArray[np.int16]
+
+
+@dataclass(frozen=True, slots=True)
+class MachineInfo:
+    """What a schedule says of a machine.
+
+    Attributes:
+        name: unique within the schedule.
+        processors: its size.
+    """
+
+    name: str
+    processors: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Schedule:
+    """Start, end and place of every job of a replay.
+
+    Attributes:
+        jobs: the workload; of several machines merged in order of arrival.
+        start_time: shape (n,), seconds.
+        end_time: shape (n,), seconds; `start_time + run_time`.
+        machines: the machines, in site order.
+        submitted_to: shape (n,), index into `machines` of the machine whose user sent the job.
+        executed_on: shape (n,), index into `machines` of the machine that ran it.
+        log_job_id: shape (n,), the job's number in its own workload, which `jobs.job_id` is
+            not once workloads are merged.
+    """
+
+    jobs: JobTable
+    start_time: FloatArray
+    end_time: FloatArray
+    machines: tuple[MachineInfo, ...]
+    submitted_to: Int16Array
+    executed_on: Int16Array
+    log_job_id: Int64Array
+
+    def __post_init__(self) -> None:
+        """Checks shapes.
+
+        Raises:
+            ValueError: a column has not one row for each job, or there is no machine.
+        """
+        if not self.machines:
+            raise ValueError("a schedule needs at least one machine")
+        for name in ("start_time", "end_time", "submitted_to", "executed_on", "log_job_id"):
+            if getattr(self, name).shape != (len(self.jobs),):
+                raise ValueError(
+                    f"{name} has shape {getattr(self, name).shape} for {len(self.jobs)} jobs"
+                )
+
+    def __len__(self) -> int:
+        return len(self.jobs)
+
+    @property
+    def wait_time(self) -> FloatArray:
+        """Seconds between submission and start, shape (n,)."""
+        return self.start_time - self.jobs.submit_time
+
+    @property
+    def response_time(self) -> FloatArray:
+        """Seconds between submission and end, shape (n,)."""
+        return self.end_time - self.jobs.submit_time

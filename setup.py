@@ -1,0 +1,51 @@
+"""Builds the compiled kernels; everything else is said in pyproject.toml.
+
+HANSE_DEBUG=1 builds them with bounds, wraparound and division checks (see `make debug`).
+"""
+
+import os
+from pathlib import Path
+
+from Cython.Build import cythonize
+from setuptools import Extension, setup
+
+CHECKED = os.environ.get("HANSE_DEBUG", "") not in {"", "0"}
+ROOT = Path(__file__).parent
+PACKAGES = ("lrms_sim", "grms", "broker")
+
+# Contracting a*b+c to a fused operation changes the last bit from one processor type to the
+# next; schedules are promised to be the same bytes everywhere.
+COMPILE_ARGS = ["-ffp-contract=off", *(["-O1", "-g", "-UNDEBUG"] if CHECKED else ["-O3"])]
+DIRECTIVES = {
+    "language_level": 3,
+    "boundscheck": CHECKED,
+    "wraparound": False,
+    "initializedcheck": CHECKED,
+    "cdivision": not CHECKED,
+    "embedsignature": True,
+    "freethreading_compatible": False,
+}
+
+
+def extensions() -> list[Extension]:
+    """Returns one extension for each .pyx file of the packages."""
+    sources = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.pyx"))
+    return [
+        Extension(
+            ".".join(source.relative_to(ROOT).with_suffix("").parts),
+            [str(source.relative_to(ROOT))],
+            extra_compile_args=COMPILE_ARGS,
+        )
+        for source in sources
+    ]
+
+
+setup(
+    ext_modules=cythonize(
+        extensions(),
+        compiler_directives=DIRECTIVES,
+        build_dir="build/cython-checked" if CHECKED else "build/cython",
+        force=False,
+        quiet=True,
+    ),
+)

@@ -1,0 +1,1 @@
+"""Several machines and their policies on one clock."""

@@ -1,0 +1,38 @@
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from grms.policy._decisions import CompiledTransfer
+from lrms_sim._schedulers import Scheduler
+
+_Times: TypeAlias = npt.NDArray[np.float64]
+_Counts: TypeAlias = npt.NDArray[np.int32]
+_Sites: TypeAlias = npt.NDArray[np.int16]
+
+class FederationKernel:
+    """K machines and their policies on one clock, over job columns that the caller owns."""
+
+    def __init__(
+        self,
+        processors: Sequence[int],
+        schedulers: Sequence[Scheduler],
+        transfer: Sequence[Sequence[CompiledTransfer | None]],
+        orders: Sequence[Sequence[int] | None],
+    ) -> None: ...
+    def bind(
+        self,
+        submit_time: _Times,
+        processors: _Counts,
+        requested_time: _Times,
+        run_time: _Times,
+        submitted_to: _Sites,
+        start_time: _Times,
+        end_time: _Times,
+        executed_on: _Sites,
+    ) -> None:
+        """Says where the jobs are, merged in order of arrival."""
+
+    def run(self, rows: int) -> int:
+        """Replays arrivals before row `rows`; at the last one drains every machine."""

@@ -1,0 +1,272 @@
+"""The federation kernel: K machines and their policies replayed on one clock, without the GIL.
+
+At one instant completions come first, then queue starts, on all sites; then arrivals in order
+(submit time, site order, job order), each decided completely, with the receiving machine's pass,
+before the next. Machines meet only in decisions, so between two arrivals each is advanced by
+itself. A machine whose discipline makes passes per event takes the terminations of an instant
+after the arrivals of that instant, as it does alone.
+"""
+
+from libc.math cimport INFINITY
+from libc.stdlib cimport calloc, free
+from libc.string cimport memset
+
+from grms.policy._decisions cimport (
+    CompiledTransfer,
+    SiteLoad,
+    TransferPolicy,
+    accept_fast,
+    order_by_awrt_fast,
+    site_index_t,
+)
+from lrms_sim._machine cimport (
+    JobColumns,
+    MachineCore,
+    core_advance,
+    core_bind,
+    core_close,
+    core_enqueue,
+    core_next_time,
+    core_open,
+    core_pass,
+)
+from lrms_sim._schedulers cimport Scheduler
+from lrms_sim._types cimport job_index_t, processors_t, seconds_t
+
+cdef struct SiteState:
+    MachineCore core
+    seconds_t next_time              # when the machine next does something by itself
+    site_index_t* partners           # in the order in which they are asked
+    Py_ssize_t partner_count
+    bint by_awrt                     # else the order is fixed
+    bint history_changed             # a delegated job has ended since partners were ordered
+    double* consumption              # by partner: Σ p·m of own jobs completed there
+    double* weighted_response        # by partner: Σ p·m·(C−r) of these
+    const TransferPolicy** transfer  # by partner
+
+cdef struct Federation:
+    SiteState* sites
+    Py_ssize_t count
+    JobColumns jobs
+    const site_index_t* submitted_to
+    site_index_t* executed_on
+
+
+cdef int advance_site(
+    Federation* federation, site_index_t index, seconds_t until, bint inclusive
+) except -1 nogil:
+    # Advances one machine and books what it did for other sites' users with those sites.
+    cdef SiteState* site = &federation.sites[index]
+    cdef JobColumns* jobs = &federation.jobs
+    cdef SiteState* home
+    cdef job_index_t job
+    cdef double consumption
+    cdef Py_ssize_t i
+    core_advance(&site.core, until, inclusive)
+    site.next_time = core_next_time(&site.core)
+    for i in range(site.core.ended.count):
+        job = site.core.ended.job[i]
+        if federation.submitted_to[job] != index:
+            home = &federation.sites[federation.submitted_to[job]]
+            consumption = jobs.run_time[job] * jobs.processors[job]
+            home.consumption[index] += consumption
+            home.weighted_response[index] += consumption * (
+                jobs.end_time[job] - jobs.submit_time[job]
+            )
+            home.history_changed = True
+    site.core.ended.count = 0
+    return 0
+
+
+cdef inline SiteLoad load_of(const SiteState* site) noexcept nogil:
+    cdef SiteLoad load
+    load.processors = site.core.view.processors
+    load.processors_free = site.core.view.processors_free
+    load.processors_waiting = site.core.view.processors_waiting
+    return load
+
+
+cdef site_index_t decide(
+    Federation* federation, site_index_t home_index, processors_t job_processors
+) noexcept nogil:
+    # Where a job submitted at `home_index` runs (FIG. 2 of the paper). Each party looks at its
+    # own load only; of a partner the home site knows its size and its answer.
+    cdef SiteState* home = &federation.sites[home_index]
+    cdef SiteState* partner
+    cdef site_index_t index
+    cdef Py_ssize_t i
+    if home.by_awrt and home.history_changed:
+        # Site order first: ties go by it whatever the order was before.
+        index = 0
+        for i in range(federation.count):
+            if i != home_index:
+                home.partners[index] = <site_index_t> i
+                index += 1
+        order_by_awrt_fast(
+            home.partners, home.partner_count, home.consumption, home.weighted_response
+        )
+        home.history_changed = False
+    for i in range(home.partner_count):
+        index = home.partners[i]
+        partner = &federation.sites[index]
+        if job_processors > partner.core.view.processors or home.transfer[index] == NULL:
+            continue
+        if accept_fast(home.transfer[index], job_processors, load_of(home), True):
+            return home_index
+        if partner.transfer[home_index] != NULL and accept_fast(
+            partner.transfer[home_index], job_processors, load_of(partner), False
+        ):
+            return index
+    return home_index
+
+
+cdef int replay(Federation* federation, Py_ssize_t row, Py_ssize_t stop) except -1 nogil:
+    cdef SiteState* site
+    cdef site_index_t index, target
+    cdef seconds_t now
+    while row < stop:
+        now = federation.jobs.submit_time[row]
+        for index in range(<site_index_t> federation.count):
+            site = &federation.sites[index]
+            if site.next_time <= now:
+                advance_site(federation, index, now, not site.core.ops.per_event)
+        target = decide(
+            federation, federation.submitted_to[row], federation.jobs.processors[row]
+        )
+        federation.executed_on[row] = target
+        site = &federation.sites[target]
+        site.core.view.now = now
+        core_enqueue(&site.core, <job_index_t> row)
+        core_pass(&site.core)
+        site.next_time = core_next_time(&site.core)
+        row += 1
+    return 0
+
+
+cdef class FederationKernel:
+    """K machines and their policies on one clock, over job columns that the caller owns."""
+
+    cdef Federation federation
+    cdef list keep_alive
+    cdef const seconds_t[::1] submit_time
+    cdef const processors_t[::1] processors
+    cdef const seconds_t[::1] requested_time
+    cdef const seconds_t[::1] run_time
+    cdef const site_index_t[::1] submitted_to
+    cdef seconds_t[::1] start_time
+    cdef seconds_t[::1] end_time
+    cdef site_index_t[::1] executed_on
+    cdef Py_ssize_t row
+
+    def __cinit__(self, processors, schedulers, transfer, orders):
+        cdef Py_ssize_t count = len(processors)
+        cdef Py_ssize_t i, j
+        cdef Scheduler scheduler
+        cdef CompiledTransfer policy
+        cdef SiteState* site
+        if not 1 <= count < 2**15:
+            raise ValueError(f"{count} sites; between 1 and {2**15 - 1} are possible")
+        self.keep_alive = [list(schedulers), [list(row) for row in transfer]]
+        self.federation.sites = <SiteState*> calloc(count, sizeof(SiteState))
+        if self.federation.sites == NULL:
+            raise MemoryError(f"no memory for {count} sites")
+        self.federation.count = count
+        for i in range(count):
+            site = &self.federation.sites[i]
+            site.partners = <site_index_t*> calloc(count, sizeof(site_index_t))
+            site.consumption = <double*> calloc(count, sizeof(double))
+            site.weighted_response = <double*> calloc(count, sizeof(double))
+            site.transfer = <const TransferPolicy**> calloc(count, sizeof(TransferPolicy*))
+            if (
+                site.partners == NULL or site.consumption == NULL
+                or site.weighted_response == NULL or site.transfer == NULL
+            ):
+                raise MemoryError(f"no memory for {count} sites")
+            scheduler = schedulers[i]
+            if scheduler.taken:
+                raise ValueError("this scheduler belongs to another machine; each needs its own")
+            scheduler.taken = True
+            core_open(&site.core, processors[i], scheduler.ops, scheduler.notes)
+            site.core.ended.kept = True
+            site.next_time = INFINITY
+            for j in range(count):
+                if transfer[i][j] is not None and i != j:
+                    policy = transfer[i][j]
+                    site.transfer[j] = &policy.policy
+            site.by_awrt = orders[i] is None
+            order = [j for j in range(count) if j != i] if orders[i] is None else orders[i]
+            for j in order:
+                if not 0 <= j < count or j == i or site.partner_count == count - 1:
+                    raise ValueError(f"order {order} of site {i} is no order of its partners")
+                site.partners[site.partner_count] = <site_index_t> j
+                site.partner_count += 1
+
+    def __dealloc__(self):
+        cdef Py_ssize_t i
+        if self.federation.sites != NULL:
+            for i in range(self.federation.count):
+                core_close(&self.federation.sites[i].core)
+                free(self.federation.sites[i].partners)
+                free(self.federation.sites[i].consumption)
+                free(self.federation.sites[i].weighted_response)
+                free(self.federation.sites[i].transfer)
+            free(self.federation.sites)
+
+    def bind(
+        self,
+        const seconds_t[::1] submit_time,
+        const processors_t[::1] processors,
+        const seconds_t[::1] requested_time,
+        const seconds_t[::1] run_time,
+        const site_index_t[::1] submitted_to,
+        seconds_t[::1] start_time,
+        seconds_t[::1] end_time,
+        site_index_t[::1] executed_on,
+    ):
+        """Says where the jobs are, merged in order of arrival."""
+        cdef JobColumns* jobs = &self.federation.jobs
+        cdef Py_ssize_t count = submit_time.shape[0]
+        cdef Py_ssize_t i
+        if not (
+            processors.shape[0] == requested_time.shape[0] == run_time.shape[0]
+            == submitted_to.shape[0] == start_time.shape[0] == end_time.shape[0]
+            == executed_on.shape[0] == count
+        ):
+            raise ValueError(f"every column needs {count} rows, as submit_time has")
+        for i in range(count):
+            if not 0 <= submitted_to[i] < self.federation.count:
+                raise ValueError(f"job {i} is submitted to site {submitted_to[i]}")
+        self.submit_time = submit_time
+        self.processors = processors
+        self.requested_time = requested_time
+        self.run_time = run_time
+        self.submitted_to = submitted_to
+        self.start_time = start_time
+        self.end_time = end_time
+        self.executed_on = executed_on
+        memset(jobs, 0, sizeof(JobColumns))
+        if count > 0:
+            jobs.submit_time = &submit_time[0]
+            jobs.processors = &processors[0]
+            jobs.requested_time = &requested_time[0]
+            jobs.run_time = &run_time[0]
+            jobs.start_time = &start_time[0]
+            jobs.end_time = &end_time[0]
+            self.federation.submitted_to = &submitted_to[0]
+            self.federation.executed_on = &executed_on[0]
+        for i in range(self.federation.count):
+            core_bind(&self.federation.sites[i].core, jobs[0])
+
+    def run(self, Py_ssize_t rows):
+        """Replays arrivals before row `rows`; at the last one drains every machine."""
+        cdef Py_ssize_t count = self.submit_time.shape[0]
+        cdef site_index_t index
+        if not self.row <= rows <= count:
+            raise ValueError(f"rows is {rows}; between {self.row} and {count} is possible")
+        with nogil:
+            replay(&self.federation, self.row, rows)
+            if rows == count:
+                for index in range(<site_index_t> self.federation.count):
+                    advance_site(&self.federation, index, INFINITY, True)
+        self.row = rows
+        return rows

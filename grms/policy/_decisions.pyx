@@ -1,0 +1,185 @@
+"""Transfer and location decisions (paper 003, sections 4 and 7.1), compiled.
+
+Each has a fast face (`..._fast`, for kernels, without checks) and a plain face that checks its
+arguments and calls the fast one: the federation kernel and a site's daemon decide by the very
+same instructions.
+"""
+
+from libc.math cimport exp
+from libc.stdlib cimport calloc, free
+
+from lrms_sim._types cimport processors_t
+
+
+cdef double membership_fast(double x, double gamma, double sigma) noexcept nogil:
+    # Equation 4. Where σ is 0 the Gaussian is its limit: 1 at γ, 0 elsewhere.
+    cdef double distance = x - gamma
+    if sigma == 0.0:
+        return 1.0 if distance == 0.0 else 0.0
+    distance /= sigma
+    return exp(-(distance * distance))
+
+
+cdef double tsk_output_fast(
+    const TransferPolicy* policy, double nwp, double njp
+) noexcept nogil:
+    # Numerator of equation 2 with the degrees of equation 7. Equation 8 asks for its sign alone,
+    # and the denominator is never negative: the division is left out.
+    cdef double total = 0.0
+    cdef const TskRule* rule
+    cdef Py_ssize_t i
+    for i in range(policy.count):
+        rule = &policy.rules[i]
+        total += (
+            membership_fast(nwp, rule.nwp_gamma, rule.nwp_sigma)
+            * membership_fast(njp, rule.njp_gamma, rule.njp_sigma)
+        ) * rule.output
+    return total
+
+
+cdef bint accept_fast(
+    const TransferPolicy* policy, processors_t job_processors, SiteLoad load, bint own
+) noexcept nogil:
+    # Does the site want to run this job itself, now? Zero means no, in every policy.
+    if policy.kind == ACCEPT_WHEN_FIT:
+        return job_processors <= load.processors_free
+    if policy.kind == RULE_BASE:
+        return tsk_output_fast(
+            policy,
+            <double> load.processors_waiting / load.processors,      # equation 9
+            100.0 * job_processors / load.processors,                # equation 10, in percent
+        ) > 0.0
+    return policy.kind == ALWAYS_KEEP and own
+
+
+cdef void order_by_awrt_fast(
+    site_index_t* partners,
+    Py_ssize_t count,
+    const double* consumption,
+    const double* weighted_response,
+) noexcept nogil:
+    # Stable insertion sort of `partners`, which arrive in site order, by ascending AWRT of what
+    # was delegated to each; sums are indexed by site. No history counts as 0: such a partner
+    # comes first and so gets a chance to have one.
+    cdef Py_ssize_t i, place
+    cdef site_index_t site
+    cdef double awrt, other
+    for i in range(1, count):
+        site = partners[i]
+        awrt = weighted_response[site] / consumption[site] if consumption[site] > 0.0 else 0.0
+        place = i
+        while place > 0:
+            other = consumption[partners[place - 1]]
+            if other > 0.0:
+                other = weighted_response[partners[place - 1]] / other
+            if other <= awrt:
+                break
+            partners[place] = partners[place - 1]
+            place -= 1
+        partners[place] = site
+
+
+cdef class CompiledTransfer:
+    """A transfer policy in the form in which every host executes it."""
+
+    def __cinit__(self):
+        self.owned_rules = NULL
+        self.policy.kind = NO_POLICY
+        self.policy.rules = NULL
+        self.policy.count = 0
+
+    def __dealloc__(self):
+        free(self.owned_rules)
+
+    @staticmethod
+    def always_keep():
+        """Returns the policy that keeps every own job and takes no other."""
+        cdef CompiledTransfer compiled = CompiledTransfer()
+        compiled.policy.kind = ALWAYS_KEEP
+        return compiled
+
+    @staticmethod
+    def accept_when_fit():
+        """Returns the policy that wants a job iff it fits on the free processors."""
+        cdef CompiledTransfer compiled = CompiledTransfer()
+        compiled.policy.kind = ACCEPT_WHEN_FIT
+        return compiled
+
+    @staticmethod
+    def rule_base(rules):
+        """Compiles rules (γ and σ for NWP, γ and σ for NJP, ±1)."""
+        cdef CompiledTransfer compiled = CompiledTransfer()
+        cdef Py_ssize_t i
+        if len(rules) == 0:
+            raise ValueError("a rule base needs at least one rule")
+        compiled.owned_rules = <TskRule*> calloc(len(rules), sizeof(TskRule))
+        if compiled.owned_rules == NULL:
+            raise MemoryError(f"no memory for {len(rules)} rules")
+        for i in range(len(rules)):
+            nwp_gamma, nwp_sigma, njp_gamma, njp_sigma, output = rules[i]
+            compiled.owned_rules[i].nwp_gamma = nwp_gamma
+            compiled.owned_rules[i].nwp_sigma = nwp_sigma
+            compiled.owned_rules[i].njp_gamma = njp_gamma
+            compiled.owned_rules[i].njp_sigma = njp_sigma
+            compiled.owned_rules[i].output = output
+        compiled.policy.kind = RULE_BASE
+        compiled.policy.rules = compiled.owned_rules
+        compiled.policy.count = len(rules)
+        return compiled
+
+    def accept(
+        self,
+        processors_t job_processors,
+        *,
+        processors_t processors,
+        processors_t processors_free,
+        long long processors_waiting,
+        bint own,
+    ):
+        """Returns whether the deciding site wants to run the job itself."""
+        cdef SiteLoad load
+        if not 1 <= job_processors <= processors:
+            raise ValueError(
+                f"job_processors is {job_processors}; it must be between 1 and the site's "
+                f"{processors}"
+            )
+        if not 0 <= processors_free <= processors:
+            raise ValueError(
+                f"processors_free is {processors_free}; it must be between 0 and {processors}"
+            )
+        if processors_waiting < 0:
+            raise ValueError(f"processors_waiting is {processors_waiting}; it must be at least 0")
+        load.processors = processors
+        load.processors_free = processors_free
+        load.processors_waiting = processors_waiting
+        return bool(accept_fast(&self.policy, job_processors, load, own))
+
+    def output(self, double nwp, double njp):
+        """Returns Σφy of a rule base, whose sign is the decision."""
+        if self.policy.kind != RULE_BASE:
+            raise ValueError("only a rule base has an output")
+        return tsk_output_fast(&self.policy, nwp, njp)
+
+
+def order_by_awrt(consumption, weighted_response):
+    """Returns partner numbers in ascending order of AWRT."""
+    cdef Py_ssize_t count = len(consumption)
+    cdef Py_ssize_t i
+    cdef site_index_t* partners
+    cdef double* sums
+    if len(weighted_response) != count:
+        raise ValueError(f"{count} consumptions, but {len(weighted_response)} weighted responses")
+    partners = <site_index_t*> calloc(count + 1, sizeof(site_index_t))
+    sums = <double*> calloc(2 * count + 1, sizeof(double))
+    try:
+        if partners == NULL or sums == NULL:
+            raise MemoryError(f"no memory for {count} partners")
+        for i in range(count):
+            partners[i] = <site_index_t> i
+            sums[i] = consumption[i]
+            sums[count + i] = weighted_response[i]
+        order_by_awrt_fast(partners, count, sums, sums + count)
+        return [partners[i] for i in range(count)]
+    finally:
+        free(partners)
+        free(sums)

@@ -1,0 +1,175 @@
+"""Rule bases as files: JSON with a schema version, features, rules and provenance.
+
+The format is described in docs/rule-bases.md. Every error names the file, the place in it, what
+was found and what is expected.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from grms.policy.transfer import Gaussian, Rule, RuleBase
+
+SCHEMA = "hanse.rule-base/1"
+"""Value of the key `schema` in files that this version reads and writes."""
+
+FEATURES = (
+    {"name": "nwp", "definition": "waiting processors / site processors", "scale": 1},
+    {"name": "njp", "definition": "job processors / site processors", "scale": 100},
+)
+"""The features of a rule, in their order, with the factor each is multiplied by."""
+
+RULES_MAX = 1000
+"""Most rules in one file; far beyond any learned base, and a bound on a decision's time."""
+
+FILE_BYTES_MAX = 4 * 1024 * 1024
+"""Largest file that is read."""
+
+
+class RuleBaseError(ValueError):
+    """A rule base file that cannot be used; the text says what is wrong and where."""
+
+
+def load_rule_base(path: str | os.PathLike[str]) -> RuleBase:
+    """Reads a rule base.
+
+    Args:
+        path: the JSON file.
+
+    Returns:
+        The rule base, with the file's provenance.
+
+    Raises:
+        RuleBaseError: the file cannot be read, is no JSON, or breaks the format.
+    """
+    path = Path(path)
+    try:
+        size = path.stat().st_size
+        if size > FILE_BYTES_MAX:
+            raise RuleBaseError(f"{path}: {size} bytes; a rule base has at most {FILE_BYTES_MAX}")
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise RuleBaseError(f"{path}: cannot be read: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise RuleBaseError(f"{path}: byte {error.start} is not UTF-8 text") from error
+    try:
+        document = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise RuleBaseError(f"{path}:{error.lineno}:{error.colno}: no JSON: {error.msg}") from error
+    except RecursionError as error:
+        raise RuleBaseError(f"{path}: no rule base: nested too deeply") from error
+    return rule_base_from_document(document, source=str(path))
+
+
+def rule_base_from_document(document: object, *, source: str) -> RuleBase:
+    """Builds a rule base from decoded JSON.
+
+    Args:
+        document: what the JSON says.
+        source: what to call it in errors.
+
+    Raises:
+        RuleBaseError: the document breaks the format.
+    """
+    top = _object(document, source, "the document")
+    schema = top.get("schema")
+    if schema != SCHEMA:
+        raise RuleBaseError(f"{source}: schema is {schema!r}; this version reads {SCHEMA!r}")
+    unknown = sorted(set(top) - {"schema", "name", "features", "rules", "provenance"})
+    if unknown:
+        raise RuleBaseError(f"{source}: unknown key {unknown[0]!r}")
+    if top.get("features") != list(FEATURES):
+        raise RuleBaseError(
+            f"{source}: features are {top.get('features')!r}; this version knows exactly "
+            f"{json.dumps(FEATURES)}"
+        )
+    name = top.get("name", "rule base")
+    if not isinstance(name, str):
+        raise RuleBaseError(f"{source}: name is {name!r}; a text is expected")
+    rules = top.get("rules")
+    if not isinstance(rules, list) or not 1 <= len(rules) <= RULES_MAX:
+        raise RuleBaseError(f"{source}: rules must be a list of 1 to {RULES_MAX} rules")
+    provenance = _object(top.get("provenance", {}), source, "provenance")
+    return RuleBase(
+        rules=tuple(_rule(rule, source, f"rules[{i}]") for i, rule in enumerate(rules)),
+        name=name,
+        provenance=provenance,
+    )
+
+
+def rule_base_to_document(rule_base: RuleBase) -> dict[str, Any]:
+    """Returns what a file of this rule base says, ready for JSON."""
+    return {
+        "schema": SCHEMA,
+        "name": rule_base.name,
+        "features": list(FEATURES),
+        "rules": [
+            {
+                "nwp": [rule.nwp.gamma, rule.nwp.sigma],
+                "njp": [rule.njp.gamma, rule.njp.sigma],
+                "accept": 1 if rule.accept else -1,
+            }
+            for rule in rule_base.rules
+        ],
+        "provenance": dict(rule_base.provenance),
+    }
+
+
+def save_rule_base(rule_base: RuleBase, path: str | os.PathLike[str]) -> None:
+    """Writes a rule base; a reader sees the old file or the whole new one.
+
+    Args:
+        rule_base: its numbers come back to the last bit.
+        path: the JSON file.
+
+    Raises:
+        OSError: the file cannot be written.
+        TypeError: the provenance holds what JSON cannot say.
+    """
+    path = Path(path)
+    text = json.dumps(rule_base_to_document(rule_base), indent=1, allow_nan=False) + "\n"
+    temporary = path.with_name(path.name + ".part")
+    temporary.write_text(text, encoding="utf-8")
+    temporary.replace(path)
+
+
+def _object(value: object, source: str, place: str) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise RuleBaseError(f"{source}: {place} is {_shown(value)}; an object {{…}} is expected")
+    return value
+
+
+def _rule(value: object, source: str, place: str) -> Rule:
+    rule = _object(value, source, place)
+    unknown = sorted(set(rule) - {"nwp", "njp", "accept"})
+    if unknown:
+        raise RuleBaseError(f"{source}: {place} has the unknown key {unknown[0]!r}")
+    accept = rule.get("accept")
+    if isinstance(accept, bool) or accept not in (1, -1):
+        raise RuleBaseError(f"{source}: {place}.accept is {_shown(accept)}; 1 or -1 is expected")
+    return Rule(
+        nwp=_gaussian(rule.get("nwp"), source, f"{place}.nwp"),
+        njp=_gaussian(rule.get("njp"), source, f"{place}.njp"),
+        accept=accept == 1,
+    )
+
+
+def _gaussian(value: object, source: str, place: str) -> Gaussian:
+    numbers = value if isinstance(value, list) else []
+    if len(numbers) != 2 or any(
+        isinstance(number, bool) or not isinstance(number, int | float) for number in numbers
+    ):
+        raise RuleBaseError(
+            f"{source}: {place} is {_shown(value)}; two numbers [gamma, sigma] are expected"
+        )
+    try:
+        return Gaussian(float(numbers[0]), float(numbers[1]))
+    except (ValueError, OverflowError) as error:
+        raise RuleBaseError(f"{source}: {place}: {error}") from error
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

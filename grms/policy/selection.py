@@ -1,0 +1,26 @@
+"""Which policy to use for a partner one was not trained with."""
+
+from collections.abc import Mapping
+
+from grms.policy.transfer import TransferPolicy
+
+
+def nearest_size(pool: Mapping[int, TransferPolicy], processors: int) -> TransferPolicy:
+    """Returns the policy learned against the partner nearest in size (paper 003, section 8.1).
+
+    Args:
+        pool: policies by the size, in processors, of the partner each was learned against.
+        processors: size of the unknown partner.
+
+    Returns:
+        The policy whose size is nearest; of two as near, that of the smaller.
+
+    Raises:
+        ValueError: the pool is empty, or a size is less than 1.
+    """
+    if not pool:
+        raise ValueError("the pool of policies is empty; at least one is needed to choose from")
+    for size in (processors, *pool):
+        if size < 1:
+            raise ValueError(f"a partner of {size} processors; at least 1 is needed")
+    return pool[min(pool, key=lambda size: (abs(size - processors), size))]

@@ -1,0 +1,133 @@
+"""Transfer policies: does this site want to run this job itself, now?
+
+A site asks the same question of its own users' jobs (yes: keep; no: offer to a partner) and of a
+partner's offers (yes: accept; no: decline). The answer rests on what the site knows of itself and
+on the job's request. The theory is section 4 of Fölling, Grimme, Lepping and Papaspyrou,
+"Decentralized Grid Scheduling with Evolutionary Fuzzy Systems" (JSSPP 2009), called "the paper".
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Protocol
+
+from grms.policy._decisions import CompiledTransfer
+
+
+class TransferPolicy(Protocol):
+    """What decides whether a site runs a job itself."""
+
+    @property
+    def name(self) -> str:
+        """A word for people."""
+
+    @property
+    def compiled(self) -> CompiledTransfer:
+        """The policy as every host executes it."""
+
+
+@dataclass(frozen=True)
+class AlwaysKeep:
+    """Keeps every own job and declines every offer: a site by itself."""
+
+    name: str = "keep"
+
+    @cached_property
+    def compiled(self) -> CompiledTransfer:
+        """The policy as every host executes it."""
+        return CompiledTransfer.always_keep()
+
+
+@dataclass(frozen=True)
+class AcceptWhenFit:
+    """Wants a job iff it needs no more processors than are free now (the paper, section 6)."""
+
+    name: str = "awf"
+
+    @cached_property
+    def compiled(self) -> CompiledTransfer:
+        """The policy as every host executes it."""
+        return CompiledTransfer.accept_when_fit()
+
+
+@dataclass(frozen=True, slots=True)
+class Gaussian:
+    """A Gaussian membership function, exp(−(x−γ)²/σ²) (the paper, equation 4).
+
+    Attributes:
+        gamma: γ, where membership is 1; in the feature's unit.
+        sigma: σ, how wide it is; in the feature's unit, not 0. Its sign does not matter.
+
+    Raises:
+        ValueError: γ is not finite, or σ is not finite or is 0.
+    """
+
+    gamma: float
+    sigma: float
+
+    def __post_init__(self) -> None:
+        """Checks the parameters."""
+        if not math.isfinite(self.gamma):
+            raise ValueError(f"gamma is {self.gamma}; it must be a finite number")
+        if not math.isfinite(self.sigma) or self.sigma == 0:
+            raise ValueError(f"sigma is {self.sigma}; it must be a finite number other than 0")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """IF NWP is about γ₁ and NJP is about γ₂ THEN accept or decline (the paper, equation 1).
+
+    Attributes:
+        nwp: membership of the normalized waiting parallelism (equation 9), the sum of the
+            waiting jobs' processors over the site's processors; dimensionless, 0 and more.
+        njp: membership of the normalized job parallelism (equation 10), 100 times the job's
+            processors over the site's processors; percent, 0 to 100.
+        accept: the recommendation, y = +1 or −1 (equation 5).
+    """
+
+    nwp: Gaussian
+    njp: Gaussian
+    accept: bool
+
+
+@dataclass(frozen=True)
+class RuleBase:
+    """A Takagi-Sugeno-Kang rule base with binary recommendations (the paper, section 4).
+
+    The site wants the job iff Σφy > 0, φ being the product of a rule's memberships (equations 2,
+    7, 8). Where all memberships vanish the sum is 0 and the answer no.
+
+    Attributes:
+        rules: at least one.
+        name: a word for people.
+        provenance: where the rules come from: traces, seed, fitness and the like.
+
+    Raises:
+        ValueError: there is no rule.
+    """
+
+    rules: tuple[Rule, ...]
+    name: str = "rule base"
+    provenance: Mapping[str, Any] = field(default_factory=dict, compare=False)
+
+    def __post_init__(self) -> None:
+        """Checks that there is a rule."""
+        if not self.rules:
+            raise ValueError("a rule base needs at least one rule")
+
+    @cached_property
+    def compiled(self) -> CompiledTransfer:
+        """The policy as every host executes it."""
+        return CompiledTransfer.rule_base(
+            [
+                (
+                    rule.nwp.gamma,
+                    rule.nwp.sigma,
+                    rule.njp.gamma,
+                    rule.njp.sigma,
+                    1.0 if rule.accept else -1.0,
+                )
+                for rule in self.rules
+            ]
+        )

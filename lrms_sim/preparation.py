@@ -1,0 +1,336 @@
+"""Turns a log as it was read into jobs that a machine can run.
+
+Logs hold cancelled jobs, missing numbers and contradictions. Every rule that drops or alters a
+record is an option here with a name, and every record it touches is counted under a reason. The
+defaults are the rules of Fölling, Grimme, Lepping and Papaspyrou, whose job counts they
+reproduce.
+"""
+
+from dataclasses import dataclass, fields
+from typing import Final, Literal, get_args, get_type_hints
+
+import numpy as np
+import numpy.typing as npt
+
+from lrms_sim.jobs import BoolArray, FloatArray, Int32Array, Int64Array, JobTable
+from lrms_sim.swf_log import SwfLog
+
+IntpArray = npt.NDArray[np.intp]
+
+Treatment = Literal["dropped", "altered", "kept"]
+
+_PARTIAL_STATUS_MIN: Final = 2
+_PARTIAL_STATUS_MAX: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class PreparationOptions:
+    """What to do with records that cannot be run as they stand.
+
+    Attributes:
+        processors_from: which field says how wide a job is, `allocated` (field 5) or
+            `requested` (field 8); where that one is not positive, the other one is taken.
+        run_time_zero: a run time of 0 s: `drop` the job, or let it run for `one_second`. A
+            negative (unknown) run time is always dropped.
+        requested_time_missing: a request of 0 s or less: `drop` the job, or take its `run_time`.
+        overrun: a run time above the request: `kill` the job when its request is used up, or
+            `extend` the request to the run time.
+        too_wide: a job wider than the machine: `drop` it, or stop with an `error`.
+        submit_time_negative: SWF writes -1 for "not known": `drop` the job, or `keep` it at the
+            negative time.
+        partial_execution: lines of status 2, 3 and 4 repeat a part of a job that has a line of
+            its own (SWF 2.2): `drop` them, or `keep` them as jobs.
+        job_id_repeated: a number that an earlier record has: `renumber` the job past the
+            largest number of the log, `drop` it, or stop with an `error`.
+    """
+
+    processors_from: Literal["allocated", "requested"] = "allocated"
+    run_time_zero: Literal["drop", "one_second"] = "drop"
+    requested_time_missing: Literal["drop", "run_time"] = "drop"
+    overrun: Literal["kill", "extend"] = "kill"
+    too_wide: Literal["drop", "error"] = "drop"
+    submit_time_negative: Literal["drop", "keep"] = "drop"
+    partial_execution: Literal["drop", "keep"] = "drop"
+    job_id_repeated: Literal["renumber", "drop", "error"] = "renumber"
+
+    def __post_init__(self) -> None:
+        """Checks the choices, which may come from a file or a command line.
+
+        Raises:
+            ValueError: a choice is not one of those there are.
+        """
+        hints = get_type_hints(type(self))
+        for option in fields(self):
+            choices = get_args(hints[option.name])
+            choice = getattr(self, option.name)
+            if choice not in choices:
+                raise ValueError(
+                    f"{option.name} is {choice!r}; it must be one of {', '.join(choices)}"
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class PreparationEntry:
+    """How often one rule applied.
+
+    Attributes:
+        reason: the rule's short name, made of lower-case words and hyphens.
+        description: the same for people.
+        count: records concerned.
+        treatment: `dropped`, `altered`, or `kept` where something odd was left as it is.
+    """
+
+    reason: str
+    description: str
+    count: int
+    treatment: Treatment
+
+
+@dataclass(frozen=True, slots=True)
+class PreparationReport:
+    """What the preparation did with a log.
+
+    A record that several rules would drop is counted under the first of them, so that records
+    dropped and jobs prepared add up to the records read. Alterations are counted among the jobs
+    prepared.
+
+    Attributes:
+        path: the log.
+        records_read: job lines in the log.
+        jobs_prepared: jobs in the resulting table.
+        entries: one for each rule that applied at least once.
+    """
+
+    path: str
+    records_read: int
+    jobs_prepared: int
+    entries: tuple[PreparationEntry, ...]
+
+    @property
+    def records_dropped(self) -> int:
+        """Records of the log that became no job."""
+        return self.records_read - self.jobs_prepared
+
+    def count(self, reason: str) -> int:
+        """Returns the number of records to which the rule of that short name applied."""
+        return sum(entry.count for entry in self.entries if entry.reason == reason)
+
+    def rows(self) -> list[tuple[str, int, Treatment]]:
+        """Returns what a person wants to see: description, count and treatment of each rule."""
+        return [(entry.description, entry.count, entry.treatment) for entry in self.entries]
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """Jobs that a machine can run, and what was done to get them.
+
+    Attributes:
+        jobs: sorted by `(submit_time, job_id)`.
+        report: every dropped or altered record by reason.
+    """
+
+    jobs: JobTable
+    report: PreparationReport
+
+
+class _Tally:
+    """Which records are still in, and what happened to the others."""
+
+    def __init__(self, count: int) -> None:
+        self.kept: BoolArray = np.ones(count, np.bool_)
+        self.entries: list[PreparationEntry] = []
+
+    def drop(self, reason: str, description: str, rows: BoolArray) -> None:
+        self._note(reason, description, rows, "dropped")
+        self.kept &= ~rows
+
+    def note(
+        self, reason: str, description: str, rows: BoolArray, treatment: Treatment = "altered"
+    ) -> None:
+        self._note(reason, description, rows, treatment)
+
+    def _note(self, reason: str, description: str, rows: BoolArray, treatment: Treatment) -> None:
+        count = int(np.count_nonzero(rows & self.kept))
+        if count:
+            self.entries.append(PreparationEntry(reason, description, count, treatment))
+
+
+def prepare(
+    log: SwfLog, machine_processors: int, options: PreparationOptions | None = None
+) -> Prepared:
+    """Prepares a log for a machine of a given size.
+
+    Args:
+        log: the records.
+        machine_processors: the size of the machine; no wider job is prepared.
+        options: the rules; the defaults where left out.
+
+    Returns:
+        The jobs and a report.
+
+    Raises:
+        ValueError: the size is less than 1, or an option says `error` and its case is there.
+    """
+    options = options or PreparationOptions()
+    if machine_processors < 1:
+        raise ValueError(f"machine_processors is {machine_processors}; it must be at least 1")
+    tally = _Tally(len(log))
+    processors, from_other_field = _processors(log, options)
+    run_time = log.run_time
+    if options.run_time_zero == "one_second":
+        run_time = np.where(run_time == 0, 1.0, run_time)
+    requested_time = log.requested_time
+    if options.requested_time_missing == "run_time":
+        requested_time = np.where(requested_time > 0, requested_time, run_time)
+
+    _drop_unusable(tally, log, (run_time, requested_time, processors), options)
+    _drop_too_wide(tally, log, processors, machine_processors, options)
+    job_id = _distinct_job_ids(tally, log, options)
+
+    overrun = run_time > requested_time
+    if options.overrun == "kill":
+        run_time = np.minimum(run_time, requested_time)
+    else:
+        requested_time = np.maximum(requested_time, run_time)
+    _note_alterations(tally, log, from_other_field, overrun, options)
+
+    rows = _in_order(tally, log.submit_time, job_id)
+    jobs = JobTable(
+        job_id[rows],
+        log.submit_time[rows],
+        processors[rows],
+        requested_time[rows],
+        run_time[rows],
+        log.user[rows],
+    )
+    report = PreparationReport(log.path, len(log), len(jobs), tuple(tally.entries))
+    return Prepared(jobs, report)
+
+
+def _in_order(tally: _Tally, submit_time: FloatArray, job_id: Int64Array) -> IntpArray:
+    """Returns the kept rows in the order of `(submit_time, job_id)`."""
+    rows = np.flatnonzero(tally.kept)
+    submit, number = submit_time[rows], job_id[rows]
+    # Nearly every log is in order as it is; sorting costs more than all the rest.
+    if np.all(
+        (submit[1:] > submit[:-1]) | (submit[1:] == submit[:-1]) & (number[1:] > number[:-1])
+    ):
+        return rows
+    return rows[np.lexsort((number, submit))]
+
+
+def _processors(log: SwfLog, options: PreparationOptions) -> tuple[Int32Array, BoolArray]:
+    """Returns the width of each record, and whether it came from the second choice of field."""
+    first, second = log.processors_allocated, log.processors_requested
+    if options.processors_from == "requested":
+        first, second = second, first
+    missing = first <= 0
+    return np.where(missing, second, first).astype(np.int32), missing & (second > 0)
+
+
+def _drop_unusable(
+    tally: _Tally,
+    log: SwfLog,
+    columns: tuple[FloatArray, FloatArray, Int32Array],
+    options: PreparationOptions,
+) -> None:
+    """Drops what has no run time, request or width, given as `columns`, even after the options."""
+    run_time, requested_time, processors = columns
+    if options.partial_execution == "drop":
+        partial = (log.status >= _PARTIAL_STATUS_MIN) & (log.status <= _PARTIAL_STATUS_MAX)
+        tally.drop("partial-execution", "line repeats a part of another job", partial)
+    if options.submit_time_negative == "drop":
+        tally.drop("submit-time-negative", "submit time negative", log.submit_time < 0)
+    tally.drop("run-time-unknown", "run time unknown", run_time < 0)
+    tally.drop("run-time-zero", "run time 0 s", run_time == 0)
+    tally.drop("requested-time-missing", "requested time missing", requested_time <= 0)
+    tally.drop("processors-unknown", "number of processors unknown", processors <= 0)
+
+
+def _drop_too_wide(
+    tally: _Tally,
+    log: SwfLog,
+    processors: Int32Array,
+    machine_processors: int,
+    options: PreparationOptions,
+) -> None:
+    too_wide = processors > machine_processors
+    found = too_wide & tally.kept
+    if options.too_wide == "error" and found.any():
+        row = int(np.argmax(found))
+        raise ValueError(
+            f"{log.path}: job {log.job_id[row]} needs {processors[row]} processors, the machine "
+            f"has {machine_processors} ({np.count_nonzero(found)} such jobs; too_wide = 'drop' "
+            f"leaves them out)"
+        )
+    tally.drop("too-wide", f"wider than the machine ({machine_processors})", too_wide)
+
+
+def _distinct_job_ids(tally: _Tally, log: SwfLog, options: PreparationOptions) -> Int64Array:
+    """Returns the job numbers with repeats treated; of equal ones the first in the file stays."""
+    rows = np.flatnonzero(tally.kept)
+    if np.all(log.job_id[rows[1:]] > log.job_id[rows[:-1]]):
+        return log.job_id
+    _, first = np.unique(log.job_id[rows], return_index=True)
+    repeated: BoolArray = np.zeros(len(log), np.bool_)
+    repeated[rows] = True
+    repeated[rows[first]] = False
+    count = int(np.count_nonzero(repeated))
+    if count == 0:
+        return log.job_id
+    if options.job_id_repeated == "error":
+        row = int(np.argmax(repeated))
+        raise ValueError(
+            f"{log.path}: job number {log.job_id[row]} stands for more than one job ({count} "
+            f"such records; job_id_repeated = 'renumber' gives them new numbers)"
+        )
+    if options.job_id_repeated == "drop":
+        tally.drop("job-id-repeated", "job number repeated", repeated)
+        return log.job_id
+    largest = int(log.job_id[rows].max())
+    if largest > np.iinfo(np.int64).max - count:
+        raise ValueError(
+            f"{log.path}: job number {largest} leaves no room for {count} new numbers; "
+            f"job_id_repeated = 'drop' drops the repeated ones"
+        )
+    tally.note("job-id-repeated", "job number repeated, renumbered", repeated)
+    job_id = log.job_id.copy()
+    job_id[repeated] = np.arange(largest + 1, largest + 1 + count)
+    return job_id
+
+
+def _note_alterations(
+    tally: _Tally,
+    log: SwfLog,
+    from_other_field: BoolArray,
+    overrun: BoolArray,
+    options: PreparationOptions,
+) -> None:
+    other = "requested" if options.processors_from == "allocated" else "allocated"
+    tally.note(
+        "processors-from-other-field",
+        f"{options.processors_from} processors unknown, {other} taken",
+        from_other_field,
+    )
+    tally.note("run-time-zero", "run time 0 s raised to 1 s", log.run_time == 0)
+    tally.note(
+        "requested-time-missing",
+        "requested time missing, run time taken",
+        log.requested_time <= 0,
+    )
+    if options.overrun == "kill":
+        tally.note("overrun", "run time above request, killed at the request", overrun)
+    else:
+        tally.note("overrun", "run time above request, request extended", overrun)
+    tally.note("submit-time-negative", "submit time negative", log.submit_time < 0, "kept")
+    tally.note(
+        "unsorted", "submitted before its predecessor in the log, sorted", _unsorted(log, tally)
+    )
+
+
+def _unsorted(log: SwfLog, tally: _Tally) -> BoolArray:
+    """Returns which kept records were submitted before the kept record in front of them."""
+    rows = np.flatnonzero(tally.kept)
+    early: BoolArray = np.zeros(len(log), np.bool_)
+    early[rows[1:]] = np.diff(log.submit_time[rows]) < 0
+    return early

@@ -15,10 +15,23 @@ from lrms_sim._types cimport job_index_t, processors_t, seconds_t
 from lrms_sim._view cimport DisciplineOps, View
 
 
-cdef inline bint ends_before(Running* left, Running* right) noexcept nogil:
-    return left.end_time < right.end_time or (
-        left.end_time == right.end_time and left.job < right.job
+cdef inline bint ends_before(const Running* left, const Running* right) noexcept nogil:
+    # Without branches: which of two jobs ends first is as hard to predict as a coin.
+    return (left.end_time < right.end_time) | (
+        (left.end_time == right.end_time) & (left.job < right.job)
     )
+
+
+cdef inline void sift_up(Running* heap, Py_ssize_t place, Running entry) noexcept nogil:
+    # Puts an entry where it belongs between a hole at `place` and the root.
+    cdef Py_ssize_t above
+    while place > 0:
+        above = (place - 1) >> 1
+        if not ends_before(&entry, &heap[above]):
+            break
+        heap[place] = heap[above]
+        place = above
+    heap[place] = entry
 
 
 cdef int log_job(JobLog* log, job_index_t job) except -1 nogil:
@@ -42,7 +55,7 @@ cdef int start_job(View* view, Py_ssize_t slot) except -1 nogil:
     cdef MachineCore* core = <MachineCore*> view
     cdef job_index_t job = view.queue.job[slot]
     cdef processors_t width
-    cdef Py_ssize_t place, above
+    cdef Py_ssize_t place
     cdef Running entry
     cdef void* grown
     if job == NO_JOB or view.job_processors[job] > view.processors_free:
@@ -67,13 +80,7 @@ cdef int start_job(View* view, Py_ssize_t slot) except -1 nogil:
     core.end_time[job] = entry.end_time
     place = core.running
     core.running += 1
-    while place > 0:
-        above = (place - 1) >> 1
-        if not ends_before(&entry, &core.heap[above]):
-            break
-        core.heap[place] = core.heap[above]
-        place = above
-    core.heap[place] = entry
+    sift_up(core.heap, place, entry)
     if core.started.kept:
         log_job(&core.started, job)
     return 0
@@ -123,18 +130,19 @@ cdef job_index_t core_pop_ended(MachineCore* core) except -2 nogil:
     cdef Py_ssize_t below
     core.view.processors_free += core.heap[0].processors
     core.running -= 1
+    # The hole sinks to a leaf along the earlier children, then the last entry rises from there:
+    # it belongs near the bottom nearly always, so this asks about half as much on the way.
     last = core.heap[core.running]
-    while True:
-        below = 2 * place + 1
-        if below >= core.running:
-            break
-        if below + 1 < core.running and ends_before(&core.heap[below + 1], &core.heap[below]):
-            below += 1
-        if not ends_before(&core.heap[below], &last):
-            break
+    below = 1
+    while below + 1 < core.running:
+        below += ends_before(&core.heap[below + 1], &core.heap[below])
         core.heap[place] = core.heap[below]
         place = below
-    core.heap[place] = last
+        below = 2 * place + 1
+    if below < core.running:
+        core.heap[place] = core.heap[below]
+        place = below
+    sift_up(core.heap, place, last)
     if core.ops.ended != NULL:
         core.ops.ended(core.notes, &core.view, job)
     if core.ended.kept:

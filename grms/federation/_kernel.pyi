@@ -36,3 +36,6 @@ class FederationKernel:
 
     def run(self, rows: int) -> int:
         """Replays arrivals before row `rows`; at the last one drains every machine."""
+
+    def awrt(self) -> list[float]:
+        """Returns the AWRT of each site's own users, seconds, nan for a site without jobs."""

@@ -7,7 +7,7 @@ itself. A machine whose discipline makes passes per event takes the terminations
 after the arrivals of that instant, as it does alone.
 """
 
-from libc.math cimport INFINITY
+from libc.math cimport INFINITY, NAN
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
@@ -270,3 +270,27 @@ cdef class FederationKernel:
                     advance_site(&self.federation, index, INFINITY, True)
         self.row = rows
         return rows
+
+    def awrt(self):
+        """Returns the AWRT of each site's own users, seconds, nan for a site without jobs."""
+        cdef Federation* federation = &self.federation
+        cdef JobColumns* jobs = &federation.jobs
+        cdef Py_ssize_t count = self.submit_time.shape[0]
+        cdef Py_ssize_t row, i
+        cdef double consumption
+        cdef double* sums = <double*> calloc(2 * federation.count, sizeof(double))
+        if sums == NULL:
+            raise MemoryError(f"no memory for the sums of {federation.count} sites")
+        try:
+            with nogil:
+                for row in range(count):
+                    i = 2 * federation.submitted_to[row]
+                    consumption = jobs.run_time[row] * jobs.processors[row]
+                    sums[i] += consumption
+                    sums[i + 1] += consumption * (jobs.end_time[row] - jobs.submit_time[row])
+            return [
+                sums[2 * i + 1] / sums[2 * i] if sums[2 * i] > 0.0 else NAN
+                for i in range(federation.count)
+            ]
+        finally:
+            free(sums)

@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from grms.federation._kernel import FederationKernel
+from grms.policy._decisions import CompiledTransfer
 from grms.policy.location import AwrtLocation, FixedOrder, LocationPolicy
 from grms.policy.transfer import TransferPolicy
 from lrms_sim.disciplines import Discipline, Fcfs
-from lrms_sim.jobs import JobTable, concatenate
+from lrms_sim.jobs import FloatArray, JobTable, concatenate
 from lrms_sim.machine import PROGRESS_ROWS, check_machine, simulate
-from lrms_sim.schedule import MachineInfo, Schedule
+from lrms_sim.schedule import Int16Array, MachineInfo, Schedule
 
 SITES_MAX = 2**15 - 1
 """Most sites in one federation: the kernel numbers them with 16 bits."""
@@ -39,136 +40,199 @@ class Site:
     location_policy: LocationPolicy = field(default_factory=AwrtLocation)
 
 
-def replay(sites: Sequence[Site], *, progress: Callable[[int], None] | None = None) -> Schedule:
-    """Replays the workloads of several sites that exchange jobs.
-
-    Semantics (paper 003, sections 3, 4 and 7.1): one clock; at one instant completions, then
-    queue starts, then arrivals in the order (submit time, site, job), each decided before the
-    next. A job goes to the first partner that the location policy names, that is large enough,
-    that home would rather have run it, and that accepts it; if there is none, it stays home.
+class ReplayScratch:
+    """Room for one replay at a time of up to n jobs, to be used again and again.
 
     Args:
-        sites: at least one; their order breaks ties.
-        progress: called now and then with the number of jobs that have arrived so far.
+        count: n.
+    """
 
-    Returns:
-        The schedule, in order of arrival.
+    def __init__(self, count: int) -> None:
+        self.start_time = np.empty(count)
+        self.end_time = np.empty(count)
+        self.executed_on = np.empty(count, np.int16)
+
+
+class Federation:
+    """Sites with their workloads merged once, to be replayed as often as one likes.
+
+    Attributes:
+        sites: the sites; their order breaks ties.
+        jobs: all workloads in order of arrival, n jobs.
+
+    Args:
+        sites: at least one.
 
     Raises:
         ValueError: a name comes twice, a policy names a site that is not there, or a job is
             wider than its site.
     """
-    _check(sites)
-    jobs, origin, rows = concatenate([site.jobs for site in sites])
-    count = len(jobs)
-    submitted_to = origin.astype(np.int16)
-    start_time = np.full(count, np.nan)
-    end_time = np.full(count, np.nan)
-    executed_on = np.full(count, -1, np.int16)
-    index = {site.name: i for i, site in enumerate(sites)}
-    kernel = FederationKernel(
-        [site.processors for site in sites],
-        [site.discipline.scheduler() for site in sites],
-        [
+
+    def __init__(self, sites: Sequence[Site]) -> None:
+        _check(sites)
+        self.sites = tuple(sites)
+        self.jobs, origin, self._rows = concatenate([site.jobs for site in sites])
+        self._submitted_to = origin.astype(np.int16)
+        self._log_job_id = np.empty(len(origin), np.int64)
+        for index, site in enumerate(sites):
+            mine = origin == index
+            self._log_job_id[mine] = site.jobs.job_id[self._rows[mine]]
+
+    def replay(self, *, progress: Callable[[int], None] | None = None) -> Schedule:
+        """Replays the workloads, the sites exchanging jobs.
+
+        Semantics (paper 003, sections 3, 4 and 7.1): one clock; at one instant completions, then
+        queue starts, then arrivals in the order (submit time, site, job), each decided before
+        the next. A job goes to the first partner that the location policy names, that is large
+        enough, that home would not rather have run it than, and that accepts it; if there is
+        none, it stays home.
+
+        Args:
+            progress: called now and then with the number of jobs that have arrived so far.
+
+        Returns:
+            The schedule, in order of arrival.
+        """
+        jobs, count = self.jobs, len(self.jobs)
+        start_time = np.full(count, np.nan)
+        end_time = np.full(count, np.nan)
+        executed_on = np.full(count, -1, np.int16)
+        kernel = self._kernel({})
+        kernel.bind(
+            jobs.submit_time,
+            jobs.processors,
+            jobs.requested_time,
+            jobs.run_time,
+            self._submitted_to,
+            start_time,
+            end_time,
+            executed_on,
+        )
+        row = 0
+        while True:
+            row = kernel.run(min(row + PROGRESS_ROWS, count))
+            if progress is not None:
+                progress(row)
+            if row == count:
+                break
+        return self._schedule(start_time, end_time, executed_on)
+
+    def replay_alone(self, *, progress: Callable[[int], None] | None = None) -> Schedule:
+        """Replays the workloads, every site by itself: the no-cooperation baseline.
+
+        Args:
+            progress: called now and then with the number of jobs that have arrived so far.
+
+        Returns:
+            The schedule, rows as `replay` has them.
+        """
+        start_time = np.full(len(self.jobs), np.nan)
+        end_time = np.full(len(self.jobs), np.nan)
+        done = 0
+        for index, site in enumerate(self.sites):
+            before = done
+
+            def shifted(arrived: int, before: int = before) -> None:
+                if progress is not None:
+                    progress(before + arrived)
+
+            alone = simulate(
+                site.jobs, site.processors, site.discipline, name=site.name, progress=shifted
+            )
+            mine = self._submitted_to == index
+            start_time[mine] = alone.start_time[self._rows[mine]]
+            end_time[mine] = alone.end_time[self._rows[mine]]
+            done += len(site.jobs)
+        return self._schedule(start_time, end_time, self._submitted_to)
+
+    def awrt(
+        self,
+        instead: Mapping[tuple[str, str], CompiledTransfer] | None = None,
+        scratch: ReplayScratch | None = None,
+    ) -> list[float]:
+        """Replays with some policies exchanged and returns each site's AWRT alone.
+
+        This is what training does thousands of times: nothing is built that it does not need,
+        and the replay holds no lock, so that threads run side by side.
+
+        Args:
+            instead: compiled policies by (site, partner), used in place of the sites' own.
+            scratch: room to work in, of the calling thread; made anew where left out.
+
+        Returns:
+            The AWRT of each site's own users, seconds, in site order; nan for a site without
+            jobs.
+        """
+        jobs = self.jobs
+        scratch = scratch or ReplayScratch(len(jobs))
+        kernel = self._kernel(instead or {})
+        kernel.bind(
+            jobs.submit_time,
+            jobs.processors,
+            jobs.requested_time,
+            jobs.run_time,
+            self._submitted_to,
+            scratch.start_time,
+            scratch.end_time,
+            scratch.executed_on,
+        )
+        kernel.run(len(jobs))
+        return kernel.awrt()
+
+    def _kernel(self, instead: Mapping[tuple[str, str], CompiledTransfer]) -> FederationKernel:
+        sites = self.sites
+        index = {site.name: i for i, site in enumerate(sites)}
+
+        def transfer(site: Site, partner: str) -> CompiledTransfer | None:
+            if (site.name, partner) in instead:
+                return instead[site.name, partner]
+            policy = site.transfer_policies.get(partner)
+            return None if policy is None else policy.compiled
+
+        return FederationKernel(
+            [site.processors for site in sites],
+            [site.discipline.scheduler() for site in sites],
+            [[transfer(site, other.name) for other in sites] for site in sites],
             [
-                site.transfer_policies[other.name].compiled
-                if other.name in site.transfer_policies
+                [index[name] for name in site.location_policy.order]
+                if isinstance(site.location_policy, FixedOrder)
                 else None
-                for other in sites
-            ]
-            for site in sites
-        ],
-        [
-            [index[name] for name in site.location_policy.order]
-            if isinstance(site.location_policy, FixedOrder)
-            else None
-            for site in sites
-        ],
-    )
-    kernel.bind(
-        jobs.submit_time,
-        jobs.processors,
-        jobs.requested_time,
-        jobs.run_time,
-        submitted_to,
-        start_time,
-        end_time,
-        executed_on,
-    )
-    row = 0
-    while True:
-        row = kernel.run(min(row + PROGRESS_ROWS, count))
-        if progress is not None:
-            progress(row)
-        if row == count:
-            break
-    return Schedule(
-        jobs=jobs,
-        start_time=start_time,
-        end_time=end_time,
-        machines=tuple(MachineInfo(site.name, site.processors) for site in sites),
-        submitted_to=submitted_to,
-        executed_on=executed_on,
-        log_job_id=_log_job_ids(sites, origin, rows),
-    )
+                for site in sites
+            ],
+        )
+
+    def _schedule(
+        self, start_time: FloatArray, end_time: FloatArray, executed_on: Int16Array
+    ) -> Schedule:
+        return Schedule(
+            jobs=self.jobs,
+            start_time=start_time,
+            end_time=end_time,
+            machines=tuple(MachineInfo(site.name, site.processors) for site in self.sites),
+            submitted_to=self._submitted_to,
+            executed_on=executed_on,
+            log_job_id=self._log_job_id,
+        )
+
+
+def replay(sites: Sequence[Site], *, progress: Callable[[int], None] | None = None) -> Schedule:
+    """Replays the workloads of several sites that exchange jobs; see `Federation.replay`.
+
+    Raises:
+        ValueError: as for `Federation`.
+    """
+    return Federation(sites).replay(progress=progress)
 
 
 def replay_alone(
     sites: Sequence[Site], *, progress: Callable[[int], None] | None = None
 ) -> Schedule:
-    """Replays the same workloads with every site by itself: the no-cooperation baseline.
-
-    Args:
-        sites: as for `replay`; their policies are not used.
-        progress: called now and then with the number of jobs that have arrived so far.
-
-    Returns:
-        The schedule, rows as `replay` has them.
+    """Replays the workloads of several sites, each by itself; see `Federation.replay_alone`.
 
     Raises:
-        ValueError: as for `replay`.
+        ValueError: as for `Federation`.
     """
-    _check(sites)
-    jobs, origin, rows = concatenate([site.jobs for site in sites])
-    start_time = np.full(len(jobs), np.nan)
-    end_time = np.full(len(jobs), np.nan)
-    done = 0
-    for index, site in enumerate(sites):
-        before = done
-
-        def shifted(arrived: int, before: int = before) -> None:
-            if progress is not None:
-                progress(before + arrived)
-
-        alone = simulate(
-            site.jobs, site.processors, site.discipline, name=site.name, progress=shifted
-        )
-        mine = origin == index
-        start_time[mine] = alone.start_time[rows[mine]]
-        end_time[mine] = alone.end_time[rows[mine]]
-        done += len(site.jobs)
-    submitted_to = origin.astype(np.int16)
-    return Schedule(
-        jobs=jobs,
-        start_time=start_time,
-        end_time=end_time,
-        machines=tuple(MachineInfo(site.name, site.processors) for site in sites),
-        submitted_to=submitted_to,
-        executed_on=submitted_to,
-        log_job_id=_log_job_ids(sites, origin, rows),
-    )
-
-
-def _log_job_ids(
-    sites: Sequence[Site],
-    origin: np.typing.NDArray[np.int32],
-    rows: np.typing.NDArray[np.int64],
-) -> np.typing.NDArray[np.int64]:
-    ids = np.empty(len(origin), np.int64)
-    for index, site in enumerate(sites):
-        mine = origin == index
-        ids[mine] = site.jobs.job_id[rows[mine]]
-    return ids
+    return Federation(sites).replay_alone(progress=progress)
 
 
 def _check(sites: Sequence[Site]) -> None:

@@ -1,5 +1,5 @@
 # Transfer and location decisions: one compiled function each, for every host that decides.
-from libc.stdint cimport int16_t
+from libc.stdint cimport int16_t, uint32_t
 
 from lrms_sim._types cimport processors_sum_t, processors_t, seconds_t
 
@@ -18,10 +18,23 @@ cdef struct TskRule:
     double njp_sigma
     double output      # +1 accept, -1 decline
 
+cdef struct MembershipCache:
+    # Memberships of one rule base at one site, each computed when it is first wanted. Both
+    # features take few distinct values: a queue's sum of processors and a job's processors.
+    processors_t processors          # of the site
+    processors_sum_t waiting_max     # longest queue that is kept; longer ones are computed
+    Py_ssize_t rules
+    uint32_t stamp                   # of the rule base now cached; 0 is nobody's
+    uint32_t* nwp_stamp              # by waiting processors
+    uint32_t* njp_stamp              # by job processors
+    double* nwp                      # by waiting processors, then by rule
+    double* njp                      # by job processors, then by rule
+
 cdef struct TransferPolicy:
     TransferKind kind
     const TskRule* rules
     Py_ssize_t count
+    MembershipCache* cache           # NULL: compute every membership anew
 
 cdef struct SiteLoad:
     # What a site knows of itself when it decides, and tells nobody.
@@ -43,6 +56,11 @@ cdef void order_by_awrt_fast(
     const double* weighted_response,
 ) noexcept nogil
 
+cdef class MembershipTable:
+    cdef MembershipCache cache
+    cdef int begin(self, Py_ssize_t rules) except -1
+
 cdef class CompiledTransfer:
     cdef TransferPolicy policy
     cdef TskRule* owned_rules
+    cdef MembershipTable table

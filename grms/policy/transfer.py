@@ -27,8 +27,15 @@ class TransferPolicy(Protocol):
         """The policy as every host executes it."""
 
 
+class _CompiledOnce:
+    """Keeps the compiled form, which is rebuilt where a policy arrives in another process."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "compiled"}
+
+
 @dataclass(frozen=True)
-class AlwaysKeep:
+class AlwaysKeep(_CompiledOnce):
     """Keeps every own job and declines every offer: a site by itself."""
 
     name: str = "keep"
@@ -40,7 +47,7 @@ class AlwaysKeep:
 
 
 @dataclass(frozen=True)
-class AcceptWhenFit:
+class AcceptWhenFit(_CompiledOnce):
     """Wants a job iff it needs no more processors than are free now (the paper, section 6)."""
 
     name: str = "awf"
@@ -92,7 +99,7 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class RuleBase:
+class RuleBase(_CompiledOnce):
     """A Takagi-Sugeno-Kang rule base with binary recommendations (the paper, section 4).
 
     The site wants the job iff Σφy > 0, φ being the product of a rule's memberships (equations 2,

@@ -1,0 +1,314 @@
+"""Measures speed and memory and writes the figures, with machine and commit, to figures.json.
+
+    python benchmarks/run.py              every benchmark
+    python benchmarks/run.py -k easy      those whose name contains "easy"
+    python benchmarks/run.py --dry        do not write figures.json
+
+Three sizes: one operation, one kernel over a whole log, one whole process. Each figure is the
+median of several runs, with the least and the most beside it; the machines that this runs on are
+shared, so a figure without its spread says little. Recorded logs are taken from the folder that
+HANSE_TRACES names; benchmarks that need them are left out, by name, where it is not set.
+"""
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from grms.federation.federation import Federation, Site
+from grms.policy.transfer import AcceptWhenFit, Gaussian, Rule, RuleBase
+from lrms_sim.disciplines import Conservative, Discipline, Easy, Fcfs, ListScheduling
+from lrms_sim.jobs import JobTable
+from lrms_sim.machine import simulate
+from lrms_sim.preparation import prepare
+from lrms_sim.swf import read_swf
+from lrms_sim.windows import window_by_days
+
+HERE = Path(__file__).parent
+FIGURES = HERE / "figures.json"
+BIN = Path(sysconfig.get_path("scripts"))
+TRACES = os.environ.get("HANSE_TRACES")
+CTC = "CTC-SP2-1996-3.1-cln.swf.gz"
+KTH = "KTH-SP2-1996-2.swf.gz"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One measured figure.
+
+    Attributes:
+        name: of the benchmark.
+        unit: of the values.
+        median: over the runs.
+        least: of the runs.
+        most: of the runs.
+        runs: how many.
+        goal: what it is to be, in words; empty where there is none.
+    """
+
+    name: str
+    unit: str
+    median: float
+    least: float
+    most: float
+    runs: int
+    goal: str = ""
+
+
+def figure(name: str, unit: str, values: list[float], goal: str = "") -> Figure:
+    """Returns the figure of several runs."""
+    return Figure(
+        name, unit, statistics.median(values), min(values), max(values), len(values), goal
+    )
+
+
+def seconds(work: Callable[[], object], runs: int) -> list[float]:
+    """Returns the wall seconds of several runs, after one that is not counted."""
+    work()
+    taken = []
+    for _ in range(runs):
+        start = time.perf_counter()
+        work()
+        taken.append(time.perf_counter() - start)
+    return taken
+
+
+def process(command: list[str]) -> tuple[float, float]:
+    """Runs a command; returns its wall seconds and its peak memory in MB."""
+    start = time.perf_counter()
+    child = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(child.pid, 0)
+    taken = time.perf_counter() - start
+    child.returncode = os.waitstatus_to_exitcode(status)
+    if child.returncode:
+        raise SystemExit(f"{' '.join(command)} ended with {child.returncode}")
+    return taken, usage.ru_maxrss / 1000
+
+
+def trace(name: str) -> Path:
+    """Returns the path of a recorded log."""
+    assert TRACES is not None
+    return Path(TRACES) / name
+
+
+@cache
+def log(name: str, processors: int) -> JobTable:
+    """Returns a recorded log, prepared."""
+    return prepare(read_swf(trace(name)), processors).jobs
+
+
+def million_jobs_per_second(
+    jobs: JobTable, processors: int, discipline: Discipline, runs: int
+) -> list[float]:
+    """Returns millions of jobs per second of kernel time."""
+    return [
+        len(jobs) / taken / 1e6
+        for taken in seconds(lambda: simulate(jobs, processors, discipline), runs)
+    ]
+
+
+def decisions() -> Iterator[Figure]:
+    """One transfer decision through the plain face."""
+    rule_base = RuleBase(
+        tuple(Rule(Gaussian(i, 1 + i), Gaussian(10 * i, 20), i % 2 == 0) for i in range(10))
+    ).compiled
+
+    def thousand() -> None:
+        for _ in range(1000):
+            rule_base.accept(
+                7, processors=100, processors_free=20, processors_waiting=150, own=True
+            )
+
+    yield figure(
+        "decision, ten rules, plain face",
+        "µs",
+        [taken * 1e3 for taken in seconds(thousand, 15)],
+    )
+
+
+def kernels_on_ctc() -> Iterator[Figure]:
+    """Each discipline over the whole CTC log, on the paper's 430 and the machine's 338."""
+    for processors in (430, 338):
+        jobs = log(CTC, processors)
+        for discipline, goal, runs in (
+            (Fcfs(), "at least 10", 25),
+            (ListScheduling(), "", 25),
+            (Easy(), "at least 1", 25),
+            (Conservative(), "", 3),
+        ):
+            yield figure(
+                f"{discipline.name}, CTC, {processors} processors",
+                "million jobs/s",
+                million_jobs_per_second(jobs, processors, discipline, runs),
+                goal if processors == 430 else "",
+            )
+
+
+def federations() -> Iterator[Figure]:
+    """Two sites that exchange jobs by AWF: KTH and CTC, five months."""
+    sites = [
+        Site(
+            name,
+            processors,
+            window_by_days(log(file, processors), None, 150),
+            transfer_policies={partner: AcceptWhenFit()},
+        )
+        for name, file, processors, partner in (("KTH", KTH, 100, "CTC"), ("CTC", CTC, 430, "KTH"))
+    ]
+    federation = Federation(sites)
+    yield figure(
+        "federation, KTH-5 and CTC-5, AWF",
+        "ms",
+        [taken * 1e3 for taken in seconds(federation.replay, 45)],
+        "at most 5",
+    )
+    yield figure(
+        "the same, with checks and merging",
+        "ms",
+        [taken * 1e3 for taken in seconds(lambda: Federation(sites).replay(), 45)],
+    )
+
+
+def reading() -> Iterator[Figure]:
+    """Reading a compressed log."""
+    yield figure("read CTC .swf.gz", "s", seconds(lambda: read_swf(trace(CTC)), 9), "at most 0.4")
+
+
+def synthetic(count: int) -> JobTable:
+    """Returns a workload that keeps 256 processors about 70 % busy."""
+    rng = np.random.default_rng(1)
+    return JobTable.from_columns(
+        submit_time=np.cumsum(rng.exponential(300.0, count)),
+        processors=rng.integers(1, 65, count),
+        run_time=rng.exponential(1650.0, count) + 1,
+    )
+
+
+def ten_million() -> Iterator[Figure]:
+    """Cost of a job in a run of 10,000,000 against one of 100,000, and the memory it takes."""
+    code = (
+        "import sys, time; sys.path.insert(0, sys.argv[1]); import run; "
+        "from lrms_sim.machine import simulate; jobs = run.synthetic(int(sys.argv[2])); "
+        "start = time.perf_counter(); simulate(jobs, 256); "
+        "print((time.perf_counter() - start) / len(jobs) * 1e9)"
+    )
+    cost: dict[int, list[float]] = {100_000: [], 10_000_000: []}
+    for count in [100_000, 10_000_000] * 3:
+        command = [sys.executable, "-c", code, str(HERE), str(count)]
+        cost[count].append(float(subprocess.check_output(command)))
+    _, memory = process([sys.executable, "-c", code, str(HERE), "10000000"])
+    yield figure("fcfs, 100,000 synthetic jobs", "ns/job", cost[100_000])
+    yield figure("fcfs, 10,000,000 synthetic jobs", "ns/job", cost[10_000_000])
+    ratios = [large / small for small, large in zip(*cost.values(), strict=True)]
+    yield figure("cost of a job, 10,000,000 to 100,000", "ratio", ratios, "at most 2")
+    yield figure("fcfs, 10,000,000 synthetic jobs", "MB", [memory], "at most 2000")
+
+
+def whole_process() -> Iterator[Figure]:
+    """`lrms-sim run` on the CTC log, from start to finished schedule file."""
+    with tempfile.TemporaryDirectory() as folder:
+        for discipline in ("fcfs", "easy"):
+            command = [
+                str(BIN / "lrms-sim"),
+                "run",
+                str(trace(CTC)),
+                *("--processors", "338", "--discipline", discipline),
+                *("--schedule", str(Path(folder) / "schedule.csv")),
+            ]
+            process(command)
+            runs = [process(command) for _ in range(9)]
+            name = f"lrms-sim run, CTC, 338 processors, {discipline}"
+            yield figure(name, "s", [taken for taken, _ in runs], "at most 0.7")
+            yield figure(name, "MB", [memory for _, memory in runs], "at most 150")
+
+
+def main_job() -> Iterator[Figure]:
+    """`scenario run synthetic-three-sites`, with its report."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [str(BIN / "scenario"), "run", "synthetic-three-sites", "--output", folder]
+        yield figure(
+            "scenario run synthetic-three-sites", "s", [process(command)[0] for _ in "abc"]
+        )
+
+
+BENCHMARKS: tuple[tuple[str, bool, Callable[[], Iterator[Figure]]], ...] = (
+    ("decisions", False, decisions),
+    ("kernels fcfs list easy conservative", True, kernels_on_ctc),
+    ("federations awf", True, federations),
+    ("reading swf", True, reading),
+    ("ten-million fcfs", False, ten_million),
+    ("whole-process fcfs easy", True, whole_process),
+    ("main-job scenario", False, main_job),
+)
+
+
+def machine() -> dict[str, object]:
+    """Returns what the figures were measured on."""
+    model = next(
+        (
+            line.partition(":")[2].strip()
+            for line in Path("/proc/cpuinfo").read_text().splitlines()
+            if line.startswith("model name")
+        ),
+        platform.processor(),
+    )
+    commit = subprocess.run(
+        ["git", "describe", "--always", "--dirty"],  # noqa: S607  # git is where the user has it
+        cwd=HERE,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return {
+        "processor": model,
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "commit": commit.stdout.strip(),
+        "measured": datetime.now(UTC).strftime("%Y-%m-%d"),
+    }
+
+
+def main() -> None:
+    """Runs the benchmarks that were asked for."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("-k", default="", metavar="WORD", help="only benchmarks with this word")
+    parser.add_argument("--dry", action="store_true", help="do not write figures.json")
+    arguments = parser.parse_args()
+    figures: list[Figure] = []
+    for name, needs_traces, benchmark in BENCHMARKS:
+        if arguments.k not in name:
+            continue
+        if needs_traces and not TRACES:
+            print(f"left out: {name}: HANSE_TRACES is not set")
+            continue
+        for one in benchmark():
+            figures.append(one)
+            print(
+                f"{one.name:<42} {one.median:10.4g} {one.unit:<15}"
+                f"({one.least:.4g} to {one.most:.4g}, {one.runs} runs)  {one.goal}",
+                flush=True,
+            )
+    if not arguments.dry and not arguments.k:
+        document = {"machine": machine(), "figures": [asdict(one) for one in figures]}
+        FIGURES.write_text(json.dumps(document, indent=1) + "\n")
+        print(f"written: {FIGURES}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,142 @@
+"""The compiled decisions against plain Python."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grms.policy._decisions import CompiledTransfer, order_by_awrt
+from grms.policy.transfer import Gaussian, Rule, RuleBase
+
+finite = st.floats(-200, 200)
+sigmas = st.floats(-150, 150).filter(lambda sigma: abs(sigma) > 1e-3)
+gaussians = st.builds(Gaussian, finite, sigmas)
+rules = st.lists(st.builds(Rule, gaussians, gaussians, st.booleans()), min_size=1, max_size=12).map(
+    tuple
+)
+
+
+def plain_membership(x: float, gaussian: Gaussian) -> float:
+    distance = (x - gaussian.gamma) / gaussian.sigma
+    return math.exp(-(distance * distance))
+
+
+def plain_output(rules: tuple[Rule, ...], nwp: float, njp: float) -> float:
+    total = 0.0
+    for rule in rules:
+        degree = plain_membership(nwp, rule.nwp) * plain_membership(njp, rule.njp)
+        total += degree if rule.accept else -degree
+    return total
+
+
+@given(rules, st.floats(0, 100), st.floats(0, 100))
+def test_output_is_the_numerator_of_equation_2(
+    rules: tuple[Rule, ...], nwp: float, njp: float
+) -> None:
+    """The compiled output equals the plain one to the last bit."""
+    assert RuleBase(rules).compiled.output(nwp, njp) == plain_output(rules, nwp, njp)
+
+
+@given(rules, st.integers(1, 64), st.integers(1, 64), st.integers(0, 10_000), st.booleans())
+def test_decision_is_the_sign_of_the_output(
+    rules: tuple[Rule, ...], width: int, extra: int, waiting: int, own: bool
+) -> None:
+    """A rule base wants a job iff its output at (NWP, NJP in percent) is above zero."""
+    processors = width + extra
+    wanted = RuleBase(rules).compiled.accept(
+        width,
+        processors=processors,
+        processors_free=0,
+        processors_waiting=waiting,
+        own=own,
+    )
+    output = plain_output(rules, waiting / processors, 100.0 * width / processors)
+    assert wanted == (output > 0)
+
+
+def test_vanishing_memberships_decline() -> None:
+    """Where every membership underflows to zero the answer is no."""
+    far = RuleBase((Rule(Gaussian(1e6, 1e-3), Gaussian(1e6, 1e-3), accept=True),))
+    assert far.compiled.output(0, 50) == 0
+    assert not far.compiled.accept(
+        5, processors=10, processors_free=10, processors_waiting=0, own=True
+    )
+
+
+def test_balanced_rules_decline() -> None:
+    """Two rules that cancel out give zero, and zero is a decline."""
+    here = Gaussian(0, 1), Gaussian(50, 1)
+    balanced = RuleBase((Rule(*here, accept=True), Rule(*here, accept=False)))
+    assert not balanced.compiled.accept(
+        5, processors=10, processors_free=10, processors_waiting=0, own=True
+    )
+
+
+@given(st.integers(1, 50), st.integers(0, 50), st.integers(0, 500), st.booleans())
+def test_accept_when_fit_looks_at_free_processors_only(
+    width: int, free: int, waiting: int, own: bool
+) -> None:
+    """AWF wants a job iff it fits now, whoever asks and however long the queue is."""
+    wanted = CompiledTransfer.accept_when_fit().accept(
+        width, processors=50, processors_free=free, processors_waiting=waiting, own=own
+    )
+    assert wanted == (width <= free)
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_always_keep_wants_own_jobs_only(own: bool) -> None:
+    """The isolated site keeps its own jobs and takes no other."""
+    wanted = CompiledTransfer.always_keep().accept(
+        3, processors=4, processors_free=0, processors_waiting=9, own=own
+    )
+    assert wanted is own
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ({"job_processors": 0}, "job_processors is 0"),
+        ({"job_processors": 11}, "job_processors is 11"),
+        ({"processors_free": -1}, "processors_free is -1"),
+        ({"processors_free": 11}, "processors_free is 11"),
+        ({"processors_waiting": -1}, "processors_waiting is -1"),
+    ],
+)
+def test_the_plain_face_checks_its_arguments(arguments: dict[str, int], complaint: str) -> None:
+    """What no site can be in is refused, with the value in the text."""
+    usual = {"job_processors": 5, "processors_free": 5, "processors_waiting": 0} | arguments
+    width = usual.pop("job_processors")
+    with pytest.raises(ValueError, match=complaint):
+        CompiledTransfer.accept_when_fit().accept(width, processors=10, own=True, **usual)
+
+
+def test_only_rule_bases_have_an_output() -> None:
+    """Asking another policy for an output is an error."""
+    with pytest.raises(ValueError, match="only a rule base"):
+        CompiledTransfer.accept_when_fit().output(0, 0)
+
+
+def test_an_empty_rule_base_is_refused() -> None:
+    """There is no decision without a rule."""
+    with pytest.raises(ValueError, match="at least one rule"):
+        CompiledTransfer.rule_base([])
+
+
+sums = st.floats(0, 1e12)
+
+
+@given(st.lists(st.tuples(sums, sums), max_size=20))
+def test_partners_are_asked_in_ascending_awrt(history: list[tuple[float, float]]) -> None:
+    """Order is by AWRT; no history counts 0; ties keep site order."""
+    consumption = [pair[0] for pair in history]
+    weighted = [pair[1] for pair in history]
+    awrt = [w / c if c > 0 else 0.0 for c, w in history]
+    expected = sorted(range(len(history)), key=lambda site: (awrt[site], site))
+    assert order_by_awrt(consumption, weighted) == expected
+
+
+def test_histories_of_two_lengths_are_refused() -> None:
+    """Each partner needs both sums."""
+    with pytest.raises(ValueError, match="2 consumptions, but 1"):
+        order_by_awrt([1, 2], [1])

@@ -1,0 +1,28 @@
+import pytest
+
+from lrms_sim.disciplines import DISCIPLINES, Easy, discipline_by_name
+
+
+@pytest.mark.parametrize("name", DISCIPLINES)
+def test_every_discipline_is_found_by_its_own_name(name: str) -> None:
+    """The name in files and on the command line is the discipline's."""
+    assert discipline_by_name(name).name == name
+
+
+@pytest.mark.parametrize("name", DISCIPLINES)
+def test_every_machine_gets_a_scheduler_of_its_own(name: str) -> None:
+    """Schedulers hold notes and are never shared."""
+    discipline = discipline_by_name(name)
+    assert discipline.scheduler() is not discipline.scheduler()
+
+
+def test_an_unknown_name_is_refused_with_those_there_are() -> None:
+    """The error lists what one can say."""
+    with pytest.raises(ValueError, match="unknown discipline 'sjf'; there are: fcfs, list, easy"):
+        discipline_by_name("sjf")
+
+
+def test_passes_per_event_are_said_by_the_scheduler() -> None:
+    """The machine learns from the scheduler which kind of pass it wants."""
+    assert Easy(per_event=True).scheduler().per_event
+    assert not Easy().scheduler().per_event

@@ -447,8 +447,8 @@ cdef int conservative_compress(ConservativeNotes* notes, View* view) except -1 n
                 later_from = from_time
             if reserved + request > later_to:
                 later_to = reserved + request
-        from_time = notes.freed_from if notes.freed_from > view.now else view.now
-        most_free = profile_most_free(notes, from_time, notes.freed_to)
+            from_time = notes.freed_from if notes.freed_from > view.now else view.now
+            most_free = profile_most_free(notes, from_time, notes.freed_to)
     notes.freed_from = later_from
     notes.freed_to = later_to
     return 0

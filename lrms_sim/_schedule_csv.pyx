@@ -1,0 +1,446 @@
+"""Writes the rows of a schedule as CSV, and finds out which processors each job held.
+
+The kernels count processors and never number them, so the numbers are assigned here: every job
+takes the lowest free ones at its start and gives them back at its end; at one instant ends come
+before starts, and starts go in the order of the rows. Rows are written in their own order, which
+is that of arrival and not of start, so a job that has started waits for its turn with its
+intervals; nothing else of the text is ever held but one buffer.
+"""
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.exc cimport PyErr_CheckSignals
+from cpython.mem cimport PyMem_Free
+from libc.stdint cimport int16_t, int32_t, int64_t, uint64_t
+from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.string cimport memcpy, strlen
+
+from lrms_sim._types cimport job_index_t, processors_t, seconds_t
+
+cdef extern from "Python.h":
+    char* PyOS_double_to_string(double value, char code, int precision, int flags, int* kind) \
+        except NULL
+
+cdef extern from *:
+    int lowest_bit "__builtin_ctzll" (unsigned long long word) noexcept nogil
+
+cdef uint64_t ALL_BITS = <uint64_t> 0xFFFFFFFFFFFFFFFF
+cdef double WHOLE_AS_DIGITS_MAX = 1e15   # dtoa writes larger ones the same or with an exponent
+cdef Py_ssize_t BUFFER_BYTES = 1 << 20   # text gathered before it is handed on
+cdef Py_ssize_t NUMBER_BYTES_MAX = 26    # the longest float64 or int64, and a comma
+cdef Py_ssize_t FIXED_BYTES_MAX = 1024   # a row without names and processors
+
+cdef struct Interval:
+    processors_t first
+    processors_t last
+
+cdef struct Allocation:
+    Py_ssize_t count
+    int holders             # the row that is still to be written, and the job that still runs
+    Interval* intervals     # behind this struct in the same block
+
+cdef struct Running:
+    seconds_t end_time
+    job_index_t job
+    int16_t machine
+    Allocation* allocation
+
+cdef struct MachineMap:
+    processors_t processors
+    processors_t processors_free
+    int64_t first_number    # of the machine's processors in the file
+    Py_ssize_t words
+    Py_ssize_t lowest       # no word below has a free processor
+    uint64_t* busy          # one bit for each processor
+
+
+cdef inline bint ends_before(const Running* left, const Running* right) noexcept nogil:
+    return left.end_time < right.end_time or (
+        left.end_time == right.end_time and left.job < right.job
+    )
+
+
+cdef inline char* put_whole(char* at, int64_t value) noexcept nogil:
+    cdef char[20] digits
+    cdef int count = 0
+    cdef uint64_t rest = <uint64_t> value
+    if value < 0:
+        at[0] = b"-"
+        at += 1
+        rest = -rest
+    while True:
+        digits[count] = <char> (48 + rest % 10)
+        rest //= 10
+        count += 1
+        if rest == 0:
+            break
+    while count:
+        count -= 1
+        at[0] = digits[count]
+        at += 1
+    return at
+
+
+cdef inline char* put_real(char* at, double value) except NULL:
+    # The fewest digits that read back as the same number.
+    cdef char* text
+    cdef size_t length
+    if -WHOLE_AS_DIGITS_MAX < value < WHOLE_AS_DIGITS_MAX and value == <double> <int64_t> value:
+        return put_whole(at, <int64_t> value)
+    text = PyOS_double_to_string(value, b"r", 0, 0, NULL)
+    length = strlen(text)
+    memcpy(at, text, length)
+    PyMem_Free(text)
+    return at + length
+
+
+cdef inline char* put_bytes(char* at, const char* text, Py_ssize_t length) noexcept nogil:
+    memcpy(at, text, length)
+    return at + length
+
+
+cdef inline char* put_text(char* at, const char* text) noexcept nogil:
+    return put_bytes(at, text, strlen(text))
+
+
+cdef inline void let_go(Allocation* allocation) noexcept nogil:
+    allocation.holders -= 1
+    if allocation.holders == 0:
+        free(allocation)
+
+
+cdef inline void mark_free(uint64_t* busy, processors_t first, processors_t last) noexcept nogil:
+    cdef Py_ssize_t word = first >> 6
+    cdef Py_ssize_t last_word = last >> 6
+    cdef uint64_t low = ALL_BITS << (first & 63)
+    cdef uint64_t high = ALL_BITS >> (63 - (last & 63))
+    if word == last_word:
+        busy[word] &= ~(low & high)
+        return
+    busy[word] &= ~low
+    for word in range(word + 1, last_word):
+        busy[word] = 0
+    busy[last_word] &= ~high
+
+
+cdef void* grown(void* block, size_t size) except NULL:
+    cdef void* larger = realloc(block, size)
+    if larger == NULL:
+        raise MemoryError(f"no memory for {size} bytes")
+    return larger
+
+
+cdef char* put_intervals(char* at, const Allocation* allocation, int64_t number) noexcept nogil:
+    cdef Py_ssize_t index
+    for index in range(allocation.count):
+        if index:
+            at[0] = b" "
+            at += 1
+        at = put_whole(at, number + allocation.intervals[index].first)
+        if allocation.intervals[index].last > allocation.intervals[index].first:
+            at[0] = b"-"
+            at = put_whole(at + 1, number + allocation.intervals[index].last)
+    return at
+
+
+cdef class RowWriter:
+    """The state of one file on its way; see `write_rows`."""
+
+    cdef object sink
+    cdef list names
+    cdef Py_ssize_t machines
+    cdef MachineMap* maps
+    cdef Running* heap
+    cdef Py_ssize_t running
+    cdef Py_ssize_t heap_capacity
+    cdef Allocation** allocations    # by row; NULL before the job's start and after its line
+    cdef Py_ssize_t rows
+    cdef Interval* scratch
+    cdef Py_ssize_t scratch_capacity
+    cdef char* buffer
+    cdef Py_ssize_t capacity
+    cdef Py_ssize_t filled
+    cdef const int64_t[::1] log_job_id
+    cdef const seconds_t[::1] submit_time
+    cdef const processors_t[::1] processors
+    cdef const seconds_t[::1] requested_time
+    cdef const seconds_t[::1] run_time
+    cdef const int32_t[::1] user
+    cdef const seconds_t[::1] start_time
+    cdef const seconds_t[::1] end_time
+    cdef const int16_t[::1] submitted_to
+    cdef const int16_t[::1] executed_on
+
+    def __cinit__(self, sink, list names, const int64_t[::1] sizes, columns):
+        cdef Py_ssize_t rows = len(columns["log_job_id"])
+        self.sink = sink
+        self.names = names
+        self.rows = rows
+        self.log_job_id = columns["log_job_id"]
+        self.submit_time = columns["submit_time"]
+        self.processors = columns["processors"]
+        self.requested_time = columns["requested_time"]
+        self.run_time = columns["run_time"]
+        self.user = columns["user"]
+        self.start_time = columns["start_time"]
+        self.end_time = columns["end_time"]
+        self.submitted_to = columns["submitted_to"]
+        self.executed_on = columns["executed_on"]
+        self.allocations = <Allocation**> calloc(max(rows, 1), sizeof(Allocation*))
+        self.capacity = BUFFER_BYTES + FIXED_BYTES_MAX
+        self.buffer = <char*> malloc(self.capacity)
+        self.maps = <MachineMap*> calloc(max(sizes.shape[0], 1), sizeof(MachineMap))
+        if self.allocations == NULL or self.buffer == NULL or self.maps == NULL:
+            raise MemoryError(f"no memory to write {rows} rows")
+        self.lay_out(sizes)
+
+    cdef int lay_out(self, const int64_t[::1] sizes) except -1:
+        # All processors of all machines are free and numbered one machine after the other.
+        cdef Py_ssize_t index
+        cdef int64_t first_number = 0
+        cdef MachineMap* machine
+        for index in range(sizes.shape[0]):
+            machine = &self.maps[index]
+            machine.processors = <processors_t> sizes[index]
+            machine.processors_free = machine.processors
+            machine.first_number = first_number
+            machine.words = (<Py_ssize_t> sizes[index] + 63) >> 6
+            # Zeroed by the system page by page when touched, so a huge machine costs nothing
+            # before it is used.
+            machine.busy = <uint64_t*> calloc(max(machine.words, 1), sizeof(uint64_t))
+            if machine.busy == NULL:
+                raise MemoryError(f"no memory for {sizes[index]} processors")
+            self.machines += 1
+            if sizes[index] & 63:
+                machine.busy[machine.words - 1] = ALL_BITS << (sizes[index] & 63)
+            first_number += sizes[index]
+        return 0
+
+    def __dealloc__(self):
+        cdef Py_ssize_t index
+        for index in range(self.running):
+            let_go(self.heap[index].allocation)
+        if self.allocations != NULL:
+            for index in range(self.rows):
+                if self.allocations[index] != NULL:
+                    let_go(self.allocations[index])
+        for index in range(self.machines):
+            free(self.maps[index].busy)
+        free(self.maps)
+        free(self.heap)
+        free(self.allocations)
+        free(self.scratch)
+        free(self.buffer)
+
+    cdef int start(self, job_index_t job) except -1:
+        # Takes the lowest free processors of the machine.
+        cdef int16_t machine = self.executed_on[job]
+        cdef Py_ssize_t count = self.collect(&self.maps[machine], self.processors[job])
+        cdef Py_ssize_t bytes_needed = sizeof(Allocation) + count * sizeof(Interval)
+        cdef Allocation* allocation
+        cdef Running entry
+        cdef Py_ssize_t place, above
+        if self.running == self.heap_capacity:
+            self.heap_capacity = self.heap_capacity * 2 if self.heap_capacity else 256
+            self.heap = <Running*> grown(self.heap, self.heap_capacity * sizeof(Running))
+        allocation = <Allocation*> grown(NULL, bytes_needed)
+        allocation.count = count
+        allocation.holders = 2
+        allocation.intervals = <Interval*> (allocation + 1)
+        memcpy(allocation.intervals, self.scratch, count * sizeof(Interval))
+        self.allocations[job] = allocation
+        entry = Running(self.end_time[job], job, machine, allocation)
+        place = self.running
+        self.running += 1
+        while place > 0:
+            above = (place - 1) >> 1
+            if not ends_before(&entry, &self.heap[above]):
+                break
+            self.heap[place] = self.heap[above]
+            place = above
+        self.heap[place] = entry
+        return 0
+
+    cdef Py_ssize_t collect(self, MachineMap* machine, processors_t width) except -1:
+        # Marks the lowest free processors busy; leaves their intervals in `scratch`.
+        cdef Py_ssize_t word = machine.lowest
+        cdef Py_ssize_t count = 0
+        cdef uint64_t free_bits, shifted
+        cdef processors_t bit, run, first
+        machine.processors_free -= width
+        while width > 0:
+            free_bits = ~machine.busy[word]
+            while free_bits != 0 and width > 0:
+                bit = lowest_bit(free_bits)
+                shifted = ~(free_bits >> bit)
+                run = lowest_bit(shifted) if shifted != 0 else 64
+                if run > width:
+                    run = width
+                free_bits &= ~((ALL_BITS >> (64 - run)) << bit)
+                machine.busy[word] |= (ALL_BITS >> (64 - run)) << bit
+                width -= run
+                first = <processors_t> (word << 6) + bit
+                if count and self.scratch[count - 1].last == first - 1:
+                    self.scratch[count - 1].last = first + run - 1
+                    continue
+                if count == self.scratch_capacity:
+                    self.scratch_capacity = count * 2 if count else 256
+                    self.scratch = <Interval*> grown(
+                        self.scratch, self.scratch_capacity * sizeof(Interval)
+                    )
+                self.scratch[count] = Interval(first, first + run - 1)
+                count += 1
+            if free_bits == 0:
+                word += 1
+        machine.lowest = word
+        return count
+
+    cdef void end_first(self) noexcept nogil:
+        # Gives back the processors of the running job that ends first.
+        cdef Running entry = self.heap[0]
+        cdef MachineMap* machine = &self.maps[entry.machine]
+        cdef Py_ssize_t place = 0
+        cdef Py_ssize_t below, index
+        cdef Interval* interval
+        for index in range(entry.allocation.count):
+            interval = &entry.allocation.intervals[index]
+            machine.processors_free += interval.last - interval.first + 1
+            mark_free(machine.busy, interval.first, interval.last)
+        machine.lowest = min(machine.lowest, entry.allocation.intervals[0].first >> 6)
+        let_go(entry.allocation)
+        self.running -= 1
+        entry = self.heap[self.running]
+        while True:
+            below = 2 * place + 1
+            if below >= self.running:
+                break
+            if below + 1 < self.running and ends_before(
+                &self.heap[below + 1], &self.heap[below]
+            ):
+                below += 1
+            if not ends_before(&self.heap[below], &entry):
+                break
+            self.heap[place] = self.heap[below]
+            place = below
+        self.heap[place] = entry
+
+    cdef int make_room(self, Allocation* allocation, Py_ssize_t name_bytes) except -1:
+        # Room for one row.
+        cdef Py_ssize_t needed = (
+            FIXED_BYTES_MAX + name_bytes + 2 * NUMBER_BYTES_MAX * allocation.count
+        )
+        if self.filled + needed > self.capacity:
+            self.capacity = self.filled + needed + BUFFER_BYTES
+            self.buffer = <char*> grown(self.buffer, self.capacity)
+        return 0
+
+    cdef int flush(self) except -1:
+        if self.filled:
+            self.sink(PyBytes_FromStringAndSize(self.buffer, self.filled))
+            self.filled = 0
+        PyErr_CheckSignals()
+        return 0
+
+    cdef int put_row(self, Py_ssize_t row) except -1:
+        # One line; docs/schedule-format.md says what stands in each column.
+        cdef Allocation* allocation = self.allocations[row]
+        cdef bytes own = <bytes> self.names[self.submitted_to[row]]
+        cdef bytes host = <bytes> self.names[self.executed_on[row]]
+        cdef const char* own_text = PyBytes_AS_STRING(own)
+        cdef Py_ssize_t own_length = PyBytes_GET_SIZE(own)
+        cdef seconds_t submit = self.submit_time[row]
+        cdef seconds_t run_time = self.run_time[row]
+        cdef seconds_t response = self.end_time[row] - submit
+        cdef char* at
+        self.make_room(allocation, 2 * own_length + PyBytes_GET_SIZE(host))
+        at = put_whole(self.buffer + self.filled, self.log_job_id[row])
+        at = put_text(at, b",")
+        at = put_bytes(at, own_text, own_length)
+        at = put_text(at, b",delay,")
+        at = put_text(put_real(at, submit), b",")
+        at = put_text(put_whole(at, self.processors[row]), b",")
+        at = put_real(at, self.requested_time[row])
+        if run_time < self.requested_time[row]:
+            at = put_text(at, b",1,COMPLETED_SUCCESSFULLY,")
+        else:
+            at = put_text(at, b",0,COMPLETED_WALLTIME_REACHED,")
+        at = put_text(put_real(at, self.start_time[row]), b",")
+        at = put_text(put_real(at, run_time), b",")
+        at = put_text(put_real(at, self.end_time[row]), b",")
+        at = put_text(put_real(at, self.start_time[row] - submit), b",")
+        at = put_text(put_real(at, response), b",")
+        at = put_text(put_real(at, response / run_time), b",")
+        at = put_intervals(at, allocation, self.maps[self.executed_on[row]].first_number)
+        at = put_text(at, b",-1,,")
+        at = put_bytes(at, own_text, own_length)
+        at = put_text(at, b",")
+        at = put_bytes(at, PyBytes_AS_STRING(host), PyBytes_GET_SIZE(host))
+        at = put_text(at, b",")
+        at = put_text(put_whole(at, self.user[row]), b"\n")
+        self.filled = at - self.buffer
+        let_go(allocation)
+        self.allocations[row] = NULL
+        return 0
+
+    cdef int run(self, const int64_t[::1] order, progress) except -1:
+        # Goes through the starts in their order and writes every row whose turn has come.
+        cdef Py_ssize_t step
+        cdef Py_ssize_t row = 0
+        cdef Py_ssize_t job
+        cdef MachineMap* machine
+        for step in range(order.shape[0]):
+            job = order[step]
+            machine = &self.maps[self.executed_on[job]]
+            while self.running and self.heap[0].end_time <= self.start_time[job]:
+                self.end_first()
+            if self.processors[job] > machine.processors_free:
+                raise ValueError(
+                    f"job {self.log_job_id[job]} starts at {self.start_time[job]} s on "
+                    f"{self.processors[job]} processors of "
+                    f"{self.names[self.executed_on[job]].decode()}, which then has "
+                    f"{machine.processors_free} free of {machine.processors}"
+                )
+            self.start(<job_index_t> job)
+            while row < self.rows and self.allocations[row] != NULL:
+                self.put_row(row)
+                row += 1
+                if self.filled >= BUFFER_BYTES:
+                    self.flush()
+                    if progress is not None:
+                        progress(row)
+        self.flush()
+        if progress is not None:
+            progress(row)
+        return 0
+
+
+def write_rows(
+    sink,
+    list names not None,
+    const int64_t[::1] sizes not None,
+    const int64_t[::1] order not None,
+    columns not None,
+    progress=None,
+):
+    """Hands the lines of a schedule, without the header, to `sink`, in pieces of about 1 MiB.
+
+    Times must be finite, machine indices valid and `order` a permutation;
+    lrms_sim.schedule_files sees to it.
+
+    Args:
+        sink: called with bytes.
+        names: the K machines' names, as bytes ready for a CSV field.
+        sizes: the machines' processors, shape (K,).
+        order: the rows in order of start, shape (n,).
+        columns: arrays of shape (n,) by name: log_job_id, submit_time, processors,
+            requested_time, run_time, user, start_time, end_time, submitted_to, executed_on.
+        progress: called now and then with the number of rows written so far.
+
+    Raises:
+        ValueError: the jobs of a machine need more processors at one time than it has, or the
+            columns differ in length.
+    """
+    for name, column in columns.items():
+        if column.shape != (order.shape[0],):
+            raise ValueError(f"{name} has shape {column.shape}, order has {order.shape[0]} rows")
+    cdef RowWriter writer = RowWriter(sink, names, sizes, columns)
+    writer.run(order, progress)

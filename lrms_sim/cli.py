@@ -1,0 +1,456 @@
+"""The command `lrms-sim`.
+
+Everything heavy is imported by the command that needs it, so that a run on a small log takes no
+longer than it must, and help and errors come at once.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from lrms_sim.version import __version__
+
+if TYPE_CHECKING:
+    from lrms_sim.jobs import JobTable
+    from lrms_sim.schedule import Schedule
+    from lrms_sim.swf_log import SwfLog
+
+EXIT_ERROR = 2
+"""Status of the process where something is wrong that the user can put right."""
+
+EXIT_INTERRUPTED = 130
+"""Status of the process after Ctrl-C, as shells have it: 128 plus the signal's number."""
+
+EXIT_PIPE = 141
+"""Status of the process where nobody reads on, as shells have it."""
+
+PROCESSORS_MAX = 2**31 - 1
+JOBS_MAX = 2**31 - 2
+SEED_MAX = 2**63 - 1
+LONG_BYTES = 16_000_000
+"""Size of a log from which on reading it shows how far it is."""
+LONG_JOBS = 500_000
+"""Number of jobs from which on working on them shows how far it is."""
+
+PREPARATION = (
+    ("processors_from", ("allocated", "requested"), "The field that says how wide a job is."),
+    ("run_time_zero", ("drop", "one_second"), "Jobs that ran for 0 s."),
+    ("requested_time_missing", ("drop", "run_time"), "Jobs without a requested time."),
+    ("overrun", ("kill", "extend"), "Jobs that ran longer than requested: cap which of the two."),
+    ("too_wide", ("drop", "error"), "Jobs wider than the machine."),
+    ("submit_time_negative", ("drop", "keep"), "Jobs submitted before time 0."),
+    ("partial_execution", ("drop", "keep"), "Lines of status 2, 3, 4: parts of other jobs."),
+    ("job_id_repeated", ("renumber", "drop", "error"), "Job numbers that come again."),
+)
+"""Name, choices (the default first) and help of each rule of lrms_sim.preparation."""
+
+SENTENCES = {
+    "fcfs": "First come, first served: the head starts as soon as it fits.",
+    "list": "The first job in queue order that fits starts now.",
+    "easy": "FCFS, but later jobs may pass if they do not delay the head.",
+    "easy-per-event": "EASY, deciding after every single event of an instant.",
+    "conservative": "Every waiting job holds a reservation; later jobs fill gaps.",
+}
+"""What each queue discipline does; docs/disciplines.md has all of it."""
+
+_Command = TypeVar("_Command", bound=Callable[..., object])
+_FILE = click.Path(path_type=Path, dir_okay=False)
+_PROCESSORS = click.IntRange(1, PROCESSORS_MAX)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 96})
+@click.version_option(__version__, prog_name="lrms-sim")
+def cli() -> None:
+    """Simulate one batch machine on recorded or generated workloads.
+
+    \b
+    Look at a log, then replay it under EASY backfilling:
+      lrms-sim info KTH-SP2-1996-2.swf.gz
+      lrms-sim run KTH-SP2-1996-2.swf.gz --discipline easy --schedule kth.csv
+
+    \b
+    Without a log, generate one:
+      lrms-sim generate --processors 256 --jobs 20000 --seed 7 -o synthetic.swf
+      lrms-sim run synthetic.swf --discipline conservative
+    """  # noqa: D301  # \b keeps the lines of the examples as they are
+
+
+def _preparation_options(command: _Command) -> _Command:
+    for name, choices, words in reversed(PREPARATION):
+        command = click.option(
+            f"--{name.replace('_', '-')}",
+            name,
+            type=click.Choice(choices),
+            default=choices[0],
+            show_default=True,
+            help=words,
+        )(command)
+    return command
+
+
+@cli.command()
+@click.argument("trace", type=_FILE)
+@click.option(
+    "--processors",
+    type=_PROCESSORS,
+    metavar="N",
+    help="Size of the machine.  [default: MaxProcs of the log's header]",
+)
+@click.option(
+    "--discipline",
+    default="fcfs",
+    show_default=True,
+    metavar="NAME",
+    help="Queue discipline; `lrms-sim disciplines` lists them.",
+)
+@click.option(
+    "--window-days",
+    metavar="A:B",
+    help="Only jobs submitted from day A until day B; either may be left out, as in 150:.",
+)
+@click.option(
+    "--first-jobs", type=click.IntRange(0), metavar="N", help="Only the first N jobs of those."
+)
+@click.option(
+    "--shift",
+    type=click.Choice(["none", "window", "first_job"]),
+    default="none",
+    show_default=True,
+    help="What becomes time 0: nothing new, day A, or the first submission.",
+)
+@click.option("--schedule", type=_FILE, metavar="FILE", help="Write the schedule: .csv, .csv.gz.")
+@click.option("--swf", type=_FILE, metavar="FILE", help="Write it as a log: .swf, .swf.gz.")
+@click.option("--name", metavar="NAME", help="The machine's name.  [default: the log's]")
+@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON, not as tables.")
+@_preparation_options
+def run(
+    trace: Path,
+    *,
+    processors: int | None,
+    discipline: str,
+    window_days: str | None,
+    first_jobs: int | None,
+    shift: Any,
+    schedule: Path | None,
+    swf: Path | None,
+    name: str | None,
+    as_json: bool,
+    **preparation: Any,
+) -> None:
+    """Replay a log on one machine.
+
+    Prints how the machine's users and its operator fare: response times, slowdowns, utilization.
+    TRACE is a log in the Standard Workload Format, plain or gzip-compressed. Records that cannot
+    run are dropped or altered by rules that have an option each; the table counts every one.
+
+    \b
+    Examples:
+      lrms-sim run CTC-SP2-1996-3.1-cln.swf.gz --discipline easy
+      lrms-sim run CTC-SP2-1996-3.1-cln.swf.gz --processors 430 --window-days 0:150
+      lrms-sim run jobs.swf --schedule schedule.csv --swf schedule.swf.gz --json
+    """  # noqa: D301  # as above
+    from lrms_sim.disciplines import discipline_by_name  # noqa: PLC0415  # see the module's docstring
+    from lrms_sim.machine import simulate  # noqa: PLC0415  # same
+    from lrms_sim.preparation import PreparationOptions, prepare  # noqa: PLC0415  # same
+    from lrms_sim.run_report import RunReport, print_json, print_tables  # noqa: PLC0415  # same
+    from lrms_sim.windows import window_by_days  # noqa: PLC0415  # same
+
+    for path in (schedule, swf):
+        _check_output(path, trace)
+    with _user_errors():
+        queue = discipline_by_name(discipline)
+        first_day, last_day = _days(window_days)
+        log = _read(trace)
+        size = processors or _processors_of(log)
+        prepared = prepare(log, size, PreparationOptions(**preparation))
+        jobs = window_by_days(
+            prepared.jobs, first_day, last_day, first_jobs=first_jobs, shift=shift
+        )
+    with _bar("replaying", len(jobs)) as progress:
+        result = simulate(jobs, size, queue, name=name or _stem(trace), progress=progress)
+    # Where a window leaves the clock as it was, most of the time to its end is not its own.
+    late = first_day is not None and shift == "none" and len(jobs) > 0
+    report = RunReport(
+        schedule=result,
+        discipline=queue.name,
+        preparation=prepared.report,
+        origin=float(jobs.submit_time[0]) if late else 0.0,
+        processors_from_header=processors is None,
+    )
+    _write(result, schedule, swf, log)
+    if as_json:
+        print_json(report)
+    else:
+        print_tables(report, written=[path for path in (schedule, swf) if path is not None])
+
+
+def _write(result: "Schedule", schedule: Path | None, swf: Path | None, log: "SwfLog") -> None:
+    from lrms_sim.schedule_files import write_csv, write_swf  # noqa: PLC0415  # see the module's docstring
+
+    if schedule is not None:
+        with _bar(f"writing {schedule.name}", len(result)) as progress, _writing(schedule):
+            write_csv(result, schedule, progress=progress)
+    if swf is not None:
+        # What stays true of the log when its jobs run at other times.
+        keys = ("UnixStartTime", "TimeZone", "TimeZoneString", "Computer", "Installation")
+        header = {key: log.header.fields[key] for key in keys if key in log.header.fields}
+        header["Note"] = f"Schedule simulated with lrms-sim {__version__}"
+        with _writing(swf):
+            write_swf(result, swf, header=header)
+
+
+@cli.command()
+@click.option("--processors", type=_PROCESSORS, required=True, metavar="N", help="Machine size.")
+@click.option("--jobs", type=click.IntRange(0, JOBS_MAX), metavar="N", help="Number of jobs.")
+@click.option(
+    "--days",
+    type=click.FloatRange(0, min_open=True),
+    metavar="D",
+    help="Days in which jobs are submitted, instead of --jobs.",
+)
+@click.option(
+    "--load",
+    type=click.FloatRange(0, min_open=True),
+    metavar="L",
+    help="Work per processor and second until the last submission, such as 0.8.  "
+    "[default: what the model gives]",
+)
+@click.option("--seed", type=click.IntRange(0, SEED_MAX), default=0, show_default=True)
+@click.option(
+    "-o", "--output", type=_FILE, required=True, metavar="FILE", help="The log: .swf, .swf.gz."
+)
+def generate(
+    *,
+    processors: int,
+    jobs: int | None,
+    days: float | None,
+    load: float | None,
+    seed: int,
+    output: Path,
+) -> None:
+    """Generate a log.
+
+    Jobs are drawn from the model of Lublin and Feitelson (2003), with requested times and users
+    added. The same options always give the same file.
+
+    \b
+    Examples:
+      lrms-sim generate --processors 256 --jobs 20000 --seed 7 -o synthetic.swf
+      lrms-sim generate --processors 1024 --days 150 --load 0.7 -o synthetic.swf.gz
+    """  # noqa: D301  # as above
+    if (jobs is None) == (days is None):
+        raise click.UsageError("one of --jobs and --days is needed, and not both")
+    _check_output(output, None)
+    from lrms_sim import lublin  # noqa: PLC0415  # see the module's docstring
+    from lrms_sim.schedule_files import replacing  # noqa: PLC0415  # same
+    from lrms_sim.swf import SwfHeader, write_swf  # noqa: PLC0415  # same
+
+    with _user_errors():
+        table = lublin.generate(
+            processors,
+            seed=seed,
+            jobs=jobs,
+            duration=None if days is None else days * 86400.0,
+            load=load,
+        )
+    header = SwfHeader.from_fields(
+        {
+            "Version": 2.2,
+            "Computer": "none; generated with the model of Lublin and Feitelson",
+            "MaxJobs": len(table),
+            "MaxRecords": len(table),
+            "MaxProcs": processors,
+            "Note": f"lrms-sim {__version__} generate --seed {seed}"
+            + ("" if load is None else f" --load {load:g}"),
+        }
+    )
+    with _writing(output), replacing(output) as temporary:
+        write_swf(temporary, table, header)
+    click.echo(f"{len(table):,} jobs over {_span_days(table):.1f} days written to {output}")
+
+
+def _span_days(jobs: "JobTable") -> float:
+    return float(jobs.submit_time[-1] - jobs.submit_time[0]) / 86400.0 if len(jobs) else 0.0
+
+
+@cli.command()
+def disciplines() -> None:
+    """List the queue disciplines."""
+    for name, sentence in SENTENCES.items():
+        click.echo(f"{name:<16}{sentence}")
+
+
+@cli.command()
+@click.argument("trace", type=_FILE)
+@click.option(
+    "--processors",
+    type=_PROCESSORS,
+    metavar="N",
+    help="Size of the machine.  [default: MaxProcs of the log's header]",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON, not as tables.")
+@_preparation_options
+def info(trace: Path, *, processors: int | None, as_json: bool, **preparation: Any) -> None:
+    """Tell what a log holds.
+
+    Prints its machine, span, users, jobs and load, and which records cannot run as they stand.
+
+    \b
+    Example:
+      lrms-sim info CTC-SP2-1996-3.1-cln.swf.gz --processors 430
+    """  # noqa: D301  # as above
+    from lrms_sim.preparation import PreparationOptions, prepare  # noqa: PLC0415  # see the module's docstring
+    from lrms_sim.run_report import describe_log, print_log  # noqa: PLC0415  # same
+
+    with _user_errors():
+        log = _read(trace)
+        size = processors or _processors_of(log)
+        prepared = prepare(log, size, PreparationOptions(**preparation))
+    print_log(describe_log(log, prepared, size), prepared.report, as_json=as_json)
+
+
+@contextmanager
+def _user_errors() -> Iterator[None]:
+    """Turns what our own modules say of a user's input into a message without a traceback."""
+    try:
+        yield
+    except ValueError as error:
+        raise click.ClickException(str(error)) from error
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    """Names the user's file in errors of the system, not the temporary one beside it."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        reason = error.strerror or error
+        raise click.ClickException(f"{path}: cannot be written: {reason}") from error
+
+
+@contextmanager
+def _bar(words: str, total: int) -> Iterator[Callable[[int], None] | None]:
+    """Yields what is to be told how many jobs are done, if that takes long and someone sees it."""
+    if total < LONG_JOBS or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console  # noqa: PLC0415  # see the module's docstring
+    from rich.progress import Progress  # noqa: PLC0415  # same
+
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(words, total=total)
+        yield lambda done: progress.update(task, completed=done)
+
+
+def _read(trace: Path) -> "SwfLog":
+    from lrms_sim.swf import SwfError, read_swf  # noqa: PLC0415  # see the module's docstring
+
+    try:
+        long = sys.stderr.isatty() and trace.stat().st_size >= LONG_BYTES
+    except OSError:
+        long = False
+    if not long:
+        return read_swf(trace)
+    from rich.console import Console  # noqa: PLC0415  # see the module's docstring
+    from rich.progress import open as open_with_bar  # noqa: PLC0415  # same
+
+    shown = Console(stderr=True)
+    try:
+        with open_with_bar(
+            trace, "rb", description="reading", console=shown, transient=True
+        ) as file:
+            return read_swf(file)
+    except OSError as error:
+        raise SwfError(str(trace), None, f"cannot be read: {error.strerror or error}") from error
+
+
+def _processors_of(log: "SwfLog") -> int:
+    processors = log.header.max_procs
+    if processors is None or not 1 <= processors <= PROCESSORS_MAX:
+        found = "does not say" if processors is None else f"says {processors} for"
+        raise click.ClickException(
+            f"{log.path}: the header {found} MaxProcs; give the machine's size with --processors"
+        )
+    return processors
+
+
+def _days(text: str | None) -> tuple[float | None, float | None]:
+    """Returns the two days of `A:B`; a side that is left out is None."""
+    if text is None:
+        return None, None
+    first, _, last = text.partition(":")
+    # Without a colon a part is left over that is no number.
+    parts = (first, last) if ":" in text else (":", "")
+    try:
+        first_day, last_day = (float(part) if part else None for part in parts)
+    except ValueError:
+        raise click.BadParameter(
+            f"{text!r} is not two days A:B, such as 0:150, 150: or :150",
+            param_hint="--window-days",
+        ) from None
+    return first_day, last_day
+
+
+def _stem(trace: Path) -> str:
+    return trace.name.removesuffix(".gz").removesuffix(".swf") or "machine"
+
+
+def _check_output(path: Path | None, trace: Path | None) -> None:
+    """Refuses before the work what could not be written after it."""
+    if path is None:
+        return
+    if not path.parent.is_dir():
+        raise click.ClickException(f"{path}: cannot be written: there is no folder {path.parent}")
+    if trace is not None and path.exists() and trace.exists() and path.samefile(trace):
+        raise click.ClickException(f"{path}: is the log itself; it would be overwritten")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise click.ClickException(f"{path}: cannot be written: permission denied")
+
+
+def run_command(arguments: Sequence[str]) -> int:
+    """Runs the command line.
+
+    Args:
+        arguments: what follows the command's name; none at all asks for help.
+
+    Returns:
+        The status for the process: 0, or one of the `EXIT_…` values.
+    """
+    try:
+        status = cli.main(
+            list(arguments) or ["--help"], prog_name="lrms-sim", standalone_mode=False
+        )
+        # Output that is still in the buffer fails here, where it is caught.
+        sys.stdout.flush()
+    except click.ClickException as error:
+        click.echo(f"error: {' '.join(error.format_message().split())}", err=True)
+        return EXIT_ERROR
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("interrupted", err=True)
+        return EXIT_INTERRUPTED
+    except (BrokenPipeError, SystemExit):
+        # click ends the process in this one case. Python flushes once more at its end and would
+        # complain again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_PIPE
+    except OSError as error:
+        click.echo(f"error: {error}", err=True)
+        return EXIT_ERROR
+    except MemoryError:
+        click.echo("error: not enough memory; replay fewer jobs at a time", err=True)
+        return EXIT_ERROR
+    return status if isinstance(status, int) else 0
+
+
+def main() -> None:
+    """Runs the command line of this process and ends it."""
+    # No linear algebra is done here, and starting the threads for it takes longer than a run.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    sys.exit(run_command(sys.argv[1:]))

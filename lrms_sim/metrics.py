@@ -1,0 +1,394 @@
+"""Figures of merit of a schedule, and its state over time.
+
+A job has a width m (`processors`), a run time p, a submission r, a start S and an end C = S + p;
+its *resource consumption* is p·m. Two sets of jobs belong to a machine k: those its own users
+*submitted* (τ_k in the literature), wherever they ran, and those it *executed* (π_k), whoever sent
+them. Users' metrics are taken over the first, operators' over the second; with one machine the
+two are the same.
+
+Sums. All terms are float64 and of one sign, and numpy adds them pairwise, so the relative error
+of a sum of n terms stays below about log2(n)·2⁻⁵³; with whole seconds and sums below 2⁵³, as in
+recorded logs, they are exact. Where nothing is selected there is no mean: the result is nan, and
+no warning is given.
+
+Sources. [GFL] Fölling, Grimme, Lepping, Papaspyrou, "Decentralized Grid Scheduling with
+Evolutionary Fuzzy Systems" (JSSPP 2009), equations 11 to 14. [FRS] Feitelson, Rudolph,
+Schwiegelshohn, Sevcik, Wong, "Theory and Practice in Parallel Job Scheduling" (JSSPP 1997).
+[F01] Feitelson, "Metrics for Parallel Job Scheduling and Their Convergence" (JSSPP 2001).
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from lrms_sim.jobs import BoolArray, FloatArray, Int64Array
+from lrms_sim.schedule import Schedule
+
+BOUNDED_SLOWDOWN_THRESHOLD_S = 10.0
+"""Run times below this many seconds count as this many in the bounded slowdown [F01]."""
+
+GROUPS = 5
+"""Number of user groups; see `lrms_sim.groups`."""
+
+
+def awrt(
+    schedule: Schedule, submitted_to: int | None = None, *, where: BoolArray | None = None
+) -> float:
+    """Returns the average weighted response time, Σ p·m·(C - r) / Σ p·m, in seconds.
+
+    Over the jobs *submitted* to a machine, wherever they ran. The weight, a job's resource
+    consumption, makes it neutral to splitting or joining jobs. [GFL] equation 11.
+
+    Args:
+        schedule: the result of a replay.
+        submitted_to: index of the machine; all machines where left out.
+        where: shape (n,), count only these jobs.
+
+    Returns:
+        Seconds; nan where no job is selected.
+
+    Raises:
+        ValueError: there is no such machine, or `where` is not a mask over the jobs.
+    """
+    chosen = _submitted(schedule, submitted_to, where)
+    weight = schedule.jobs.resource_consumption[chosen]
+    return _ratio(np.sum(weight * schedule.response_time[chosen]), np.sum(weight))
+
+
+def awrt_by_group(
+    schedule: Schedule, groups: npt.NDArray[np.integer], submitted_to: int | None = None
+) -> FloatArray:
+    """Returns the average weighted response time of each user group, shape (5,), in seconds.
+
+    [GFL] equation 11, over the jobs of one group.
+
+    Args:
+        schedule: the result of a replay.
+        groups: shape (n,), the group 1 to 5 of each job's user; see `lrms_sim.groups`.
+        submitted_to: index of the machine; all machines where left out.
+
+    Returns:
+        Seconds; entry i is group i + 1; nan for a group without jobs.
+
+    Raises:
+        ValueError: there is no such machine, or `groups` has another shape or other numbers.
+    """
+    if groups.shape != (len(schedule),):
+        raise ValueError(f"groups has shape {groups.shape} for {len(schedule)} jobs")
+    if len(groups) and not (groups.min() >= 1 and groups.max() <= GROUPS):
+        raise ValueError(
+            f"groups run from {groups.min()} to {groups.max()}; they must be in 1..{GROUPS}"
+        )
+    return np.array(
+        [awrt(schedule, submitted_to, where=groups == group + 1) for group in range(GROUPS)]
+    )
+
+
+def squashed_area(schedule: Schedule, executed_on: int | None = None) -> float:
+    """Returns the squashed area, Σ p·m over the jobs a machine executed, in processor-seconds.
+
+    [GFL] equation 12. 0 for a machine that executed nothing.
+
+    Args:
+        schedule: the result of a replay.
+        executed_on: index of the machine; all machines where left out.
+
+    Raises:
+        ValueError: there is no such machine.
+    """
+    return float(np.sum(schedule.jobs.resource_consumption[_executed(schedule, executed_on)]))
+
+
+def utilization(schedule: Schedule, executed_on: int | None = None) -> float:
+    """Returns the utilization SA / (m_k · (max C - min S)), a number in 0..1.
+
+    Measured from the earliest start to the latest end on that machine, so two values are
+    comparable only when those spans are about the same; `squashed_area_change` is free of that.
+    [GFL] equation 13.
+
+    Args:
+        schedule: the result of a replay.
+        executed_on: index of the machine; left out, all machines count as one of their joint
+            size.
+
+    Returns:
+        A number in 0..1; nan for a machine that executed nothing.
+
+    Raises:
+        ValueError: there is no such machine.
+    """
+    chosen = _executed(schedule, executed_on)
+    end_time = schedule.end_time[chosen]
+    if not len(end_time):
+        return math.nan
+    machines = schedule.machines if executed_on is None else [schedule.machines[executed_on]]
+    processors = sum(machine.processors for machine in machines)
+    span = float(end_time.max() - schedule.start_time[chosen].min())
+    return _ratio(squashed_area(schedule, executed_on), processors * span)
+
+
+def squashed_area_change(schedule: Schedule, machine: int) -> float:
+    """Returns how much more a machine executed than its users submitted, SA_k / Σ p·m - 1.
+
+    The sum runs over the jobs submitted to the machine: 0.1 says that 10 % more work ran there
+    than its own users brought, -0.1 that 10 % less did. [GFL] equation 14, of which the tables
+    there print the value minus 1, as here.
+
+    Args:
+        schedule: the result of a replay.
+        machine: index of the machine.
+
+    Returns:
+        A number of at least -1; nan where the machine's users submitted nothing.
+
+    Raises:
+        ValueError: there is no such machine.
+    """
+    own = np.sum(schedule.jobs.resource_consumption[_submitted(schedule, machine, None)])
+    return _ratio(squashed_area(schedule, machine), own) - 1.0
+
+
+def makespan(schedule: Schedule, executed_on: int | None = None, *, origin: float = 0.0) -> float:
+    """Returns the latest end on a machine, max C - origin, in seconds.
+
+    C_max of [GFL], section 5.2.
+
+    Args:
+        schedule: the result of a replay.
+        executed_on: index of the machine; all machines where left out.
+        origin: the moment from which to count; the clock's zero where left out. For a window
+            that starts late in its log, give its first submission.
+
+    Returns:
+        Seconds; nan for a machine that executed nothing.
+
+    Raises:
+        ValueError: there is no such machine.
+    """
+    end_time = schedule.end_time[_executed(schedule, executed_on)]
+    return float(end_time.max()) - origin if len(end_time) else math.nan
+
+
+def mean_response_time(
+    schedule: Schedule, submitted_to: int | None = None, *, where: BoolArray | None = None
+) -> float:
+    """Returns the mean response time, the mean of C - r, in seconds; nan without jobs. [FRS].
+
+    Arguments and errors are those of `awrt`.
+    """
+    return _mean(schedule.response_time[_submitted(schedule, submitted_to, where)])
+
+
+def mean_wait_time(
+    schedule: Schedule, submitted_to: int | None = None, *, where: BoolArray | None = None
+) -> float:
+    """Returns the mean wait time, the mean of S - r, in seconds; nan without jobs. [FRS].
+
+    Arguments and errors are those of `awrt`.
+    """
+    return _mean(schedule.wait_time[_submitted(schedule, submitted_to, where)])
+
+
+def median_wait_time(
+    schedule: Schedule, submitted_to: int | None = None, *, where: BoolArray | None = None
+) -> float:
+    """Returns the median wait time, the median of S - r, in seconds; nan without jobs.
+
+    The mean of the two middle values where their number is even. Arguments and errors are those
+    of `awrt`.
+    """
+    wait_time = schedule.wait_time[_submitted(schedule, submitted_to, where)]
+    return float(np.median(wait_time)) if len(wait_time) else math.nan
+
+
+def mean_slowdown(
+    schedule: Schedule, submitted_to: int | None = None, *, where: BoolArray | None = None
+) -> float:
+    """Returns the mean slowdown, the mean of (C - r) / p, a number of at least 1.
+
+    Very short jobs rule it; see `mean_bounded_slowdown`. nan without jobs. [FRS]. Arguments and
+    errors are those of `awrt`.
+    """
+    chosen = _submitted(schedule, submitted_to, where)
+    return _mean(schedule.response_time[chosen] / schedule.jobs.run_time[chosen])
+
+
+def mean_bounded_slowdown(
+    schedule: Schedule,
+    submitted_to: int | None = None,
+    *,
+    where: BoolArray | None = None,
+    threshold: float = BOUNDED_SLOWDOWN_THRESHOLD_S,
+) -> float:
+    """Returns the mean bounded slowdown, the mean of max(1, (C - r) / max(p, threshold)).
+
+    A number of at least 1; nan without jobs. [F01], section 2, with its threshold of 10 s.
+
+    Args:
+        schedule: the result of a replay.
+        submitted_to: index of the machine; all machines where left out.
+        where: shape (n,), count only these jobs.
+        threshold: seconds, more than 0.
+
+    Raises:
+        ValueError: there is no such machine, `where` is not a mask over the jobs, or the
+            threshold is not more than 0.
+    """
+    if not threshold > 0:
+        raise ValueError(f"threshold is {threshold} s; it must be more than 0")
+    chosen = _submitted(schedule, submitted_to, where)
+    run_time = np.maximum(schedule.jobs.run_time[chosen], threshold)
+    return _mean(np.maximum(schedule.response_time[chosen] / run_time, 1.0))
+
+
+def busy_processors(
+    schedule: Schedule, machine: int | None = None
+) -> tuple[FloatArray, Int64Array]:
+    """Returns the number of busy processors over time, as a step function.
+
+    Args:
+        schedule: the result of a replay.
+        machine: index of the executing machine; all machines where left out.
+
+    Returns:
+        `times`, shape (k,), seconds, strictly increasing, and `values`, shape (k,), processors:
+        `values[i]` holds from `times[i]` until `times[i + 1]`. Before the first time and from
+        the last on nothing is busy. Empty where the machine executed nothing.
+
+    Raises:
+        ValueError: there is no such machine.
+    """
+    chosen = _executed(schedule, machine)
+    return _steps(
+        schedule.start_time[chosen], schedule.end_time[chosen], schedule.jobs.processors[chosen]
+    )
+
+
+def waiting_processors(
+    schedule: Schedule, machine: int | None = None
+) -> tuple[FloatArray, Int64Array]:
+    """Returns the processors asked for by the waiting jobs over time, as a step function.
+
+    A job waits, from its submission to its start, in the queue of the machine that executes it.
+    Arguments, result and errors are those of `busy_processors`.
+    """
+    chosen = _executed(schedule, machine)
+    return _steps(
+        schedule.jobs.submit_time[chosen],
+        schedule.start_time[chosen],
+        schedule.jobs.processors[chosen],
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class MachineMetrics:
+    """The usual metrics of one machine, users' ones over the jobs submitted to it.
+
+    Attributes:
+        machine: its name.
+        processors: its size.
+        jobs_submitted: jobs of its own users.
+        jobs_executed: jobs it ran.
+        awrt_s: this and all that follow: see the function of that name; `_s` is seconds.
+    """
+
+    machine: str
+    processors: int
+    jobs_submitted: int
+    jobs_executed: int
+    awrt_s: float
+    utilization: float
+    squashed_area: float
+    squashed_area_change: float
+    makespan_s: float
+    mean_response_time_s: float
+    mean_wait_time_s: float
+    median_wait_time_s: float
+    mean_slowdown: float
+    mean_bounded_slowdown: float
+
+
+def machine_metrics(schedule: Schedule, machine: int = 0, *, origin: float = 0.0) -> MachineMetrics:
+    """Returns the usual metrics of one machine.
+
+    Args:
+        schedule: the result of a replay.
+        machine: index of the machine.
+        origin: the moment from which the makespan counts.
+
+    Raises:
+        ValueError: there is no such machine.
+    """
+    own = _submitted(schedule, machine, None)
+    return MachineMetrics(
+        machine=schedule.machines[machine].name,
+        processors=schedule.machines[machine].processors,
+        jobs_submitted=int(np.count_nonzero(own)),
+        jobs_executed=int(np.count_nonzero(_executed(schedule, machine))),
+        awrt_s=awrt(schedule, machine),
+        utilization=utilization(schedule, machine),
+        squashed_area=squashed_area(schedule, machine),
+        squashed_area_change=squashed_area_change(schedule, machine),
+        makespan_s=makespan(schedule, machine, origin=origin),
+        mean_response_time_s=mean_response_time(schedule, machine),
+        mean_wait_time_s=mean_wait_time(schedule, machine),
+        median_wait_time_s=median_wait_time(schedule, machine),
+        mean_slowdown=mean_slowdown(schedule, machine),
+        mean_bounded_slowdown=mean_bounded_slowdown(schedule, machine),
+    )
+
+
+def _submitted(schedule: Schedule, machine: int | None, where: BoolArray | None) -> BoolArray:
+    mask = _of_machine(schedule, schedule.submitted_to, machine)
+    if where is None:
+        return mask
+    if where.shape != mask.shape or where.dtype != np.bool_:
+        raise ValueError(
+            f"where must be a boolean mask of shape {mask.shape}, not {where.dtype} of shape "
+            f"{where.shape}"
+        )
+    return mask & where
+
+
+def _executed(schedule: Schedule, machine: int | None) -> BoolArray:
+    return _of_machine(schedule, schedule.executed_on, machine)
+
+
+def _of_machine(
+    schedule: Schedule, column: npt.NDArray[np.int16], machine: int | None
+) -> BoolArray:
+    if machine is None:
+        return np.ones(len(schedule), np.bool_)
+    if not 0 <= machine < len(schedule.machines):
+        raise ValueError(
+            f"machine {machine} does not exist; the schedule has {len(schedule.machines)}, "
+            f"counted from 0"
+        )
+    mask: BoolArray = column == machine
+    return mask
+
+
+def _ratio(part: float, whole: float) -> float:
+    return float(part) / float(whole) if whole else math.nan
+
+
+def _mean(values: FloatArray) -> float:
+    return float(values.mean()) if len(values) else math.nan
+
+
+def _steps(
+    begin: FloatArray, end: FloatArray, height: npt.NDArray[np.int32]
+) -> tuple[FloatArray, Int64Array]:
+    moments = np.concatenate([begin, end])
+    changes = np.concatenate([height, -height]).astype(np.int64)
+    order = np.argsort(moments, kind="stable")
+    moments, level = moments[order], np.cumsum(changes[order])
+    # The level that holds after an instant is the one after its last change; instants that
+    # leave the level as it was say nothing and are left out.
+    last = np.ones(len(moments), np.bool_)
+    last[:-1] = moments[1:] > moments[:-1]
+    times, values = moments[last], level[last]
+    changed = np.diff(values, prepend=0) != 0
+    return times[changed], values[changed]

@@ -1,0 +1,277 @@
+"""What `lrms-sim` prints: tables for people, JSON for programs."""
+
+import json
+import math
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, fields
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from lrms_sim.groups import GROUPS, user_groups
+from lrms_sim.metrics import MachineMetrics, awrt_by_group, machine_metrics
+from lrms_sim.preparation import PreparationReport, Prepared
+from lrms_sim.schedule import Schedule
+from lrms_sim.swf_log import SwfLog
+from lrms_sim.version import __version__
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+SECONDS_PER_DAY: Final = 86400.0
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """A run on one machine and what led to it.
+
+    Attributes:
+        schedule: the result.
+        discipline: the queue discipline's name.
+        preparation: what was done with the log's records.
+        origin: the moment from which the makespan counts, seconds.
+        processors_from_header: whether the machine's size is the log's own.
+    """
+
+    schedule: Schedule
+    discipline: str
+    preparation: PreparationReport
+    origin: float
+    processors_from_header: bool
+
+    @property
+    def metrics(self) -> MachineMetrics:
+        """The metrics of the machine."""
+        return machine_metrics(self.schedule, origin=self.origin)
+
+    @property
+    def groups(self) -> list[tuple[int, int, float]]:
+        """Number, jobs and AWRT in seconds of each user group."""
+        group = user_groups(self.schedule.jobs)
+        awrt = awrt_by_group(self.schedule, group)
+        return [(g, int(np.count_nonzero(group == g)), float(awrt[g - 1])) for g in GROUPS]
+
+
+@dataclass(frozen=True, slots=True)
+class LogDescription:
+    """What a log holds.
+
+    Attributes:
+        trace: the log as the user named it.
+        installation: where the machine stood; None where the header does not say.
+        computer: the make of the machine; None where the header does not say.
+        start: time 0 in UTC, ISO 8601; None where the header does not say.
+        processors: size of the machine.
+        records: job lines.
+        jobs: jobs that remain after the preparation.
+        users: different users among these.
+        span_days: days between the first and the last of their submissions.
+        processors_max: width of the widest.
+        run_time_median_s: median of the run times, seconds.
+        load: Σ run time · processors / (size · span), a number; nan without a span.
+    """
+
+    trace: str
+    installation: str | None
+    computer: str | None
+    start: str | None
+    processors: int
+    records: int
+    jobs: int
+    users: int
+    span_days: float
+    processors_max: int
+    run_time_median_s: float
+    load: float
+
+
+def describe_log(log: SwfLog, prepared: Prepared, processors: int) -> LogDescription:
+    """Returns what a log holds.
+
+    Args:
+        log: the log.
+        prepared: its jobs.
+        processors: size of the machine.
+    """
+    jobs = prepared.jobs
+    span = float(jobs.submit_time[-1] - jobs.submit_time[0]) if len(jobs) else 0.0
+    capacity = processors * span
+    return LogDescription(
+        trace=log.path,
+        installation=log.header.installation,
+        computer=log.header.computer,
+        start=_utc(log.header.unix_start_time),
+        processors=processors,
+        records=len(log),
+        jobs=len(jobs),
+        users=len(np.unique(jobs.user[jobs.user >= 0])),
+        span_days=span / SECONDS_PER_DAY,
+        processors_max=int(jobs.processors.max()) if len(jobs) else 0,
+        run_time_median_s=float(np.median(jobs.run_time)) if len(jobs) else math.nan,
+        load=float(jobs.resource_consumption.sum()) / capacity if capacity else math.nan,
+    )
+
+
+def _utc(seconds: int | None) -> str | None:
+    try:
+        return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat()
+    except (OverflowError, ValueError, OSError):
+        return None
+
+
+def print_json(report: RunReport) -> None:
+    """Prints a run as one JSON object; what has no value is null."""
+    values: dict[str, Any] = {"lrms_sim": __version__, "discipline": report.discipline}
+    values |= asdict(report.metrics)
+    values["makespan_origin_s"] = report.origin
+    values["user_groups"] = [
+        {"group": group, "jobs": jobs, "awrt_s": awrt} for group, jobs, awrt in report.groups
+    ]
+    values["preparation"] = asdict(report.preparation)
+    _dump(values)
+
+
+def _dump(values: dict[str, Any]) -> None:
+    text = json.dumps(_without_nan(values), indent=2, ensure_ascii=False, allow_nan=False)
+    sys.stdout.write(text + "\n")
+
+
+def _without_nan(value: Any) -> Any:
+    """Returns the value with null, which JSON has, for nan, which it has not."""
+    if isinstance(value, dict):
+        return {key: _without_nan(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_without_nan(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def print_tables(report: RunReport, *, written: Iterable[object] = ()) -> None:
+    """Prints a run as tables that fit 80 columns.
+
+    Args:
+        report: the run.
+        written: the files that hold its schedule.
+    """
+    metrics = report.metrics
+    size = f"{metrics.processors:,} {'processor' if metrics.processors == 1 else 'processors'}"
+    source = " (MaxProcs of the log)" if report.processors_from_header else ""
+    prepared = report.preparation.jobs_prepared
+    part = f"of {prepared:,} prepared" if metrics.jobs_executed < prepared else ""
+    origin = "the first submission" if report.origin else "time 0"
+    rows = [
+        ("queue discipline", report.discipline, ""),
+        ("jobs", f"{metrics.jobs_executed:,}", part),
+        ("AWRT", *_seconds(metrics.awrt_s)),
+        ("mean response time", *_seconds(metrics.mean_response_time_s)),
+        ("mean wait time", *_seconds(metrics.mean_wait_time_s)),
+        ("median wait time", *_seconds(metrics.median_wait_time_s)),
+        ("mean slowdown", _number(metrics.mean_slowdown, 4), ""),
+        ("mean bounded slowdown", _number(metrics.mean_bounded_slowdown, 4), "at least 10 s"),
+        ("utilization", _number(100 * metrics.utilization, 3, " %"), ""),
+        ("squashed area", _number(metrics.squashed_area, 0, " s"), "processor-seconds"),
+        ("makespan", _number(metrics.makespan_s, 0, " s"), f"from {origin}"),
+    ]
+    groups = [
+        (f"{group}  {words} of the work", _number(awrt, 4, " s"), f"{jobs:,}")
+        for (group, jobs, awrt), words in zip(report.groups, _SHARES, strict=True)
+    ]
+    _show(
+        _title(f"{metrics.machine}, {size}{source}"),
+        _table(("", "value", ""), rows),
+        _table(("user group", "AWRT", "jobs"), groups),
+        *_preparation(report.preparation),
+        *(f"Written to {path}" for path in written),
+    )
+
+
+_SHARES: Final = ("above 8 %", "2 to 8 %", "1 to 2 %", "0.1 to 1 %", "below 0.1 %")
+
+
+def _preparation(report: PreparationReport) -> Iterator["RenderableType"]:
+    """Yields what was done with the records of a log."""
+    yield _title(
+        f"{report.records_read:,} records read, {report.records_dropped:,} dropped, "
+        f"{report.jobs_prepared:,} jobs prepared"
+    )
+    if report.entries:
+        rows = [(words, f"{count:,}", treatment) for words, count, treatment in report.rows()]
+        yield _table(("rule", "records", "treatment"), rows)
+
+
+def print_log(log: LogDescription, report: PreparationReport, *, as_json: bool) -> None:
+    """Prints what a log holds and what its preparation does."""
+    if as_json:
+        names = [field.name for field in fields(log)]
+        values = {name: getattr(log, name) for name in names}
+        _dump(values | {"preparation": asdict(report)})
+        return
+    machine = ", ".join(text for text in (log.computer, log.installation) if text)
+    rows = [
+        ("processors", f"{log.processors:,}", ""),
+        ("jobs", f"{log.jobs:,}", f"of {log.records:,} records"),
+        ("users", f"{log.users:,}", ""),
+        ("span", f"{log.span_days:.1f} days", "first to last submission"),
+        ("widest job", f"{log.processors_max:,}", "processors"),
+        ("median run time", *_seconds(log.run_time_median_s)),
+        ("load", _number(100 * log.load, 2, " %"), "of the machine over the span"),
+    ]
+    _show(
+        _title(log.trace),
+        machine or "The header does not say whose log this is.",
+        f"Time 0 is {log.start}." if log.start else "The header does not say when time 0 is.",
+        _table(("", "value", ""), rows),
+        *_preparation(report),
+    )
+
+
+def _number(value: float, digits: int, unit: str = "") -> str:
+    return f"{value:,.{digits}f}{unit}" if math.isfinite(value) else "-"
+
+
+def _seconds(value: float) -> tuple[str, str]:
+    """Returns seconds with 4 decimals, and in words where they are many."""
+    if not math.isfinite(value):
+        return "-", ""
+    whole = round(value)
+    days, hours, minutes = whole // 86400, whole % 86400 // 3600, whole % 3600 // 60
+    parts = [(days, "d"), (hours, "h"), (minutes, "min"), (whole % 60, "s")]
+    while len(parts) > 1 and parts[0][0] == 0:
+        parts.pop(0)
+    # Two units tell enough.
+    words = " ".join(f"{count} {unit}" for count, unit in parts[:2])
+    return _number(value, 4, " s"), words if whole >= 60 else ""
+
+
+def _title(text: str) -> "RenderableType":
+    from rich.text import Text  # noqa: PLC0415  # JSON needs none of it
+
+    return Text(f"\n{text}", style="bold")
+
+
+def _table(heads: tuple[str, str, str], rows: Iterable[tuple[str, str, str]]) -> "RenderableType":
+    from rich.box import SIMPLE_HEAD  # noqa: PLC0415  # as in _title
+    from rich.table import Table  # noqa: PLC0415  # same
+    from rich.text import Text  # noqa: PLC0415  # same
+
+    table = Table(box=SIMPLE_HEAD, show_header=any(heads[:1]), pad_edge=False)
+    table.add_column(heads[0])
+    table.add_column(heads[1], justify="right")
+    table.add_column(heads[2], style="dim")
+    for row in rows:
+        # Names come from the user's files; what looks like markup in them is text.
+        table.add_row(*(Text(cell) for cell in row))
+    return table
+
+
+def _show(*parts: "RenderableType") -> None:
+    from rich.console import Console  # noqa: PLC0415  # as in _title
+    from rich.text import Text  # noqa: PLC0415  # same
+
+    console = Console()
+    with console.capture() as captured:
+        for part in parts:
+            console.print(Text(part) if isinstance(part, str) else part)
+    # One write, here: rich would end the process by itself where nobody reads on.
+    sys.stdout.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))

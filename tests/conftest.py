@@ -1,0 +1,38 @@
+"""Hypothesis profiles, and the folder of recorded traces.
+
+`HYPOTHESIS_PROFILE=ci pytest` runs four times as many examples as the default, always the same.
+"""
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# Compiled code is loaded by the first example, so a deadline for each would fail by chance.
+settings.register_profile("dev", max_examples=100, deadline=None)
+settings.register_profile(
+    "ci",
+    max_examples=400,
+    deadline=None,
+    derandomize=True,
+    print_blob=True,
+    # A slow shared runner is no reason to fail.
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+
+
+@pytest.fixture(scope="session")
+def traces_folder() -> Path:
+    """Returns the folder of recorded traces; skips the test where there is none."""
+    folder = os.environ.get("HANSE_TRACES", "")
+    if not folder:
+        pytest.skip(
+            "HANSE_TRACES is not set: name the folder with the logs of the Parallel Workloads "
+            "Archive (`scenario fetch` gets them)"
+        )
+    path = Path(folder)
+    if not path.is_dir():
+        pytest.fail(f"HANSE_TRACES is {folder!r}, but there is no such folder")
+    return path

@@ -1,0 +1,291 @@
+"""The federation kernel against its oracle and against single machines.
+
+Schedules made by hand are in test_federation_by_hand.py.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from grms.federation.federation import Site, replay, replay_alone
+from grms.policy.location import AwrtLocation, FixedOrder
+from grms.policy.transfer import (
+    AcceptWhenFit,
+    AlwaysKeep,
+    Gaussian,
+    Rule,
+    RuleBase,
+    TransferPolicy,
+)
+from lrms_sim.disciplines import discipline_by_name
+from lrms_sim.jobs import JobTable, concatenate
+from lrms_sim.machine import simulate
+from lrms_sim.schedule import Schedule
+from tests.oracles.checks import Replay
+from tests.oracles.federation import PlainFederation, PlainPolicy, PlainSite
+from tests.oracles.federation import replay_plainly as oracle_replay
+from tests.random_workloads import random_sites
+from tests.strategies import (
+    DISCIPLINES,
+    OneMachine,
+    federations,
+    one_machine,
+    rule_bases,
+)
+
+
+def kernel_policy(policy: PlainPolicy) -> TransferPolicy:
+    """Returns the project's policy for the oracle's."""
+    if policy == "awf":
+        return AcceptWhenFit()
+    if policy == "keep":
+        return AlwaysKeep()
+    assert not isinstance(policy, str)
+    return RuleBase(
+        tuple(
+            Rule(
+                nwp=Gaussian(rule.nwp_gamma, rule.nwp_sigma),
+                njp=Gaussian(rule.njp_gamma, rule.njp_sigma),
+                accept=rule.accept == 1,
+            )
+            for rule in policy
+        )
+    )
+
+
+def kernel_site(site: PlainSite) -> Site:
+    """Returns the project's site for the oracle's."""
+    return Site(
+        name=site.name,
+        processors=site.processors,
+        jobs=site.jobs,
+        discipline=discipline_by_name(site.discipline),
+        transfer_policies={
+            partner: kernel_policy(policy) for partner, policy in site.policies.items()
+        },
+        location_policy=(
+            AwrtLocation() if site.location == "awrt" else FixedOrder(tuple(site.location))
+        ),
+    )
+
+
+def assert_same(schedule: Schedule, oracle: PlainFederation) -> None:
+    """Asserts that kernel and oracle ran every job at the same place and time."""
+    assert schedule.submitted_to.tolist() == oracle.home
+    assert schedule.executed_on.tolist() == oracle.executed_on
+    assert schedule.start_time.tolist() == oracle.start_time()
+    assert schedule.end_time.tolist() == oracle.end_time()
+
+
+def compare(sites: Sequence[PlainSite]) -> None:
+    """Replays sites both ways; an example that rounding decides is passed over."""
+    oracle = oracle_replay(sites)
+    assume(oracle.closest_call > 1e-9)
+    assert_same(replay([kernel_site(site) for site in sites]), oracle)
+
+
+# Against the oracle.
+
+
+@given(sites=federations(policy=st.just("awf"), every_partner=True))
+def test_accept_when_fit_equals_oracle(sites: list[PlainSite]) -> None:
+    """With AWF and AWRT location everywhere, jobs run where and when the oracle says."""
+    compare(sites)
+
+
+@given(sites=federations(policy=rule_bases(), every_partner=True))
+def test_rule_bases_equal_oracle(sites: list[PlainSite]) -> None:
+    """With random rule bases and AWRT location everywhere, jobs run as the oracle says."""
+    compare(sites)
+
+
+@given(sites=federations())
+def test_any_mixture_equals_oracle(sites: list[PlainSite]) -> None:
+    """Policies, disciplines, location policies and missing partners in any mixture."""
+    compare(sites)
+
+
+@pytest.mark.parametrize("hundred", range(6))
+def test_hundreds_of_random_federations_equal_oracle(hundred: int) -> None:
+    """Larger than what is drawn above, so that queues and histories grow."""
+    compared = 0
+    delegated = 0
+    for seed in range(100 * hundred, 100 * hundred + 100):
+        sites = random_sites(np.random.default_rng(seed), jobs_max=40)
+        oracle = oracle_replay(sites)
+        if oracle.closest_call < 1e-9:
+            continue  # rounding decides
+        schedule = replay([kernel_site(site) for site in sites])
+        assert schedule.executed_on.tolist() == oracle.executed_on, f"seed {seed}"
+        assert schedule.start_time.tolist() == oracle.start_time(), f"seed {seed}"
+        compared += 1
+        delegated += int(np.count_nonzero(schedule.executed_on != schedule.submitted_to))
+    assert compared >= 95
+    assert delegated > 100
+
+
+# Against single machines.
+
+
+@pytest.mark.parametrize("name", DISCIPLINES)
+@given(case=one_machine())
+def test_one_site_is_one_machine(name: str, case: OneMachine) -> None:
+    """A federation of a single site makes the single machine's schedule."""
+    discipline = discipline_by_name(name)
+    federated = replay([Site("only", case.processors, case.jobs, discipline)])
+    single = simulate(case.jobs, case.processors, discipline)
+    assert federated.start_time.tolist() == single.start_time.tolist()
+    assert federated.end_time.tolist() == single.end_time.tolist()
+    assert federated.executed_on.tolist() == [0] * len(case.jobs)
+
+
+@pytest.mark.parametrize("partners", [True, False])
+@given(sites=federations(policy=st.just("keep")))
+def test_sites_that_keep_everything_are_single_machines(
+    partners: bool, sites: list[PlainSite]
+) -> None:
+    """With `AlwaysKeep`, as without any partner, jobs run as if the other sites did not exist."""
+    kernel_sites = [kernel_site(site) for site in sites]
+    if not partners:
+        kernel_sites = [replace(site, transfer_policies={}) for site in kernel_sites]
+    together = replay(kernel_sites)
+    assert together.executed_on.tolist() == together.submitted_to.tolist()
+    for index, site in enumerate(kernel_sites):
+        single = simulate(site.jobs, site.processors, site.discipline)
+        mine = together.submitted_to == index
+        assert together.start_time[mine].tolist() == single.start_time.tolist()
+
+
+@given(sites=federations())
+def test_the_baseline_is_each_machine_by_itself(sites: list[PlainSite]) -> None:
+    """`replay_alone` has the rows of `replay` and the single machines' times."""
+    alone = replay_alone([kernel_site(site) for site in sites])
+    merged, origin, _ = concatenate([site.jobs for site in sites])
+    assert alone.jobs.submit_time.tolist() == merged.submit_time.tolist()
+    assert alone.submitted_to.tolist() == alone.executed_on.tolist() == origin.tolist()
+    for index, site in enumerate(sites):
+        single = simulate(site.jobs, site.processors, discipline_by_name(site.discipline))
+        assert alone.start_time[origin == index].tolist() == single.start_time.tolist()
+        assert alone.end_time[origin == index].tolist() == single.end_time.tolist()
+        assert alone.log_job_id[origin == index].tolist() == site.jobs.job_id.tolist()
+
+
+# What holds for every federation.
+
+
+@given(sites=federations())
+def test_every_job_runs_once_on_a_machine_that_has_room(sites: list[PlainSite]) -> None:
+    """No job is lost, starts early or runs twice, and no machine is ever overbooked."""
+    schedule = replay([kernel_site(site) for site in sites])
+    assert len(schedule) == sum(len(site.jobs) for site in sites)
+    assert (schedule.start_time >= schedule.jobs.submit_time).all()
+    assert (schedule.end_time == schedule.start_time + schedule.jobs.run_time).all()
+    for index, site in enumerate(sites):
+        here = schedule.executed_on == index
+        machine = Replay(
+            schedule.jobs.select(here), schedule.start_time[here].tolist(), site.processors
+        )
+        assert all(machine.processors_free(moment) >= 0 for moment in machine.moments())
+
+
+@given(sites=federations())
+def test_machines_obey_their_discipline_whoever_sent_the_jobs(sites: list[PlainSite]) -> None:
+    """Given the jobs it was given, each machine makes the schedule it makes by itself."""
+    schedule = replay([kernel_site(site) for site in sites])
+    for index, site in enumerate(sites):
+        here = schedule.executed_on == index
+        single = simulate(
+            schedule.jobs.select(here), site.processors, discipline_by_name(site.discipline)
+        )
+        assert single.start_time.tolist() == schedule.start_time[here].tolist()
+
+
+@given(sites=federations())
+def test_jobs_go_only_to_partners(sites: list[PlainSite]) -> None:
+    """A job runs at home or at a site that home asks and that answers home."""
+    schedule = replay([kernel_site(site) for site in sites])
+    for home, on in zip(schedule.submitted_to, schedule.executed_on, strict=True):
+        if home != on:
+            assert sites[on].name in sites[home].policies
+            assert sites[home].name in sites[on].policies
+            assert "keep" not in {
+                sites[home].policies[sites[on].name],
+                sites[on].policies[sites[home].name],
+            }
+
+
+@given(sites=federations())
+def test_same_federation_same_arrays(sites: list[PlainSite]) -> None:
+    """Two replays of the same sites give the same bytes."""
+    kernel_sites = [kernel_site(site) for site in sites]
+    first = replay(kernel_sites)
+    second = replay(kernel_sites)
+    assert first.start_time.tobytes() == second.start_time.tobytes()
+    assert first.executed_on.tobytes() == second.executed_on.tobytes()
+
+
+@given(sites=federations(), rows=st.integers(1, 5))
+def test_a_replay_may_be_interrupted_anywhere(sites: list[PlainSite], rows: int) -> None:
+    """However many arrivals lie between two calls of a progress function, nothing changes."""
+    kernel_sites = [kernel_site(site) for site in sites]
+    with patch("grms.federation.federation.PROGRESS_ROWS", rows):
+        interrupted = replay(kernel_sites)
+    whole = replay(kernel_sites)
+    assert interrupted.start_time.tolist() == whole.start_time.tolist()
+    assert interrupted.executed_on.tolist() == whole.executed_on.tolist()
+
+
+# The caller's mistakes.
+
+
+def test_a_federation_needs_a_site() -> None:
+    """No site is no federation."""
+    with pytest.raises(ValueError, match="0 sites"):
+        replay([])
+
+
+@pytest.mark.parametrize("host", [replay, replay_alone])
+def test_two_sites_of_one_name_are_refused(host: Callable[[list[Site]], Schedule]) -> None:
+    """The error names the name."""
+    jobs = JobTable.empty()
+    with pytest.raises(ValueError, match="'kth'"):
+        host([Site("kth", 2, jobs), Site("kth", 3, jobs)])
+
+
+@pytest.mark.parametrize("host", [replay, replay_alone])
+def test_a_job_wider_than_its_home_is_refused(host: Callable[[list[Site]], Schedule]) -> None:
+    """The error names the job and the site; a wider partner is no help."""
+    jobs = JobTable.from_columns(submit_time=[0, 1], processors=[1, 3], run_time=[1, 1])
+    small = Site("small", 2, jobs, transfer_policies={"big": AcceptWhenFit()})
+    big = Site("big", 9, JobTable.empty(), transfer_policies={"small": AcceptWhenFit()})
+    with pytest.raises(ValueError, match=r"job 2 needs 3 processors.*'small'"):
+        host([small, big])
+
+
+@pytest.mark.parametrize("stranger", ["nowhere", "a"])
+def test_a_policy_for_a_stranger_is_refused(stranger: str) -> None:
+    """A policy or a place in the order for nobody, or for oneself, is a mistake."""
+    a, b = Site("a", 2, JobTable.empty()), Site("b", 2, JobTable.empty())
+    with pytest.raises(ValueError, match="a transfer policy for"):
+        replay([replace(a, transfer_policies={stranger: AcceptWhenFit()}), b])
+    with pytest.raises(ValueError, match="location order"):
+        replay([replace(a, location_policy=FixedOrder((stranger,))), b])
+
+
+def test_progress_counts_up_to_all_jobs() -> None:
+    """Both hosts report growing counts, the last of them all jobs of all sites."""
+    count = 200_000
+    jobs = JobTable.from_columns(
+        submit_time=np.arange(count), processors=np.ones(count), run_time=np.ones(count)
+    )
+    sites = [Site(name, 2, jobs) for name in ("a", "b")]
+    for host in (replay, replay_alone):
+        seen: list[int] = []
+        host(sites, progress=seen.append)
+        assert seen == sorted(seen)
+        assert seen[-1] == 2 * count

@@ -1,0 +1,141 @@
+"""The queue disciplines: what one pass over the queue of a plain machine starts.
+
+Each function is one paragraph of docs/disciplines.md. None of them looks at a job's run time.
+"""
+
+from collections.abc import Callable, Iterator
+
+from lrms_sim.jobs import JobTable
+from tests.oracles.machine import PlainJob, PlainMachine, plain_jobs
+
+Pass = Callable[[PlainMachine, float], None]
+
+
+def fcfs(machine: PlainMachine, now: float) -> None:
+    """Starts the head of the queue as long as it fits."""
+    while machine.waiting and machine.fits_now(machine.waiting[0]):
+        machine.start(machine.waiting[0], now)
+
+
+def list_scheduling(machine: PlainMachine, now: float) -> None:
+    """Goes through the queue once and starts whatever fits at its turn."""
+    for job in list(machine.waiting):
+        if machine.fits_now(job):
+            machine.start(job, now)
+
+
+def easy(machine: PlainMachine, now: float) -> None:
+    """Starts heads, then later jobs that do not move the blocked head's shadow time."""
+    fcfs(machine, now)
+    if not machine.waiting:
+        return
+    head, *later = machine.waiting
+
+    def free_by_estimates(moment: float) -> int:
+        return machine.processors - sum(
+            running.job.processors for running in machine.running if running.estimated_end > moment
+        )
+
+    releases = sorted(running.estimated_end for running in machine.running)
+    shadow_time = next(t for t in releases if free_by_estimates(t) >= head.processors)
+    extra_processors = free_by_estimates(shadow_time) - head.processors
+    machine.first_shadow.setdefault(head.row, shadow_time)
+    for job in later:
+        ends_in_time = now + job.requested_time <= shadow_time
+        if machine.fits_now(job) and (ends_in_time or job.processors <= extra_processors):
+            machine.start(job, now)
+            if not ends_in_time:
+                extra_processors -= job.processors
+
+
+def conservative(machine: PlainMachine, now: float) -> None:
+    """Improves old reservations if a job ended early, reserves for new jobs, starts what is due."""
+    if machine.ended_early:
+        machine.ended_early = False
+        for job in machine.waiting:
+            if job.row in machine.reservation:
+                before = machine.reservation.pop(job.row)
+                machine.reservation[job.row] = earliest_fit(machine, job, now)
+                assert machine.reservation[job.row] <= before
+    for job in machine.waiting:
+        if job.row not in machine.reservation:
+            machine.reservation[job.row] = earliest_fit(machine, job, now)
+            machine.first_reservation[job.row] = machine.reservation[job.row]
+    for job in list(machine.waiting):
+        if machine.reservation[job.row] <= now:
+            machine.start(job, now)
+
+
+def planned(machine: PlainMachine) -> Iterator[tuple[float, float, int]]:
+    """Yields (from, to, processors) of every running job and of every reservation."""
+    for running in machine.running:
+        yield running.start_time, running.estimated_end, running.job.processors
+    for job in machine.waiting:
+        if job.row in machine.reservation:
+            start = machine.reservation[job.row]
+            yield start, start + job.requested_time, job.processors
+
+
+def earliest_fit(machine: PlainMachine, job: PlainJob, now: float) -> float:
+    """Returns the first moment from which the job fits for all the time it requests.
+
+    Processors in use rise only where a plan begins and fall only where one ends. So the first
+    fit is now or at some plan's end, and to see that a fit lasts it is enough to look at its
+    first moment and at the beginnings after that.
+    """
+    plans = list(planned(machine))
+
+    def fits_at(moment: float) -> bool:
+        in_use = sum(width for begin, end, width in plans if begin <= moment < end)
+        return in_use + job.processors <= machine.processors
+
+    def fits_from(start: float) -> bool:
+        beginnings = [b for b, _, _ in plans if start < b < start + job.requested_time]
+        return all(fits_at(moment) for moment in [start, *beginnings])
+
+    moments = [now, *sorted(end for _, end, _ in plans if end > now)]
+    return next(moment for moment in moments if fits_from(moment))
+
+
+PASSES: dict[str, Pass] = {
+    "fcfs": fcfs,
+    "list": list_scheduling,
+    "easy": easy,
+    "easy-per-event": easy,
+    "conservative": conservative,
+}
+"""The pass of each discipline, by the discipline's name."""
+
+
+def simulate_plainly(jobs: JobTable, processors: int, discipline: str) -> PlainMachine:
+    """Runs a workload on one machine to the end.
+
+    Args:
+        jobs: the workload.
+        processors: the machine's size.
+        discipline: a key of `PASSES`.
+
+    Returns:
+        The machine, idle, with what became of every job.
+    """
+    machine = PlainMachine(processors)
+    make_pass = PASSES[discipline]
+    arrivals = plain_jobs(jobs)
+    per_event = discipline == "easy-per-event"
+    while arrivals or machine.running or machine.waiting:
+        next_arrival = [arrivals[0].submit_time] if arrivals else []
+        now = min([machine.next_event_time, *next_arrival])
+        if per_event:
+            # Each event has a pass of its own; submissions come first.
+            if arrivals and arrivals[0].submit_time == now:
+                machine.waiting.append(arrivals.pop(0))
+            else:
+                machine.end(machine.due(now)[0])
+        else:
+            # All events of the instant, terminations first, share one pass.
+            for running in machine.due(now):
+                machine.end(running)
+            while arrivals and arrivals[0].submit_time == now:
+                machine.waiting.append(arrivals.pop(0))
+        make_pass(machine, now)
+    return machine

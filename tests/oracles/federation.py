@@ -1,0 +1,198 @@
+"""Several sites that exchange jobs on one clock, as plainly as it can be written.
+
+A second, independent reading of docs/disciplines.md ("Federations") and of paper 003 (Fölling,
+Grimme, Lepping, Papaspyrou: Decentralized Grid Scheduling with Evolutionary Fuzzy Systems),
+sections 3 and 4.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from lrms_sim.jobs import JobTable
+from tests.oracles.disciplines import PASSES
+from tests.oracles.machine import PlainJob, PlainMachine, Running, plain_jobs
+
+
+@dataclass(frozen=True, slots=True)
+class PlainRule:
+    """IF nwp is near `nwp_gamma` and njp is near `njp_gamma` THEN `accept` (+1 or -1)."""
+
+    nwp_gamma: float
+    nwp_sigma: float
+    njp_gamma: float
+    njp_sigma: float
+    accept: int
+
+
+PlainPolicy = Literal["awf", "keep"] | tuple[PlainRule, ...]
+"""A transfer policy: accept when fit, always keep, or a TSK rule base."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlainSite:
+    """A site: its machine, its users' jobs, and how it deals with its partners.
+
+    `location` is "awrt", or the names of the partners to ask, in that order. A partner without a
+    policy is neither asked nor answered.
+    """
+
+    name: str
+    processors: int
+    discipline: str
+    jobs: JobTable
+    policies: Mapping[str, PlainPolicy]
+    location: Literal["awrt"] | tuple[str, ...] = "awrt"
+
+
+@dataclass(slots=True)
+class PlainFederation:
+    """The state of a replay, and its result by row of the merged workload.
+
+    Attributes:
+        sites: the sites.
+        machines: their machines, in the same order.
+        home: of each job the index of the site whose user sent it.
+        executed_on: of each job the index of the site that was given it.
+        delivered: for each (home, partner) the completed delegated jobs' sums of p·m·(C-r) and
+            of p·m.
+        closest_call: the smallest |Σφy|/Σφ of any decision of a rule base. Two right programs
+            may round a sum next to zero to different signs, so comparisons leave out examples
+            where this is tiny.
+    """
+
+    sites: Sequence[PlainSite]
+    machines: list[PlainMachine]
+    home: list[int] = field(default_factory=list)
+    executed_on: list[int] = field(default_factory=list)
+    delivered: dict[tuple[int, int], list[float]] = field(default_factory=dict)
+    closest_call: float = math.inf
+
+    def start_time(self) -> list[float]:
+        """Returns the start time of every job."""
+        return [self.machines[on].start_time[row] for row, on in enumerate(self.executed_on)]
+
+    def end_time(self) -> list[float]:
+        """Returns the end time of every job."""
+        return [self.machines[on].end_time[row] for row, on in enumerate(self.executed_on)]
+
+    def accepts(self, site: int, policy: PlainPolicy, job: PlainJob, *, offered: bool) -> bool:
+        """Returns whether a site takes a job, its own or (`offered`) one of a partner."""
+        machine = self.machines[site]
+        if policy == "keep":
+            return not offered
+        if policy == "awf":
+            return job.processors <= machine.processors_free
+        assert not isinstance(policy, str)
+        nwp = machine.processors_waiting / machine.processors
+        njp = 100.0 * job.processors / machine.processors
+        signed, certainty = rule_base_output(policy, nwp, njp)
+        self.closest_call = min(self.closest_call, certainty)
+        return signed > 0
+
+    def partners(self, home: int) -> list[int]:
+        """Returns the partners of a site in the order in which it asks them now."""
+        site = self.sites[home]
+        others = [k for k, other in enumerate(self.sites) if other.name in site.policies]
+        if site.location != "awrt":
+            index = {other.name: k for k, other in enumerate(self.sites)}
+            return [index[name] for name in site.location if index[name] in others]
+
+        def awrt_of_delivered(partner: int) -> float:
+            weighted, weight = self.delivered.get((home, partner), (0.0, 0.0))
+            return weighted / weight if weight > 0 else 0.0
+
+        return sorted(others, key=lambda k: (awrt_of_delivered(k), k))
+
+    def place(self, home: int, job: PlainJob) -> int:
+        """Returns the index of the site that gets a job that was just submitted."""
+        site = self.sites[home]
+        for partner in self.partners(home):
+            other = self.sites[partner]
+            if job.processors > other.processors:
+                continue
+            if self.accepts(home, site.policies[other.name], job, offered=False):
+                return home
+            if site.name not in other.policies:
+                continue
+            if self.accepts(partner, other.policies[site.name], job, offered=True):
+                return partner
+        return home
+
+    def end(self, site: int, running: Running) -> None:
+        """Ends a job, and lets its home know if it ran elsewhere."""
+        self.machines[site].end(running)
+        job = running.job
+        home = self.home[job.row]
+        if home != site:
+            sums = self.delivered.setdefault((home, site), [0.0, 0.0])
+            weight = job.run_time * job.processors
+            sums[0] += weight * (running.end_time - job.submit_time)
+            sums[1] += weight
+
+
+def rule_base_output(rules: Sequence[PlainRule], nwp: float, njp: float) -> tuple[float, float]:
+    """Returns Σφy (equations 2 and 7) and |Σφy|/Σφ, how far its sign is from a matter of rounding.
+
+    Far from every rule all memberships underflow to zero, which is certain too; where they
+    nearly do, nothing is.
+    """
+    signed = 0.0
+    total = 0.0
+    exponents = []
+    for rule in rules:
+        exponent = (
+            -((nwp - rule.nwp_gamma) ** 2) / rule.nwp_sigma**2
+            - (njp - rule.njp_gamma) ** 2 / rule.njp_sigma**2
+        )
+        membership = math.exp(exponent)
+        signed += membership * rule.accept
+        total += membership
+        exponents.append(exponent)
+    nearest = max(exponents, default=-math.inf)
+    if nearest < -750:
+        return 0.0, 1.0
+    if nearest < -700:
+        return signed, 0.0
+    return signed, abs(signed) / total
+
+
+def replay_plainly(sites: Sequence[PlainSite]) -> PlainFederation:
+    """Replays all sites' workloads on one clock.
+
+    Jobs are numbered by their place in the order (submit time, site, row in the site's table).
+    """
+    state = PlainFederation(sites, [PlainMachine(site.processors) for site in sites])
+    numbered = sorted(
+        (job.submit_time, index, job.row, job)
+        for index, site in enumerate(sites)
+        for job in plain_jobs(site.jobs)
+    )
+    arrivals = [
+        PlainJob(row, job.submit_time, job.processors, job.requested_time, job.run_time)
+        for row, (_, _, _, job) in enumerate(numbered)
+    ]
+    state.home = [index for _, index, _, _ in numbered]
+    per_event = [k for k, site in enumerate(sites) if site.discipline == "easy-per-event"]
+    batched = [k for k in range(len(sites)) if k not in per_event]
+    machines = state.machines
+    while arrivals or any(machine.running or machine.waiting for machine in machines):
+        next_arrival = [arrivals[0].submit_time] if arrivals else []
+        now = min([*(machine.next_event_time for machine in machines), *next_arrival])
+        for k in batched:
+            for running in machines[k].due(now):
+                state.end(k, running)
+        for k in batched:
+            PASSES[sites[k].discipline](machines[k], now)
+        while arrivals and arrivals[0].submit_time == now:
+            job = arrivals.pop(0)
+            k = state.place(state.home[job.row], job)
+            state.executed_on.append(k)
+            machines[k].waiting.append(job)
+            PASSES[sites[k].discipline](machines[k], now)
+        for k in per_event:
+            for running in machines[k].due(now):
+                state.end(k, running)
+                PASSES[sites[k].discipline](machines[k], now)
+    return state

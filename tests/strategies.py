@@ -1,0 +1,134 @@
+"""Hypothesis strategies for small workloads in which everything happens at once.
+
+Times are drawn from a handful of values, so that submissions, ends, estimated ends and shadow
+times coincide; widths are often one processor, half a machine, or all of it.
+"""
+
+from dataclasses import dataclass
+
+from hypothesis import strategies as st
+
+from lrms_sim.jobs import JobTable
+from tests.oracles.federation import PlainPolicy, PlainRule, PlainSite
+
+DISCIPLINES = ("fcfs", "list", "easy", "easy-per-event", "conservative")
+"""The names of all queue disciplines."""
+
+# Seconds per unit. With 0.1 sums round (0.1 + 0.2 is not 0.3), so that ends which "are" equal
+# differ in the last bit, and a kernel that adds in another order than the oracle is found out.
+UNITS = (1.0, 0.1, 60.0)
+
+JobDraw = tuple[int, int, int, int]
+"""Submission, processors, run time and surplus of the request, in units."""
+
+
+@dataclass(frozen=True)
+class OneMachine:
+    """A workload and the machine it is for."""
+
+    processors: int
+    jobs: JobTable
+
+
+def widths(processors: int) -> st.SearchStrategy[int]:
+    """Returns widths up to `processors`, the edges more often."""
+    edges = sorted({1, max(1, processors // 2), max(1, processors - 1), processors})
+    return st.one_of(st.sampled_from(edges), st.integers(1, processors))
+
+
+def job_draws(processors: int, *, exact: bool = False) -> st.SearchStrategy[JobDraw]:
+    """Returns single jobs; with `exact` every run time is what was requested."""
+    surplus = st.just(0) if exact else st.sampled_from((0, 0, 1, 2, 5, 9))
+    return st.tuples(st.integers(-2, 12), widths(processors), st.integers(1, 7), surplus)
+
+
+def table(draws: list[JobDraw], unit: float) -> JobTable:
+    """Returns the job table of drawn jobs."""
+    return JobTable.from_columns(
+        submit_time=[submit * unit for submit, _, _, _ in draws],
+        processors=[width for _, width, _, _ in draws],
+        run_time=[run * unit for _, _, run, _ in draws],
+        requested_time=[(run + surplus) * unit for _, _, run, surplus in draws],
+    )
+
+
+@st.composite
+def job_tables(
+    draw: st.DrawFn, processors: int, *, jobs_max: int = 14, exact: bool = False
+) -> JobTable:
+    """Draws a workload for a machine of that size."""
+    draws = draw(st.lists(job_draws(processors, exact=exact), max_size=jobs_max))
+    return table(draws, draw(st.sampled_from(UNITS)))
+
+
+@st.composite
+def one_machine(draw: st.DrawFn, *, jobs_max: int = 14, exact: bool = False) -> OneMachine:
+    """Draws a machine and its workload."""
+    processors = draw(st.integers(1, 8))
+    return OneMachine(processors, draw(job_tables(processors, jobs_max=jobs_max, exact=exact)))
+
+
+disciplines = st.sampled_from(DISCIPLINES)
+"""The name of a discipline."""
+
+
+# Federations, as the oracle's plain sites.
+
+
+def rules() -> st.SearchStrategy[PlainRule]:
+    """Returns rules about the range in which learned ones lie."""
+    return st.builds(
+        PlainRule,
+        nwp_gamma=st.floats(0, 4),
+        nwp_sigma=st.floats(0.1, 4),
+        njp_gamma=st.floats(0, 100),
+        njp_sigma=st.floats(1, 100),
+        accept=st.sampled_from((-1, 1)),
+    )
+
+
+def rule_bases() -> st.SearchStrategy[PlainPolicy]:
+    """Returns small rule bases."""
+    return st.lists(rules(), min_size=1, max_size=4).map(tuple)
+
+
+def policies() -> st.SearchStrategy[PlainPolicy]:
+    """Returns transfer policies of each kind."""
+    return st.one_of(st.just("awf"), st.just("awf"), st.just("keep"), rule_bases())
+
+
+@st.composite
+def federations(
+    draw: st.DrawFn,
+    *,
+    policy: st.SearchStrategy[PlainPolicy] | None = None,
+    every_partner: bool = False,
+    sites_max: int = 4,
+) -> list[PlainSite]:
+    """Draws up to four sites with few jobs each, all in one unit of time."""
+    policy = policies() if policy is None else policy
+    names = "abcd"[: draw(st.integers(2, sites_max))]
+    unit = draw(st.sampled_from(UNITS))
+    sites = []
+    for name in names:
+        processors = draw(st.integers(1, 8))
+        jobs = table(draw(st.lists(job_draws(processors), max_size=8)), unit)
+        others = [other for other in names if other != name]
+        partners = others if every_partner else draw(st.permutations(others))
+        if not every_partner:
+            partners = partners[draw(st.sampled_from((0, 0, 0, 1))) :]
+        order = draw(st.permutations(others))
+        location = draw(
+            st.one_of(st.just("awrt"), st.just(tuple(order)), st.just(tuple(order[1:])))
+        )
+        sites.append(
+            PlainSite(
+                name=name,
+                processors=processors,
+                discipline=draw(disciplines),
+                jobs=jobs,
+                policies={partner: draw(policy) for partner in partners},
+                location="awrt" if every_partner else location,  # type: ignore[arg-type]  # drawn
+            )
+        )
+    return sites

@@ -1,0 +1,1 @@
+"""Experiments as files: several sites, their workloads and policies, replayed and reported."""

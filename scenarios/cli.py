@@ -1,0 +1,289 @@
+"""The command `scenario`.
+
+Everything heavy is imported by the command that needs it, so that help and errors come at once.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from lrms_sim.version import __version__
+from scenarios.errors import FetchError, OutputError, ScenarioError
+from scenarios.library import bundled_names, scenario_path
+from scenarios.traces import ARCHIVE_URL, FOLDER_VARIABLE, TRACES, cache_folder, find_trace
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from scenarios.results import ScenarioResult
+    from scenarios.spec import ScenarioSpec
+
+EXIT_ERROR = 2
+"""Status of the process where something is wrong that the user can put right."""
+
+EXIT_INTERRUPTED = 130
+"""Status of the process after Ctrl-C, as shells have it: 128 plus the signal's number."""
+
+EXIT_PIPE = 141
+"""Status of the process where nobody reads on, as shells have it."""
+
+SEED_MAX = 2**63 - 1
+PIPE_WIDTH = 120
+"""Columns of a table that goes to a file or another program."""
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="scenario")
+def cli() -> None:
+    """Replay the workloads of several sites, alone and federated, and report who gained what.
+
+    A scenario is a TOML file, or the name of one that comes with the program.
+    """
+
+
+@cli.command("list")
+def list_command() -> None:
+    """List the scenarios that come with the program."""
+    from scenarios.listing import print_list  # noqa: PLC0415  # see the module's docstring
+    from scenarios.spec_files import load_spec  # noqa: PLC0415  # same
+
+    specs = [load_spec(scenario_path(name)) for name in bundled_names()]
+    print_list(_console(), specs, os.environ)
+
+
+@cli.command()
+@click.argument("scenario")
+@click.option("--toml", is_flag=True, help="Print the file itself, to begin one's own with.")
+def show(scenario: str, *, toml: bool) -> None:
+    """Show what a scenario is about."""
+    path, spec = _load(scenario)
+    if toml:
+        click.echo(path.read_text(encoding="utf-8"), nl=False)
+        return
+    from scenarios.listing import print_scenario  # noqa: PLC0415  # see the module's docstring
+
+    print_scenario(_console(), spec, path, os.environ)
+
+
+@cli.command()
+@click.argument("scenario")
+def validate(scenario: str) -> None:
+    """Check a scenario file and the files that it names, without running it."""
+    from scenarios.replay import check_files  # noqa: PLC0415  # see the module's docstring
+
+    path, spec = _load(scenario)
+    check_files(spec, shown=str(path))
+    missing = [key for key in spec.traces if find_trace(key) is None]
+    lack = f"; to run it, get its logs with: scenario fetch {' '.join(missing)}"
+    sites = "1 site" if len(spec.sites) == 1 else f"{len(spec.sites)} sites"
+    click.echo(f"{path}: valid, {sites}{lack if missing else ''}")
+
+
+@cli.command()
+@click.argument("scenario")
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path),
+    help="Folder for schedules, figures and report.  [default: out/NAME]",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(0, SEED_MAX),
+    help="Replaces the scenario's seed; a workload with a seed of its own keeps that.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON, not as tables.")
+@click.option("--no-html", is_flag=True, help="Leave the HTML report out.")
+@click.option("-v", "--verbose", is_flag=True, help="Log events to standard error.")
+@click.option(
+    "--log-format",
+    type=click.Choice(["console", "json"]),
+    default="console",
+    show_default=True,
+    help="How -v writes events.",
+)
+def run(
+    scenario: str,
+    *,
+    output: Path | None,
+    seed: int | None,
+    as_json: bool,
+    no_html: bool,
+    verbose: bool,
+    log_format: Literal["console", "json"],
+) -> None:
+    """Replay a scenario: each site alone, then federated."""
+    from scenarios.output import check_folder, save_run  # noqa: PLC0415  # see the module's docstring
+    from scenarios.progress import bars, event_log  # noqa: PLC0415  # same
+    from scenarios.replay import run_scenario  # noqa: PLC0415  # same
+
+    path, spec = _load(scenario)
+    folder = Path("out", spec.name) if output is None else output
+    check_folder(folder)
+    notify = event_log(verbose=verbose, log_format=log_format)
+    if seed is not None and not spec.is_random:
+        notify("warning", text="the seed changes nothing: no workload is drawn from it")
+    with bars(wanted=not verbose) as shown:
+        done = run_scenario(
+            spec.resolved(seed), shown=str(path), notify=notify, progress=shown.update
+        )
+        saved = save_run(
+            folder,
+            done.spec,
+            done.result,
+            html=not no_html,
+            step=lambda name: shown.step(f"writing {name}"),
+        )
+    notify("saved", folder=str(saved.folder))
+    _print_result(done.result, as_json=as_json)
+    if not as_json:
+        click.echo(f"\nWritten to {saved.report or saved.folder}")
+
+
+@cli.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON, not as tables.")
+@click.option("--no-html", is_flag=True, help="Leave the HTML report as it is.")
+def report(folder: Path, *, as_json: bool, no_html: bool) -> None:
+    """Report again on a run that `scenario run` has saved to FOLDER."""
+    from lrms_sim.schedule_files import replacing  # noqa: PLC0415  # see the module's docstring
+    from scenarios.output import REPORT, load_run  # noqa: PLC0415  # same
+    from scenarios.progress import bars  # noqa: PLC0415  # same
+    from scenarios.report.html import write_html  # noqa: PLC0415  # same
+
+    with bars() as shown:
+        shown.step("reading the run")
+        result = load_run(folder)
+        if not no_html:
+            shown.step(f"writing {REPORT}")
+            try:
+                with replacing(folder / REPORT) as draft:
+                    write_html(result, draft)
+            except OSError as error:
+                reason = error.strerror or error
+                raise OutputError(f"{folder / REPORT} cannot be written: {reason}") from error
+    _print_result(result, as_json=as_json)
+    if not as_json and not no_html:
+        click.echo(f"\nWritten to {folder / REPORT}")
+
+
+@cli.command()
+@click.argument("logs", nargs=-1, required=True, type=click.Choice([*TRACES, "all"]))
+@click.option(
+    "--from",
+    "base_url",
+    default=ARCHIVE_URL,
+    show_default=True,
+    metavar="URL",
+    help="The archive, or a mirror with the same folders.",
+)
+@click.option(
+    "--folder",
+    type=click.Path(path_type=Path),
+    help="Where to put the logs.  [default: the download cache]",
+)
+def fetch(logs: Sequence[str], *, base_url: str, folder: Path | None) -> None:
+    """Download recorded logs from the Parallel Workloads Archive.
+
+    A download that was interrupted is continued. What arrives is checked against the checksum of
+    the file that published figures come from. Logs in the folder named by HANSE_TRACES are used
+    as they are.
+    """
+    from scenarios.fetch import fetch as fetch_log  # noqa: PLC0415  # see the module's docstring
+    from scenarios.progress import bars  # noqa: PLC0415  # same
+
+    keys = list(TRACES) if "all" in logs else list(dict.fromkeys(logs))
+    named = os.environ.get(FOLDER_VARIABLE, "")
+    errors = []
+    lines = []
+    with bars(download=True) as shown:
+        for key in keys:
+            trace = TRACES[key]
+            if folder is None and named and (Path(named) / trace.file).is_file():
+                # The user's own folder is read, never written to.
+                target = Path(named)
+            else:
+                target = folder or cache_folder()
+            try:
+                fetched = fetch_log(
+                    trace, target, base_url=base_url, progress=_under(key, shown.update)
+                )
+            except FetchError as error:
+                errors.append(str(error))
+                continue
+            what = "downloaded, checksum right" if fetched.downloaded else "already there"
+            lines.append(f"{key}: {fetched.path} ({what})")
+    for line in lines:
+        click.echo(line)
+    if errors:
+        raise FetchError("\n".join(errors))
+
+
+def _under(
+    stage: str, update: Callable[[str, int, int | None], None]
+) -> Callable[[int, int | None], None]:
+    return lambda done, total: update(stage, done, total)
+
+
+def _load(scenario: str) -> tuple[Path, "ScenarioSpec"]:
+    from scenarios.spec_files import load_spec  # noqa: PLC0415  # see the module's docstring
+
+    path = scenario_path(scenario)
+    return path, load_spec(path)
+
+
+def _console() -> "Console":
+    from rich.console import Console  # noqa: PLC0415  # see the module's docstring
+
+    console = Console()
+    return console if console.is_terminal else Console(width=PIPE_WIDTH)
+
+
+def _print_result(result: "ScenarioResult", *, as_json: bool) -> None:
+    if as_json:
+        click.echo(result.to_json(), nl=False)
+        return
+    from scenarios.report.terminal import print_result  # noqa: PLC0415  # see the module's docstring
+
+    print_result(_console(), result)
+
+
+def run_command(arguments: Sequence[str]) -> int:
+    """Runs the command line.
+
+    Args:
+        arguments: what follows the command's name.
+
+    Returns:
+        The status for the process: 0, or one of the `EXIT_…` values.
+    """
+    try:
+        status = cli.main(list(arguments), prog_name="scenario", standalone_mode=False)
+        # Output that is still in the buffer fails here, where it is caught.
+        sys.stdout.flush()
+    except click.ClickException as error:
+        error.show()
+        return EXIT_ERROR
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("interrupted", err=True)
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # Python flushes once more at its end and would complain again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_PIPE
+    except (ScenarioError, OSError) as error:
+        for line in str(error).splitlines():
+            click.echo(f"Error: {line}", err=True)
+        return EXIT_ERROR
+    except MemoryError:
+        click.echo("Error: not enough memory for this scenario; replay less at a time", err=True)
+        return EXIT_ERROR
+    return status if isinstance(status, int) else 0
+
+
+def main() -> None:
+    """Runs the command line of this process and ends it."""
+    sys.exit(run_command(sys.argv[1:]))

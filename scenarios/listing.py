@@ -1,0 +1,103 @@
+"""Scenarios and logs as tables in the terminal: what `scenario list` and `scenario show` print."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from scenarios.spec import LublinWorkload, ScenarioSpec, SiteSpec, TraceWorkload
+from scenarios.traces import TRACES, find_trace
+
+
+def print_list(
+    console: Console, specs: Sequence[ScenarioSpec], environment: Mapping[str, str]
+) -> None:
+    """Prints a line for each scenario, and how to get the logs that are not here.
+
+    Args:
+        console: where to.
+        specs: the scenarios.
+        environment: where the folder of logs is looked up.
+    """
+    table = _table("scenario", "sites", "logs", "title")
+    missing = [key for key in TRACES if find_trace(key, environment) is None]
+    for spec in specs:
+        words = [f"{key}*" if key in missing else key for key in spec.traces]
+        table.add_row(
+            Text(spec.name, "bold"),
+            Text(str(len(spec.sites))),
+            Text(" ".join(words) or "none"),
+            Text(spec.title),
+        )
+    console.print(table)
+    needed = [key for key in missing if any(key in spec.traces for spec in specs)]
+    if needed:
+        console.print(Text(f"* needs a download: scenario fetch {' '.join(needed)}"))
+
+
+def print_scenario(
+    console: Console, spec: ScenarioSpec, path: Path, environment: Mapping[str, str]
+) -> None:
+    """Prints what a scenario is about.
+
+    Args:
+        console: where to.
+        spec: the scenario.
+        path: its file.
+        environment: where the folder of logs is looked up.
+    """
+    console.print(Text(spec.title or spec.name, "bold"))
+    if spec.description:
+        console.print(Text(" ".join(spec.description.split())))
+    console.print()
+    table = _table("site", "processors", "discipline", "workload", "asks", "transfer")
+    for site in spec.sites:
+        table.add_row(
+            Text(site.name, "bold"),
+            Text(f"{site.processors:,}", justify="right"),
+            Text(site.discipline),
+            Text(_workload(site)),
+            Text(site.location if isinstance(site.location, str) else ", ".join(site.location)),
+            Text(_transfer(site)),
+        )
+    console.print(table)
+    console.print(Text(f"Name {spec.name}, seed {spec.seed}, file {path}"), soft_wrap=True)
+    missing = [key for key in spec.traces if find_trace(key, environment) is None]
+    if missing:
+        console.print(Text(f"Needs a download: scenario fetch {' '.join(missing)}"))
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in columns:
+        table.add_column(column, overflow="fold", no_wrap=column in {"scenario", "site"})
+    return table
+
+
+def _workload(site: SiteSpec) -> str:
+    workload = site.workload
+    if isinstance(workload, LublinWorkload):
+        size = f"{workload.jobs:,} jobs" if workload.days is None else f"{workload.days:g} days"
+        load = "" if workload.load is None else f", load {workload.load:g}"
+        return f"Lublin-Feitelson model, {size}{load}"
+    log = workload.trace if isinstance(workload, TraceWorkload) else Path(workload.swf).name
+    return f"{log}, {workload.window.words}"
+
+
+def _transfer(site: SiteSpec) -> str:
+    transfer = site.transfer
+    words = [f"{partner}: {_policy(policy)}" for partner, policy in transfer.partners.items()]
+    if transfer.pool is not None:
+        sizes = ", ".join(f"{e.processors}: {_policy(e.policy)}" for e in transfer.pool)
+        words.append(f"others by nearest size ({sizes})")
+    else:
+        rest = transfer.default or "awf"
+        words.append(f"others: {_policy(rest)}" if words else _policy(rest))
+    return "; ".join(words)
+
+
+def _policy(text: str) -> str:
+    return Path(text).name if text.endswith(".json") else text

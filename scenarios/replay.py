@@ -1,0 +1,246 @@
+"""Runs a scenario: its sites alone, then federated, then the figures of both."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from os import environ as process_environment
+from pathlib import Path
+
+from grms.federation.federation import Site, replay, replay_alone
+from grms.policy.files import RuleBaseError, load_rule_base
+from grms.policy.location import AwrtLocation, FixedOrder, LocationPolicy
+from grms.policy.selection import nearest_size
+from grms.policy.transfer import AcceptWhenFit, AlwaysKeep, TransferPolicy
+from lrms_sim.disciplines import discipline_by_name
+from lrms_sim.jobs import JOBS_MAX
+from scenarios.errors import Problem, SpecError, WorkloadError
+from scenarios.results import ScenarioResult, evaluate
+from scenarios.spec import PoolEntry, ScenarioSpec, SiteSpec, SwfWorkload
+from scenarios.workloads import Workload, load_workload
+
+Notify = Callable[..., None]
+"""Called with the name of an event and its keys and values."""
+
+Progress = Callable[[str, int, int], None]
+"""Called with a stage, how much of it is done, and how much there is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A scenario that has been run.
+
+    Attributes:
+        spec: exactly what was run, with every seed in it.
+        result: the figures, with both schedules.
+    """
+
+    spec: ScenarioSpec
+    result: ScenarioResult
+
+
+def run_scenario(
+    spec: ScenarioSpec,
+    *,
+    shown: str | None = None,
+    environment: Mapping[str, str] = process_environment,
+    notify: Notify | None = None,
+    progress: Progress | None = None,
+) -> Run:
+    """Runs a scenario and the same jobs without exchange.
+
+    Args:
+        spec: the scenario.
+        shown: what errors call its file; its name where left out.
+        environment: where the folder of logs is looked up.
+        notify: told what happens; `warning` events have a `text`.
+        progress: told how far each stage is.
+
+    Raises:
+        SpecError: a rule base cannot be used.
+        TraceMissingError: a log is not on this machine.
+        WorkloadError: a workload cannot be read, or all together are too many jobs.
+    """
+    spec = spec.resolved()
+    policies = load_policies(spec, shown=shown)
+    workloads = _load_workloads(spec, environment, notify, progress)
+    sites = [
+        Site(
+            name=site.name,
+            processors=site.processors,
+            jobs=workload.jobs,
+            discipline=discipline_by_name(site.discipline),
+            transfer_policies=policies[site.name],
+            location_policy=_location(site),
+        )
+        for site, workload in zip(spec.sites, workloads, strict=True)
+    ]
+    total = sum(len(workload.jobs) for workload in workloads)
+    if total > JOBS_MAX:
+        raise WorkloadError(f"the sites have {total} jobs together; at most {JOBS_MAX} can be run")
+
+    def stage(name: str) -> Callable[[int], None]:
+        # Called even if nobody listens: between two calls Python notices Ctrl-C.
+        return lambda done: progress(name, done, total) if progress is not None else None
+
+    begin = time.perf_counter()
+    schedule_alone = replay_alone(sites, progress=stage("each site alone"))
+    _tell(notify, "replayed", cooperation=False, jobs=total)
+    schedule = replay(sites, progress=stage("federated"))
+    _tell(notify, "replayed", cooperation=True, jobs=total)
+    elapsed_s = time.perf_counter() - begin
+    result = evaluate(
+        name=spec.name,
+        title=spec.title,
+        description=spec.description.strip(),
+        seed=spec.seed,
+        disciplines=[site.discipline for site in spec.sites],
+        schedule=schedule,
+        schedule_alone=schedule_alone,
+        workload_notes=[workload.notes for workload in workloads],
+        elapsed_s=elapsed_s,
+        acknowledgements=list(dict.fromkeys(filter(None, (w.acknowledgement for w in workloads)))),
+    )
+    return Run(spec, result)
+
+
+def _tell(notify: Notify | None, event: str, **values: object) -> None:
+    if notify is not None:
+        notify(event, **values)
+
+
+def _load_workloads(
+    spec: ScenarioSpec,
+    environment: Mapping[str, str],
+    notify: Notify | None,
+    progress: Progress | None,
+) -> list[Workload]:
+    workloads = []
+    for number, site in enumerate(spec.sites):
+        if progress is not None:
+            progress("workloads", number, len(spec.sites))
+        workload = load_workload(site, spec.clock.shift, environment)
+        for text in workload.warnings:
+            _tell(notify, "warning", site=site.name, text=text)
+        _tell(
+            notify,
+            "workload_loaded",
+            site=site.name,
+            jobs=len(workload.jobs),
+            source=workload.source,
+        )
+        for reason, count, treatment in workload.notes:
+            _tell(
+                notify,
+                "records_treated",
+                site=site.name,
+                count=count,
+                reason=reason,
+                treatment=treatment,
+            )
+        workloads.append(workload)
+    if progress is not None:
+        progress("workloads", len(spec.sites), len(spec.sites))
+    return workloads
+
+
+def _location(site: SiteSpec) -> LocationPolicy:
+    if isinstance(site.location, list):
+        return FixedOrder(tuple(site.location))
+    return AwrtLocation()
+
+
+def load_policies(
+    spec: ScenarioSpec, *, shown: str | None = None
+) -> dict[str, dict[str, TransferPolicy]]:
+    """Returns for every site its transfer policy for each partner it exchanges jobs with.
+
+    Args:
+        spec: the scenario.
+        shown: what errors call its file; its name where left out.
+
+    Raises:
+        SpecError: rule bases cannot be used; the text has a line for each key that names one.
+    """
+    shelf = _Shelf()
+    policies = {}
+    for site in spec.sites:
+        partners = [other for other in spec.sites if other is not site]
+        policies[site.name] = {
+            partner.name: policy
+            for partner in partners
+            if (policy := _policy(site, partner, shelf)) is not None
+        }
+    if shelf.problems:
+        raise SpecError(shown or spec.name, list(shelf.problems))
+    return policies
+
+
+def check_files(spec: ScenarioSpec, *, shown: str | None = None) -> None:
+    """Checks that the files a scenario names are there and rule bases can be used.
+
+    Logs are not read, and the known ones of `scenario fetch` need not be there.
+
+    Args:
+        spec: the scenario.
+        shown: what errors call its file; its name where left out.
+
+    Raises:
+        SpecError: one is not; the text has a line for each key that names one.
+    """
+    problems = [
+        Problem(f"sites.{site.name}.workload.swf", f"there is no file {site.workload.swf}")
+        for site in spec.sites
+        if isinstance(site.workload, SwfWorkload) and not Path(site.workload.swf).is_file()
+    ]
+    try:
+        load_policies(spec, shown=shown)
+    except SpecError as error:
+        problems += error.problems
+    if problems:
+        raise SpecError(shown or spec.name, problems)
+
+
+class _Shelf:
+    """Policies by their word or file, each read once, and what was wrong with them."""
+
+    def __init__(self) -> None:
+        self.problems: dict[Problem, None] = {}
+        self._read: dict[str, TransferPolicy | RuleBaseError] = {}
+
+    def take(self, text: str, key: str) -> TransferPolicy:
+        """Returns a policy; where its file cannot be used, notes the problem at that key."""
+        if text == "awf":
+            return AcceptWhenFit()
+        if text == "keep":
+            return AlwaysKeep()
+        if text not in self._read:
+            try:
+                self._read[text] = load_rule_base(text)
+            except RuleBaseError as error:
+                self._read[text] = error
+        found = self._read[text]
+        if isinstance(found, RuleBaseError):
+            self.problems[Problem(key, str(found))] = None
+            return AlwaysKeep()
+        return found
+
+
+def _policy(site: SiteSpec, partner: SiteSpec, shelf: _Shelf) -> TransferPolicy | None:
+    """Returns the policy for a partner; None for no exchange with it."""
+    transfer = site.transfer
+    key = f"sites.{site.name}.transfer"
+    named = transfer.partners.get(partner.name)
+    if named is None and transfer.pool is not None:
+        return _from_pool(transfer.pool, partner.processors, f"{key}.pool", shelf)
+    text = named or transfer.default or "awf"
+    if text == "none":
+        return None
+    return shelf.take(text, f"{key}.{partner.name if named else 'default'}")
+
+
+def _from_pool(pool: list[PoolEntry], processors: int, key: str, shelf: _Shelf) -> TransferPolicy:
+    policies = {
+        entry.processors: shelf.take(entry.policy, f"{key}[{index}].policy")
+        for index, entry in enumerate(pool)
+    }
+    return nearest_size(policies, processors)

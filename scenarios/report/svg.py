@@ -1,0 +1,144 @@
+"""Matplotlib figures as inline SVG that belongs to the page it stands in.
+
+A figure drawn here uses the page's own font and colours: text stays text, and every colour of
+the palette is written as a CSS variable, so that the same picture is right on white paper and
+in a dark window. Two drawings of one figure are equal byte for byte.
+"""
+
+import html
+import io
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from matplotlib import rc_context
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure
+
+FONT_SIZE = 11.0
+"""Size of all text, in units of the SVG's view box."""
+
+WIDE = 820.0
+"""Width of a figure that takes the whole column, in the same units."""
+
+HALF = 400.0
+"""Width of a figure that shares the column with another."""
+
+NAME_LENGTH = 11
+"""Longer names of sites are cut in figures."""
+
+_VARIABLES = (
+    "ink",
+    "muted",
+    "grid",
+    "paper",
+    "alone",
+    "federated",
+    "gain",
+    "loss",
+    "work",
+    *(f"site-{n}" for n in range(8)),
+)
+
+# Matplotlib knows no CSS variables. Each stands in as a colour nobody would choose.
+_STAND_INS = {name: f"#0000{number:02x}" for number, name in enumerate(_VARIABLES, start=1)}
+_STAND_IN = re.compile(r"#0000([0-9a-f]{2})")
+
+_SETTINGS: dict[Any, Any] = {
+    "svg.fonttype": "none",  # text as text: it can be searched, read aloud and restyled
+    "text.parse_math": False,  # a site may be called $x$
+    "font.family": ["DejaVu Sans"],  # comes with matplotlib: the same layout everywhere
+    "font.size": FONT_SIZE,
+    "path.simplify": True,
+}
+
+
+def color(name: str) -> str:
+    """Returns the stand-in for a CSS variable of the page.
+
+    Args:
+        name: the variable without its dashes: ink, muted, grid, paper, alone, federated, gain,
+            loss, work, site-0 … site-7.
+    """
+    return _STAND_INS[name]
+
+
+def site_color(index: int) -> str:
+    """Returns the stand-in for the colour of a site; colours repeat after eight sites."""
+    return _STAND_INS[f"site-{index % 8}"]
+
+
+@contextmanager
+def drawing() -> Iterator[None]:
+    """Sets up matplotlib for the figures of a page, within the block only."""
+    # Names may hold characters that DejaVu lacks; the browser's fonts do the drawing anyway.
+    with rc_context(_SETTINGS), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph")
+        yield
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """Returns an empty figure of so many units of the view box."""
+    figure = Figure(figsize=(width / 72, height / 72), dpi=72)
+    FigureCanvasSVG(figure)
+    return figure
+
+
+def render(figure: Figure, *, key: str, title: str, description: str) -> str:
+    """Returns the figure as an `<svg>` element for a page.
+
+    Args:
+        figure: drawn with colours of `color` and `site_color`, within `drawing`.
+        key: unique within the page; letters, digits and dashes.
+        title: name of the figure for those who cannot see it.
+        description: what it shows, for those who cannot see it.
+    """
+    out = io.StringIO()
+    with rc_context({"svg.hashsalt": f"hanse-{key}"}):
+        metadata = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+        figure.savefig(out, format="svg", transparent=True, metadata=metadata)
+    body = out.getvalue()
+    body = body[body.index("<svg") :]
+    box = re.search(r'viewBox="([^"]+)"', body)
+    assert box is not None, "matplotlib writes a viewBox"
+    body = body[body.index(">") + 1 : body.rindex("</svg>")]
+    body = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>", "", body, flags=re.DOTALL)
+    body = re.sub(r"<[^>]*>", _restyled, body)
+    body = re.sub(r"<defs>\s*</defs>", "", body)
+    body = re.sub(r"\s*\n\s*", "\n", body)
+    return (
+        f'<svg class="chart" viewBox="{box.group(1)}" role="img" '
+        f'aria-labelledby="{key}-title {key}-text">'
+        f'<title id="{key}-title">{html.escape(title)}</title>'
+        f'<desc id="{key}-text">{html.escape(description)}</desc>{body}</svg>'
+    )
+
+
+def _restyled(match: re.Match[str]) -> str:
+    """Returns a tag with the page's colours and font, and without ids nobody refers to.
+
+    Matplotlib escapes `<` and `>` in texts, so what the pattern finds is a tag, never a name.
+    """
+    tag = match.group()
+    # Groups are numbered alike in every figure; in one page those ids would clash.
+    tag = re.sub(r'^<g id="[^"]*"', "<g", tag)
+    tag = tag.replace("xlink:href=", "href=").replace("rotate(-0 ", "rotate(0 ")
+    tag = re.sub(r' transform="rotate\(0 [^"]*\)"', "", tag)
+    tag = re.sub(r"font-family: [^;\"]*(; )?", "", tag)
+    # Matplotlib before 3.10 writes the shorthand.
+    tag = re.sub(r"font: (\d+) ([\d.]+px)[^;\"]*", r"font-weight: \1; font-size: \2", tag)
+    tag = re.sub(r"font: ([\d.]+px)[^;\"]*", r"font-size: \1", tag)
+    tag = tag.replace(f"font-size: {FONT_SIZE:g}px; ", "").replace(
+        f"font-size: {FONT_SIZE:g}px", ""
+    )
+    return _STAND_IN.sub(_variable, tag)
+
+
+def _variable(match: re.Match[str]) -> str:
+    number = int(match.group(1), 16)
+    if number > len(_VARIABLES):
+        return match.group()
+    # 0 is black, which matplotlib takes where nobody chose a colour.
+    return f"var(--{_VARIABLES[max(number, 1) - 1]})"

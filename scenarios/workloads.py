@@ -1,0 +1,123 @@
+"""From what a scenario says of a workload to the jobs themselves."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from os import environ as process_environment
+from pathlib import Path
+
+from lrms_sim.jobs import JobTable
+from lrms_sim.lublin import generate
+from lrms_sim.preparation import prepare
+from lrms_sim.swf import read_swf
+from lrms_sim.windows import SECONDS_PER_DAY, Shift, window_by_days
+from scenarios.errors import WorkloadError
+from scenarios.spec import LublinWorkload, SiteSpec, SwfWorkload, TraceWorkload
+from scenarios.traces import TRACES, file_sha256, require_trace
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """The jobs of one site's own users, and how they came about.
+
+    Attributes:
+        jobs: sorted, none wider than the site's machine.
+        notes: (what was found, number of records, what was done to them), for the report.
+        source: the file or model, for people.
+        warnings: what a user should know before believing the figures.
+        acknowledgement: a sentence that thanks those who gave the log; empty for none.
+    """
+
+    jobs: JobTable
+    notes: tuple[tuple[str, int, str], ...]
+    source: str
+    warnings: tuple[str, ...] = ()
+    acknowledgement: str = ""
+
+
+def load_workload(
+    site: SiteSpec, shift: Shift = "none", environment: Mapping[str, str] = process_environment
+) -> Workload:
+    """Reads or generates the workload of a site.
+
+    Args:
+        site: of a resolved scenario.
+        shift: what falls on second 0 of the clock; see `ClockSpec`.
+        environment: where the folder of logs is looked up.
+
+    Raises:
+        TraceMissingError: a log is not on this machine.
+        WorkloadError: the log cannot be read, or its preparation found what the scenario has it
+            stop for; the text begins with the site's key.
+    """
+    workload = site.workload
+    try:
+        if isinstance(workload, LublinWorkload):
+            return _generated(site, workload, shift)
+        if isinstance(workload, TraceWorkload):
+            path = require_trace(workload.trace, environment)
+            warnings = _version_warnings(workload.trace, path)
+            return _recorded(site, workload, path, shift, warnings)
+        return _recorded(site, workload, Path(workload.swf), shift, ())
+    except (OSError, ValueError) as error:
+        raise WorkloadError(f"sites.{site.name}.workload: {error}") from error
+
+
+def _generated(site: SiteSpec, workload: LublinWorkload, shift: Shift) -> Workload:
+    if workload.seed is None:
+        raise ValueError("has no seed; ScenarioSpec.resolved() gives it one")
+    jobs = generate(
+        site.processors,
+        seed=workload.seed,
+        jobs=workload.jobs,
+        duration=None if workload.days is None else workload.days * SECONDS_PER_DAY,
+        load=workload.load,
+    )
+    source = f"Lublin-Feitelson model, seed {workload.seed}"
+    # The model's own time 0 is the beginning of its window.
+    jobs = window_by_days(jobs, shift="first_job" if shift == "first_job" else "none")
+    return Workload(jobs, (), source)
+
+
+def _recorded(
+    site: SiteSpec,
+    workload: TraceWorkload | SwfWorkload,
+    path: Path,
+    shift: Shift,
+    warnings: tuple[str, ...],
+) -> Workload:
+    log = read_swf(path)
+    prepared = prepare(log, site.processors, workload.preparation.options)
+    window = workload.window
+    jobs = window_by_days(
+        prepared.jobs,
+        window.first_day,
+        window.last_day,
+        first_jobs=window.first_jobs,
+        shift=shift,
+    )
+    notes: list[tuple[str, int, str]] = list(prepared.report.rows())
+    outside = len(prepared.jobs) - len(jobs)
+    if outside:
+        notes.append((f"outside the window ({window.words})", outside, "left out"))
+    if len(jobs) == 0:
+        problem = f"{path} has no job in the window ({window.words})"
+        warnings = (*warnings, problem if outside else f"{path} has no job")
+    thanks = _acknowledgement(log.header.fields)
+    return Workload(jobs, tuple(notes), str(path), warnings, thanks)
+
+
+def _version_warnings(key: str, path: Path) -> tuple[str, ...]:
+    found = file_sha256(path)
+    if found == TRACES[key].sha256:
+        return ()
+    text = f"{path} is another version of the log {key!r} (SHA-256 {found})"
+    return (f"{text}; figures will differ from the published ones",)
+
+
+def _acknowledgement(fields: Mapping[str, str]) -> str:
+    """Returns the thanks that the Parallel Workloads Archive asks for, from a log's header."""
+    givers = fields.get("Acknowledge", "")
+    if not givers:
+        return ""
+    origin = fields.get("Installation") or fields.get("Computer") or "a site"
+    return f"The log of {origin} was given by {givers} through the Parallel Workloads Archive."

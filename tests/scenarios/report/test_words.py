@@ -1,0 +1,134 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lrms_sim.jobs import JobTable
+from scenarios.report import words
+from scenarios.results import ScenarioResult, evaluate
+from tests.scenarios.towns import random_towns, schedule_of, two_towns
+
+
+def result_of(improvements: list[float]) -> ScenarioResult:
+    """Returns a result with these ΔAWRT: one job of 100 s a site, and one that moved."""
+    count = len(improvements)
+    jobs = JobTable.from_columns(
+        submit_time=np.zeros(count), processors=np.ones(count), run_time=np.full(count, 10.0)
+    )
+    machines = [(f"town{k}", 10) for k in range(count)]
+    home = np.arange(count)
+    responses = 100.0 * (1 - np.asarray(improvements))
+    return evaluate(
+        name="x",
+        title="x",
+        description="",
+        seed=0,
+        disciplines=["fcfs"] * count,
+        schedule=schedule_of(machines, jobs, responses - 10, home, np.roll(home, 1)),
+        schedule_alone=schedule_of(machines, jobs, np.full(count, 90.0), home, home),
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0 s"),
+        (0.0284, "28 ms"),
+        (0.9999, "1 s"),
+        (12.34, "12.3 s"),
+        (59.96, "1 min"),
+        (60.0, "1 min"),
+        (61.0, "1 min 1 s"),
+        (3599.9, "1 h"),
+        (3660.0, "1 h 1 min"),
+        (86399.0, "1 d"),
+        (86400.0 * 5 + 7300, "5 d 2 h"),
+        (-90.0, "−1 min 30 s"),
+        (math.nan, "–"),
+    ],
+)
+def test_durations_are_said_in_two_units(value: float, text: str) -> None:
+    """Durations round to their smaller unit and carry into the larger one."""
+    assert words.duration(value) == text
+
+
+@given(st.floats(0, 1e10))
+def test_durations_never_show_a_full_smaller_unit(value: float) -> None:
+    """No duration reads 60 s, 60 min, 24 h or 1000 ms."""
+    parts = words.duration(value).split()
+    amounts = dict(zip(parts[1::2], map(float, parts[::2]), strict=True))
+    limits = {"ms": 1000, "s": 60, "min": 60, "h": 24}
+    assert all(amounts.get(unit, 0) < limit for unit, limit in limits.items())
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.812, "+81.2%"), (-0.035, "−3.5%"), (0.0, "±0.0%"), (-0.0004, "±0.0%"), (math.nan, "–")],
+)
+def test_changes_carry_their_sign(value: float, text: str) -> None:
+    """A change that rounds to nothing is neither plus nor minus."""
+    assert words.change(value) == text
+
+
+def test_numbers_are_grouped_and_rounded() -> None:
+    """Counts and seconds have commas; ratios have fewer digits the larger they are."""
+    assert words.count(1234567) == "1,234,567"
+    assert words.seconds(475699.8689) == "475,699.87"
+    assert [words.factor(value) for value in (1.234, 12.34, 1234.5)] == ["1.23", "12.3", "1,234"]
+    assert [f(math.nan) for f in (words.seconds, words.factor, words.share)] == ["–"] * 3
+
+
+def test_headline_names_gainers_and_losers() -> None:
+    """The headline says who gains, who loses, and how much."""
+    assert words.headline(two_towns()) == (
+        "Lübeck gains, Wismar loses: average weighted response time falls by 33.3% at Lübeck and "
+        "rises by 148.5% at Wismar."
+    )
+
+
+def test_headline_ranks_gains() -> None:
+    """With all on one side the largest change comes first."""
+    assert words.headline(result_of([0.1, 0.5, 0.2])) == (
+        "All 3 sites gain: average weighted response time falls by 50.0% at town1, 20.0% at "
+        "town2 and 10.0% at town0."
+    )
+    assert words.headline(result_of([-0.1, -0.2])).startswith("Both sites lose: ")
+
+
+def test_headline_gives_ranges_where_sites_are_many() -> None:
+    """Beyond four sites the sentence gives the range of the changes."""
+    assert words.headline(result_of([0.1, 0.5, 0.2, 0.3, 0.4, -0.25])) == (
+        "5 of 6 sites gain: average weighted response time falls by between 10.0% (town0) and "
+        "50.0% (town1) and rises by 25.0% at town5."
+    )
+
+
+def test_headline_where_nothing_changed() -> None:
+    """Neither an exchange without effect nor no exchange at all is sold as a gain."""
+    unmoved = random_towns(["a", "b"], 50, away=0.0)
+    assert words.headline(unmoved).startswith("No job was exchanged")
+    assert words.exchange_sentence(unmoved) == "All 50 jobs ran at home."
+    assert "no site's average" in words.headline(result_of([0.0, 0.0001]))
+
+
+def test_headline_of_one_site() -> None:
+    """One site has nobody to gain from."""
+    single = random_towns(["Visby"], 10)
+    assert words.headline(single).startswith("Visby works alone: its jobs take ")
+    assert words.exchange_sentence(single) == "10 jobs on 1 site."
+
+
+def test_headline_without_jobs() -> None:
+    """A workload may be empty."""
+    empty = random_towns(["a", "b"], 0)
+    assert words.headline(empty) == "There was no job to run."
+    assert words.exchange_sentence(empty) == "0 jobs on 2 sites."
+
+
+def test_exchange_is_told_in_jobs_and_in_work() -> None:
+    """The sentence counts jobs and weighs processor time."""
+    assert words.exchange_sentence(two_towns()) == (
+        "2 of 4 jobs (50.0%) ran at another site, with 37.5% of all processor time."
+    )

@@ -2,31 +2,40 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-SOURCES := $(shell find lrms_sim grms broker -name '*.pyx' -o -name '*.pxd') setup.py
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+PACKAGES := lrms_sim grms broker
+SOURCES := $(shell find $(PACKAGES) -name '*.pyx' -o -name '*.pxd') setup.py
+CHECKED := build/checked/lib
+JOBS := $(shell nproc 2>/dev/null || echo 1)
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint format types bench debug proto dist clean
+.PHONY: help setup run test lint format bench debug proto dist clean
 
 help:  ## Show this list
-	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
+	@grep -E '^[a-z]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
+# Each tool that is missing is named with the package that has it.
 $(VENV)/.installed: pyproject.toml
+	@command -v $(PYTHON) >/dev/null \
+	  || { echo "There is no $(PYTHON); on Debian: apt install python3, or: make PYTHON=python3.12 …" >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "Hanse needs Python 3.11 or newer; name one with: make PYTHON=python3.12 …" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null \
 	  || { echo "Python's venv module is missing; on Debian: apt install python3-venv" >&2; exit 1; }
 	@$(PYTHON) -c 'import os, sys, sysconfig; sys.exit(not os.path.exists(os.path.join(sysconfig.get_paths()["include"], "Python.h")))' \
 	  || { echo "Python's C headers are missing; on Debian: apt install python3-dev" >&2; exit 1; }
+	@command -v $${CC:-cc} >/dev/null \
+	  || { echo "There is no C compiler; on Debian: apt install gcc libc6-dev" >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@echo "Installing what Hanse needs into $(VENV) …"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'setuptools>=77' 'cython>=3.1' wheel
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --editable '.[dev]'
-	@touch $@ $(VENV)/.built
+	@echo "Installing what Hanse needs into $(VENV) and compiling the kernels; this takes some minutes …"
+	@$(PIP) 'setuptools>=77' 'cython>=3.1' wheel
+	@$(PIP) --no-build-isolation --editable '.[dev]'
+	@touch $@
 
 $(VENV)/.built: $(VENV)/.installed $(SOURCES)
 	@echo "Compiling the kernels …"
-	@$(BIN)/python setup.py --quiet build_ext --inplace
+	@$(BIN)/python setup.py --quiet build_ext --inplace --parallel $(JOBS)
 	@touch $@
 
 setup: $(VENV)/.built  ## Create the virtual environment and compile the kernels
@@ -40,7 +49,7 @@ test: setup  ## Run the test suite
 lint: setup  ## Lint and type-check
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/cython-lint lrms_sim grms
+	PATH="$(CURDIR)/$(BIN):$$PATH" cython-lint $(PACKAGES)  # it calls pycodestyle by name
 	$(BIN)/mypy
 
 format: setup  ## Format the Python code
@@ -50,16 +59,25 @@ format: setup  ## Format the Python code
 bench: setup  ## Measure speed; figures go to benchmarks/
 	$(BIN)/python benchmarks/run.py
 
-debug: setup  ## Build with bounds checks and run the tests against that build
-	HANSE_DEBUG=1 $(BIN)/python setup.py --quiet build --build-base build/checked --build-lib build/checked/lib
-	PYTHONPATH=build/checked/lib HANSE_CHECKED_BUILD=1 $(BIN)/pytest $(PYTEST_ARGS)
+# The checked kernels come before the release ones for pytest and for the processes it starts.
+# What the sanitizers find goes to files: pytest would swallow it. Leaks are not looked for, as
+# Python itself keeps memory until the end.
+FINDINGS := $(CURDIR)/build/checked/finding
+debug: setup  ## Build with checks of bounds and memory, and run the tests against that build
+	HANSE_DEBUG=1 $(BIN)/python setup.py --quiet build --build-base build/checked --build-lib $(CHECKED) --parallel $(JOBS)
+	@rm -f $(FINDINGS).*
+	PYTHONPATH=$(CURDIR)/$(CHECKED) HANSE_CHECKED_BUILD=$(CURDIR)/$(CHECKED) PYTHONMALLOC=malloc \
+	  ASAN_OPTIONS=detect_leaks=0:log_path=$(FINDINGS) UBSAN_OPTIONS=print_stacktrace=1:log_path=$(FINDINGS) \
+	  LD_PRELOAD=$$($${CC:-cc} -print-file-name=libasan.so) \
+	  $(BIN)/pytest -o pythonpath='$(CHECKED) .' $(PYTEST_ARGS) || { cat $(FINDINGS).* 2>/dev/null; exit 1; }
 
-proto: setup  ## Regenerate the code for the wire contract
+proto: setup  ## Regenerate the code of the wire contract
 	$(BIN)/python proto/generate.py
 
 dist: setup  ## Build sdist and wheel into dist/
+	rm -rf dist
 	$(BIN)/python -m build --no-isolation
 
 clean:  ## Remove everything that was built
 	rm -rf build dist out .venv *.egg-info
-	find lrms_sim grms broker -name '*.so' -delete
+	find $(PACKAGES) -name '*.so' -delete

@@ -1,6 +1,6 @@
 """Builds the compiled kernels; everything else is said in pyproject.toml.
 
-HANSE_DEBUG=1 builds them with bounds, wraparound and division checks (see `make debug`).
+HANSE_DEBUG=1 builds them with checks of bounds, divisions and memory (see `make debug`).
 """
 
 import os
@@ -15,7 +15,12 @@ PACKAGES = ("lrms_sim", "grms", "broker")
 
 # Contracting a*b+c to a fused operation changes the last bit from one processor type to the
 # next; schedules are promised to be the same bytes everywhere.
-COMPILE_ARGS = ["-ffp-contract=off", *(["-O1", "-g", "-UNDEBUG"] if CHECKED else ["-O3"])]
+#
+# Most of a kernel works on plain pointers, which Cython's own checks do not see: the checked build
+# lets the compiler watch them. A process that loads it needs libasan preloaded.
+SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"] if CHECKED else []
+OPTIMIZATION = ["-O1", "-g", "-UNDEBUG", "-fno-omit-frame-pointer"] if CHECKED else ["-O3"]
+COMPILE_ARGS = ["-ffp-contract=off", *OPTIMIZATION, *SANITIZERS]
 DIRECTIVES = {
     "language_level": 3,
     "boundscheck": CHECKED,
@@ -35,6 +40,7 @@ def extensions() -> list[Extension]:
             ".".join(source.relative_to(ROOT).with_suffix("").parts),
             [str(source.relative_to(ROOT))],
             extra_compile_args=COMPILE_ARGS,
+            extra_link_args=SANITIZERS,
         )
         for source in sources
     ]

@@ -1,0 +1,107 @@
+"""Checks of `.ci/run` that are more than a command: `check.py skips|dist|report PATH`."""
+
+import os
+import re
+import sys
+import tarfile
+import xml.etree.ElementTree as ET
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGES = ("lrms_sim", "grms", "broker", "scenarios")
+SDIST_NEEDS = ("setup.py", "pyproject.toml", "Makefile", "LICENSE", "README.md", "CHANGELOG.md")
+SDIST_FOLDERS = ("tests", "docs", "proto", "benchmarks")
+SOURCE_ONLY = {".pyx", ".c"}
+REPORT_BYTES_MIN = 20_000
+
+SKIPS_ALLOWED = ("HANSE_TRACES is not set",)
+"""Beginnings of the reasons for which tests may be skipped where no traces are given."""
+
+
+def check_skips(path: Path) -> list[str]:
+    """Returns the tests of a JUnit file that were skipped for no accepted reason."""
+    allowed = () if os.environ.get("HANSE_TRACES") else SKIPS_ALLOWED
+    suites = ET.parse(path).getroot()  # noqa: S314  # our own pytest has just written it
+    cases = list(suites.iter("testcase"))
+    found = [] if cases else [f"{path.name}: no test was run"]
+    for case in cases:
+        for skip in case.iter("skipped"):
+            reason = skip.get("message", "")
+            name = f"{case.get('classname')}::{case.get('name')}"
+            if any(reason.startswith(beginning) for beginning in allowed):
+                print(f"skipped, as expected: {name}: {reason}")
+            else:
+                found.append(f"{name} was skipped: {reason}")
+    return found
+
+
+def package_files() -> set[str]:
+    """Returns what the packages in the checkout consist of, without build products."""
+    return {
+        str(path.relative_to(ROOT))
+        for package in PACKAGES
+        for path in (ROOT / package).rglob("*")
+        if path.is_file() and path.suffix not in {".so", ".c", ".pyc"}
+    }
+
+
+def check_dist(path: Path) -> list[str]:
+    """Returns what is missing in, or too much of, the sdist and the wheel in a folder."""
+    (sdist,) = path.glob("*.tar.gz")
+    (wheel,) = path.glob("*.whl")
+    sources = package_files()
+    with tarfile.open(sdist) as archive:
+        packed = {member.name.partition("/")[2] for member in archive if member.isfile()}
+    tests = {str(file.relative_to(ROOT)) for file in (ROOT / "tests").rglob("*.py")}
+    found = [f"sdist lacks {name}" for name in sorted({*sources, *tests, *SDIST_NEEDS} - packed)]
+    found += [
+        f"sdist has nothing of {folder}/"
+        for folder in SDIST_FOLDERS
+        if not any(name.startswith(folder + "/") for name in packed)
+    ]
+    found += [f"sdist has {name}" for name in sorted(packed) if name.endswith((".c", ".so"))]
+
+    with zipfile.ZipFile(wheel) as archive:
+        packed = {name for name in archive.namelist() if not name.endswith("/")}
+    code = {name for name in packed if ".dist-info/" not in name}
+    expected = {name for name in sources if Path(name).suffix not in SOURCE_ONLY}
+    found += [f"wheel lacks {name}" for name in sorted(expected - code)]
+    kernels = {re.sub(r"\.cpython-.*\.so$", "", name) for name in code if name.endswith(".so")}
+    needed = {name.removesuffix(".pyx") for name in sources if name.endswith(".pyx")}
+    found += [f"wheel lacks the compiled {name}" for name in sorted(needed - kernels)]
+    surplus = {name for name in code - expected if not name.endswith(".so")}
+    found += [f"wheel has {name}" for name in sorted(surplus)]
+    print(f"{sdist.name}: {sdist.stat().st_size} bytes; {wheel.name}: {wheel.stat().st_size} bytes")
+    return found
+
+
+def check_report(path: Path) -> list[str]:
+    """Returns what is wrong with a report: too little in it, or something from elsewhere."""
+    text = path.read_text(encoding="utf-8")
+    found = []
+    if len(text) < REPORT_BYTES_MIN:
+        found.append(
+            f"{path.name} has {len(text)} characters; at least {REPORT_BYTES_MIN} expected"
+        )
+    found += [
+        f"{path.name} has no {tag}" for tag in ("<svg", "<table", "</html>") if tag not in text
+    ]
+    loads = re.findall(
+        r"(?:\bsrc=|<link\b[^>]*\bhref=|\burl\(|@import)\s*[\"'(]*(?:https?:)?//[^\"') >]+", text
+    )
+    found += [f"{path.name} loads {each}" for each in loads]
+    return found
+
+
+def main() -> int:
+    """Runs the check named on the command line and prints what it found."""
+    check = {"skips": check_skips, "dist": check_dist, "report": check_report}[sys.argv[1]]
+    found = check(Path(sys.argv[2]))
+    for line in found:
+        print(line, file=sys.stderr)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -37,6 +37,24 @@ def random_jobs(rng: np.random.Generator, jobs_max: int, processors: int) -> Job
     )
 
 
+def backlog(rng: np.random.Generator, count: int, processors: int) -> JobTable:
+    """Returns jobs that come nearly at once, long stretches of which are too wide to pass.
+
+    A queue that is searched by blocks has whole blocks to skip, and now and then a job to find
+    behind them.
+    """
+    widths = rng.integers(processors // 3, processors + 1, count)
+    narrow = rng.random(count) < 0.02
+    widths[narrow] = rng.integers(1, 4, count)[narrow]
+    run = rng.integers(1, 20, count).astype(float)
+    return JobTable.from_columns(
+        submit_time=rng.integers(0, 30, count),
+        processors=widths,
+        run_time=run,
+        requested_time=run + rng.choice((0, 1, 5, 50), count),
+    )
+
+
 def random_policy(rng: np.random.Generator) -> PlainPolicy:
     """Returns AWF or a rule base about as often, now and then a site that keeps to itself."""
     draw = rng.random()

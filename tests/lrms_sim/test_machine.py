@@ -14,6 +14,7 @@ from lrms_sim.jobs import JobTable
 from lrms_sim.machine import Machine, simulate
 from tests.oracles.checks import Replay
 from tests.oracles.machine import PlainJob, plain_jobs
+from tests.random_workloads import random_jobs
 from tests.strategies import DISCIPLINES, OneMachine, disciplines, one_machine
 
 BATCHED = tuple(name for name in DISCIPLINES if name != "easy-per-event")
@@ -256,6 +257,25 @@ def test_event_by_event(case: OneMachine, name: str) -> None:
         advance_to_next_event(machine)
     assert machine.start_time.tolist() == full_speed(case, name)
     assert machine.state.jobs_running == machine.state.jobs_waiting == 0
+
+
+@pytest.mark.parametrize("name", DISCIPLINES)
+def test_hundreds_of_random_workloads_step_by_step(name: str) -> None:
+    """The same for somewhat larger workloads, by submissions alone and event by event."""
+    discipline = discipline_by_name(name)
+    for seed in range(500):
+        rng = np.random.default_rng(seed)
+        processors = int(rng.integers(1, 40))
+        jobs = random_jobs(rng, 60, processors)
+        expected = simulate(jobs, processors, discipline).start_time.tolist()
+        for event_by_event in (False, True):
+            machine = Machine(processors, discipline)
+            for job in plain_jobs(jobs):
+                while event_by_event and machine.next_event_time < job.submit_time:
+                    advance_to_next_event(machine)
+                submit(machine, job)
+            machine.advance(math.inf)
+            assert machine.start_time.tolist() == expected, f"seed {seed}"
 
 
 def advance_to_next_event(machine: Machine) -> None:

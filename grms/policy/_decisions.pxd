@@ -32,6 +32,7 @@ cdef struct MembershipCache:
 
 cdef struct TransferPolicy:
     TransferKind kind
+    uint32_t stamp                   # of this rule base in the cache
     const TskRule* rules
     Py_ssize_t count
     MembershipCache* cache           # NULL: compute every membership anew

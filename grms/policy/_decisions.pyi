@@ -4,7 +4,8 @@ class MembershipTable:
     """Room for the memberships of one rule base at a time, for one site and one thread.
 
     A rule base that is compiled with a table decides to the last bit as without it, several
-    times faster over a long replay. The table belongs to the rule base compiled with it last.
+    times faster over a long replay. The table belongs to the rule base compiled with it last; one
+    compiled with it before then computes every membership anew.
     """
 
     def __init__(self, processors: int, rules: int, waiting_max: int = 16384) -> None: ...

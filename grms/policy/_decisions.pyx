@@ -74,6 +74,7 @@ cdef bint accept_fast(
     if policy.kind == RULE_BASE:
         if (
             policy.cache != NULL
+            and policy.stamp == policy.cache.stamp
             and load.processors == policy.cache.processors
             and load.processors_waiting <= policy.cache.waiting_max
         ):
@@ -117,7 +118,8 @@ cdef class MembershipTable:
     """Room for the memberships of one rule base at a time, for one site and one thread.
 
     A rule base that is compiled with a table decides to the last bit as without it, several
-    times faster over a long replay. The table belongs to the rule base compiled with it last.
+    times faster over a long replay. The table belongs to the rule base compiled with it last; one
+    compiled with it before then computes every membership anew.
     """
 
     def __cinit__(self, processors_t processors, Py_ssize_t rules, Py_ssize_t waiting_max=16384):
@@ -169,6 +171,7 @@ cdef class CompiledTransfer:
         self.policy.rules = NULL
         self.policy.count = 0
         self.policy.cache = NULL
+        self.policy.stamp = 0
 
     def __dealloc__(self):
         free(self.owned_rules)
@@ -211,6 +214,7 @@ cdef class CompiledTransfer:
             table.begin(len(rules))
             compiled.table = table
             compiled.policy.cache = &table.cache
+            compiled.policy.stamp = table.cache.stamp
         return compiled
 
     def accept(

@@ -29,6 +29,10 @@ from pathlib import Path
 import numpy as np
 
 from grms.federation.federation import Federation, Site
+from grms.learning.executors import ThreadExecutor
+from grms.learning.fitness import Fitness, TrainingCase
+from grms.learning.operators import uniform_genome
+from grms.learning.randomness import generator
 from grms.policy.transfer import AcceptWhenFit, Gaussian, Rule, RuleBase
 from lrms_sim.disciplines import Conservative, Discipline, Easy, Fcfs, ListScheduling
 from lrms_sim.jobs import JobTable
@@ -157,9 +161,9 @@ def kernels_on_ctc() -> Iterator[Figure]:
             )
 
 
-def federations() -> Iterator[Figure]:
-    """Two sites that exchange jobs by AWF: KTH and CTC, five months."""
-    sites = [
+def kth_and_ctc() -> list[Site]:
+    """Returns setup I of the paper: KTH and CTC, five months, both by AWF."""
+    return [
         Site(
             name,
             processors,
@@ -168,6 +172,11 @@ def federations() -> Iterator[Figure]:
         )
         for name, file, processors, partner in (("KTH", KTH, 100, "CTC"), ("CTC", CTC, 430, "KTH"))
     ]
+
+
+def federations() -> Iterator[Figure]:
+    """Two sites that exchange jobs by AWF."""
+    sites = kth_and_ctc()
     federation = Federation(sites)
     yield figure(
         "federation, KTH-5 and CTC-5, AWF",
@@ -180,6 +189,59 @@ def federations() -> Iterator[Figure]:
         "ms",
         [taken * 1e3 for taken in seconds(lambda: Federation(sites).replay(), 45)],
     )
+
+
+def evaluations() -> Iterator[Figure]:
+    """Judging random rule bases of ten rules, as the first generation of a training does."""
+    fitness = Fitness([TrainingCase(Federation(kth_and_ctc()), "KTH", ("CTC",))])
+    rng = generator(1)
+    genomes = [uniform_genome(rng, 10, 10, 100) for _ in range(91)]
+    rates: dict[int, list[float]] = {1: [], 2: []}
+    with ThreadExecutor(1) as one, ThreadExecutor(2) as two:
+        one.evaluate(fitness, genomes)
+        # In turns, for what else this machine does changes from minute to minute.
+        for executor in (one, two) * 9:
+            start = time.perf_counter()
+            executor.evaluate(fitness, genomes)
+            rates[executor.workers].append(len(genomes) / (time.perf_counter() - start))
+    yield figure("evaluations, setup I, ten rules, one thread", "per s", rates[1])
+    yield figure("evaluations, setup I, ten rules, two threads", "per s", rates[2])
+    ratios = [two / one for one, two in zip(rates[1], rates[2], strict=True)]
+    yield figure("two threads to one", "ratio", ratios, "near 2")
+
+
+def training(generations: int = 150) -> Iterator[Figure]:
+    """`grms train` on setup I with the paper's settings, from start to finished page."""
+    with tempfile.TemporaryDirectory() as folder:
+        scenario = Path(folder) / "setup-1.toml"
+        scenario.write_text(
+            SETUP_1.format(KTH=json.dumps(str(trace(KTH))), CTC=json.dumps(str(trace(CTC))))
+        )
+        command = [
+            str(BIN / "grms"),
+            "train",
+            str(scenario),
+            *("--site", "KTH", "--partner", "CTC", "--output", str(Path(folder) / "out")),
+            *("--generations", str(generations)),
+        ]
+        runs = [process(command) for _ in range(3)]
+    name = f"grms train, setup I, {generations} generations"
+    yield figure(name, "s", [taken for taken, _ in runs], "at most 60")
+    yield figure(name, "MB", [memory for _, memory in runs], "at most 1024")
+
+
+SETUP_1 = """
+name = "setup-1"
+title = "KTH and CTC, five months"
+[[sites]]
+name = "KTH"
+processors = 100
+workload = {{ swf = {KTH}, window = {{ last_day = 150 }} }}
+[[sites]]
+name = "CTC"
+processors = 430
+workload = {{ swf = {CTC}, window = {{ last_day = 150 }} }}
+"""
 
 
 def reading() -> Iterator[Figure]:
@@ -248,6 +310,8 @@ BENCHMARKS: tuple[tuple[str, bool, Callable[[], Iterator[Figure]]], ...] = (
     ("decisions", False, decisions),
     ("kernels fcfs list easy conservative", True, kernels_on_ctc),
     ("federations awf", True, federations),
+    ("evaluations learning", True, evaluations),
+    ("training learning", True, training),
     ("reading swf", True, reading),
     ("ten-million fcfs", False, ten_million),
     ("whole-process fcfs easy", True, whole_process),

@@ -36,6 +36,14 @@ PURE = (
     "lrms_sim/windows.py",
     "grms/policy/*.p[yx]*",
     "grms/federation/*.p[yx]*",
+    "grms/learning/catalog.py",
+    "grms/learning/cma_strategy.py",
+    "grms/learning/encoding.py",
+    "grms/learning/fingerprint.py",
+    "grms/learning/operators.py",
+    "grms/learning/strategies.py",
+    "grms/learning/termination.py",
+    "grms/learning/visits.py",
 )
 """Modules that decide or compute: time, randomness and files are arguments or not there."""
 
@@ -97,8 +105,16 @@ IMPURE_METHODS = (
     "write_bytes",
 )
 
-COMES_WITH = {"pydantic_core": "pydantic", "libc": "cython", "cpython": "cython"}
+COMES_WITH = {
+    "pydantic_core": "pydantic",
+    "libc": "cython",
+    "cpython": "cython",
+    "distributed": "dask",
+}
 """Modules that a declared dependency brings as part of its own interface."""
+
+EXTRAS = {"grms/learning/executors.py": "cluster"}
+"""The modules that may import what an extra of pyproject.toml brings, and which one."""
 
 DISCIPLINE_KERNELS = ("lrms_sim._schedulers",)
 """Compiled code that stands for a batch system's scheduler."""
@@ -488,18 +504,24 @@ def test_a_reach_over_a_header_is_caught(tmp_path: Path) -> None:
     assert reach_violations(text, Path("lrms_sim/_secret.pxd"), (), BEYOND_DISCIPLINES_NAMES)
 
 
-def declared_dependencies() -> frozenset[str]:
-    """Returns the names of the run-time dependencies in pyproject.toml."""
+def declared_dependencies(extra: str | None = None) -> frozenset[str]:
+    """Returns the modules of the run-time dependencies in pyproject.toml, an extra's included."""
     project = tomllib.loads(read(Path("pyproject.toml")))["project"]
-    return frozenset(re.split(r"[^\w-]", line)[0] for line in project["dependencies"])
+    lines = [*project["dependencies"], *project["optional-dependencies"].get(extra, [])]
+    declared = {"cython", *(re.split(r"[^\w-]", line)[0] for line in lines)}
+    return frozenset(
+        declared | {module for module, provider in COMES_WITH.items() if provider in declared}
+    )
 
 
 def test_every_import_at_run_time_is_declared() -> None:
     """A package works where only its declared dependencies are installed."""
-    declared = declared_dependencies() | {"cython"}
-    declared |= {module for module, provider in COMES_WITH.items() if provider in declared}
     found = [
-        line for path in PACKAGE_SOURCES for line in undeclared_imports(read(path), path, declared)
+        line
+        for path in PACKAGE_SOURCES
+        for line in undeclared_imports(
+            read(path), path, declared_dependencies(EXTRAS.get(str(path)))
+        )
     ]
     assert found == []
 

@@ -207,10 +207,6 @@ def run_training(
     if options.resume:
         earlier = checkpoint.read()
         strategy = _resumed(checkpoint.path, earlier)
-    _make_folder(folder)
-    if earlier is None:
-        # One of a finished run; after an early Ctrl-C it would be taken for this run's.
-        checkpoint.path.unlink(missing_ok=True)
     result = _train(options, console, problem.fitness, strategy, checkpoint, earlier=earlier)
     outcome = make_outcome(
         problem.fitness,
@@ -308,6 +304,10 @@ def _train(
     pace = Pace(generations, options.limits.seconds, last)
     try:
         with _executor(options) as executor, shown(pace, generations, console) as show:
+            _make_folder(checkpoint.path.parent)
+            if earlier is None:
+                # One of a finished run; after an early Ctrl-C it would be taken for this run's.
+                checkpoint.path.unlink(missing_ok=True)
             return train(
                 strategy,
                 fitness,

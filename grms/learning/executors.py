@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from multiprocessing.connection import Connection, wait
 from types import TracebackType
 from typing import Any, Protocol, Self
 
@@ -117,6 +118,7 @@ class ProcessExecutor:
     def __init__(self, workers: int | None = None) -> None:
         self.workers = check_workers(workers)
         self._pool: ProcessPoolExecutor | None = None
+        self._ends: tuple[Connection, ...] = ()
         self._fitness: FitnessFunction | None = None
 
     def __enter__(self) -> Self:
@@ -128,6 +130,9 @@ class ProcessExecutor:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        if error is not None and self._ends:
+            # Nobody waits for what is still being evaluated.
+            self._ends[1].close()
         self._close()
 
     def evaluate(self, fitness: FitnessFunction, genomes: Sequence[Genome]) -> list[Evaluation]:
@@ -143,7 +148,10 @@ class ProcessExecutor:
         assert self._pool is not None
         size = _batch_size(len(genomes), self.workers)
         try:
-            return list(self._pool.map(_evaluate_here, genomes, chunksize=size))
+            with _interrupts_blocked():
+                # Handing over tasks starts processes.
+                found = self._pool.map(_evaluate_here, genomes, chunksize=size)
+            return list(found)
         except BrokenProcessPool as error:
             raise ExecutorError(
                 "an evaluating process ended unexpectedly, perhaps for want of memory; use fewer "
@@ -155,17 +163,19 @@ class ProcessExecutor:
         # Not by forking: a fork copies locks that other threads hold.
         context = multiprocessing.get_context("spawn")
         self._fitness = fitness
+        # Only this process has the second end, so it closes, at the latest, when this one ends.
+        self._ends = context.Pipe(duplex=False)
         self._pool = ProcessPoolExecutor(
-            self.workers, context, initializer=_begin, initargs=(fitness,)
+            self.workers, context, initializer=_begin, initargs=(fitness, self._ends[0])
         )
-        with _interrupts_blocked():
-            # The first task starts all processes.
-            self._pool.submit(os.getpid)
 
     def _close(self) -> None:
         pool, self._pool, self._fitness = self._pool, None, None
         if pool is not None:
             pool.shutdown(wait=True, cancel_futures=True)
+        ends, self._ends = self._ends, ()
+        for end in ends:
+            end.close()
 
 
 class DaskExecutor:
@@ -332,17 +342,15 @@ _here: list[FitnessFunction] = []
 """The fitness that this process was started with."""
 
 
-def _begin(fitness: FitnessFunction) -> None:
+def _begin(fitness: FitnessFunction, parents_life: Connection) -> None:
     _here[:] = [fitness]
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    threading.Thread(target=_end_with_parent, args=(parents_life,), daemon=True).start()
 
 
-def _end_with_parent() -> None:
-    # A parent that is killed tells nobody, and the pool's pipe stays open in all its workers.
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
+def _end_with_parent(parents_life: Connection) -> None:
+    # A parent that is killed tells nobody, and the pool's own pipes stay open in all its workers.
+    wait([parents_life])
+    os._exit(1)
 
 
 def _evaluate_here(genome: Genome) -> Evaluation:

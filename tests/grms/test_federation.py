@@ -13,21 +13,15 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from grms.federation.federation import Site, replay, replay_alone
-from grms.policy.location import AwrtLocation, FixedOrder
-from grms.policy.transfer import (
-    AcceptWhenFit,
-    AlwaysKeep,
-    Gaussian,
-    Rule,
-    RuleBase,
-    TransferPolicy,
-)
+from grms.policy.location import FixedOrder
+from grms.policy.transfer import AcceptWhenFit
 from lrms_sim.disciplines import discipline_by_name
 from lrms_sim.jobs import JobTable, concatenate
 from lrms_sim.machine import simulate
 from lrms_sim.schedule import Schedule
+from tests.kernel_sites import kernel_site
 from tests.oracles.checks import Replay
-from tests.oracles.federation import PlainFederation, PlainPolicy, PlainSite
+from tests.oracles.federation import PlainFederation, PlainSite
 from tests.oracles.federation import replay_plainly as oracle_replay
 from tests.random_workloads import random_sites
 from tests.strategies import (
@@ -37,41 +31,6 @@ from tests.strategies import (
     one_machine,
     rule_bases,
 )
-
-
-def kernel_policy(policy: PlainPolicy) -> TransferPolicy:
-    """Returns the project's policy for the oracle's."""
-    if policy == "awf":
-        return AcceptWhenFit()
-    if policy == "keep":
-        return AlwaysKeep()
-    assert not isinstance(policy, str)
-    return RuleBase(
-        tuple(
-            Rule(
-                nwp=Gaussian(rule.nwp_gamma, rule.nwp_sigma),
-                njp=Gaussian(rule.njp_gamma, rule.njp_sigma),
-                accept=rule.accept == 1,
-            )
-            for rule in policy
-        )
-    )
-
-
-def kernel_site(site: PlainSite) -> Site:
-    """Returns the project's site for the oracle's."""
-    return Site(
-        name=site.name,
-        processors=site.processors,
-        jobs=site.jobs,
-        discipline=discipline_by_name(site.discipline),
-        transfer_policies={
-            partner: kernel_policy(policy) for partner, policy in site.policies.items()
-        },
-        location_policy=(
-            AwrtLocation() if site.location == "awrt" else FixedOrder(tuple(site.location))
-        ),
-    )
 
 
 def assert_same(schedule: Schedule, oracle: PlainFederation) -> None:

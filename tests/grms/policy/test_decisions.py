@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grms.policy._decisions import CompiledTransfer, order_by_awrt
+from grms.policy._decisions import CompiledTransfer, MembershipTable, order_by_awrt
 from grms.policy.transfer import Gaussian, Rule, RuleBase
 
 finite = st.floats(-200, 200)
@@ -140,3 +140,80 @@ def test_histories_of_two_lengths_are_refused() -> None:
     """Each partner needs both sums."""
     with pytest.raises(ValueError, match="2 consumptions, but 1"):
         order_by_awrt([1, 2], [1])
+
+
+# Memberships computed once each.
+
+
+def compiled(rules: tuple[Rule, ...], table: MembershipTable | None = None) -> CompiledTransfer:
+    return CompiledTransfer.rule_base(
+        [
+            (
+                rule.nwp.gamma,
+                rule.nwp.sigma,
+                rule.njp.gamma,
+                rule.njp.sigma,
+                1.0 if rule.accept else -1.0,
+            )
+            for rule in rules
+        ],
+        table,
+    )
+
+
+def answer(policy: CompiledTransfer, processors: int, width: int, waiting: int) -> bool:
+    return policy.accept(
+        width, processors=processors, processors_free=0, processors_waiting=waiting, own=True
+    )
+
+
+@given(
+    st.lists(rules, min_size=1, max_size=4),
+    st.integers(1, 40),
+    st.integers(0, 50),
+    st.lists(st.tuples(st.integers(1, 60), st.integers(0, 120)), min_size=1, max_size=30),
+)
+def test_a_table_changes_no_decision(
+    bases: list[tuple[Rule, ...]],
+    processors: int,
+    waiting_max: int,
+    states: list[tuple[int, int]],
+) -> None:
+    """One rule base after the other, at the table's site and another, at any length of queue."""
+    count = len(bases[0])
+    table = MembershipTable(processors, count, waiting_max)
+    for base in bases:
+        same_size = (base * count)[:count]
+        fast, plain = compiled(same_size, table), compiled(same_size)
+        for width, waiting in [*states, *states]:
+            for size in (processors, processors + 20):
+                if width <= size:
+                    assert answer(fast, size, width, waiting) == answer(plain, size, width, waiting)
+
+
+@given(rules, rules, st.integers(1, 30), st.integers(0, 90))
+def test_a_table_belongs_to_the_rule_base_compiled_last(
+    first: tuple[Rule, ...], second: tuple[Rule, ...], width: int, waiting: int
+) -> None:
+    """The one before decides on as ever, without it."""
+    count = len(first)
+    second = (second * count)[:count]
+    table = MembershipTable(30, count)
+    old = compiled(first, table)
+    before = answer(old, 30, width, waiting)
+    new = compiled(second, table)
+    assert answer(new, 30, width, waiting) == answer(compiled(second), 30, width, waiting)
+    assert answer(old, 30, width, waiting) == before
+
+
+@pytest.mark.parametrize("arguments", [(0, 1, 5), (5, 0, 5), (5, 1, -1)])
+def test_tables_that_cannot_be_are_refused(arguments: tuple[int, int, int]) -> None:
+    """A site has a processor, a rule base a rule, a queue no negative length."""
+    with pytest.raises(ValueError, match="cannot be"):
+        MembershipTable(*arguments)
+
+
+def test_a_table_of_another_size_is_refused() -> None:
+    """Both numbers are in the text."""
+    with pytest.raises(ValueError, match="2 rules for a table of 3"):
+        compiled((Rule(Gaussian(0, 1), Gaussian(0, 1), accept=True),) * 2, MembershipTable(5, 3))

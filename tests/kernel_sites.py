@@ -1,0 +1,63 @@
+"""The oracles' plain sites as the project's own."""
+
+from grms.federation.federation import Site
+from grms.policy.location import AwrtLocation, FixedOrder
+from grms.policy.transfer import (
+    AcceptWhenFit,
+    AlwaysKeep,
+    Gaussian,
+    Rule,
+    RuleBase,
+    TransferPolicy,
+)
+from lrms_sim.disciplines import discipline_by_name
+from tests.oracles.federation import PlainPolicy, PlainRule, PlainSite
+
+
+def kernel_policy(policy: PlainPolicy) -> TransferPolicy:
+    """Returns the project's policy for the oracle's."""
+    if policy == "awf":
+        return AcceptWhenFit()
+    if policy == "keep":
+        return AlwaysKeep()
+    assert not isinstance(policy, str)
+    return RuleBase(
+        tuple(
+            Rule(
+                nwp=Gaussian(rule.nwp_gamma, rule.nwp_sigma),
+                njp=Gaussian(rule.njp_gamma, rule.njp_sigma),
+                accept=rule.accept == 1,
+            )
+            for rule in policy
+        )
+    )
+
+
+def plain_policy(rule_base: RuleBase) -> tuple[PlainRule, ...]:
+    """Returns the oracle's policy for the project's rule base."""
+    return tuple(
+        PlainRule(
+            nwp_gamma=rule.nwp.gamma,
+            nwp_sigma=rule.nwp.sigma,
+            njp_gamma=rule.njp.gamma,
+            njp_sigma=rule.njp.sigma,
+            accept=1 if rule.accept else -1,
+        )
+        for rule in rule_base.rules
+    )
+
+
+def kernel_site(site: PlainSite) -> Site:
+    """Returns the project's site for the oracle's."""
+    return Site(
+        name=site.name,
+        processors=site.processors,
+        jobs=site.jobs,
+        discipline=discipline_by_name(site.discipline),
+        transfer_policies={
+            partner: kernel_policy(policy) for partner, policy in site.policies.items()
+        },
+        location_policy=(
+            AwrtLocation() if site.location == "awrt" else FixedOrder(tuple(site.location))
+        ),
+    )

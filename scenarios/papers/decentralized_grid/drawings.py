@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
 
 from scenarios.papers.decentralized_grid.study import Spread
 from scenarios.report import svg, words
@@ -12,7 +13,7 @@ from scenarios.report.svg import WIDE
 _ROW = 19.0
 _GROUP_GAP = 13.0
 _LEFT = 92.0
-_RIGHT = 128.0
+_RIGHT = 150.0
 _TOP = 30.0
 
 
@@ -93,12 +94,18 @@ def _bare(axes: Axes, groups: Sequence[tuple[str, Sequence[Bar]]], inner: float)
     axes.set_ylim(inner, 0)
     axes.set_yticks([])
     axes.tick_params(length=0, labelcolor=svg.color("muted"), labelsize=svg.FONT_SIZE, pad=4)
-    axes.xaxis.set_major_formatter(lambda value, _: f"{100 * value:+.0f}%" if value else "0")
+    axes.xaxis.set_major_locator(MaxNLocator(8, steps=[1, 2, 5, 10]))
+    axes.xaxis.set_major_formatter(lambda value, _: _percent(value) or "0")
     for spine in axes.spines.values():
         spine.set_visible(False)
     axes.grid(axis="x", color=svg.color("grid"), linewidth=0.8)
     axes.set_axisbelow(True)
     axes.set_facecolor("none")
+
+
+def _percent(value: float) -> str:
+    """Returns a tick's share of 1 as percent; nothing for 0."""
+    return f"{100 * value:+.4g}%".replace("-", "\N{MINUS SIGN}") if abs(value) > 1e-9 else ""
 
 
 def _bar(axes: Axes, bar: Bar, place: float) -> None:
@@ -135,27 +142,20 @@ def _bar(axes: Axes, bar: Bar, place: float) -> None:
 def _legend(axes: Axes, legend: Sequence[tuple[str, str]], inner: float) -> None:
     if len(legend) < 2:
         return
-    right = 1.0 + _RIGHT / (WIDE - _LEFT - _RIGHT)
     unit = 1 / (WIDE - _LEFT - _RIGHT)
+    right = 1.0 + _RIGHT * unit
+    # Each swatch stands behind its label, whose end is fixed: the page's font may be any.
     for label, color in reversed(legend):
-        axes.text(
-            right,
-            1 + 14 / inner,
-            label,
-            transform=axes.transAxes,
-            ha="right",
-            color=svg.color("muted"),
-        )
-        right -= (6.4 * len(label) + 6) * unit
-        axes.text(
-            right,
-            1 + 14 / inner,
-            "■",
-            transform=axes.transAxes,
-            ha="right",
-            color=svg.color(color),
-        )
-        right -= 22 * unit
+        for text, ink in (("■", color), (label, "muted")):
+            axes.text(
+                right,
+                1 + 14 / inner,
+                text,
+                transform=axes.transAxes,
+                ha="right",
+                color=svg.color(ink),
+            )
+            right -= (14 if text == "■" else 6.6 * len(label) + 16) * unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,9 +186,8 @@ def dot_chart(rows: Sequence[DotRow], *, key: str, heading: str) -> str:
         axes.set_ylim(inner, 0)
         axes.set_yticks([])
         axes.tick_params(length=0, labelcolor=svg.color("muted"), labelsize=svg.FONT_SIZE, pad=4)
-        axes.xaxis.set_major_formatter(
-            lambda value, _: f"{100 * value:+.1f}%" if abs(value) > 1e-9 else "paper"
-        )
+        axes.xaxis.set_major_locator(MaxNLocator(8, steps=[1, 2, 5, 10]))
+        axes.xaxis.set_major_formatter(lambda value, _: _percent(value) or "paper")
         for spine in axes.spines.values():
             spine.set_visible(False)
         axes.grid(axis="x", color=svg.color("grid"), linewidth=0.8)

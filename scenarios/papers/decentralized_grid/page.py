@@ -147,8 +147,7 @@ def _table_2(study: Study) -> str:
                 s.squashed_area_change for r in runs for s in r.sites if s.name == name
             )
             rows.append(
-                f'<tr><th scope="row">{setup.number if own else ""} {name}'
-                f"{' (learns)' if own else ''}</th>"
+                f'<tr><th scope="row">{f"{setup.number} {name} (learns)" if own else f"— {name}"}</th>'
                 + cells(
                     (
                         words.seconds(paper.awrt),
@@ -208,7 +207,7 @@ def _gaps(study: Study, setup: Setup) -> list[float]:
 
 def _grids(study: Study, title: str, scenarios: Sequence[str], statement: str, number: str) -> str:
     about = f"<p>{escape(STATEMENTS[statement])}</p>\n"
-    regimes = [EGOISTIC, NO_LOSER] if study.options["no_loser"] else [EGOISTIC]
+    regimes = [EGOISTIC, NO_LOSER] if study.options["more_generations"] else [EGOISTIC]
     return (
         f"<section>\n{heading(title)}\n{about}"
         + "".join(_grid(study, scenario, regimes, f"figure-{number}") for scenario in scenarios)
@@ -264,13 +263,13 @@ def _grid_table(names: Sequence[str], kinds: Sequence[str], runs: dict[str, list
 
 
 def _easy(study: Study) -> str:
-    if not study.options["easy_generations"]:
+    if not study.options["more_generations"]:
         return ""
-    regimes = [EASY_EGOISTIC, EASY_NO_LOSER] if study.options["no_loser"] else [EASY_EGOISTIC]
+    regimes = [EASY_EGOISTIC, EASY_NO_LOSER]
     about = (
         "Not in the paper: every site backfills (EASY), alone and in the grid. There is less to "
         "gain where queues are short already. Policies were learned with EASY at both sites, in "
-        f"{study.options['easy_generations']} generations."
+        f"{study.options['more_generations']} generations."
     )
     return (
         f"<section>\n{heading('The same with EASY backfilling')}\n<p>{escape(about)}</p>\n"

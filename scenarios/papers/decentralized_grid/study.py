@@ -46,35 +46,50 @@ POLICIES: Final = "policies"
 
 
 @dataclass(frozen=True, slots=True)
+class Effort:
+    """How much is learned in one regime.
+
+    Attributes:
+        regime: of the training runs.
+        seeds: one run for each setup and seed; none where shipped rule bases are looked at.
+        generations: of each run.
+    """
+
+    regime: Regime
+    seeds: tuple[int, ...]
+    generations: int
+
+
+@dataclass(frozen=True, slots=True)
 class StudyOptions:
     """What a user asks for.
 
     Attributes:
         folder: for rule bases, figures and the page.
-        seeds: of the training runs; none where the shipped rule bases are looked at.
-        generations: of each training run of the paper's regime and of its no-loser counterpart.
-        easy_generations: of each training run with EASY queues; 0 leaves them out.
-        no_loser: whether the no-loser objective is studied too.
+        seeds: of the paper's training runs; none where the shipped rule bases are looked at.
+        generations: of each of them.
+        more_seeds: of the training runs that the paper does not have: no loser, EASY queues.
+        more_generations: of each of them; 0 leaves them out.
         workers: threads that evaluate; one for each processor where None.
     """
 
     folder: Path
     seeds: tuple[int, ...] = (1, 2, 3, 4, 5)
     generations: int = 150
-    easy_generations: int = 50
-    no_loser: bool = True
+    more_seeds: tuple[int, ...] = (1, 2, 3)
+    more_generations: int = 40
     workers: int | None = None
 
     @property
-    def regimes(self) -> tuple[tuple[Regime, int], ...]:
-        """The regimes with the generations of each of their training runs."""
-        chosen = [(EGOISTIC, self.generations)]
-        if self.no_loser:
-            chosen.append((NO_LOSER, self.generations))
-        if self.easy_generations:
-            chosen.append((EASY_EGOISTIC, self.easy_generations))
-            if self.no_loser:
-                chosen.append((EASY_NO_LOSER, self.easy_generations))
+    def efforts(self) -> tuple[Effort, ...]:
+        """What is learned, the paper's regime first."""
+        chosen = [Effort(EGOISTIC, self.seeds, self.generations)]
+        if self.more_generations:
+            seeds = self.more_seeds if self.seeds else ()
+            chosen += [
+                Effort(regime, seeds, self.more_generations)
+                for regime in (NO_LOSER, EASY_EGOISTIC, EASY_NO_LOSER)
+            ]
         return tuple(chosen)
 
 
@@ -208,28 +223,28 @@ def run_study(
     windows, acknowledgements = _windows(environment)
     trainings = list(_learn_all(options, console, environment)) if options.seeds else []
     runs: list[GridRun] = []
-    for discipline in dict.fromkeys(regime.discipline for regime, _ in options.regimes):
+    for discipline in dict.fromkeys(effort.regime.discipline for effort in options.efforts):
         for scenario in (*PAIRS, THREE_SITES, FOUR_SITES, *_one_of_each_pair()):
             console.print(
                 f"replaying {scenario} with {discipline.upper()} and AWF", highlight=False
             )
             spec = grid_spec(scenario, discipline)
             runs.append(run_grid(spec, policies="awf", seed=None, environment=environment))
-    for regime, _ in options.regimes:
-        for seed in options.seeds or (None,):
+    for effort in options.efforts:
+        for seed in effort.seeds or (None,):
             console.print(
-                f"replaying all grids with policies of {regime.words}"
+                f"replaying all grids with policies of {effort.regime.words}"
                 + (", as shipped" if seed is None else f", seed {seed}"),
                 highlight=False,
             )
-            folder = rule_base_folder(regime.key) if seed is None else None
-            runs += _replay_learned(options, regime, seed, folder, environment)
+            folder = rule_base_folder(effort.regime.key) if seed is None else None
+            runs += _replay_learned(options, effort.regime, seed, folder, environment)
     return Study(
         options={
             "seeds": list(options.seeds),
             "generations": options.generations,
-            "easy_generations": options.easy_generations,
-            "no_loser": options.no_loser,
+            "more_seeds": list(options.more_seeds) if options.seeds else [],
+            "more_generations": options.more_generations,
         },
         windows=windows,
         trainings=tuple(trainings),
@@ -291,9 +306,9 @@ def _learn_all(
     options: StudyOptions, console: Console, environment: Mapping[str, str]
 ) -> Iterator[TrainingRun]:
     jobs = [
-        _Job(regime, generations, seed, setup)
-        for regime, generations in options.regimes
-        for seed in options.seeds
+        _Job(effort.regime, effort.generations, seed, setup)
+        for effort in options.efforts
+        for seed in effort.seeds
         for setup in SETUPS
     ]
     for number, job in enumerate(jobs, start=1):

@@ -91,8 +91,8 @@ def made_up(factors: dict[int, float], *, shipped: bool = False) -> Study:
         options={
             "seeds": [] if shipped else list(factors),
             "generations": 150,
-            "easy_generations": 50,
-            "no_loser": True,
+            "more_seeds": [] if shipped else list(factors),
+            "more_generations": 40,
         },
         windows={
             name: {

@@ -49,7 +49,7 @@ def test_the_shipped_study_writes_page_and_figures(
 ) -> None:
     """Everything replayed with the rule bases that come with the program."""
     monkeypatch.setenv("HANSE_TRACES", str(traces_folder))
-    options = StudyOptions(tmp_path, seeds=(), easy_generations=0, no_loser=False)
+    options = StudyOptions(tmp_path, seeds=(), more_generations=0)
     page = run_command(options, Console(quiet=True), Console(quiet=True))
     assert page.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
     study = json.loads((tmp_path / "study.json").read_text(encoding="utf-8"))

@@ -8,6 +8,7 @@ from scenarios.papers.decentralized_grid.reference import (
     TABLE_1,
     THREE_SITES,
     UNKNOWN_SITE,
+    Setup,
 )
 from scenarios.spec_files import load_spec
 
@@ -20,13 +21,11 @@ def test_every_grid_is_a_bundled_scenario() -> None:
 
 
 @pytest.mark.parametrize("setup", SETUPS, ids=lambda setup: setup.number)
-def test_a_setup_has_the_sites_of_its_scenario(setup: object) -> None:
+def test_a_setup_has_the_sites_of_its_scenario(setup: Setup) -> None:
     """The learner comes first, as in the paper's list."""
-    assert setup in SETUPS
-    one = SETUPS[SETUPS.index(setup)]  # type: ignore[arg-type]  # found a line above
-    spec = load_spec(scenario_path(one.scenario))
-    assert [site.name for site in spec.sites] == [one.site, one.partner]
-    assert set(one.paper) == {one.site, one.partner}
+    spec = load_spec(scenario_path(setup.scenario))
+    assert [site.name for site in spec.sites] == [setup.site, setup.partner]
+    assert set(setup.paper) == {setup.site, setup.partner}
 
 
 def test_the_paper_agrees_with_itself() -> None:

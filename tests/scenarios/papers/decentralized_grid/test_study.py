@@ -11,6 +11,7 @@ from grms.learning.checkpoint import CheckpointError
 from scenarios.papers.decentralized_grid.grids import EGOISTIC, REGIMES
 from scenarios.papers.decentralized_grid.reference import SETUPS
 from scenarios.papers.decentralized_grid.study import (
+    Effort,
     Spread,
     StudyOptions,
     awrt_of,
@@ -34,10 +35,14 @@ def test_a_spread_is_median_and_ends(values: list[float]) -> None:
 def test_regimes_follow_from_the_options() -> None:
     """The paper's comes first; EASY and no-loser can be left out."""
     folder = Path("x")
-    everything = StudyOptions(folder).regimes
-    assert [regime for regime, _ in everything] == list(REGIMES)
-    assert [generations for _, generations in everything] == [150, 150, 50, 50]
-    assert StudyOptions(folder, easy_generations=0, no_loser=False).regimes == ((EGOISTIC, 150),)
+    everything = StudyOptions(folder).efforts
+    assert [effort.regime for effort in everything] == list(REGIMES)
+    assert [effort.generations for effort in everything] == [150, 40, 40, 40]
+    assert [len(effort.seeds) for effort in everything] == [5, 3, 3, 3]
+    paper = Effort(EGOISTIC, (1, 2, 3, 4, 5), 150)
+    assert StudyOptions(folder, more_generations=0).efforts == (paper,)
+    shipped = StudyOptions(folder, seeds=()).efforts
+    assert [effort.seeds for effort in shipped] == [(), (), (), ()]
 
 
 def test_figures_are_taken_from_the_runs_they_belong_to() -> None:
@@ -66,7 +71,7 @@ def test_a_study_can_be_read_by_programs() -> None:
 def test_a_short_study_learns_keeps_and_replays(tmp_path: Path, traces_folder: Path) -> None:
     """Six policies of one generation each; a second study of the same folder trains nothing."""
     environment = {"HANSE_TRACES": str(traces_folder)}
-    options = StudyOptions(tmp_path, seeds=(3,), generations=1, easy_generations=0, no_loser=False)
+    options = StudyOptions(tmp_path, seeds=(3,), generations=1, more_generations=0)
     study = run_study(options, Console(quiet=True), environment)
     assert [run.setup for run in study.trainings] == ["I", "II", "III", "IV", "V", "VI"]
     assert {run.evaluations for run in study.trainings} == {13 + 91}

@@ -97,8 +97,17 @@ IMPURE_METHODS = (
     "write_bytes",
 )
 
-COMES_WITH = {"pydantic_core": "pydantic", "libc": "cython", "cpython": "cython"}
-"""Modules that a declared dependency brings as part of its own interface."""
+COMES_WITH = {
+    "pydantic_core": "pydantic",
+    "typing_extensions": "pydantic",
+    "libc": "cython",
+    "cpython": "cython",
+    "google": "protobuf",
+    "grpc": "grpcio",
+    "grpc_health": "grpcio-health-checking",
+    "grpc_reflection": "grpcio-reflection",
+}
+"""Modules that a declared dependency brings, or is imported as."""
 
 DISCIPLINE_KERNELS = ("lrms_sim._schedulers",)
 """Compiled code that stands for a batch system's scheduler."""

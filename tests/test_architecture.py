@@ -36,6 +36,12 @@ PURE = (
     "lrms_sim/windows.py",
     "grms/policy/*.p[yx]*",
     "grms/federation/*.p[yx]*",
+    "grms/site/commands.py",
+    "grms/site/events.py",
+    "grms/site/jobs.py",
+    "grms/site/lifecycle.py",
+    "grms/site/records.py",
+    "grms/site/settings.py",
 )
 """Modules that decide or compute: time, randomness and files are arguments or not there."""
 

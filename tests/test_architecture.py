@@ -38,10 +38,17 @@ PURE = (
     "grms/federation/*.p[yx]*",
     "grms/site/commands.py",
     "grms/site/events.py",
+    "grms/site/guests.py",
+    "grms/site/home.py",
     "grms/site/jobs.py",
     "grms/site/lifecycle.py",
+    "grms/site/memory.py",
+    "grms/site/offers.py",
+    "grms/site/partners.py",
     "grms/site/records.py",
     "grms/site/settings.py",
+    "grms/site/state.py",
+    "grms/site/turn.py",
 )
 """Modules that decide or compute: time, randomness and files are arguments or not there."""
 

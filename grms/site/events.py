@@ -26,7 +26,7 @@ class Event:
     """Something that has happened.
 
     Attributes:
-        id: names the event; commands refer to it.
+        id: names the event, 1 and more; commands refer to it.
     """
 
     id: int
@@ -194,6 +194,8 @@ class StatusAnswered(Event):
         load: of the batch system.
         partner: who has answered.
         offer: names the offer.
+        question: the `cause` of the command that asked. An answer counts only while its question
+            stands: "never heard of" is true at one moment and may be false at the next.
         status: ACCEPTED (not ended yet), DECLINED, WITHDRAWN, ENDED, or None: never heard of.
         completion: where it has ended.
     """
@@ -201,16 +203,26 @@ class StatusAnswered(Event):
     load: Load | None
     partner: str
     offer: OfferId
+    question: int
     status: GuestState | None
     completion: Completion | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class StatusFailed(Event):
-    """`SendResolve` or `SendWithdraw` has had no answer."""
+    """`SendResolve` or `SendWithdraw` has had no answer.
 
+    Attributes:
+        load: of the batch system.
+        partner: who was asked.
+        offer: names the offer.
+        question: the `cause` of the command that asked.
+    """
+
+    load: Load | None
     partner: str
     offer: OfferId
+    question: int
 
 
 @dataclass(frozen=True, slots=True)

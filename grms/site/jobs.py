@@ -94,6 +94,7 @@ class HomeJob:
     """A job of one of the site's own users.
 
     Attributes:
+        job: the site's number of it: 1, 2, 3, …
         job_id: the name users know it by.
         lrms_key: the name by which the batch system is asked for it; unique for all time.
         user: whose it is; never sent to partners.
@@ -104,12 +105,14 @@ class HomeJob:
         submit_time: when it was received, seconds.
         state: where it stands.
         partner: to which it is offered or delegated; empty at home.
-        number: of that offer; 0 at home.
+        offer_number: of that offer; 0 at home.
         asked: partners that have been offered it, in order.
-        remaining: partners still to be asked in this decision; None: not in order yet.
+        remaining: partners still to be asked in this decision; None: no decision has begun.
+        decision_time: when the decision began, seconds; nan before.
         cancel_requested: its user wants it to end.
-        asking: a question about its offer is on the way to the partner.
-        cancel_told: the last such question told the partner of the cancellation.
+        question: which question about its offer is on the way to the partner, by the event that
+            caused it; 0 for none.
+        cancel_told: that question tells the partner of the cancellation.
         attempts: how often in a row that question had no answer.
         start_time: nan before.
         end_time: nan before.
@@ -121,19 +124,21 @@ class HomeJob:
 
     __slots__ = (
         "asked",
-        "asking",
         "attempts",
         "cancel_requested",
         "cancel_told",
+        "decision_time",
         "end_time",
         "idempotency_key",
+        "job",
         "job_id",
         "lrms_key",
         "name",
-        "number",
+        "offer_number",
         "outcome",
         "partner",
         "payload",
+        "question",
         "reason",
         "remaining",
         "request",
@@ -148,6 +153,7 @@ class HomeJob:
     def __init__(
         self,
         *,
+        job: int,
         job_id: str,
         lrms_key: str,
         user: str,
@@ -157,6 +163,7 @@ class HomeJob:
         payload: bytes,
         submit_time: float,
     ) -> None:
+        self.job = job
         self.job_id = job_id
         self.lrms_key = lrms_key
         self.user = user
@@ -167,11 +174,12 @@ class HomeJob:
         self.submit_time = submit_time
         self.state = JobState.RECEIVED
         self.partner = ""
-        self.number = 0
+        self.offer_number = 0
         self.asked: tuple[str, ...] = ()
         self.remaining: list[str] | None = None
+        self.decision_time = math.nan
         self.cancel_requested = False
-        self.asking = False
+        self.question = 0
         self.cancel_told = False
         self.attempts = 0
         self.start_time = math.nan

@@ -277,6 +277,13 @@ def test_a_policy_for_a_stranger_is_refused(stranger: str) -> None:
         replay([replace(a, location_policy=FixedOrder((stranger,))), b])
 
 
+def test_a_replay_cannot_count_open_jobs() -> None:
+    """What only a daemon does is refused, not ignored."""
+    site = Site("a", 2, JobTable.empty(), location_policy=AwrtLocation(open_jobs="count"))
+    with pytest.raises(ValueError, match="'a' counts open jobs"):
+        replay([site])
+
+
 def test_progress_counts_up_to_all_jobs() -> None:
     """Both hosts report growing counts, the last of them all jobs of all sites."""
     count = 200_000

@@ -9,6 +9,7 @@ from grms.site.lifecycle import GuestState, IllegalMove, JobState
 def home_job() -> HomeJob:
     """Returns a job that was just received."""
     return HomeJob(
+        job=1,
         job_id="a-1",
         lrms_key=lrms_key("a", 1, 1),
         user="ann",

@@ -36,6 +36,7 @@ PURE = (
     "lrms_sim/windows.py",
     "grms/policy/*.p[yx]*",
     "grms/federation/*.p[yx]*",
+    "grms/site/codec.py",
     "grms/site/commands.py",
     "grms/site/events.py",
     "grms/site/guests.py",

@@ -201,6 +201,18 @@ class Machine:
         """
         return self._kernel.drain_log()
 
+    def times(self, job: int) -> tuple[float, float]:
+        """Returns start and end of one job, seconds; nan where it waits.
+
+        The end of a job that still runs is known to the simulation alone.
+
+        Raises:
+            ValueError: there is no job of that number.
+        """
+        if not 0 <= job < self._count:
+            raise ValueError(f"there is no job {job}; {self._count} have been submitted")
+        return float(self._float_columns[3, job]), float(self._float_columns[4, job])
+
     @property
     def state(self) -> MachineState:
         """The machine as it stands now."""

@@ -50,11 +50,12 @@ PURE = (
     "grms/site/settings.py",
     "grms/site/state.py",
     "grms/site/turn.py",
+    "grms/testing/*.py",
 )
 """Modules that decide or compute: time, randomness and files are arguments or not there."""
 
-SHELLS = ("grms/policy/files.py",)
-"""Modules matched by PURE that read or write files: what they are there for."""
+SHELLS = ("grms/policy/files.py", "grms/testing/draws.py")
+"""Modules matched by PURE that read or write files, or make generators: what they are there for."""
 
 IMPURE_MODULES = (
     "asyncio",

@@ -50,6 +50,9 @@ COVERED_ELSEWHERE = {
     "grms/site/partners.py": ("tests/grms/site/test_state.py", "a part of the state"),
     "grms/site/turn.py": ("tests/grms/site/test_state.py", "a part of the state"),
     "grms/site/records.py": ("tests/grms/site/test_lifecycle.py", "data alone"),
+    "grms/testing/__main__.py": ("tests/grms/testing/test_trial.py", "the command runs trials"),
+    "grms/testing/faults.py": ("tests/grms/testing/test_network.py", "data alone"),
+    "grms/testing/site.py": ("tests/grms/testing/test_trial.py", "only trials drive it"),
     "lrms_sim/_schedule_csv.pyx": ("tests/lrms_sim/test_schedule_files.py", "only files use it"),
     "lrms_sim/version.py": ("tests/test_tidy.py", "one constant, compared with the changelog"),
 }

@@ -5,8 +5,9 @@ comes of the event carries it as `cause`. So the shell knows whom to reply to, a
 event led to what.
 
 Events that can lead to a decision carry the `load` of the batch system, read when the event is
-handed over and after all earlier commands to the batch system have been carried out. None means
-that the batch system does not answer: an own job then stays at home, an offer is declined.
+handed over. Submissions that the state has commanded and that are not confirmed by `LrmsAccepted`
+are counted in by the state, so that the shell may gather events while a commit is under way. None
+means that the batch system does not answer: an own job then stays at home, an offer is declined.
 
 Any event may be handed over twice, late, or after it has lost its meaning; it then changes
 nothing, and where it was a question it gets the same answer.

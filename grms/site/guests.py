@@ -93,7 +93,8 @@ class GuestDesk:
             turn.do(AnswerOffer(event.id, accepted=False))
 
     def _wanted(self, event: OfferReceived, book: PartnerBook) -> bool:
-        settings, load, width = self.memory.settings, event.load, event.request.processors
+        settings, load = self.memory.settings, self.memory.load(event.load)
+        width = event.request.processors
         policy = settings.transfer.get(event.partner)
         return (
             policy is not None

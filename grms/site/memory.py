@@ -7,7 +7,7 @@ state notes a record and applies it, and after a restart the journal's records a
 from collections import deque
 from collections.abc import Callable
 
-from grms.site.jobs import Completion, GuestJob, HomeJob, OfferId, lrms_key
+from grms.site.jobs import Completion, GuestJob, HomeJob, Load, OfferId, lrms_key
 from grms.site.lifecycle import GuestState, JobState
 from grms.site.partners import PartnerBook, response_time
 from grms.site.records import (
@@ -44,6 +44,7 @@ class Memory:
         open_by_user: open jobs of each user that has one.
         ended: numbers of ended jobs in the order of their ends.
         next_job: number of the next job.
+        unconfirmed: processors of the jobs that the batch system is to get and has not confirmed.
         at_lrms: what the batch system has or is to get and has not ended, by key.
         books: by partner's name, listed ones first and in their order.
         draining: no more work is taken. This alone does not survive a restart.
@@ -61,6 +62,7 @@ class Memory:
         self.ended: deque[int] = deque()
         self.next_job = 1
         self.draining = False
+        self.unconfirmed = 0
         self.at_lrms: dict[str, HomeJob | GuestJob] = {}
         self.books = {
             partner.name: PartnerBook(partner.name, listed=True, processors=partner.processors)
@@ -101,6 +103,26 @@ class Memory:
         if book is None:
             book = self.books[partner] = PartnerBook(partner, listed=False)
         return book
+
+    def confirm(self, job: HomeJob | GuestJob) -> None:
+        """Notes that the batch system has a job; to be called before its state changes."""
+        if job.state in {JobState.SUBMITTING, GuestState.ACCEPTED}:
+            self.unconfirmed -= job.request.processors
+
+    def load(self, told: Load | None) -> Load | None:
+        """Returns the load with the jobs on their way to the batch system counted in.
+
+        Args:
+            told: what the batch system has said of itself.
+        """
+        if told is None or not self.unconfirmed:
+            return told
+        starting = min(self.unconfirmed, told.processors_free)
+        return Load(
+            told.processors,
+            told.processors_free - starting,
+            told.processors_waiting + self.unconfirmed - starting,
+        )
 
     # --- home jobs -----------------------------------------------------------------------------
 
@@ -152,15 +174,18 @@ class Memory:
     def _job_kept(self, record: JobKept) -> None:
         job = self.jobs[record.job]
         job.move(JobState.SUBMITTING)
+        self.unconfirmed += job.request.processors
         self.at_lrms[job.lrms_key] = job
 
     def _job_started(self, record: JobStarted) -> None:
         job = self.jobs[record.job]
+        self.confirm(job)
         job.move(JobState.RUNNING)
         job.start_time = record.start_time
 
     def _job_ended(self, record: JobEnded) -> None:
         job = self.jobs[record.job]
+        self.confirm(job)
         job.move(JobState.ENDED)
         job.end_time = record.end_time
         job.outcome = record.outcome
@@ -246,6 +271,7 @@ class Memory:
         book.guest_offered += 1
         book.guest_accepted += 1
         self.at_lrms[guest.lrms_key] = guest
+        self.unconfirmed += guest.request.processors
 
     def _guest_declined(self, record: GuestDeclined) -> None:
         book = self.book(record.partner)
@@ -263,10 +289,13 @@ class Memory:
         return self.books[partner].guests[offer]
 
     def _guest_started(self, record: GuestStarted) -> None:
-        self._guest(record.partner, record.offer).move(GuestState.RUNNING)
+        guest = self._guest(record.partner, record.offer)
+        self.confirm(guest)
+        guest.move(GuestState.RUNNING)
 
     def _guest_ended(self, record: GuestEnded) -> None:
         guest = self._guest(record.partner, record.offer)
+        self.confirm(guest)
         guest.move(GuestState.ENDED)
         guest.completion = Completion(
             record.offer, record.outcome, record.end_time, record.run_time

@@ -61,6 +61,7 @@ class OfferDesk:
             return
         settings = self.memory.settings
         books = self.memory.books
+        load = self.memory.load(load)
         if job.remaining is None:
             job.remaining = asking_order(settings.location, books, turn.now)
             job.decision_time = turn.now

@@ -191,9 +191,11 @@ class SiteState:
         job = self.memory.at_lrms.get(event.lrms_key)
         if isinstance(job, HomeJob):
             if job.state is JobState.SUBMITTING:
+                self.memory.confirm(job)
                 job.move(JobState.QUEUED)
                 turn.publish(job)
         elif job is not None and job.state is GuestState.ACCEPTED:
+            self.memory.confirm(job)
             job.move(GuestState.SUBMITTED)
 
     def _lrms_started(self, event: LrmsStarted, turn: Turn) -> None:

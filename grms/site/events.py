@@ -61,6 +61,8 @@ class Resume(Event):
 class PoliciesChanged(Event):
     """An operator has given the site other policies.
 
+    A policy for a site that is no partner is a ValueError of `handle`, and changes nothing.
+
     Attributes:
         transfer: by partner's name, replacing all; a partner that is missing is neither asked nor
             answered.

@@ -82,12 +82,22 @@ class Completion:
         outcome: how it ended.
         end_time: on the clock of the site that ran it, seconds.
         run_time: how long it held its processors, seconds; 0 if it never started.
+
+    Raises:
+        ValueError: a time is not finite, or the run time is negative.
     """
 
     offer: OfferId
     outcome: Outcome
     end_time: float
     run_time: float
+
+    def __post_init__(self) -> None:
+        """Checks the bounds: a partner's word goes into sums that others are judged by."""
+        if not math.isfinite(self.end_time):
+            raise ValueError(f"end_time is {self.end_time}; it must be finite")
+        if not 0 <= self.run_time < math.inf:
+            raise ValueError(f"run_time is {self.run_time}; it must be finite and at least 0")
 
 
 class HomeJob:

@@ -4,6 +4,7 @@
 state notes a record and applies it, and after a restart the journal's records are applied again.
 """
 
+import math
 from collections import deque
 from collections.abc import Callable
 
@@ -191,7 +192,7 @@ class Memory:
         job.outcome = record.outcome
         job.reason = record.reason
         job.question = 0
-        if record.run_time > 0:
+        if record.run_time > 0 and math.isnan(job.start_time):
             job.start_time = record.end_time - record.run_time
         if job.partner:
             self._delegated_job_ended(job, record)

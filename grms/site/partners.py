@@ -1,7 +1,5 @@
 """What the site remembers of each partner, and in which order it asks them."""
 
-import math
-
 from grms.policy._decisions import order_by_awrt
 from grms.policy.location import FixedOrder, LocationPolicy
 from grms.site.jobs import GuestJob, HomeJob, OfferId
@@ -198,4 +196,4 @@ def response_time(submit_time: float, end_time: float) -> float:
 
     A partner's clock may be behind: a job does not end before it was submitted.
     """
-    return max(0.0, end_time - submit_time) if math.isfinite(end_time) else 0.0
+    return max(0.0, end_time - submit_time)

@@ -2,8 +2,16 @@ import math
 
 import pytest
 
-from grms.site.jobs import STORY_MAX, GuestJob, HomeJob, OfferId, Request, lrms_key
-from grms.site.lifecycle import GuestState, IllegalMove, JobState
+from grms.site.jobs import (
+    STORY_MAX,
+    Completion,
+    GuestJob,
+    HomeJob,
+    OfferId,
+    Request,
+    lrms_key,
+)
+from grms.site.lifecycle import GuestState, IllegalMove, JobState, Outcome
 
 
 def home_job() -> HomeJob:
@@ -37,6 +45,22 @@ def test_a_request_has_bounds(processors: int, requested_time: float, message: s
     """What cannot be asked for is refused with the value."""
     with pytest.raises(ValueError, match=message):
         Request(processors, requested_time)
+
+
+@pytest.mark.parametrize(
+    ("end_time", "run_time", "message"),
+    [
+        (math.nan, 1.0, "end_time is nan"),
+        (math.inf, 1.0, "end_time is inf"),
+        (1.0, math.nan, "run_time is nan"),
+        (1.0, math.inf, "run_time is inf"),
+        (1.0, -0.1, r"run_time is -0\.1"),
+    ],
+)
+def test_a_partners_word_has_bounds(end_time: float, run_time: float, message: str) -> None:
+    """A completion that would spoil the sums is refused."""
+    with pytest.raises(ValueError, match=message):
+        Completion(OfferId(1, 1), Outcome.COMPLETED, end_time, run_time)
 
 
 def test_a_legal_move_is_counted() -> None:

@@ -201,18 +201,6 @@ class Machine:
         """
         return self._kernel.drain_log()
 
-    def times(self, job: int) -> tuple[float, float]:
-        """Returns start and end of one job, seconds; nan where it waits.
-
-        The end of a job that still runs is known to the simulation alone.
-
-        Raises:
-            ValueError: there is no job of that number.
-        """
-        if not 0 <= job < self._count:
-            raise ValueError(f"there is no job {job}; {self._count} have been submitted")
-        return float(self._float_columns[3, job]), float(self._float_columns[4, job])
-
     @property
     def state(self) -> MachineState:
         """The machine as it stands now."""
@@ -225,6 +213,16 @@ class Machine:
             jobs_running=kernel.jobs_running,
             jobs_waiting=kernel.jobs_waiting,
         )
+
+    def times_of(self, job: int) -> tuple[float, float]:
+        """Returns start and end of one job, seconds; nan where it waits.
+
+        Raises:
+            ValueError: there is no such job.
+        """
+        if not 0 <= job < self._count:
+            raise ValueError(f"job is {job}; this machine has taken {self._count} jobs")
+        return float(self._float_columns[3, job]), float(self._float_columns[4, job])
 
     @property
     def next_event_time(self) -> float:

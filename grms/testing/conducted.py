@@ -102,10 +102,10 @@ class _Host:
         # Tells the state what the machine has done.
         started, ended = self.machine.collect()
         for job in started:
-            self.happen(LrmsStarted, self.keys[job], self.machine.times(job)[0])
+            self.happen(LrmsStarted, self.keys[job], self.machine.times_of(job)[0])
         for job in ended:
             run_time = self.federation.run_time[self.rows[job]]
-            end_time = self.machine.times(job)[1]
+            end_time = self.machine.times_of(job)[1]
             self.happen(LrmsEnded, self.keys[job], Outcome.COMPLETED, end_time, run_time)
 
     def submit(self, command: LrmsSubmit) -> None:

@@ -429,8 +429,8 @@ def test_the_times_of_one_job() -> None:
     for _ in range(2):
         machine.submit(submit_time=1.0, processors=1, requested_time=5.0, run_time=3.0)
     machine.advance(1.0)
-    assert machine.times(0) == (1.0, 4.0)
-    assert [math.isnan(time) for time in machine.times(1)] == [True, True]
+    assert machine.times_of(0) == (1.0, 4.0)
+    assert [math.isnan(time) for time in machine.times_of(1)] == [True, True]
     for job in (-1, 2):
-        with pytest.raises(ValueError, match=f"no job {job}; 2 have"):
-            machine.times(job)
+        with pytest.raises(ValueError, match=f"job is {job}; this machine has taken 2 jobs"):
+            machine.times_of(job)

@@ -59,7 +59,7 @@ JOB_MOVES: Mapping[JobState, Mapping[JobState, str]] = {
     JobState.OFFERING: {
         JobState.RECEIVED: "declined, or given up on",
         JobState.DELEGATED: "accepted",
-        JobState.RESOLVING: "no answer: outcome unknown",
+        JobState.RESOLVING: "no answer, outcome unknown",
         JobState.WITHDRAWING: "cancelled before the answer",
         JobState.ENDED: "reported as ended",
     },

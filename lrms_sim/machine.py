@@ -214,6 +214,16 @@ class Machine:
             jobs_waiting=kernel.jobs_waiting,
         )
 
+    def times_of(self, job: int) -> tuple[float, float]:
+        """Returns start and end of one job, seconds; nan where it waits.
+
+        Raises:
+            ValueError: there is no such job.
+        """
+        if not 0 <= job < self._count:
+            raise ValueError(f"job is {job}; this machine has taken {self._count} jobs")
+        return float(self._float_columns[3, job]), float(self._float_columns[4, job])
+
     @property
     def next_event_time(self) -> float:
         """When the machine next does something by itself, seconds; infinity for never."""

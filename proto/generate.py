@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-GENERATED = ("_pb2.py", "_pb2.pyi", "_pb2_grpc.py")
+GENERATED = ("_pb2.py", "_pb2.pyi", "_pb2_grpc.py", "_pb2_grpc.pyi")
 """Endings of the files that the compiler writes for one source."""
 
 
@@ -40,10 +40,17 @@ def generate(root: Path, target: Path) -> list[Path]:
     sources = protos(root)
     if not sources:
         return []
-    outputs = [f"--{kind}_out={target}" for kind in ("python", "pyi", "grpc_python")]
+    # The compiler writes stubs of messages, but none of services.
+    stubs = Path(sys.executable).with_name("protoc-gen-mypy_grpc")
+    outputs = [f"--{kind}_out={target}" for kind in ("python", "pyi", "grpc_python", "mypy_grpc")]
     files = [str(path) for path in sources]
     done = subprocess.run(
-        [sys.executable, "-m", "grpc_tools.protoc", "--proto_path=.", *outputs, *files],
+        [
+            *(sys.executable, "-m", "grpc_tools.protoc", "--proto_path=."),
+            f"--plugin=protoc-gen-mypy_grpc={stubs}",
+            *outputs,
+            *files,
+        ],
         cwd=root / "proto",
         check=False,
         capture_output=True,

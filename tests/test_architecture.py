@@ -44,11 +44,26 @@ PURE = (
     "grms/learning/strategies.py",
     "grms/learning/termination.py",
     "grms/learning/visits.py",
+    "grms/site/codec.py",
+    "grms/site/commands.py",
+    "grms/site/events.py",
+    "grms/site/guests.py",
+    "grms/site/home.py",
+    "grms/site/jobs.py",
+    "grms/site/lifecycle.py",
+    "grms/site/memory.py",
+    "grms/site/offers.py",
+    "grms/site/partners.py",
+    "grms/site/records.py",
+    "grms/site/settings.py",
+    "grms/site/state.py",
+    "grms/site/turn.py",
+    "grms/testing/*.py",
 )
 """Modules that decide or compute: time, randomness and files are arguments or not there."""
 
-SHELLS = ("grms/policy/files.py",)
-"""Modules matched by PURE that read or write files: what they are there for."""
+SHELLS = ("grms/policy/files.py", "grms/testing/draws.py")
+"""Modules matched by PURE that read or write files, or make generators: what they are there for."""
 
 IMPURE_MODULES = (
     "asyncio",
@@ -107,11 +122,16 @@ IMPURE_METHODS = (
 
 COMES_WITH = {
     "pydantic_core": "pydantic",
+    "distributed": "dask",
+    "typing_extensions": "pydantic",
     "libc": "cython",
     "cpython": "cython",
-    "distributed": "dask",
+    "google": "protobuf",
+    "grpc": "grpcio",
+    "grpc_health": "grpcio-health-checking",
+    "grpc_reflection": "grpcio-reflection",
 }
-"""Modules that a declared dependency brings as part of its own interface."""
+"""Modules that a declared dependency brings, or is imported as."""
 
 EXTRAS = {"grms/learning/executors.py": "cluster"}
 """The modules that may import what an extra of pyproject.toml brings, and which one."""

@@ -1,13 +1,19 @@
-"""What a decision may look at: docs/information-policy.md, held against the compiled code.
+"""What a decision may look at and what sites may say: docs/information-policy.md, held to.
 
 The federation kernel has every site's state in one memory. That each party uses its own alone is
-a promise of the source, so the source is read here.
+a promise of the source, so the source is read here. What crosses between daemons is in the
+messages of one service, so every field of them is held against the list.
 """
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
+from google.protobuf import descriptor_pb2, descriptor_pool
+from google.protobuf.descriptor import Descriptor, ServiceDescriptor
+
+from grms.v1 import partner_pb2
 
 ROOT = Path(__file__).resolve().parents[1]
 KERNEL = Path("grms/federation/_kernel.pyx")
@@ -33,6 +39,63 @@ READ_OF_PARTNER = {
     "partner.transfer",  # its own policy, applied to its own load: the question and the answer
 }
 READ_OF_ALL = {"federation.sites", "federation.count"}
+
+NAME = "a site's name"
+SIZE = "its size in processors"
+VERSION = "its endpoint and protocol version"
+REQUEST = "a job's request: processors, requested time, and what it needs to run"
+NUMBER = "the number of an offer"
+ANSWER = "yes or no"
+END = "the completion of a job one has delegated"
+CLOCK = "the clock of a replay"
+
+MAY_CROSS = {
+    "DescribeRequest.site": NAME,
+    "DescribeRequest.processors": SIZE,
+    "DescribeRequest.protocol_version": VERSION,
+    "DescribeResponse.site": NAME,
+    "DescribeResponse.processors": SIZE,
+    "DescribeResponse.protocol_version": VERSION,
+    "OfferId.epoch": NUMBER,
+    "OfferId.number": NUMBER,
+    "OfferRequest.site": NAME,
+    "OfferRequest.offer": NUMBER,
+    "OfferRequest.settled_below": NUMBER,
+    "OfferRequest.job": REQUEST,
+    "OfferRequest.replay_time_s": CLOCK,
+    "JobRequest.processors": REQUEST,
+    "JobRequest.requested_time_s": REQUEST,
+    "JobRequest.program": REQUEST,
+    "JobRequest.simulated": REQUEST,
+    "Program.script": REQUEST,
+    "Program.arguments": REQUEST,
+    "Program.environment": REQUEST,
+    "Program.EnvironmentEntry.key": REQUEST,
+    "Program.EnvironmentEntry.value": REQUEST,
+    "SimulatedProgram.run_time_s": REQUEST,
+    "OfferResponse.answer": ANSWER,
+    "ResolveRequest.site": NAME,
+    "ResolveRequest.offer": NUMBER,
+    "WithdrawRequest.site": NAME,
+    "WithdrawRequest.offer": NUMBER,
+    "WithdrawRequest.cancel": REQUEST,
+    "OfferStatus.state": ANSWER,
+    "OfferStatus.completion": END,
+    "Completion.offer": NUMBER,
+    "Completion.outcome": END,
+    "Completion.end_time_s": END,
+    "Completion.run_time_s": END,
+    "ReportRequest.site": NAME,
+    "ReportRequest.completions": END,
+}
+"""Every field of every message between sites, with the line of the document that allows it."""
+
+WORDS_THAT_CROSS = {
+    "Answer": {"UNSPECIFIED", "ACCEPTED", "DECLINED"},
+    "OfferState": {"UNSPECIFIED", "UNKNOWN", "ACCEPTED", "DECLINED", "WITHDRAWN", "ENDED"},
+    "Outcome": {"UNSPECIFIED", "COMPLETED", "FAILED", "CANCELLED"},
+}
+"""Every word of every enumeration in them: whether a job waits or runs is not among them."""
 
 # --- the rules -----------------------------------------------------------------------------------
 
@@ -67,6 +130,57 @@ def members(text: str, struct: str) -> set[str]:
     return set(
         re.findall(r"^ +[\w* ]+?(\w+)\s*$", re.sub(r"#.*", "", found.group(1)), re.MULTILINE)
     )
+
+
+def messages(service: ServiceDescriptor) -> dict[str, Descriptor]:
+    """Returns every message that a service can carry, at any depth, by its name in the package."""
+    waiting = [
+        message for method in service.methods for message in (method.input_type, method.output_type)
+    ]
+    found: dict[str, Descriptor] = {}
+    while waiting:
+        message = waiting.pop()
+        name = message.full_name.removeprefix(f"{message.file.package}.")
+        if name not in found:
+            found[name] = message
+            waiting += [field.message_type for field in message.fields if field.message_type]
+    return found
+
+
+def fields_that_cross(service: ServiceDescriptor) -> set[str]:
+    """Returns every field of every message that a service can carry."""
+    return {
+        f"{name}.{field.name}"
+        for name, message in messages(service).items()
+        for field in message.fields
+    }
+
+
+def words_that_cross(service: ServiceDescriptor) -> dict[str, set[str]]:
+    """Returns the words of every enumeration that a service can carry, without their prefix."""
+    enums = {
+        field.enum_type
+        for message in messages(service).values()
+        for field in message.fields
+        if field.enum_type
+    }
+    return {enum.name: without_prefix(value.name for value in enum.values) for enum in enums}
+
+
+def without_prefix(words: Iterable[str]) -> set[str]:
+    """Returns words without what is the same at their beginning: the name of the enumeration."""
+    words = list(words)
+    (first,) = [word for word in words if word.endswith("_UNSPECIFIED")]
+    return {word.removeprefix(first.removesuffix("UNSPECIFIED")) for word in words}
+
+
+def policy_rows(document: str) -> set[str]:
+    """Returns what the document's first table says may cross."""
+    table = document.partition("## What may cross")[2].partition("\n## ")[0]
+    return {
+        re.sub(r"\s*\(.*\)$", "", row.split("|")[1].strip())
+        for row in re.findall(r"^\|[^\n]*\|$", table, re.MULTILINE)[2:]
+    }
 
 
 # --- the tree ------------------------------------------------------------------------------------
@@ -134,3 +248,64 @@ def test_the_document_lists_what_the_code_reads() -> None:
     """docs/information-policy.md names every number that a decision uses."""
     document = (ROOT / POLICY).read_text(encoding="utf-8")
     assert {name for name in OWN_LOAD if f"`{name}`" not in document} == set()
+
+
+# --- the wire ------------------------------------------------------------------------------------
+
+PARTNER_SERVICE = partner_pb2.DESCRIPTOR.services_by_name["PartnerService"]
+
+
+def test_only_what_is_listed_crosses_between_sites() -> None:
+    """Every field that a partner can be sent, at any depth, is on the list, and no more."""
+    assert fields_that_cross(PARTNER_SERVICE) == set(MAY_CROSS)
+    assert words_that_cross(PARTNER_SERVICE) == WORDS_THAT_CROSS
+
+
+def test_partners_are_told_nothing_but_by_this_service() -> None:
+    """Five questions, each with one answer: nothing is streamed, and no message is open-ended."""
+    methods = {method.name: method for method in PARTNER_SERVICE.methods}
+    assert set(methods) == {"Describe", "Offer", "Resolve", "Withdraw", "Report"}
+    for method in methods.values():
+        assert not method.client_streaming
+        assert not method.server_streaming
+    for message in messages(PARTNER_SERVICE).values():
+        assert message.file.package == "grms.v1"  # no Any, no Struct of another package
+        assert not message.is_extendable
+
+
+def test_every_field_has_its_line_in_the_document() -> None:
+    """docs/information-policy.md allows what crosses, line by line, and names every field."""
+    document = (ROOT / POLICY).read_text(encoding="utf-8")
+    assert policy_rows(document) >= set(MAY_CROSS.values())
+    entries = {field for field in MAY_CROSS if "Entry." not in field}
+    assert {field for field in entries if f"`{field}`" not in document} == set()
+
+
+@pytest.mark.parametrize("where", ["OfferResponse", "Completion", "JobRequest", "OfferId"])
+def test_another_field_is_caught(where: str) -> None:
+    """A field that somebody adds, in an answer or deep inside a request, is found."""
+    pool = descriptor_pool.DescriptorPool()
+    name, services = "", PARTNER_SERVICE.file
+    for file in (*services.dependencies, services):
+        text = descriptor_pb2.FileDescriptorProto()
+        file.CopyToProto(text)
+        for message in text.message_type:
+            if message.name == where:
+                message.field.add(
+                    name="processors_free",
+                    number=99,
+                    type=descriptor_pb2.FieldDescriptorProto.TYPE_INT32,
+                    label=descriptor_pb2.FieldDescriptorProto.LABEL_OPTIONAL,
+                )
+        pool.Add(text)
+        name = text.name
+    changed = pool.FindFileByName(name).services_by_name["PartnerService"]
+    assert fields_that_cross(changed) - set(MAY_CROSS) == {f"{where}.processors_free"}
+
+
+def test_the_rows_of_the_document_are_read() -> None:
+    """What is in brackets is a remark, and other tables do not count."""
+    document = (
+        "## What may cross\n\n| what | who |\n|---|---|\n| yes (or no) | b |\n## X\n| z | z |\n"
+    )
+    assert policy_rows(document) == {"yes"}

@@ -41,6 +41,13 @@ FORBIDDEN = {
 COVERED_ELSEWHERE = {
     "grms/federation/_kernel.pyx": ("tests/grms/test_federation.py", "only its face drives it"),
     "grms/federation/federation.py": ("tests/grms/test_federation.py", "one subject, two files"),
+    "grms/site/commands.py": ("tests/grms/site/test_lifecycle.py", "data alone"),
+    "grms/site/events.py": ("tests/grms/site/test_lifecycle.py", "data alone"),
+    "grms/site/turn.py": ("tests/grms/site/test_state.py", "a part of the state"),
+    "grms/site/records.py": ("tests/grms/site/test_lifecycle.py", "data alone"),
+    "grms/testing/__main__.py": ("tests/grms/testing/test_trial.py", "the command runs trials"),
+    "grms/testing/faults.py": ("tests/grms/testing/test_network.py", "data alone"),
+    "grms/testing/site.py": ("tests/grms/testing/test_trial.py", "only trials drive it"),
     "lrms_sim/_schedule_csv.pyx": ("tests/lrms_sim/test_schedule_files.py", "only files use it"),
     "lrms_sim/version.py": ("tests/test_tidy.py", "one constant, compared with the changelog"),
 }

@@ -243,7 +243,13 @@ def _check(sites: Sequence[Site]) -> None:
         if site.name in names[:position]:
             raise ValueError(f"two sites are called {site.name!r}; names must be unique")
         check_machine(site.jobs, site.processors, site.name)
-        order = site.location_policy.order if isinstance(site.location_policy, FixedOrder) else ()
+        location = site.location_policy
+        if isinstance(location, AwrtLocation) and location.open_jobs != "ignore":
+            raise ValueError(
+                f"site {site.name!r} counts open jobs in its location policy; a replay cannot: "
+                f"open_jobs must be 'ignore'"
+            )
+        order = location.order if isinstance(location, FixedOrder) else ()
         for what, partners in (
             ("a transfer policy for", site.transfer_policies),
             ("a place in its location order for", order),

@@ -13,7 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from grms.federation.federation import Site, replay, replay_alone
-from grms.policy.location import FixedOrder
+from grms.policy.location import AwrtLocation, FixedOrder
 from grms.policy.transfer import AcceptWhenFit
 from lrms_sim.disciplines import discipline_by_name
 from lrms_sim.jobs import JobTable, concatenate
@@ -234,6 +234,13 @@ def test_a_policy_for_a_stranger_is_refused(stranger: str) -> None:
         replay([replace(a, transfer_policies={stranger: AcceptWhenFit()}), b])
     with pytest.raises(ValueError, match="location order"):
         replay([replace(a, location_policy=FixedOrder((stranger,))), b])
+
+
+def test_a_replay_cannot_count_open_jobs() -> None:
+    """What only a daemon does is refused, not ignored."""
+    site = Site("a", 2, JobTable.empty(), location_policy=AwrtLocation(open_jobs="count"))
+    with pytest.raises(ValueError, match="'a' counts open jobs"):
+        replay([site])
 
 
 def test_progress_counts_up_to_all_jobs() -> None:

@@ -421,3 +421,16 @@ def test_a_machine_in_steps_takes_more_jobs_than_it_made_room_for() -> None:
         run_time=np.full(5000, 3),
     )
     assert machine.start_time.tolist() == simulate(jobs, 3).start_time.tolist()
+
+
+def test_the_times_of_one_job() -> None:
+    """Start and end where they are known; a job that was never submitted is a mistake."""
+    machine = Machine(1)
+    for _ in range(2):
+        machine.submit(submit_time=1.0, processors=1, requested_time=5.0, run_time=3.0)
+    machine.advance(1.0)
+    assert machine.times_of(0) == (1.0, 4.0)
+    assert [math.isnan(time) for time in machine.times_of(1)] == [True, True]
+    for job in (-1, 2):
+        with pytest.raises(ValueError, match=f"job is {job}; this machine has taken 2 jobs"):
+            machine.times_of(job)

@@ -43,6 +43,7 @@ def test_stale_generated_code_is_caught(tmp_path: Path) -> None:
     ]
     written = generate.generate(tmp_path, tmp_path)
     assert [str(path) for path in written] == [f"toy/v1/toy{e}" for e in generate.GENERATED]
+    assert "class PartnerStub" in (tmp_path / "toy/v1/toy_pb2_grpc.pyi").read_text()
     assert generate.stale(tmp_path) == []
     source.write_text(CONTRACT.replace("accepted", "taken"))
     assert "toy/v1/toy_pb2.py is not what its source gives" in generate.stale(tmp_path)

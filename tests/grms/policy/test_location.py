@@ -13,3 +13,10 @@ def test_location_policies_have_names_for_people() -> None:
     """Reports print these."""
     assert AwrtLocation().name == "awrt"
     assert FixedOrder(("b", "a")).name == "fixed: b, a"
+
+
+def test_open_jobs_are_counted_or_not() -> None:
+    """There is no third way."""
+    assert AwrtLocation().open_jobs == "ignore"
+    with pytest.raises(ValueError, match="open_jobs is 'some'"):
+        AwrtLocation(open_jobs="some")  # type: ignore[arg-type]  # what a file might say

@@ -1,0 +1,49 @@
+"""One turn of a site's state: the handling of one event."""
+
+from grms.site.commands import Append, Command, Publish
+from grms.site.jobs import HomeJob
+from grms.site.memory import Memory
+from grms.site.records import Record
+
+
+class Turn:
+    """What the handling of one event has noted and wants done.
+
+    Attributes:
+        memory: of the site.
+        cause: id of the event.
+        now: on the site's clock, seconds.
+
+    Args:
+        memory: of the site.
+        cause: id of the event.
+        now: on the site's clock, seconds.
+    """
+
+    __slots__ = ("_commands", "_records", "cause", "memory", "now")
+
+    def __init__(self, memory: Memory, cause: int, now: float) -> None:
+        self.memory = memory
+        self.cause = cause
+        self.now = now
+        self._records: list[Record] = []
+        self._commands: list[Command] = []
+
+    def note(self, record: Record) -> None:
+        """Makes a fact part of the memory, to be journaled before anything of this turn is done."""
+        self.memory.apply(record)
+        self._records.append(record)
+
+    def do(self, command: Command) -> None:
+        """Wants something done."""
+        self._commands.append(command)
+
+    def publish(self, job: HomeJob) -> None:
+        """Tells watchers that a job has changed."""
+        self._commands.append(Publish(self.cause, job.job_id))
+
+    def commands(self) -> list[Command]:
+        """Returns what is to be done: the records come first, so that they are durable first."""
+        if not self._records:
+            return self._commands
+        return [Append(self.cause, tuple(self._records)), *self._commands]

@@ -1,0 +1,42 @@
+"""Replays runs of the fault test: `python -m grms.testing --seed N`."""
+
+import sys
+
+import click
+
+from grms.testing.trial import run_trial
+
+
+@click.command()
+@click.option("--seed", type=click.IntRange(0), required=True, help="Of the first run.")
+@click.option(
+    "--count", type=click.IntRange(1), default=1, help="Runs, with seeds one after another."
+)
+@click.option(
+    "--on-lost",
+    type=click.Choice(["wait", "resubmit"]),
+    default="wait",
+    help="What sites do about jobs at a lost partner.",
+)
+def main(seed: int, count: int, on_lost: str) -> None:
+    """Replays runs of the fault test; tells the story where it is one run."""
+    tell = click.echo if count == 1 else None
+    bad = 0
+    for number in range(seed, seed + count):
+        verdict = run_trial(number, tell=tell, on_lost="wait" if on_lost == "wait" else "resubmit")
+        if count == 1:
+            click.echo(
+                f"{verdict.jobs} jobs, {verdict.delegated} of them run elsewhere, "
+                f"{verdict.cancelled} cancelled; {verdict.crashes} crashes"
+            )
+        for problem in verdict.problems:
+            click.echo(f"seed {number}: {problem}")
+        if verdict.problems:
+            bad += 1
+            click.echo(f"to replay: python -m grms.testing --seed {number} --on-lost {on_lost}")
+    click.echo(f"{count - bad} of {count} runs as they have to be")
+    sys.exit(1 if bad else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,51 @@
+"""A clock that stands still until it is moved, and what is to happen when."""
+
+import heapq
+import math
+from collections.abc import Callable
+from typing import Any
+
+
+class ManualClock:
+    """Time, and calls that are due at moments of it.
+
+    Calls due at one moment are made in the order in which they were asked for.
+
+    Attributes:
+        now: seconds.
+        made: how many calls have been made.
+    """
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.made = 0
+        self._due: list[tuple[float, int, Callable[..., object], tuple[Any, ...]]] = []
+        self._count = 0
+
+    def after(self, delay: float, call: Callable[..., object], *args: Any) -> None:
+        """Asks for a call after `delay` seconds, 0 and more."""
+        if not 0 <= delay < math.inf:
+            raise ValueError(f"delay is {delay}; it must be finite and at least 0")
+        self._count += 1
+        heapq.heappush(self._due, (self.now + delay, self._count, call, args))
+
+    def step(self) -> bool:
+        """Moves to the next call and makes it; returns whether there was one."""
+        if not self._due:
+            return False
+        self.now, _, call, args = heapq.heappop(self._due)
+        self.made += 1
+        call(*args)
+        return True
+
+    def advance(self, to: float) -> None:
+        """Makes every call due up to and including `to`, and stands there.
+
+        Raises:
+            ValueError: the moment is past.
+        """
+        if not to >= self.now:
+            raise ValueError(f"cannot go back to {to}; the clock shows {self.now}")
+        while self._due and self._due[0][0] <= to:
+            self.step()
+        self.now = to

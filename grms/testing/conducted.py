@@ -1,0 +1,261 @@
+"""Site states conducted on one virtual clock: the replay of a federation through its daemons' core.
+
+The order of things is that of a federation's replay (`grms.federation.federation`): at one instant
+completions and queue starts on all machines, then arrivals in the order (submit time, site, job),
+each decided, with every message that takes, before the next. Messages arrive at once, and nothing
+fails. So the schedule has to be that of the federation kernel, job by job: one decision, two
+hosts.
+"""
+
+import math
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from grms.federation.federation import Site
+from grms.site.commands import (
+    AnswerOffer,
+    AnswerReport,
+    Append,
+    Command,
+    LrmsSubmit,
+    Publish,
+    ReplyJob,
+    SendOffer,
+    SendReport,
+)
+from grms.site.events import (
+    Event,
+    LrmsAccepted,
+    LrmsEnded,
+    LrmsStarted,
+    OfferAnswered,
+    OfferReceived,
+    PartnerUp,
+    ReportAnswered,
+    ReportReceived,
+    Submit,
+)
+from grms.site.jobs import Load, Request
+from grms.site.lifecycle import Outcome
+from grms.site.records import Record
+from grms.site.settings import Limits, PartnerSettings, SiteSettings
+from grms.site.state import SiteState
+from lrms_sim.disciplines import Easy
+from lrms_sim.jobs import concatenate
+from lrms_sim.machine import Machine
+from lrms_sim.schedule import MachineInfo, Schedule
+
+Journal = Callable[[str, tuple[Record, ...]], None]
+"""Makes records of a site durable."""
+
+
+class _Host:
+    # One site: its state, its machine, and the shell between them.
+
+    def __init__(self, federation: "ConductedReplay", index: int, site: Site) -> None:
+        self.federation = federation
+        self.index = index
+        self.state = SiteState(
+            SiteSettings(
+                name=site.name,
+                processors=site.processors,
+                partners=tuple(
+                    PartnerSettings(other.name, other.processors)
+                    for other in federation.sites
+                    if other is not site
+                ),
+                transfer=site.transfer_policies,
+                location=site.location_policy,
+                limits=_ENDLESS,
+            )
+        )
+        self.machine = Machine(site.processors, site.discipline)
+        self.per_event = isinstance(site.discipline, Easy) and site.discipline.per_event
+        self.keys: list[str] = []
+        self.rows: list[int] = []
+        self.askers: dict[int, tuple[_Host, SendOffer | SendReport]] = {}
+        self.last_id = 0
+
+    def load(self) -> Load:
+        state = self.machine.state
+        return Load(state.processors, state.processors_free, state.processors_waiting)
+
+    def happen(self, kind: type[Event], *values: Any) -> None:
+        # Hands an event over; what comes of it waits in the federation's queue.
+        self.last_id += 1
+        self.federation.events += 1
+        commands = self.state.handle(kind(self.last_id, *values), self.federation.now)
+        self.federation.waiting.extend((self, command) for command in commands)
+
+    def advance(self, now: float) -> None:
+        # Everything due by now; at a machine that makes passes per event the ends of this very
+        # instant come after its arrivals.
+        to = math.nextafter(now, -math.inf) if self.per_event and now < math.inf else now
+        if self.machine.next_event_time <= to:
+            self.machine.advance(to)
+            self.tell()
+
+    def tell(self) -> None:
+        # Tells the state what the machine has done.
+        started, ended = self.machine.collect()
+        for job in started:
+            self.happen(LrmsStarted, self.keys[job], self.machine.times_of(job)[0])
+        for job in ended:
+            run_time = self.federation.run_time[self.rows[job]]
+            end_time = self.machine.times_of(job)[1]
+            self.happen(LrmsEnded, self.keys[job], Outcome.COMPLETED, end_time, run_time)
+
+    def submit(self, command: LrmsSubmit) -> None:
+        federation = self.federation
+        row = int(command.payload)
+        self.keys.append(command.lrms_key)
+        self.rows.append(row)
+        self.machine.submit(
+            submit_time=federation.now,
+            processors=command.request.processors,
+            requested_time=command.request.requested_time,
+            run_time=federation.run_time[row],
+        )
+        federation.executed_on[row] = self.index
+        self.happen(LrmsAccepted, command.lrms_key)
+        if not self.per_event:
+            # The pass that belongs to this arrival, before the next one is decided.
+            self.machine.advance(federation.now)
+        self.tell()
+
+
+_ENDLESS = Limits(
+    jobs_open=2**40, jobs_open_per_user=2**40, jobs_kept=1000, guests_open=2**40, answers_kept=2**40
+)
+
+
+class ConductedReplay:
+    """A replay of a federation through site states.
+
+    Attributes:
+        sites: the sites.
+        now: the virtual clock, seconds.
+        events: how many events the states have handled.
+        waiting: commands that are not carried out yet, each with the site that wants it.
+
+    Args:
+        sites: as for `grms.federation.federation.replay`.
+        journal: is given the name of a site and records of it, before what depends on them is
+            done; by default none are kept.
+    """
+
+    def __init__(self, sites: Sequence[Site], journal: Journal | None = None) -> None:
+        self.sites = tuple(sites)
+        self.now = -math.inf
+        self.events = 0
+        self.waiting: deque[tuple[_Host, Command]] = deque()
+        self._journal = journal
+        self._jobs, origin, rows = concatenate([site.jobs for site in sites])
+        self._origin = origin.astype(np.int16)
+        self._log_job_id = np.array(
+            [sites[i].jobs.job_id[row] for i, row in zip(origin, rows, strict=True)], np.int64
+        )
+        self.run_time: list[float] = self._jobs.run_time.tolist()
+        self.executed_on = np.full(len(self._jobs), -1, np.int16)
+        self.hosts = [_Host(self, index, site) for index, site in enumerate(sites)]
+        self._by_name = {site.name: host for site, host in zip(sites, self.hosts, strict=True)}
+
+    def run(self) -> Schedule:
+        """Replays all arrivals and runs the machines empty."""
+        jobs = self._jobs
+        arrivals = zip(
+            jobs.submit_time.tolist(),
+            jobs.processors.tolist(),
+            jobs.requested_time.tolist(),
+            self._origin.tolist(),
+            strict=True,
+        )
+        for host in self.hosts:
+            for other in (other for other in self.hosts if other is not host):
+                host.happen(
+                    PartnerUp,
+                    host.load(),
+                    other.state.settings.name,
+                    other.state.settings.processors,
+                )
+        for row, (now, processors, requested_time, home) in enumerate(arrivals):
+            self._advance(now)
+            host = self.hosts[home]
+            request = Request(processors, requested_time)
+            payload = str(row).encode()
+            host.happen(Submit, host.load(), "user", str(row), "", request, payload)
+            self._settle()
+        self._advance(math.inf)
+        return self._schedule()
+
+    def _advance(self, now: float) -> None:
+        self.now = now
+        for host in self.hosts:
+            host.advance(now)
+        self._settle()
+
+    def _settle(self) -> None:
+        # Carries out commands until nothing waits.
+        waiting = self.waiting
+        while waiting:
+            host, command = waiting.popleft()
+            if isinstance(command, Append):
+                if self._journal is not None:
+                    self._journal(host.state.settings.name, command.records)
+            elif isinstance(command, LrmsSubmit):
+                host.submit(command)
+            elif isinstance(command, SendOffer):
+                self._offer(host, command)
+            elif isinstance(command, SendReport):
+                self._report(host, command)
+            elif isinstance(command, AnswerOffer):
+                asker, offer = host.askers.pop(command.cause)
+                asker.happen(
+                    OfferAnswered, asker.load(), offer.partner, _offer_of(offer), command.accepted
+                )
+            elif isinstance(command, AnswerReport):
+                asker, report = host.askers.pop(command.cause)
+                asker.happen(ReportAnswered, report.partner, (_offer_of(report),))
+            else:
+                assert isinstance(command, ReplyJob | Publish), f"nothing fails here: {command}"
+
+    def _offer(self, home: _Host, command: SendOffer) -> None:
+        partner = self._by_name[command.partner]
+        partner.askers[partner.last_id + 1] = (home, command)
+        partner.happen(
+            OfferReceived,
+            partner.load(),
+            home.state.settings.name,
+            command.offer,
+            command.settled_below,
+            command.request,
+            command.payload,
+        )
+
+    def _report(self, guest: _Host, command: SendReport) -> None:
+        home = self._by_name[command.partner]
+        home.askers[home.last_id + 1] = (guest, command)
+        home.happen(ReportReceived, guest.state.settings.name, (command.completion,))
+
+    def _schedule(self) -> Schedule:
+        start_time = np.full(len(self._jobs), np.nan)
+        end_time = np.full(len(self._jobs), np.nan)
+        for host in self.hosts:
+            start_time[host.rows] = host.machine.start_time
+            end_time[host.rows] = host.machine.end_time
+        return Schedule(
+            jobs=self._jobs,
+            start_time=start_time,
+            end_time=end_time,
+            machines=tuple(MachineInfo(site.name, site.processors) for site in self.sites),
+            submitted_to=self._origin,
+            executed_on=self.executed_on,
+            log_job_id=self._log_job_id,
+        )
+
+
+def _offer_of(command: SendOffer | SendReport) -> Any:
+    return command.offer if isinstance(command, SendOffer) else command.completion.offer

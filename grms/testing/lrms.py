@@ -1,0 +1,110 @@
+"""A fake batch system: first come, first served, and an eye on what runs twice."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from grms.site.jobs import Load, Request
+from grms.site.lifecycle import Outcome
+from grms.testing.clock import ManualClock
+
+
+@dataclass(slots=True)
+class FakeLrmsJob:
+    """A job in a fake batch system.
+
+    Attributes:
+        key: names it.
+        request: what it asks for.
+        payload: what runs.
+        start_time: None before the start.
+        end_time: None before the end.
+        outcome: None before the end.
+    """
+
+    key: str
+    request: Request
+    payload: bytes
+    start_time: float | None = None
+    end_time: float | None = None
+    outcome: Outcome | None = None
+
+
+@dataclass(slots=True)
+class FakeLrms:
+    """A batch system that outlives the daemon above it, as real ones do.
+
+    Attributes:
+        clock: of the simulation.
+        processors: size of the machine.
+        run_time: gives the true run time of a payload, seconds.
+        jobs: all that were ever submitted, by key.
+        listener: told of each job that starts or ends; None while the daemon is down.
+        free: processors no running job holds.
+    """
+
+    clock: ManualClock
+    processors: int
+    run_time: Callable[[bytes], float]
+    jobs: dict[str, FakeLrmsJob] = field(default_factory=dict)
+    listener: Callable[[FakeLrmsJob], None] | None = None
+    free: int = field(init=False)
+    _waiting: list[FakeLrmsJob] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        """Frees all processors."""
+        self.free = self.processors
+
+    def load(self) -> Load:
+        """Returns size, free processors and waiting parallelism."""
+        waiting = sum(job.request.processors for job in self._waiting)
+        return Load(self.processors, self.free, waiting)
+
+    def find(self, key: str) -> FakeLrmsJob | None:
+        """Returns a job by its key, an ended one as well; None where there is none."""
+        return self.jobs.get(key)
+
+    def submit(self, key: str, request: Request, payload: bytes) -> None:
+        """Puts a job into the queue.
+
+        Raises:
+            ValueError: there was a job of that key, or it can never fit.
+        """
+        if key in self.jobs:
+            raise ValueError(f"{key} was submitted before")
+        if request.processors > self.processors:
+            raise ValueError(f"{key} needs {request.processors} of {self.processors} processors")
+        job = self.jobs[key] = FakeLrmsJob(key, request, payload)
+        self._waiting.append(job)
+        self.clock.after(0.0, self._start)
+
+    def cancel(self, key: str) -> None:
+        """Ends a job where it stands; a job that has ended or never was is left alone."""
+        job = self.jobs.get(key)
+        if job is None or job.outcome is not None:
+            return
+        if job.start_time is None:
+            self._waiting.remove(job)
+        else:
+            self.free += job.request.processors
+        self._end(job, Outcome.CANCELLED)
+
+    def _start(self) -> None:
+        while self._waiting and self._waiting[0].request.processors <= self.free:
+            job = self._waiting.pop(0)
+            self.free -= job.request.processors
+            job.start_time = self.clock.now
+            self.clock.after(self.run_time(job.payload), self._complete, job)
+            if self.listener is not None:
+                self.listener(job)
+
+    def _complete(self, job: FakeLrmsJob) -> None:
+        if job.outcome is None:
+            self.free += job.request.processors
+            self._end(job, Outcome.COMPLETED)
+
+    def _end(self, job: FakeLrmsJob, outcome: Outcome) -> None:
+        job.end_time = self.clock.now
+        job.outcome = outcome
+        if self.listener is not None:
+            self.listener(job)
+        self._start()

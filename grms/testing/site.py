@@ -1,0 +1,420 @@
+"""A site daemon in memory: the shell of a `SiteState` on a simulated network, with crashes.
+
+It does what a real daemon does: it journals before it acts, gathers records while a commit is
+under way, gives every call a deadline, finds out which partners are there, and takes up its work
+after a restart. A crash can come between any two steps. What its journal and its batch system hold
+survives; everything else is gone.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from grms.site.commands import (
+    AnswerOffer,
+    AnswerReport,
+    AnswerStatus,
+    Append,
+    Command,
+    LrmsCancel,
+    LrmsSubmit,
+    Publish,
+    Refuse,
+    ReplyJob,
+    SendOffer,
+    SendReport,
+    SendResolve,
+    SendWithdraw,
+)
+from grms.site.events import (
+    Event,
+    LrmsAccepted,
+    LrmsEnded,
+    LrmsStarted,
+    OfferAnswered,
+    OfferFailed,
+    OfferReceived,
+    PartnerDown,
+    PartnerLost,
+    PartnerUp,
+    ReportAnswered,
+    ReportFailed,
+    ReportReceived,
+    ResolveReceived,
+    Restarted,
+    StatusAnswered,
+    StatusFailed,
+    WithdrawReceived,
+)
+from grms.site.lifecycle import Outcome
+from grms.site.records import Record
+from grms.site.settings import SiteSettings
+from grms.site.state import SiteState
+from grms.testing.clock import ManualClock
+from grms.testing.draws import Draws
+from grms.testing.faults import Crashes, Timing
+from grms.testing.lrms import FakeLrms, FakeLrmsJob
+from grms.testing.network import Network
+
+Make = Callable[[int], Event]
+"""Makes an event of its id."""
+
+Reply = Callable[[Command], None]
+"""Takes the answer to a question."""
+
+StateFactory = Callable[[SiteSettings, Iterable[Record]], SiteState]
+"""Makes a state of settings and a journal's records."""
+
+
+@dataclass(slots=True)
+class SimulatedSite:
+    """A daemon that can be crashed.
+
+    Attributes:
+        settings: of the site.
+        clock: of the simulation.
+        clock_offset: what the site's own clock shows more, seconds.
+        network: to the partners.
+        draws: where commits, crashes and repairs come from.
+        lrms: its batch system.
+        sites: all sites by name, this one too.
+        factory: makes its state.
+        crashes: when it dies.
+        timing: how patient it is.
+        tell: is told the story, line by line; None where nobody listens.
+        journal: what is durable.
+        up: it runs.
+        crash_count: how often it has died.
+    """
+
+    settings: SiteSettings
+    clock: ManualClock
+    clock_offset: float
+    network: Network
+    draws: Draws
+    lrms: FakeLrms
+    sites: dict[str, "SimulatedSite"]
+    factory: StateFactory = SiteState
+    crashes: Crashes = field(default_factory=Crashes)
+    timing: Timing = field(default_factory=Timing)
+    tell: Callable[[str], None] | None = None
+    journal: list[Record] = field(default_factory=list)
+    up: bool = False
+    crash_count: int = 0
+    state: SiteState = field(init=False)
+    _life: int = 0
+    _last_id: int = 0
+    _last_call: int = 0
+    _pumping: bool = False
+    _commit: tuple[Record, ...] | None = None
+    _appended: int = 0
+    _outbox: deque[Command] = field(default_factory=deque)
+    _askers: dict[int, Reply] = field(default_factory=dict)
+    _calls: dict[int, tuple[Callable[[Command], Make | None], Make]] = field(default_factory=dict)
+    _watched: set[str] = field(default_factory=set)
+    _unanswered: dict[str, int] = field(default_factory=dict)
+    _execute: dict[type[Command], Callable[[Any], None]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Says what is done about each kind of command; watchers are not simulated."""
+        self._execute = {
+            ReplyJob: self._reply,
+            Refuse: self._reply,
+            AnswerOffer: self._reply,
+            AnswerStatus: self._reply,
+            AnswerReport: self._reply,
+            SendOffer: self._send_offer,
+            SendResolve: self._send_question,
+            SendWithdraw: self._send_question,
+            SendReport: self._send_report,
+            LrmsSubmit: self._lrms_submit,
+            LrmsCancel: self._lrms_cancel,
+            Publish: lambda _: None,
+        }
+
+    # --- life and death ------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begins to work with what the journal holds."""
+        self.up = True
+        self._life += 1
+        self._last_id = 0
+        self.state = self.factory(self.settings, list(self.journal))
+        self.lrms.listener = self._lrms_tells
+        self._say("starts")
+        life = self._life
+        self.happen(lambda i: Restarted(i, self.lrms.load()))
+        for partner in self.settings.partners:
+            self._unanswered[partner.name] = 0
+            self._probe(life, partner.name)
+
+    def crash(self) -> None:
+        """Dies. A commit that is under way has been made, or not."""
+        if not self.up:
+            return
+        self.up = False
+        self._life += 1
+        self.crash_count += 1
+        if self._commit is not None and self.draws.chance(0.5):
+            self.journal += self._commit
+        self._commit = None
+        self._appended = 0
+        self._outbox.clear()
+        self._askers.clear()
+        self._calls.clear()
+        self._watched.clear()
+        self.lrms.listener = None
+        self._say("crashes")
+        self.clock.after(self.draws.exponential(self.crashes.down_mean), self._restart)
+
+    def _restart(self) -> None:
+        if not self.up:
+            self.start()
+
+    def _say(self, text: str) -> None:
+        if self.tell is not None:
+            self.tell(f"{self.clock.now:9.3f} {self.settings.name}: {text}")
+
+    # --- events and commands -------------------------------------------------------------------
+
+    @property
+    def now(self) -> float:
+        """What the site's own clock shows, seconds."""
+        return self.clock.now + self.clock_offset
+
+    def ask(self, make: Make, reply: Reply) -> None:
+        """Puts a question to the site, if it is up; the answer may never come."""
+        if self.up:
+            self._askers[self._last_id + 1] = reply
+            self.happen(make)
+
+    def happen(self, make: Make) -> None:
+        """Hands an event over, and carries out what comes of it."""
+        self._last_id += 1
+        event = make(self._last_id)
+        if self.tell is not None:
+            self._say(f"event {event}")
+        self._outbox += self.state.handle(event, self.now)
+        self._pump()
+
+    def _pump(self) -> None:
+        # Carries out what waits, up to records that are not durable.
+        if self._pumping:
+            return
+        self._pumping = True
+        try:
+            life = self._life
+            while self._outbox and self._life == life:
+                if self.draws.chance(self.crashes.probability):
+                    self.crash()
+                    break
+                if isinstance(self._outbox[0], Append) and self._appended == 0:
+                    self._begin_commit()
+                    break
+                command = self._outbox.popleft()
+                if self.tell is not None:
+                    self._say(f"command {command}")
+                if isinstance(command, Append):
+                    self._appended -= 1
+                else:
+                    self._execute[type(command)](command)
+        finally:
+            self._pumping = False
+
+    def _begin_commit(self) -> None:
+        if self._commit is None:
+            appends = [command for command in self._outbox if isinstance(command, Append)]
+            self._commit = tuple(record for append in appends for record in append.records)
+            duration = self.draws.exponential(self.crashes.commit_mean)
+            self.clock.after(duration, self._end_commit, self._life, len(appends))
+
+    def _end_commit(self, life: int, appends: int) -> None:
+        if self._life == life and self._commit is not None:
+            self.journal += self._commit
+            self._commit = None
+            self._appended = appends
+            self._pump()
+
+    def _reply(self, command: Command) -> None:
+        reply = self._askers.pop(command.cause, None)
+        if reply is not None:
+            reply(command)
+
+    # --- calls to partners ---------------------------------------------------------------------
+
+    def _call(
+        self,
+        partner: str,
+        question: Callable[["SimulatedSite"], Make],
+        answered: Callable[[Command], Make | None],
+        failed: Make,
+        delay: float = 0.0,
+    ) -> None:
+        # `answered` makes the event of an answer, or None where the answer is a refusal.
+        self._last_call += 1
+        call, life = self._last_call, self._life
+        name = self.settings.name
+
+        def answer_arrives(command: Command) -> None:
+            if self._life == life and call in self._calls:
+                done, gone = self._calls.pop(call)
+                self.happen(done(command) or gone)
+
+        def serve() -> None:
+            target = self.sites[partner]
+            target.ask(
+                question(target),
+                lambda command: self.network.send(partner, name, lambda: answer_arrives(command)),
+            )
+
+        def deadline() -> None:
+            if self._life == life and call in self._calls:
+                self.happen(self._calls.pop(call)[1])
+
+        def begin() -> None:
+            if self._life == life:
+                self._calls[call] = (answered, failed)
+                self.network.send(name, partner, serve)
+                self.clock.after(self.timing.call_deadline, deadline)
+
+        if delay:
+            self.clock.after(delay, begin)
+        else:
+            begin()
+
+    def _send_offer(self, command: SendOffer) -> None:
+        name, load = self.settings.name, self.lrms.load
+        self._call(
+            command.partner,
+            lambda target: (
+                lambda i: OfferReceived(
+                    i,
+                    target.lrms.load(),
+                    name,
+                    command.offer,
+                    command.settled_below,
+                    command.request,
+                    command.payload,
+                )
+            ),
+            lambda answer: (
+                (
+                    lambda i: OfferAnswered(
+                        i, load(), command.partner, command.offer, answer.accepted
+                    )
+                )
+                if isinstance(answer, AnswerOffer)
+                else None
+            ),
+            lambda i: OfferFailed(i, load(), command.partner, command.offer),
+        )
+
+    def _send_question(self, command: SendResolve | SendWithdraw) -> None:
+        name, load = self.settings.name, self.lrms.load
+
+        def question(_: SimulatedSite) -> Make:
+            if isinstance(command, SendWithdraw):
+                return lambda i: WithdrawReceived(i, name, command.offer, command.cancel)
+            return lambda i: ResolveReceived(i, name, command.offer)
+
+        self._call(
+            command.partner,
+            question,
+            lambda answer: (
+                (
+                    lambda i: StatusAnswered(
+                        i,
+                        load(),
+                        command.partner,
+                        command.offer,
+                        command.cause,
+                        answer.status,
+                        answer.completion,
+                    )
+                )
+                if isinstance(answer, AnswerStatus)
+                else None
+            ),
+            lambda i: StatusFailed(i, load(), command.partner, command.offer, command.cause),
+            command.delay_s,
+        )
+
+    def _send_report(self, command: SendReport) -> None:
+        name, offers = self.settings.name, (command.completion.offer,)
+        self._call(
+            command.partner,
+            lambda _: lambda i: ReportReceived(i, name, (command.completion,)),
+            lambda answer: (
+                (lambda i: ReportAnswered(i, command.partner, offers))
+                if isinstance(answer, AnswerReport)
+                else None
+            ),
+            lambda i: ReportFailed(i, command.partner, offers),
+            command.delay_s,
+        )
+
+    # --- the batch system ----------------------------------------------------------------------
+
+    def _lrms_submit(self, command: LrmsSubmit) -> None:
+        key = command.lrms_key
+        job = self.lrms.find(key) if command.lookup else None
+        if job is None and command.started:
+            self.happen(lambda i: LrmsEnded(i, key, Outcome.FAILED, self.now, 0.0, "not found"))
+            return
+        if job is None:
+            self.lrms.submit(key, command.request, command.payload)
+            if self.draws.chance(self.crashes.probability):
+                self.crash()
+                return
+        self._watched.add(key)
+        self.happen(lambda i: LrmsAccepted(i, key))
+        if job is not None and self.up:
+            self._lrms_tells(job)
+
+    def _lrms_cancel(self, command: LrmsCancel) -> None:
+        self.lrms.cancel(command.lrms_key)
+
+    def _lrms_tells(self, job: FakeLrmsJob) -> None:
+        if job.key not in self._watched:
+            return
+        offset = self.clock_offset
+        start = job.start_time
+        life = self._life
+        if start is not None:
+            self.happen(lambda i: LrmsStarted(i, job.key, start + offset))
+        end, outcome = job.end_time, job.outcome
+        if end is not None and outcome is not None and self._life == life:
+            run_time = 0.0 if start is None else end - start
+            self.happen(lambda i: LrmsEnded(i, job.key, outcome, end + offset, run_time))
+
+    # --- who is there --------------------------------------------------------------------------
+
+    def _probe(self, life: int, partner: str) -> None:
+        if self._life != life or not self.timing.probe_interval:
+            return
+        name, answered = self.settings.name, False
+
+        def answer_arrives() -> None:
+            nonlocal answered
+            if self._life == life and not answered:
+                answered = True
+                self._unanswered[partner] = 0
+                size = self.sites[partner].settings.processors
+                self.happen(lambda i: PartnerUp(i, self.lrms.load(), partner, size))
+
+        def serve() -> None:
+            if self.sites[partner].up:
+                self.network.send(partner, name, answer_arrives)
+
+        def deadline() -> None:
+            if self._life != life or answered:
+                return
+            self._unanswered[partner] += 1
+            self.happen(lambda i: PartnerDown(i, partner))
+            if self._unanswered[partner] == self.timing.lost_after and self._life == life:
+                self.happen(lambda i: PartnerLost(i, self.lrms.load(), partner))
+
+        self.network.send(name, partner, serve)
+        self.clock.after(self.timing.call_deadline, deadline)
+        self.clock.after(self.timing.probe_interval, self._probe, life, partner)

@@ -1,0 +1,112 @@
+from grms.v1 import request_pb2 as _request_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class JobState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    JOB_STATE_UNSPECIFIED: _ClassVar[JobState]
+    JOB_STATE_RECEIVED: _ClassVar[JobState]
+    JOB_STATE_OFFERING: _ClassVar[JobState]
+    JOB_STATE_RESOLVING: _ClassVar[JobState]
+    JOB_STATE_WITHDRAWING: _ClassVar[JobState]
+    JOB_STATE_SUBMITTING: _ClassVar[JobState]
+    JOB_STATE_QUEUED: _ClassVar[JobState]
+    JOB_STATE_RUNNING: _ClassVar[JobState]
+    JOB_STATE_DELEGATED: _ClassVar[JobState]
+    JOB_STATE_SUSPECT: _ClassVar[JobState]
+    JOB_STATE_ENDED: _ClassVar[JobState]
+JOB_STATE_UNSPECIFIED: JobState
+JOB_STATE_RECEIVED: JobState
+JOB_STATE_OFFERING: JobState
+JOB_STATE_RESOLVING: JobState
+JOB_STATE_WITHDRAWING: JobState
+JOB_STATE_SUBMITTING: JobState
+JOB_STATE_QUEUED: JobState
+JOB_STATE_RUNNING: JobState
+JOB_STATE_DELEGATED: JobState
+JOB_STATE_SUSPECT: JobState
+JOB_STATE_ENDED: JobState
+
+class Job(_message.Message):
+    __slots__ = ("job_id", "user", "name", "request", "state", "executed_on", "submit_time_s", "start_time_s", "end_time_s", "outcome", "cancel_requested", "revision", "reason")
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    USER_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    EXECUTED_ON_FIELD_NUMBER: _ClassVar[int]
+    SUBMIT_TIME_S_FIELD_NUMBER: _ClassVar[int]
+    START_TIME_S_FIELD_NUMBER: _ClassVar[int]
+    END_TIME_S_FIELD_NUMBER: _ClassVar[int]
+    OUTCOME_FIELD_NUMBER: _ClassVar[int]
+    CANCEL_REQUESTED_FIELD_NUMBER: _ClassVar[int]
+    REVISION_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    job_id: str
+    user: str
+    name: str
+    request: _request_pb2.JobRequest
+    state: JobState
+    executed_on: str
+    submit_time_s: float
+    start_time_s: float
+    end_time_s: float
+    outcome: _request_pb2.Outcome
+    cancel_requested: bool
+    revision: int
+    reason: str
+    def __init__(self, job_id: _Optional[str] = ..., user: _Optional[str] = ..., name: _Optional[str] = ..., request: _Optional[_Union[_request_pb2.JobRequest, _Mapping]] = ..., state: _Optional[_Union[JobState, str]] = ..., executed_on: _Optional[str] = ..., submit_time_s: _Optional[float] = ..., start_time_s: _Optional[float] = ..., end_time_s: _Optional[float] = ..., outcome: _Optional[_Union[_request_pb2.Outcome, str]] = ..., cancel_requested: _Optional[bool] = ..., revision: _Optional[int] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class SubmitRequest(_message.Message):
+    __slots__ = ("request", "idempotency_key", "name")
+    REQUEST_FIELD_NUMBER: _ClassVar[int]
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    request: _request_pb2.JobRequest
+    idempotency_key: str
+    name: str
+    def __init__(self, request: _Optional[_Union[_request_pb2.JobRequest, _Mapping]] = ..., idempotency_key: _Optional[str] = ..., name: _Optional[str] = ...) -> None: ...
+
+class GetRequest(_message.Message):
+    __slots__ = ("job_id",)
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    job_id: str
+    def __init__(self, job_id: _Optional[str] = ...) -> None: ...
+
+class ListRequest(_message.Message):
+    __slots__ = ("states", "all_users", "page_size", "page_token")
+    STATES_FIELD_NUMBER: _ClassVar[int]
+    ALL_USERS_FIELD_NUMBER: _ClassVar[int]
+    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    states: _containers.RepeatedScalarFieldContainer[JobState]
+    all_users: bool
+    page_size: int
+    page_token: str
+    def __init__(self, states: _Optional[_Iterable[_Union[JobState, str]]] = ..., all_users: _Optional[bool] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
+
+class ListResponse(_message.Message):
+    __slots__ = ("jobs", "next_page_token")
+    JOBS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    jobs: _containers.RepeatedCompositeFieldContainer[Job]
+    next_page_token: str
+    def __init__(self, jobs: _Optional[_Iterable[_Union[Job, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
+
+class CancelRequest(_message.Message):
+    __slots__ = ("job_id",)
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    job_id: str
+    def __init__(self, job_id: _Optional[str] = ...) -> None: ...
+
+class WatchRequest(_message.Message):
+    __slots__ = ("job_id",)
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    job_id: str
+    def __init__(self, job_id: _Optional[str] = ...) -> None: ...

@@ -1,0 +1,128 @@
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class StatusRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class StatusResponse(_message.Message):
+    __slots__ = ("site", "version", "now_s", "clock", "up_time_s", "draining", "lrms_reachable", "processors", "processors_free", "processors_waiting", "jobs", "guest_jobs", "journal_records", "journal_bytes", "telemetry_connected")
+    class JobsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    class GuestJobsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    SITE_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    NOW_S_FIELD_NUMBER: _ClassVar[int]
+    CLOCK_FIELD_NUMBER: _ClassVar[int]
+    UP_TIME_S_FIELD_NUMBER: _ClassVar[int]
+    DRAINING_FIELD_NUMBER: _ClassVar[int]
+    LRMS_REACHABLE_FIELD_NUMBER: _ClassVar[int]
+    PROCESSORS_FIELD_NUMBER: _ClassVar[int]
+    PROCESSORS_FREE_FIELD_NUMBER: _ClassVar[int]
+    PROCESSORS_WAITING_FIELD_NUMBER: _ClassVar[int]
+    JOBS_FIELD_NUMBER: _ClassVar[int]
+    GUEST_JOBS_FIELD_NUMBER: _ClassVar[int]
+    JOURNAL_RECORDS_FIELD_NUMBER: _ClassVar[int]
+    JOURNAL_BYTES_FIELD_NUMBER: _ClassVar[int]
+    TELEMETRY_CONNECTED_FIELD_NUMBER: _ClassVar[int]
+    site: str
+    version: str
+    now_s: float
+    clock: str
+    up_time_s: float
+    draining: bool
+    lrms_reachable: bool
+    processors: int
+    processors_free: int
+    processors_waiting: int
+    jobs: _containers.ScalarMap[str, int]
+    guest_jobs: _containers.ScalarMap[str, int]
+    journal_records: int
+    journal_bytes: int
+    telemetry_connected: bool
+    def __init__(self, site: _Optional[str] = ..., version: _Optional[str] = ..., now_s: _Optional[float] = ..., clock: _Optional[str] = ..., up_time_s: _Optional[float] = ..., draining: _Optional[bool] = ..., lrms_reachable: _Optional[bool] = ..., processors: _Optional[int] = ..., processors_free: _Optional[int] = ..., processors_waiting: _Optional[int] = ..., jobs: _Optional[_Mapping[str, int]] = ..., guest_jobs: _Optional[_Mapping[str, int]] = ..., journal_records: _Optional[int] = ..., journal_bytes: _Optional[int] = ..., telemetry_connected: _Optional[bool] = ...) -> None: ...
+
+class PartnersRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class PartnersResponse(_message.Message):
+    __slots__ = ("partners",)
+    PARTNERS_FIELD_NUMBER: _ClassVar[int]
+    partners: _containers.RepeatedCompositeFieldContainer[PartnerStatus]
+    def __init__(self, partners: _Optional[_Iterable[_Union[PartnerStatus, _Mapping]]] = ...) -> None: ...
+
+class PartnerStatus(_message.Message):
+    __slots__ = ("name", "endpoint", "processors", "reachable", "lost", "last_heard_s", "offered", "accepted", "ended", "open", "awrt_s", "guest_offered", "guest_accepted", "guest_open", "problem")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    ENDPOINT_FIELD_NUMBER: _ClassVar[int]
+    PROCESSORS_FIELD_NUMBER: _ClassVar[int]
+    REACHABLE_FIELD_NUMBER: _ClassVar[int]
+    LOST_FIELD_NUMBER: _ClassVar[int]
+    LAST_HEARD_S_FIELD_NUMBER: _ClassVar[int]
+    OFFERED_FIELD_NUMBER: _ClassVar[int]
+    ACCEPTED_FIELD_NUMBER: _ClassVar[int]
+    ENDED_FIELD_NUMBER: _ClassVar[int]
+    OPEN_FIELD_NUMBER: _ClassVar[int]
+    AWRT_S_FIELD_NUMBER: _ClassVar[int]
+    GUEST_OFFERED_FIELD_NUMBER: _ClassVar[int]
+    GUEST_ACCEPTED_FIELD_NUMBER: _ClassVar[int]
+    GUEST_OPEN_FIELD_NUMBER: _ClassVar[int]
+    PROBLEM_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    endpoint: str
+    processors: int
+    reachable: bool
+    lost: bool
+    last_heard_s: float
+    offered: int
+    accepted: int
+    ended: int
+    open: int
+    awrt_s: float
+    guest_offered: int
+    guest_accepted: int
+    guest_open: int
+    problem: str
+    def __init__(self, name: _Optional[str] = ..., endpoint: _Optional[str] = ..., processors: _Optional[int] = ..., reachable: _Optional[bool] = ..., lost: _Optional[bool] = ..., last_heard_s: _Optional[float] = ..., offered: _Optional[int] = ..., accepted: _Optional[int] = ..., ended: _Optional[int] = ..., open: _Optional[int] = ..., awrt_s: _Optional[float] = ..., guest_offered: _Optional[int] = ..., guest_accepted: _Optional[int] = ..., guest_open: _Optional[int] = ..., problem: _Optional[str] = ...) -> None: ...
+
+class ReloadPoliciesRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ReloadPoliciesResponse(_message.Message):
+    __slots__ = ("policies",)
+    class PoliciesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    POLICIES_FIELD_NUMBER: _ClassVar[int]
+    policies: _containers.ScalarMap[str, str]
+    def __init__(self, policies: _Optional[_Mapping[str, str]] = ...) -> None: ...
+
+class DrainRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ResumeRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...

@@ -1,0 +1,131 @@
+from grms.v1 import request_pb2 as _request_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class Answer(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    ANSWER_UNSPECIFIED: _ClassVar[Answer]
+    ANSWER_ACCEPTED: _ClassVar[Answer]
+    ANSWER_DECLINED: _ClassVar[Answer]
+
+class OfferState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    OFFER_STATE_UNSPECIFIED: _ClassVar[OfferState]
+    OFFER_STATE_UNKNOWN: _ClassVar[OfferState]
+    OFFER_STATE_ACCEPTED: _ClassVar[OfferState]
+    OFFER_STATE_DECLINED: _ClassVar[OfferState]
+    OFFER_STATE_WITHDRAWN: _ClassVar[OfferState]
+    OFFER_STATE_ENDED: _ClassVar[OfferState]
+ANSWER_UNSPECIFIED: Answer
+ANSWER_ACCEPTED: Answer
+ANSWER_DECLINED: Answer
+OFFER_STATE_UNSPECIFIED: OfferState
+OFFER_STATE_UNKNOWN: OfferState
+OFFER_STATE_ACCEPTED: OfferState
+OFFER_STATE_DECLINED: OfferState
+OFFER_STATE_WITHDRAWN: OfferState
+OFFER_STATE_ENDED: OfferState
+
+class DescribeRequest(_message.Message):
+    __slots__ = ("site", "processors", "protocol_version")
+    SITE_FIELD_NUMBER: _ClassVar[int]
+    PROCESSORS_FIELD_NUMBER: _ClassVar[int]
+    PROTOCOL_VERSION_FIELD_NUMBER: _ClassVar[int]
+    site: str
+    processors: int
+    protocol_version: int
+    def __init__(self, site: _Optional[str] = ..., processors: _Optional[int] = ..., protocol_version: _Optional[int] = ...) -> None: ...
+
+class DescribeResponse(_message.Message):
+    __slots__ = ("site", "processors", "protocol_version")
+    SITE_FIELD_NUMBER: _ClassVar[int]
+    PROCESSORS_FIELD_NUMBER: _ClassVar[int]
+    PROTOCOL_VERSION_FIELD_NUMBER: _ClassVar[int]
+    site: str
+    processors: int
+    protocol_version: int
+    def __init__(self, site: _Optional[str] = ..., processors: _Optional[int] = ..., protocol_version: _Optional[int] = ...) -> None: ...
+
+class OfferId(_message.Message):
+    __slots__ = ("epoch", "number")
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    epoch: int
+    number: int
+    def __init__(self, epoch: _Optional[int] = ..., number: _Optional[int] = ...) -> None: ...
+
+class OfferRequest(_message.Message):
+    __slots__ = ("site", "offer", "settled_below", "job", "replay_time_s")
+    SITE_FIELD_NUMBER: _ClassVar[int]
+    OFFER_FIELD_NUMBER: _ClassVar[int]
+    SETTLED_BELOW_FIELD_NUMBER: _ClassVar[int]
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    REPLAY_TIME_S_FIELD_NUMBER: _ClassVar[int]
+    site: str
+    offer: OfferId
+    settled_below: int
+    job: _request_pb2.JobRequest
+    replay_time_s: float
+    def __init__(self, site: _Optional[str] = ..., offer: _Optional[_Union[OfferId, _Mapping]] = ..., settled_below: _Optional[int] = ..., job: _Optional[_Union[_request_pb2.JobRequest, _Mapping]] = ..., replay_time_s: _Optional[float] = ...) -> None: ...
+
+class OfferResponse(_message.Message):
+    __slots__ = ("answer",)
+    ANSWER_FIELD_NUMBER: _ClassVar[int]
+    answer: Answer
+    def __init__(self, answer: _Optional[_Union[Answer, str]] = ...) -> None: ...
+
+class ResolveRequest(_message.Message):
+    __slots__ = ("site", "offer")
+    SITE_FIELD_NUMBER: _ClassVar[int]
+    OFFER_FIELD_NUMBER: _ClassVar[int]
+    site: str
+    offer: OfferId
+    def __init__(self, site: _Optional[str] = ..., offer: _Optional[_Union[OfferId, _Mapping]] = ...) -> None: ...
+
+class WithdrawRequest(_message.Message):
+    __slots__ = ("site", "offer", "cancel")
+    SITE_FIELD_NUMBER: _ClassVar[int]
+    OFFER_FIELD_NUMBER: _ClassVar[int]
+    CANCEL_FIELD_NUMBER: _ClassVar[int]
+    site: str
+    offer: OfferId
+    cancel: bool
+    def __init__(self, site: _Optional[str] = ..., offer: _Optional[_Union[OfferId, _Mapping]] = ..., cancel: _Optional[bool] = ...) -> None: ...
+
+class OfferStatus(_message.Message):
+    __slots__ = ("state", "completion")
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    COMPLETION_FIELD_NUMBER: _ClassVar[int]
+    state: OfferState
+    completion: Completion
+    def __init__(self, state: _Optional[_Union[OfferState, str]] = ..., completion: _Optional[_Union[Completion, _Mapping]] = ...) -> None: ...
+
+class Completion(_message.Message):
+    __slots__ = ("offer", "outcome", "end_time_s", "run_time_s")
+    OFFER_FIELD_NUMBER: _ClassVar[int]
+    OUTCOME_FIELD_NUMBER: _ClassVar[int]
+    END_TIME_S_FIELD_NUMBER: _ClassVar[int]
+    RUN_TIME_S_FIELD_NUMBER: _ClassVar[int]
+    offer: OfferId
+    outcome: _request_pb2.Outcome
+    end_time_s: float
+    run_time_s: float
+    def __init__(self, offer: _Optional[_Union[OfferId, _Mapping]] = ..., outcome: _Optional[_Union[_request_pb2.Outcome, str]] = ..., end_time_s: _Optional[float] = ..., run_time_s: _Optional[float] = ...) -> None: ...
+
+class ReportRequest(_message.Message):
+    __slots__ = ("site", "completions")
+    SITE_FIELD_NUMBER: _ClassVar[int]
+    COMPLETIONS_FIELD_NUMBER: _ClassVar[int]
+    site: str
+    completions: _containers.RepeatedCompositeFieldContainer[Completion]
+    def __init__(self, site: _Optional[str] = ..., completions: _Optional[_Iterable[_Union[Completion, _Mapping]]] = ...) -> None: ...
+
+class ReportResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...

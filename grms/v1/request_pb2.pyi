@@ -1,0 +1,54 @@
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class Outcome(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    OUTCOME_UNSPECIFIED: _ClassVar[Outcome]
+    OUTCOME_COMPLETED: _ClassVar[Outcome]
+    OUTCOME_FAILED: _ClassVar[Outcome]
+    OUTCOME_CANCELLED: _ClassVar[Outcome]
+OUTCOME_UNSPECIFIED: Outcome
+OUTCOME_COMPLETED: Outcome
+OUTCOME_FAILED: Outcome
+OUTCOME_CANCELLED: Outcome
+
+class JobRequest(_message.Message):
+    __slots__ = ("processors", "requested_time_s", "program", "simulated")
+    PROCESSORS_FIELD_NUMBER: _ClassVar[int]
+    REQUESTED_TIME_S_FIELD_NUMBER: _ClassVar[int]
+    PROGRAM_FIELD_NUMBER: _ClassVar[int]
+    SIMULATED_FIELD_NUMBER: _ClassVar[int]
+    processors: int
+    requested_time_s: float
+    program: Program
+    simulated: SimulatedProgram
+    def __init__(self, processors: _Optional[int] = ..., requested_time_s: _Optional[float] = ..., program: _Optional[_Union[Program, _Mapping]] = ..., simulated: _Optional[_Union[SimulatedProgram, _Mapping]] = ...) -> None: ...
+
+class Program(_message.Message):
+    __slots__ = ("script", "arguments", "environment")
+    class EnvironmentEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    SCRIPT_FIELD_NUMBER: _ClassVar[int]
+    ARGUMENTS_FIELD_NUMBER: _ClassVar[int]
+    ENVIRONMENT_FIELD_NUMBER: _ClassVar[int]
+    script: str
+    arguments: _containers.RepeatedScalarFieldContainer[str]
+    environment: _containers.ScalarMap[str, str]
+    def __init__(self, script: _Optional[str] = ..., arguments: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ...) -> None: ...
+
+class SimulatedProgram(_message.Message):
+    __slots__ = ("run_time_s",)
+    RUN_TIME_S_FIELD_NUMBER: _ClassVar[int]
+    run_time_s: float
+    def __init__(self, run_time_s: _Optional[float] = ...) -> None: ...

@@ -1,0 +1,148 @@
+from grms.v1 import request_pb2 as _request_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class ReservationState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    RESERVATION_STATE_UNSPECIFIED: _ClassVar[ReservationState]
+    RESERVATION_STATE_BOOKED: _ClassVar[ReservationState]
+    RESERVATION_STATE_LAUNCHED: _ClassVar[ReservationState]
+    RESERVATION_STATE_RUNNING: _ClassVar[ReservationState]
+    RESERVATION_STATE_ENDED: _ClassVar[ReservationState]
+    RESERVATION_STATE_RELEASED: _ClassVar[ReservationState]
+    RESERVATION_STATE_EXPIRED: _ClassVar[ReservationState]
+RESERVATION_STATE_UNSPECIFIED: ReservationState
+RESERVATION_STATE_BOOKED: ReservationState
+RESERVATION_STATE_LAUNCHED: ReservationState
+RESERVATION_STATE_RUNNING: ReservationState
+RESERVATION_STATE_ENDED: ReservationState
+RESERVATION_STATE_RELEASED: ReservationState
+RESERVATION_STATE_EXPIRED: ReservationState
+
+class Window(_message.Message):
+    __slots__ = ("begin_s", "end_s")
+    BEGIN_S_FIELD_NUMBER: _ClassVar[int]
+    END_S_FIELD_NUMBER: _ClassVar[int]
+    begin_s: float
+    end_s: float
+    def __init__(self, begin_s: _Optional[float] = ..., end_s: _Optional[float] = ...) -> None: ...
+
+class Resource(_message.Message):
+    __slots__ = ("resource_id", "labels", "processors", "speed", "cost_per_hour")
+    class LabelsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    RESOURCE_ID_FIELD_NUMBER: _ClassVar[int]
+    LABELS_FIELD_NUMBER: _ClassVar[int]
+    PROCESSORS_FIELD_NUMBER: _ClassVar[int]
+    SPEED_FIELD_NUMBER: _ClassVar[int]
+    COST_PER_HOUR_FIELD_NUMBER: _ClassVar[int]
+    resource_id: str
+    labels: _containers.ScalarMap[str, str]
+    processors: int
+    speed: float
+    cost_per_hour: float
+    def __init__(self, resource_id: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., processors: _Optional[int] = ..., speed: _Optional[float] = ..., cost_per_hour: _Optional[float] = ...) -> None: ...
+
+class ResourceOfferRequest(_message.Message):
+    __slots__ = ("window", "labels")
+    class LabelsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    WINDOW_FIELD_NUMBER: _ClassVar[int]
+    LABELS_FIELD_NUMBER: _ClassVar[int]
+    window: Window
+    labels: _containers.ScalarMap[str, str]
+    def __init__(self, window: _Optional[_Union[Window, _Mapping]] = ..., labels: _Optional[_Mapping[str, str]] = ...) -> None: ...
+
+class FreeTime(_message.Message):
+    __slots__ = ("window", "processors")
+    WINDOW_FIELD_NUMBER: _ClassVar[int]
+    PROCESSORS_FIELD_NUMBER: _ClassVar[int]
+    window: Window
+    processors: int
+    def __init__(self, window: _Optional[_Union[Window, _Mapping]] = ..., processors: _Optional[int] = ...) -> None: ...
+
+class ResourceOffer(_message.Message):
+    __slots__ = ("resource", "free")
+    RESOURCE_FIELD_NUMBER: _ClassVar[int]
+    FREE_FIELD_NUMBER: _ClassVar[int]
+    resource: Resource
+    free: _containers.RepeatedCompositeFieldContainer[FreeTime]
+    def __init__(self, resource: _Optional[_Union[Resource, _Mapping]] = ..., free: _Optional[_Iterable[_Union[FreeTime, _Mapping]]] = ...) -> None: ...
+
+class ResourceOfferResponse(_message.Message):
+    __slots__ = ("offers",)
+    OFFERS_FIELD_NUMBER: _ClassVar[int]
+    offers: _containers.RepeatedCompositeFieldContainer[ResourceOffer]
+    def __init__(self, offers: _Optional[_Iterable[_Union[ResourceOffer, _Mapping]]] = ...) -> None: ...
+
+class Reservation(_message.Message):
+    __slots__ = ("reservation_id", "resource_id", "window", "processors", "state", "start_time_s", "end_time_s", "outcome", "cost", "revision")
+    RESERVATION_ID_FIELD_NUMBER: _ClassVar[int]
+    RESOURCE_ID_FIELD_NUMBER: _ClassVar[int]
+    WINDOW_FIELD_NUMBER: _ClassVar[int]
+    PROCESSORS_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    START_TIME_S_FIELD_NUMBER: _ClassVar[int]
+    END_TIME_S_FIELD_NUMBER: _ClassVar[int]
+    OUTCOME_FIELD_NUMBER: _ClassVar[int]
+    COST_FIELD_NUMBER: _ClassVar[int]
+    REVISION_FIELD_NUMBER: _ClassVar[int]
+    reservation_id: str
+    resource_id: str
+    window: Window
+    processors: int
+    state: ReservationState
+    start_time_s: float
+    end_time_s: float
+    outcome: _request_pb2.Outcome
+    cost: float
+    revision: int
+    def __init__(self, reservation_id: _Optional[str] = ..., resource_id: _Optional[str] = ..., window: _Optional[_Union[Window, _Mapping]] = ..., processors: _Optional[int] = ..., state: _Optional[_Union[ReservationState, str]] = ..., start_time_s: _Optional[float] = ..., end_time_s: _Optional[float] = ..., outcome: _Optional[_Union[_request_pb2.Outcome, str]] = ..., cost: _Optional[float] = ..., revision: _Optional[int] = ...) -> None: ...
+
+class BookRequest(_message.Message):
+    __slots__ = ("idempotency_key", "resource_id", "window", "processors")
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _ClassVar[int]
+    RESOURCE_ID_FIELD_NUMBER: _ClassVar[int]
+    WINDOW_FIELD_NUMBER: _ClassVar[int]
+    PROCESSORS_FIELD_NUMBER: _ClassVar[int]
+    idempotency_key: str
+    resource_id: str
+    window: Window
+    processors: int
+    def __init__(self, idempotency_key: _Optional[str] = ..., resource_id: _Optional[str] = ..., window: _Optional[_Union[Window, _Mapping]] = ..., processors: _Optional[int] = ...) -> None: ...
+
+class ReleaseRequest(_message.Message):
+    __slots__ = ("reservation_id",)
+    RESERVATION_ID_FIELD_NUMBER: _ClassVar[int]
+    reservation_id: str
+    def __init__(self, reservation_id: _Optional[str] = ...) -> None: ...
+
+class LaunchRequest(_message.Message):
+    __slots__ = ("idempotency_key", "reservation_id", "job")
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _ClassVar[int]
+    RESERVATION_ID_FIELD_NUMBER: _ClassVar[int]
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    idempotency_key: str
+    reservation_id: str
+    job: _request_pb2.JobRequest
+    def __init__(self, idempotency_key: _Optional[str] = ..., reservation_id: _Optional[str] = ..., job: _Optional[_Union[_request_pb2.JobRequest, _Mapping]] = ...) -> None: ...
+
+class WatchReservationsRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...

@@ -1,0 +1,128 @@
+"""A replay through the states of sites gives the schedule of the federation kernel, job by job."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+from grms.federation.federation import Site, replay
+from grms.policy.transfer import AcceptWhenFit
+from grms.site.records import JobDelegated, JobEnded, Record
+from grms.site.state import SiteState
+from grms.testing.conducted import ConductedReplay
+from grms.testing.trial import known
+from lrms_sim.jobs import JobTable
+from lrms_sim.schedule import Schedule
+from lrms_sim.windows import window_by_days
+from tests.kernel_sites import kernel_site
+from tests.oracles.federation import PlainSite
+from tests.recorded import PROCESSORS, recorded
+from tests.strategies import federations, policies, rule_bases
+
+AWF = AcceptWhenFit()
+
+
+def assert_same(one: Schedule, other: Schedule) -> None:
+    """Asserts that every job ran at the same place and time."""
+    assert one.submitted_to.tolist() == other.submitted_to.tolist()
+    assert one.executed_on.tolist() == other.executed_on.tolist()
+    assert one.start_time.tolist() == other.start_time.tolist()
+    assert one.end_time.tolist() == other.end_time.tolist()
+    assert one.log_job_id.tolist() == other.log_job_id.tolist()
+    assert one.machines == other.machines
+
+
+def compare(plain: Sequence[PlainSite]) -> None:
+    """Replays through the kernel and through states.
+
+    Both decide by the same instructions, so that even a sum next to zero has the same sign. That
+    the kernel is right is for the oracle to say (tests/grms/test_federation.py).
+    """
+    sites = [kernel_site(site) for site in plain]
+    assert_same(ConductedReplay(sites).run(), replay(sites))
+
+
+@given(sites=federations(policy=rule_bases(), every_partner=True))
+def test_rule_bases_through_states(sites: list[PlainSite]) -> None:
+    """With random rule bases and AWRT location everywhere."""
+    compare(sites)
+
+
+@given(sites=federations(policy=policies(), sites_max=4))
+def test_any_mixture_through_states(sites: list[PlainSite]) -> None:
+    """Policies, disciplines, location policies and missing partners in any mixture."""
+    compare(sites)
+
+
+def random_sites(count: int) -> list[Site]:
+    """Returns three busy sites that exchange jobs, each with so many of its own."""
+    rng = np.random.Generator(np.random.PCG64(11))
+    names = ("a", "b", "c")
+    sites = []
+    for name, processors in zip(names, (8, 16, 12), strict=True):
+        run_time = np.ceil(rng.exponential(300.0, count))
+        sites.append(
+            Site(
+                name,
+                processors,
+                JobTable.from_columns(
+                    submit_time=np.sort(np.floor(rng.uniform(0, 110.0 * count, count))),
+                    processors=rng.integers(1, processors // 2, count),
+                    run_time=run_time,
+                    requested_time=run_time * rng.integers(1, 4, count),
+                ),
+                transfer_policies={other: AWF for other in names if other != name},
+            )
+        )
+    return sites
+
+
+def test_a_replay_with_its_journals() -> None:
+    """Hundreds of jobs are exchanged; each site's journal alone gives all that the site knows."""
+    sites = random_sites(400)
+    journals: dict[str, list[Record]] = {site.name: [] for site in sites}
+    conducted = ConductedReplay(sites, lambda site, records: journals[site].extend(records))
+    schedule = conducted.run()
+    expected = replay(sites)
+    assert_same(schedule, expected)
+    exchanged = int((expected.executed_on != expected.submitted_to).sum())
+    assert exchanged > 100
+    records = [record for journal in journals.values() for record in journal]
+    assert sum(isinstance(record, JobDelegated) for record in records) == exchanged
+    assert sum(isinstance(record, JobEnded) for record in records) == 1200
+    for host in conducted.hosts:
+        settings = host.state.settings
+        again = SiteState.recover(settings, journals[settings.name])
+        assert known(again) == known(host.state)
+
+
+def test_nothing_is_left_after_a_replay() -> None:
+    """Every offer is settled and forgotten, every guest acknowledged."""
+    conducted = ConductedReplay(random_sites(100))
+    conducted.run()
+    for host in conducted.hosts:
+        assert not host.state.memory.at_lrms
+        assert host.state.memory.unconfirmed == 0
+        for book in host.state.partners.values():
+            assert not book.undecided
+            assert not book.open
+            assert not book.guests
+            assert len(book.answered) < 100
+
+
+@pytest.mark.traces
+def test_recorded_traces_through_states(traces_folder: Path) -> None:
+    """Thousands of recorded arrivals at three sites: the kernel's schedule, job by job."""
+    names = ("KTH", "CTC", "SDSC05")
+    sites = [
+        Site(
+            name,
+            PROCESSORS[name],
+            window_by_days(recorded(traces_folder, f"{name}-6"), 0, 10**6, first_jobs=1500),
+            transfer_policies={other: AWF for other in names if other != name},
+        )
+        for name in names
+    ]
+    assert_same(ConductedReplay(sites).run(), replay(sites))

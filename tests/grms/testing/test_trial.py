@@ -1,0 +1,198 @@
+"""The fault test: what the protocol promises holds in thousands of bad worlds.
+
+And the test of the test: a protocol with one of its precautions left out is found out.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from click.testing import CliRunner
+
+from grms.site.commands import AnswerStatus, Append, Command, LrmsSubmit
+from grms.site.events import (
+    Event,
+    OfferFailed,
+    OfferReceived,
+    ReportFailed,
+    Restarted,
+    WithdrawReceived,
+)
+from grms.site.lifecycle import GuestState
+from grms.site.records import GuestDeclined
+from grms.site.state import SiteState
+from grms.testing.__main__ import main
+from grms.testing.trial import Verdict, run_trial
+
+CHUNKS = 10
+CHUNK = 250
+"""Seeds in one test; together a few thousand. `benchmarks/faults.py` runs 100,000."""
+
+MUTANT_RUNS = 400
+"""In so many runs a missing precaution has to be found out."""
+
+
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_every_acknowledged_job_runs_exactly_once(chunk: int) -> None:
+    """Whatever goes wrong: after healing all is as `grms.testing.trial` says."""
+    seen: Counter[str] = Counter()
+    for seed in range(chunk * CHUNK, (chunk + 1) * CHUNK):
+        verdict = run_trial(seed)
+        assert not verdict.problems, (
+            f"{verdict.problems}\nto replay: python -m grms.testing --seed {seed}"
+        )
+        assert verdict.twice == 0
+        for name in ("jobs", "delegated", "cancelled", "crashes"):
+            seen[name] += getattr(verdict, name)
+    # The worlds are bad enough, and work moves in them.
+    assert seen["jobs"] > 5 * CHUNK
+    assert seen["delegated"] > CHUNK // 2
+    assert seen["cancelled"] > CHUNK // 2
+    assert seen["crashes"] > CHUNK
+
+
+def test_with_resubmission_every_job_runs_at_least_once() -> None:
+    """Jobs of lost partners run elsewhere; some then run twice, as the documentation warns."""
+    verdicts = [run_trial(seed, on_lost="resubmit") for seed in range(400)]
+    assert [verdict for verdict in verdicts if verdict.problems] == []
+    assert sum(verdict.twice for verdict in verdicts) > 0
+
+
+class WithoutTombstone(SiteState):
+    """Says that an offer is withdrawn and does not remember it."""
+
+    def handle(self, event: Event, now: float) -> list[Command]:
+        """Answers without a record."""
+        if isinstance(event, WithdrawReceived):
+            book = self.partners[event.partner]
+            if book.answer_to(event.offer) is None:
+                return [AnswerStatus(event.id, GuestState.WITHDRAWN)]
+        return super().handle(event, now)
+
+
+class JournalLast(SiteState):
+    """Acts first and journals after that."""
+
+    def handle(self, event: Event, now: float) -> list[Command]:
+        """Puts the records at the end."""
+        return sorted(super().handle(event, now), key=lambda command: isinstance(command, Append))
+
+
+class WithoutLookup(SiteState):
+    """Submits after a restart without looking whether the batch system has the job."""
+
+    def handle(self, event: Event, now: float) -> list[Command]:
+        """Leaves the lookup out."""
+        return [
+            replace(command, lookup=False) if isinstance(command, LrmsSubmit) else command
+            for command in super().handle(event, now)
+        ]
+
+
+class NoAnswerIsNo(SiteState):
+    """Takes an unknown outcome for a decline."""
+
+    def handle(self, event: Event, now: float) -> list[Command]:
+        """Does not find out."""
+        if isinstance(event, OfferFailed):
+            event = replace(event, sent=False)
+        return super().handle(event, now)
+
+
+class DecidesAnew(SiteState):
+    """Decides about an offer again when it comes again."""
+
+    def handle(self, event: Event, now: float) -> list[Command]:
+        """Forgets that it declined."""
+        if isinstance(event, OfferReceived):
+            book = self.partners[event.partner]
+            if isinstance(book.answered.get(event.offer.number), GuestState):
+                del book.answered[event.offer.number]
+        return super().handle(event, now)
+
+
+class ForgetsDeclines(SiteState):
+    """Does not journal that it declined."""
+
+    def handle(self, event: Event, now: float) -> list[Command]:
+        """Drops the record."""
+        return [
+            replace(
+                command,
+                records=tuple(r for r in command.records if not isinstance(r, GuestDeclined)),
+            )
+            if isinstance(command, Append)
+            else command
+            for command in super().handle(event, now)
+        ]
+
+
+class ReportsOnce(SiteState):
+    """Tells the end of a job once, heard or not."""
+
+    def handle(self, event: Event, now: float) -> list[Command]:
+        """Does not repeat."""
+        return [] if isinstance(event, ReportFailed) else super().handle(event, now)
+
+
+class TakesNothingUp(SiteState):
+    """Leaves open work where it was after a restart."""
+
+    def handle(self, event: Event, now: float) -> list[Command]:
+        """Ignores the restart."""
+        return [] if isinstance(event, Restarted) else super().handle(event, now)
+
+
+def found_out(factory: Callable[..., SiteState]) -> Verdict | Exception | None:
+    """Returns the first verdict against a protocol, or the error it stumbled over."""
+    for seed in range(MUTANT_RUNS):
+        try:
+            verdict = run_trial(seed, factory=factory)
+        except Exception as error:  # noqa: BLE001  # a wrong protocol may fail in any way
+            return error
+        if verdict.problems:
+            return verdict
+    return None
+
+
+@pytest.mark.parametrize(
+    ("factory", "text"),
+    [
+        (WithoutTombstone, "2 times"),
+        (JournalLast, ""),
+        (WithoutLookup, "FAILED|submitted before"),
+        (NoAnswerIsNo, "2 times"),
+        (DecidesAnew, "2 times"),
+        (ForgetsDeclines, "the journal says|2 times"),
+        (ReportsOnce, "guests with|has not ended"),
+        (TakesNothingUp, "has not ended"),
+    ],
+)
+def test_a_missing_precaution_is_found_out(factory: type[SiteState], text: str) -> None:
+    """Each precaution is there for a reason, and the fault test knows it."""
+    found = found_out(factory)
+    assert found is not None
+    told = " ".join(found.problems) if isinstance(found, Verdict) else str(found)
+    assert any(word in told for word in text.split("|")), told
+
+
+def test_a_run_can_be_replayed() -> None:
+    """The same seed tells the same story, to the last word."""
+    stories: list[list[str]] = [[], []]
+    for story in stories:
+        run_trial(3, tell=story.append)
+    assert stories[0] == stories[1]
+    assert len(stories[0]) > 100
+
+
+def test_the_command_replays_a_run() -> None:
+    """`python -m grms.testing` tells the story of one run, and the verdict of several."""
+    one = CliRunner().invoke(main, ["--seed", "3"])
+    assert one.exit_code == 0
+    assert "event Restarted" in one.output
+    assert "command SendOffer" in one.output
+    assert "1 of 1 runs as they have to be" in one.output
+    some = CliRunner().invoke(main, ["--seed", "3", "--count", "3", "--on-lost", "resubmit"])
+    assert some.exit_code == 0
+    assert some.output == "3 of 3 runs as they have to be\n"

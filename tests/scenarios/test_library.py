@@ -44,10 +44,13 @@ EXCHANGED = {
 """Jobs given and taken, of the same independent program."""
 
 
-def ran(name: str, traces_folder: Path) -> ScenarioResult:
-    """Runs a bundled scenario on the recorded logs."""
+def ran(name: str, traces_folder: Path, transfer: str | None = None) -> ScenarioResult:
+    """Runs a bundled scenario on the recorded logs, with its own policies or another one."""
     environment = {"HANSE_TRACES": str(traces_folder)}
-    return run_scenario(load_spec(scenario_path(name)), environment=environment).result
+    spec = load_spec(scenario_path(name))
+    if transfer is not None:
+        spec = spec.with_transfer(transfer)
+    return run_scenario(spec, environment=environment).result
 
 
 @pytest.mark.parametrize("name", bundled_names())
@@ -67,7 +70,7 @@ def test_a_bundled_scenario_is_valid_and_called_like_its_file(name: str) -> None
 def test_every_setup_of_the_paper_is_there() -> None:
     """Table 1, setups I to VI, the pairs on unseen months, three sites, four sites."""
     names = bundled_names()
-    assert len(names) == 14
+    assert len(names) == 16
     pairs = [name.split("-", 2)[2] for name in names if name.startswith("setup-")]
     assert pairs == ["kth-ctc", "ctc-kth", "kth-sdsc05", "sdsc05-kth", "ctc-sdsc05", "sdsc05-ctc"]
     assert {"table-1-five-months", "table-1-six-months", "three-sites-6", "four-sites-6"} < set(
@@ -139,7 +142,7 @@ def test_table_1_to_all_digits(name: str, months: str, traces_folder: Path) -> N
 @pytest.mark.parametrize("name", sorted(ACCEPT_WHEN_FIT))
 def test_exchange_when_fit_to_all_digits(name: str, traces_folder: Path) -> None:
     """AWRT, and jobs given and taken, with AWF at every site."""
-    result = ran(name, traces_folder)
+    result = ran(name, traces_folder, "awf")
     assert {s.name: round(s.awrt, 4) for s in result.sites} == ACCEPT_WHEN_FIT[name]
     found = {s.name: (s.jobs_given, s.jobs_taken) for s in result.sites}
     assert found | EXCHANGED[name] == found
@@ -150,7 +153,7 @@ def test_exchange_when_fit_to_all_digits(name: str, traces_folder: Path) -> None
 def test_the_order_of_sites_hardly_matters(number: int, traces_folder: Path) -> None:
     """Setups II, IV and VI are I, III and V the other way round: ties alone differ."""
     names = sorted(name for name in bundled_names() if name.startswith("setup-"))
-    one, other = (ran(names[i], traces_folder) for i in (number - 1, number))
+    one, other = (ran(names[i], traces_folder, "awf") for i in (number - 1, number))
     assert [s.name for s in one.sites] == [s.name for s in reversed(other.sites)]
     for mine, theirs in zip(one.sites, reversed(other.sites), strict=True):
         assert mine.awrt == pytest.approx(theirs.awrt, rel=1e-6)

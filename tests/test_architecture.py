@@ -44,6 +44,7 @@ PURE = (
     "grms/learning/strategies.py",
     "grms/learning/termination.py",
     "grms/learning/visits.py",
+    "grms/names.py",
 )
 """Modules that decide or compute: time, randomness and files are arguments or not there."""
 
@@ -110,8 +111,10 @@ COMES_WITH = {
     "libc": "cython",
     "cpython": "cython",
     "distributed": "dask",
+    "grpc": "grpcio",
+    "prometheus_client": "prometheus-client",
 }
-"""Modules that a declared dependency brings as part of its own interface."""
+"""Modules that a declared dependency brings under another name than its own."""
 
 EXTRAS = {"grms/learning/executors.py": "cluster"}
 """The modules that may import what an extra of pyproject.toml brings, and which one."""

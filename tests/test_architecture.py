@@ -44,7 +44,12 @@ PURE = (
     "grms/learning/strategies.py",
     "grms/learning/termination.py",
     "grms/learning/visits.py",
+    "grms/backoff.py",
     "grms/names.py",
+    "grms/site/discovery.py",
+    "grms/telemetry/outbox.py",
+    "grms/telemetry/payloads.py",
+    "grms/telemetry/topics.py",
 )
 """Modules that decide or compute: time, randomness and files are arguments or not there."""
 

@@ -6,6 +6,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from grms.certificates import facts
+from grms.cli import run_command
 from grms.pki_cli import pki
 from grms.pki_files import read_certificates, read_key
 
@@ -124,3 +125,13 @@ def test_a_key_that_others_can_read_is_not_used() -> None:
     found = run("issue", "KTH", "--ca", "ca")
     assert found.exit_code == 2
     assert "chmod 600 ca/ca.key" in found.output
+
+
+def test_it_is_a_part_of_grms(capsys: pytest.CaptureFixture[str]) -> None:
+    """`grms pki` is this, with the status and the form of errors that `grms` has."""
+    assert run_command(["pki", "show", "ca/ca.crt"]) == 0
+    assert run_command(["pki", "show", "nothing"]) == 2
+    shown = capsys.readouterr()
+    assert "authority: Test federation" in shown.out
+    assert shown.err == "Error: nothing: cannot be read: No such file or directory\n"
+    assert run_command(["pki", "show", "ca/ca.crt", "--expires-within", "9999"]) == 1

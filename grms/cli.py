@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from grms.pki_cli import pki
 from lrms_sim.version import __version__
 
 if TYPE_CHECKING:
@@ -37,6 +38,9 @@ PIPE_WIDTH = 120
 @click.version_option(__version__, prog_name="grms")
 def cli() -> None:
     """Learn how a site exchanges jobs with its partners, and look at what was learned."""
+
+
+cli.add_command(pki)
 
 
 @cli.command()

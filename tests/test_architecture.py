@@ -59,6 +59,12 @@ PURE = (
     "grms/site/state.py",
     "grms/site/turn.py",
     "grms/testing/*.py",
+    "grms/backoff.py",
+    "grms/names.py",
+    "grms/site/discovery.py",
+    "grms/telemetry/outbox.py",
+    "grms/telemetry/payloads.py",
+    "grms/telemetry/topics.py",
 )
 """Modules that decide or compute: time, randomness and files are arguments or not there."""
 
@@ -130,6 +136,7 @@ COMES_WITH = {
     "grpc": "grpcio",
     "grpc_health": "grpcio-health-checking",
     "grpc_reflection": "grpcio-reflection",
+    "prometheus_client": "prometheus-client",
 }
 """Modules that a declared dependency brings, or is imported as."""
 

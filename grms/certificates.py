@@ -1,0 +1,126 @@
+"""What certificates say: whose they are, who signed them, until when they are valid."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes
+from cryptography.x509.oid import NameOID
+
+from grms.names import site_of_uri, tls_name
+
+
+class PkiError(Exception):
+    """Something about keys and certificates that a user can put right; the text says how."""
+
+
+class IdentityError(PkiError):
+    """A certificate does not say whose it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a certificate says.
+
+    Attributes:
+        name: the common name of its subject.
+        site: the site it stands for, None if for none.
+        hosts: host names and addresses, without the one made of the site's name.
+        issuer: the common name of who signed it.
+        begin: when it begins to be valid.
+        end: when it ends to be.
+        is_authority: whether it may sign others.
+        fingerprint: SHA-256 of it, in hexadecimal digits with colons.
+    """
+
+    name: str
+    site: str | None
+    hosts: tuple[str, ...]
+    issuer: str
+    begin: datetime
+    end: datetime
+    is_authority: bool
+    fingerprint: str
+
+    def days_left(self, now: datetime) -> float:
+        """Returns how long it is still valid, in days; negative once it is not."""
+        return (self.end - now) / timedelta(days=1)
+
+
+def check_signature(certificate: x509.Certificate, authority: x509.Certificate) -> None:
+    """Checks that an authority has signed a certificate.
+
+    Raises:
+        PkiError: it has not.
+    """
+    try:
+        certificate.verify_directly_issued_by(authority)
+    except (InvalidSignature, ValueError, TypeError) as error:
+        raise PkiError(
+            f"the certificate of {common_name(certificate.subject)!r} was not signed by the "
+            f"authority {common_name(authority.subject)!r}"
+        ) from error
+
+
+def site_of_certificate(certificate: x509.Certificate) -> str:
+    """Returns the site for which a certificate stands: its one `hanse://site/<name>`.
+
+    Whether the certificate is to be believed is not asked here; TLS has checked that before.
+
+    Raises:
+        IdentityError: it names no site or more than one.
+    """
+    uris = alternative_names(certificate).get_values_for_type(x509.UniformResourceIdentifier)
+    sites = [site for uri in uris if (site := site_of_uri(uri)) is not None]
+    if len(sites) != 1:
+        raise IdentityError(
+            f"the certificate of {common_name(certificate.subject)!r} names {len(sites)} sites "
+            "as hanse://site/<name>; it must be one"
+        )
+    return sites[0]
+
+
+def facts(certificate: x509.Certificate) -> Facts:
+    """Returns what a certificate says, for people."""
+    names = alternative_names(certificate)
+    try:
+        site = site_of_certificate(certificate)
+    except IdentityError:
+        site = None
+    made = tls_name(site) if site is not None else ""
+    hosts = [name for name in names.get_values_for_type(x509.DNSName) if name != made]
+    hosts += [str(address) for address in names.get_values_for_type(x509.IPAddress)]
+    return Facts(
+        name=common_name(certificate.subject),
+        site=site,
+        hosts=tuple(hosts),
+        issuer=common_name(certificate.issuer),
+        begin=certificate.not_valid_before_utc,
+        end=certificate.not_valid_after_utc,
+        is_authority=is_authority(certificate),
+        fingerprint=certificate.fingerprint(hashes.SHA256()).hex(":").upper(),
+    )
+
+
+def alternative_names(certificate: x509.Certificate) -> x509.SubjectAlternativeName:
+    """Returns the alternative names of a certificate; none where it has no such extension."""
+    try:
+        found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
+    except x509.ExtensionNotFound:
+        return x509.SubjectAlternativeName([])
+    return found.value
+
+
+def common_name(name: x509.Name) -> str:
+    """Returns the common name of a subject or issuer; empty where there is none."""
+    found = name.get_attributes_for_oid(NameOID.COMMON_NAME)
+    return str(found[0].value) if found else ""
+
+
+def is_authority(certificate: x509.Certificate) -> bool:
+    """Returns whether a certificate may sign others."""
+    try:
+        return certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+    except x509.ExtensionNotFound:
+        return False

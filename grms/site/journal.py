@@ -310,8 +310,10 @@ class Journal:
         )
 
     def _explained(self, error: sqlite3.Error) -> JournalError:
-        code = int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
-        if code == sqlite3.SQLITE_FULL:
+        extended = int(getattr(error, "sqlite_errorcode", 0))
+        code = extended & 0xFF
+        # The second: no room for the file by which readers find their way in the log.
+        if code == sqlite3.SQLITE_FULL or extended == sqlite3.SQLITE_IOERR_SHMSIZE:
             return JournalFullError(
                 f"{self.path}: the disk is full; make room for the journal, it loses nothing"
             )

@@ -233,3 +233,19 @@ def test_what_was_acknowledged_survives_a_kill(path: Path) -> None:
         assert len(records) >= told
         assert records == [JobKept(0.0, number + 1) for number in range(len(records))]
         assert len(records) % 2 == 0
+
+
+def test_an_error_of_the_disk_is_told_apart_from_a_full_one(path: Path) -> None:
+    """What makes room, and what does not, is known by SQLite's own codes."""
+    with Journal(path, "a") as journal:
+        for code, kind in (
+            (sqlite3.SQLITE_FULL, JournalFullError),
+            (sqlite3.SQLITE_IOERR_SHMSIZE, JournalFullError),
+            (sqlite3.SQLITE_CORRUPT, JournalDamagedError),
+            (sqlite3.SQLITE_NOTADB, JournalDamagedError),
+            (sqlite3.SQLITE_IOERR_WRITE, JournalError),
+        ):
+            error = sqlite3.OperationalError("what SQLite says")
+            error.sqlite_errorcode = code
+            assert type(journal._explained(error)) is kind
+            assert str(path) in str(journal._explained(error))

@@ -66,8 +66,9 @@ class JournalFullError(JournalError):
 class Journal:
     """An open journal; nobody else can open it meanwhile, but read it.
 
-    After a `JournalError` of `append` the records are not in the journal: whatever waits for them
-    must not be done, and the process has to end, as its state is ahead of its journal.
+    After a `JournalFullError` of `append` none of the records is in the journal: whatever waits for
+    them must not be done before they have been appended again, in order. After any other
+    `JournalError` the process has to end: its state is ahead of a journal that nobody knows.
 
     Args:
         path: of the file; made where it does not exist, in an existing folder.
@@ -202,7 +203,7 @@ class Journal:
         It may be called in any thread, but not in two at once.
 
         Raises:
-            JournalFullError: the disk is full. Nothing was appended.
+            JournalFullError: the disk is full. Nothing was appended; it may be tried again.
             JournalError: the disk has failed otherwise. What was appended is not known.
         """
         number, checksum = self._count, self._checksum
@@ -309,10 +310,12 @@ class Journal:
         )
 
     def _explained(self, error: sqlite3.Error) -> JournalError:
-        code = int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
-        if code == sqlite3.SQLITE_FULL:
+        extended = int(getattr(error, "sqlite_errorcode", 0))
+        code = extended & 0xFF
+        # The second: no room for the file by which readers find their way in the log.
+        if code == sqlite3.SQLITE_FULL or extended == sqlite3.SQLITE_IOERR_SHMSIZE:
             return JournalFullError(
-                f"{self.path}: the disk is full; make room and start the daemon again"
+                f"{self.path}: the disk is full; make room for the journal, it loses nothing"
             )
         if code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}:
             return self._damaged(str(error))

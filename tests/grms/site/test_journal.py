@@ -178,10 +178,12 @@ def test_a_full_disk_is_said_so_and_costs_nothing(path: Path) -> None:
         with pytest.raises(JournalFullError, match="the disk is full; make room"):
             journal.append(some(500, first=3))
         assert journal.count == 2
+        journal._connection.execute("PRAGMA max_page_count=1000000")
+        journal.append(some(1, first=3))
+        assert list(journal.records()) == some(3)
     with Journal(path, "a") as journal:
-        assert list(journal.records()) == some(2)
-        journal.append(some(500, first=3))
-        assert list(journal.records()) == some(502)
+        journal.append(some(500, first=4))
+        assert list(journal.records()) == some(503)
 
 
 def test_notes_are_kept(path: Path) -> None:
@@ -231,3 +233,19 @@ def test_what_was_acknowledged_survives_a_kill(path: Path) -> None:
         assert len(records) >= told
         assert records == [JobKept(0.0, number + 1) for number in range(len(records))]
         assert len(records) % 2 == 0
+
+
+def test_an_error_of_the_disk_is_told_apart_from_a_full_one(path: Path) -> None:
+    """What makes room, and what does not, is known by SQLite's own codes."""
+    with Journal(path, "a") as journal:
+        for code, kind in (
+            (sqlite3.SQLITE_FULL, JournalFullError),
+            (sqlite3.SQLITE_IOERR_SHMSIZE, JournalFullError),
+            (sqlite3.SQLITE_CORRUPT, JournalDamagedError),
+            (sqlite3.SQLITE_NOTADB, JournalDamagedError),
+            (sqlite3.SQLITE_IOERR_WRITE, JournalError),
+        ):
+            error = sqlite3.OperationalError("what SQLite says")
+            error.sqlite_errorcode = code
+            assert type(journal._explained(error)) is kind
+            assert str(path) in str(journal._explained(error))

@@ -88,7 +88,9 @@ def improvement_chart(
 
 def _bare(axes: Axes, groups: Sequence[tuple[str, Sequence[Bar]]], inner: float) -> None:
     values = [end for _, bars in groups for b in bars for end in (b.spread.low, b.spread.high)]
-    low, high = min(0.0, *values), max(0.0, *values)
+    high = max(0.0, *values)
+    # A single disaster of minus some thousand percent would flatten everything else.
+    low = max(min(0.0, *values), -max(high, 0.1))
     span = (high - low) or 0.01
     axes.set_xlim(low - 0.02 * span, high + 0.02 * span)
     axes.set_ylim(inner, 0)

@@ -235,7 +235,13 @@ def _grid(study: Study, scenario: str, regimes: Sequence[Regime], key: str) -> s
         key=f"{key}-{scenario}-{discipline}",
         heading=f"{', '.join(names)}: ΔAWRT against each site alone",
     )
-    return figure(chart, "", "wide") + _grid_table(names, kinds, runs)
+    lows = [bar.spread.low for _, bars in groups for bar in bars]
+    highs = [bar.spread.high for _, bars in groups for bar in bars]
+    cut = min(lows) < -max(0.1, *highs)
+    caption = (
+        "What runs to the left edge goes on beyond it, as far as the numbers say." if cut else ""
+    )
+    return figure(chart, caption, "wide") + _grid_table(names, kinds, runs)
 
 
 def _grid_table(names: Sequence[str], kinds: Sequence[str], runs: dict[str, list[GridRun]]) -> str:

@@ -40,6 +40,17 @@ def test_equal_figures_give_equal_drawings_and_charts_of_zeros_work() -> None:
     assert draw() == draw()
 
 
+def test_a_disaster_does_not_flatten_the_rest() -> None:
+    """The axis ends where the gains would, turned round; the figure says how bad it is."""
+    disaster = Spread(0.4, -19.0, 0.42, 5)
+    chart = improvement_chart(
+        [("KTH", [Bar("federated", disaster, "learned")])], key="x", heading="ΔAWRT"
+    )
+    assert "(−1900.0 … +42.0)" in chart
+    assert ">−40%<" in chart
+    assert ">−1000%<" not in chart
+
+
 def test_dots_have_a_median() -> None:
     """The paper's value is 0, and is called so."""
     chart = dot_chart(

@@ -36,6 +36,10 @@ PURE = (
     "lrms_sim/windows.py",
     "grms/policy/*.p[yx]*",
     "grms/federation/*.p[yx]*",
+    "broker/plan.py",
+    "broker/problem.py",
+    "broker/resources.py",
+    "broker/workflow.py",
 )
 """Modules that decide or compute: time, randomness and files are arguments or not there."""
 

@@ -6,6 +6,12 @@ from dataclasses import dataclass, field
 
 from broker.workflow import Demand, Workflow
 
+TIME_TOLERANCE = 1e-6
+"""Seconds after a due date that are not counted: rounding."""
+
+COST_TOLERANCE = 1e-9
+"""Share of a budget beyond it that is not counted: rounding."""
+
 
 @dataclass(frozen=True, slots=True)
 class Placement:
@@ -132,8 +138,13 @@ class Plan:
                     start=min((each.start for each in placed), default=math.inf),
                     completion=completion,
                     cost=cost,
-                    tardiness=max(0.0, completion - workflow.due_date),
-                    over_budget=max(0.0, cost - workflow.budget),
+                    tardiness=_beyond(completion, workflow.due_date, TIME_TOLERANCE),
+                    over_budget=_beyond(cost, workflow.budget, workflow.budget * COST_TOLERANCE),
                 )
             )
         return found
+
+
+def _beyond(value: float, limit: float, tolerance: float) -> float:
+    # How far a value is beyond its limit; 0 within.
+    return value - limit if value > limit + tolerance else 0.0

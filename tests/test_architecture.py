@@ -36,15 +36,17 @@ PURE = (
     "lrms_sim/windows.py",
     "grms/policy/*.p[yx]*",
     "grms/federation/*.p[yx]*",
+    "broker/instances.py",
     "broker/plan.py",
     "broker/problem.py",
     "broker/resources.py",
     "broker/workflow.py",
+    "broker/planner/*.p[yx]*",
 )
 """Modules that decide or compute: time, randomness and files are arguments or not there."""
 
-SHELLS = ("grms/policy/files.py",)
-"""Modules matched by PURE that read or write files: what they are there for."""
+SHELLS = ("grms/policy/files.py", "broker/planner/search.py")
+"""Modules matched by PURE that are there for files, or for the clock and threads of a search."""
 
 IMPURE_MODULES = (
     "asyncio",

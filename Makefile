@@ -58,6 +58,7 @@ format: setup  ## Format the Python code
 
 bench: setup  ## Measure speed; figures go to benchmarks/
 	$(BIN)/python benchmarks/run.py
+	$(BIN)/python benchmarks/planner.py
 
 # The checked kernels come before the release ones for pytest and for the processes it starts.
 # What the sanitizers find goes to files: pytest would swallow it. Leaks are not looked for, as

@@ -65,11 +65,18 @@ PURE = (
     "grms/telemetry/outbox.py",
     "grms/telemetry/payloads.py",
     "grms/telemetry/topics.py",
+    "broker/instances.py",
+    "broker/plan.py",
+    "broker/problem.py",
+    "broker/resources.py",
+    "broker/workflow.py",
+    "broker/planner/*.p[yx]*",
 )
 """Modules that decide or compute: time, randomness and files are arguments or not there."""
 
-SHELLS = ("grms/policy/files.py", "grms/testing/draws.py")
-"""Modules matched by PURE that read or write files, or make generators: what they are there for."""
+SHELLS = ("grms/policy/files.py", "grms/testing/draws.py", "broker/planner/search.py")
+"""Modules matched by PURE that are there for files, for making generators, or for the clock and
+threads of a search."""
 
 IMPURE_MODULES = (
     "asyncio",

@@ -1,0 +1,1 @@
+"""The planner: heuristics first, then evolution, over one compiled schedule builder."""

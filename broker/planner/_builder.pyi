@@ -1,0 +1,13 @@
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from broker.planner._instance import CompiledProblem
+
+class Workspace:
+    columns: dict[str, npt.NDArray[Any]]
+    def __init__(self, problem: CompiledProblem, horizon: float, buckets: int = 128) -> None: ...
+    def build(self, genes: npt.NDArray[np.int32], strategy: int) -> None: ...
+    @property
+    def planned(self) -> int: ...

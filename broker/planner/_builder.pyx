@@ -1,0 +1,510 @@
+"""The schedule builder (paper 004, section 3.3, steps 1 to 4), compiled.
+
+A task is given the alternative that can start earliest; among those that can start at the same
+moment, the first in the order of the strategy (the fastest, or the cheapest). Looking at every
+alternative of every task would take nearly all the time, so the builder keeps, for slices of time
+("buckets"), the set of choices that may be free in them, as bits in the order of the strategy.
+A choice that is not in the set of a bucket can start nowhere in it. The buckets are walked from
+the earliest start on, and only members of the sets are searched, each once, until what has been
+found starts within the buckets walked. The result is the same as that of looking at all; the
+width of the buckets changes nothing but the time it takes.
+
+A second set for each bucket has the choices that are at no moment of it fully taken. A task that
+starts in a bucket takes the next ones as a whole, as many as its duration says; a choice that is
+not in the second set of the last of these, or of the middle one, is not searched either.
+"""
+
+from libc.math cimport INFINITY
+from libc.stdint cimport int32_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memcpy, memset
+
+import numpy as np
+
+from broker.planner._instance cimport (
+    CHEAPEST,
+    FASTEST,
+    ORDERS,
+    CompiledProblem,
+    Instance,
+    placement_cost_fast,
+)
+from broker.planner._timetable cimport (
+    Span,
+    Timetable,
+    timetable_close,
+    timetable_copy,
+    timetable_fit_fast,
+    timetable_occupy_fast,
+    timetable_open,
+)
+from broker.planner._types cimport (
+    choice_t,
+    money_t,
+    resource_t,
+    seconds_t,
+    task_t,
+    word_t,
+)
+
+cdef extern from *:
+    int lowest_bit "__builtin_ctzll"(unsigned long long word) noexcept nogil
+
+cdef struct Slot:
+    # The best place for a task so far.
+    choice_t choice
+    choice_t rank
+    seconds_t start
+    money_t cost
+
+
+cdef seconds_t choice_fit(
+    const Scratch* scratch, choice_t choice, seconds_t earliest, seconds_t duration, seconds_t limit
+) noexcept nogil:
+    # The earliest start at which every resource of the choice is free; beyond the limit any
+    # moment beyond the limit may come back.
+    cdef const Instance* instance = scratch.instance
+    cdef int32_t begin = instance.demand_begin[choice]
+    cdef int32_t end = instance.demand_begin[choice + 1]
+    cdef int32_t i = begin
+    cdef int32_t settled = 0
+    cdef seconds_t start = earliest
+    cdef seconds_t found
+    while True:
+        found = timetable_fit_fast(
+            &scratch.tables[instance.demand_resource[i]],
+            start,
+            duration,
+            instance.demand_units[i],
+        )
+        if found > start:
+            start = found
+            settled = 0
+        settled += 1
+        if settled == end - begin or start > limit:
+            return start
+        i = i + 1 if i + 1 < end else begin
+
+
+cdef inline void consider(
+    const Scratch* scratch,
+    task_t task,
+    int32_t order,
+    choice_t rank,
+    seconds_t earliest,
+    Slot* best,
+) noexcept nogil:
+    # Searches one choice and keeps it if it is better: by start, then cost where the strategy
+    # asks for the cheapest and prices vary, then rank.
+    cdef const Instance* instance = scratch.instance
+    cdef choice_t choice = instance.by_rank[order][rank]
+    cdef seconds_t duration = instance.work[task] / instance.performance[choice]
+    cdef seconds_t start = choice_fit(scratch, choice, earliest, duration, best.start)
+    cdef money_t cost = 0.0
+    cdef bint better
+    if start > best.start or start == INFINITY:
+        return
+    if order == CHEAPEST and instance.prices_vary:
+        cost = placement_cost_fast(instance, choice, start, start + duration)
+    better = start < best.start or cost < best.cost or (cost == best.cost and rank < best.rank)
+    if better:
+        best.choice = choice
+        best.rank = rank
+        best.start = start
+        best.cost = cost
+
+
+cdef void find_few(
+    const Scratch* scratch, task_t task, int32_t order, seconds_t earliest, Slot* best
+) noexcept nogil:
+    cdef const Instance* instance = scratch.instance
+    cdef int32_t i
+    for i in range(instance.few_begin[task], instance.few_begin[task + 1]):
+        consider(scratch, task, order, instance.rank[order][instance.few[i]], earliest, best)
+
+
+cdef void find_many(
+    const Scratch* scratch, task_t task, int32_t order, seconds_t earliest, Slot* best
+) noexcept nogil:
+    cdef const Instance* instance = scratch.instance
+    cdef Py_ssize_t words = instance.words
+    cdef const word_t* usable = &instance.usable[order][task * words]
+    cdef word_t* candidates = scratch.candidates
+    cdef bint first_wins = not (order == CHEAPEST and instance.prices_vary)
+    cdef int32_t last = scratch.buckets - 1
+    cdef double place = (earliest - instance.now) / scratch.width
+    cdef int32_t bucket = last if place >= last else <int32_t> place
+    cdef const word_t* maybe_free
+    cdef const word_t* half_way
+    cdef const word_t* all_the_way
+    cdef word_t word
+    cdef Py_ssize_t i
+    # One bucket less than the duration surely covers: rounding cannot matter.
+    cdef double covered = instance.work[task] / scratch.performance_max / scratch.width - 2.0
+    cdef int32_t reach = BUCKETS_MAX if covered >= BUCKETS_MAX else <int32_t> covered
+    memcpy(candidates, usable, words * sizeof(word_t))
+    while True:
+        maybe_free = &scratch.maybe_free[order][bucket * words]
+        half_way = all_the_way = maybe_free
+        if reach > 0 and bucket + reach < last:
+            half_way = &scratch.untouched[order][(bucket + (reach + 1) // 2) * words]
+            all_the_way = &scratch.untouched[order][(bucket + reach) * words]
+        for i in range(words):
+            word = candidates[i] & maybe_free[i] & half_way[i] & all_the_way[i]
+            candidates[i] ^= word
+            while word:
+                consider(
+                    scratch, task, order, <choice_t> (64 * i + lowest_bit(word)), earliest, best
+                )
+                if first_wins and best.start == earliest:
+                    # Ranks come in order, and nothing starts earlier.
+                    return
+                word &= word - 1
+        bucket += 1
+        if bucket > last or best.start < instance.now + bucket * scratch.width:
+            return
+
+
+cdef inline void remove_choices(
+    const Scratch* scratch, resource_t resource, int32_t bucket, word_t** sets
+) noexcept nogil:
+    # Takes the choices that need a resource out of the sets of a bucket.
+    cdef const Instance* instance = scratch.instance
+    cdef int32_t order, i
+    cdef choice_t rank
+    for order in range(ORDERS):
+        if scratch.in_use[order]:
+            for i in range(instance.choice_begin[resource], instance.choice_begin[resource + 1]):
+                rank = instance.rank[order][instance.choice_of[i]]
+                sets[order][bucket * instance.words + (rank >> 6)] &= ~(<word_t> 1 << (rank & 63))
+
+
+cdef inline void mark_full(
+    Scratch* scratch,
+    resource_t resource,
+    seconds_t begin,
+    seconds_t end,
+    const Span* full,
+    word_t** maybe_free,
+    word_t** untouched,
+) noexcept nogil:
+    # Notes what taking a resource from begin to end has made of the buckets in between.
+    cdef seconds_t now = scratch.instance.now
+    cdef int32_t last = scratch.buckets - 1
+    cdef double place = (max(begin, now) - now) / scratch.width
+    cdef int32_t bucket
+    cdef seconds_t bucket_begin, bucket_end
+    if place >= last or full.begin >= full.end:
+        return
+    bucket = <int32_t> place
+    bucket_end = now + bucket * scratch.width
+    while bucket < last and bucket_end < end:
+        bucket_begin = bucket_end
+        bucket_end = now + (bucket + 1) * scratch.width
+        if full.begin < bucket_end and bucket_begin < full.end:
+            remove_choices(scratch, resource, bucket, untouched)
+            if full.begin <= bucket_begin and bucket_end <= full.end:
+                remove_choices(scratch, resource, bucket, maybe_free)
+        bucket += 1
+
+
+cdef int place_task(Scratch* scratch, task_t task, Strategy strategy) except -1 nogil:
+    # Steps 1 to 4 for one task whose predecessors are planned.
+    cdef const Instance* instance = scratch.instance
+    cdef int32_t order = FASTEST
+    cdef resource_t resource
+    cdef Slot best
+    cdef Span full
+    cdef int32_t i
+    if strategy == RAS_2:
+        order = CHEAPEST
+    elif strategy == RAS_3:
+        order = instance.favourite[instance.workflow[task]]
+    best.choice = -1
+    best.start = INFINITY
+    best.cost = INFINITY
+    best.rank = 0
+    if instance.few_begin[task] < instance.few_begin[task + 1]:
+        find_few(scratch, task, order, scratch.ready[task], &best)
+    else:
+        find_many(scratch, task, order, scratch.ready[task], &best)
+    scratch.choice[task] = best.choice
+    if best.choice < 0:
+        return 0
+    scratch.start[task] = best.start
+    scratch.end[task] = best.start + instance.work[task] / instance.performance[best.choice]
+    scratch.cost[task] = placement_cost_fast(instance, best.choice, best.start, scratch.end[task])
+    scratch.order[scratch.planned] = task
+    scratch.planned += 1
+    for i in range(instance.demand_begin[best.choice], instance.demand_begin[best.choice + 1]):
+        resource = instance.demand_resource[i]
+        timetable_occupy_fast(
+            &scratch.tables[resource],
+            best.start,
+            scratch.end[task],
+            instance.demand_units[i],
+            &full,
+        )
+        mark_full(
+            scratch,
+            resource,
+            best.start,
+            scratch.end[task],
+            &full,
+            scratch.maybe_free,
+            scratch.untouched,
+        )
+    return 0
+
+
+cdef void heap_push(Scratch* scratch, int32_t* count, task_t task) noexcept nogil:
+    cdef int32_t child = count[0]
+    cdef int32_t parent
+    cdef task_t* heap = scratch.released
+    count[0] += 1
+    while child > 0:
+        parent = (child - 1) >> 1
+        if scratch.position[heap[parent]] < scratch.position[task]:
+            break
+        heap[child] = heap[parent]
+        child = parent
+    heap[child] = task
+
+
+cdef task_t heap_pop(Scratch* scratch, int32_t* count) noexcept nogil:
+    cdef task_t* heap = scratch.released
+    cdef task_t top = heap[0]
+    cdef task_t moved
+    cdef int32_t parent = 0
+    cdef int32_t child
+    count[0] -= 1
+    moved = heap[count[0]]
+    while True:
+        child = 2 * parent + 1
+        if child >= count[0]:
+            break
+        if (
+            child + 1 < count[0]
+            and scratch.position[heap[child + 1]] < scratch.position[heap[child]]
+        ):
+            child += 1
+        if scratch.position[moved] < scratch.position[heap[child]]:
+            break
+        heap[parent] = heap[child]
+        parent = child
+    heap[parent] = moved
+    return top
+
+
+cdef int begin_schedule(Scratch* scratch, Strategy strategy) except -1 nogil:
+    cdef const Instance* instance = scratch.instance
+    cdef Py_ssize_t size = scratch.buckets * instance.words * sizeof(word_t)
+    cdef int32_t order
+    cdef resource_t i
+    for i in range(instance.resources):
+        timetable_copy(&scratch.tables[i], &scratch.taken[i])
+    scratch.in_use[FASTEST] = strategy != RAS_2
+    scratch.in_use[CHEAPEST] = strategy != RAS_1
+    for order in range(ORDERS):
+        if scratch.in_use[order]:
+            memcpy(scratch.maybe_free[order], scratch.sets_before[order], size)
+            memcpy(scratch.untouched[order], scratch.sets_before[ORDERS + order], size)
+    memcpy(scratch.ready, instance.release, instance.tasks * sizeof(seconds_t))
+    memcpy(scratch.missing, instance.predecessors, instance.tasks * sizeof(int32_t))
+    memset(scratch.position, 0xFF, instance.tasks * sizeof(int32_t))
+    memset(scratch.choice, 0xFF, instance.tasks * sizeof(choice_t))
+    scratch.planned = 0
+    return 0
+
+
+cdef int build_fast(Scratch* scratch, const task_t* genes, Strategy strategy) except -1 nogil:
+    # Plans the tasks in the order of their genes. A gene whose predecessors are not planned waits
+    # until they are, and is planned before the next gene (phenotypic repair); of several that wait
+    # the one whose gene came first.
+    cdef const Instance* instance = scratch.instance
+    cdef int32_t released = 0
+    cdef int32_t i, k
+    cdef task_t task, successor
+    begin_schedule(scratch, strategy)
+    for i in range(instance.tasks):
+        task = genes[i]
+        scratch.position[task] = i
+        if scratch.missing[task] > 0:
+            continue
+        heap_push(scratch, &released, task)
+        while released > 0:
+            task = heap_pop(scratch, &released)
+            place_task(scratch, task, strategy)
+            if scratch.choice[task] < 0:
+                continue    # nor will its successors be planned
+            for k in range(instance.successor_begin[task], instance.successor_begin[task + 1]):
+                successor = instance.successor[k]
+                scratch.missing[successor] -= 1
+                if scratch.end[task] > scratch.ready[successor]:
+                    scratch.ready[successor] = scratch.end[task]
+                if scratch.missing[successor] == 0 and scratch.position[successor] >= 0:
+                    heap_push(scratch, &released, successor)
+    return 0
+
+
+cdef class Workspace:
+    """Room in which one thread builds schedules of one problem, one after another.
+
+    Args:
+        problem: the compiled problem.
+        horizon: seconds from now within which most of a schedule lies, about; it changes how
+            long building takes, never the result.
+        buckets: slices into which the horizon is cut, from 1 to 256.
+    """
+
+    def __cinit__(self, CompiledProblem problem, seconds_t horizon, int32_t buckets=128):
+        cdef Instance* instance = &problem.instance
+        cdef Scratch* scratch = &self.scratch
+        cdef Py_ssize_t tasks = max(1, instance.tasks)
+        cdef resource_t i
+        if not 0 < horizon < INFINITY:
+            raise ValueError(f"the horizon is {horizon} s; it must be more than 0 and finite")
+        if not 1 <= buckets <= BUCKETS_MAX:
+            raise ValueError(f"{buckets} buckets; from 1 to {BUCKETS_MAX}")
+        self.problem = problem
+        scratch.instance = instance
+        scratch.buckets = buckets
+        scratch.width = horizon / buckets
+        self.columns = {
+            "choice": np.full(tasks, -1, np.int32),
+            "start": np.zeros(tasks),
+            "end": np.zeros(tasks),
+            "cost": np.zeros(tasks),
+            "order": np.zeros(tasks, np.int32),
+            "ready": np.zeros(tasks),
+            "missing": np.zeros(tasks, np.int32),
+            "position": np.zeros(tasks, np.int32),
+            "released": np.zeros(tasks, np.int32),
+            "candidates": np.zeros(instance.words, np.uint64),
+        }
+        self.columns |= {
+            f"{name}_{order}": np.zeros(buckets * instance.words, np.uint64)
+            for name in ("free", "untouched", "free_before", "untouched_before")
+            for order in range(ORDERS)
+        }
+        self.bind()
+        scratch.tables = <Timetable*> calloc(instance.resources, sizeof(Timetable))
+        scratch.taken = <Timetable*> calloc(instance.resources, sizeof(Timetable))
+        if scratch.tables == NULL or scratch.taken == NULL:
+            raise MemoryError(f"timetables of {instance.resources} resources")
+        for i in range(instance.resources):
+            timetable_open(&scratch.tables[i], instance.capacity[i])
+            timetable_open(&scratch.taken[i], instance.capacity[i])
+        self.take()
+
+    def __dealloc__(self):
+        cdef resource_t i
+        for i in range(self.scratch.instance.resources if self.scratch.instance != NULL else 0):
+            if self.scratch.tables != NULL:
+                timetable_close(&self.scratch.tables[i])
+            if self.scratch.taken != NULL:
+                timetable_close(&self.scratch.taken[i])
+        free(self.scratch.tables)
+        free(self.scratch.taken)
+
+    cdef bind(self):
+        cdef Scratch* scratch = &self.scratch
+        cdef double[::1] real
+        cdef int32_t[::1] whole
+        cdef unsigned long long[::1] sets
+        cdef dict columns = self.columns
+        cdef int order
+        whole = columns["choice"]
+        scratch.choice = &whole[0]
+        real = columns["start"]
+        scratch.start = &real[0]
+        real = columns["end"]
+        scratch.end = &real[0]
+        real = columns["cost"]
+        scratch.cost = &real[0]
+        whole = columns["order"]
+        scratch.order = &whole[0]
+        real = columns["ready"]
+        scratch.ready = &real[0]
+        whole = columns["missing"]
+        scratch.missing = &whole[0]
+        whole = columns["position"]
+        scratch.position = &whole[0]
+        whole = columns["released"]
+        scratch.released = &whole[0]
+        sets = columns["candidates"]
+        scratch.candidates = <word_t*> &sets[0]
+        for order in range(ORDERS):
+            sets = columns[f"free_{order}"]
+            scratch.maybe_free[order] = <word_t*> &sets[0]
+            sets = columns[f"untouched_{order}"]
+            scratch.untouched[order] = <word_t*> &sets[0]
+            sets = columns[f"free_before_{order}"]
+            scratch.sets_before[order] = <word_t*> &sets[0]
+            sets = columns[f"untouched_before_{order}"]
+            scratch.sets_before[ORDERS + order] = <word_t*> &sets[0]
+
+    cdef take(self):
+        # Fixed tasks and closures.
+        cdef Scratch* scratch = &self.scratch
+        cdef const Instance* instance = scratch.instance
+        cdef Timetable* table
+        cdef resource_t resource
+        cdef Span full
+        cdef int32_t i
+        cdef Py_ssize_t size = scratch.buckets * instance.words * sizeof(word_t)
+        for i in range(ORDERS):
+            scratch.in_use[i] = True
+        for i in range(2 * ORDERS):
+            memset(scratch.sets_before[i], 0xFF, size)
+        # The fastest choice comes first.
+        scratch.performance_max = instance.performance[0]
+        for resource in range(instance.resources):
+            table = &scratch.tables[resource]
+            i = instance.opening_begin[resource]
+            table.openings = instance.opening_begin[resource + 1] - i
+            table.opening_from = &instance.opening_from[i]
+            table.opening_until = &instance.opening_until[i]
+            table.shift = instance.shift[resource]
+            table = &scratch.taken[resource]
+            for i in range(instance.taken_begin[resource], instance.taken_begin[resource + 1]):
+                timetable_occupy_fast(
+                    table,
+                    instance.taken_from[i],
+                    instance.taken_until[i],
+                    instance.taken_units[i],
+                    &full,
+                )
+                mark_full(
+                    scratch,
+                    resource,
+                    instance.taken_from[i],
+                    instance.taken_until[i],
+                    &full,
+                    scratch.sets_before,
+                    scratch.sets_before + ORDERS,
+                )
+
+    def build(self, const int32_t[::1] genes, int strategy) -> None:
+        """Builds the schedule of a sequence of genes; the columns hold it until the next one.
+
+        Args:
+            genes: every task once.
+            strategy: 0, 1 or 2: RAS-1, RAS-2 or RAS-3.
+
+        Raises:
+            ValueError: the sequence is not one of all tasks, or there is no such strategy.
+        """
+        cdef task_t tasks = self.scratch.instance.tasks
+        if not 0 <= strategy < STRATEGIES:
+            raise ValueError(f"strategy {strategy}; from 0 to {STRATEGIES - 1}")
+        if sorted(genes) != list(range(tasks)):
+            raise ValueError(f"a sequence has to name each of the {tasks} tasks once")
+        cdef const task_t* first = &genes[0] if tasks > 0 else NULL
+        with nogil:
+            build_fast(&self.scratch, first, <Strategy> strategy)
+
+    @property
+    def planned(self) -> int:
+        """How many tasks have a place in the schedule built last."""
+        return self.scratch.planned

@@ -1,0 +1,61 @@
+# Chromosomes of GLEAM and their operators.
+from libc.stdint cimport int32_t
+
+from broker.planner._random cimport Random
+from broker.planner._types cimport task_t
+
+cdef enum:
+    SEGMENT_LEAST = 4     # lengths of new segments
+    SEGMENT_MOST = 10
+
+cdef struct Chromosome:
+    task_t* genes            # every task once
+    int32_t* length          # of each segment; none is empty
+    int32_t segments
+    int32_t strategy         # the RAS gene
+
+cdef struct Room:
+    # What operators note meanwhile, for one thread: as many rows as there are genes.
+    task_t* genes
+    int32_t* length
+    int32_t* place
+    char* mark
+
+cdef void chromosome_copy(Chromosome* to, const Chromosome* source, int32_t count) noexcept nogil
+cdef void cut_segments(Chromosome* one, int32_t count, Random* random) noexcept nogil
+cdef void shift_gene(Chromosome* one, int32_t count, Random* random) noexcept nogil
+cdef void move_segment(Chromosome* one, Room* room, Random* random, bint merge) noexcept nogil
+cdef void invert_segment(Chromosome* one, Random* random) noexcept nogil
+cdef void merge_segments(Chromosome* one, Random* random) noexcept nogil
+cdef void move_border(Chromosome* one, Random* random) noexcept nogil
+cdef void split_segment(Chromosome* one, Random* random) noexcept nogil
+cdef void change_strategy(Chromosome* one, Random* random) noexcept nogil
+cdef void cross_points(
+    Chromosome* child,
+    const Chromosome* first,
+    const Chromosome* second,
+    int32_t points,
+    int32_t count,
+    Room* room,
+    Random* random,
+) noexcept nogil
+cdef void exchange_segment(
+    Chromosome* child,
+    const Chromosome* first,
+    const Chromosome* second,
+    int32_t count,
+    Room* room,
+    Random* random,
+) noexcept nogil
+cdef void order_cross(
+    Chromosome* child,
+    const Chromosome* first,
+    const Chromosome* second,
+    int32_t runs,
+    int32_t count,
+    Room* room,
+    Random* random,
+) noexcept nogil
+cdef double distance_fast(
+    const Chromosome* first, const Chromosome* second, int32_t count, Room* room
+) noexcept nogil

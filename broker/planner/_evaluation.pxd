@@ -1,0 +1,78 @@
+# From a schedule to its worth.
+from libc.stdint cimport int32_t
+
+from broker.planner._builder cimport Scratch, Strategy
+from broker.planner._types cimport money_t, seconds_t, task_t
+
+cdef enum:
+    # Rows of what is by criterion.
+    TIME           # completion of the workflows
+    COST           # of the workflows
+    DELAY          # start of the tasks that others wait for: the auxiliary objective
+    MAKESPAN
+    UTILIZATION
+    CRITERIA
+
+cdef extern from *:
+    """
+    /* As in broker.plan: sums in another order must not make a limit missed. */
+    static const double hanse_time_tolerance = 1e-6;
+    static const double hanse_cost_tolerance = 1e-9;
+    """
+    const double TIME_TOLERANCE "hanse_time_tolerance"
+    const double COST_TOLERANCE "hanse_cost_tolerance"
+
+cdef struct Goals:
+    double weight[5]
+    int32_t priority[5]         # 0 is the highest class
+    double threshold[5]         # what a criterion has to reach for the next class to count
+    int32_t priorities          # classes
+    double first_offender       # factor for one offending workflow
+    double offenders_third      # share of offenders at which that has fallen to a third
+    double tardiness_third      # relative tardiness at which the factor is a third
+    double over_budget_third    # relative excess at which the factor is a third
+    # Bounds (equation 2.5): by workflow, then of the plan.
+    const seconds_t* time_min
+    const seconds_t* time_max
+    const money_t* cost_min
+    const money_t* cost_max
+    double delay_min
+    double delay_max
+    double makespan_min
+    double makespan_max
+    # What tardiness and excess are relative to; and the units of all resources.
+    double time_scale
+    double cost_scale
+    double capacity
+
+cdef struct Worth:
+    double fitness              # 0 to 100,000
+    double raw                  # before penalties
+    double criterion[5]         # 1 is best; may leave 0 to 1 where bounds are left
+    int32_t unplanned           # tasks
+    int32_t late                # workflows
+    int32_t over_budget         # workflows
+    double tardiness            # of all workflows
+    double excess               # cost over budget of all workflows
+    double makespan
+    double utilization
+    double cost
+    double completion           # mean over workflows
+    double delay
+
+cdef class CompiledGoals:
+    cdef Goals goals
+    cdef object kept
+
+cdef class WorkflowSums:
+    # Room for sums by workflow, for one thread.
+    cdef seconds_t* completion
+    cdef money_t* cost
+
+cdef void worth_fast(
+    const Scratch* scratch,
+    const Goals* goals,
+    seconds_t* completion,
+    money_t* cost,
+    Worth* worth,
+) noexcept nogil

@@ -1,0 +1,47 @@
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from broker.planner._worker import Worker
+
+Parts: TypeAlias = tuple[npt.NDArray[np.int32], list[int], int]
+
+def parents_by_step(size: int, radius: int) -> list[list[int]]: ...
+
+class GleamCore:
+    steps: list[list[int]]
+    progress: tuple[int, int]
+    def __init__(
+        self,
+        tasks: int,
+        size: int,
+        radius: int,
+        seed: int,
+        groups: list[tuple[float, float, float]],
+    ) -> None: ...
+    def set_improvement(
+        self,
+        searchers: int,
+        trials: int,
+        iterations: int,
+        best_only: bool,
+        probability: tuple[float, ...],
+        level: tuple[float, ...],
+    ) -> None: ...
+    def set_individual(
+        self, row: int, chromosome: tuple[Any, Sequence[int], int], fitness: float
+    ) -> None: ...
+    def individual(self, row: int) -> tuple[Parts, float]: ...
+    @property
+    def values(self) -> npt.NDArray[np.float64]: ...
+    def cut(self, number: int) -> list[int]: ...
+    def shuffle(self, number: int) -> npt.NDArray[np.int32]: ...
+    def begin_step(self) -> int: ...
+    def ask(
+        self, worker: Worker
+    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], list[int]]: ...
+    def tell(self, fitness: npt.NDArray[np.float64]) -> None: ...
+    def breed(self, worker: Worker) -> None: ...
+    def commit(self) -> list[tuple[int, float, int, int]]: ...

@@ -1,0 +1,529 @@
+"""GLEAM: a ring population with demes, segments and groups of operators (paper 004, section 3.3).
+
+Every individual is a parent once in a generation and may be replaced at once, in place. Parents
+follow each other in an order in which neighbours in a row are far apart on the ring: those of one
+step have demes that do not touch each other, so their matings are independent and may be done at
+the same time, with the same result as one after another. docs/planner.md says more.
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memset
+
+import numpy as np
+
+from broker.planner._chromosome cimport (
+    Chromosome,
+    change_strategy,
+    chromosome_copy,
+    cross_points,
+    cut_segments,
+    distance_fast,
+    exchange_segment,
+    invert_segment,
+    merge_segments,
+    move_border,
+    move_segment,
+    order_cross,
+    shift_gene,
+    split_segment,
+)
+from broker.planner._chromosome import checked
+from broker.planner._improvement cimport improve_fast
+from broker.planner._random cimport (
+    Random,
+    random_begin,
+    random_below,
+    random_between,
+    random_chance,
+    random_share,
+)
+from broker.planner._types cimport task_t
+from broker.planner._worker cimport Bench, Worker, evaluate_fast
+
+cdef extern from *:
+    int32_t take_next "__sync_fetch_and_add"(int32_t* counter, int32_t step) noexcept nogil
+
+cdef enum:
+    # Groups of operators. The first five are crossovers.
+    EXCHANGE
+    ONE_POINT
+    N_POINT
+    ORDER_3
+    ORDER_N
+    SMALL_DISPLACEMENT
+    BIG_DISPLACEMENT
+    GROUPS
+
+cdef double FITNESS_MAX = 100_000.0
+cdef double SELECTION_PRESSURE = 1.4      # s of linear ranking
+cdef double DISTANCE_MIN = 0.001          # parents that are nearer do not cross
+
+
+def parents_by_step(int size, int radius) -> list[list[int]]:
+    """Returns the parents of each step of a generation.
+
+    The ring is cut into as many blocks as possible that are longer than the radius; step k takes
+    the k-th of each block. No two parents of a step are in each other's deme.
+
+    Args:
+        size: of the population.
+        radius: neighbours of a deme on either side.
+    """
+    blocks = max(1, size // (radius + 1))
+    borders = [block * size // blocks for block in range(blocks + 1)]
+    longest = max(end - begin for begin, end in zip(borders, borders[1:]))
+    return [
+        [begin + k for begin, end in zip(borders, borders[1:]) if begin + k < end]
+        for k in range(longest)
+    ]
+
+
+cdef void displace_little(
+    Chromosome* child, int32_t count, Bench* bench, Random* random
+) noexcept nogil:
+    if random_chance(random, 0.8):
+        shift_gene(child, count, random)
+    if random_chance(random, 0.2):
+        move_segment(child, &bench.room, random, False)
+    if random_chance(random, 0.3):
+        invert_segment(child, random)
+    if random_chance(random, 0.3):
+        move_border(child, random)
+    if random_chance(random, 0.1):
+        change_strategy(child, random)
+
+
+cdef void displace_much(
+    Chromosome* child, int32_t count, Bench* bench, Random* random
+) noexcept nogil:
+    if random_chance(random, 0.6):
+        move_segment(child, &bench.room, random, False)
+    if random_chance(random, 0.8):
+        invert_segment(child, random)
+    if random_chance(random, 0.5):
+        move_segment(child, &bench.room, random, True)
+    if random_chance(random, 0.3):
+        merge_segments(child, random)
+    if random_chance(random, 0.6):
+        split_segment(child, random)
+    if random_chance(random, 0.2):
+        change_strategy(child, random)
+
+
+cdef class GleamCore:
+    """Population, offspring and counters of one run; `broker.planner.gleam.Gleam` is its face.
+
+    Args:
+        tasks: genes of a chromosome, at least 1.
+        size: of the population, at least 2.
+        radius: neighbours of a deme on either side, at least 1.
+        seed: of all chance.
+        groups: by group of operators the probabilities for a poor, medium and good parent.
+    """
+
+    def __cinit__(
+        self, int32_t tasks, int32_t size, int32_t radius, uint64_t seed, list groups
+    ):
+        cdef int32_t i, k, most
+        if tasks < 1 or size < 2 or not 1 <= radius < size:
+            raise ValueError(f"{tasks} tasks, {size} individuals, demes of radius {radius}")
+        if len(groups) != GROUPS:
+            raise ValueError(f"{len(groups)} groups of operators; there are {GROUPS}")
+        self.tasks, self.size, self.radius, self.seed = tasks, size, radius, seed
+        self.steps = parents_by_step(size, radius)
+        most = max(len(parents) for parents in self.steps)
+        self.individuals = <Chromosome*> calloc(size, sizeof(Chromosome))
+        self.children = <Chromosome*> calloc(most * CHILDREN_MAX, sizeof(Chromosome))
+        self.matings = <Mating*> calloc(most, sizeof(Mating))
+        if self.individuals == NULL or self.children == NULL or self.matings == NULL:
+            raise MemoryError(f"a population of {size}")
+        self.columns = {
+            "genes": np.zeros((size, tasks), np.int32),
+            "length": np.zeros((size, tasks), np.int32),
+            "fitness": np.zeros(size),
+            "child_genes": np.zeros((most * CHILDREN_MAX, tasks), np.int32),
+            "child_length": np.zeros((most * CHILDREN_MAX, tasks), np.int32),
+            "child_fitness": np.zeros(most * CHILDREN_MAX),
+        }
+        bind(self.individuals, self.columns["genes"], self.columns["length"])
+        bind(self.children, self.columns["child_genes"], self.columns["child_length"])
+        cdef double[::1] values = self.columns["fitness"]
+        self.fitness = &values[0]
+        values = self.columns["child_fitness"]
+        self.child_fitness = &values[0]
+        for i in range(GROUPS):
+            for k in range(QUALITIES):
+                self.groups[i].probability[k] = groups[i][k]
+        memset(&self.improvement, 0, sizeof(Improvement))
+
+    def __dealloc__(self):
+        free(self.individuals)
+        free(self.children)
+        free(self.matings)
+
+    def set_improvement(
+        self,
+        int searchers,
+        int trials,
+        int iterations,
+        bint best_only,
+        tuple probability,
+        tuple level,
+    ) -> None:
+        """Says what local search does with offspring from the next step on.
+
+        Args:
+            searchers: a set, see `broker.planner.memetic.Searcher`; 0 for none.
+            trials: of shifting tasks.
+            iterations: of tabu search.
+            best_only: whether only the best child of a mating is improved.
+            probability: by active level, that it is drawn for a mating.
+            level: by active level, the probability to improve a child that is not the best.
+        """
+        cdef int32_t i
+        self.improvement.searchers = searchers
+        self.improvement.trials = trials
+        self.improvement.iterations = iterations
+        self.improvement.best_only = best_only
+        for i in range(LEVELS):
+            self.improvement.probability[i] = probability[i]
+            self.improvement.level[i] = level[i]
+
+    def set_individual(self, int32_t row, chromosome, double fitness) -> None:
+        """Puts a chromosome, as genes, lengths of segments and strategy, into the population."""
+        if not 0 <= row < self.size:
+            raise ValueError(f"individual {row} of {self.size}")
+        genes, lengths, strategy = checked(chromosome)
+        if len(genes) != self.tasks:
+            raise ValueError(f"{len(genes)} genes for {self.tasks} tasks")
+        self.columns["genes"][row] = genes
+        self.columns["length"][row, : len(lengths)] = lengths
+        self.individuals[row].segments = len(lengths)
+        self.individuals[row].strategy = strategy
+        self.fitness[row] = fitness
+
+    def individual(self, int32_t row):
+        """Returns genes, lengths of segments and strategy of an individual, and its fitness."""
+        if not 0 <= row < self.size:
+            raise ValueError(f"individual {row} of {self.size}")
+        cdef Chromosome* one = &self.individuals[row]
+        lengths = self.columns["length"][row, : one.segments].tolist()
+        return (self.columns["genes"][row].copy(), lengths, one.strategy), self.fitness[row]
+
+    @property
+    def values(self):
+        """The fitness of all individuals, as a copy."""
+        return self.columns["fitness"].copy()
+
+    def cut(self, int64_t number) -> list[int]:
+        """Returns lengths of segments for a new chromosome; the same number, the same lengths."""
+        lengths = np.zeros(self.tasks, np.int32)
+        cdef int32_t[::1] view = lengths
+        cdef Chromosome one
+        cdef Random random
+        one.length = &view[0]
+        random_begin(&random, self.seed, <uint64_t> -1, number)
+        cut_segments(&one, self.tasks, &random)
+        return lengths[: one.segments].tolist()
+
+    def shuffle(self, int64_t number):
+        """Returns the tasks in an order of chance; the same number, the same order."""
+        genes = np.arange(self.tasks, dtype=np.int32)
+        cdef int32_t[::1] view = genes
+        cdef Random random
+        cdef int32_t i, other
+        random_begin(&random, self.seed, <uint64_t> -2, number)
+        for i in range(self.tasks - 1, 0, -1):
+            other = random_below(&random, i + 1)
+            view[i], view[other] = view[other], view[i]
+        return genes
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """The generation and the step within it that come next."""
+        return self.generation, self.step
+
+    @progress.setter
+    def progress(self, value):
+        """Sets both."""
+        self.generation, self.step = value
+
+    def begin_step(self) -> int:
+        """Takes up the matings of the next step; returns how many."""
+        cdef int32_t i
+        cdef Mating* mating
+        parents = self.steps[self.step]
+        self.mating_count = len(parents)
+        self.next_mating = 0
+        for i, parent in enumerate(parents):
+            mating = &self.matings[i]
+            memset(mating, 0, sizeof(Mating))
+            mating.parent = parent
+            mating.best = -1
+            random_begin(&mating.random, self.seed, self.generation, parent)
+        return self.mating_count
+
+    def ask(self, Worker worker):
+        """Makes the offspring of a step that has begun, without judging it.
+
+        Returns genes, by row a child, strategies, and how many children each mating has.
+        """
+        cdef int32_t i
+        for i in range(self.mating_count):
+            self.generate(&self.matings[i], &worker.bench)
+        self.next_mating = self.mating_count
+        counts = [self.matings[i].children for i in range(self.mating_count)]
+        rows = [i * CHILDREN_MAX + k for i, count in enumerate(counts) for k in range(count)]
+        strategies = np.array([self.children[row].strategy for row in rows], np.int32)
+        return self.columns["child_genes"][rows], strategies, counts
+
+    def tell(self, const double[::1] fitness) -> None:
+        """Takes the fitness of the offspring of `ask`, in its order; `commit` comes next."""
+        cdef int32_t i, k
+        cdef Py_ssize_t told = 0
+        cdef Mating* mating
+        for i in range(self.mating_count):
+            mating = &self.matings[i]
+            for k in range(mating.children):
+                if told == len(fitness):
+                    raise ValueError(f"only {told} values for the offspring")
+                self.child_fitness[i * CHILDREN_MAX + k] = fitness[told]
+                if mating.best < 0 or fitness[told] > (
+                    self.child_fitness[i * CHILDREN_MAX + mating.best]
+                ):
+                    mating.best = k
+                told += 1
+            mating.evaluations = mating.children
+        if told < len(fitness):
+            raise ValueError(f"{len(fitness)} values for {told} children")
+
+    def breed(self, Worker worker) -> None:
+        """Does matings of the step that has begun, as long as there are any that nobody does.
+
+        Several threads may call this at the same time, each with a worker of its own.
+        """
+        cdef int32_t i
+        cdef Mating* mating
+        if worker.bench.scratch.instance.tasks != self.tasks:
+            raise ValueError(
+                f"a worker for {worker.bench.scratch.instance.tasks} tasks, a population for "
+                f"{self.tasks}"
+            )
+        with nogil:
+            i = take_next(&self.next_mating, 1)
+            while i < self.mating_count:
+                mating = &self.matings[i]
+                self.generate(mating, &worker.bench)
+                self.judge(mating, &worker.bench)
+                if self.improvement.searchers:
+                    self.improve(mating, &worker.bench)
+                i = take_next(&self.next_mating, 1)
+
+    def commit(self):
+        """Lets the best children replace their parents, and goes to the next step.
+
+        Returns, by mating, the level of improvement, the gain and the schedules of local search,
+        and all schedules.
+        """
+        cdef int32_t i
+        cdef Mating* mating
+        records = []
+        for i in range(self.mating_count):
+            mating = &self.matings[i]
+            if mating.best < 0:
+                raise ValueError("a step is committed before all its offspring was judged")
+            records.append(
+                (mating.level, mating.gain, mating.search_evaluations, mating.evaluations)
+            )
+        for i in range(self.mating_count):
+            self.commit_mating(&self.matings[i])
+        self.mating_count = 0
+        self.step += 1
+        if self.step == len(self.steps):
+            self.step = 0
+            self.generation += 1
+        return records
+
+    cdef int32_t partner_of(self, int32_t parent, Random* random, int32_t* quality) noexcept nogil:
+        # By linear ranking in the deme, the worst having rank 0:
+        # P(r) = [(2 − s) + (2s − 2)·r/(n − 1)]/n. Ties go by the place on the ring.
+        cdef int32_t n = 2 * self.radius
+        cdef int32_t i, k, rank, neighbour, other
+        cdef int32_t below = 0
+        cdef int32_t chosen = -1
+        cdef double drawn = random_share(random)
+        cdef double cumulated = 0.0
+        cdef double share
+        # Small rings meet themselves: whoever is left and right of the parent counts once.
+        n = min(n, self.size - 1)
+        for i in range(n):
+            neighbour = self.neighbour(parent, i)
+            below += self.fitness[neighbour] < self.fitness[parent]
+        quality[0] = min(QUALITIES - 1, QUALITIES * below // (n + 1))
+        for rank in range(n):
+            share = (
+                2.0 - SELECTION_PRESSURE
+                + (2.0 * SELECTION_PRESSURE - 2.0) * (rank / (n - 1.0) if n > 1 else 0.5)
+            ) / n
+            cumulated += share
+            if drawn < cumulated or rank == n - 1:
+                break
+        # The neighbour of that rank.
+        for i in range(n):
+            neighbour = self.neighbour(parent, i)
+            below = 0
+            for k in range(n):
+                other = self.neighbour(parent, k)
+                below += self.fitness[other] < self.fitness[neighbour] or (
+                    self.fitness[other] == self.fitness[neighbour] and k < i
+                )
+            if below == rank:
+                chosen = neighbour
+        return chosen
+
+    cdef inline int32_t neighbour(self, int32_t parent, int32_t number) noexcept nogil:
+        # Left, right, next but one to the left, and so on.
+        cdef int32_t distance = number // 2 + 1
+        if number % 2 == 0:
+            distance = -distance
+        return (parent + distance + self.size) % self.size
+
+    cdef int generate(self, Mating* mating, Bench* bench) noexcept nogil:
+        # One child for each group of operators that the dice want, at least one.
+        cdef int32_t first_row = (mating - self.matings) * CHILDREN_MAX
+        cdef int32_t quality, partner, group
+        cdef Chromosome* child
+        cdef const Chromosome* parent = &self.individuals[mating.parent]
+        cdef const Chromosome* other
+        cdef bint parent_is_better
+        partner = self.partner_of(mating.parent, &mating.random, &quality)
+        other = &self.individuals[partner]
+        parent_is_better = self.fitness[mating.parent] >= self.fitness[partner]
+        cdef bint differ = (
+            distance_fast(parent, other, self.tasks, &bench.room) >= DISTANCE_MIN
+        )
+        mating.children = 0
+        for group in range(GROUPS):
+            if not random_chance(&mating.random, self.groups[group].probability[quality]) and (
+                group < BIG_DISPLACEMENT or mating.children > 0
+            ):
+                continue
+            if group < SMALL_DISPLACEMENT and not differ:
+                continue
+            child = &self.children[first_row + mating.children]
+            mating.children += 1
+            if group == SMALL_DISPLACEMENT:
+                chromosome_copy(child, parent, self.tasks)
+                displace_little(child, self.tasks, bench, &mating.random)
+            elif group == BIG_DISPLACEMENT:
+                chromosome_copy(child, parent, self.tasks)
+                displace_much(child, self.tasks, bench, &mating.random)
+            else:
+                self.cross(group, child, parent, other, bench, &mating.random)
+                # The RAS gene is that of the better parent.
+                child.strategy = parent.strategy if parent_is_better else other.strategy
+        return 0
+
+    cdef void cross(
+        self, int32_t group, Chromosome* child, const Chromosome* better, const Chromosome* other,
+        Bench* bench, Random* random
+    ) noexcept nogil:
+        cdef int32_t segments = better.segments
+        if group == EXCHANGE:
+            exchange_segment(child, better, other, self.tasks, &bench.room, random)
+        elif group == ONE_POINT:
+            cross_points(child, better, other, 1, self.tasks, &bench.room, random)
+        elif group == N_POINT:
+            cross_points(
+                child, better, other, random_between(random, 2, max(2, segments - 1)), self.tasks,
+                &bench.room, random,
+            )
+        elif group == ORDER_3:
+            order_cross(child, better, other, 3, self.tasks, &bench.room, random)
+        else:
+            order_cross(
+                child, better, other, random_between(random, 3, max(3, segments)), self.tasks,
+                &bench.room, random,
+            )
+
+    cdef int judge(self, Mating* mating, Bench* bench) except -1 nogil:
+        cdef int32_t first_row = (mating - self.matings) * CHILDREN_MAX
+        cdef int32_t i
+        cdef double fitness
+        for i in range(mating.children):
+            fitness = evaluate_fast(bench, &self.children[first_row + i])
+            self.child_fitness[first_row + i] = fitness
+            if mating.best < 0 or fitness > self.child_fitness[first_row + mating.best]:
+                mating.best = i
+        mating.evaluations += mating.children
+        return 0
+
+    cdef int improve(self, Mating* mating, Bench* bench) except -1 nogil:
+        # The best child always; the others with the probability of the level drawn.
+        cdef int32_t first_row = (mating - self.matings) * CHILDREN_MAX
+        cdef int32_t best = mating.best
+        cdef double before = self.child_fitness[first_row + best]
+        cdef double drawn = random_share(&mating.random)
+        cdef int64_t evaluations = bench.evaluations
+        cdef double after, p_all
+        cdef int32_t i
+        mating.level = LEVELS - 1
+        for i in range(LEVELS):
+            drawn -= self.improvement.probability[i]
+            if drawn < 0.0:
+                mating.level = i
+                break
+        p_all = 0.0 if self.improvement.best_only else self.improvement.level[mating.level]
+        for i in range(mating.children):
+            if i != best and not random_chance(&mating.random, p_all):
+                continue
+            self.child_fitness[first_row + i] = improve_fast(
+                bench,
+                &self.children[first_row + i],
+                self.child_fitness[first_row + i],
+                self.improvement.searchers,
+                self.improvement.trials,
+                self.improvement.iterations,
+                &mating.random,
+            )
+        for i in range(mating.children):
+            if self.child_fitness[first_row + i] > self.child_fitness[first_row + mating.best]:
+                mating.best = i
+        after = self.child_fitness[first_row + mating.best]
+        # rfg = (f_LS − f_evo)/(f_max − f_evo)
+        mating.gain = (after - before) / (FITNESS_MAX - before) if before < FITNESS_MAX else 0.0
+        mating.search_evaluations = bench.evaluations - evaluations
+        mating.evaluations += mating.search_evaluations
+        return 0
+
+    cdef bint accept(self, int32_t parent, double fitness) noexcept nogil:
+        # Local least with elitism: better than the weakest of the deme, and than the best of it
+        # where that is the parent.
+        cdef int32_t n = min(2 * self.radius, self.size - 1)
+        cdef double weakest = self.fitness[parent]
+        cdef double best = self.fitness[parent]
+        cdef int32_t i
+        for i in range(n):
+            weakest = min(weakest, self.fitness[self.neighbour(parent, i)])
+            best = max(best, self.fitness[self.neighbour(parent, i)])
+        if best == self.fitness[parent]:
+            return fitness > best
+        return fitness > weakest
+
+    cdef void commit_mating(self, Mating* mating) noexcept nogil:
+        cdef int32_t row = (mating - self.matings) * CHILDREN_MAX + mating.best
+        if self.accept(mating.parent, self.child_fitness[row]):
+            chromosome_copy(&self.individuals[mating.parent], &self.children[row], self.tasks)
+            self.fitness[mating.parent] = self.child_fitness[row]
+
+
+cdef bind(Chromosome* rows, genes, length):
+    cdef int32_t[:, ::1] genes_view = genes
+    cdef int32_t[:, ::1] length_view = length
+    cdef Py_ssize_t i
+    for i in range(genes_view.shape[0]):
+        rows[i].genes = <task_t*> &genes_view[i, 0]
+        rows[i].length = &length_view[i, 0]
+        rows[i].segments = 0
+        rows[i].strategy = 0

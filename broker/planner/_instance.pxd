@@ -1,0 +1,83 @@
+# A planning problem as a struct of arrays, read only once it is made.
+from libc.stdint cimport int32_t
+
+from broker.planner._types cimport (
+    choice_t,
+    money_t,
+    resource_t,
+    seconds_t,
+    task_t,
+    units_t,
+    word_t,
+    workflow_t,
+)
+
+cdef enum:
+    FASTEST    # the order of RAS-1
+    CHEAPEST   # the order of RAS-2
+    ORDERS
+
+cdef struct Instance:
+    task_t tasks
+    workflow_t workflows
+    resource_t resources
+    choice_t choices
+    Py_ssize_t words                    # of a set of choices
+    seconds_t now
+    # By task.
+    const double* work
+    const seconds_t* release            # no start before; fixed predecessors have ended by then
+    const workflow_t* workflow
+    const int32_t* predecessors         # how many are to be planned as well
+    const int32_t* predecessor_begin    # into predecessor
+    const task_t* predecessor
+    const int32_t* successor_begin      # into successor
+    const task_t* successor
+    const int32_t* few_begin            # into few; empty for tasks with many choices
+    const choice_t* few                 # choices of tasks that have few
+    const word_t* usable[2]             # by order: by task a set of ranks
+    # By rank and by choice.
+    const choice_t* by_rank[2]          # by order: the choice of a rank
+    const choice_t* rank[2]             # by order: the rank of a choice
+    const double* performance           # of the primary resource
+    const money_t* rate                 # price of a second; nan where it varies with time
+    const int32_t* demand_begin         # into the two below
+    const resource_t* demand_resource
+    const units_t* demand_units
+    bint prices_vary
+    # By resource.
+    const units_t* capacity
+    const int32_t* choice_begin         # into choice_of
+    const choice_t* choice_of           # the choices that need a resource
+    const seconds_t* shift              # from a moment to the week of 1970-01-01, local time
+    const int32_t* opening_begin        # into the two below; none: always open
+    const seconds_t* opening_from       # seconds of the week
+    const seconds_t* opening_until
+    const int32_t* price_begin          # into the three below
+    const seconds_t* price_from         # second of the week
+    const money_t* price
+    const money_t* price_before         # what a unit costs from the week's begin until then
+    const money_t* price_week           # what a unit costs in a week
+    const int32_t* taken_begin          # into the three below: fixed tasks and closures
+    const seconds_t* taken_from
+    const seconds_t* taken_until
+    const units_t* taken_units
+    # By workflow.
+    const seconds_t* earliest_start
+    const seconds_t* due_date
+    const money_t* budget
+    const int32_t* favourite            # FASTEST or CHEAPEST: what RAS-3 follows
+    const seconds_t* fixed_completion   # latest end of its fixed tasks; -inf without
+    const money_t* fixed_cost           # of its fixed tasks
+
+cdef class CompiledProblem:
+    cdef Instance instance
+    cdef dict arrays
+    cdef bind_tasks(self)
+    cdef bind_choices(self)
+    cdef bind_resources(self)
+    cdef bind_workflows(self)
+
+cdef money_t placement_cost_fast(
+    const Instance* instance, choice_t choice, seconds_t start, seconds_t end
+) noexcept nogil

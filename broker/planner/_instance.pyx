@@ -1,0 +1,161 @@
+"""A planning problem as a struct of arrays, for the kernels to read."""
+
+from libc.math cimport floor, isnan
+from libc.stdint cimport int32_t, uint64_t
+
+from broker.planner._types cimport choice_t, money_t, resource_t, seconds_t
+
+cdef seconds_t WEEK = 604_800.0
+
+
+cdef const double* doubles(dict arrays, str name) except NULL:
+    cdef const double[::1] view = arrays[name]
+    return &view[0]
+
+
+cdef const int32_t* integers(dict arrays, str name) except NULL:
+    cdef const int32_t[::1] view = arrays[name]
+    return &view[0]
+
+
+cdef const uint64_t* words(dict arrays, str name) except NULL:
+    cdef const uint64_t[::1] view = arrays[name]
+    return &view[0]
+
+
+cdef class CompiledProblem:
+    """Owns the arrays of one problem; made by `broker.planner.compilation.compile_problem`.
+
+    Args:
+        sizes: tasks, workflows, resources, choices, words, whether prices vary, now.
+        arrays: contiguous, of float64, int32 or uint64, none of them empty; see _instance.pxd.
+    """
+
+    def __init__(self, dict sizes, dict arrays):
+        self.arrays = arrays
+        cdef Instance* instance = &self.instance
+        instance.tasks = sizes["tasks"]
+        instance.workflows = sizes["workflows"]
+        instance.resources = sizes["resources"]
+        instance.choices = sizes["choices"]
+        instance.words = sizes["words"]
+        instance.prices_vary = sizes["prices_vary"]
+        instance.now = sizes["now"]
+        self.bind_tasks()
+        self.bind_choices()
+        self.bind_resources()
+        self.bind_workflows()
+
+    cdef bind_tasks(self):
+        cdef Instance* instance = &self.instance
+        cdef dict arrays = self.arrays
+        instance.work = doubles(arrays, "work")
+        instance.release = doubles(arrays, "release")
+        instance.workflow = integers(arrays, "workflow")
+        instance.predecessors = integers(arrays, "predecessors")
+        instance.predecessor_begin = integers(arrays, "predecessor_begin")
+        instance.predecessor = integers(arrays, "predecessor")
+        instance.successor_begin = integers(arrays, "successor_begin")
+        instance.successor = integers(arrays, "successor")
+        instance.few_begin = integers(arrays, "few_begin")
+        instance.few = integers(arrays, "few")
+        instance.usable[FASTEST] = words(arrays, "usable_fastest")
+        instance.usable[CHEAPEST] = words(arrays, "usable_cheapest")
+
+    cdef bind_choices(self):
+        cdef Instance* instance = &self.instance
+        cdef dict arrays = self.arrays
+        instance.by_rank[FASTEST] = integers(arrays, "by_rank_fastest")
+        instance.by_rank[CHEAPEST] = integers(arrays, "by_rank_cheapest")
+        instance.rank[FASTEST] = integers(arrays, "rank_fastest")
+        instance.rank[CHEAPEST] = integers(arrays, "rank_cheapest")
+        instance.performance = doubles(arrays, "performance")
+        instance.rate = doubles(arrays, "rate")
+        instance.demand_begin = integers(arrays, "demand_begin")
+        instance.demand_resource = integers(arrays, "demand_resource")
+        instance.demand_units = integers(arrays, "demand_units")
+
+    cdef bind_resources(self):
+        cdef Instance* instance = &self.instance
+        cdef dict arrays = self.arrays
+        instance.capacity = integers(arrays, "capacity")
+        instance.choice_begin = integers(arrays, "choice_begin")
+        instance.choice_of = integers(arrays, "choice_of")
+        instance.shift = doubles(arrays, "shift")
+        instance.opening_begin = integers(arrays, "opening_begin")
+        instance.opening_from = doubles(arrays, "opening_from")
+        instance.opening_until = doubles(arrays, "opening_until")
+        instance.price_begin = integers(arrays, "price_begin")
+        instance.price_from = doubles(arrays, "price_from")
+        instance.price = doubles(arrays, "price")
+        instance.price_before = doubles(arrays, "price_before")
+        instance.price_week = doubles(arrays, "price_week")
+        instance.taken_begin = integers(arrays, "taken_begin")
+        instance.taken_from = doubles(arrays, "taken_from")
+        instance.taken_until = doubles(arrays, "taken_until")
+        instance.taken_units = integers(arrays, "taken_units")
+
+    cdef bind_workflows(self):
+        cdef Instance* instance = &self.instance
+        cdef dict arrays = self.arrays
+        instance.earliest_start = doubles(arrays, "earliest_start")
+        instance.due_date = doubles(arrays, "due_date")
+        instance.budget = doubles(arrays, "budget")
+        instance.favourite = integers(arrays, "favourite")
+        instance.fixed_completion = doubles(arrays, "fixed_completion")
+        instance.fixed_cost = doubles(arrays, "fixed_cost")
+
+    @property
+    def tasks(self) -> int:
+        """How many tasks are to be planned."""
+        return self.instance.tasks
+
+    @property
+    def choices(self) -> int:
+        """How many distinct alternatives there are."""
+        return self.instance.choices
+
+    def column(self, str name):
+        """Returns one of the arrays; not to be written to."""
+        return self.arrays[name]
+
+    def placement_cost(self, choice_t choice, seconds_t start, seconds_t end) -> float:
+        """Returns what a choice costs from start to end."""
+        if not 0 <= choice < self.instance.choices:
+            raise ValueError(f"choice {choice} of {self.instance.choices}")
+        return placement_cost_fast(&self.instance, choice, start, end)
+
+
+cdef money_t price_until(
+    const Instance* instance, resource_t resource, seconds_t moment
+) noexcept nogil:
+    # What a unit costs from the begin of the week of 1970-01-01 until the moment.
+    cdef seconds_t local = moment + instance.shift[resource]
+    cdef double weeks = floor(local / WEEK)
+    cdef seconds_t second = local - weeks * WEEK
+    cdef int32_t begin = instance.price_begin[resource]
+    cdef int32_t step = instance.price_begin[resource + 1] - 1
+    while step > begin and instance.price_from[step] > second:
+        step -= 1
+    return (
+        weeks * instance.price_week[resource]
+        + instance.price_before[step]
+        + (second - instance.price_from[step]) * instance.price[step]
+    )
+
+
+cdef money_t placement_cost_fast(
+    const Instance* instance, choice_t choice, seconds_t start, seconds_t end
+) noexcept nogil:
+    # The integral of equation 2.3.
+    cdef money_t rate = instance.rate[choice]
+    cdef money_t cost = 0.0
+    cdef int32_t i
+    if not isnan(rate):
+        return rate * (end - start)
+    for i in range(instance.demand_begin[choice], instance.demand_begin[choice + 1]):
+        cost += instance.demand_units[i] * (
+            price_until(instance, instance.demand_resource[i], end)
+            - price_until(instance, instance.demand_resource[i], start)
+        )
+    return cost

@@ -1,0 +1,29 @@
+# What one thread needs to judge chromosomes and to make new ones.
+from libc.stdint cimport int64_t
+
+from broker.planner._builder cimport Scratch, Workspace
+from broker.planner._chromosome cimport Chromosome, Room
+from broker.planner._critical cimport CriticalGraph, Graph
+from broker.planner._evaluation cimport CompiledGoals, Goals, Worth, WorkflowSums
+from broker.planner._types cimport money_t, seconds_t
+
+cdef struct Bench:
+    Scratch* scratch
+    const Goals* goals
+    seconds_t* completion        # by workflow, of the schedule judged last
+    money_t* cost
+    Worth worth                  # of the schedule judged last
+    Room room
+    Chromosome trial             # for local searchers
+    Graph* graph                 # NULL where tabu search is not wanted or not possible
+    int64_t evaluations          # schedules built since the worker was made
+
+cdef class Worker:
+    cdef Bench bench
+    cdef readonly Workspace workspace
+    cdef readonly CompiledGoals goals
+    cdef WorkflowSums sums
+    cdef dict columns
+    cdef CriticalGraph graph
+
+cdef double evaluate_fast(Bench* bench, const Chromosome* one) except? -1.0 nogil

@@ -1,0 +1,19 @@
+import numpy as np
+import numpy.typing as npt
+
+from broker.planner._builder import Workspace
+from broker.planner._evaluation import CompiledGoals
+from broker.planner._instance import CompiledProblem
+
+class Worker:
+    workspace: Workspace
+    goals: CompiledGoals
+    def __init__(
+        self, problem: CompiledProblem, goals: CompiledGoals, horizon: float, buckets: int = 128
+    ) -> None: ...
+    @property
+    def evaluations(self) -> int: ...
+    def evaluate(self, genes: npt.NDArray[np.int32], strategy: int) -> float: ...
+    def evaluate_many(
+        self, genes: npt.NDArray[np.int32], strategies: npt.NDArray[np.int32]
+    ) -> npt.NDArray[np.float64]: ...

@@ -1,0 +1,120 @@
+"""What one thread needs to judge chromosomes and to make new ones."""
+
+from libc.stdint cimport int32_t
+
+import numpy as np
+
+from broker.planner._builder cimport Strategy, build_fast
+from broker.planner._evaluation cimport worth_fast
+from broker.planner._instance cimport CompiledProblem
+from broker.planner._types cimport task_t
+
+
+cdef double evaluate_fast(Bench* bench, const Chromosome* one) except? -1.0 nogil:
+    # The fitness of a chromosome; its schedule stays in the scratch.
+    build_fast(bench.scratch, one.genes, <Strategy> one.strategy)
+    worth_fast(bench.scratch, bench.goals, bench.completion, bench.cost, &bench.worth)
+    bench.evaluations += 1
+    return bench.worth.fitness
+
+
+cdef class Worker:
+    """One thread's room: a workspace, sums, and what operators note.
+
+    Args:
+        problem: the compiled problem.
+        goals: what plans are judged by.
+        horizon: see `Workspace`.
+        buckets: see `Workspace`.
+    """
+
+    def __init__(
+        self, CompiledProblem problem, CompiledGoals goals, double horizon, int buckets=128
+    ):
+        cdef int32_t count = max(1, problem.instance.tasks)
+        cdef int32_t[::1] rows
+        cdef signed char[::1] marks
+        cdef Bench* bench = &self.bench
+        self.workspace = Workspace(problem, horizon, buckets)
+        self.goals = goals
+        self.sums = WorkflowSums(problem.instance.workflows)
+        self.columns = {
+            name: np.zeros(count, np.int32)
+            for name in ("genes", "length", "place", "trial", "cuts")
+        }
+        self.columns["mark"] = np.zeros(count, np.int8)
+        bench.scratch = &self.workspace.scratch
+        bench.goals = &goals.goals
+        bench.completion = self.sums.completion
+        bench.cost = self.sums.cost
+        rows = self.columns["genes"]
+        bench.room.genes = <task_t*> &rows[0]
+        rows = self.columns["length"]
+        bench.room.length = &rows[0]
+        rows = self.columns["place"]
+        bench.room.place = &rows[0]
+        rows = self.columns["trial"]
+        bench.trial.genes = <task_t*> &rows[0]
+        rows = self.columns["cuts"]
+        bench.trial.length = &rows[0]
+        marks = self.columns["mark"]
+        bench.room.mark = <char*> &marks[0]
+        bench.evaluations = 0
+        bench.graph = NULL
+        self.graph = CriticalGraph(problem)
+        if self.graph.graph.usable:
+            bench.graph = &self.graph.graph
+
+    @property
+    def evaluations(self) -> int:
+        """How many schedules it has built."""
+        return self.bench.evaluations
+
+    def evaluate(self, const int32_t[::1] genes, int strategy) -> float:
+        """Returns the fitness of a sequence; its schedule stays in the workspace.
+
+        Raises:
+            ValueError: see `Workspace.build`.
+        """
+        self.workspace.build(genes, strategy)
+        worth_fast(
+            self.bench.scratch,
+            self.bench.goals,
+            self.bench.completion,
+            self.bench.cost,
+            &self.bench.worth,
+        )
+        self.bench.evaluations += 1
+        return self.bench.worth.fitness
+
+    def evaluate_many(self, const int32_t[:, ::1] genes, const int32_t[::1] strategies) -> object:
+        """Returns the fitness of several sequences, computed without the interpreter's lock.
+
+        Args:
+            genes: by row a sequence.
+            strategies: by row.
+
+        Raises:
+            ValueError: see `Workspace.build`.
+        """
+        cdef Py_ssize_t i
+        cdef Py_ssize_t count = genes.shape[0]
+        cdef Chromosome one
+        fitness = np.zeros(count)
+        cdef double[::1] values = fitness
+        everything = np.arange(self.bench.scratch.instance.tasks)
+        if count != strategies.shape[0] or genes.shape[1] != len(everything):
+            raise ValueError(
+                f"{count} sequences of {genes.shape[1]} for {strategies.shape[0]} strategies "
+                f"and {len(everything)} tasks"
+            )
+        if not (np.sort(genes, axis=1) == everything).all():
+            raise ValueError(f"a sequence has to name each of the {len(everything)} tasks once")
+        if count and not 0 <= min(strategies) <= max(strategies) <= 2:
+            raise ValueError("strategies are 0, 1 or 2")
+        with nogil:
+            for i in range(count):
+                one.genes = <task_t*> &genes[i, 0]
+                one.strategy = strategies[i]
+                values[i] = evaluate_fast(&self.bench, &one)
+        return fitness

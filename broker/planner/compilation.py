@@ -1,0 +1,333 @@
+"""From a checked problem to the arrays that the kernels read, and from their results to a plan.
+
+Alternatives that are equal become one *choice*, whichever tasks have them. As a task's duration is
+its work over the performance of the primary resource, one order of the choices serves all tasks:
+RAS-1 goes by performance and RAS-2 by the price of a unit of work, averaged over the week. A task's
+alternatives are then a set of bits in such an order.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+import numpy.typing as npt
+
+from broker.plan import Placement, Plan
+from broker.planner._instance import CompiledProblem
+from broker.problem import Problem
+from broker.resources import EPOCH_IN_WEEK, WEEK
+from broker.workflow import Alternative, Task, Workflow
+
+FEW = 4
+"""Up to so many alternatives a task's choices are looked at one by one."""
+
+Float = npt.NDArray[np.float64]
+Int = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Compilation:
+    """A problem with its arrays and what the rows of these are.
+
+    Attributes:
+        problem: what was compiled.
+        compiled: the arrays.
+        tasks: workflow and task of each row, in the order of the problem, fixed ones left out.
+        choices: the distinct alternatives, fastest first.
+    """
+
+    problem: Problem
+    compiled: CompiledProblem
+    tasks: tuple[tuple[Workflow, Task], ...]
+    choices: tuple[Alternative, ...]
+
+    def plan(self, choice: Sequence[int] | Int, start: Sequence[float] | Float) -> Plan:
+        """Returns the plan in which every task runs on a choice from a start.
+
+        Args:
+            choice: by task; negative where the task has no place.
+            start: by task; seconds.
+        """
+        placements = list(self.problem.fixed)
+        unplanned = []
+        for (workflow, task), number, begin in zip(
+            self.tasks, map(int, choice), map(float, start), strict=True
+        ):
+            if number < 0:
+                unplanned.append((workflow.name, task.name))
+                continue
+            demands = self.choices[number].demands
+            end = begin + task.work / self.problem.resource[demands[0].resource].performance
+            cost = self.compiled.placement_cost(number, begin, end)
+            placements.append(Placement(workflow.name, task.name, demands, begin, end, cost))
+        return Plan(tuple(placements), tuple(unplanned))
+
+
+def compile_problem(problem: Problem) -> Compilation:
+    """Returns a problem as arrays."""
+    fixed = {placement.key for placement in problem.fixed}
+    tasks = tuple(
+        (workflow, task)
+        for workflow in problem.workflows
+        for task in workflow.tasks
+        if (workflow.name, task.name) not in fixed
+    )
+    choices, mine = _distinct(problem, tasks)
+    arrays: dict[str, npt.NDArray[np.generic]] = {
+        **_task_arrays(problem, tasks),
+        **_choice_arrays(problem, choices),
+        **_resource_arrays(problem, choices),
+        **_workflow_arrays(problem),
+    }
+    rank = arrays["rank_cheapest"].astype(np.int64)
+    restricted = np.array([_is_restricted(problem, each) for each in choices], dtype=bool)
+    usable = []
+    for (_, task), numbers in zip(tasks, mine, strict=True):
+        possible = (
+            [
+                not restricted[number] or problem.is_possible(task, choices[number])
+                for number in numbers
+            ]
+            if restricted[numbers].any()
+            else None
+        )
+        usable.append(numbers if possible is None else numbers[possible])
+    words = max(1, -(-len(choices) // 64))
+    arrays["usable_fastest"] = _bits(usable, words)
+    arrays["usable_cheapest"] = _bits([rank[numbers] for numbers in usable], words)
+    few = [numbers if len(numbers) <= FEW else numbers[:0] for numbers in usable]
+    arrays["few_begin"], arrays["few"] = _rows(few)
+    sizes = {
+        "tasks": len(tasks),
+        "workflows": len(problem.workflows),
+        "resources": len(problem.resources),
+        "choices": len(choices),
+        "words": words,
+        "prices_vary": bool(np.isnan(arrays["rate"].astype(float)).any()),
+        "now": problem.now,
+    }
+    return Compilation(problem, CompiledProblem(sizes, arrays), tasks, choices)
+
+
+def _distinct(
+    problem: Problem, tasks: tuple[tuple[Workflow, Task], ...]
+) -> tuple[tuple[Alternative, ...], list[npt.NDArray[np.int64]]]:
+    # The distinct alternatives, fastest first, and by task the rows of its own. Workflows share
+    # the objects often, so identity is asked before equality.
+    row = {resource.name: number for number, resource in enumerate(problem.resources)}
+    by_value: dict[Alternative, int] = {}
+    by_identity: dict[int, int] = {}
+    numbers: list[list[int]] = []
+    for _, task in tasks:
+        for each in task.alternatives:
+            if id(each) not in by_identity:
+                by_identity[id(each)] = by_value.setdefault(each, len(by_value))
+        numbers.append([by_identity[id(each)] for each in task.alternatives])
+    distinct = list(by_value)
+
+    def fastest_first(number: int) -> tuple[object, ...]:
+        alternative = distinct[number]
+        primary = problem.resource[alternative.primary]
+        rows = [(row[demand.resource], demand.units) for demand in alternative.demands]
+        return -primary.performance, price_of_work(problem, alternative), rows
+
+    order = sorted(range(len(distinct)), key=fastest_first)
+    place = np.empty(max(1, len(order)), np.int64)
+    place[order] = np.arange(len(order))
+    mine = [np.unique(place[each]) for each in numbers]
+    return tuple(distinct[number] for number in order), mine
+
+
+def price_of_work(problem: Problem, alternative: Alternative) -> float:
+    """Returns what a unit of work costs on an alternative, averaged over the week."""
+    resources = [problem.resource[name] for name in alternative.resources]
+    price = math.fsum(
+        demand.units * resource.mean_price()
+        for demand, resource in zip(alternative.demands, resources, strict=True)
+    )
+    return price / resources[0].performance
+
+
+def _is_restricted(problem: Problem, alternative: Alternative) -> bool:
+    # Whether it may depend on the task if the alternative can be used at all.
+    resources = [problem.resource[name] for name in alternative.resources]
+    return any(
+        resource.calendar.opening
+        or demand.units > resource.capacity
+        or any(end == math.inf for _, end in resource.calendar.closures)
+        for demand, resource in zip(alternative.demands, resources, strict=True)
+    )
+
+
+def _task_arrays(
+    problem: Problem, tasks: tuple[tuple[Workflow, Task], ...]
+) -> dict[str, npt.NDArray[np.generic]]:
+    row = {(workflow.name, task.name): number for number, (workflow, task) in enumerate(tasks)}
+    workflow_row = {workflow.name: number for number, workflow in enumerate(problem.workflows)}
+    ends = {placement.key: placement.end for placement in problem.fixed}
+    predecessors: list[list[int]] = []
+    successors: list[list[int]] = [[] for _ in tasks]
+    release = []
+    for number, (workflow, task) in enumerate(tasks):
+        keys = [(workflow.name, name) for name in task.predecessors]
+        predecessors.append([row[key] for key in keys if key in row])
+        for other in predecessors[-1]:
+            successors[other].append(number)
+        fixed_ends = [ends[key] for key in keys if key not in row]
+        release.append(max([problem.now, workflow.earliest_start, *fixed_ends]))
+    predecessor_begin, predecessor = _rows(predecessors)
+    successor_begin, successor = _rows(successors)
+    return {
+        "work": _floats(task.work for _, task in tasks),
+        "release": _floats(release),
+        "workflow": _ints(workflow_row[workflow.name] for workflow, _ in tasks),
+        "predecessors": _ints(map(len, predecessors)),
+        "predecessor_begin": predecessor_begin,
+        "predecessor": predecessor,
+        "successor_begin": successor_begin,
+        "successor": successor,
+    }
+
+
+def _choice_arrays(
+    problem: Problem, choices: tuple[Alternative, ...]
+) -> dict[str, npt.NDArray[np.generic]]:
+    row = {resource.name: number for number, resource in enumerate(problem.resources)}
+    rate = []
+    for each in choices:
+        resources = [problem.resource[name] for name in each.resources]
+        varies = any(len(resource.price_steps()) > 1 for resource in resources)
+        prices = (
+            demand.units * resource.price_steps()[0][1]
+            for demand, resource in zip(each.demands, resources, strict=True)
+        )
+        rate.append(math.nan if varies else math.fsum(prices))
+    work_price = [price_of_work(problem, each) for each in choices]
+    by_price = sorted(range(len(choices)), key=lambda number: (work_price[number], number))
+    rank = np.empty(max(1, len(choices)), np.int32)
+    rank[by_price] = np.arange(len(choices))
+    demand_begin, demand_resource = _rows(
+        [[row[demand.resource] for demand in each.demands] for each in choices]
+    )
+    return {
+        "by_rank_fastest": _ints(range(len(choices))),
+        "rank_fastest": _ints(range(len(choices))),
+        "by_rank_cheapest": _ints(by_price),
+        "rank_cheapest": rank,
+        "performance": _floats(problem.resource[each.primary].performance for each in choices),
+        "rate": _floats(rate),
+        "demand_begin": demand_begin,
+        "demand_resource": demand_resource,
+        "demand_units": _ints(demand.units for each in choices for demand in each.demands),
+    }
+
+
+def _resource_arrays(
+    problem: Problem, choices: tuple[Alternative, ...]
+) -> dict[str, npt.NDArray[np.generic]]:
+    resources = problem.resources
+    users: dict[str, list[int]] = {resource.name: [] for resource in resources}
+    for number, choice in enumerate(choices):
+        for name in choice.resources:
+            users[name].append(number)
+    steps = [resource.price_steps() for resource in resources]
+    before: list[list[float]] = []
+    for each in steps:
+        spent = [0.0]
+        for (begin, price), (end, _) in zip(each, [*each[1:], (WEEK, 0.0)], strict=True):
+            spent.append(spent[-1] + (end - begin) * price)
+        before.append(spent)
+    openings = [resource.opening_spans() for resource in resources]
+    taken = [_taken(problem, number) for number in range(len(resources))]
+    choice_begin, choice_of = _rows([users[resource.name] for resource in resources])
+    return {
+        "capacity": _ints(resource.capacity for resource in resources),
+        "choice_begin": choice_begin,
+        "choice_of": choice_of,
+        "shift": _floats(EPOCH_IN_WEEK + resource.utc_offset for resource in resources),
+        "opening_begin": _rows(openings)[0],
+        "opening_from": _floats(begin for spans in openings for begin, _ in spans),
+        "opening_until": _floats(end for spans in openings for _, end in spans),
+        "price_begin": _rows(steps)[0],
+        "price_from": _floats(begin for each in steps for begin, _ in each),
+        "price": _floats(price for each in steps for _, price in each),
+        "price_before": _floats(spent for each in before for spent in each[:-1]),
+        "price_week": _floats(each[-1] for each in before),
+        "taken_begin": _rows(taken)[0],
+        "taken_from": _floats(begin for spans in taken for begin, _, _ in spans),
+        "taken_until": _floats(end for spans in taken for _, end, _ in spans),
+        "taken_units": _ints(units for spans in taken for _, _, units in spans),
+    }
+
+
+def _taken(problem: Problem, number: int) -> list[tuple[float, float, int]]:
+    # What occupies a resource before anything is planned. A closure takes all of it.
+    resource = problem.resources[number]
+    return [
+        (begin, end, resource.capacity)
+        for begin, end in resource.closure_spans()
+        if end > problem.now
+    ] + [
+        (placement.start, placement.end, demand.units)
+        for placement in problem.fixed
+        if placement.end > problem.now
+        for demand in placement.demands
+        if demand.resource == resource.name
+    ]
+
+
+def _workflow_arrays(problem: Problem) -> dict[str, npt.NDArray[np.generic]]:
+    completion = dict.fromkeys((each.name for each in problem.workflows), -math.inf)
+    cost = dict.fromkeys(completion, 0.0)
+    for placement in problem.fixed:
+        completion[placement.workflow] = max(completion[placement.workflow], placement.end)
+        cost[placement.workflow] += placement.cost
+    return {
+        "earliest_start": _floats(
+            max(each.earliest_start, problem.now)
+            if completion[each.name] == -math.inf
+            else max(each.earliest_start, min_fixed_start(problem, each.name))
+            for each in problem.workflows
+        ),
+        "due_date": _floats(each.due_date for each in problem.workflows),
+        "budget": _floats(each.budget for each in problem.workflows),
+        "favourite": _ints(int(each.preference >= 0.5) for each in problem.workflows),
+        "fixed_completion": _floats(completion.values()),
+        "fixed_cost": _floats(cost.values()),
+    }
+
+
+def min_fixed_start(problem: Problem, workflow: str) -> float:
+    """Returns when the first fixed task of a workflow starts; infinity without one."""
+    return min(
+        (each.start for each in problem.fixed if each.workflow == workflow), default=math.inf
+    )
+
+
+def _rows(rows: Sequence[Sequence[object]] | Sequence[npt.NDArray[np.int64]]) -> tuple[Int, Int]:
+    # Where each row begins in the concatenation, and that concatenation where it is of integers.
+    begin = np.zeros(len(rows) + 1, np.int32)
+    begin[1:] = np.cumsum([len(row) for row in rows])
+    flat = list(chain.from_iterable(rows))
+    return begin, _ints(flat if all(isinstance(x, int | np.integer) for x in flat[:1]) else [])
+
+
+def _bits(rows: Sequence[npt.NDArray[np.int64]], words: int) -> npt.NDArray[np.uint64]:
+    # By row a set of numbers as `words` words.
+    sets = np.zeros((max(1, len(rows)), words), np.uint64)
+    for number, row in enumerate(rows):
+        members = np.zeros(words * 64, bool)
+        members[row] = True
+        sets[number] = np.packbits(members, bitorder="little").view(np.uint64)
+    return sets.reshape(-1)
+
+
+def _floats(values: Iterable[float]) -> Float:
+    # Kernels take the address of the first element, so there always is one.
+    return np.array(list(values) or [0.0], np.float64)
+
+
+def _ints(values: Iterable[object]) -> Int:
+    return np.array(list(values) or [0], np.int32)

@@ -1,0 +1,258 @@
+"""GLEAM: ask for offspring, have it judged, tell, and stop whenever you like.
+
+The population, its counters and the seed are the whole state: chance is a function of the seed, the
+generation and the parent. A run that is saved and continued goes on bit for bit, and how many
+threads judge offspring makes no difference to it. The clock and the threads are the caller's.
+"""
+
+import base64
+import zlib
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from broker.planner._gleam import GleamCore
+from broker.planner._worker import Worker
+from broker.planner.heuristics import Heuristic
+from broker.planner.memetic import LevelAdaptation, Memetic
+
+GROUPS = {
+    "segment exchange": (0.8, 0.7, 0.6),
+    "1-point crossover": (0.6, 0.5, 0.4),
+    "n-point crossover": (1.0, 0.9, 0.8),
+    "order crossover, 3 runs": (0.6, 0.5, 0.4),
+    "order crossover, n runs": (0.6, 0.5, 0.4),
+    "small displacement": (0.6, 0.8, 1.0),
+    "big displacement": (0.8, 0.6, 0.4),
+}
+"""Groups of operators, with their probabilities for a poor, a medium and a good parent."""
+
+POPULATION_MAX = 10_000
+"""Most individuals."""
+
+NEIGHBOURS = {5: 4, 10: 6}
+"""Neighbours in a deme of small populations, by the population up to which they hold."""
+
+NEIGHBOURS_DEFAULT = 8
+
+STATE_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class GleamSettings:
+    """How GLEAM searches.
+
+    Attributes:
+        population: individuals on the ring, from 3 to 10,000.
+        neighbours: of an individual in its deme, an even number; by default 8, and fewer in
+            small populations.
+        groups: probabilities of the groups of operators, in the order of `GROUPS`.
+        memetic: local search; none for the evolutionary algorithm alone.
+
+    Raises:
+        ValueError: a number is out of bounds.
+    """
+
+    population: int = 60
+    neighbours: int | None = None
+    groups: tuple[tuple[float, float, float], ...] = tuple(GROUPS.values())
+    memetic: Memetic | None = None
+
+    def __post_init__(self) -> None:
+        """Checks the numbers."""
+        if not 3 <= self.population <= POPULATION_MAX:
+            raise ValueError(f"population is {self.population}; from 3 to {POPULATION_MAX}")
+        if self.radius < 1 or 2 * self.radius >= self.population:
+            raise ValueError(
+                f"{self.neighbours} neighbours in a population of {self.population}; an even "
+                "number from 2 on, and less than the population"
+            )
+        if self.neighbours is not None and self.neighbours % 2:
+            raise ValueError(f"{self.neighbours} neighbours; an even number")
+        if len(self.groups) != len(GROUPS):
+            raise ValueError(f"{len(self.groups)} groups of operators; there are {len(GROUPS)}")
+        for name, group in zip(GROUPS, self.groups, strict=True):
+            if not all(0 <= each <= 1 for each in group):
+                raise ValueError(f"probabilities of {name} are {group}; from 0 to 1")
+
+    @property
+    def radius(self) -> int:
+        """Neighbours on either side."""
+        if self.neighbours is not None:
+            return self.neighbours // 2
+        for population, neighbours in NEIGHBOURS.items():
+            if self.population <= population:
+                return min(neighbours // 2, (self.population - 1) // 2)
+        return NEIGHBOURS_DEFAULT // 2
+
+
+@dataclass(frozen=True, slots=True)
+class Offspring:
+    """The children of one step, to be judged.
+
+    Attributes:
+        genes: by row the sequence of a child.
+        strategies: by row 0, 1 or 2 for RAS-1 to RAS-3.
+        counts: children of each mating, in order.
+    """
+
+    genes: npt.NDArray[np.int32]
+    strategies: npt.NDArray[np.int32]
+    counts: list[int]
+
+
+@dataclass
+class Gleam:
+    """One run of GLEAM.
+
+    A step is begun with `begin`, its matings done by `breed` (by any number of threads) or by
+    `ask` and `tell`, and ended with `commit`.
+
+    Attributes:
+        tasks: genes of a chromosome.
+        settings: how it searches.
+        seed: of all chance, from 0 to 2⁶⁴ − 1.
+        evaluations: schedules built so far.
+    """
+
+    tasks: int
+    settings: GleamSettings
+    seed: int
+    evaluations: int = 0
+    adaptation: LevelAdaptation = field(default_factory=LevelAdaptation)
+
+    def __post_init__(self) -> None:
+        """Makes an empty population."""
+        if not 0 <= self.seed < 2**64:
+            raise ValueError(f"the seed is {self.seed}; from 0 to 2^64 - 1")
+        settings = self.settings
+        self.core = GleamCore(
+            self.tasks, settings.population, settings.radius, self.seed, list(settings.groups)
+        )
+        self._set_improvement()
+
+    def start(self, worker: Worker, seeds: Sequence[Heuristic]) -> None:
+        """Fills the population with heuristic solutions, then with random ones.
+
+        Heuristics are spread over the ring; the best of them if there are more than places.
+        """
+        size = self.settings.population
+        judged = sorted(
+            ((-worker.evaluate(each.genes, each.strategy), row) for row, each in enumerate(seeds))
+        )[:size]
+        places = [number * size // max(1, len(judged)) for number in range(len(judged))]
+        taken = dict(zip(places, judged, strict=True))
+        for place in range(size):
+            lengths = self.core.cut(place)
+            if place in taken:
+                fitness, row = taken[place]
+                chosen = seeds[row]
+                self.core.set_individual(place, (chosen.genes, lengths, chosen.strategy), -fitness)
+                continue
+            genes = self.core.shuffle(place)
+            strategy = place % 3
+            fitness = worker.evaluate(genes, strategy)
+            self.core.set_individual(place, (genes, lengths, strategy), fitness)
+        self.evaluations += len(seeds) + size - len(judged)
+
+    def begin(self) -> int:
+        """Takes up the matings of the next step; returns how many."""
+        return self.core.begin_step()
+
+    def breed(self, worker: Worker) -> None:
+        """Does matings of the step until none is left; for several threads at the same time."""
+        self.core.breed(worker)
+
+    def ask(self, worker: Worker) -> Offspring:
+        """Returns the offspring of the step, for the caller to judge; without local search."""
+        return Offspring(*self.core.ask(worker))
+
+    def tell(self, fitness: npt.NDArray[np.float64]) -> None:
+        """Takes the fitness of the offspring that was asked for, in its order.
+
+        Raises:
+            ValueError: there are more or fewer values than children.
+        """
+        self.core.tell(fitness)
+
+    def commit(self) -> None:
+        """Lets the best children replace their parents."""
+        records = self.core.commit()
+        self.evaluations += sum(evaluations for *_, evaluations in records)
+        memetic = self.settings.memetic
+        if memetic is not None and not memetic.best_only:
+            for level, gain, cost, _ in records:
+                self.adaptation.note(level, gain, cost)
+            if self.adaptation.adapt():
+                self._set_improvement()
+
+    @property
+    def generation(self) -> int:
+        """How many generations are complete."""
+        return self.core.progress[0]
+
+    @property
+    def best(self) -> tuple[npt.NDArray[np.int32], int, float]:
+        """Genes, strategy and fitness of the best individual; the first of equals."""
+        (genes, _, strategy), fitness = self.core.individual(int(np.argmax(self.core.values)))
+        return genes, strategy, fitness
+
+    def state(self) -> dict[str, Any]:
+        """Returns everything there is to save between two steps, as plain JSON values."""
+        individuals = []
+        for row in range(self.settings.population):
+            (genes, lengths, strategy), fitness = self.core.individual(row)
+            packed = base64.b85encode(zlib.compress(genes.astype("<i4").tobytes())).decode()
+            individuals.append([packed, lengths, strategy, fitness])
+        return {
+            "version": STATE_VERSION,
+            "tasks": self.tasks,
+            "settings": asdict(self.settings),
+            "seed": self.seed,
+            "evaluations": self.evaluations,
+            "progress": list(self.core.progress),
+            "adaptation": self.adaptation.state(),
+            "individuals": individuals,
+        }
+
+    @classmethod
+    def restored(cls, state: dict[str, Any]) -> "Gleam":
+        """Returns the run that was saved, to go on as if it had never stopped.
+
+        Raises:
+            ValueError: the state is of another version.
+        """
+        if state.get("version") != STATE_VERSION:
+            raise ValueError(
+                f"a saved run of version {state.get('version')}; this reads {STATE_VERSION}"
+            )
+        settings = dict(state["settings"])
+        memetic = settings.pop("memetic")
+        settings["groups"] = tuple(tuple(group) for group in settings["groups"])
+        run = cls(
+            state["tasks"],
+            GleamSettings(**settings, memetic=Memetic(**memetic) if memetic else None),
+            state["seed"],
+            state["evaluations"],
+            LevelAdaptation(**state["adaptation"]),
+        )
+        for row, (packed, lengths, strategy, fitness) in enumerate(state["individuals"]):
+            genes = np.frombuffer(zlib.decompress(base64.b85decode(packed)), "<i4")
+            run.core.set_individual(row, (genes, lengths, strategy), fitness)
+        generation, step = state["progress"]
+        run.core.progress = (generation, step)
+        return run
+
+    def _set_improvement(self) -> None:
+        memetic = self.settings.memetic
+        self.core.set_improvement(
+            int(memetic.searchers) if memetic else 0,
+            memetic.trials if memetic else 0,
+            memetic.iterations if memetic else 0,
+            memetic.best_only if memetic else False,
+            tuple(self.adaptation.probability),
+            self.adaptation.levels,
+        )

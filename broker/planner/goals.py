@@ -1,0 +1,96 @@
+"""What a good plan is: weights, priorities, thresholds and penalties, with their defaults.
+
+The paper (004, section 2) names the objectives and how they are combined; its own numbers are not
+published, so these are ours. docs/planner.md explains them.
+"""
+
+import math
+from dataclasses import dataclass, field, fields
+
+CRITERIA = ("time", "cost", "delay", "makespan", "utilization")
+"""The objectives, in the order in which kernels number them; `delay` is the auxiliary one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """How one objective counts.
+
+    Attributes:
+        weight: share of the fitness, from 0 to 1.
+        priority: class; 0 always counts, the others where those before reach their thresholds.
+        threshold: what this objective has to reach, from 0 to 1, for the next class to count.
+
+    Raises:
+        ValueError: a number is out of bounds.
+    """
+
+    weight: float
+    priority: int = 0
+    threshold: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Checks the bounds."""
+        if not 0 <= self.weight <= 1:
+            raise ValueError(f"the weight is {self.weight}; from 0 to 1")
+        if not 0 <= self.priority < len(CRITERIA):
+            raise ValueError(f"the priority is {self.priority}; from 0 to {len(CRITERIA) - 1}")
+        if not 0 <= self.threshold <= 1:
+            raise ValueError(f"the threshold is {self.threshold}; from 0 to 1")
+
+
+@dataclass(frozen=True, slots=True)
+class Goals:
+    """How plans are judged.
+
+    Attributes:
+        time: completion of workflows, between the earliest possible and the latest accepted.
+        cost: of workflows, likewise.
+        delay: how long tasks that others wait for start after their workflow might: auxiliary.
+        makespan: from now to the end of the last task.
+        utilization: share of all resources' units that is in use until then.
+        first_offender: factor for one late workflow, and for one over its budget.
+        offenders_third: share of offending workflows at which that factor has fallen to a third.
+        tardiness_third: seconds late over seconds allowed, of all workflows together, at which
+            the fitness falls to a third.
+        over_budget_third: cost over budget, of all workflows together, relative to the budgets,
+            at which the fitness falls to a third.
+
+    Raises:
+        ValueError: the weights do not sum to 1, a priority class is empty while a later one is
+            not, or a number is out of bounds.
+    """
+
+    time: Goal = field(default_factory=lambda: Goal(0.35, 0, 0.25))
+    cost: Goal = field(default_factory=lambda: Goal(0.35, 0, 0.25))
+    delay: Goal = field(default_factory=lambda: Goal(0.10, 0, 0.0))
+    makespan: Goal = field(default_factory=lambda: Goal(0.12, 1, 0.0))
+    utilization: Goal = field(default_factory=lambda: Goal(0.08, 1, 0.0))
+    first_offender: float = 0.8
+    offenders_third: float = 0.5
+    tardiness_third: float = 0.2
+    over_budget_third: float = 0.2
+
+    def __post_init__(self) -> None:
+        """Checks the bounds."""
+        total = math.fsum(goal.weight for goal in self.by_criterion())
+        if not math.isclose(total, 1, abs_tol=1e-9):
+            raise ValueError(f"the weights sum to {total}; they must sum to 1")
+        priorities = {goal.priority for goal in self.by_criterion()}
+        if priorities != set(range(len(priorities))):
+            raise ValueError(f"priorities are {sorted(priorities)}; they count up from 0")
+        if not 0 < self.first_offender <= 1:
+            raise ValueError(f"first_offender is {self.first_offender}; above 0, at most 1")
+        for name in ("offenders_third", "tardiness_third", "over_budget_third"):
+            value = getattr(self, name)
+            if not 0 < value < math.inf:
+                raise ValueError(f"{name} is {value}; it must be more than 0 and finite")
+
+    def by_criterion(self) -> list[Goal]:
+        """Returns the goals in the order of `CRITERIA`."""
+        return [getattr(self, each.name) for each in fields(self)[: len(CRITERIA)]]
+
+
+MAKESPAN_ONLY = Goals(
+    time=Goal(0.0), cost=Goal(0.0), delay=Goal(0.0), makespan=Goal(1.0), utilization=Goal(0.0)
+)
+"""For job shops: nothing but the makespan counts."""

@@ -1,0 +1,127 @@
+"""The two stages of planning (paper 004, section 3): heuristics, then evolution from them."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from broker.plan import Plan
+from broker.planner._worker import Worker
+from broker.planner.compilation import Compilation, compile_problem
+from broker.planner.evaluation import (
+    Bounds,
+    Worth,
+    compile_goals,
+    judge,
+    lower_bounds,
+    widened,
+)
+from broker.planner.gleam import Gleam, GleamSettings
+from broker.planner.goals import Goals
+from broker.planner.heuristics import Heuristic, planning_heuristics, replanning_heuristics
+from broker.problem import Problem
+
+HORIZON_FACTOR = 1.1
+"""How far beyond the longest heuristic schedule timetables are finely indexed."""
+
+
+@dataclass(frozen=True)
+class HeuristicPlan:
+    """What a heuristic yields.
+
+    Attributes:
+        heuristic: how the plan came about.
+        worth: of the plan.
+    """
+
+    heuristic: Heuristic
+    worth: Worth
+
+
+class Planner:
+    """Plans one problem: judges the heuristics at once, then starts runs of GLEAM from them.
+
+    Attributes:
+        compilation: the problem as arrays.
+        goals: what plans are judged by.
+        bounds: between which objectives are judged.
+        heuristics: all heuristic plans, best first.
+
+    Args:
+        problem: at least one of its tasks is not fixed.
+        goals: what plans are judged by.
+        old: a plan of some of these tasks, from before; it adds the replanning heuristics.
+
+    Raises:
+        ValueError: every task is fixed.
+    """
+
+    def __init__(
+        self, problem: Problem, goals: Goals | None = None, old: Plan | None = None
+    ) -> None:
+        self.compilation: Compilation = compile_problem(problem)
+        if not self.compilation.tasks:
+            raise ValueError("there is nothing to plan: every task is fixed")
+        self.goals = goals or Goals()
+        tried = planning_heuristics(self.compilation)
+        if old is not None:
+            tried += replanning_heuristics(self.compilation, old)
+        self.bounds, self._horizon = self._bounds(tried)
+        self._compiled_goals = compile_goals(self.compilation, self.goals, self.bounds)
+        worker = self.worker()
+        judged = []
+        for number, heuristic in enumerate(tried):
+            worker.evaluate(heuristic.genes, heuristic.strategy)
+            worth = judge(self._compiled_goals, worker.workspace)
+            judged.append((-worth.fitness, number, HeuristicPlan(heuristic, worth)))
+        self.heuristics = [each for _, _, each in sorted(judged, key=lambda entry: entry[:2])]
+
+    def _bounds(self, tried: list[Heuristic]) -> tuple[Bounds, float]:
+        bounds = lower_bounds(self.compilation)
+        provisional = compile_goals(self.compilation, self.goals, bounds)
+        horizon = max(4 * bounds.makespan[0], 1e-6)
+        worker = Worker(self.compilation.compiled, provisional, horizon, self._buckets)
+        schedules = []
+        for heuristic in tried:
+            worker.evaluate(heuristic.genes, heuristic.strategy)
+            schedules.append(provisional.worth(worker.workspace))
+        bounds = widened(bounds, schedules)
+        return bounds, max(HORIZON_FACTOR * bounds.makespan[1], 1e-6)
+
+    @property
+    def _buckets(self) -> int:
+        # Finer slices pay where sets of choices are large; see docs/planner.md.
+        choices = self.compilation.compiled.choices
+        return 32 if choices <= 64 else 128 if choices <= 256 else 256
+
+    def worker(self) -> Worker:
+        """Returns room for one more thread."""
+        return Worker(self.compilation.compiled, self._compiled_goals, self._horizon, self._buckets)
+
+    def run(self, settings: GleamSettings, seed: int, worker: Worker) -> Gleam:
+        """Returns a run of GLEAM whose population holds the heuristics."""
+        gleam = Gleam(len(self.compilation.tasks), settings, seed)
+        gleam.start(worker, [each.heuristic for each in self.heuristics])
+        return gleam
+
+    def restored(self, state: dict[str, Any]) -> Gleam:
+        """Returns a run of GLEAM on this problem that was saved.
+
+        Raises:
+            ValueError: it was of another problem.
+        """
+        gleam = Gleam.restored(state)
+        if gleam.tasks != len(self.compilation.tasks):
+            raise ValueError(
+                f"a saved run of {gleam.tasks} tasks, for a problem of {len(self.compilation.tasks)}"
+            )
+        return gleam
+
+    def plan(self, genes: np.ndarray[Any, np.dtype[np.int32]], strategy: int) -> tuple[Plan, Worth]:
+        """Returns the plan of a sequence with a strategy, and what it is worth."""
+        worker = self.worker()
+        worker.evaluate(genes, strategy)
+        columns = worker.workspace.columns
+        count = len(self.compilation.tasks)
+        plan = self.compilation.plan(columns["choice"][:count], columns["start"][:count])
+        return plan, judge(self._compiled_goals, worker.workspace)

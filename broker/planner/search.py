@@ -1,0 +1,198 @@
+"""The search itself: a budget, a clock and threads around a run of GLEAM.
+
+The one module of the planner that knows the clock. What comes out of a budget of evaluations depends
+on problem, settings and seed alone; a budget of seconds depends on the machine as well.
+"""
+
+import math
+import os
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+from broker.plan import Plan
+from broker.planner._worker import Worker
+from broker.planner.evaluation import Worth
+from broker.planner.gleam import Gleam, GleamSettings
+from broker.planner.goals import Goals
+from broker.planner.planning import HeuristicPlan, Planner
+from broker.problem import Problem
+
+PLANNING_SECONDS = 180.0
+"""The paper's time for planning: three minutes."""
+
+WORKERS_MAX = 256
+"""Most threads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """When a search ends, whichever comes first. It ends between two steps of GLEAM.
+
+    Attributes:
+        seconds: since it began, heuristics included.
+        evaluations: schedules that GLEAM builds; it may build some more to end a step.
+        fitness: that is good enough.
+
+    Raises:
+        ValueError: a bound is negative, or nothing would ever end the search.
+    """
+
+    seconds: float = PLANNING_SECONDS
+    evaluations: float = math.inf
+    fitness: float = math.inf
+
+    def __post_init__(self) -> None:
+        """Checks the bounds."""
+        if not self.seconds >= 0:
+            raise ValueError(f"{self.seconds} seconds; at least 0")
+        if not self.evaluations >= 0:
+            raise ValueError(f"{self.evaluations} evaluations; at least 0")
+        if self.seconds == self.evaluations == math.inf:
+            raise ValueError("a search needs a bound of seconds or of evaluations")
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a search is.
+
+    Attributes:
+        seconds: since it began.
+        generation: complete ones.
+        evaluations: schedules built by GLEAM.
+        fitness: of the best plan.
+    """
+
+    seconds: float
+    generation: int
+    evaluations: int
+    fitness: float
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search has found.
+
+    Attributes:
+        plan: the best plan.
+        worth: of it.
+        heuristics: all heuristic plans, best first.
+        progress: at the end.
+        reason: why it ended: "seconds", "evaluations", "fitness", "stopped", or "fixed" where
+            there was nothing to plan.
+        state: of the run, to be continued with `resume`; empty where there was none.
+    """
+
+    plan: Plan
+    worth: Worth | None
+    heuristics: list[HeuristicPlan]
+    progress: Progress
+    reason: str
+    state: dict[str, Any] = field(default_factory=dict, repr=False)
+
+
+class Search:
+    """One search on one problem, from its heuristics to its end.
+
+    Args:
+        problem: what to plan.
+        budget: when to end.
+        settings: of GLEAM.
+        goals: what plans are judged by.
+        seed: of all chance.
+        workers: threads; all processors if not given. Results do not depend on it.
+        old: a plan from before, to start from.
+        resume: the state of a run on this very problem, to be continued; settings and seed are
+            those of the run.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        *,
+        budget: Budget | None = None,
+        settings: GleamSettings | None = None,
+        goals: Goals | None = None,
+        seed: int = 0,
+        workers: int | None = None,
+        old: Plan | None = None,
+        resume: dict[str, Any] | None = None,
+    ) -> None:
+        self._began = time.monotonic()
+        self._budget = budget or Budget()
+        if workers is not None and not 1 <= workers <= WORKERS_MAX:
+            raise ValueError(f"{workers} workers; from 1 to {WORKERS_MAX}")
+        count = workers or min(WORKERS_MAX, len(os.sched_getaffinity(0)))
+        self.problem = problem
+        self._stop = False
+        self._planner: Planner | None = None
+        fixed = {placement.key for placement in problem.fixed}
+        if all((w.name, t.name) in fixed for w in problem.workflows for t in w.tasks):
+            return
+        self._planner = Planner(problem, goals, old)
+        self._workers = [self._planner.worker() for _ in range(count)]
+        self._gleam = (
+            self._planner.run(settings or GleamSettings(), seed, self._workers[0])
+            if resume is None
+            else self._planner.restored(resume)
+        )
+
+    def stop(self) -> None:
+        """Makes `run` return after the present step; may be called from any thread."""
+        self._stop = True
+
+    def run(self, on_progress: Callable[[Progress], None] | None = None) -> Found:
+        """Searches until the budget is used up, and returns the best plan.
+
+        Args:
+            on_progress: called after each generation.
+        """
+        if self._planner is None:
+            progress = Progress(time.monotonic() - self._began, 0, 0, 0.0)
+            return Found(Plan(self.problem.fixed), None, [], progress, "fixed")
+        planner, gleam = self._planner, self._gleam
+        with ThreadPoolExecutor(max(1, len(self._workers) - 1), "planner") as executor:
+            while not (reason := self._reason()):
+                before = gleam.generation
+                self._step(executor)
+                if on_progress is not None and gleam.generation > before:
+                    on_progress(self.progress())
+        genes, strategy, _ = gleam.best
+        plan, worth = planner.plan(genes, strategy)
+        return Found(plan, worth, planner.heuristics, self.progress(), reason, gleam.state())
+
+    def progress(self) -> Progress:
+        """Returns how far the search is."""
+        gleam = self._gleam
+        return Progress(
+            time.monotonic() - self._began, gleam.generation, gleam.evaluations, gleam.best[2]
+        )
+
+    def _reason(self) -> str:
+        # Why to end now; empty to go on.
+        if self._stop:
+            return "stopped"
+        if self._gleam.evaluations >= self._budget.evaluations:
+            return "evaluations"
+        if time.monotonic() - self._began >= self._budget.seconds:
+            return "seconds"
+        if self._budget.fitness < math.inf and self._gleam.best[2] >= self._budget.fitness:
+            return "fitness"
+        return ""
+
+    def _step(self, executor: ThreadPoolExecutor) -> None:
+        gleam: Gleam = self._gleam
+        matings = gleam.begin()
+        helpers: list[Worker] = self._workers[1 : min(len(self._workers), matings)]
+        futures = [executor.submit(gleam.breed, worker) for worker in helpers]
+        gleam.breed(self._workers[0])
+        for future in futures:
+            future.result()
+        gleam.commit()
+
+
+def search(problem: Problem, **settings: Any) -> Found:
+    """Plans a problem: `Search(problem, …).run()`."""
+    return Search(problem, **settings).run()

@@ -1,0 +1,103 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from broker.plan import Plan
+from broker.planner._builder import Workspace
+from broker.planner.compilation import Compilation, compile_problem
+from broker.problem import Problem
+from broker.resources import Calendar, Resource
+from broker.workflow import Alternative, Task, Workflow
+from tests.broker.random_problems import HOUR, NOW, problems
+from tests.oracles.plan_builder import plain_build
+from tests.oracles.plan_checker import plan_violations
+
+
+def built(compilation: Compilation, workspace: Workspace, genes: list[int], strategy: int) -> Plan:
+    """Returns the plan that a workspace builds."""
+    workspace.build(np.array(genes, np.int32), strategy)
+    count = len(compilation.tasks)
+    return compilation.plan(workspace.columns["choice"][:count], workspace.columns["start"][:count])
+
+
+@given(st.data(), problems(), st.integers(1, 3), st.sampled_from((1, 3, 64, 256)))
+def test_every_placement_is_the_plain_builders(
+    data: st.DataObject, problem: Problem, strategy: int, buckets: int
+) -> None:
+    """Any sequence gives the oracle's plan, whatever the buckets, and planned in its order."""
+    compilation = compile_problem(problem)
+    count = len(compilation.tasks)
+    genes = data.draw(st.permutations(range(count)))
+    horizon = data.draw(st.sampled_from((HOUR, 20 * HOUR, 400 * HOUR)))
+    workspace = Workspace(compilation.compiled, horizon, buckets)
+    keys = [(workflow.name, task.name) for workflow, task in compilation.tasks]
+    for _ in range(2):  # the second time in timetables that have been used
+        plan = built(compilation, workspace, list(genes), strategy - 1)
+        expected, order = plain_build(problem, [keys[gene] for gene in genes], strategy)
+        assert {p.key: (p.demands, p.start, p.end) for p in plan} == {
+            key: (p.demands, p.start, p.end) for key, p in expected.items()
+        }
+        assert [keys[row] for row in workspace.columns["order"][: workspace.planned]] == order
+        assert plan_violations(problem, plan, complete=False) == []
+
+
+@given(st.data(), problems(fixed=False), st.integers(0, 2))
+def test_every_task_finds_a_place(data: st.DataObject, problem: Problem, strategy: int) -> None:
+    """A plan is complete, and valid, where no resource is closed for good."""
+    compilation = compile_problem(problem)
+    genes = data.draw(st.permutations(range(len(compilation.tasks))))
+    plan = built(compilation, Workspace(compilation.compiled, 100 * HOUR), list(genes), strategy)
+    assert plan.unplanned == ()
+    assert plan_violations(problem, plan) == []
+
+
+def chain(count: int) -> Workflow:
+    """Returns tasks of an hour each, one after another."""
+    on = (Alternative.of("a"),)
+    tasks = [Task("t0", HOUR, on)]
+    tasks += [Task(f"t{i}", HOUR, on, (f"t{i - 1}",)) for i in range(1, count)]
+    return Workflow("w", tuple(tasks), earliest_start=NOW)
+
+
+def test_a_gene_waits_for_its_predecessors() -> None:
+    """A sequence in reverse is planned in the order of precedence (phenotypic repair)."""
+    problem = Problem((chain(4),), (Resource("a"),), NOW)
+    compilation = compile_problem(problem)
+    workspace = Workspace(compilation.compiled, 10 * HOUR)
+    plan = built(compilation, workspace, [3, 2, 1, 0], 0)
+    assert [placement.task for placement in plan] == ["t0", "t1", "t2", "t3"]
+    assert [placement.start - NOW for placement in plan] == [0, HOUR, 2 * HOUR, 3 * HOUR]
+
+
+def test_what_is_closed_for_good_leaves_tasks_without_a_place() -> None:
+    """Tasks that no longer fit before a final closure are unplanned, and what follows them is."""
+    closed = Resource("a", calendar=Calendar(closures=((NOW + 2.5 * HOUR, float("inf")),)))
+    problem = Problem((chain(4),), (closed,), NOW)
+    compilation = compile_problem(problem)
+    plan = built(compilation, Workspace(compilation.compiled, 10 * HOUR), [0, 1, 2, 3], 0)
+    assert [placement.task for placement in plan] == ["t0", "t1"]
+    assert plan.unplanned == (("w", "t2"), ("w", "t3"))
+
+
+@pytest.mark.parametrize("genes", [[0, 1, 1], [0, 1], [0, 1, 3], [-1, 0, 1], []])
+def test_a_sequence_names_every_task_once(genes: list[int]) -> None:
+    """Anything else is refused before the kernel sees it."""
+    compiled = compile_problem(Problem((chain(3),), (Resource("a"),), NOW)).compiled
+    with pytest.raises(ValueError, match="3 tasks once"):
+        Workspace(compiled, HOUR).build(np.array(genes, np.int32), 0)
+
+
+def test_strategies_and_sizes_have_bounds() -> None:
+    """There are three strategies, a positive horizon and at most 256 buckets."""
+    compiled = compile_problem(Problem((chain(3),), (Resource("a"),), NOW)).compiled
+    genes = np.arange(3, dtype=np.int32)
+    for strategy in (-1, 3):
+        with pytest.raises(ValueError, match="strategy"):
+            Workspace(compiled, HOUR).build(genes, strategy)
+    for horizon in (0.0, -1.0, float("inf"), float("nan")):
+        with pytest.raises(ValueError, match="horizon"):
+            Workspace(compiled, horizon)
+    for buckets in (0, 257):
+        with pytest.raises(ValueError, match="buckets"):
+            Workspace(compiled, HOUR, buckets)

@@ -1,0 +1,68 @@
+import numpy as np
+import pytest
+from hypothesis import given
+
+from broker.instances import paper_problem
+from broker.plan import Placement
+from broker.planner.gleam import GleamSettings
+from broker.planner.planning import Planner
+from broker.problem import Problem
+from broker.resources import Resource
+from broker.workflow import Alternative, Task, Workflow
+from tests.broker.random_problems import problems
+from tests.oracles.plan_checker import plan_violations
+
+
+@given(problems(fixed=False))
+def test_heuristics_come_best_first(problem: Problem) -> None:
+    """Nine valid plans, sorted by fitness, each as good as what is said of it."""
+    planner = Planner(problem)
+    fitness = [each.worth.fitness for each in planner.heuristics]
+    assert len(fitness) == 9
+    assert fitness == sorted(fitness, reverse=True)
+    for each in planner.heuristics:
+        plan, worth = planner.plan(each.heuristic.genes, each.heuristic.strategy)
+        assert plan_violations(problem, plan) == []
+        assert worth == each.worth
+
+
+def test_an_old_plan_adds_nine_heuristics() -> None:
+    """Those of replanning, whose sequences are that of the old plan's starts."""
+    problem = paper_problem("lRlD", 30, np.random.default_rng(1))
+    first = Planner(problem)
+    best = first.heuristics[-1].heuristic
+    old, _ = first.plan(best.genes, best.strategy)
+    again = Planner(problem, old=old)
+    assert len(again.heuristics) == 18
+    replanned = [h for h in again.heuristics if h.heuristic.name.startswith("replanning")]
+    order = [(placement.workflow, placement.task) for placement in old]
+    rows = {(w.name, t.name): row for row, (w, t) in enumerate(again.compilation.tasks)}
+    assert len(replanned) == 9
+    for each in replanned:
+        starts = [old.placement(*key) for key in order]
+        found = {gene: place for place, gene in enumerate(each.heuristic.genes)}
+        by_gene = sorted(zip(order, starts, strict=True), key=lambda e: found[rows[e[0]]])
+        times = [placement.start for _, placement in by_gene if placement is not None]
+        assert times == sorted(times)
+
+
+def test_the_population_begins_with_the_heuristics() -> None:
+    """Spread over the ring; where there are fewer places, the best of them."""
+    planner = Planner(paper_problem("lRlD", 30, np.random.default_rng(1)))
+    worker = planner.worker()
+    large = planner.run(GleamSettings(population=40), 1, worker)
+    values = list(large.core.values)
+    for each in planner.heuristics:
+        assert each.worth.fitness in values
+    small = planner.run(GleamSettings(population=4), 1, worker)
+    best = sorted((each.worth.fitness for each in planner.heuristics), reverse=True)[:4]
+    assert sorted(small.core.values, reverse=True) == best
+
+
+def test_there_has_to_be_something_to_plan() -> None:
+    """A problem whose tasks are all fixed has no search."""
+    on = Alternative.of("a")
+    flow = Workflow("w", (Task("t", 5.0, (on,)),))
+    fixed = (Placement("w", "t", on.demands, 0, 5, 0),)
+    with pytest.raises(ValueError, match="every task is fixed"):
+        Planner(Problem((flow,), (Resource("a"),), 0, fixed))

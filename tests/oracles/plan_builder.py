@@ -1,0 +1,167 @@
+"""The schedule builder in plain Python: every alternative of every task is tried at every moment.
+
+Follows section 3.3 of the paper word by word, keeps lists of what is taken, and knows neither
+buckets nor sets. It shares with the kernel only the order in which ties are broken.
+"""
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+
+from broker.plan import Placement
+from broker.problem import Problem
+from broker.resources import WEEK, Resource
+from broker.workflow import Alternative, Task, Workflow
+from tests.oracles.plan_checker import is_open, price_between
+
+Key = tuple[str, str]
+Taken = dict[str, list[tuple[float, float, int]]]
+
+
+def plain_build(
+    problem: Problem, sequence: Sequence[Key], strategy: int
+) -> tuple[dict[Key, Placement], list[Key]]:
+    """Returns the placements of all tasks and the order in which they were planned.
+
+    Args:
+        problem: what to plan.
+        sequence: workflow and task of every task that is not fixed, once.
+        strategy: 1, 2 or 3.
+    """
+    taken: Taken = {resource.name: [] for resource in problem.resources}
+    placed = {placement.key: placement for placement in problem.fixed}
+    for placement in problem.fixed:
+        if placement.end > problem.now:
+            hold(taken, placement)
+    tasks = {(w.name, t.name): (w, t) for w in problem.workflows for t in w.tasks}
+    order: list[Key] = []
+    waiting: list[Key] = []
+    for key in sequence:
+        waiting.append(key)
+        while True:
+            going = next((k for k in waiting if predecessors_placed(placed, *tasks[k])), None)
+            if going is None:
+                break
+            waiting.remove(going)
+            found = plain_place(problem, tasks[going], placed, taken, strategy)
+            if found is not None:
+                placed[going] = found
+                hold(taken, found)
+                order.append(going)
+    return placed, order
+
+
+def predecessors_placed(placed: dict[Key, Placement], workflow: Workflow, task: Task) -> bool:
+    """Returns whether a task may be planned."""
+    return all((workflow.name, name) in placed for name in task.predecessors)
+
+
+def hold(taken: Taken, placement: Placement) -> None:
+    """Takes the resources of a placement."""
+    for demand in placement.demands:
+        taken.setdefault(demand.resource, []).append((placement.start, placement.end, demand.units))
+
+
+def plain_place(
+    problem: Problem,
+    going: tuple[Workflow, Task],
+    placed: dict[Key, Placement],
+    taken: Taken,
+    strategy: int,
+) -> Placement | None:
+    """Returns where the strategy puts a task, or None where nothing is ever free."""
+    workflow, task = going
+    ends = [placed[workflow.name, name].end for name in task.predecessors]
+    earliest = max([problem.now, workflow.earliest_start, *ends])
+    cheapest = strategy == 2 or (strategy == 3 and workflow.preference >= 0.5)
+    varies = any(len(resource.price_steps()) > 1 for resource in used_resources(problem))
+    best: tuple[tuple[object, ...], Placement] | None = None
+    for alternative in dict.fromkeys(task.alternatives):
+        if not problem.is_possible(task, alternative):
+            continue
+        resources = [problem.resource[name] for name in alternative.resources]
+        duration = task.work / resources[0].performance
+        start = plain_fit(resources, alternative, taken, earliest, duration)
+        if start is None:
+            continue
+        end = start + duration
+        cost = sum(
+            demand.units * price_between(resource, start, end)
+            for demand, resource in zip(alternative.demands, resources, strict=True)
+        )
+        rank = preference_rank(problem, alternative, cheapest=cheapest)
+        asked = float(Fraction(cost).limit_denominator(10**6)) if cheapest and varies else 0.0
+        placement = Placement(workflow.name, task.name, alternative.demands, start, end, cost)
+        if best is None or (start, asked, *rank) < best[0]:
+            best = ((start, asked, *rank), placement)
+    return best[1] if best else None
+
+
+def used_resources(problem: Problem) -> list[Resource]:
+    """Returns the resources that some task that is not fixed can use."""
+    fixed = {placement.key for placement in problem.fixed}
+    names = {
+        name
+        for workflow in problem.workflows
+        for task in workflow.tasks
+        if (workflow.name, task.name) not in fixed
+        for alternative in task.alternatives
+        for name in alternative.resources
+    }
+    return [resource for resource in problem.resources if resource.name in names]
+
+
+def preference_rank(
+    problem: Problem, alternative: Alternative, *, cheapest: bool
+) -> tuple[object, ...]:
+    """Returns the place of an alternative in the list of a strategy, as a sort key."""
+    resources = [problem.resource[name] for name in alternative.resources]
+    price = math.fsum(
+        demand.units * resource.mean_price()
+        for demand, resource in zip(alternative.demands, resources, strict=True)
+    )
+    of_work = price / resources[0].performance
+    names = [resource.name for resource in problem.resources]
+    rows = [(names.index(demand.resource), demand.units) for demand in alternative.demands]
+    speed = -resources[0].performance
+    return (of_work, speed, rows) if cheapest else (speed, of_work, rows)
+
+
+def plain_fit(
+    resources: Sequence[Resource],
+    alternative: Alternative,
+    taken: Taken,
+    earliest: float,
+    duration: float,
+) -> float | None:
+    """Returns the earliest start at which all resources of an alternative are free."""
+    moments = {earliest}
+    for resource in resources:
+        moments |= {end for _, end, _ in taken[resource.name]}
+        moments |= {end for _, end in resource.calendar.closures}
+    last = max(moment for moment in moments if math.isfinite(moment))
+    for resource in resources:
+        for window in resource.calendar.opening:
+            for begin, _ in window.spans():
+                first = math.floor((earliest + resource.utc_offset) / WEEK) - 1
+                final = math.floor((last + resource.utc_offset) / WEEK) + 2
+                moments |= {
+                    week * WEEK + begin - 3 * 86_400 - resource.utc_offset
+                    for week in range(first, final + 1)
+                }
+    for start in sorted(moment for moment in moments if earliest <= moment < math.inf):
+        end = start + duration
+        if all(
+            is_open(resource, start, end)
+            and most_used(taken[resource.name], start, end) + demand.units <= resource.capacity
+            for resource, demand in zip(resources, alternative.demands, strict=True)
+        ):
+            return start
+    return None
+
+
+def most_used(spans: Sequence[tuple[float, float, int]], start: float, end: float) -> int:
+    """Returns the most units in use at one moment between start and end."""
+    over = [each for each in spans if each[0] < end and start < each[1]]
+    moments = [start, *(begin for begin, _, _ in over if begin > start)]
+    return max(sum(u for begin, until, u in over if begin <= at < until) for at in moments)

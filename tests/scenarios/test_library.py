@@ -2,8 +2,9 @@ from pathlib import Path
 
 import pytest
 
+from grms.policy.files import load_rule_base
 from scenarios.errors import UnknownScenarioError
-from scenarios.library import bundled_names, scenario_path
+from scenarios.library import bundled_names, rule_base_folder, scenario_path
 from scenarios.replay import check_files, run_scenario
 from scenarios.results import ScenarioResult
 from scenarios.spec_files import load_spec
@@ -31,6 +32,22 @@ ACCEPT_WHEN_FIT = {
     "three-sites-6": {"KTH": 63346.7364, "CTC": 53647.3254, "SDSC05": 74633.6410},
 }
 """AWRT in seconds with AWF everywhere, of the same independent program."""
+
+LEARNED = {
+    "setup-1-kth-ctc": {"KTH": 66267.8044, "CTC": 60170.2996},
+    "kth-ctc-6": {"KTH": 59271.0186, "CTC": 55977.1855},
+    "three-sites-6": {"KTH": 59009.6937, "CTC": 49332.6249, "SDSC05": 67311.1395},
+    "three-sites-6-no-loser": {"KTH": 70721.6452, "CTC": 51907.6999, "SDSC05": 66004.3353},
+    "three-sites-6-easy": {"KTH": 60040.6683, "CTC": 45867.7372, "SDSC05": 54403.4413},
+    "four-sites-6": {
+        "KTH": 58748.5778,
+        "CTC": 49220.4614,
+        "SDSC05": 68408.0952,
+        "SDSC00": 44834.7777,
+    },
+}
+"""AWRT in seconds with the rule bases that come along: this program's own figures, which stand in
+docs/experiments.md and must not change unnoticed."""
 
 EXCHANGED = {
     "setup-1-kth-ctc": {"KTH": (1917, 1810)},
@@ -146,6 +163,29 @@ def test_exchange_when_fit_to_all_digits(name: str, traces_folder: Path) -> None
     assert {s.name: round(s.awrt, 4) for s in result.sites} == ACCEPT_WHEN_FIT[name]
     found = {s.name: (s.jobs_given, s.jobs_taken) for s in result.sites}
     assert found | EXCHANGED[name] == found
+
+
+@pytest.mark.traces
+@pytest.mark.parametrize("name", sorted(LEARNED))
+def test_learned_rule_bases_to_all_digits(name: str, traces_folder: Path) -> None:
+    """On months that nobody has learned from every site gains, whatever the regime."""
+    result = ran(name, traces_folder)
+    assert {s.name: round(s.awrt, 4) for s in result.sites} == LEARNED[name]
+    if name.endswith("-6"):
+        assert min(site.awrt_improvement for site in result.sites) > 0.05
+
+
+@pytest.mark.parametrize("file", sorted(rule_base_folder("").rglob("*.json")), ids=lambda f: f.name)
+def test_a_shipped_rule_base_says_where_it_comes_from(file: Path) -> None:
+    """Strategy, seed, objective, workloads with checksums, and what came of it."""
+    provenance = load_rule_base(file).provenance
+    assert provenance["strategy"]["name"] == "paper"
+    assert provenance["strategy"]["seed"] in range(1, 6)
+    assert provenance["objective"].replace("_", "-") in file.parent.name
+    (case,) = provenance["cases"]
+    assert f"{case['site']}-for-{case['partners'][0]}".lower() == file.stem
+    assert {site["discipline"] for site in case["sites"]} == {file.parent.name[:4]}
+    assert all(site["jobs_sha256"] and site["origin"]["file_sha256"] for site in case["sites"])
 
 
 @pytest.mark.traces

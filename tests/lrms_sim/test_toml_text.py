@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scenarios.toml_text import dumps
+from lrms_sim.toml_text import dumps
 
 # TOML is UTF-8, which has no lone surrogates.
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)

@@ -1,4 +1,5 @@
 import math
+import re
 import tomllib
 from contextlib import suppress
 from pathlib import Path
@@ -10,7 +11,9 @@ from hypothesis import strategies as st
 
 from broker.errors import MISTAKES_SHOWN_MAX, FileError
 from broker.files import parse_file, read_file
+from broker.heft import heft
 from broker.pool import Pool
+from broker.problem import Problem
 from broker.resources import DAY, Calendar, PriceRule, Resource, WeeklyWindow
 from broker.workflow import Alternative, Demand, Task, Workflow
 from tests.broker.drawn import NAMES
@@ -102,6 +105,16 @@ def test_every_key_is_read() -> None:
     assert document.workflows(document.pool) == (
         Workflow("render", tasks, 1_772_442_000.0, 1_772_474_400.0, 12.5, 0.2),
     )
+
+
+def test_the_example_in_the_documentation_is_right() -> None:
+    """What the page on files shows can be planned."""
+    page = (Path(__file__).parents[2] / "docs" / "workflows.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"^```toml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    document = parsed(example)
+    (workflow,) = document.workflows(document.pool)
+    problem = Problem((workflow,), document.pool.resources, now=1_772_438_400.0)
+    assert heft(problem).unplanned == ()
 
 
 def test_workflows_are_made_for_the_pool_at_hand() -> None:

@@ -16,11 +16,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lrms_sim.schedule import MachineInfo, Schedule
 from lrms_sim.schedule_files import ScheduleFileError, read_csv, write_csv
+from lrms_sim.toml_text import dumps
 from scenarios.errors import OutputError
 from scenarios.report.html import write_html
 from scenarios.results import RESULT_FORMAT, ScenarioResult, evaluate
 from scenarios.spec import ScenarioSpec
-from scenarios.toml_text import dumps
 
 SCHEDULE: Final = "schedule.csv"
 SCHEDULE_ALONE: Final = "schedule-alone.csv"

@@ -25,9 +25,10 @@ from pydantic_core import PydanticCustomError
 from lrms_sim.disciplines import DISCIPLINES
 from lrms_sim.jobs import JOBS_MAX
 from lrms_sim.preparation import PreparationOptions
+from lrms_sim.spelling import shown as shown_value
+from lrms_sim.spelling import unknown
 from lrms_sim.windows import Shift
-from scenarios.spec_problems import SITES_MAX, unknown
-from scenarios.spec_problems import shown as shown_value
+from scenarios.spec_problems import SITES_MAX
 from scenarios.traces import TRACES
 
 SEED_MAX: Final = 2**63 - 1

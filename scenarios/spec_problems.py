@@ -4,17 +4,15 @@
 key shows, on the raw document, so that it works beside other mistakes.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from typing import Any, Final, TypeGuard, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from lrms_sim.spelling import shown, unknown
 from scenarios.errors import Problem
-
-SHOWN_MAX: Final = 60
-"""Longest value that an error repeats, in characters."""
 
 SITES_MAX: Final = 1000
 """Most sites of one scenario."""
@@ -26,21 +24,6 @@ OWN_KINDS: Final = frozenset(
 
 _WORKLOAD_KINDS = ("trace", "swf", "model")
 _TRANSFER_KEYS = ("default", "pool")
-
-
-def unknown(what: str, value: str, choices: Iterable[str]) -> str:
-    """Returns a sentence on a word that is none of the choices, with the likeliest one meant."""
-    choices = list(choices)
-    folded = {choice.casefold(): choice for choice in choices}
-    close = get_close_matches(value.casefold(), folded, n=1)
-    meant = f", did you mean {folded[close[0]]!r}?" if close else ";"
-    return f"{shown(value)} is no {what}{meant} there are: {', '.join(choices) or 'none'}"
-
-
-def shown(value: object) -> str:
-    """Returns a value as an error repeats it."""
-    text = repr(value)
-    return text if len(text) <= SHOWN_MAX else text[: SHOWN_MAX - 3] + "..."
 
 
 def problems_of(error: ValidationError, document: object, model: type[BaseModel]) -> list[Problem]:

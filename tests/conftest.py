@@ -1,4 +1,4 @@
-"""Hypothesis profiles, and the folder of recorded traces.
+"""Hypothesis profiles, and the folders of recorded traces and workflows.
 
 `HYPOTHESIS_PROFILE=ci pytest` runs four times as many examples as the default, always the same.
 """
@@ -35,4 +35,18 @@ def traces_folder() -> Path:
     path = Path(folder)
     if not path.is_dir():
         pytest.fail(f"HANSE_TRACES is {folder!r}, but there is no such folder")
+    return path
+
+
+@pytest.fixture(scope="session")
+def workflows_folder() -> Path:
+    """Returns the folder of recorded workflows; skips the test where there is none."""
+    folder = os.environ.get("HANSE_WORKFLOWS", "")
+    if not folder:
+        pytest.skip(
+            "HANSE_WORKFLOWS is not set: name the folder with workflows of WfCommons' WfInstances"
+        )
+    path = Path(folder)
+    if not path.is_dir():
+        pytest.fail(f"HANSE_WORKFLOWS is {folder!r}, but there is no such folder")
     return path

@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lrms_sim.spelling import shown
+from lrms_sim.toml_text import dumps
 from scenarios.errors import SpecError
 from scenarios.spec_files import parse_spec
-from scenarios.spec_problems import SITES_MAX, cross_problems, shown, unknown
-from scenarios.toml_text import dumps
+from scenarios.spec_problems import SITES_MAX, cross_problems
 
 SITE = {"processors": 8, "workload": {"model": "lublin", "jobs": 1}}
 
@@ -226,14 +227,6 @@ def test_too_many_sites_are_refused_quickly() -> None:
     sites = "[[sites]]\nname='A'\n" * (SITES_MAX + 1)
     text = f"sites: is {shown([{'name': 'A'}] * 9)}; it must be a list of at most 1000 entries"
     assert text in said(f"name = 'x'\n{sites}")
-
-
-def test_unknown_words_suggest_the_nearest() -> None:
-    """Case does not matter for the suggestion; without one there is a list."""
-    assert unknown("log", "KTH", ["kth", "ctc"]) == (
-        "'KTH' is no log, did you mean 'kth'? there are: kth, ctc"
-    )
-    assert unknown("partner", "x", []) == "'x' is no partner; there are: none"
 
 
 JUNK = st.recursive(

@@ -1,9 +1,4 @@
-import math
-
 import numpy as np
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from lrms_sim.jobs import JobTable
 from scenarios.report import words
@@ -29,55 +24,6 @@ def result_of(improvements: list[float]) -> ScenarioResult:
         schedule=schedule_of(machines, jobs, responses - 10, home, np.roll(home, 1)),
         schedule_alone=schedule_of(machines, jobs, np.full(count, 90.0), home, home),
     )
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (0.0, "0 s"),
-        (0.0284, "28 ms"),
-        (0.9999, "1 s"),
-        (12.34, "12.3 s"),
-        (59.96, "1 min"),
-        (60.0, "1 min"),
-        (61.0, "1 min 1 s"),
-        (3599.9, "1 h"),
-        (3660.0, "1 h 1 min"),
-        (86399.0, "1 d"),
-        (86400.0 * 5 + 7300, "5 d 2 h"),
-        (-90.0, "−1 min 30 s"),
-        (math.nan, "–"),
-    ],
-)
-def test_durations_are_said_in_two_units(value: float, text: str) -> None:
-    """Durations round to their smaller unit and carry into the larger one."""
-    assert words.duration(value) == text
-
-
-@given(st.floats(0, 1e10))
-def test_durations_never_show_a_full_smaller_unit(value: float) -> None:
-    """No duration reads 60 s, 60 min, 24 h or 1000 ms."""
-    parts = words.duration(value).split()
-    amounts = dict(zip(parts[1::2], map(float, parts[::2]), strict=True))
-    limits = {"ms": 1000, "s": 60, "min": 60, "h": 24}
-    assert all(amounts.get(unit, 0) < limit for unit, limit in limits.items())
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [(0.812, "+81.2%"), (-0.035, "−3.5%"), (0.0, "±0.0%"), (-0.0004, "±0.0%"), (math.nan, "–")],
-)
-def test_changes_carry_their_sign(value: float, text: str) -> None:
-    """A change that rounds to nothing is neither plus nor minus."""
-    assert words.change(value) == text
-
-
-def test_numbers_are_grouped_and_rounded() -> None:
-    """Counts and seconds have commas; ratios have fewer digits the larger they are."""
-    assert words.count(1234567) == "1,234,567"
-    assert words.seconds(475699.8689) == "475,699.87"
-    assert [words.factor(value) for value in (1.234, 12.34, 1234.5)] == ["1.23", "12.3", "1,234"]
-    assert [f(math.nan) for f in (words.seconds, words.factor, words.share)] == ["–"] * 3
 
 
 def test_headline_names_gainers_and_losers() -> None:

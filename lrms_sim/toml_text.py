@@ -12,7 +12,8 @@ _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 def dumps(document: Mapping[str, Any]) -> str:
     """Returns a document as TOML text that `tomllib` reads back the same.
 
-    Equal documents in equal order give equal text.
+    Equal documents in equal order give equal text. Tables get a header of their own, those in a
+    list beside other values braces.
 
     Args:
         document: texts, whole numbers, finite floats, booleans, lists and mappings with text
@@ -66,6 +67,9 @@ def _value(value: object) -> str:
         return repr(value)
     if isinstance(value, Sequence):
         return f"[{', '.join(_value(item) for item in value)}]"
+    if isinstance(value, Mapping):
+        pairs = ", ".join(f"{_key(key)} = {_value(item)}" for key, item in value.items())
+        return f"{{ {pairs} }}" if pairs else "{}"
     raise TypeError(f"{value!r} cannot be written as TOML")
 
 

@@ -5,19 +5,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scenarios.toml_text import dumps
+from lrms_sim.toml_text import dumps
 
 # TOML is UTF-8, which has no lone surrogates.
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 NUMBERS = st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False)
 PLAIN = TEXTS | NUMBERS | st.booleans()
-LISTS = st.lists(PLAIN | st.lists(PLAIN, max_size=2), max_size=4)
 
 
 def tables(values: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
     return st.dictionaries(TEXTS, values, max_size=4)
 
 
+LISTS = st.lists(PLAIN | st.lists(PLAIN | tables(PLAIN), max_size=2), max_size=4)
 DOCUMENTS = tables(
     st.recursive(
         PLAIN | LISTS,
@@ -55,6 +55,11 @@ def test_tables_are_written_for_people() -> None:
     assert dumps(document) == (
         'a = 1\n\n[t]\nx = 1.5\n\n[t.u]\ny = true\n\n[[l]]\nn = "1"\n\n[[l]]\nn = "2"\n'
     )
+
+
+def test_tables_among_other_values_are_written_in_braces() -> None:
+    """A list that is not all tables has no header to give them."""
+    assert dumps({"a": ["x", {"y": 1, "z": "w"}, {}]}) == 'a = ["x", { y = 1, z = "w" }, {}]\n'
 
 
 @pytest.mark.parametrize(("value", "error"), [(2**63, ValueError), (float("inf"), ValueError)])

@@ -1,0 +1,477 @@
+"""The command `gorba`.
+
+Everything heavy is imported by the command that needs it, so that help and errors come at once.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+import click
+
+from broker.command_types import RuleText, duration, moment, preference, rule
+from broker.errors import BrokerError
+from lrms_sim.version import __version__
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from broker.importing import ImportOptions
+
+EXIT_ERROR = 2
+"""Status of the process where something is wrong that the user can put right."""
+
+EXIT_INTERRUPTED = 130
+"""Status of the process after Ctrl-C where there is no plan yet: 128 plus the signal's number."""
+
+EXIT_PIPE = 141
+"""Status of the process where nobody reads on, as shells have it."""
+
+SEED_MAX = 2**63 - 1
+PIPE_WIDTH = 120
+"""Columns of a table that goes to a file or another program."""
+
+METHODS = ("gleam", "asma-best", "asma", "asma-shift")
+"""Searches that a user can choose; those of `broker.methods`."""
+
+_Command = TypeVar("_Command", bound=Callable[..., object])
+_FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+def _importing(command: _Command) -> _Command:
+    """Adds the options that say how recordings are read."""
+    options = (
+        click.option(
+            "--map",
+            "rules",
+            type=rule,
+            multiple=True,
+            metavar="PATTERN=RESOURCES",
+            help="What tasks run on: a pattern of id, name or program, and resources or kinds, as "
+            "'blast*=gpu' or '*_merge=luebeck,riga'. The first that matches counts; tasks without "
+            "one run on every resource of kind cpu.",
+        ),
+        click.option(
+            "--cores",
+            type=click.Choice(["units", "ignore"]),
+            default="units",
+            show_default=True,
+            help="units: a task takes a unit of a resource for each core it used; ignore: one.",
+        ),
+        click.option(
+            "--reference-mhz",
+            type=click.FloatRange(0, min_open=True),
+            metavar="MHZ",
+            help="Clock of a machine of performance 1; run times recorded on faster ones are more "
+            "work.  [default: run times are work]",
+        ),
+        click.option(
+            "--time-factor",
+            type=click.FloatRange(0, min_open=True),
+            default=1.0,
+            show_default=True,
+            help="Multiplies recorded run times.",
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 96})
+@click.version_option(__version__, prog_name="gorba")
+def cli() -> None:
+    """Plan workflows onto resources that can be reserved: what runs where, when, at what cost.
+
+    \b
+    A recorded workflow on the example pool, planned for ten seconds:
+      gorba generate pool --output pool.toml
+      gorba plan montage.json.gz --resources pool.toml --budget 10s --html plan.html
+
+    \b
+    The file formats are described in docs/workflows.md; to check files of one's own:
+      gorba validate workflows.toml pool.toml
+    """  # noqa: D301  # \b keeps the lines of the examples as they are
+
+
+@cli.command()
+@click.argument("files", nargs=-1, required=True, type=_FILE)
+@click.option(
+    "-r",
+    "--resources",
+    type=_FILE,
+    multiple=True,
+    help="File of resources; a file of workflows may have them, too.",
+)
+@click.option(
+    "--budget",
+    type=duration,
+    metavar="TIME",
+    help="Time for planning, as 10s or 3min; searches share it equally.  [default: 30s]",
+)
+@click.option(
+    "--evaluations",
+    type=click.IntRange(1),
+    help="Schedules that each search builds. Without --budget time does not matter then, and the "
+    "same input and seed give the same plan everywhere.",
+)
+@click.option(
+    "--method",
+    "methods",
+    type=click.Choice(METHODS),
+    multiple=True,
+    help="Search to try; several are compared.  [default: gleam and asma]",
+)
+@click.option(
+    "--goal",
+    type=click.Choice(["balanced", "makespan"]),
+    default="balanced",
+    show_default=True,
+    help="balanced: dates, costs, makespan and utilization; makespan: nothing else.",
+)
+@click.option("--seed", type=click.IntRange(0, SEED_MAX), default=1, show_default=True)
+@click.option("--workers", type=click.IntRange(1, 256), help="Threads.  [default: all processors]")
+@click.option("--population", type=click.IntRange(3, 10_000), help="Individuals of GLEAM.")
+@click.option(
+    "--now",
+    type=moment,
+    metavar="MOMENT",
+    help="Moment from which on to plan, as 2026-03-02T08:00Z or seconds.  [default: what a file "
+    "says, else the present]",
+)
+@click.option(
+    "--old",
+    type=_FILE,
+    help="Plan from before, as --json wrote it: what starts before --now stays, the rest is "
+    "planned anew, and the search begins from it.",
+)
+@click.option(
+    "--due-in",
+    type=duration,
+    metavar="TIME",
+    help="Due date of workflows without one, from now on.",
+)
+@click.option(
+    "--due-factor",
+    type=click.FloatRange(0),
+    help="The same, as a multiple of the shortest time a workflow can take.",
+)
+@click.option("--cost-limit", type=click.FloatRange(0), help="Budget of workflows without one.")
+@click.option(
+    "--cost-factor",
+    type=click.FloatRange(0),
+    help="The same, as a multiple of the least that a workflow can cost.",
+)
+@click.option(
+    "--preference",
+    "preferred",
+    type=preference,
+    metavar="PREFERENCE",
+    help="fast, cheap, or a number from 0, fast, to 1, cheap; for all workflows.",
+)
+@_importing
+@click.option("--html", type=_FILE, help="Write the plan as a page with Gantt charts.")
+@click.option("--json", type=_FILE, help="Write the plan as JSON; - for standard output.")
+@click.option("--title", default="", help="Headline of the page.  [default: names of the files]")
+def plan(
+    files: tuple[Path, ...],
+    *,
+    resources: tuple[Path, ...],
+    budget: float | None,
+    evaluations: int | None,
+    methods: tuple[str, ...],
+    goal: Literal["balanced", "makespan"],
+    seed: int,
+    workers: int | None,
+    population: int | None,
+    now: float | None,
+    old: Path | None,
+    due_in: float | None,
+    due_factor: float | None,
+    cost_limit: float | None,
+    cost_factor: float | None,
+    preferred: float | None,
+    rules: tuple[RuleText, ...],
+    cores: Literal["units", "ignore"],
+    reference_mhz: float | None,
+    time_factor: float,
+    html: Path | None,
+    json: Path | None,
+    title: str,
+) -> None:
+    """Plan workflows onto resources, by several methods beside each other.
+
+    FILES hold workflows in WfFormat (.json, .json.gz), or workflows and resources in Hanse's own
+    format (.toml, .json). Ctrl-C ends the search with the best plan so far.
+    """
+    from broker.limits import Limits  # noqa: PLC0415  # see the module's docstring
+    from broker.plan_command import Request, Wanted, prepared, run_plan  # noqa: PLC0415  # same
+
+    wanted = Wanted(
+        methods=tuple(dict.fromkeys(methods)) or ("gleam", "asma"),
+        goal=goal,
+        budget=budget,
+        evaluations=evaluations,
+        seed=seed,
+        workers=workers,
+        population=population,
+        html=html,
+        json=json,
+        title=title,
+    )
+    request = Request(
+        files=(*files, *resources),
+        options=_options(rules, cores, reference_mhz, time_factor),
+        limits=Limits(due_in, due_factor, cost_limit, cost_factor, preferred),
+        now=now,
+        old=old,
+    )
+    problem, before = prepared(request)
+    run_plan(wanted, problem, _console(), _console(stderr=True), old=before, files=request.files)
+
+
+@cli.command()
+@click.argument("file", type=_FILE)
+@click.option(
+    "--budget", type=duration, metavar="TIME", help="Time for the search.  [default: 30s]"
+)
+@click.option("--evaluations", type=click.IntRange(1), help="Schedules that the search builds.")
+@click.option("--seed", type=click.IntRange(0, SEED_MAX), default=1, show_default=True)
+@click.option("--workers", type=click.IntRange(1, 256), help="Threads.  [default: all processors]")
+@click.option("--html", type=_FILE, help="Write the plan as a page with Gantt charts.")
+@click.option("--json", type=_FILE, help="Write the plan as JSON; - for standard output.")
+def jobshop(
+    file: Path,
+    *,
+    budget: float | None,
+    evaluations: int | None,
+    seed: int,
+    workers: int | None,
+    html: Path | None,
+    json: Path | None,
+) -> None:
+    """Plan a job shop: the special case in which nothing counts but the makespan.
+
+    FILE is in the standard format: a line with the numbers of jobs and machines, then for each
+    job a line of pairs, machine (from 0) and time of each operation. Times count as seconds.
+    """
+    from broker.jobshop import read_job_shop  # noqa: PLC0415  # see the module's docstring
+    from broker.plan_command import Wanted, run_plan  # noqa: PLC0415  # same
+
+    wanted = Wanted(
+        methods=("blocks",),
+        goal="makespan",
+        budget=budget,
+        evaluations=evaluations,
+        seed=seed,
+        workers=workers,
+        html=html,
+        json=json,
+        title=file.name,
+    )
+    found = run_plan(wanted, read_job_shop(file), _console(), _console(stderr=True), files=(file,))
+    if json is None or str(json) != "-":
+        click.echo(f"Makespan: {found.makespan_end:.15g}")
+
+
+@cli.command()
+@click.argument("files", nargs=-1, required=True, type=_FILE)
+@_importing
+def validate(
+    files: tuple[Path, ...],
+    *,
+    rules: tuple[RuleText, ...],
+    cores: Literal["units", "ignore"],
+    reference_mhz: float | None,
+    time_factor: float,
+) -> None:
+    """Check files of workflows and resources, each by itself and all together.
+
+    Nothing is planned. Where there are workflows and resources, it is checked that every task can
+    run somewhere.
+    """
+    from broker.loading import make_problem, read_inputs  # noqa: PLC0415  # see the module's docstring
+    from broker.words import count_of  # noqa: PLC0415  # same
+
+    inputs = read_inputs(files)
+    options = _options(rules, cores, reference_mhz, time_factor)
+    count = sum(each.workflow_count for each in inputs.documents) + len(inputs.recorded)
+    if not any(each.pool.resources for each in inputs.documents):
+        click.echo(f"valid: {count_of(count, 'workflow')}; without resources that is all to check")
+        return
+    pool = inputs.pool
+    if not count:
+        click.echo(f"valid: {count_of(len(pool.resources), 'resource')}")
+        return
+    problem = make_problem(inputs, now=inputs.now or 0.0, options=options)
+    tasks = sum(len(workflow.tasks) for workflow in problem.workflows)
+    click.echo(
+        f"valid: {count_of(tasks, 'task')} of {count_of(count, 'workflow')} on "
+        f"{count_of(len(pool.resources), 'resource')}"
+    )
+
+
+@cli.group()
+def generate() -> None:
+    """Generate resources and problems to plan with, reproducibly."""
+
+
+@generate.command("pool")
+@click.option(
+    "--resources",
+    "count",
+    type=click.IntRange(1, 100_000),
+    default=20,
+    show_default=True,
+    help="Number of resources.",
+)
+@click.option("--seed", type=click.IntRange(0, SEED_MAX), default=1, show_default=True)
+@click.option(
+    "-o", "--output", type=_FILE, help="File, .toml or .json.  [default: standard output]"
+)
+def pool_command(count: int, *, seed: int, output: Path | None) -> None:
+    """Generate a pool of resources that differ in speed, price, size and opening hours."""
+    import numpy as np  # noqa: PLC0415  # see the module's docstring
+
+    from broker.pools import generate_pool  # noqa: PLC0415  # same
+    from broker.writing import document_of  # noqa: PLC0415  # same
+
+    said = f"A heterogeneous pool: gorba generate pool --resources {count} --seed {seed}"
+    pool = generate_pool(count, np.random.default_rng(seed))
+    _write(document_of(pool, description=said), output)
+
+
+@generate.command("benchmark")
+@click.option(
+    "--class",
+    "benchmark",
+    type=click.Choice(["sRsD", "sRlD", "lRsD", "lRlD"]),
+    default="sRlD",
+    show_default=True,
+    help="Small or large freedom of choosing resources R, few or many dependencies D.",
+)
+@click.option(
+    "--tasks", type=click.IntRange(1, 100_000), default=200, show_default=True, help="Their number."
+)
+@click.option(
+    "--resources",
+    "count",
+    type=click.IntRange(1, 10_000),
+    help="Number of resources.  [default: a tenth of the tasks]",
+)
+@click.option(
+    "--reduction",
+    type=click.FloatRange(0, 1),
+    default=0.1,
+    show_default=True,
+    help="How much due dates and budgets are below what the first heuristic plans achieve; 1 for "
+    "what is hardly possible at all.",
+)
+@click.option("--seed", type=click.IntRange(0, SEED_MAX), default=1, show_default=True)
+@click.option(
+    "-o", "--output", type=_FILE, help="File, .json or .toml.  [default: standard output]"
+)
+def benchmark_command(
+    benchmark: str,
+    *,
+    tasks: int,
+    count: int | None,
+    reduction: float,
+    seed: int,
+    output: Path | None,
+) -> None:
+    """Generate a planning problem of one of the paper's benchmark classes.
+
+    Workflows have three to seven tasks of three to seven minutes (Jakob et al. 2010, section 3.5).
+    The file has resources and workflows: gorba plan FILE is all it takes.
+    """
+    from broker.benchmark import benchmark_problem  # noqa: PLC0415  # see the module's docstring
+    from broker.writing import document_of  # noqa: PLC0415  # same
+
+    problem = benchmark_problem(benchmark, tasks, resources=count, reduction=reduction, seed=seed)
+    said = (
+        f"gorba generate benchmark --class {benchmark} --tasks {tasks} --resources "
+        f"{len(problem.resources)} --reduction {reduction:g} --seed {seed}"
+    )
+    document = document_of(problem.resources, problem.workflows, now=problem.now, description=said)
+    _write(document, output, as_json=True)
+
+
+def _write(document: dict[str, object], output: Path | None, *, as_json: bool = False) -> None:
+    from broker.writing import to_json, write_document  # noqa: PLC0415  # see the module's docstring
+    from lrms_sim.toml_text import dumps  # noqa: PLC0415  # same
+
+    if output is None:
+        click.echo(to_json(document) if as_json else dumps(document), nl=False)
+        return
+    write_document(output, document)
+    click.echo(f"written to {output}", err=True)
+
+
+def _options(
+    rules: Sequence[RuleText],
+    cores: Literal["units", "ignore"],
+    reference_mhz: float | None,
+    time_factor: float,
+) -> "ImportOptions":
+    from broker.importing import ImportOptions, MappingRule  # noqa: PLC0415  # see the module's docstring
+
+    made = tuple(MappingRule(pattern, targets) for pattern, targets in rules)
+    return ImportOptions(made, cores, reference_mhz, time_factor)
+
+
+def _console(*, stderr: bool = False) -> "Console":
+    from rich.console import Console  # noqa: PLC0415  # see the module's docstring
+
+    console = Console(stderr=stderr)
+    return console if console.is_terminal else Console(stderr=stderr, width=PIPE_WIDTH)
+
+
+def run_command(arguments: Sequence[str]) -> int:
+    """Runs the command line.
+
+    Args:
+        arguments: what follows the command's name.
+
+    Returns:
+        The status for the process: 0, or one of the `EXIT_…` values.
+    """
+    try:
+        return _run(arguments)
+    except click.ClickException as error:
+        error.show()
+        return EXIT_ERROR
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("interrupted", err=True)
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        return _nobody_reads_on()
+    except (BrokerError, OSError, MemoryError) as error:
+        text = str(error) or "not enough memory for this problem; plan less at a time"
+        for line in text.splitlines():
+            click.echo(f"Error: {line}", err=True)
+        return EXIT_ERROR
+
+
+def _run(arguments: Sequence[str]) -> int:
+    try:
+        status = cli.main(list(arguments), prog_name="gorba", standalone_mode=False)
+    except SystemExit:
+        # Nothing here ends the process, but click and rich do where nobody reads on.
+        return _nobody_reads_on()
+    # Output that is still in the buffer fails here, where it is caught.
+    sys.stdout.flush()
+    return status if isinstance(status, int) else 0
+
+
+def _nobody_reads_on() -> int:
+    # Python flushes once more at its end and would complain again.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return EXIT_PIPE
+
+
+def main() -> None:
+    """Runs the command line of this process and ends it."""
+    sys.exit(run_command(sys.argv[1:]))

@@ -1,0 +1,94 @@
+"""Numbers, values and likely words as programs say them to people."""
+
+import math
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from typing import Final
+
+NOTHING: Final = "–"
+"""Stands where a figure has no meaning."""
+
+SHOWN_MAX: Final = 60
+"""Longest value that an error repeats, in characters."""
+
+_UNITS = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
+
+
+def count(number: int) -> str:
+    """Returns a whole number with commas between thousands."""
+    return f"{number:,}"
+
+
+def seconds(value: float, digits: int = 2) -> str:
+    """Returns seconds with commas between thousands, without a unit."""
+    return f"{value:,.{digits}f}" if math.isfinite(value) else NOTHING
+
+
+def factor(value: float) -> str:
+    """Returns a ratio such as a slowdown, with fewer digits the larger it is."""
+    if not math.isfinite(value):
+        return NOTHING
+    return f"{value:,.0f}" if value >= 1000 else f"{value:,.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def share(value: float) -> str:
+    """Returns a share of 1 as percent with one digit."""
+    return f"{100 * value:,.1f}%" if math.isfinite(value) else NOTHING
+
+
+def change(value: float) -> str:
+    """Returns a share of 1 as percent with its sign, "±0.0%" where it rounds to nothing."""
+    if not math.isfinite(value):
+        return NOTHING
+    digits = f"{abs(100 * value):,.1f}%"
+    sign = "±" if digits == "0.0%" else "+" if value > 0 else "\N{MINUS SIGN}"
+    return sign + digits
+
+
+def duration(value: float) -> str:
+    """Returns seconds as people say them: the two largest units that matter, down to ms."""
+    if not math.isfinite(value):
+        return NOTHING
+    sign = "\N{MINUS SIGN}" if value < 0 else ""
+    rest = abs(value)
+    # Each bound is where rounding reaches the next unit: 59.96 s is 1 min, not 60.0 s.
+    if 0 < rest < 0.9995:
+        return f"{sign}{1000 * rest:.0f} ms"
+    if rest < 59.95:
+        return f"{sign}{rest:.1f} s".replace(".0 s", " s")
+    rest = max(rest, 60.0)
+    first = next(i for i, (_, size) in enumerate(_UNITS) if rest >= size)
+    (big_name, big), (small_name, small) = _UNITS[first], _UNITS[first + 1]
+    # Round first, carry afterwards: 3599.9 s is 1 h, not 59 min 60 s.
+    steps = round(rest / small)
+    if first > 0 and steps * small >= _UNITS[first - 1][1]:
+        return sign + f"1 {_UNITS[first - 1][0]}"
+    whole, left = divmod(steps, big // small)
+    return sign + (f"{whole} {big_name} {left} {small_name}" if left else f"{whole} {big_name}")
+
+
+def shorten(text: str, length: int) -> str:
+    """Returns the text, cut to `length` characters with an ellipsis where it is longer."""
+    return text if len(text) <= length else text[: length - 1].rstrip() + "…"
+
+
+def listed(parts: Sequence[str]) -> str:
+    """Returns "a", "a and b", "a, b and c"."""
+    if len(parts) < 2:
+        return "".join(parts)
+    return f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def unknown(what: str, value: str, choices: Iterable[str]) -> str:
+    """Returns a sentence on a word that is none of the choices, with the likeliest one meant."""
+    choices = list(choices)
+    folded = {choice.casefold(): choice for choice in choices}
+    close = get_close_matches(value.casefold(), folded, n=1)
+    meant = f", did you mean {folded[close[0]]!r}?" if close else ";"
+    return f"{shown(value)} is no {what}{meant} there are: {', '.join(choices) or 'none'}"
+
+
+def shown(value: object) -> str:
+    """Returns a value as an error repeats it."""
+    text = repr(value)
+    return text if len(text) <= SHOWN_MAX else text[: SHOWN_MAX - 3] + "..."

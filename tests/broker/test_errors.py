@@ -1,0 +1,17 @@
+import pytest
+
+from broker.errors import BrokerError, FileError, InputError, Mistake, OutputError
+
+
+def test_each_mistake_has_a_line() -> None:
+    """File and key stand before what is wrong; without a key the file alone."""
+    error = FileError("pool.toml", [Mistake("a.b", "is 1"), Mistake("", "is empty")])
+    assert str(error) == "pool.toml: a.b: is 1\npool.toml: is empty"
+    assert error.file == "pool.toml"
+
+
+@pytest.mark.parametrize("kind", [InputError, OutputError])
+def test_all_errors_for_users_have_one_base(kind: type[Exception]) -> None:
+    """A command catches one type."""
+    assert issubclass(kind, BrokerError)
+    assert issubclass(FileError, BrokerError)

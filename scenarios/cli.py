@@ -14,6 +14,7 @@ import click
 from lrms_sim.version import __version__
 from scenarios.errors import FetchError, OutputError, ScenarioError
 from scenarios.library import bundled_names, scenario_path
+from scenarios.paper_cli import paper
 from scenarios.traces import ARCHIVE_URL, FOLDER_VARIABLE, TRACES, cache_folder, find_trace
 
 if TYPE_CHECKING:
@@ -43,6 +44,9 @@ def cli() -> None:
 
     A scenario is a TOML file, or the name of one that comes with the program.
     """
+
+
+cli.add_command(paper)
 
 
 @cli.command("list")
@@ -95,6 +99,11 @@ def validate(scenario: str) -> None:
     type=click.IntRange(0, SEED_MAX),
     help="Replaces the scenario's seed; a workload with a seed of its own keeps that.",
 )
+@click.option(
+    "--transfer",
+    metavar="POLICY",
+    help="Replaces every transfer policy: awf, keep, none, or a rule base file.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON, not as tables.")
 @click.option("--no-html", is_flag=True, help="Leave the HTML report out.")
 @click.option("-v", "--verbose", is_flag=True, help="Log events to standard error.")
@@ -110,6 +119,7 @@ def run(
     *,
     output: Path | None,
     seed: int | None,
+    transfer: str | None,
     as_json: bool,
     no_html: bool,
     verbose: bool,
@@ -121,6 +131,8 @@ def run(
     from scenarios.replay import run_scenario  # noqa: PLC0415  # same
 
     path, spec = _load(scenario)
+    if transfer is not None:
+        spec = _with_transfer(spec, transfer)
     folder = Path("out", spec.name) if output is None else output
     check_folder(folder)
     notify = event_log(verbose=verbose, log_format=log_format)
@@ -235,6 +247,15 @@ def _load(scenario: str) -> tuple[Path, "ScenarioSpec"]:
     return path, load_spec(path)
 
 
+def _with_transfer(spec: "ScenarioSpec", policy: str) -> "ScenarioSpec":
+    from pydantic import ValidationError  # noqa: PLC0415  # see the module's docstring
+
+    try:
+        return spec.with_transfer(policy)
+    except ValidationError as error:
+        raise click.UsageError(f"--transfer: {error.errors()[0]['msg']}") from error
+
+
 def _console() -> "Console":
     from rich.console import Console  # noqa: PLC0415  # see the module's docstring
 
@@ -274,7 +295,7 @@ def run_command(arguments: Sequence[str]) -> int:
         # Python flushes once more at its end and would complain again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_PIPE
-    except (ScenarioError, OSError) as error:
+    except _user_errors() as error:
         for line in str(error).splitlines():
             click.echo(f"Error: {line}", err=True)
         return EXIT_ERROR
@@ -282,6 +303,14 @@ def run_command(arguments: Sequence[str]) -> int:
         click.echo("Error: not enough memory for this scenario; replay less at a time", err=True)
         return EXIT_ERROR
     return status if isinstance(status, int) else 0
+
+
+def _user_errors() -> tuple[type[Exception], ...]:
+    """Returns the errors that a user can put right; their text says what, where and how."""
+    from grms.learning.checkpoint import CheckpointError  # noqa: PLC0415  # see the docstring
+    from grms.learning.source import SourceError  # noqa: PLC0415  # same
+
+    return (ScenarioError, CheckpointError, SourceError, OSError)
 
 
 def main() -> None:

@@ -1,7 +1,7 @@
 """Runs a scenario: its sites alone, then federated, then the figures of both."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from os import environ as process_environment
 from pathlib import Path
@@ -63,17 +63,7 @@ def run_scenario(
     spec = spec.resolved()
     policies = load_policies(spec, shown=shown)
     workloads = _load_workloads(spec, environment, notify, progress)
-    sites = [
-        Site(
-            name=site.name,
-            processors=site.processors,
-            jobs=workload.jobs,
-            discipline=discipline_by_name(site.discipline),
-            transfer_policies=policies[site.name],
-            location_policy=_location(site),
-        )
-        for site, workload in zip(spec.sites, workloads, strict=True)
-    ]
+    sites = build_sites(spec, policies, workloads)
     total = sum(len(workload.jobs) for workload in workloads)
     if total > JOBS_MAX:
         raise WorkloadError(f"the sites have {total} jobs together; at most {JOBS_MAX} can be run")
@@ -101,6 +91,31 @@ def run_scenario(
         acknowledgements=list(dict.fromkeys(filter(None, (w.acknowledgement for w in workloads)))),
     )
     return Run(spec, result)
+
+
+def build_sites(
+    spec: ScenarioSpec,
+    policies: Mapping[str, Mapping[str, TransferPolicy]],
+    workloads: Sequence[Workload],
+) -> list[Site]:
+    """Returns a scenario's sites as a federation takes them.
+
+    Args:
+        spec: the scenario.
+        policies: what `load_policies` returned for it.
+        workloads: one for each site, in their order.
+    """
+    return [
+        Site(
+            name=site.name,
+            processors=site.processors,
+            jobs=workload.jobs,
+            discipline=discipline_by_name(site.discipline),
+            transfer_policies=policies[site.name],
+            location_policy=_location(site),
+        )
+        for site, workload in zip(spec.sites, workloads, strict=True)
+    ]
 
 
 def _tell(notify: Notify | None, event: str, **values: object) -> None:

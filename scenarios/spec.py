@@ -388,6 +388,20 @@ class ScenarioSpec(_Model):
             sites.append(site.model_copy(update={"workload": workload}))
         return self.model_copy(update={"seed": seed, "sites": sites})
 
+    def with_transfer(self, policy: str) -> Self:
+        """Returns the scenario with one transfer policy for every site and partner.
+
+        Args:
+            policy: `awf`, `keep`, `none`, or the path of a rule base file, relative to the working
+                folder.
+
+        Raises:
+            ValueError: it is none of these; pydantic's error says what there is.
+        """
+        transfer = TransferSpec.model_validate({"default": policy})
+        sites = [site.model_copy(update={"transfer": transfer}) for site in self.sites]
+        return self.model_copy(update={"sites": sites})
+
     def to_mapping(self) -> dict[str, Any]:
         """Returns the scenario as the values of its file; defaults are written out."""
         return self.model_dump(mode="json", exclude_none=True)

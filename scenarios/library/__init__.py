@@ -37,6 +37,14 @@ def scenario_path(reference: str) -> Path:
     )
 
 
+def rule_base_folder(regime: str) -> Path:
+    """Returns the folder of the rule bases learned in a regime, such as `fcfs-egoistic`.
+
+    docs/training.md says how they were learned.
+    """
+    return _folder() / "rule-bases" / regime
+
+
 def _folder() -> Path:
     # An extension module cannot be imported from an archive, so the package is always a folder.
     return Path(str(resources.files("scenarios.library")))

@@ -2,20 +2,12 @@
 
 import re
 from html import escape
-from importlib import resources
 from os import PathLike
 from pathlib import Path
 
 from scenarios.report import tables, words
-from scenarios.report.markup import figure, heading
+from scenarios.report.markup import brand, document, figure, heading, resource
 from scenarios.results import ScenarioResult, SiteResult
-
-_MARK = (
-    '<svg viewBox="0 0 22 22" aria-hidden="true"><path d="M3 2h16v9H3z" fill="#fff"/>'
-    '<path d="M3 11h16c0 5-4 8-8 9-4-1-8-4-8-9z" fill="var(--brand)"/>'
-    '<path d="M3 2h16v9c0 5-4 8-8 9-4-1-8-4-8-9z" fill="none" stroke="var(--brand)" '
-    'stroke-width="1.4"/></svg>'
-)
 
 
 def write_html(result: ScenarioResult, path: str | PathLike[str]) -> None:
@@ -37,19 +29,7 @@ def render_html(result: ScenarioResult) -> str:
     if result.jobs:
         parts.append(_site_by_site(result))
     parts += [tables.waits(result), tables.workloads(result), _explained(), _made(result)]
-    body = "\n".join(part for part in parts if part)
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="color-scheme" content="light dark">\n'
-        f"<title>{escape(result.title or result.name)} · Hanse</title>\n"
-        f"<style>\n{_resource('page.css')}</style>\n</head>\n<body>\n"
-        f'<main class="page">\n{body}\n</main>\n</body>\n</html>\n'
-    )
-
-
-def _resource(name: str) -> str:
-    return resources.files("scenarios.report").joinpath(name).read_text(encoding="utf-8")
+    return document(result.title or result.name, parts)
 
 
 def _head(result: ScenarioResult) -> str:
@@ -61,8 +41,7 @@ def _head(result: ScenarioResult) -> str:
         for index, site in enumerate(result.sites)
     )
     return (
-        f'<header>\n<div class="brand">{_MARK}<span><b>Hanse</b> · scenario '
-        f"{escape(result.name)}</span></div>\n"
+        f"<header>\n{brand(f'scenario {result.name}')}\n"
         f"<h1>{escape(result.title or result.name)}</h1>\n"
         f'<p class="headline">{escape(words.headline(result))}</p>\n'
         f'<p class="exchange">{escape(words.exchange_sentence(result))}</p>\n{about}\n'
@@ -175,7 +154,7 @@ def _site_by_site(result: ScenarioResult) -> str:
 
 def _explained() -> str:
     return (
-        f"<section>\n{heading('How to read the figures')}\n{_resource('explained.html')}</section>"
+        f"<section>\n{heading('How to read the figures')}\n{resource('explained.html')}</section>"
     )
 
 

@@ -2,6 +2,46 @@
 
 from collections.abc import Sequence
 from html import escape
+from importlib import resources
+
+_MARK = (
+    '<svg viewBox="0 0 22 22" aria-hidden="true"><path d="M3 2h16v9H3z" fill="#fff"/>'
+    '<path d="M3 11h16c0 5-4 8-8 9-4-1-8-4-8-9z" fill="var(--brand)"/>'
+    '<path d="M3 2h16v9c0 5-4 8-8 9-4-1-8-4-8-9z" fill="none" stroke="var(--brand)" '
+    'stroke-width="1.4"/></svg>'
+)
+
+
+def document(title: str, parts: Sequence[str]) -> str:
+    """Returns a whole HTML document in the look of all reports.
+
+    Args:
+        title: for the window; plain text.
+        parts: what stands on the page, HTML; empty ones are left out.
+    """
+    body = "\n".join(part for part in parts if part)
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="color-scheme" content="light dark">\n'
+        f"<title>{escape(title)} · Hanse</title>\n"
+        f"<style>\n{resource('page.css')}</style>\n</head>\n<body>\n"
+        f'<main class="page">\n{body}\n</main>\n</body>\n</html>\n'
+    )
+
+
+def resource(name: str) -> str:
+    """Returns the text of a file of this package."""
+    return resources.files("scenarios.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def brand(words: str) -> str:
+    """Returns the line above a page's headline.
+
+    Args:
+        words: what the page is; plain text.
+    """
+    return f'<div class="brand">{_MARK}<span><b>Hanse</b> · {escape(words)}</span></div>'
 
 
 def heading(text: str) -> str:

@@ -1,0 +1,226 @@
+"""The command `grms`.
+
+Everything heavy is imported by the command that needs it, so that help and errors come at once.
+"""
+
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lrms_sim.version import __version__
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from grms.learning.command import TrainOptions
+
+EXIT_ERROR = 2
+"""Status of the process where something is wrong that the user can put right."""
+
+EXIT_INTERRUPTED = 130
+"""Status of the process after Ctrl-C, as shells have it: 128 plus the signal's number."""
+
+EXIT_PIPE = 141
+"""Status of the process where nobody reads on, as shells have it."""
+
+SEED_MAX = 2**63 - 1
+PIPE_WIDTH = 120
+"""Columns of a table that goes to a file or another program."""
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="grms")
+def cli() -> None:
+    """Learn how a site exchanges jobs with its partners, and look at what was learned."""
+
+
+@cli.command()
+@click.argument("scenarios", nargs=-1, required=True, metavar="SCENARIO...")
+@click.option("--site", required=True, help="Whose transfer policy evolves.")
+@click.option(
+    "--partner",
+    "partners",
+    required=True,
+    multiple=True,
+    help="Whom the policy is for; several are averaged, each in a replay of its own.",
+)
+@click.option("--together", is_flag=True, help="One replay with all partners instead.")
+@click.option(
+    "--objective",
+    type=click.Choice(["egoistic", "no-loser"]),
+    default="egoistic",
+    show_default=True,
+    help="The site's AWRT alone, or so that no partner falls behind being alone.",
+)
+@click.option(
+    "--strategy",
+    type=click.Choice(["paper", "self-adaptive", "cma"]),
+    default="paper",
+    show_default=True,
+)
+@click.option("--seed", type=click.IntRange(0, SEED_MAX), default=1, show_default=True)
+@click.option("--generations", type=int, help="Stop after so many.  [default: 150]")
+@click.option("--evaluations", type=int, help="Stop after so many.")
+@click.option("--time-limit", type=float, metavar="SECONDS", help="Stop after so much time.")
+@click.option("--stagnation", type=int, help="Stop after so many generations without gain.")
+@click.option("--target", type=float, help="Stop at this fitness.")
+@click.option("--rules", type=int, default=10, show_default=True, help="Rules in a rule base.")
+@click.option("--parents", type=int, default=13, show_default=True, help="μ")
+@click.option("--offspring", type=int, default=91, show_default=True, help="λ")
+@click.option("--nwp-step", type=float, default=0.01, show_default=True, help="Mutation of NWP.")
+@click.option("--njp-step", type=float, default=0.1, show_default=True, help="Mutation of NJP.")
+@click.option("--flip", type=float, default=0.1, show_default=True, help="Chance of a flip.")
+@click.option(
+    "--executor",
+    type=click.Choice(["threads", "processes", "dask"]),
+    default="threads",
+    show_default=True,
+    help="Who evaluates; the result is the same.",
+)
+@click.option("--workers", type=int, help="How many.  [default: one for each processor]")
+@click.option("--scheduler", metavar="ADDRESS", help="Of a dask scheduler, tcp://HOST:PORT.")
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path),
+    help="Folder for rule base, pictures and checkpoint.  [default: out/train-SITE-for-PARTNER]",
+)
+@click.option("--resume", is_flag=True, help="Go on from the checkpoint in that folder.")
+def train(scenarios: tuple[str, ...], **chosen: Any) -> None:
+    """Evolve a site's transfer policy on the workloads of a scenario.
+
+    A scenario is a TOML file, or the name of one that comes with the program; of several the
+    results are averaged. Partners use the policies that the scenario gives them.
+    """
+    from grms.learning.command import (  # noqa: PLC0415  # see the module's docstring
+        TrainingInterrupted,
+        command_to_resume,
+        print_outcome,
+        run_training,
+    )
+
+    options = _train_options(scenarios, chosen)
+    try:
+        outcome = run_training(options, _console(stderr=True))
+    except TrainingInterrupted as interruption:
+        click.echo(f"\n{interruption}", err=True)
+        if interruption.resumable:
+            arguments = click.get_current_context().obj or ()
+            again = shlex.join(["grms", *command_to_resume(arguments)])
+            click.echo(f"go on with: {again}", err=True)
+        click.get_current_context().exit(EXIT_INTERRUPTED)
+    print_outcome(_console(), options, outcome)
+
+
+def _train_options(scenarios: tuple[str, ...], chosen: dict[str, Any]) -> "TrainOptions":
+    from grms.learning.command import Limits, TrainOptions  # noqa: PLC0415  # see the docstring
+    from grms.learning.strategies import StrategySettings  # noqa: PLC0415  # same
+
+    if chosen["scheduler"] is not None and chosen["executor"] != "dask":
+        raise click.UsageError("--scheduler goes with --executor dask")
+    taken = ("site", "partners", "together", "strategy", "seed", "executor", "workers")
+    try:
+        return TrainOptions(
+            scenarios=scenarios,
+            objective=chosen["objective"].replace("-", "_"),
+            settings=StrategySettings(
+                rules=chosen["rules"],
+                parents=chosen["parents"],
+                offspring=chosen["offspring"],
+                nwp_step=chosen["nwp_step"],
+                njp_step=chosen["njp_step"],
+                flip_probability=chosen["flip"],
+            ),
+            limits=Limits(
+                chosen["generations"],
+                chosen["evaluations"],
+                chosen["time_limit"],
+                chosen["stagnation"],
+                chosen["target"],
+            ),
+            scheduler=chosen["scheduler"],
+            output=chosen["output"],
+            resume=chosen["resume"],
+            **{name: chosen[name] for name in taken},
+        )
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+
+
+@cli.group()
+def policy() -> None:
+    """Look at rule bases."""
+
+
+@policy.command("show")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--nwp-max", type=float, default=5.0, show_default=True, help="Width of the map.")
+def policy_show(file: Path, *, nwp_max: float) -> None:
+    """Show a rule base: its rules, and a map of what it decides."""
+    from grms.policy.files import load_rule_base  # noqa: PLC0415  # see the module's docstring
+    from grms.policy.view import print_rule_base  # noqa: PLC0415  # same
+
+    if not 0 < nwp_max < float("inf"):
+        raise click.UsageError(f"--nwp-max is {nwp_max}; it must be more than 0")
+    print_rule_base(_console(), load_rule_base(file), nwp_max)
+
+
+def _console(*, stderr: bool = False) -> "Console":
+    from rich.console import Console  # noqa: PLC0415  # see the module's docstring
+
+    console = Console(stderr=stderr)
+    return console if console.is_terminal else Console(stderr=stderr, width=PIPE_WIDTH)
+
+
+def run_command(arguments: Sequence[str]) -> int:
+    """Runs the command line.
+
+    Args:
+        arguments: what follows the command's name.
+
+    Returns:
+        The status for the process: 0, or one of the `EXIT_…` values.
+    """
+    try:
+        status = cli.main(
+            list(arguments), prog_name="grms", standalone_mode=False, obj=tuple(arguments)
+        )
+        # Output that is still in the buffer fails here, where it is caught.
+        sys.stdout.flush()
+    except click.ClickException as error:
+        error.show()
+        return EXIT_ERROR
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("interrupted", err=True)
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # Python flushes once more at its end and would complain again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_PIPE
+    except _user_errors() as error:
+        for line in str(error).splitlines():
+            click.echo(f"Error: {line}", err=True)
+        return EXIT_ERROR
+    except MemoryError:
+        click.echo("Error: not enough memory; use fewer workers or shorter windows", err=True)
+        return EXIT_ERROR
+    return status if isinstance(status, int) else 0
+
+
+def _user_errors() -> tuple[type[Exception], ...]:
+    """Returns the errors that a user can put right; their text says what, where and how."""
+    from grms.learning.checkpoint import CheckpointError  # noqa: PLC0415  # see the docstring
+    from grms.learning.executors import ExecutorError  # noqa: PLC0415  # same
+    from grms.learning.source import SourceError  # noqa: PLC0415  # same
+    from grms.policy.files import RuleBaseError  # noqa: PLC0415  # same
+
+    return (CheckpointError, ExecutorError, RuleBaseError, SourceError, OSError)
+
+
+def main() -> None:
+    """Runs the command line of this process and ends it."""
+    sys.exit(run_command(sys.argv[1:]))

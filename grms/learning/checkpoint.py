@@ -1,0 +1,186 @@
+"""Checkpoints: a training run as a JSON file, to go on from bit for bit.
+
+The file holds the strategy's state, the history, the best individual so far, and a description of
+data and settings; numbers come back to the last bit. It is replaced as a whole, so a reader finds
+the old one or the new one, never a part; a checksum tells whether it is still what was written.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from grms.learning.encoding import Genome
+from grms.learning.fingerprint import first_difference
+from grms.learning.fitness import Evaluation
+from grms.learning.termination import GenerationRecord
+
+SCHEMA = "hanse.training/1"
+"""Value of the key `schema` in files that this version reads and writes."""
+
+FILE_BYTES_MAX = 256 << 20
+"""Largest checkpoint that is read; a run of the paper's size has some hundred kilobytes."""
+
+
+class CheckpointError(ValueError):
+    """A checkpoint that cannot be written, read or gone on from; the text says why."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Best:
+    """The best individual so far.
+
+    Attributes:
+        genome: its genes.
+        evaluation: what came of it.
+        generation: the one that it came up in.
+    """
+
+    genome: Genome
+    evaluation: Evaluation
+    generation: int
+
+    def to_state(self) -> dict[str, Any]:
+        """Returns the individual as plain values, exact to the last bit."""
+        return {
+            "genome": self.genome.to_state(),
+            "value": self.evaluation.value,
+            "awrt": [list(case) for case in self.evaluation.awrt],
+            "generation": self.generation,
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """Returns the individual that `to_state` described."""
+        awrt = tuple(tuple(case) for case in state["awrt"])
+        return cls(
+            Genome.from_state(state["genome"]),
+            Evaluation(state["value"], awrt),
+            state["generation"],
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Snapshot:
+    """A training run between two generations.
+
+    Attributes:
+        strategy: its `to_state`.
+        history: the generations so far.
+        best: the best individual so far; None before the first generation.
+        finished: why the run has stopped by itself; empty where it has not.
+    """
+
+    strategy: Mapping[str, Any]
+    history: tuple[GenerationRecord, ...]
+    best: Best | None
+    finished: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """The file that snapshots of one run are kept in.
+
+    Attributes:
+        path: the JSON file; its folder is there.
+        description: data and settings of the run, plain values.
+        interval_s: least time between two writes while the run goes on, seconds. Its end and an
+            interruption are always written.
+    """
+
+    path: Path
+    description: Mapping[str, Any]
+    interval_s: float = 2.0
+
+    def write(self, snapshot: Snapshot) -> None:
+        """Replaces the file.
+
+        Raises:
+            CheckpointError: it cannot be written.
+        """
+        document = {
+            "schema": SCHEMA,
+            "finished": snapshot.finished,
+            "description": self.description,
+            "best": None if snapshot.best is None else snapshot.best.to_state(),
+            "history": [record.to_state() for record in snapshot.history],
+            "strategy": snapshot.strategy,
+        }
+        text = _json(document | {"sha256": _sha256(document)}) + "\n"
+        temporary = self.path.with_name(self.path.name + ".part")
+        try:
+            temporary.write_text(text, encoding="utf-8")
+            temporary.replace(self.path)
+        except OSError as error:
+            raise CheckpointError(
+                f"{self.path}: cannot be written: {error.strerror or error}"
+            ) from error
+
+    def read(self) -> Snapshot:
+        """Reads the file.
+
+        Raises:
+            CheckpointError: it cannot be read, is no checkpoint, or is one of other data or
+                settings.
+        """
+        document = _document(self.path)
+        if document.pop("sha256", None) != _sha256(document):
+            raise CheckpointError(
+                f"{self.path}: is damaged: its checksum is wrong; begin anew in another folder"
+            )
+        difference = first_difference(
+            document.get("description"), json.loads(json.dumps(self.description))
+        )
+        if difference is not None:
+            raise CheckpointError(
+                f"{self.path}: is of another training run: {difference}; resume with the data and "
+                f"settings it was begun with, or begin anew in another folder"
+            )
+        try:
+            best = document["best"]
+            return Snapshot(
+                strategy=document["strategy"],
+                history=tuple(GenerationRecord.from_state(one) for one in document["history"]),
+                best=None if best is None else Best.from_state(best),
+                finished=document["finished"],
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            # The checksum is right, so another program wrote this.
+            raise CheckpointError(f"{self.path}: is no checkpoint: {error!r}") from error
+
+
+def is_unfinished(path: Path) -> bool:
+    """Returns whether there is a checkpoint of a run that has not stopped by itself.
+
+    Raises:
+        CheckpointError: there is a file, but it cannot be read or is no checkpoint.
+    """
+    return path.exists() and not _document(path).get("finished")
+
+
+def _json(document: Mapping[str, Any]) -> str:
+    # AWRT of a site without jobs is NaN, which Python's JSON writes and reads.
+    return json.dumps(document, separators=(",", ":"))
+
+
+def _sha256(document: Mapping[str, Any]) -> str:
+    return hashlib.sha256(_json(document).encode()).hexdigest()
+
+
+def _document(path: Path) -> dict[str, Any]:
+    try:
+        if path.stat().st_size > FILE_BYTES_MAX:
+            raise CheckpointError(
+                f"{path}: is no checkpoint: it is larger than {FILE_BYTES_MAX} bytes"
+            )
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise CheckpointError(f"{path}: cannot be read: {error.strerror or error}") from error
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        raise CheckpointError(f"{path}: is no checkpoint: {error}") from error
+    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
+        found = document.get("schema") if isinstance(document, dict) else None
+        raise CheckpointError(f"{path}: schema is {found!r}; this version reads {SCHEMA!r}")
+    return document

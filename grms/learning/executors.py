@@ -1,0 +1,353 @@
+"""Who evaluates a generation: threads, processes, or a cluster.
+
+An executor is a context manager with one method. Values come back in the order of the genomes and
+are those that one thread would find; kind and number of workers decide how long it takes and
+nothing else. Ctrl-C in the middle of an evaluation leaves neither processes nor work behind.
+"""
+
+import importlib
+import logging
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+from grms.learning.encoding import Genome
+from grms.learning.fitness import Evaluation
+
+FitnessFunction = Callable[[Genome], Evaluation]
+"""What judges one genome; `grms.learning.fitness.Fitness` is one."""
+
+WORKERS_MAX = 10_000
+"""Most workers of one executor."""
+
+BATCHES_PER_WORKER = 4
+"""Into how many pieces a generation is cut for each worker that is another process: few enough that
+sending them costs little, enough that nobody waits long for the last one."""
+
+
+DASK_TRIES = 5
+"""How often a generation is sent to a dask cluster whose workers go away with all they were given, as
+batch jobs do when their time is up, before it is given up."""
+
+DASK_LOGGERS = ("distributed.client", "distributed.comm", "distributed.core", "distributed.utils")
+"""They log tracebacks of what is reported here in words, as `ExecutorError`."""
+
+
+class ExecutorError(RuntimeError):
+    """Workers that cannot be reached, or that died; the text says what and what to do."""
+
+
+class Executor(Protocol):
+    """What evaluates many genomes."""
+
+    def __enter__(self) -> Self:
+        """Starts."""
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Ends all workers that it has started."""
+
+    def evaluate(self, fitness: FitnessFunction, genomes: Sequence[Genome]) -> list[Evaluation]:
+        """Returns what came of each genome, in their order.
+
+        Args:
+            fitness: thread-safe; for other processes it can be pickled. Handed to each worker
+                once for as long as calls come with the same one.
+            genomes: any number.
+        """
+
+
+def default_workers() -> int:
+    """Returns the number of processors that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+class ThreadExecutor:
+    """Threads of this process; the replay kernel holds no lock while it runs.
+
+    Args:
+        workers: how many; as many as there are processors where left out.
+
+    Raises:
+        ValueError: the number is out of its bounds.
+    """
+
+    def __init__(self, workers: int | None = None) -> None:
+        self.workers = check_workers(workers)
+        self._pool = ThreadPoolExecutor(self.workers, "evaluation")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def evaluate(self, fitness: FitnessFunction, genomes: Sequence[Genome]) -> list[Evaluation]:
+        """Returns what came of each genome, in their order; see `Executor.evaluate`."""
+        # An interrupted `map` cancels what has not begun.
+        return list(self._pool.map(fitness, genomes))
+
+
+class ProcessExecutor:
+    """Processes of this machine, for fitness functions that hold the interpreter's lock.
+
+    Args:
+        workers: how many; as many as there are processors where left out.
+
+    Raises:
+        ValueError: the number is out of its bounds.
+    """
+
+    def __init__(self, workers: int | None = None) -> None:
+        self.workers = check_workers(workers)
+        self._pool: ProcessPoolExecutor | None = None
+        self._fitness: FitnessFunction | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._close()
+
+    def evaluate(self, fitness: FitnessFunction, genomes: Sequence[Genome]) -> list[Evaluation]:
+        """Returns what came of each genome, in their order; see `Executor.evaluate`.
+
+        Raises:
+            ExecutorError: a process died.
+        """
+        if not genomes:
+            return []
+        if self._pool is None or fitness is not self._fitness:
+            self._open(fitness)
+        assert self._pool is not None
+        size = _batch_size(len(genomes), self.workers)
+        try:
+            return list(self._pool.map(_evaluate_here, genomes, chunksize=size))
+        except BrokenProcessPool as error:
+            raise ExecutorError(
+                "an evaluating process ended unexpectedly, perhaps for want of memory; use fewer "
+                "workers, or threads"
+            ) from error
+
+    def _open(self, fitness: FitnessFunction) -> None:
+        self._close()
+        # Not by forking: a fork copies locks that other threads hold.
+        context = multiprocessing.get_context("spawn")
+        self._fitness = fitness
+        self._pool = ProcessPoolExecutor(
+            self.workers, context, initializer=_begin, initargs=(fitness,)
+        )
+        with _interrupts_blocked():
+            # The first task starts all processes.
+            self._pool.submit(os.getpid)
+
+    def _close(self) -> None:
+        pool, self._pool, self._fitness = self._pool, None, None
+        if pool is not None:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+class DaskExecutor:
+    """Workers of `dask.distributed`: a scheduler's, or a cluster on this machine.
+
+    On Slurm, `dask_jobqueue.SLURMCluster` starts workers as batch jobs and has a scheduler's
+    address; docs/training.md shows it.
+
+    Args:
+        address: of a scheduler, such as `tcp://10.0.0.1:8786`; where left out, a cluster is
+            started on this machine and ended with the executor.
+        workers: how many such a cluster has; as many as there are processors where left out. Not
+            used with an address.
+        processes: whether that cluster's workers are processes; threads where not.
+        patience_s: how long to wait for the scheduler, and then for its first worker, seconds.
+
+    Raises:
+        ExecutorError: `dask.distributed` is not installed, there is no scheduler at that address,
+            or no cluster can be started.
+        ValueError: the number of workers is out of its bounds.
+    """
+
+    def __init__(
+        self,
+        address: str | None = None,
+        workers: int | None = None,
+        *,
+        processes: bool = True,
+        patience_s: float = 60.0,
+    ) -> None:
+        distributed = _distributed()
+        for name in DASK_LOGGERS:
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+        self._patience_s = patience_s
+        self._client: Any = None
+        self._cluster: Any = None
+        self._scattered: Any = None
+        self._fitness: FitnessFunction | None = None
+        count = check_workers(workers)
+        # Processes and threads of the cluster inherit that Ctrl-C is not for them.
+        with _interrupts_blocked():
+            if address is None:
+                self._cluster = distributed.LocalCluster(
+                    n_workers=count,
+                    threads_per_worker=1,
+                    processes=processes,
+                    dashboard_address=None,
+                )
+            try:
+                self._client = distributed.Client(self._cluster or address, timeout=patience_s)
+            except (OSError, ValueError) as error:
+                self._close_cluster()
+                raise ExecutorError(f"there is no dask scheduler at {address}: {error}") from error
+            except BaseException:
+                self._close_cluster()
+                raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._scattered = None
+        self._client.close()
+        self._close_cluster()
+
+    def evaluate(self, fitness: FitnessFunction, genomes: Sequence[Genome]) -> list[Evaluation]:
+        """Returns what came of each genome, in their order; see `Executor.evaluate`.
+
+        Raises:
+            ExecutorError: there is no worker, workers died again and again, or the scheduler is
+                gone.
+        """
+        if not genomes:
+            return []
+        for _ in range(DASK_TRIES):
+            try:
+                return self._evaluate(fitness, genomes)
+            except TimeoutError as error:
+                raise ExecutorError(
+                    f"the dask scheduler has had no worker for {self._patience_s:g} s"
+                ) from error
+            except _distributed().KilledWorker as error:
+                raise ExecutorError(f"dask workers died again and again: {error}") from error
+            except (CancelledError, OSError) as error:
+                if self._client.status != "running":
+                    raise ExecutorError(
+                        "the connection to the dask scheduler is lost; start it again and go on "
+                        "with --resume"
+                    ) from error
+                # The last worker that had the fitness is gone: the next ones are given it anew.
+                self._scattered = self._fitness = None
+        raise ExecutorError("dask workers went away again and again; see their logs")
+
+    def _evaluate(self, fitness: FitnessFunction, genomes: Sequence[Genome]) -> list[Evaluation]:
+        if fitness is not self._fitness:
+            self._client.wait_for_workers(1, timeout=self._patience_s)
+            self._scattered = self._client.scatter(fitness, broadcast=True, hash=False)
+            self._fitness = fitness
+        size = _batch_size(len(genomes), len(self._client.nthreads()) or 1)
+        batches = [list(genomes[i : i + size]) for i in range(0, len(genomes), size)]
+        futures = self._client.map(_evaluate_batch, batches, fitness=self._scattered, pure=False)
+        try:
+            parts = self._client.gather(futures)
+        except BaseException:
+            self._client.cancel(futures)
+            raise
+        return [evaluation for part in parts for evaluation in part]
+
+    def _close_cluster(self) -> None:
+        if self._cluster is not None:
+            self._cluster.close()
+
+
+def _distributed() -> Any:
+    # Optional, untyped, and takes half a second.
+    try:
+        return importlib.import_module("distributed")
+    except ImportError as error:
+        raise ExecutorError(
+            "dask.distributed is not installed; install it with: pip install 'hanse[cluster]'"
+        ) from error
+
+
+def check_workers(workers: int | None) -> int:
+    """Returns a number of workers.
+
+    Args:
+        workers: how many; as many as there are processors where None.
+
+    Raises:
+        ValueError: the number is out of its bounds.
+    """
+    count = default_workers() if workers is None else workers
+    if not 1 <= count <= WORKERS_MAX:
+        raise ValueError(f"{count} workers; between 1 and {WORKERS_MAX} are possible")
+    return count
+
+
+def _batch_size(genomes: int, workers: int) -> int:
+    return max(1, genomes // (BATCHES_PER_WORKER * workers))
+
+
+@contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    """Keeps Ctrl-C from processes and threads that are started in the block, for good.
+
+    In this thread it takes effect when the block is over.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+# --- in another process --------------------------------------------------------------------------
+
+_here: list[FitnessFunction] = []
+"""The fitness that this process was started with."""
+
+
+def _begin(fitness: FitnessFunction) -> None:
+    _here[:] = [fitness]
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    # A parent that is killed tells nobody, and the pool's pipe stays open in all its workers.
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _evaluate_here(genome: Genome) -> Evaluation:
+    return _here[0](genome)
+
+
+def _evaluate_batch(genomes: Sequence[Genome], fitness: FitnessFunction) -> list[Evaluation]:
+    return [fitness(genome) for genome in genomes]

@@ -1,0 +1,134 @@
+"""The loop of a training run: ask, evaluate, tell, stop."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from grms.learning.checkpoint import Best, Checkpoint, Snapshot
+from grms.learning.encoding import Genome
+from grms.learning.executors import Executor, FitnessFunction
+from grms.learning.fitness import Evaluation
+from grms.learning.strategies import Strategy
+from grms.learning.termination import GenerationRecord, Termination
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrainingResult:
+    """What a training run has found.
+
+    Attributes:
+        best: the best individual, with the generation that it came up in; of equal ones the
+            earliest.
+        history: all generations.
+        reason: why the run stopped, for people.
+    """
+
+    best: Best
+    history: tuple[GenerationRecord, ...]
+    reason: str
+
+    @property
+    def evaluations(self) -> int:
+        """Genomes evaluated."""
+        return self.history[-1].evaluations
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds of training, of all sessions where the run was resumed."""
+        return self.history[-1].elapsed_s
+
+
+def train(
+    strategy: Strategy,
+    fitness: FitnessFunction,
+    executor: Executor,
+    termination: Termination,
+    *,
+    progress: Callable[[GenerationRecord], None] | None = None,
+    checkpoint: Checkpoint | None = None,
+    earlier: Snapshot | None = None,
+    clock: Callable[[], float] = time.perf_counter,
+) -> TrainingResult:
+    """Trains until the termination says stop.
+
+    Everything but the seconds in the history depends on strategy and fitness alone: a run that is
+    interrupted and resumed finds what one without a break does, bit for bit.
+
+    Args:
+        strategy: new, or the one of `earlier`.
+        fitness: what judges a genome.
+        executor: evaluates generations.
+        termination: asked after each generation; of a run that is resumed, before the first.
+        progress: told of each generation.
+        checkpoint: where to keep the run; an interruption (Ctrl-C or any error) is written too.
+        earlier: the snapshot to go on from; `strategy_from_state` makes the strategy of it.
+        clock: seconds from any moment on.
+
+    Raises:
+        CheckpointError: the checkpoint cannot be written.
+        KeyboardInterrupt: Ctrl-C, once the checkpoint is written.
+    """
+    run = _Run(strategy, earlier, clock)
+    written_s = clock()
+    try:
+        while run.best is None or (reason := termination.reason(run.history)) is None:
+            genomes = strategy.ask()
+            record = run.tell(genomes, executor.evaluate(fitness, genomes))
+            if checkpoint is not None and clock() - written_s >= checkpoint.interval_s:
+                checkpoint.write(run.snapshot)
+                written_s = clock()
+            if progress is not None:
+                progress(record)
+    except BaseException:
+        if checkpoint is not None and run.history:
+            checkpoint.write(run.snapshot)
+        raise
+    if checkpoint is not None:
+        checkpoint.write(run.ended(reason))
+    return TrainingResult(run.best, run.snapshot.history, reason)
+
+
+class _Run:
+    """What `train` knows between two generations."""
+
+    def __init__(
+        self, strategy: Strategy, earlier: Snapshot | None, clock: Callable[[], float]
+    ) -> None:
+        self._strategy = strategy
+        self._clock = clock
+        self.snapshot = earlier or Snapshot(strategy.to_state(), (), None)
+        self._begin_s = clock() - (self.history[-1].elapsed_s if self.history else 0.0)
+
+    @property
+    def history(self) -> tuple[GenerationRecord, ...]:
+        return self.snapshot.history
+
+    @property
+    def best(self) -> Best | None:
+        return self.snapshot.best
+
+    def tell(
+        self, genomes: Sequence[Genome], evaluations: Sequence[Evaluation]
+    ) -> GenerationRecord:
+        values = [evaluation.value for evaluation in evaluations]
+        self._strategy.tell(values)
+        first = min(range(len(values)), key=values.__getitem__)
+        best = self.best
+        if best is None or values[first] < best.evaluation.value:
+            best = Best(genomes[first], evaluations[first], self._strategy.generation)
+        record = GenerationRecord(
+            generation=self._strategy.generation,
+            evaluations=len(values) + (self.history[-1].evaluations if self.history else 0),
+            best=best.evaluation.value,
+            mean=float(np.mean(values)),
+            spread=float(np.std(values)),
+            elapsed_s=self._clock() - self._begin_s,
+        )
+        # One assignment: an interruption finds the old snapshot or the new one.
+        self.snapshot = Snapshot(self._strategy.to_state(), (*self.history, record), best)
+        return record
+
+    def ended(self, reason: str) -> Snapshot:
+        return Snapshot(self.snapshot.strategy, self.history, self.best, reason)

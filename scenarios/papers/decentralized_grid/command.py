@@ -1,0 +1,103 @@
+"""What `scenario paper decentralized-grid` does, apart from its command line."""
+
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+from rich.table import Table
+
+from lrms_sim.schedule_files import replacing
+from scenarios.errors import OutputError
+from scenarios.papers.decentralized_grid.grids import EGOISTIC
+from scenarios.papers.decentralized_grid.page import render, verdict
+from scenarios.papers.decentralized_grid.reference import FOUR_SITES, PAIRS, SETUPS, THREE_SITES
+from scenarios.papers.decentralized_grid.study import (
+    Spread,
+    Study,
+    StudyOptions,
+    awrt_of,
+    improvement_of,
+    run_study,
+)
+from scenarios.report import words
+
+RESULT: Final = "study.json"
+PAGE: Final = "study.html"
+
+
+def run_command(options: StudyOptions, console: Console, progress: Console) -> Path:
+    """Runs the study, prints its tables and writes its files.
+
+    Args:
+        options: what a user asks for.
+        console: for the result.
+        progress: for how far it is.
+
+    Returns:
+        The page.
+
+    Raises:
+        OutputError: a file cannot be written.
+        ScenarioError: see `run_study`, whose other errors come through as well.
+    """
+    try:
+        options.folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = error.strerror or error
+        raise OutputError(f"{options.folder} cannot be made: {reason}") from error
+    study = run_study(options, progress)
+    page = options.folder / PAGE
+    for path, text in ((options.folder / RESULT, study.to_json()), (page, render(study))):
+        try:
+            with replacing(path) as draft:
+                draft.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise OutputError(f"{path} cannot be written: {error.strerror or error}") from error
+    print_study(console, study)
+    return page
+
+
+def print_study(console: Console, study: Study) -> None:
+    """Prints the heart of the study: Table 2, and the gains on unseen months."""
+    table = Table(title="Table 2: AWRT of the learning site, seconds", title_justify="left")
+    table.add_column("setup")
+    for name in ("paper", "median", "least", "greatest", "to paper"):
+        table.add_column(name, justify="right")
+    for setup in SETUPS:
+        awrt = awrt_of(study.of(setup.scenario, EGOISTIC.key), setup.site)
+        paper = setup.paper[setup.site].awrt
+        figures = (paper, awrt.median, awrt.low, awrt.high)
+        table.add_row(
+            f"{setup.number} {setup.site}",
+            *(words.seconds(value, 0) for value in figures),
+            words.change(awrt.median / paper - 1),
+        )
+    console.print(table)
+    unseen = Table(title="Unseen months: ΔAWRT, median (least … greatest)", title_justify="left")
+    for name in ("grid", "queue", "site"):
+        unseen.add_column(name)
+    for name in ("AWF", "learned", "no loser"):
+        unseen.add_column(name, justify="right")
+    for discipline in dict.fromkeys(run.discipline for run in study.runs):
+        for scenario in (*PAIRS, THREE_SITES, FOUR_SITES):
+            awf = study.of(scenario, "awf", discipline)
+            kinds = [study.of(scenario, f"{discipline}-{kind}", discipline) for kind in _OBJECTIVES]
+            for index, site in enumerate(awf[0].sites):
+                unseen.add_row(
+                    scenario if index == 0 else "",
+                    discipline if index == 0 else "",
+                    site.name,
+                    words.change(site.awrt_improvement),
+                    *(_spread(improvement_of(runs, site.name)) if runs else "" for runs in kinds),
+                )
+    console.print(unseen)
+    console.print(verdict(study), highlight=False)
+
+
+_OBJECTIVES: Final = ("egoistic", "no-loser")
+
+
+def _spread(spread: Spread) -> str:
+    if spread.count == 1:
+        return words.change(spread.median)
+    return f"{100 * spread.median:+.1f} ({100 * spread.low:+.1f} … {100 * spread.high:+.1f})"

@@ -1,0 +1,371 @@
+"""The study as one HTML page: every table and figure of the paper, and what was measured."""
+
+from collections.abc import Sequence
+from html import escape
+
+from scenarios.papers.decentralized_grid import drawings
+from scenarios.papers.decentralized_grid.drawings import Bar, DotRow
+from scenarios.papers.decentralized_grid.grids import (
+    EASY_EGOISTIC,
+    EASY_NO_LOSER,
+    EGOISTIC,
+    NO_LOSER,
+    GridRun,
+    Regime,
+)
+from scenarios.papers.decentralized_grid.reference import (
+    FOUR_SITES,
+    PAIRS,
+    SETUPS,
+    STATEMENTS,
+    TABLE_1,
+    THREE_SITES,
+)
+from scenarios.papers.decentralized_grid.study import Spread, Study, awrt_of, improvement_of
+from scenarios.report import words
+from scenarios.report.markup import (
+    brand,
+    cells,
+    column_heads,
+    document,
+    figure,
+    heading,
+    scrolling,
+)
+
+TITLE = "Decentralized Grid Scheduling with Evolutionary Fuzzy Systems, measured again"
+LABELS = {
+    "awf": ("alone", "AWF"),
+    EGOISTIC.key: ("federated", "learned"),
+    NO_LOSER.key: ("work", "learned, no loser"),
+    EASY_EGOISTIC.key: ("federated", "learned"),
+    EASY_NO_LOSER.key: ("work", "learned, no loser"),
+}
+"""Colour and legend of each kind of policies."""
+
+
+def render(study: Study) -> str:
+    """Returns the page; equal studies give equal documents."""
+    return document(
+        TITLE,
+        [
+            _head(study),
+            _table_1(study),
+            _table_2(study),
+            _grids(study, "Figure 4: pairs of sites on unseen months", PAIRS, "pairs", "4"),
+            _grids(study, "Figure 5(a): three sites", (THREE_SITES,), "three", "5a"),
+            _grids(study, "Figure 5(b): a partner nobody knows", (FOUR_SITES,), "four", "5b"),
+            _easy(study),
+            _training(study),
+            _made(study),
+        ],
+    )
+
+
+def verdict(study: Study) -> str:
+    """Returns the outcome of Table 2 as a sentence."""
+    gaps = [_gap(study, setup.number) for setup in SETUPS]
+    medians = [gap.median for gap in gaps]
+    better = sum(value < 0 for value in medians)
+    within = sum(value <= 0.01 for value in medians)
+    return (
+        f"In {better} of {len(SETUPS)} setups the learned policy's AWRT is shorter than the "
+        f"paper's, in {within} of {len(SETUPS)} within 1 % of it or shorter"
+        + (f" (medians over {gaps[0].count} seeds)." if gaps[0].count > 1 else ".")
+    )
+
+
+def _gap(study: Study, number: str) -> Spread:
+    """Returns the AWRT of a setup's learner over the paper's, minus 1."""
+    setup = next(one for one in SETUPS if one.number == number)
+    paper = setup.paper[setup.site].awrt
+    runs = study.of(setup.scenario, EGOISTIC.key)
+    return Spread.of(
+        site.awrt / paper - 1 for run in runs for site in run.sites if site.name == setup.site
+    )
+
+
+def _head(study: Study) -> str:
+    seeds = study.options["seeds"]
+    how = (
+        f"{len(study.trainings)} training runs with the seeds {', '.join(map(str, seeds))}; tables "
+        "and bars show medians, with the least and the greatest value over the seeds beside them."
+        if seeds
+        else "With the rule bases that come with the program, one for each pair of sites: no spread."
+    )
+    return (
+        f"<header>\n{brand('paper decentralized-grid')}\n<h1>{escape(TITLE)}</h1>\n"
+        f'<p class="headline">{escape(verdict(study))}</p>\n'
+        '<p class="about">C. Fölling, C. Grimme, J. Lepping, A. Papaspyrou: Decentralized Grid '
+        "Scheduling with Evolutionary Fuzzy Systems, JSSPP 2009. Sites learn when to keep a job "
+        "and when to take one, by AWRT, the average weighted response time of their own users’ "
+        f'jobs (equation 11).</p>\n<p class="about">{escape(how)}</p>\n</header>'
+    )
+
+
+def _table_1(study: Study) -> str:
+    rows = []
+    for name, paper in TABLE_1.items():
+        found = study.windows[name]
+        rows.append(
+            f'<tr><th scope="row">{name}</th>'
+            + cells(
+                (
+                    words.count(paper.jobs),
+                    words.count(int(found["jobs"])),
+                    words.seconds(paper.awrt),
+                    words.seconds(found["awrt"]),
+                    f"{paper.utilization:.2f}",
+                    f"{found['utilization']:.2f}",
+                    words.count(paper.makespan),
+                    words.count(int(found["makespan"])),
+                )
+            )
+            + "</tr>"
+        )
+    table = _grouped(
+        "Each site alone under FCFS.",
+        "Window",
+        (("Jobs", 2), ("AWRT, s", 2), ("U, %", 2), ("C<sub>max</sub>, s", 2)),
+        ("paper", "here") * 4,
+        rows,
+    )
+    return (
+        f"<section>\n{heading('Table 1: the workloads')}\n<p>CTC is the paper’s log to the last "
+        "digit. Of KTH, SDSC05 and SDSC00 the archive now has other versions than the paper "
+        "used; U is counted from the first start on (equation 13).</p>\n"
+        f"{scrolling(table, 'Table 1')}</section>"
+    )
+
+
+def _table_2(study: Study) -> str:
+    rows = []
+    for setup in SETUPS:
+        runs = study.of(setup.scenario, EGOISTIC.key)
+        for name in (setup.site, setup.partner):
+            own = name == setup.site
+            paper = setup.paper[name]
+            awrt = awrt_of(runs, name)
+            shown = (
+                f"<strong>{words.seconds(awrt.median)}</strong>"
+                if own
+                else words.seconds(awrt.median)
+            )
+            improvement = improvement_of(runs, name)
+            area = Spread.of(
+                s.squashed_area_change for r in runs for s in r.sites if s.name == name
+            )
+            rows.append(
+                f'<tr><th scope="row">{setup.number if own else ""} {name}'
+                f"{' (learns)' if own else ''}</th>"
+                + cells(
+                    (
+                        words.seconds(paper.awrt),
+                        shown,
+                        f"{words.seconds(awrt.low)} … {words.seconds(awrt.high)}"
+                        if awrt.count > 1
+                        else words.NOTHING,
+                        words.change(awrt.median / paper.awrt - 1),
+                        words.change(paper.awrt_improvement / 100),
+                        words.change(improvement.median),
+                        words.change(paper.squashed_area_change / 100),
+                        words.change(area.median),
+                    )
+                )
+                + "</tr>"
+            )
+    table = _grouped(
+        "The learning site against a partner that accepts when fit, on the training months.",
+        "Setup and site",
+        (("AWRT, s", 4), ("ΔAWRT", 2), ("ΔSA", 2)),
+        ("paper", "here, median", "least … greatest", "to paper", "paper", "here", "paper", "here"),
+        rows,
+    )
+    about = (
+        f"{verdict(study)} The partner’s figures are no goal of the learning; which of many "
+        "equally good policies a run ends with decides them."
+    )
+    parts = [
+        f"<section>\n{heading('Table 2: learning')}\n<p>{escape(about)}</p>\n",
+        scrolling(table, "Table 2"),
+    ]
+    if study.options["seeds"]:
+        dots = [
+            DotRow(f"{setup.number} {setup.site}", _gaps(study, setup.number)) for setup in SETUPS
+        ]
+        parts.append(
+            figure(
+                drawings.dot_chart(
+                    dots, key="table-2", heading="AWRT of the learning site, against the paper’s"
+                ),
+                "A dot for each seed, the median as a line; left of the black line is shorter "
+                "than in the paper.",
+                "wide",
+            )
+        )
+    return "".join(parts) + "</section>"
+
+
+def _gaps(study: Study, number: str) -> list[float]:
+    setup = next(one for one in SETUPS if one.number == number)
+    paper = setup.paper[setup.site].awrt
+    return [
+        site.awrt / paper - 1
+        for run in study.of(setup.scenario, EGOISTIC.key)
+        for site in run.sites
+        if site.name == setup.site
+    ]
+
+
+def _grids(study: Study, title: str, scenarios: Sequence[str], statement: str, number: str) -> str:
+    about = f"<p>{escape(STATEMENTS[statement])}</p>\n"
+    regimes = [EGOISTIC, NO_LOSER] if study.options["no_loser"] else [EGOISTIC]
+    return (
+        f"<section>\n{heading(title)}\n{about}"
+        + "".join(_grid(study, scenario, regimes, f"figure-{number}") for scenario in scenarios)
+        + "</section>"
+    )
+
+
+def _grid(study: Study, scenario: str, regimes: Sequence[Regime], key: str) -> str:
+    discipline = regimes[0].discipline
+    kinds = ["awf", *(regime.key for regime in regimes)]
+    runs = {kind: study.of(scenario, kind, discipline) for kind in kinds}
+    names = [site.name for site in runs["awf"][0].sites]
+    groups = [
+        (
+            name,
+            [
+                Bar(LABELS[kind][0], improvement_of(runs[kind], name), LABELS[kind][1])
+                for kind in kinds
+            ],
+        )
+        for name in names
+    ]
+    chart = drawings.improvement_chart(
+        groups,
+        key=f"{key}-{scenario}-{discipline}",
+        heading=f"{', '.join(names)}: ΔAWRT against each site alone",
+    )
+    return figure(chart, "", "wide") + _grid_table(names, kinds, runs)
+
+
+def _grid_table(names: Sequence[str], kinds: Sequence[str], runs: dict[str, list[GridRun]]) -> str:
+    rows = []
+    for name in names:
+        alone = next(site for site in runs["awf"][0].sites if site.name == name).awrt_alone
+        values = [words.seconds(alone, 0)]
+        for kind in kinds:
+            figures = [site for run in runs[kind] for site in run.sites if site.name == name]
+            area = Spread.of(site.squashed_area_change for site in figures)
+            values += [
+                words.seconds(Spread.of(site.awrt for site in figures).median, 0),
+                words.change(improvement_of(runs[kind], name).median),
+                words.change(area.median),
+            ]
+        rows.append(f'<tr><th scope="row">{escape(name)}</th>{cells(values)}</tr>')
+    table = _grouped(
+        "",
+        "Site",
+        (("alone", 1), *((LABELS[kind][1], 3) for kind in kinds)),
+        ("AWRT, s", *("AWRT, s", "ΔAWRT", "ΔSA") * len(kinds)),
+        rows,
+    )
+    return scrolling(table, "Figures of the grid")
+
+
+def _easy(study: Study) -> str:
+    if not study.options["easy_generations"]:
+        return ""
+    regimes = [EASY_EGOISTIC, EASY_NO_LOSER] if study.options["no_loser"] else [EASY_EGOISTIC]
+    about = (
+        "Not in the paper: every site backfills (EASY), alone and in the grid. There is less to "
+        "gain where queues are short already. Policies were learned with EASY at both sites, in "
+        f"{study.options['easy_generations']} generations."
+    )
+    return (
+        f"<section>\n{heading('The same with EASY backfilling')}\n<p>{escape(about)}</p>\n"
+        + "".join(
+            _grid(study, scenario, regimes, "easy")
+            for scenario in (*PAIRS, THREE_SITES, FOUR_SITES)
+        )
+        + "</section>"
+    )
+
+
+def _training(study: Study) -> str:
+    if not study.trainings:
+        return ""
+    rows = []
+    for regime in dict.fromkeys(run.regime for run in study.trainings):
+        for setup in SETUPS:
+            runs = [r for r in study.trainings if (r.regime, r.setup) == (regime, setup.number)]
+            seconds = Spread.of(run.elapsed_s for run in runs)
+            rate = Spread.of(run.evaluations / run.elapsed_s for run in runs)
+            rows.append(
+                f'<tr><th scope="row">{regime}, {setup.number} {setup.site}</th>'
+                + cells(
+                    (
+                        str(len(runs)),
+                        words.count(runs[0].generations),
+                        words.count(runs[0].evaluations),
+                        f"{seconds.median:.1f} ({seconds.low:.1f} … {seconds.high:.1f})",
+                        f"{rate.median:.0f}",
+                    )
+                )
+                + "</tr>"
+            )
+    heads = column_heads(
+        (
+            "Seeds",
+            "Generations",
+            "Evaluations",
+            "Seconds, median (least … greatest)",
+            "Evaluations/s",
+        )
+    )
+    table = (
+        f'<table class="compact"><thead><tr><th class="left" scope="col">Training</th>{heads}</tr>'
+        f"</thead><tbody>{''.join(rows)}</tbody></table>"
+    )
+    return (
+        f"<section>\n{heading('What the learning cost')}\n<p>The paper: some minutes to half an "
+        "hour for one evaluation, on a cluster of 200 nodes (section 4.5). Here: "
+        f"{escape(study.machine)}.</p>\n{scrolling(table, 'Training runs')}</section>"
+    )
+
+
+def _made(study: Study) -> str:
+    options = ", ".join(f"{name} {value}" for name, value in study.options.items())
+    rows = (
+        ("Command", "scenario paper decentralized-grid"),
+        ("Options", options),
+        ("Training", "(13+91) evolution strategy, 10 rules, steps 0.01 and 0.1 (section 4.5)"),
+        ("Machine", study.machine),
+        ("Program", f"Hanse {study.version}"),
+    )
+    facts = "".join(f"<dt>{name}</dt><dd>{escape(value)}</dd>" for name, value in rows)
+    thanks = "".join(f"<p>{escape(line)}</p>" for line in study.acknowledgements)
+    return (
+        f"<section>\n{heading('How it was made')}\n"
+        f'<dl class="made">{facts}</dl>\n<div class="thanks">{thanks}</div>\n</section>'
+    )
+
+
+def _grouped(
+    caption: str,
+    first: str,
+    groups: Sequence[tuple[str, int]],
+    heads: Sequence[str],
+    rows: Sequence[str],
+) -> str:
+    """Returns a table with two rows of headings; captions, headings and rows are HTML."""
+    top = "".join(
+        f'<th class="group" colspan="{width}" scope="colgroup"><span>{name}</span></th>'
+        for name, width in groups
+    )
+    return (
+        f'<table class="compact">{f"<caption>{caption}</caption>" if caption else ""}<thead>'
+        f'<tr><td></td>{top}</tr><tr><th class="left" scope="col">{first}</th>'
+        f"{column_heads(heads)}</tr></thead><tbody>\n{chr(10).join(rows)}\n</tbody></table>"
+    )

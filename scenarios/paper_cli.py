@@ -2,9 +2,12 @@
 
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
-from rich.console import Console
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 SEEDS_MAX = 100
 """Most seeds of one study."""
@@ -102,6 +105,8 @@ def decentralized_grid(
     click.echo(f"\nWritten to {page}")
 
 
-def _console(*, stderr: bool = False) -> Console:
+def _console(*, stderr: bool = False) -> "Console":
+    from rich.console import Console  # noqa: PLC0415  # slow to import
+
     console = Console(stderr=stderr)
     return console if console.is_terminal else Console(stderr=stderr, width=120)

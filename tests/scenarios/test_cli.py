@@ -319,3 +319,16 @@ def test_fetch_gets_what_it_can(mirror: str, capfd: pytest.CaptureFixture[str]) 
     assert out.startswith("kth: ")
     assert error.count("the server answers 404") == 3
     assert error.count("\n") == 3
+
+
+def test_every_transfer_policy_can_be_replaced(
+    elsewhere: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With `keep` nobody exchanges jobs; the folder says with which policies it was run."""
+    assert cli.run_command(["run", "small.toml", "--transfer", "keep", "--output", "kept"]) == 0
+    assert "No job was exchanged" in capsys.readouterr().out
+    assert 'default = "keep"' in (elsewhere / "kept" / "scenario.toml").read_text()
+    assert cli.run_command(["run", "small.toml", "--transfer", "awff"]) == 2
+    assert "did you mean 'awf'?" in capsys.readouterr().err
+    assert cli.run_command(["run", "small.toml", "--transfer", "none.json"]) == 2
+    assert "none.json: cannot be read" in capsys.readouterr().err

@@ -73,31 +73,38 @@ def print_study(console: Console, study: Study) -> None:
             words.change(awrt.median / paper - 1),
         )
     console.print(table)
-    unseen = Table(title="Unseen months: ΔAWRT, median (least … greatest)", title_justify="left")
-    for name in ("grid", "queue", "site"):
-        unseen.add_column(name)
-    for name in ("AWF", "learned", "no loser"):
-        unseen.add_column(name, justify="right")
     for discipline in dict.fromkeys(run.discipline for run in study.runs):
-        for scenario in (*PAIRS, THREE_SITES, FOUR_SITES):
-            awf = study.of(scenario, "awf", discipline)
-            kinds = [study.of(scenario, f"{discipline}-{kind}", discipline) for kind in _OBJECTIVES]
-            for index, site in enumerate(awf[0].sites):
-                unseen.add_row(
-                    scenario if index == 0 else "",
-                    discipline if index == 0 else "",
-                    site.name,
-                    words.change(site.awrt_improvement),
-                    *(_spread(improvement_of(runs, site.name)) if runs else "" for runs in kinds),
-                )
-    console.print(unseen)
+        console.print(_unseen(study, discipline))
     console.print(verdict(study), highlight=False)
+
+
+def _unseen(study: Study, discipline: str) -> Table:
+    table = Table(
+        title=f"Unseen months, {discipline.upper()}: ΔAWRT in percent, median (least…greatest)",
+        title_justify="left",
+    )
+    for name in ("grid", "site"):
+        table.add_column(name)
+    for name in ("AWF", "learned", "no loser"):
+        table.add_column(name, justify="right")
+    for scenario in (*PAIRS, THREE_SITES, FOUR_SITES):
+        awf = study.of(scenario, "awf", discipline)
+        kinds = [study.of(scenario, f"{discipline}-{kind}", discipline) for kind in _OBJECTIVES]
+        for index, site in enumerate(awf[0].sites):
+            table.add_row(
+                scenario if index == 0 else "",
+                site.name,
+                f"{100 * site.awrt_improvement:+.1f}",
+                *(_spread(improvement_of(runs, site.name)) if runs else "" for runs in kinds),
+            )
+    return table
 
 
 _OBJECTIVES: Final = ("egoistic", "no-loser")
 
 
 def _spread(spread: Spread) -> str:
+    median = f"{100 * spread.median:+.1f}"
     if spread.count == 1:
-        return words.change(spread.median)
-    return f"{100 * spread.median:+.1f} ({100 * spread.low:+.1f} … {100 * spread.high:+.1f})"
+        return median
+    return f"{median} ({100 * spread.low:.1f}…{100 * spread.high:.1f})"

@@ -20,6 +20,7 @@ from scenarios.papers.decentralized_grid.reference import (
     STATEMENTS,
     TABLE_1,
     THREE_SITES,
+    Setup,
 )
 from scenarios.papers.decentralized_grid.study import Spread, Study, awrt_of, improvement_of
 from scenarios.report import words
@@ -64,7 +65,7 @@ def render(study: Study) -> str:
 
 def verdict(study: Study) -> str:
     """Returns the outcome of Table 2 as a sentence."""
-    gaps = [_gap(study, setup.number) for setup in SETUPS]
+    gaps = [Spread.of(_gaps(study, setup)) for setup in SETUPS]
     medians = [gap.median for gap in gaps]
     better = sum(value < 0 for value in medians)
     within = sum(value <= 0.01 for value in medians)
@@ -72,16 +73,6 @@ def verdict(study: Study) -> str:
         f"In {better} of {len(SETUPS)} setups the learned policy's AWRT is shorter than the "
         f"paper's, in {within} of {len(SETUPS)} within 1 % of it or shorter"
         + (f" (medians over {gaps[0].count} seeds)." if gaps[0].count > 1 else ".")
-    )
-
-
-def _gap(study: Study, number: str) -> Spread:
-    """Returns the AWRT of a setup's learner over the paper's, minus 1."""
-    setup = next(one for one in SETUPS if one.number == number)
-    paper = setup.paper[setup.site].awrt
-    runs = study.of(setup.scenario, EGOISTIC.key)
-    return Spread.of(
-        site.awrt / paper - 1 for run in runs for site in run.sites if site.name == setup.site
     )
 
 
@@ -190,9 +181,7 @@ def _table_2(study: Study) -> str:
         scrolling(table, "Table 2"),
     ]
     if study.options["seeds"]:
-        dots = [
-            DotRow(f"{setup.number} {setup.site}", _gaps(study, setup.number)) for setup in SETUPS
-        ]
+        dots = [DotRow(f"{setup.number} {setup.site}", _gaps(study, setup)) for setup in SETUPS]
         parts.append(
             figure(
                 drawings.dot_chart(
@@ -206,8 +195,8 @@ def _table_2(study: Study) -> str:
     return "".join(parts) + "</section>"
 
 
-def _gaps(study: Study, number: str) -> list[float]:
-    setup = next(one for one in SETUPS if one.number == number)
+def _gaps(study: Study, setup: Setup) -> list[float]:
+    """Returns the learner's AWRT over the paper's, minus 1, for each seed."""
     paper = setup.paper[setup.site].awrt
     return [
         site.awrt / paper - 1

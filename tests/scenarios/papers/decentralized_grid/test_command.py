@@ -1,0 +1,57 @@
+import io
+import json
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from scenarios.errors import OutputError, TraceMissingError
+from scenarios.papers.decentralized_grid.command import print_study, run_command
+from scenarios.papers.decentralized_grid.study import StudyOptions
+from tests.scenarios.papers.decentralized_grid.made_up import made_up
+
+
+def printed(width: int) -> str:
+    """Returns what is printed of a study on a terminal of that width."""
+    console = Console(width=width, record=True, file=io.StringIO())
+    print_study(console, made_up({1: 1.0, 2: 1.1, 3: 0.9}))
+    return console.export_text()
+
+
+def test_the_tables_fit_a_terminal_of_80_columns() -> None:
+    """No figure is cut."""
+    text = printed(80)
+    assert max(len(line) for line in text.splitlines()) <= 80
+    assert "66,101" in text
+    assert "+20.0 (12.0…28.0)" in text
+    assert "four-sites-6" in text
+
+
+def test_a_folder_that_cannot_be_made_is_said_before_anything_runs(tmp_path: Path) -> None:
+    """Nobody waits an hour for that."""
+    (tmp_path / "file").write_text("")
+    options = StudyOptions(tmp_path / "file" / "study")
+    with pytest.raises(OutputError, match="cannot be made"):
+        run_command(options, Console(quiet=True), Console(quiet=True))
+
+
+def test_missing_logs_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the command that gets them."""
+    monkeypatch.setenv("HANSE_TRACES", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with pytest.raises(TraceMissingError, match="scenario fetch"):
+        run_command(StudyOptions(tmp_path / "study"), Console(quiet=True), Console(quiet=True))
+
+
+@pytest.mark.traces
+def test_the_shipped_study_writes_page_and_figures(
+    tmp_path: Path, traces_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Everything replayed with the rule bases that come with the program."""
+    monkeypatch.setenv("HANSE_TRACES", str(traces_folder))
+    options = StudyOptions(tmp_path, seeds=(), easy_generations=0, no_loser=False)
+    page = run_command(options, Console(quiet=True), Console(quiet=True))
+    assert page.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    study = json.loads((tmp_path / "study.json").read_text(encoding="utf-8"))
+    assert study["trainings"] == []
+    assert {run["policies"] for run in study["runs"]} == {"awf", "fcfs-egoistic"}

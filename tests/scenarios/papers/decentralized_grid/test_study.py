@@ -1,0 +1,90 @@
+import json
+import statistics
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from grms.learning.checkpoint import CheckpointError
+from scenarios.papers.decentralized_grid.grids import EGOISTIC, REGIMES
+from scenarios.papers.decentralized_grid.reference import SETUPS
+from scenarios.papers.decentralized_grid.study import (
+    Spread,
+    StudyOptions,
+    awrt_of,
+    improvement_of,
+    run_study,
+    training_folder,
+)
+from tests.scenarios.papers.decentralized_grid.made_up import made_up
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=9))
+def test_a_spread_is_median_and_ends(values: list[float]) -> None:
+    """However the values are ordered."""
+    spread = Spread.of(values)
+    assert spread == Spread.of(reversed(values))
+    assert spread.low <= spread.median <= spread.high
+    assert spread.median == statistics.median(values)
+    assert (spread.low, spread.high, spread.count) == (min(values), max(values), len(values))
+
+
+def test_regimes_follow_from_the_options() -> None:
+    """The paper's comes first; EASY and no-loser can be left out."""
+    folder = Path("x")
+    everything = StudyOptions(folder).regimes
+    assert [regime for regime, _ in everything] == list(REGIMES)
+    assert [generations for _, generations in everything] == [150, 150, 50, 50]
+    assert StudyOptions(folder, easy_generations=0, no_loser=False).regimes == ((EGOISTIC, 150),)
+
+
+def test_figures_are_taken_from_the_runs_they_belong_to() -> None:
+    """By grid, policies and discipline; over all seeds."""
+    study = made_up({1: 1.0, 2: 1.1, 3: 0.9})
+    runs = study.of("setup-1-kth-ctc", EGOISTIC.key)
+    assert [run.seed for run in runs] == [1, 2, 3]
+    paper = SETUPS[0].paper["KTH"].awrt
+    awrt = awrt_of(runs, "KTH")
+    assert (awrt.median, awrt.low, awrt.high) == (paper, paper * 0.9, paper * 1.1)
+    assert improvement_of(study.of("three-sites-6", "awf"), "CTC").median == pytest.approx(0.03)
+    assert study.of("three-sites-6", "awf", "easy") != study.of("three-sites-6", "awf")
+
+
+def test_a_study_can_be_read_by_programs() -> None:
+    """JSON has every training run and every replay."""
+    study = made_up({1: 1.0, 2: 1.1})
+    document = json.loads(study.to_json())
+    assert document["format"] == 1
+    assert len(document["trainings"]) == 48
+    assert len(document["runs"]) == 10 + 4 * 2 * 11
+    assert document["windows"]["CTC-5"]["awrt"] == 57897.77
+
+
+@pytest.mark.traces
+def test_a_short_study_learns_keeps_and_replays(tmp_path: Path, traces_folder: Path) -> None:
+    """Six policies of one generation each; a second study of the same folder trains nothing."""
+    environment = {"HANSE_TRACES": str(traces_folder)}
+    options = StudyOptions(tmp_path, seeds=(3,), generations=1, easy_generations=0, no_loser=False)
+    study = run_study(options, Console(quiet=True), environment)
+    assert [run.setup for run in study.trainings] == ["I", "II", "III", "IV", "V", "VI"]
+    assert {run.evaluations for run in study.trainings} == {13 + 91}
+    assert round(study.windows["CTC-5"]["awrt"], 4) == 57897.7752
+    for training in study.trainings:
+        setup = next(one for one in SETUPS if one.number == training.setup)
+        (run,) = study.of(setup.scenario, EGOISTIC.key)
+        assert [site.awrt for site in run.sites] == [training.awrt, training.partner_awrt]
+        # A best of 104 draws is better than none at all.
+        assert training.awrt < run.sites[0].awrt_alone
+    assert round(study.of("three-sites-6", "awf")[0].sites[0].awrt, 4) == 63346.7364
+
+    checkpoint = training_folder(tmp_path, EGOISTIC, 3, "KTH", "CTC") / "checkpoint.json"
+    written = checkpoint.read_text()
+    again = run_study(options, Console(quiet=True), environment)
+    assert again == study
+    assert checkpoint.read_text() == written
+    other = training_folder(tmp_path, EGOISTIC, 3, "CTC", "KTH") / "checkpoint.json"
+    other.write_text(written)
+    with pytest.raises(CheckpointError, match="is of another training run"):
+        run_study(options, Console(quiet=True), environment)

@@ -6,15 +6,17 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
 from grpc import aio
 
 from grms.site.user_socket import SocketInUseError, UserSocket, user_of
+from tests.waiting import run, until
 
 CLIENT = """
 import grpc, os, sys
@@ -38,7 +40,7 @@ async def greeter(path: Path, connections_max: int = 10) -> AsyncIterator[UserSo
         return f"{user.uid} {user.name}".encode() if user else b"nobody"
 
     server = aio.server()
-    handler = grpc.unary_unary_rpc_method_handler(who)
+    handler: Any = grpc.unary_unary_rpc_method_handler(who)
     server.add_generic_rpc_handlers(
         (grpc.method_handlers_generic_handler("t.T", {"Who": handler}),)
     )
@@ -49,16 +51,6 @@ async def greeter(path: Path, connections_max: int = 10) -> AsyncIterator[UserSo
             yield users
     finally:
         await server.stop(None)
-
-
-def run(scene: Callable[[], Awaitable[None]]) -> None:
-    """Runs a scene with a time-out."""
-
-    async def limited() -> None:
-        async with asyncio.timeout(60):
-            await scene()
-
-    asyncio.run(limited())
 
 
 async def call_as(path: Path, *uid: int) -> str:
@@ -118,8 +110,7 @@ def test_a_name_is_forgotten_with_its_connection(tmp_path: Path) -> None:
         path = tmp_path / "users.sock"
         async with greeter(path) as users:
             await call_as(path)
-            while users.connections:
-                await asyncio.sleep(0.01)
+            await until(lambda: not users.connections)
             assert users._users == {}
 
     run(scene)
@@ -132,13 +123,10 @@ def test_too_many_connections_are_refused(tmp_path: Path) -> None:
         path = tmp_path / "users.sock"
         async with greeter(path, connections_max=1) as users:
             _, writer = await asyncio.open_unix_connection(path)
-            while not users.connections:
-                await asyncio.sleep(0.01)
+            await until(lambda: users.connections == 1)
             reader, second = await asyncio.open_unix_connection(path)
-            try:
+            with suppress(ConnectionResetError):
                 assert await reader.read() == b""
-            except ConnectionResetError:
-                pass
             assert users.refused == 1
             assert users.connections == 1
             for end in (writer, second):

@@ -49,11 +49,13 @@ class LrmsRecord:
         phase: where it stands.
         start_time: seconds; None where it has not started.
         end_time: seconds; None where it has not ended.
+        run_time: seconds it held its processors; None where it has not ended.
     """
 
     phase: LrmsPhase
     start_time: float | None = None
     end_time: float | None = None
+    run_time: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,15 +88,17 @@ class LrmsStarted:
 
 @dataclass(frozen=True, slots=True)
 class LrmsEnded:
-    """A job has ended.
+    """A job has ended by itself; of one that was cancelled nothing more is heard.
 
     Attributes:
         job_id: which.
         time: when, seconds.
+        run_time: how long it held its processors, seconds.
     """
 
     job_id: str
     time: float
+    run_time: float
 
 
 LrmsEvent = LrmsStarted | LrmsEnded

@@ -1,16 +1,14 @@
 """The simulated LRMS: a machine of `lrms_sim` behind the port.
 
-The machine lives in the daemon's memory and dies with it. What makes it again is the list of
-operations on it, submissions and cancels in order, which the daemon has in its journal: a machine
-to which the same operations are done at the same moments makes the same schedule.
-
-The simulation kernel cannot take a job back. On a cancel the machine is therefore built anew from
-what it is at that moment: running jobs with their original starts, then the waiting ones in queue
-order. Promises of a conservative queue are made afresh on that occasion, which is what its
-compression would do.
+The machine lives in the daemon's memory and dies with it. What it holds is in the daemon's journal:
+the jobs that run, each with its start, and those that wait, in order. Of these a machine is built
+that goes on as the old one would have. The same is done on a cancel, as the simulation kernel
+cannot take a job back. Promises of a conservative queue are made afresh on that occasion; the
+other disciplines hold none between two passes.
 """
 
 import math
+from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -27,37 +25,15 @@ from grms.lrms.port import (
 from lrms_sim.disciplines import Discipline
 from lrms_sim.machine import Machine
 
-
-@dataclass(frozen=True, slots=True)
-class Submission:
-    """An operation on the machine: a job was put into the queue.
-
-    Attributes:
-        job: what was submitted.
-        time: when, seconds.
-    """
-
-    job: LrmsJob
-    time: float
-
-
-@dataclass(frozen=True, slots=True)
-class Cancellation:
-    """An operation on the machine: a job was taken out of the queue, or killed.
-
-    Attributes:
-        job_id: which.
-        time: when, seconds.
-    """
-
-    job_id: str
-    time: float
-
-
-Operation = Submission | Cancellation
-
 _END, _START, _END_AT_ONCE = range(3)
 """What happens first at one moment."""
+
+
+FORGOTTEN_AFTER = 4096
+"""Jobs that have ended are looked up no more when so many further ones have ended."""
+
+REBUILT_AFTER = 1_000_000
+"""A machine that has had so many jobs is built anew, without those that have ended."""
 
 
 @dataclass(slots=True)
@@ -89,31 +65,47 @@ class SimulatedLrms:
         self._by_number: list[str] = []
         self._waiting: dict[str, None] = {}
         self._running: dict[str, None] = {}
+        self._ended: deque[str] = deque()
         self._events: list[LrmsEvent] = []
 
     @classmethod
-    def rebuilt(
-        cls, processors: int, discipline: Discipline, operations: Iterable[Operation]
+    def restored(
+        cls,
+        processors: int,
+        discipline: Discipline,
+        *,
+        running: Iterable[tuple[LrmsJob, float]],
+        waiting: Sequence[LrmsJob],
+        moment: float,
     ) -> "SimulatedLrms":
-        """Returns the machine to which all this was done.
+        """Returns a machine that holds these jobs and goes on from there.
 
-        Starts and ends that the operations imply are returned by the first `poll` again: whoever
-        rebuilds knows which of them it has seen.
+        The first `poll` says again that the running ones have started.
 
         Args:
             processors: size of the machine.
             discipline: of its queue.
-            operations: in the order in which they were made.
+            running: jobs that have started and not ended, with their starts, seconds.
+            waiting: jobs that have not started, in the order in which they were submitted.
+            moment: the last moment at which anything is known to have happened, seconds; minus
+                infinity where nothing has.
 
         Raises:
-            LrmsError: an operation is impossible.
+            LrmsError: the running jobs do not fit into the machine.
         """
         lrms = cls(processors, discipline)
-        for operation in operations:
-            if isinstance(operation, Submission):
-                lrms.submit_now(operation.job, operation.time)
-            else:
-                lrms.cancel_now(operation.job_id, operation.time)
+        for job, start_time in running:
+            lrms._running[job.job_id] = None
+            known = _Known(job, _run_time(job), -1, LrmsPhase.RUNNING, start_time)
+            lrms._jobs[job.job_id] = known
+        for job in waiting:
+            lrms._waiting[job.job_id] = None
+            lrms._jobs[job.job_id] = _Known(job, _run_time(job), -1)
+        lrms._events.extend(
+            LrmsStarted(job_id, start)
+            for start, job_id in sorted((start, job.job_id) for job, start in running)
+        )
+        lrms._build_anew(moment)
         return lrms
 
     def submit_now(self, job: LrmsJob, now: float) -> None:
@@ -128,8 +120,9 @@ class SimulatedLrms:
         """
         if job.job_id in self._jobs:
             return
-        run_time = job.requested_time if job.run_time is None else job.run_time
-        run_time = min(run_time, job.requested_time)
+        if len(self._by_number) >= REBUILT_AFTER:
+            self._build_anew(max(now, self._machine.state.now))
+        run_time = _run_time(job)
         try:
             number = self._machine.submit(
                 submit_time=now,
@@ -165,6 +158,7 @@ class SimulatedLrms:
         else:
             del self._waiting[job_id]
         known.phase = LrmsPhase.CANCELLED
+        self._over(job_id)
         self._build_anew(now)
         return True
 
@@ -199,6 +193,11 @@ class SimulatedLrms:
         self._machine.advance(now, inclusive=self._inclusive or now == math.inf)
         self._collect()
 
+    def lookup_now(self, job_id: str) -> LrmsRecord | None:
+        """Returns what is known of a job; None for an id that was never submitted."""
+        known = self._jobs.get(job_id)
+        return None if known is None else _record(known)
+
     async def submit(self, job: LrmsJob, now: float) -> None:
         """See `Lrms.submit` and `submit_now`."""
         self.submit_now(job, now)
@@ -209,10 +208,7 @@ class SimulatedLrms:
 
     async def lookup(self, job_id: str) -> LrmsRecord | None:
         """See `Lrms.lookup`."""
-        known = self._jobs.get(job_id)
-        if known is None:
-            return None
-        return LrmsRecord(known.phase, known.start_time, known.end_time)
+        return self.lookup_now(job_id)
 
     async def state(self, now: float) -> LrmsState:
         """See `Lrms.state` and `state_now`."""
@@ -244,10 +240,13 @@ class SimulatedLrms:
         moments.sort()
         for time, kind, _, job_id in moments:
             known = self._jobs[job_id]
+            if kind == _START and known.phase is LrmsPhase.RUNNING:
+                continue  # it did so on the machine before this one
             if kind != _START:
                 known.phase, known.end_time = LrmsPhase.ENDED, time
                 self._running.pop(job_id, None)
-                self._events.append(LrmsEnded(job_id, time))
+                self._over(job_id)
+                self._events.append(LrmsEnded(job_id, time, known.run_time))
             else:
                 known.phase, known.start_time = LrmsPhase.RUNNING, time
                 self._waiting.pop(job_id, None)
@@ -257,23 +256,36 @@ class SimulatedLrms:
     def _build_anew(self, now: float) -> None:
         self._machine = Machine(self._processors, self._discipline)
         self._by_number = []
-        running = sorted(self._running, key=self._start_key)
+        running = sorted(self._running, key=self._start_of)
         for job_id in running:
             known = self._jobs[job_id]
             assert known.start_time is not None
             self._resubmit(known, known.start_time)
-        self._machine.advance(now, inclusive=self._inclusive)
-        started, ended = self._machine.collect()
-        assert len(started) == len(running)
-        assert not ended
+        if running:
+            # Each starts when it did: there is room, as the others of then are gone.
+            now = max(now, self._start_of(running[-1]))
+        if now > -math.inf:
+            self._machine.advance(now, inclusive=self._inclusive)
+        for number, job_id in enumerate(running):
+            if self._machine.times_of(number)[0] != self._jobs[job_id].start_time:
+                raise LrmsError(
+                    f"job {job_id} runs, but there is no room for it on {self._processors} "
+                    "processors; was the machine larger before?"
+                )
+        self._collect()
         for job_id in self._waiting:
             self._resubmit(self._jobs[job_id], now)
         self.advance(now)
 
-    def _start_key(self, job_id: str) -> tuple[float, int]:
-        known = self._jobs[job_id]
-        assert known.start_time is not None
-        return known.start_time, known.number
+    def _start_of(self, job_id: str) -> float:
+        start_time = self._jobs[job_id].start_time
+        assert start_time is not None
+        return start_time
+
+    def _over(self, job_id: str) -> None:
+        self._ended.append(job_id)
+        if len(self._ended) > FORGOTTEN_AFTER:
+            del self._jobs[self._ended.popleft()]
 
     def _resubmit(self, known: _Known, time: float) -> None:
         known.number = self._machine.submit(
@@ -283,3 +295,18 @@ class SimulatedLrms:
             run_time=known.run_time,
         )
         self._by_number.append(known.job.job_id)
+
+
+def _run_time(job: LrmsJob) -> float:
+    # A batch system kills what exceeds its request.
+    return job.requested_time if job.run_time is None else min(job.run_time, job.requested_time)
+
+
+def _record(known: _Known) -> LrmsRecord:
+    start, end = known.start_time, known.end_time
+    run_time = None
+    if known.phase is LrmsPhase.ENDED:
+        run_time = known.run_time
+    elif known.phase is LrmsPhase.CANCELLED:
+        run_time = 0.0 if start is None or end is None else end - start
+    return LrmsRecord(known.phase, start, end, run_time)

@@ -1,0 +1,254 @@
+"""Mutual TLS between sites: credentials for gRPC, and who the other side is.
+
+Three checks stand between a stranger and a service. TLS makes sure that the other side has the key
+of a certificate that the federation's authority signed and that is valid. The certificate says
+which site that is; neither its address, nor an MQTT topic, nor a field of a message does. The list
+of partners says whether this site deals with it at all, at every call, so that whoever is taken
+off the list is out at once, on open connections too.
+"""
+
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
+from pathlib import Path
+from threading import Lock
+
+import grpc
+from cryptography import x509
+
+from grms.names import tls_name
+from grms.pki import IdentityError, PkiError, check_signature, site_of_certificate
+from grms.pki_files import read_certificates, read_key, read_pem
+
+_IDENTITIES_KEPT = 1024
+
+
+class Refusal(StrEnum):
+    """Why the other side of a connection is not let in."""
+
+    NO_CERTIFICATE = "no_certificate"
+    """It showed none: the connection is not one of mutual TLS."""
+
+    NO_IDENTITY = "no_identity"
+    """Its certificate is the authority's, but names no site, as an MQTT broker's does."""
+
+    EXPIRED = "expired"
+    """Its certificate has ended since the connection began."""
+
+    NOT_LISTED = "not_listed"
+    """It is a site, but not a partner of this one."""
+
+
+class NotAdmittedError(Exception):
+    """The other side of a connection is not let in.
+
+    Attributes:
+        refusal: why.
+        site: who it is, None where that is not known.
+        status: with which gRPC status the call ends.
+    """
+
+    def __init__(self, refusal: Refusal, site: str | None = None) -> None:
+        known = refusal is Refusal.NOT_LISTED
+        self.refusal = refusal
+        self.site = site
+        self.status = (
+            grpc.StatusCode.PERMISSION_DENIED if known else grpc.StatusCode.UNAUTHENTICATED
+        )
+        text = {
+            Refusal.NO_CERTIFICATE: "no client certificate; partners use mutual TLS",
+            Refusal.NO_IDENTITY: "the client certificate names no site as hanse://site/<name>",
+            Refusal.EXPIRED: f"the certificate of {site} has expired; renew it",
+            Refusal.NOT_LISTED: f"{site} is not among the partners of this site",
+        }
+        super().__init__(text[refusal])
+
+
+@dataclass(frozen=True, slots=True)
+class TlsFiles:
+    """Where a daemon's keys and certificates are.
+
+    Attributes:
+        authority: certificates of the authorities whose word is taken; more than one while a
+            federation changes its authority.
+        certificate: the site's, followed by none or more between it and the authority's.
+        key: its private key, readable by nobody else.
+    """
+
+    authority: Path
+    certificate: Path
+    key: Path
+
+    def check(self, *, site: str, now: float) -> x509.Certificate:
+        """Returns the site's certificate, after a check of all that would fail later.
+
+        Args:
+            site: whose daemon this is.
+            now: seconds since 1970.
+
+        Raises:
+            PkiError: a file cannot be read, key and certificate do not belong together, the
+                certificate is another site's, of another authority or not valid now.
+        """
+        authorities = read_certificates(self.authority)
+        certificate = read_certificates(self.certificate)[0]
+        if read_key(self.key).public_key() != certificate.public_key():
+            raise PkiError(f"{self.key}: is not the key of {self.certificate}")
+        try:
+            found = site_of_certificate(certificate)
+        except IdentityError as error:
+            raise PkiError(f"{self.certificate}: {error}") from error
+        if found != site:
+            raise PkiError(f"{self.certificate}: is for the site {found}, not for {site}")
+        begin, end = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+        if not begin.timestamp() <= now < end.timestamp():
+            raise PkiError(
+                f"{self.certificate}: is valid from {begin:%F %T} to {end:%F %T} UTC; "
+                "renew it with `grms pki renew`, or set the clock"
+            )
+        self._check_issuer(certificate, authorities)
+        return certificate
+
+    def _check_issuer(
+        self, certificate: x509.Certificate, authorities: list[x509.Certificate]
+    ) -> None:
+        for authority in authorities:
+            try:
+                check_signature(certificate, authority)
+            except PkiError:
+                continue
+            return
+        raise PkiError(f"{self.certificate}: was not signed by any authority in {self.authority}")
+
+    def _stamp(self) -> tuple[int, ...]:
+        paths = (self.authority, self.certificate, self.key)
+        return tuple(
+            stamp for path in paths for stamp in (path.stat().st_mtime_ns, path.stat().st_ino)
+        )
+
+
+class _ServerFiles:
+    """Gives gRPC the files' present content whenever a connection begins.
+
+    gRPC asks from threads of its own. Where the files cannot be read or do not belong together,
+    as while somebody replaces them one by one, the last good ones stay in use.
+    """
+
+    def __init__(self, files: TlsFiles) -> None:
+        self._files = files
+        self._lock = Lock()
+        self._stamp: tuple[int, ...] = ()
+        self.initial = self._load()
+
+    def _load(self) -> grpc.ServerCertificateConfiguration:
+        stamp = self._files._stamp()  # noqa: SLF001  # one module, two halves of one thing
+        if read_key(self._files.key).public_key() != (
+            read_certificates(self._files.certificate)[0].public_key()
+        ):
+            raise PkiError(f"{self._files.key}: is not the key of {self._files.certificate}")
+        read_certificates(self._files.authority)
+        configuration = grpc.ssl_server_certificate_configuration(
+            [(read_pem(self._files.key), read_pem(self._files.certificate))],
+            root_certificates=read_pem(self._files.authority),
+        )
+        self._stamp = stamp
+        return configuration
+
+    def fetch(self) -> grpc.ServerCertificateConfiguration | None:
+        """Returns the new configuration, None where the one in use stays."""
+        with self._lock:
+            try:
+                if self._files._stamp() == self._stamp:  # noqa: SLF001  # as above
+                    return None
+                return self._load()
+            except (OSError, PkiError):
+                return None
+
+
+def server_credentials(files: TlsFiles) -> grpc.ServerCredentials:
+    """Returns credentials for a server that speaks with holders of certificates alone.
+
+    A renewed certificate is used from the next connection on, without a restart.
+
+    Raises:
+        PkiError: a file cannot be read, or key and certificate do not belong together.
+    """
+    try:
+        source = _ServerFiles(files)
+    except OSError as error:
+        raise PkiError(f"{error.filename}: cannot be read: {error.strerror}") from error
+    return grpc.dynamic_ssl_server_credentials(
+        source.initial,
+        source.fetch,  # type: ignore[arg-type]  # None is documented for "no change"; the stub lacks it
+        require_client_authentication=True,
+    )
+
+
+def channel_credentials(files: TlsFiles) -> grpc.ChannelCredentials:
+    """Returns credentials with which a site calls a partner; they hold the files' content.
+
+    A renewed certificate is used by channels that are made with new credentials.
+
+    Raises:
+        PkiError: a file cannot be read.
+    """
+    read_key(files.key)
+    return grpc.ssl_channel_credentials(
+        root_certificates=read_pem(files.authority),
+        private_key=read_pem(files.key),
+        certificate_chain=read_pem(files.certificate),
+    )
+
+
+def channel_options(partner: str) -> tuple[tuple[str, str], ...]:
+    """Returns the options of a channel that ends at one partner and nowhere else.
+
+    The channel fails (UNAVAILABLE) where the server at its address has a certificate that does
+    not stand for this partner, so an address can be taken from anywhere.
+
+    Raises:
+        ValueError: it is no name for a site.
+    """
+    return (("grpc.ssl_target_name_override", tls_name(partner)),)
+
+
+def admit(
+    connection: Mapping[str, Iterable[bytes]], partners: Container[str], *, now: float
+) -> str:
+    """Returns the partner at the other side of a call.
+
+    Args:
+        connection: what `context.auth_context()` of the call returns.
+        partners: the sites that are let in.
+        now: seconds since 1970.
+
+    Raises:
+        NotAdmittedError: there is none that may be let in; it has the status for the call.
+    """
+    shown = list(connection.get("x509_pem_cert", ()))
+    if len(shown) != 1:
+        raise NotAdmittedError(Refusal.NO_CERTIFICATE)
+    try:
+        site, end = _identity(bytes(shown[0]))
+    except ValueError as error:
+        raise NotAdmittedError(Refusal.NO_IDENTITY) from error
+    if now >= end:
+        raise NotAdmittedError(Refusal.EXPIRED, site)
+    if site not in partners:
+        raise NotAdmittedError(Refusal.NOT_LISTED, site)
+    return site
+
+
+@lru_cache(maxsize=_IDENTITIES_KEPT)
+def _identity(pem: bytes) -> tuple[str, float]:
+    """Returns the site of a certificate that TLS has verified, and its end in seconds.
+
+    Raises:
+        ValueError: it names no site.
+    """
+    certificate = x509.load_pem_x509_certificate(pem)
+    try:
+        return site_of_certificate(certificate), certificate.not_valid_after_utc.timestamp()
+    except IdentityError as error:
+        raise ValueError(str(error)) from error

@@ -121,14 +121,9 @@ COMES_WITH = {
     "grpc": "grpcio",
     "grpc_health": "grpcio-health-checking",
     "grpc_reflection": "grpcio-reflection",
-}
-"""Modules that a declared dependency brings, or is imported as."""
-    "libc": "cython",
-    "cpython": "cython",
-    "grpc": "grpcio",
     "prometheus_client": "prometheus-client",
 }
-"""Modules that a declared dependency brings under another name than its own."""
+"""Modules that a declared dependency brings, or is imported as."""
 
 DISCIPLINE_KERNELS = ("lrms_sim._schedulers",)
 """Compiled code that stands for a batch system's scheduler."""

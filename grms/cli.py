@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from grms.site_cli import COMMANDS as SITE_COMMANDS
 from lrms_sim.version import __version__
 
 if TYPE_CHECKING:
@@ -169,6 +170,10 @@ def policy_show(file: Path, *, nwp_max: float) -> None:
     print_rule_base(_console(), load_rule_base(file), nwp_max)
 
 
+for command in SITE_COMMANDS:
+    cli.add_command(command)
+
+
 def _console(*, stderr: bool = False) -> "Console":
     from rich.console import Console  # noqa: PLC0415  # see the module's docstring
 
@@ -216,9 +221,16 @@ def _user_errors() -> tuple[type[Exception], ...]:
     from grms.learning.checkpoint import CheckpointError  # noqa: PLC0415  # see the docstring
     from grms.learning.executors import ExecutorError  # noqa: PLC0415  # same
     from grms.learning.source import SourceError  # noqa: PLC0415  # same
+    from grms.lrms.port import LrmsError  # noqa: PLC0415  # same
+    from grms.pki import PkiError  # noqa: PLC0415  # same
     from grms.policy.files import RuleBaseError  # noqa: PLC0415  # same
+    from grms.site.config_files import ConfigError  # noqa: PLC0415  # same
+    from grms.site.journal import JournalError  # noqa: PLC0415  # same
+    from grms.site.user_socket import SocketInUseError  # noqa: PLC0415  # same
 
-    return (CheckpointError, ExecutorError, RuleBaseError, SourceError, OSError)
+    training = (CheckpointError, ExecutorError, RuleBaseError, SourceError)
+    serving = (ConfigError, JournalError, LrmsError, PkiError, SocketInUseError)
+    return (*training, *serving, OSError)
 
 
 def main() -> None:

@@ -152,8 +152,8 @@ class SimulatedLrms:
         known = self._jobs.get(job_id)
         if known is None or known.phase not in {LrmsPhase.WAITING, LrmsPhase.RUNNING}:
             return False
+        known.end_time = now
         if known.phase is LrmsPhase.RUNNING:
-            known.end_time = now
             del self._running[job_id]
         else:
             del self._waiting[job_id]
@@ -197,6 +197,26 @@ class SimulatedLrms:
         """Returns what is known of a job; None for an id that was never submitted."""
         known = self._jobs.get(job_id)
         return None if known is None else _record(known)
+
+    def first_end(self, job_ids: Iterable[str]) -> float:
+        """Returns a moment before which none of some jobs ends, which only a simulation can know.
+
+        Args:
+            job_ids: of jobs that have not ended.
+
+        Returns:
+            The earliest end of those that run; one that waits starts no sooner than anything
+            else happens. Infinity for no job.
+        """
+        first = math.inf
+        next_start = self._machine.next_event_time
+        for job_id in job_ids:
+            known = self._jobs[job_id]
+            if known.phase is LrmsPhase.WAITING:
+                first = min(first, next_start + known.run_time)
+            elif known.phase is LrmsPhase.RUNNING:
+                first = min(first, self._machine.times_of(known.number)[1])
+        return first
 
     async def submit(self, job: LrmsJob, now: float) -> None:
         """See `Lrms.submit` and `submit_now`."""

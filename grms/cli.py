@@ -218,6 +218,7 @@ def run_command(arguments: Sequence[str]) -> int:
 
 def _user_errors() -> tuple[type[Exception], ...]:
     """Returns the errors that a user can put right; their text says what, where and how."""
+    from grms.client import SiteError  # noqa: PLC0415  # same
     from grms.learning.checkpoint import CheckpointError  # noqa: PLC0415  # see the docstring
     from grms.learning.executors import ExecutorError  # noqa: PLC0415  # same
     from grms.learning.source import SourceError  # noqa: PLC0415  # same
@@ -229,7 +230,7 @@ def _user_errors() -> tuple[type[Exception], ...]:
     from grms.site.user_socket import SocketInUseError  # noqa: PLC0415  # same
 
     training = (CheckpointError, ExecutorError, RuleBaseError, SourceError)
-    serving = (ConfigError, JournalError, LrmsError, PkiError, SocketInUseError)
+    serving = (ConfigError, JournalError, LrmsError, PkiError, SiteError, SocketInUseError)
     return (*training, *serving, OSError)
 
 

@@ -193,6 +193,16 @@ class SimulatedLrms:
         self._machine.advance(now, inclusive=self._inclusive or now == math.inf)
         self._collect()
 
+    def finish(self, moment: float) -> None:
+        """Does everything due up to and including a moment after which no submission of it comes.
+
+        Args:
+            moment: seconds.
+        """
+        if moment >= self._machine.state.now:
+            self._machine.advance(moment)
+            self._collect()
+
     def lookup_now(self, job_id: str) -> LrmsRecord | None:
         """Returns what is known of a job; None for an id that was never submitted."""
         known = self._jobs.get(job_id)

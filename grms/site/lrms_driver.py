@@ -170,6 +170,10 @@ class MachineDriver:
                 events.append(LrmsStarted(next(self._new_id), happened.job_id, happened.time))
         return events
 
+    def finish(self, moment: float) -> None:
+        """Does everything due up to a moment after which no submission of it comes, seconds."""
+        self._machine.finish(moment)
+
     def submit(self, command: LrmsSubmit, now: float) -> list[Event]:
         """Puts a job into the machine's queue, unless it is there."""
         key = command.lrms_key

@@ -137,6 +137,7 @@ class Replay:
             # Event by event, so that the clock shows the last one in the end.
             while (moment := self._engine.next_lrms_time) < math.inf:
                 self._clock.advance(max(moment, self._clock.now()))
+                self._driver.finish(moment)
                 self._engine.poll()
         elif to > self._clock.now():
             self._clock.advance(to)

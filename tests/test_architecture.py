@@ -36,6 +36,8 @@ PURE = (
     "lrms_sim/windows.py",
     "grms/policy/*.p[yx]*",
     "grms/federation/*.p[yx]*",
+    "grms/site/reservations.py",
+    "grms/site/wire.py",
     "grms/site/codec.py",
     "grms/site/commands.py",
     "grms/site/events.py",

@@ -31,7 +31,7 @@ from grms.site.config_files import load_config, load_policies, location_policy
 from grms.site.door import Context, Door, Rate, refuse
 from grms.site.engine import Engine, EngineFailedError
 from grms.site.events import Restarted
-from grms.site.group_commit import GroupCommit
+from grms.site.group_commit import GroupCommit, writer
 from grms.site.job_service import JobService, Watchers
 from grms.site.journal import Journal, JournalError
 from grms.site.lrms_driver import MachineDriver, MachineHistory
@@ -40,6 +40,8 @@ from grms.site.partner_links import LinkSettings, PartnerLinks, channel_maker
 from grms.site.partner_service import PartnerService
 from grms.site.records import Record
 from grms.site.replay_service import Replay, ReplayService
+from grms.site.reservation_service import Reservations, ReservationService
+from grms.site.reservations import Resource
 from grms.site.service_errors import Unexpected
 from grms.site.settings import Limits, PartnerSettings, SiteSettings
 from grms.site.state import SiteState
@@ -50,6 +52,7 @@ from grms.v1 import (
     operator_pb2_grpc,
     partner_pb2_grpc,
     replay_pb2_grpc,
+    reservation_pb2_grpc,
 )
 from lrms_sim.disciplines import discipline_by_name
 
@@ -61,6 +64,7 @@ CONDUCTOR_SOCKET = ".conductor"
 _SERVICES = (
     "grms.v1.JobService",
     "grms.v1.OperatorService",
+    "grms.v1.ReservationService",
 )
 
 
@@ -171,7 +175,7 @@ def build_core(config: SiteConfig, config_path: Path, journal: Journal, log: Log
             log.info("journal_can_be_written_again")
 
     commit = GroupCommit(
-        journal.append,
+        writer(journal),
         in_thread=config.journal.survives == "power_loss",
         on_problem=on_problem,
     )
@@ -221,6 +225,14 @@ class Daemon:
         self._log = log
         self._health = health.aio.HealthServicer()
         self._stop = asyncio.Event()
+        self._reservations = Reservations(
+            core.engine,
+            core.journal,
+            [
+                Resource(r.resource_id, r.labels, r.processors, r.speed, r.cost_per_hour)
+                for r in core.config.resources
+            ],
+        )
         self.ready = asyncio.Event()
 
     def stop(self) -> None:
@@ -255,6 +267,7 @@ class Daemon:
             tasks = [
                 group.create_task(self._commit(), name="journal"),
                 group.create_task(core.links.run(), name="partners"),
+                group.create_task(self._reservations.run(), name="reservations"),
             ]
             if not isinstance(core.clock, VirtualClock):
                 tasks.append(group.create_task(self._follow_lrms(), name="lrms"))
@@ -352,6 +365,9 @@ class Daemon:
             drained=lambda _draining: None,
         )
         job_pb2_grpc.add_JobServiceServicer_to_server(JobService(door, watchers), server)
+        reservation_pb2_grpc.add_ReservationServiceServicer_to_server(
+            ReservationService(door, self._reservations), server
+        )
         operator_pb2_grpc.add_OperatorServiceServicer_to_server(
             OperatorService(door, core.links, facts), server
         )
@@ -383,6 +399,10 @@ class Daemon:
             None if replay is None else bring_to,
         )
         partner_pb2_grpc.add_PartnerServiceServicer_to_server(service, server)
+        if core.config.brokers:
+            reservation_pb2_grpc.add_ReservationServiceServicer_to_server(
+                ReservationService(door, self._reservations), server
+            )
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
         assert core.config.listen.partners is not None
         address = str(parse_endpoint(core.config.listen.partners))
@@ -449,6 +469,7 @@ class Daemon:
         core = self._core
         door.stopping = True
         watchers.close()
+        self._reservations.close()
         await self._serving(serving=False)
         grace = core.config.limits.drain_s
         self._log.info("draining", seconds=grace)

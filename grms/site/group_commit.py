@@ -18,16 +18,32 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Final
 
-from grms.site.journal import JournalFullError
+from grms.site.journal import Journal, JournalFullError
 from grms.site.records import Record
 
 RETRY_S: Final = 1.0
 """Pause before a failed write is tried again, seconds."""
 
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something the journal keeps beside its records: the latest value of a key.
+
+    Attributes:
+        key: names it.
+        value: text.
+    """
+
+    key: str
+    value: str
+
+
 Action = Callable[[], None]
-Write = Callable[[Sequence[Record]], None]
+Entry = Record | Note
+Write = Callable[[Sequence[Entry]], None]
 """Makes records durable, all or none; raises JournalFullError where there is no room."""
 
 
@@ -51,7 +67,7 @@ class GroupCommit:
         self._write = write
         self._pool = ThreadPoolExecutor(1, "journal") if in_thread else None
         self._on_problem = on_problem
-        self._records: list[Record] = []
+        self._records: list[Entry] = []
         self._waiting: deque[Action] = deque()
         self._written_with: deque[Action] = deque()
         self._writing = False
@@ -67,7 +83,7 @@ class GroupCommit:
         """Whether something is not durable yet."""
         return self._writing or bool(self._records)
 
-    def append(self, records: Sequence[Record]) -> None:
+    def append(self, records: Sequence[Entry]) -> None:
         """Adds records to the group that gathers."""
         self._records.extend(records)
         self._idle.clear()
@@ -115,7 +131,7 @@ class GroupCommit:
                     continue
                 self._done(len(records))
 
-    async def _write_aside(self, records: list[Record]) -> None:
+    async def _write_aside(self, records: list[Entry]) -> None:
         if self._pool is None:
             self._write(records)
             return
@@ -148,7 +164,7 @@ class GroupCommit:
             records, self._records = self._records, []
             self._write(records)
 
-    def _take(self) -> list[Record]:
+    def _take(self) -> list[Entry]:
         assert not self._writing
         records, self._records = self._records, []
         self._written_with, self._waiting = self._waiting, deque()
@@ -167,7 +183,7 @@ class GroupCommit:
         if not self._records:
             self._idle.set()
 
-    def _failed(self, records: list[Record], error: JournalFullError) -> None:
+    def _failed(self, records: list[Entry], error: JournalFullError) -> None:
         self._records[:0] = records
         self._written_with.extend(self._waiting)
         self._waiting, self._written_with = self._written_with, deque()
@@ -180,3 +196,16 @@ class GroupCommit:
             self.problem = problem
             if self._on_problem is not None:
                 self._on_problem(problem)
+
+
+def writer(journal: Journal) -> Write:
+    """Returns what makes records and notes durable in a journal."""
+
+    def write(entries: Sequence[Entry]) -> None:
+        # Notes first: writing one twice is nothing, and records are appended all or none.
+        for entry in entries:
+            if isinstance(entry, Note):
+                journal.set_note(entry.key, entry.value)
+        journal.append(entry for entry in entries if isinstance(entry, Record))
+
+    return write

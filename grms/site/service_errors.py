@@ -5,15 +5,38 @@ from typing import Any
 
 import grpc
 import structlog
+from google.protobuf.message import DecodeError
 from grpc import aio
 
 Handler = Any
 
+GARBLED = "the bytes are no message of this method"
+
 TEXT = "the daemon has met an error of its own; its log says more"
+
+
+class _Garbled:
+    # What stands for a request whose bytes are no message.
+    pass
+
+
+def _reading(deserialize: Callable[[bytes], Any] | None) -> Callable[[bytes], Any] | None:
+    if deserialize is None:
+        return None
+
+    def read(content: bytes) -> Any:
+        try:
+            return deserialize(content)
+        except DecodeError:
+            return _Garbled()
+
+    return read
 
 
 class Unexpected(aio.ServerInterceptor):
     """Turns exceptions that no service expects into INTERNAL, and logs them.
+
+    Bytes that are no message are the caller's fault: INVALID_ARGUMENT.
 
     Args:
         log: where they go.
@@ -40,6 +63,8 @@ class Unexpected(aio.ServerInterceptor):
         inner: Any = handler.unary_unary
 
         async def guarded(request: Any, context: aio.ServicerContext[Any, Any]) -> Any:
+            if isinstance(request, _Garbled):
+                await context.abort(grpc.StatusCode.INVALID_ARGUMENT, GARBLED)
             try:
                 return await inner(request, context)
             except (aio.AbortError, grpc.RpcError):
@@ -48,7 +73,7 @@ class Unexpected(aio.ServerInterceptor):
                 await self._tell(error, method, context)
 
         made: Handler = grpc.unary_unary_rpc_method_handler(
-            guarded, handler.request_deserializer, handler.response_serializer
+            guarded, _reading(handler.request_deserializer), handler.response_serializer
         )
         return made
 
@@ -56,6 +81,8 @@ class Unexpected(aio.ServerInterceptor):
         inner: Any = handler.unary_stream
 
         async def guarded(request: Any, context: aio.ServicerContext[Any, Any]) -> Any:
+            if isinstance(request, _Garbled):
+                await context.abort(grpc.StatusCode.INVALID_ARGUMENT, GARBLED)
             try:
                 async for message in inner(request, context):
                     yield message
@@ -65,7 +92,7 @@ class Unexpected(aio.ServerInterceptor):
                 await self._tell(error, method, context)
 
         made: Handler = grpc.unary_stream_rpc_method_handler(
-            guarded, handler.request_deserializer, handler.response_serializer
+            guarded, _reading(handler.request_deserializer), handler.response_serializer
         )
         return made
 

@@ -113,6 +113,7 @@ class Door:
 
     Attributes:
         refused: how many calls were refused, by reason.
+        on_refused: is told the reason of each refusal.
         stopping: the daemon ends; nothing is let in any more.
 
     Args:
@@ -143,6 +144,7 @@ class Door:
     ) -> None:
         self.engine = engine
         self.refused: Counter[str] = Counter()
+        self.on_refused: Callable[[str], None] | None = None
         self.stopping = False
         self._users = users
         self._operators = frozenset(operators)
@@ -153,13 +155,19 @@ class Door:
         self._submissions = submissions
         self._offers = offers
 
+    def count(self, reason: str) -> None:
+        """Counts a refusal."""
+        self.refused[reason] += 1
+        if self.on_refused is not None:
+            self.on_refused(reason)
+
     # --- who is it? ----------------------------------------------------------------------------
 
     async def user(self, context: Context) -> User:
         """Returns the user who calls; UNAUTHENTICATED where the kernel has not said who it is."""
         user = None if self._users is None else self._users.user(context.peer())
         if user is None:
-            self.refused["no_user"] += 1
+            self.count("no_user")
             await refuse(
                 context,
                 grpc.StatusCode.UNAUTHENTICATED,
@@ -175,7 +183,7 @@ class Door:
         """Returns the operator who calls; PERMISSION_DENIED for any other user."""
         user = await self.user(context)
         if not self.is_operator(user):
-            self.refused["no_operator"] += 1
+            self.count("no_operator")
             await refuse(
                 context,
                 grpc.StatusCode.PERMISSION_DENIED,
@@ -195,7 +203,7 @@ class Door:
         """
         speaker = await self._certified(context, self._partners, claimed)
         if speaker != claimed:
-            self.refused["speaks_for_another"] += 1
+            self.count("speaks_for_another")
             await refuse(
                 context,
                 grpc.StatusCode.PERMISSION_DENIED,
@@ -216,14 +224,14 @@ class Door:
         if not self._tls:
             # Only loopback is listened on: whoever is on this machine is taken at their word.
             if claimed not in allowed:
-                self.refused["not_listed"] += 1
+                self.count("not_listed")
                 reason = f"{claimed!r} is not among the partners of this site"
                 await refuse(context, grpc.StatusCode.PERMISSION_DENIED, reason, field="site")
             return claimed
         try:
             return admit(context.auth_context(), allowed, now=time.time())
         except NotAdmittedError as error:
-            self.refused[str(error.refusal)] += 1
+            self.count(str(error.refusal))
             await refuse(context, error.status, str(error))
 
     # --- may it come in now? -------------------------------------------------------------------
@@ -242,7 +250,7 @@ class Door:
         """Refuses what would have to be journaled while the journal cannot be written."""
         problem = self.engine.commit.problem
         if problem:
-            self.refused["journal"] += 1
+            self.count("journal")
             await refuse(
                 context,
                 grpc.StatusCode.UNAVAILABLE,
@@ -254,13 +262,13 @@ class Door:
     async def check_stopping(self, context: Context) -> None:
         """Refuses everything new once the daemon ends."""
         if self.stopping:
-            self.refused["stopping"] += 1
+            self.count("stopping")
             await refuse(context, grpc.StatusCode.UNAVAILABLE, "the daemon is being stopped")
 
     async def _check_rate(self, context: Context, rate: Rate, caller: str, what: str) -> None:
         wait_s = rate.wait_s(caller)
         if wait_s > 0:
-            self.refused[f"{what}_rate"] += 1
+            self.count(f"{what}_rate")
             await refuse(
                 context,
                 grpc.StatusCode.RESOURCE_EXHAUSTED,
@@ -274,11 +282,11 @@ class Door:
         """Returns the engine's answer; a refusal ends the call."""
         reply = await self.engine.ask(event)
         if isinstance(reply, Refuse):
-            self.refused[reply.refusal.name.lower()] += 1
+            self.count(reply.refusal.name.lower())
             await refuse(context, STATUS[reply.refusal], reply.reason, field=reply.field)
         return reply
 
     async def invalid(self, context: Context, error: WireError) -> NoReturn:
         """Ends a call whose request means nothing."""
-        self.refused["invalid"] += 1
+        self.count("invalid")
         await refuse(context, grpc.StatusCode.INVALID_ARGUMENT, str(error), field=error.field)

@@ -15,6 +15,7 @@ it.
 """
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -196,6 +197,17 @@ class GroupCommit:
             self.problem = problem
             if self._on_problem is not None:
                 self._on_problem(problem)
+
+
+def timed(write: Write, took: Callable[[float], None]) -> Write:
+    """Returns a writer that tells after each success how long it took, in seconds."""
+
+    def timed_write(entries: Sequence[Entry]) -> None:
+        begin = time.perf_counter()
+        write(entries)
+        took(time.perf_counter() - begin)
+
+    return timed_write
 
 
 def writer(journal: Journal) -> Write:

@@ -172,7 +172,7 @@ class JobService(job_pb2_grpc.JobServiceServicer):
         if request.job_id:
             job = await self._seen(context, user, request.job_id)
         if self._watchers.full:
-            self._door.refused["watchers"] += 1
+            self._door.count("watchers")
             await refuse(
                 context,
                 grpc.StatusCode.RESOURCE_EXHAUSTED,
@@ -199,7 +199,7 @@ class JobService(job_pb2_grpc.JobServiceServicer):
                 if self._watchers.closed:
                     await self._door.check_stopping(context)
                 if job is None:
-                    self._door.refused["slow_watchers"] += 1
+                    self._door.count("slow_watchers")
                     await refuse(
                         context,
                         grpc.StatusCode.RESOURCE_EXHAUSTED,
@@ -211,6 +211,7 @@ class JobService(job_pb2_grpc.JobServiceServicer):
     async def _seen(self, context: Context, user: User, job_id: str) -> HomeJob:
         job = self._engine.state.job(job_id)
         if job is None or (job.user != user.name and not self._door.is_operator(user)):
+            self._door.count("not_found")
             await refuse(
                 context,
                 grpc.StatusCode.NOT_FOUND,

@@ -239,8 +239,13 @@ class PartnerLink:
             self._look.set()
 
     def move(self, address: str) -> None:
-        """Notes where the partner is now; a connection to another address is given up."""
+        """Notes where the partner is now; a connection to another address is given up.
+
+        One that is down is looked for at once, whether it has moved or come back.
+        """
         if address == self.address:
+            if not self.up:
+                self._look.set()
             return
         self.address = address
         channel, self._channel, self._stub = self._channel, None, None

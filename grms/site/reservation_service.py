@@ -258,6 +258,7 @@ class ReservationService(reservation_pb2_grpc.ReservationServiceServicer):
             while (changed := await queue.get()) is not None:
                 yield _message(changed)
             await self._door.check_stopping(context)
+            self._door.count("slow_watchers")
             reason = f"{UPDATES_MAX} changes were not read in time; watch again"
             await refuse(context, grpc.StatusCode.RESOURCE_EXHAUSTED, reason)
         finally:
@@ -269,10 +270,13 @@ class ReservationService(reservation_pb2_grpc.ReservationServiceServicer):
         try:
             reservation = change()
         except NoSuchReservation as error:
+            self._door.count("not_found")
             await refuse(context, grpc.StatusCode.NOT_FOUND, str(error))
         except ReservationLimit as error:
+            self._door.count("exhausted")
             await refuse(context, grpc.StatusCode.RESOURCE_EXHAUSTED, str(error))
         except ReservationRefused as error:
+            self._door.count("precondition")
             await refuse(context, grpc.StatusCode.FAILED_PRECONDITION, str(error))
         self._reservations.keep(reservation)
         await self._door.engine.durable()

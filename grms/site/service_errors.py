@@ -40,10 +40,16 @@ class Unexpected(aio.ServerInterceptor):
 
     Args:
         log: where they go.
+        on_garbled: is called for bytes that are no message.
     """
 
-    def __init__(self, log: structlog.typing.FilteringBoundLogger) -> None:
+    def __init__(
+        self,
+        log: structlog.typing.FilteringBoundLogger,
+        on_garbled: Callable[[], None] = lambda: None,
+    ) -> None:
         self._log = log
+        self._on_garbled = on_garbled
 
     async def intercept_service(
         self,
@@ -64,6 +70,7 @@ class Unexpected(aio.ServerInterceptor):
 
         async def guarded(request: Any, context: aio.ServicerContext[Any, Any]) -> Any:
             if isinstance(request, _Garbled):
+                self._on_garbled()
                 await context.abort(grpc.StatusCode.INVALID_ARGUMENT, GARBLED)
             try:
                 return await inner(request, context)
@@ -82,6 +89,7 @@ class Unexpected(aio.ServerInterceptor):
 
         async def guarded(request: Any, context: aio.ServicerContext[Any, Any]) -> Any:
             if isinstance(request, _Garbled):
+                self._on_garbled()
                 await context.abort(grpc.StatusCode.INVALID_ARGUMENT, GARBLED)
             try:
                 async for message in inner(request, context):

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grms.site import group_commit
-from grms.site.group_commit import Entry, GroupCommit
+from grms.site.group_commit import Entry, GroupCommit, timed
 from grms.site.journal import JournalError, JournalFullError
 from grms.site.records import JobKept, Record
 from tests.waiting import run, until
@@ -190,3 +190,16 @@ def test_a_group_that_was_begun_is_written_once() -> None:
         assert disk.written == [record(0), record(1)]
 
     run(scene)
+
+
+def test_only_a_commit_that_succeeds_is_timed() -> None:
+    """Each success tells how long it took; a failure is the caller's and tells nothing."""
+    took: list[float] = []
+    disk = Disk()
+    write = timed(disk.write, took.append)
+    write([record(1)])
+    disk.problem = JournalFullError("full")
+    with pytest.raises(JournalFullError):
+        write([record(2)])
+    assert len(took) == 1
+    assert took[0] >= 0

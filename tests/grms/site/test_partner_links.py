@@ -256,3 +256,28 @@ def test_ends_are_reported_until_they_are_acknowledged(tmp_path: Path) -> None:
                 await until(lambda: not memory.books["home"].guests)
 
     run(scene)
+
+
+def test_a_partner_that_has_moved_is_followed(tmp_path: Path) -> None:
+    """The connection to where it was is given up, and the way back is the same."""
+
+    async def scene() -> None:
+        ports = {"home": free_port(), "away": free_port()}
+        first = document(tmp_path, "home", partners={"away": free_port()}, port=ports["home"])
+        second = document(tmp_path, "away", partners={"home": ports["home"]}, port=ports["away"])
+        async with running(first, tmp_path) as home, running(second, tmp_path):
+            link = home.core.links.links["away"]
+            nowhere = link.address
+            assert nowhere is not None
+            await until(lambda: link.problem != "not reached yet")
+            assert not link.up
+            link.move(nowhere)
+            link.move(f"127.0.0.1:{ports['away']}")
+            await until(lambda: link.up)
+            link.move(nowhere)
+            assert not link.up
+            assert link.problem == f"it has moved to {nowhere}"
+            link.move(f"127.0.0.1:{ports['away']}")
+            await until(lambda: link.up)
+
+    run(scene)

@@ -28,6 +28,9 @@ Progress = Callable[[int], None]
 STATE: Final = "federation.json"
 """In the folder of a federation that was left running: its processes."""
 
+LEFT_BEHIND: Final = (".toml", ".log", ".journal", ".lock", "-wal", "-shm", ".watch.json")
+"""How the names of files end that a federation leaves in its folder."""
+
 SUBMISSIONS_MAX: Final = 64
 """Submissions that wait for their answer at one time."""
 
@@ -215,11 +218,7 @@ def _empty(folder: Path) -> None:
     if (folder / STATE).exists():
         raise LiveError(f"a federation runs in {folder}; end it first: scenario down {folder}")
     if folder.exists():
-        strange = [
-            path.name
-            for path in folder.iterdir()
-            if not path.name.endswith((".toml", ".log", ".journal", ".lock", "-wal", "-shm"))
-        ]
+        strange = [path.name for path in folder.iterdir() if not path.name.endswith(LEFT_BEHIND)]
         if strange:
             raise LiveError(f"{folder} has other files, such as {strange[0]}; name another folder")
         shutil.rmtree(folder)

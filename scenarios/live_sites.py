@@ -116,6 +116,9 @@ def _site_document(
         },
         "logging": {"format": "json"},
     }
+    if settings.clock != "wall":
+        # A replay is measured, and nobody watches it through its sites' own brokers.
+        document["mqtt"] = {"enabled": False}
     if partners:
         document["partners"] = partners
     return document

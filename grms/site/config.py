@@ -30,6 +30,9 @@ PARTNERS_MAX: Final = 1000
 RESOURCES_MAX: Final = 10_000
 """Most reservable resources of one site."""
 
+WATCHER: Final = "watcher"
+"""The account of the daemon's own MQTT broker that reads everything, and no site's."""
+
 SOCKET_PATH_BYTES_MAX: Final = 100
 """Longest path of a Unix socket: the kernel takes 107 bytes."""
 
@@ -236,7 +239,8 @@ class MqttConfig(_Model):
     """The broker of telemetry.
 
     Attributes:
-        address: host and port.
+        enabled: whether anything is published at all.
+        address: host and port; left out for a broker inside the daemon, on loopback.
         username: where the broker wants one.
         password_file: file with the password alone.
         tls: use the site's certificate and authority.
@@ -244,7 +248,8 @@ class MqttConfig(_Model):
         outbox: events kept while the broker is away; the oldest are dropped beyond.
     """
 
-    address: Address
+    enabled: bool = True
+    address: Address | None = None
     username: str | None = None
     password_file: FilePath | None = None
     tls: bool = False
@@ -315,7 +320,8 @@ class SiteConfig(_Model):
         partners: sites one exchanges jobs with, in the order that breaks ties.
         resources: what can be reserved.
         limits: what is taken at most, and how long is waited.
-        mqtt: telemetry; none where left out.
+        mqtt: telemetry; where left out, a broker inside the daemon, but none in a conducted
+            replay (a virtual clock).
         metrics: figures for operators; none where left out.
         logging: the log on standard error.
     """
@@ -386,9 +392,33 @@ class SiteConfig(_Model):
         if self.metrics is not None and not parse_endpoint(self.metrics.listen).is_loopback:
             text = f"metrics.listen is {self.metrics.listen}; it tells the site's load, so only loopback is allowed"
             raise _refuse(text)
-        if self.mqtt is None or not self.mqtt.discovery:
-            for partner in self.partners:
-                if partner.address is None:
-                    text = f"partners.{partner.name}.address is missing, and mqtt.discovery is off"
-                    raise _refuse(text)
         return self
+
+    @model_validator(mode="after")
+    def _check_mqtt(self) -> Self:
+        mqtt = self.mqtt or MqttConfig()
+        found = mqtt.enabled and mqtt.discovery
+        for partner in self.partners:
+            if partner.address is None and not found:
+                text = f"partners.{partner.name}.address is missing, and mqtt.discovery is off"
+                raise _refuse(text)
+        if mqtt.address is None:
+            given = mqtt.model_fields_set - {"enabled", "outbox"}
+            if given:
+                raise _refuse(f"mqtt.address is missing, and mqtt.{min(given)} goes with it")
+            if self.publishes and self.name == WATCHER:
+                raise _refuse(f"a site called {WATCHER!r} needs mqtt.address, a broker of its own")
+            return self
+        if mqtt.tls and self.tls is None:
+            raise _refuse("mqtt.tls uses the keys of [tls], which is missing")
+        if not mqtt.tls and not parse_endpoint(mqtt.address).is_loopback:
+            text = f"mqtt.address is {mqtt.address}; without mqtt.tls only loopback is allowed"
+            raise _refuse(text)
+        if mqtt.password_file is not None and mqtt.username is None:
+            raise _refuse("mqtt.password_file needs mqtt.username")
+        return self
+
+    @property
+    def publishes(self) -> bool:
+        """Whether there is an MQTT broker to publish to."""
+        return self.clock.kind != "virtual" if self.mqtt is None else self.mqtt.enabled

@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import grpc
 import structlog
@@ -31,7 +31,7 @@ from grms.site.config_files import load_config, load_policies, location_policy
 from grms.site.door import Context, Door, Rate, refuse
 from grms.site.engine import Engine, EngineFailedError
 from grms.site.events import Restarted
-from grms.site.group_commit import GroupCommit, writer
+from grms.site.group_commit import GroupCommit, timed, writer
 from grms.site.job_service import JobService, Watchers
 from grms.site.journal import Journal, JournalError
 from grms.site.lrms_driver import MachineDriver, MachineHistory
@@ -55,6 +55,9 @@ from grms.v1 import (
     reservation_pb2_grpc,
 )
 from lrms_sim.disciplines import discipline_by_name
+
+if TYPE_CHECKING:
+    from grms.site.observer import Observer
 
 Log = structlog.typing.FilteringBoundLogger
 
@@ -127,6 +130,7 @@ class Core:
         driver: the batch system.
         clock: tells the time.
         links: to the partners.
+        observer: sees what happens, for those who watch; None where nobody does.
     """
 
     config: SiteConfig
@@ -135,6 +139,7 @@ class Core:
     driver: MachineDriver
     clock: Clock
     links: PartnerLinks
+    observer: "Observer | None"
 
 
 def build_core(config: SiteConfig, config_path: Path, journal: Journal, log: Log) -> Core:
@@ -168,6 +173,14 @@ def build_core(config: SiteConfig, config_path: Path, journal: Journal, log: Log
     machine = history.machine(config.processors, discipline_by_name(config.lrms.discipline))
     driver = MachineDriver(machine, new_id)
 
+    observer = None
+    if config.publishes or config.metrics is not None:
+        # Loading all of it takes as long as a start, and a replay starts many daemons.
+        from grms.site.observer import Observer  # noqa: PLC0415  # as above
+
+        observer = Observer(config, log)
+    write = writer(journal)
+
     def on_problem(problem: str) -> None:
         if problem:
             log.error("journal_cannot_be_written", problem=problem)
@@ -175,7 +188,7 @@ def build_core(config: SiteConfig, config_path: Path, journal: Journal, log: Log
             log.info("journal_can_be_written_again")
 
     commit = GroupCommit(
-        writer(journal),
+        write if observer is None else timed(write, observer.metrics.journal_committed),
         in_thread=config.journal.survives == "power_loss",
         on_problem=on_problem,
     )
@@ -199,7 +212,9 @@ def build_core(config: SiteConfig, config_path: Path, journal: Journal, log: Log
         ),
     )
     engine.connect(links)
-    return Core(config, journal, engine, driver, clock, links)
+    if observer is not None:
+        observer.connect(engine, links)
+    return Core(config, journal, engine, driver, clock, links, observer)
 
 
 def tls_files(config: SiteConfig) -> TlsFiles | None:
@@ -269,6 +284,8 @@ class Daemon:
                 group.create_task(core.links.run(), name="partners"),
                 group.create_task(self._reservations.run(), name="reservations"),
             ]
+            if core.observer is not None:
+                tasks.append(group.create_task(core.observer.run(), name="telemetry"))
             if not isinstance(core.clock, VirtualClock):
                 tasks.append(group.create_task(self._follow_lrms(), name="lrms"))
             await asyncio.sleep(0)
@@ -286,6 +303,8 @@ class Daemon:
             self.ready.set()
             await self._until_stopped()
             await self._drain(door, watchers, servers)
+            if core.observer is not None:
+                await core.observer.stop()
             for task in reversed(tasks):
                 task.cancel()
 
@@ -300,6 +319,8 @@ class Daemon:
         users = await stack.enter_async_context(
             UserSocket(Path(config.listen.users), config.limits.connections)
         )
+        if core.observer is not None:
+            await stack.enter_async_context(core.observer)
         watchers = Watchers(config.limits.watchers)
         core.engine.on_publish(lambda job_id: self._tell(watchers, job_id))
         door = Door(
@@ -313,6 +334,8 @@ class Daemon:
             submissions=Rate(config.limits.submissions_per_s),
             offers=Rate(config.limits.offers_per_s),
         )
+        if core.observer is not None:
+            door.on_refused = core.observer.metrics.refused
         replay = self._replay()
         servers: list[aio.Server] = []
 
@@ -340,10 +363,10 @@ class Daemon:
             return None
         return Replay(core.engine, core.journal, core.driver, core.clock, core.links)
 
-    def _server(self) -> aio.Server:
+    def _server(self, door: Door) -> aio.Server:
         limits = self._core.config.limits
         return aio.server(
-            interceptors=[Unexpected(self._log)],
+            interceptors=[Unexpected(self._log, lambda: door.count("invalid"))],
             maximum_concurrent_rpcs=limits.calls,
             options=[
                 ("grpc.max_receive_message_length", limits.message_bytes),
@@ -356,13 +379,13 @@ class Daemon:
 
     def _user_server(self, door: Door, users: UserSocket, watchers: Watchers) -> aio.Server:
         core = self._core
-        server = self._server()
+        server = self._server(door)
+        observer = core.observer
         facts = SiteFacts(
             clock=core.config.clock.kind,
             journal=core.journal,
-            telemetry_connected=lambda: False,
+            telemetry_connected=lambda: observer is not None and observer.connected,
             load_policies=self._load_policies,
-            drained=lambda _draining: None,
         )
         job_pb2_grpc.add_JobServiceServicer_to_server(JobService(door, watchers), server)
         reservation_pb2_grpc.add_ReservationServiceServicer_to_server(
@@ -383,7 +406,7 @@ class Daemon:
 
     def _partner_server(self, door: Door, replay: Replay | None) -> aio.Server:
         core = self._core
-        server = self._server()
+        server = self._server(door)
         links = core.links
 
         async def bring_to(context: Context, moment: float) -> None:

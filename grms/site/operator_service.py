@@ -28,14 +28,12 @@ class SiteFacts:
         journal: of the site.
         telemetry_connected: whether the MQTT broker is connected.
         load_policies: reads the policies anew.
-        drained: called when draining begins (True) or ends.
     """
 
     clock: str
     journal: Journal
     telemetry_connected: Callable[[], bool]
     load_policies: LoadPolicies
-    drained: Callable[[bool], None]
 
 
 class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
@@ -120,7 +118,6 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
         """Takes no more work; what has been taken is brought to its end."""
         await self._door.operator(context)
         self._engine.tell(Drain(next(self._engine.new_id)))
-        self._facts.drained(True)
         return self._status()
 
     async def Resume(  # noqa: N802  # gRPC's name
@@ -131,7 +128,6 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
         """Undoes Drain."""
         await self._door.operator(context)
         self._engine.tell(Resume(next(self._engine.new_id)))
-        self._facts.drained(False)
         return self._status()
 
     def _status(self) -> operator_pb2.StatusResponse:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from grms.site.config_files import load_config
 from tests.grms.site.daemons import document, running
 from tests.waiting import run
 
@@ -38,6 +39,16 @@ def test_an_example_does_what_it_says(tmp_path: Path, example: str, expected: li
             assert done.stdout.splitlines() == expected
 
     run(scene)
+
+
+def test_the_example_of_a_configuration_is_one() -> None:
+    """A daemon takes it as it is, with telemetry and figures."""
+    config = load_config(EXAMPLES / "site.toml")
+    assert config.publishes
+    assert config.mqtt is not None
+    assert config.mqtt.discovery
+    assert config.metrics is not None
+    assert [partner.name for partner in config.partners] == ["CTC", "SDSC"]
 
 
 def test_every_example_is_run() -> None:

@@ -99,3 +99,42 @@ def test_a_partner_can_be_discovered() -> None:
     """With discovery a partner needs no address."""
     mqtt = {"address": "127.0.0.1:1883", "discovery": True}
     assert config(mqtt=mqtt, partners=[{"name": "ctc"}]).partners[0].address is None
+
+
+@pytest.mark.parametrize(
+    ("mqtt", "more", "text"),
+    [
+        ({"tls": True}, {}, "mqtt.address is missing, and mqtt.tls goes with it"),
+        ({"discovery": True}, {}, "mqtt.address is missing, and mqtt.discovery goes with it"),
+        ({"address": "127.0.0.1:1883", "tls": True}, {}, "mqtt.tls uses the keys of"),
+        ({"address": "mqtt.example:1883"}, {}, "without mqtt.tls only loopback is allowed"),
+        ({"address": "127.0.0.1:1", "password_file": "p"}, {}, "password_file needs mqtt.username"),
+        ({}, {"name": "watcher"}, "needs mqtt.address"),
+        (
+            {"address": "127.0.0.1:1", "discovery": True, "enabled": False},
+            {"partners": [{"name": "ctc"}]},
+            "mqtt.discovery is off",
+        ),
+    ],
+)
+def test_telemetry_that_could_not_work(
+    mqtt: dict[str, Any], more: dict[str, Any], text: str
+) -> None:
+    """What would do nothing, or show a password to others, is refused at the start."""
+    with pytest.raises(ValidationError, match=text):
+        config(mqtt=mqtt, **more)
+
+
+@pytest.mark.parametrize(
+    ("clock", "mqtt", "publishes"),
+    [
+        ("wall", None, True),
+        ("virtual", None, False),
+        ("virtual", {"address": "127.0.0.1:1883"}, True),
+        ("wall", {"enabled": False}, False),
+    ],
+)
+def test_who_publishes(clock: str, mqtt: dict[str, Any] | None, *, publishes: bool) -> None:
+    """Every site but one that is conducted, unless its configuration says otherwise."""
+    more = {} if mqtt is None else {"mqtt": mqtt}
+    assert config(clock={"kind": clock}, **more).publishes is publishes

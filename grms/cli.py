@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from grms.pki_cli import pki
+from grms.site_cli import COMMANDS as SITE_COMMANDS
 from lrms_sim.version import __version__
 
 if TYPE_CHECKING:
@@ -40,7 +41,8 @@ def cli() -> None:
     """Learn how a site exchanges jobs with its partners, and look at what was learned."""
 
 
-cli.add_command(pki)
+for command in (pki, *SITE_COMMANDS):
+    cli.add_command(command)
 
 
 @cli.command()
@@ -217,12 +219,20 @@ def run_command(arguments: Sequence[str]) -> int:
 
 def _user_errors() -> tuple[type[Exception], ...]:
     """Returns the errors that a user can put right; their text says what, where and how."""
+    from grms.certificates import PkiError  # noqa: PLC0415  # same
+    from grms.client import SiteError  # noqa: PLC0415  # same
     from grms.learning.checkpoint import CheckpointError  # noqa: PLC0415  # see the docstring
     from grms.learning.executors import ExecutorError  # noqa: PLC0415  # same
     from grms.learning.source import SourceError  # noqa: PLC0415  # same
+    from grms.lrms.port import LrmsError  # noqa: PLC0415  # same
     from grms.policy.files import RuleBaseError  # noqa: PLC0415  # same
+    from grms.site.config_files import ConfigError  # noqa: PLC0415  # same
+    from grms.site.journal import JournalError  # noqa: PLC0415  # same
+    from grms.site.user_socket import SocketInUseError  # noqa: PLC0415  # same
 
-    return (CheckpointError, ExecutorError, RuleBaseError, SourceError, OSError)
+    training = (CheckpointError, ExecutorError, RuleBaseError, SourceError)
+    serving = (ConfigError, JournalError, LrmsError, PkiError, SiteError, SocketInUseError)
+    return (*training, *serving, OSError)
 
 
 def main() -> None:

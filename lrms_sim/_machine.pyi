@@ -32,8 +32,8 @@ class MachineKernel:
     def enqueue(self, job: int, submit_time: float) -> None:
         """Brings the clock to `submit_time` and puts a job into the queue."""
 
-    def advance(self, to: float) -> None:
-        """Does everything that is due up to and including `to`."""
+    def advance(self, to: float, inclusive: bool) -> None:
+        """Does everything that is due before `to`, and at `to` where inclusive."""
 
     def drain_log(self) -> tuple[list[int], list[int]]:
         """Returns the jobs that started and that ended since the last call."""

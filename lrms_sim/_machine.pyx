@@ -304,10 +304,10 @@ cdef class MachineKernel:
             if core.ops.per_event:
                 core_pass(core)
 
-    def advance(self, double to):
-        """Does everything that is due up to and including `to`."""
+    def advance(self, double to, bint inclusive):
+        """Does everything that is due before `to`, and at `to` where inclusive."""
         with nogil:
-            core_advance(&self.core, to, True)
+            core_advance(&self.core, to, inclusive)
         if to < INFINITY:
             self.core.view.now = to
 

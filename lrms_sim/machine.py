@@ -181,18 +181,20 @@ class Machine:
         self._kernel.enqueue(job, submit_time)
         return job
 
-    def advance(self, to: float) -> None:
+    def advance(self, to: float, *, inclusive: bool = True) -> None:
         """Brings the clock to a moment and does everything due up to and including it.
 
         Args:
             to: seconds, not before the clock; infinity runs until the machine is empty.
+            inclusive: False leaves what is due at that very moment to be done, for a machine that
+                makes passes per event and is about to take submissions of that moment.
 
         Raises:
             ValueError: the moment is past, or not a number.
         """
         if not to >= self._kernel.now:
             raise ValueError(f"cannot advance to {to}; the clock already shows {self._kernel.now}")
-        self._kernel.advance(to)
+        self._kernel.advance(to, inclusive)
 
     def collect(self) -> tuple[list[int], list[int]]:
         """Returns the jobs that started and the jobs that ended since the last call.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from lrms_sim.version import __version__
-from scenarios.errors import FetchError, OutputError, ScenarioError
+from scenarios.errors import FetchError, LiveError, OutputError, ScenarioError
 from scenarios.library import bundled_names, scenario_path
 from scenarios.paper_cli import paper
 from scenarios.traces import ARCHIVE_URL, FOLDER_VARIABLE, TRACES, cache_folder, find_trace
@@ -20,6 +20,8 @@ from scenarios.traces import ARCHIVE_URL, FOLDER_VARIABLE, TRACES, cache_folder,
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from scenarios.progress import Bars
+    from scenarios.replay import Run
     from scenarios.results import ScenarioResult
     from scenarios.spec import ScenarioSpec
 
@@ -114,9 +116,27 @@ def validate(scenario: str) -> None:
     show_default=True,
     help="How -v writes events.",
 )
+@click.option("--live", is_flag=True, help="Replay through daemons too, and compare.")
+@click.option(
+    "--clock",
+    type=click.Choice(["virtual", "scaled"]),
+    default="virtual",
+    show_default=True,
+    help="Of the daemons: conducted in step, or so much faster than real time.",
+)
+@click.option(
+    "--speed",
+    type=click.FloatRange(0, min_open=True),
+    default=10_000.0,
+    show_default=True,
+    help="Seconds of a scaled clock for a real one.",
+)
 def run(
     scenario: str,
     *,
+    live: bool,
+    clock: Literal["virtual", "scaled"],
+    speed: float,
     output: Path | None,
     seed: int | None,
     transfer: str | None,
@@ -149,10 +169,81 @@ def run(
             html=not no_html,
             step=lambda name: shown.step(f"writing {name}"),
         )
+        if live:
+            words, difference = _run_live(done, folder, clock, speed, shown)
     notify("saved", folder=str(saved.folder))
     _print_result(done.result, as_json=as_json)
     if not as_json:
         click.echo(f"\nWritten to {saved.report or saved.folder}")
+    if live:
+        click.echo(words, err=as_json)
+        if difference:
+            raise LiveError(f"the schedules differ: {difference}")
+
+
+def _run_live(
+    done: "Run",
+    folder: Path,
+    clock: Literal["virtual", "scaled"],
+    speed: float,
+    shown: "Bars",
+) -> tuple[str, str]:
+    """Returns what to tell of a replay through daemons, and where it differs."""
+    from scenarios.live import run_conducted, run_scaled  # noqa: PLC0415  # see the docstring
+
+    expected = done.result.schedule
+    place = folder.with_name(f"{folder.name}-live")
+
+    def progress(arrived: int) -> None:
+        shown.update("through daemons", arrived, len(expected))
+
+    if clock == "virtual":
+        result = run_conducted(done.spec, expected, place, progress)
+    else:
+        result = run_scaled(done.spec, expected, place, speed, progress)
+    words = (
+        f"Live: {len(expected):,} jobs through {len(expected.machines)} daemons in "
+        f"{result.elapsed_s:.1f} s ({result.arrivals_per_s:,.0f} a second); journals and logs in "
+        f"{place}"
+    )
+    if clock == "virtual" and not result.difference:
+        words += "\nThe schedule is identical with the replay in one process."
+    return words, result.difference
+
+
+@cli.command()
+@click.argument("scenario")
+@click.option(
+    "--folder",
+    type=click.Path(path_type=Path),
+    help="For journals and logs.  [default: out/NAME-up]",
+)
+def up(scenario: str, *, folder: Path | None) -> None:
+    """Start the daemons of a scenario's sites on real time, to play with."""
+    from scenarios.live import up as start  # noqa: PLC0415  # see the module's docstring
+
+    _, spec = _load(scenario)
+    folder = folder or Path("out", f"{spec.name}-up")
+    sockets = start(spec, folder)
+    for name, socket in sockets.items():
+        click.echo(f"{name}: {socket}")
+    first = next(iter(sockets.values()))
+    click.echo(f"try: grms submit --site {first} --processors 1 --time 60 --run-time 5 --wait")
+    click.echo(f"end: scenario down {folder}")
+
+
+@cli.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+def down(folder: Path) -> None:
+    """End the daemons that `scenario up` has left running.
+
+    FOLDER is where their journals and logs are, or the scenario's name.
+    """
+    from scenarios.live import down as end  # noqa: PLC0415  # see the module's docstring
+
+    if not folder.exists() and Path("out", f"{folder}-up").exists():
+        folder = Path("out", f"{folder}-up")
+    click.echo(f"ended: {', '.join(end(folder)) or 'nothing was running any more'}")
 
 
 @cli.command()

@@ -56,3 +56,7 @@ class FetchError(ScenarioError):
 
 class OutputError(ScenarioError):
     """The results cannot be written to, or read from, the folder."""
+
+
+class LiveError(ScenarioError):
+    """Daemons of a live scenario do not do what they should."""

@@ -44,6 +44,8 @@ PURE = (
     "grms/learning/strategies.py",
     "grms/learning/termination.py",
     "grms/learning/visits.py",
+    "grms/site/reservations.py",
+    "grms/site/wire.py",
     "grms/site/codec.py",
     "grms/site/commands.py",
     "grms/site/events.py",

@@ -26,14 +26,12 @@ from amqtt.plugins.base import BaseAuthPlugin, BaseTopicPlugin
 from amqtt.session import Session
 
 from grms.names import is_loopback
+from grms.site.config import WATCHER
 from grms.telemetry import topics
 from grms.telemetry.link import MqttSettings
 
 CONNECTIONS_MAX = 256
 """Most connections at a time; a further one is closed at once."""
-
-WATCHER = "watcher"
-"""The account that reads everything and writes nothing."""
 
 _LISTENER = "default"
 _PASSWORD_BYTES = 24
@@ -132,7 +130,7 @@ def _may(allowed: tuple[str, ...], asked: str) -> bool:
     return any(covers(each, asked) for each in allowed)
 
 
-class EmbeddedBrokerError(Exception):
+class EmbeddedBrokerError(OSError):
     """The broker cannot be started; the text says why and what to do."""
 
 

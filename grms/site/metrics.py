@@ -25,20 +25,27 @@ Decision = Literal["keep", "offer"]
 """What a site's policy wants with a job of its own users."""
 
 RefusalReason = Literal[
+    "no_user",
+    "no_operator",
     "no_certificate",
     "no_identity",
     "expired",
     "not_listed",
     "speaks_for_another",
-    "not_owner",
-    "malformed",
-    "too_large",
-    "too_many",
-    "draining",
-    "illegal_move",
+    "invalid",
     "not_found",
+    "forbidden",
+    "precondition",
+    "exhausted",
+    "unavailable",
+    "submissions_rate",
+    "offers_rate",
+    "watchers",
+    "slow_watchers",
+    "journal",
+    "stopping",
 ]
-"""Why a call was refused."""
+"""Why a call was refused, in the words of `grms.site.door`."""
 
 OTHER = "other"
 """The label for a partner that is on no list."""
@@ -93,14 +100,13 @@ class SiteMetrics:
         self._reachable = self._gauge(
             "hanse_partner_reachable", "1 where a partner answers.", ("partner",)
         )
-        self._certificate_end = self._gauge(
-            "hanse_certificate_end_timestamp_seconds", "When the site's certificate ends."
-        )
         self._draining = self._gauge("hanse_draining", "1 while no work is taken.")
         for state in get_args(JobStateName):
             self._jobs.labels(state)
         for reason in get_args(RefusalReason):
             self._refusals.labels(reason)
+        for decision in get_args(Decision):
+            self._own.labels(decision)
 
     # --- what the daemon tells ---------------------------------------------------------------
 
@@ -115,6 +121,10 @@ class SiteMetrics:
         """Sets how many jobs there are in each state, after a restart; 0 where it is not said."""
         for state in get_args(JobStateName):
             self._jobs.labels(state).set(counts.get(state, 0))
+
+    def set_jobs_ended(self, count: int) -> None:
+        """Sets how many jobs have ended and are remembered."""
+        self._jobs.labels("ended").set(count)
 
     def set_guests(self, partner: str, count: int) -> None:
         """Sets how many jobs of a partner are here and have not ended."""
@@ -134,9 +144,9 @@ class SiteMetrics:
         """Counts the answer to a partner's offer."""
         self._received.labels(self._label(partner), answer).inc()
 
-    def refused(self, reason: RefusalReason) -> None:
-        """Counts a call that was refused."""
-        self._refusals.labels(reason).inc()
+    def refused(self, reason: str) -> None:
+        """Counts a call that was refused; the reason is a `RefusalReason`."""
+        self._refusals.labels(reason if reason in get_args(RefusalReason) else OTHER).inc()
 
     def journal_committed(self, latency_s: float) -> None:
         """Takes note of how long a commit of the journal took, in seconds."""
@@ -150,9 +160,17 @@ class SiteMetrics:
         """Sets whether a partner answers."""
         self._reachable.labels(self._label(partner)).set(reachable)
 
-    def set_certificate_end(self, end: float) -> None:
-        """Sets when the site's certificate ends, in seconds since 1970."""
-        self._certificate_end.set(end)
+    def watch_certificate(self, end: Callable[[], float]) -> None:
+        """Lets the end of the site's certificate be asked for whenever Prometheus collects.
+
+        Without it there is no such figure, so that a site without TLS raises no alarm.
+
+        Args:
+            end: in seconds since 1970; nan where it cannot be told.
+        """
+        self._gauge(
+            "hanse_certificate_end_timestamp_seconds", "When the site's certificate ends."
+        ).set_function(end)
 
     def set_draining(self, *, draining: bool) -> None:
         """Sets whether the site takes no work."""
@@ -203,7 +221,7 @@ class SiteMetrics:
         return Counter(name, text, labels, registry=self.registry)
 
 
-class MetricsError(Exception):
+class MetricsError(OSError):
     """The endpoint cannot be started; the text says why and what to do."""
 
 

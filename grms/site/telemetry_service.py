@@ -21,9 +21,9 @@ import numpy as np
 import structlog
 
 from grms.names import Endpoint
+from grms.site.config import WATCHER
 from grms.site.discovery import Discovery, PartnerChange
 from grms.site.embedded_mqtt import (
-    WATCHER,
     EmbeddedBroker,
     new_password,
     site_account,
@@ -34,8 +34,8 @@ from grms.site.metrics import MetricsEndpoint, MetricsSettings, SiteMetrics
 from grms.site.telemetry import OUTBOX_EVENTS_MAX, JobChange, SiteTelemetry, connect_site
 from grms.telemetry.link import MqttLink, MqttSettings
 
-WATCHER_FILE = "watch.json"
-"""In the daemon's folder: how to watch its own MQTT broker."""
+WATCHER_FILE_END = ".watch.json"
+"""In the daemon's folder, after the site's name: how to watch its own MQTT broker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +45,10 @@ class TelemetrySettings:
     Attributes:
         site: its name.
         instance: names this start of the daemon; another one after each.
-        folder: the daemon's own, for `watch.json`.
+        folder: the daemon's own, for the file that says how to watch.
         endpoint: where partners reach it; None where they do not.
         mqtt: the MQTT broker; None for one inside the daemon.
-        embedded: where that one listens; port 0 for any free one.
+        embedded: where that one listens; port 0 for any free one; None where nothing is published.
         metrics: where Prometheus collects; None for nowhere.
         metrics_every_s: how often figures are published for operators, seconds.
         outbox_events_max: how many job events wait for the broker.
@@ -62,7 +62,7 @@ class TelemetrySettings:
     folder: Path
     endpoint: Endpoint | None = None
     mqtt: MqttSettings | None = None
-    embedded: tuple[str, int] = ("127.0.0.1", 0)
+    embedded: tuple[str, int] | None = ("127.0.0.1", 0)
     metrics: MetricsSettings | None = None
     metrics_every_s: float = 10.0
     outbox_events_max: int = OUTBOX_EVENTS_MAX
@@ -136,27 +136,29 @@ class TelemetryService:
         Raises:
             EmbeddedBrokerError: its address is taken.
             MetricsError: the endpoint's address is taken.
-            OSError: `watch.json` cannot be written.
+            OSError: the file that says how to watch cannot be written.
         """
         async with AsyncExitStack() as stack:
-            mqtt = self._settings.mqtt or await self._own_broker(stack)
-            link = connect_site(
-                mqtt,
-                self._telemetry,
-                self.discovery,
-                self._partner_changed,
-                rng=self._rng,
-                log=self._log,
-            )
+            mqtt = self._settings.mqtt
+            if mqtt is None and self._settings.embedded is not None:
+                mqtt = await self._own_broker(stack, *self._settings.embedded)
+            if mqtt is not None:
+                self._link = connect_site(
+                    mqtt,
+                    self._telemetry,
+                    self.discovery,
+                    self._partner_changed,
+                    rng=self._rng,
+                    log=self._log,
+                )
             self._metrics.watch_telemetry(
-                connected=lambda: link.connected,
+                connected=lambda: self.connected,
                 outbox_length=lambda: self._telemetry.outbox_length,
                 dropped=lambda: self._telemetry.dropped,
             )
             if self._settings.metrics is not None:
                 endpoint = MetricsEndpoint(self._metrics, self._settings.metrics)
                 self.metrics_port = stack.enter_context(endpoint).port
-            self._link = link
             self._stack = stack.pop_all()
         return self
 
@@ -171,7 +173,9 @@ class TelemetryService:
 
     async def run(self) -> None:
         """Publishes until `stop` is called or this task is cancelled; never fails for MQTT."""
-        assert self._link is not None
+        if self._link is None:
+            await self._stopping.wait()
+            return
         async with asyncio.TaskGroup() as group:
             group.create_task(self._link.run(), name="mqtt")
             while not self._stopping.is_set():
@@ -186,7 +190,8 @@ class TelemetryService:
 
     def job_changed(self, change: JobChange) -> None:
         """Publishes what has become of a job; never waits and never raises."""
-        self._telemetry.job_changed(change)
+        if self._link is not None:
+            self._telemetry.job_changed(change)
 
     def set_partners(self, partners: Mapping[str, Endpoint | None]) -> None:
         """Replaces the allow-list, and looks again for those who are new on it.
@@ -199,9 +204,8 @@ class TelemetryService:
         if self._link is not None:
             self._link.subscribe_again()
 
-    async def _own_broker(self, stack: AsyncExitStack) -> MqttSettings:
+    async def _own_broker(self, stack: AsyncExitStack, host: str, port: int) -> MqttSettings:
         settings = self._settings
-        host, port = settings.embedded
         accounts = {
             settings.site: site_account(settings.site, new_password()),
             WATCHER: watcher_account(new_password()),
@@ -209,7 +213,7 @@ class TelemetryService:
         if settings.site == WATCHER:
             raise ValueError(f"a site called {WATCHER!r} needs an MQTT broker of its own")
         broker = await stack.enter_async_context(EmbeddedBroker(accounts, host=host, port=port))
-        path = settings.folder / WATCHER_FILE
+        path = settings.folder / f"{settings.site}{WATCHER_FILE_END}"
         write_watcher_file(broker, path)
         stack.callback(lambda: path.unlink(missing_ok=True))
         self._log.info("mqtt_embedded", port=broker.port, watch=str(path))

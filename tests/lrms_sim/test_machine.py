@@ -423,6 +423,17 @@ def test_a_machine_in_steps_takes_more_jobs_than_it_made_room_for() -> None:
     assert machine.start_time.tolist() == simulate(jobs, 3).start_time.tolist()
 
 
+def test_what_is_due_at_a_moment_can_be_left_for_later() -> None:
+    """An exclusive advance stops before the ends of that moment."""
+    machine = Machine(1)
+    machine.submit(submit_time=0, processors=1, requested_time=5, run_time=5)
+    machine.advance(5, inclusive=False)
+    assert machine.state.now == 5
+    assert machine.state.processors_free == 0
+    machine.advance(5)
+    assert machine.state.processors_free == 1
+
+
 def test_the_times_of_one_job() -> None:
     """Start and end where they are known; a job that was never submitted is a mistake."""
     machine = Machine(1)

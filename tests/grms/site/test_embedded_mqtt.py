@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from grms.site.config import WATCHER
 from grms.site.embedded_mqtt import (
     CONNECTIONS_MAX,
-    WATCHER,
     Account,
     EmbeddedBroker,
     EmbeddedBrokerError,

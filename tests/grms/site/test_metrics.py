@@ -1,11 +1,14 @@
+import re
 import socket
 import urllib.error
 import urllib.request
+from pathlib import Path
 from typing import get_args
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from grms.site import commands
 from grms.site.metrics import (
     OTHER,
     MetricsEndpoint,
@@ -48,7 +51,7 @@ def test_prometheus_collects_what_the_daemon_tells() -> None:
     metrics.journal_committed(0.004)
     metrics.set_reachable("CTC", reachable=True)
     metrics.set_reachable("SDSC", reachable=False)
-    metrics.set_certificate_end(2e9)
+    metrics.watch_certificate(lambda: 2e9)
     metrics.set_draining(draining=True)
     metrics.watch_telemetry(connected=lambda: True, outbox_length=lambda: 17, dropped=lambda: 5)
     with MetricsEndpoint(metrics, MetricsSettings(port=0)) as endpoint:
@@ -67,7 +70,7 @@ def test_prometheus_collects_what_the_daemon_tells() -> None:
         "hanse_offer_latency_seconds_sum partner=CTC": 3.02,
         "hanse_offer_latency_seconds_bucket le=0.025 partner=CTC": 1,
         "hanse_refusals_total reason=not_listed": 1,
-        "hanse_refusals_total reason=malformed": 0,
+        "hanse_refusals_total reason=invalid": 0,
         "hanse_journal_commit_seconds_count": 1,
         "hanse_journal_commit_seconds_bucket le=0.005": 1,
         "hanse_partner_reachable partner=CTC": 1,
@@ -117,13 +120,24 @@ def test_every_state_and_every_refusal_has_its_figure() -> None:
         assert values[f'hanse_jobs{{state="{state}"}}'] == 0
     for reason in get_args(RefusalReason):
         assert values[f'hanse_refusals_total{{reason="{reason}"}}'] == 0
-    assert {refusal.value for refusal in Refusal} <= set(get_args(RefusalReason))
+    reasons = {refusal.value for refusal in Refusal}
+    reasons |= {refusal.name.lower() for refusal in commands.Refusal}
+    for path in Path(commands.__file__).parent.glob("*.py"):
+        reasons |= set(re.findall(r'\.count\("(\w+)"\)', path.read_text(encoding="utf-8")))
+    assert reasons | {"submissions_rate", "offers_rate"} == set(get_args(RefusalReason))
+
+
+def test_a_refusal_without_a_name_is_counted() -> None:
+    """A reason that is on no list makes no figure of its own."""
+    metrics = SiteMetrics()
+    metrics.refused("whatever")
+    assert metrics.values()[f'hanse_refusals_total{{reason="{OTHER}"}}'] == 1
 
 
 def test_two_sites_in_one_process_do_not_mix() -> None:
     """Each has a registry of its own."""
     one, other = SiteMetrics(), SiteMetrics()
-    one.refused("malformed")
+    one.refused("invalid")
     assert one.values() != other.values()
 
 

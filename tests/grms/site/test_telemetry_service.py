@@ -18,7 +18,7 @@ from grms.site.discovery import PartnerAppeared, PartnerChange
 from grms.site.embedded_mqtt import EmbeddedBrokerError
 from grms.site.metrics import MetricsError, MetricsSettings, SiteMetrics
 from grms.site.telemetry import JobChange
-from grms.site.telemetry_service import WATCHER_FILE, TelemetryService, TelemetrySettings
+from grms.site.telemetry_service import WATCHER_FILE_END, TelemetryService, TelemetrySettings
 from grms.telemetry.link import MqttSettings
 from tests.grms.mqtt import QUICK, Broker, free_port, until, watching
 
@@ -58,7 +58,7 @@ async def test_without_a_broker_the_daemon_brings_its_own(tmp_path: Path) -> Non
     """Whoever may read the daemon's folder finds there how to watch, as long as it runs."""
     service, _ = new_service(tmp_path)
     async with running(service):
-        how = json.loads((tmp_path / WATCHER_FILE).read_text(encoding="utf-8"))
+        how = json.loads((tmp_path / f"KTH{WATCHER_FILE_END}").read_text(encoding="utf-8"))
         settings = MqttSettings(how["host"], how["port"], how["user"], how["password"])
         async with watching(settings) as watcher:
             await watcher.until_told("hanse/v1/sites/KTH/presence", state="online")
@@ -68,7 +68,7 @@ async def test_without_a_broker_the_daemon_brings_its_own(tmp_path: Path) -> Non
             assert found["values"]["hanse_mqtt_connected"] in {0, 1}
             service.stop()
             await watcher.until_told("hanse/v1/sites/KTH/presence", state="offline")
-    assert not (tmp_path / WATCHER_FILE).exists()
+    assert not (tmp_path / f"KTH{WATCHER_FILE_END}").exists()
     assert not service.connected
 
 
@@ -80,7 +80,7 @@ async def test_a_configured_broker_is_used(broker: Broker, tmp_path: Path) -> No
     ctc, _ = new_service(tmp_path, "CTC", mqtt=replace(broker.settings("CTC"), backoff=QUICK))
     async with running(kth), running(ctc):
         await until(lambda: changes == [PartnerAppeared("CTC", ENDPOINT)])
-        assert not (tmp_path / WATCHER_FILE).exists()
+        assert not (tmp_path / f"KTH{WATCHER_FILE_END}").exists()
         kth.set_partners({})
         assert kth.discovery.endpoint("CTC") is None
         kth.set_partners({"CTC": None})

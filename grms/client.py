@@ -1,0 +1,481 @@
+"""For programs that use a site: submit jobs, look at them, watch them end.
+
+`Client` is asynchronous, `SyncClient` the same for programs that are not. Both connect to the Unix
+socket of the site's daemon; who one is, the kernel tells the daemon.
+
+Every submission carries a key, made up here unless the caller brings one, so that a submission
+whose answer got lost is repeated without becoming a second job. Calls are repeated while the daemon
+is away or asks for patience, until their time is over.
+
+    with SyncClient("/run/hanse/users.sock") as site:
+        job = site.submit(processors=16, requested_time_s=3600, script="…")
+        job = site.wait(job.job_id)
+"""
+
+import asyncio
+import enum
+import time
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Thread
+from types import TracebackType
+from typing import Any, Final, Self, TypeVar
+
+import grpc
+from google.rpc import error_details_pb2, status_pb2
+from grpc import aio
+
+from grms.v1 import (
+    job_pb2,
+    job_pb2_grpc,
+    operator_pb2,
+    operator_pb2_grpc,
+    request_pb2,
+)
+
+TIMEOUT_S: Final = 30.0
+"""How long a call is tried unless told otherwise, seconds."""
+
+PAUSE_FIRST_S: Final = 0.1
+PAUSE_MOST_S: Final = 2.0
+PAGE: Final = 1000
+
+_DETAILS_KEY = "grpc-status-details-bin"
+
+T = TypeVar("T")
+
+
+class JobState(enum.StrEnum):
+    """Where a job stands; the words of `proto/grms/v1/job.proto`."""
+
+    RECEIVED = "received"
+    OFFERING = "offering"
+    RESOLVING = "resolving"
+    WITHDRAWING = "withdrawing"
+    SUBMITTING = "submitting"
+    QUEUED = "queued"
+    RUNNING = "running"
+    DELEGATED = "delegated"
+    SUSPECT = "suspect"
+    ENDED = "ended"
+
+
+class Outcome(enum.StrEnum):
+    """How a job came to its end."""
+
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job as its site shows it.
+
+    Attributes:
+        job_id: the site's name for it.
+        name: the user's own word; may be empty.
+        user: whose it is.
+        processors: how many it needs.
+        requested_time_s: how long it may run, seconds.
+        state: where it stands.
+        executed_on: the site that has it or has run it; empty while that is open.
+        submit_time_s: on the site's clock, seconds.
+        start_time_s: None before the start, and for a job elsewhere before its end.
+        end_time_s: None before the end.
+        outcome: None before the end.
+        cancel_requested: cancellation has been asked for.
+        reason: why it stands where it stands, for a person; may be empty.
+    """
+
+    job_id: str
+    name: str
+    user: str
+    processors: int
+    requested_time_s: float
+    state: JobState
+    executed_on: str
+    submit_time_s: float
+    start_time_s: float | None
+    end_time_s: float | None
+    outcome: Outcome | None
+    cancel_requested: bool
+    reason: str
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing more happens to it."""
+        return self.state is JobState.ENDED
+
+
+class SiteError(Exception):
+    """A site has refused, or cannot be reached.
+
+    Attributes:
+        code: the gRPC status, `INVALID_ARGUMENT` and so on.
+        reason: for a person.
+        field: the field of the request that is wrong; may be empty.
+    """
+
+    def __init__(self, code: str, reason: str, field: str = "") -> None:
+        self.code = code
+        self.reason = reason
+        self.field = field
+        super().__init__(f"{reason} ({code})")
+
+
+class SiteUnavailable(SiteError):  # noqa: N818  # named for what it says
+    """The site could not be reached in time, or takes no work now."""
+
+
+def _job(message: job_pb2.Job) -> Job:
+    outcome = request_pb2.Outcome.Name(message.outcome).removeprefix("OUTCOME_").lower()
+    return Job(
+        job_id=message.job_id,
+        name=message.name,
+        user=message.user,
+        processors=message.request.processors,
+        requested_time_s=message.request.requested_time_s,
+        state=JobState(job_pb2.JobState.Name(message.state).removeprefix("JOB_STATE_").lower()),
+        executed_on=message.executed_on,
+        submit_time_s=message.submit_time_s,
+        start_time_s=message.start_time_s if message.HasField("start_time_s") else None,
+        end_time_s=message.end_time_s if message.HasField("end_time_s") else None,
+        outcome=None if outcome == "unspecified" else Outcome(outcome),
+        cancel_requested=message.cancel_requested,
+        reason=message.reason,
+    )
+
+
+def _details(error: aio.AioRpcError) -> tuple[str, float]:
+    """Returns the offending field, and after how long to try again; where they are said."""
+    field, retry_s = "", 0.0
+    metadata = dict(error.trailing_metadata() or ())
+    status = status_pb2.Status.FromString(bytes(metadata.get(_DETAILS_KEY, b"")))
+    for detail in status.details:
+        bad, retry = error_details_pb2.BadRequest(), error_details_pb2.RetryInfo()
+        if detail.Unpack(bad) and bad.field_violations:
+            field = bad.field_violations[0].field
+        elif detail.Unpack(retry):
+            retry_s = retry.retry_delay.ToMilliseconds() / 1000
+    return field, retry_s
+
+
+class Client:
+    """A user's or operator's connection to a site; an asynchronous context.
+
+    Args:
+        socket: the site's Unix socket.
+        timeout_s: how long a call is tried, seconds.
+    """
+
+    def __init__(self, socket: str | Path, *, timeout_s: float = TIMEOUT_S) -> None:
+        self._socket = Path(socket)
+        self._timeout_s = timeout_s
+        self._channel: aio.Channel | None = None
+        self._jobs: Any = None
+        self._operator: Any = None
+
+    async def __aenter__(self) -> Self:
+        """Connects, when the first call is made."""
+        self._channel = aio.insecure_channel(
+            f"unix:{self._socket.absolute()}",
+            options=[
+                ("grpc.max_receive_message_length", 64 << 20),
+                ("grpc.initial_reconnect_backoff_ms", 100),
+                ("grpc.max_reconnect_backoff_ms", 1000),
+            ],
+        )
+        self._jobs = job_pb2_grpc.JobServiceStub(self._channel)
+        self._operator = operator_pb2_grpc.OperatorServiceStub(self._channel)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Hangs up."""
+        if self._channel is not None:
+            await self._channel.close()
+
+    async def submit(
+        self,
+        *,
+        processors: int,
+        requested_time_s: float,
+        script: str | None = None,
+        arguments: Sequence[str] = (),
+        run_time_s: float | None = None,
+        name: str = "",
+        key: str | None = None,
+    ) -> Job:
+        """Submits a job. When this returns, the site will run it exactly once.
+
+        Args:
+            processors: how many it needs.
+            requested_time_s: how long it may run, seconds.
+            script: text of the batch script, for a real batch system.
+            arguments: of the script.
+            run_time_s: how long a simulated batch system lets it run, seconds.
+            name: a word of one's own.
+            key: the same key gives the same job; a new one is made where left out.
+
+        Raises:
+            SiteUnavailable: the site cannot be reached, or takes no work now.
+            SiteError: it has refused.
+        """
+        request = job_pb2.SubmitRequest(idempotency_key=key or str(uuid.uuid4()), name=name)
+        request.request.processors = processors
+        request.request.requested_time_s = requested_time_s
+        if run_time_s is not None:
+            request.request.simulated.run_time_s = run_time_s
+        elif script is not None:
+            request.request.program.script = script
+            request.request.program.arguments.extend(arguments)
+        return _job(await self._call(self._jobs.Submit, request))
+
+    async def get(self, job_id: str) -> Job:
+        """Returns a job.
+
+        Raises:
+            SiteError: there is none of that id, or it is another user's.
+        """
+        return _job(await self._call(self._jobs.Get, job_pb2.GetRequest(job_id=job_id)))
+
+    async def jobs(
+        self, *, states: Sequence[JobState] = (), all_users: bool = False
+    ) -> AsyncIterator[Job]:
+        """Yields one's jobs in the order in which they were received.
+
+        Args:
+            states: only jobs in these; all where empty.
+            all_users: other users' jobs too, for operators.
+
+        Raises:
+            SiteError: it has refused.
+        """
+        request = job_pb2.ListRequest(
+            states=[f"JOB_STATE_{state.name}" for state in states],
+            all_users=all_users,
+            page_size=PAGE,
+        )
+        while True:
+            page = await self._call(self._jobs.List, request)
+            for message in page.jobs:
+                yield _job(message)
+            if not page.next_page_token:
+                return
+            request.page_token = page.next_page_token
+
+    async def cancel(self, job_id: str) -> Job:
+        """Asks for the end of a job; `wait` tells when it has come.
+
+        Raises:
+            SiteError: there is none of that id, or it is another user's.
+        """
+        return _job(await self._call(self._jobs.Cancel, job_pb2.CancelRequest(job_id=job_id)))
+
+    async def watch(self, job_id: str) -> AsyncIterator[Job]:
+        """Yields a job's state and every change until its end, over restarts of the daemon too.
+
+        Raises:
+            SiteUnavailable: the site cannot be reached for longer than the client's time.
+            SiteError: there is none of that id, or it is another user's.
+        """
+        request = job_pb2.WatchRequest(job_id=job_id)
+        deadline = time.monotonic() + self._timeout_s
+        pause = PAUSE_FIRST_S
+        shown = -1
+        while True:
+            try:
+                async for message in self._jobs.Watch(request):
+                    deadline, pause = time.monotonic() + self._timeout_s, PAUSE_FIRST_S
+                    if message.revision == shown:
+                        continue
+                    shown = message.revision
+                    yield _job(message)
+                    if message.state == job_pb2.JOB_STATE_ENDED:
+                        return
+            except aio.AioRpcError as error:
+                await self._pause_or_raise(error, deadline, pause)
+                pause = min(PAUSE_MOST_S, pause * 2)
+
+    async def wait(self, job_id: str) -> Job:
+        """Returns a job when it has ended.
+
+        Raises:
+            SiteUnavailable: the site cannot be reached for longer than the client's time.
+            SiteError: there is none of that id, or it is another user's.
+        """
+        last: Job | None = None
+        async for job in self.watch(job_id):
+            last = job
+        assert last is not None
+        return last
+
+    async def status(self) -> operator_pb2.StatusResponse:
+        """Returns how the site is; for operators."""
+        request = operator_pb2.StatusRequest()
+        status: operator_pb2.StatusResponse = await self._call(self._operator.Status, request)
+        return status
+
+    async def partners(self) -> Sequence[operator_pb2.PartnerStatus]:
+        """Returns what the site knows of its partners; for operators."""
+        answer = await self._call(self._operator.Partners, operator_pb2.PartnersRequest())
+        return list(answer.partners)
+
+    async def reload(self) -> dict[str, str]:
+        """Lets the site read its policies anew, and returns them by partner; for operators."""
+        request = operator_pb2.ReloadPoliciesRequest()
+        answer = await self._call(self._operator.ReloadPolicies, request)
+        return dict(answer.policies)
+
+    async def drain(self) -> operator_pb2.StatusResponse:
+        """Lets the site take no more work; for operators."""
+        request = operator_pb2.DrainRequest()
+        status: operator_pb2.StatusResponse = await self._call(self._operator.Drain, request)
+        return status
+
+    async def resume(self) -> operator_pb2.StatusResponse:
+        """Lets the site take work again; for operators."""
+        request = operator_pb2.ResumeRequest()
+        status: operator_pb2.StatusResponse = await self._call(self._operator.Resume, request)
+        return status
+
+    async def _call(self, method: Callable[..., Awaitable[T]], request: Any) -> T:
+        deadline = time.monotonic() + self._timeout_s
+        pause = PAUSE_FIRST_S
+        while True:
+            left = max(0.001, deadline - time.monotonic())
+            try:
+                return await method(request, timeout=left)
+            except aio.AioRpcError as error:
+                await self._pause_or_raise(error, deadline, pause)
+                pause = min(PAUSE_MOST_S, pause * 2)
+
+    async def _pause_or_raise(self, error: aio.AioRpcError, deadline: float, pause: float) -> None:
+        """Returns when it is time to try again.
+
+        Raises:
+            SiteError: it is not worth it, or there is no time left.
+        """
+        field, retry_s = _details(error)
+        code, reason = error.code(), error.details() or ""
+        wait = max(pause, retry_s)
+        told_to_wait = code is grpc.StatusCode.RESOURCE_EXHAUSTED and retry_s > 0
+        absent = code is grpc.StatusCode.UNAVAILABLE
+        if (absent or told_to_wait) and time.monotonic() + wait < deadline:
+            await asyncio.sleep(wait)
+            return
+        if absent and "connect" in reason.lower():
+            reason = f"no daemon answers on {self._socket}; is it running?"
+        kind = SiteUnavailable if absent or code is grpc.StatusCode.DEADLINE_EXCEEDED else SiteError
+        raise kind(code.name, reason, field) from error
+
+
+class SyncClient:
+    """The same for programs without an event loop; a context.
+
+    One thread of its own carries the calls; it may be used from several threads.
+
+    Args:
+        socket: the site's Unix socket.
+        timeout_s: how long a call is tried, seconds.
+    """
+
+    def __init__(self, socket: str | Path, *, timeout_s: float = TIMEOUT_S) -> None:
+        self._client = Client(socket, timeout_s=timeout_s)
+        self._loop = asyncio.new_event_loop()
+        self._thread = Thread(target=self._loop.run_forever, name="hanse client", daemon=True)
+
+    def __enter__(self) -> Self:
+        """Connects, when the first call is made."""
+        self._thread.start()
+        self._do(self._client.__aenter__())
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Hangs up."""
+        self._do(self._client.__aexit__(kind, error, trace))
+        self._do(_finish())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def submit(self, **wanted: Any) -> Job:
+        """See `Client.submit`."""
+        return self._do(self._client.submit(**wanted))
+
+    def get(self, job_id: str) -> Job:
+        """See `Client.get`."""
+        return self._do(self._client.get(job_id))
+
+    def jobs(self, *, states: Sequence[JobState] = (), all_users: bool = False) -> Iterator[Job]:
+        """See `Client.jobs`."""
+        return self._each(self._client.jobs(states=states, all_users=all_users))
+
+    def cancel(self, job_id: str) -> Job:
+        """See `Client.cancel`."""
+        return self._do(self._client.cancel(job_id))
+
+    def watch(self, job_id: str) -> Iterator[Job]:
+        """See `Client.watch`."""
+        return self._each(self._client.watch(job_id))
+
+    def wait(self, job_id: str) -> Job:
+        """See `Client.wait`."""
+        return self._do(self._client.wait(job_id))
+
+    def status(self) -> operator_pb2.StatusResponse:
+        """See `Client.status`."""
+        return self._do(self._client.status())
+
+    def partners(self) -> Sequence[operator_pb2.PartnerStatus]:
+        """See `Client.partners`."""
+        return self._do(self._client.partners())
+
+    def reload(self) -> dict[str, str]:
+        """See `Client.reload`."""
+        return self._do(self._client.reload())
+
+    def drain(self) -> operator_pb2.StatusResponse:
+        """See `Client.drain`."""
+        return self._do(self._client.drain())
+
+    def resume(self) -> operator_pb2.StatusResponse:
+        """See `Client.resume`."""
+        return self._do(self._client.resume())
+
+    def _do(self, work: Coroutine[Any, Any, T]) -> T:
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result()
+        except BaseException:
+            # Ctrl-C here ends the call there.
+            future.cancel()
+            raise
+
+    def _each(self, entries: AsyncIterator[T]) -> Iterator[T]:
+        async def following() -> T | None:
+            return await anext(entries, None)
+
+        while (entry := self._do(following())) is not None:
+            yield entry
+
+
+async def _finish() -> None:
+    """Ends whatever still runs on this loop, as `asyncio.run` does."""
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    await asyncio.get_running_loop().shutdown_asyncgens()

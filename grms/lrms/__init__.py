@@ -1,0 +1,1 @@
+"""The local batch system of a site, as a port with adapters."""

@@ -1,0 +1,116 @@
+"""The three clocks of a site: real time, scaled time, and time that a conductor tells.
+
+All tell seconds as a float. Nothing below the daemon reads a clock: `now` is handed down.
+"""
+
+import asyncio
+import heapq
+import itertools
+import math
+import time
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Tells the time, and waits for it."""
+
+    def now(self) -> float:
+        """Returns the time, seconds; never less than before."""
+
+    async def sleep_until(self, moment: float) -> None:
+        """Returns when the clock shows `moment`, seconds, or later."""
+
+
+class WallClock:
+    """Real time, in seconds since 1970; it does not follow steps of the system's clock back."""
+
+    def __init__(self) -> None:
+        self._epoch = time.time() - time.monotonic()
+
+    def now(self) -> float:
+        """Returns the time, seconds since 1970."""
+        return self._epoch + time.monotonic()
+
+    async def sleep_until(self, moment: float) -> None:
+        """Returns when the clock shows `moment`, seconds, or later."""
+        await _sleep_until(self, moment, 1.0)
+
+
+class ScaledClock:
+    """Time that runs `speed` times as fast as real time.
+
+    Sites of one federation are given the same origin, so that their clocks agree; a site that is
+    started again finds its clock where it would have been.
+
+    Args:
+        speed: seconds of this clock for one real second, more than 0.
+        origin: real time, seconds since 1970, at which the clock shows 0.
+
+    Raises:
+        ValueError: an argument is out of its bounds.
+    """
+
+    def __init__(self, speed: float, origin: float) -> None:
+        if not (math.isfinite(speed) and speed > 0):
+            raise ValueError(f"speed is {speed}; it must be finite and more than 0")
+        if not math.isfinite(origin):
+            raise ValueError(f"origin is {origin}; it must be finite")
+        self.speed = speed
+        self._origin = origin
+        self._wall = WallClock()
+
+    def now(self) -> float:
+        """Returns the time, seconds."""
+        return (self._wall.now() - self._origin) * self.speed
+
+    async def sleep_until(self, moment: float) -> None:
+        """Returns when the clock shows `moment`, seconds, or later."""
+        await _sleep_until(self, moment, self.speed)
+
+
+class VirtualClock:
+    """Time that stands still until somebody advances it."""
+
+    def __init__(self, start: float = -math.inf) -> None:
+        self._now = start
+        self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
+        self._count = itertools.count()
+
+    def now(self) -> float:
+        """Returns the time, seconds; minus infinity before it was first advanced."""
+        return self._now
+
+    def advance(self, to: float) -> None:
+        """Sets the clock to a moment and wakes who sleeps until then, earliest first.
+
+        Args:
+            to: seconds, not before the present time.
+
+        Raises:
+            ValueError: the moment is past, or not a number.
+        """
+        if not to >= self._now:
+            raise ValueError(f"cannot advance to {to}; the clock already shows {self._now}")
+        self._now = to
+        while self._sleepers and self._sleepers[0][0] <= to:
+            _, _, sleeper = heapq.heappop(self._sleepers)
+            if not sleeper.done():
+                sleeper.set_result(None)
+
+    async def sleep_until(self, moment: float) -> None:
+        """Returns when the clock has been advanced to `moment`, seconds, or later."""
+        if moment <= self._now:
+            return
+        sleeper = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._sleepers, (moment, next(self._count), sleeper))
+        await sleeper
+
+
+SLEEP_MAX_S = 3600.0
+"""Longest single sleep, real seconds: a moment may be further away than a timer reaches."""
+
+
+async def _sleep_until(clock: Clock, moment: float, speed: float) -> None:
+    # A timer may fire early, and reaches only so far: sleep again until the clock shows it.
+    while (left := moment - clock.now()) > 0:  # noqa: ASYNC110  # waits for time, not for an event
+        await asyncio.sleep(min(left / speed, SLEEP_MAX_S))

@@ -1,0 +1,221 @@
+"""Hands events to the pure state and carries out what it commands.
+
+Everything happens on the event loop, one event after the other; nothing here waits. What has to
+wait for the disk waits in the group commit, what has to wait for a partner in the partner links.
+"""
+
+import asyncio
+import itertools
+from collections import deque
+from collections.abc import Callable
+from typing import Protocol
+
+from grms.site.clock import Clock
+from grms.site.commands import (
+    AnswerOffer,
+    AnswerReport,
+    AnswerStatus,
+    Append,
+    Command,
+    LrmsCancel,
+    LrmsSubmit,
+    Publish,
+    Refuse,
+    ReplyJob,
+    SendOffer,
+    SendReport,
+    SendResolve,
+    SendWithdraw,
+)
+from grms.site.events import Event
+from grms.site.group_commit import GroupCommit
+from grms.site.jobs import Load
+from grms.site.lrms_driver import MachineDriver
+from grms.site.state import SiteState
+
+Reply = ReplyJob | Refuse | AnswerOffer | AnswerStatus | AnswerReport
+"""What a question is answered with."""
+
+Send = SendOffer | SendResolve | SendWithdraw | SendReport
+"""What is said to a partner."""
+
+
+class EngineFailedError(Exception):
+    """The site's state cannot be relied on any more; its cause says why."""
+
+
+class Outward(Protocol):
+    """Says to partners what the state wants said."""
+
+    def send(self, command: Send) -> None:
+        """Begins to send; the outcome comes back as an event."""
+
+
+class Engine:
+    """The pure state with what it needs to act.
+
+    Attributes:
+        state: of the site.
+        commit: makes records durable.
+        clock: tells the time.
+        new_id: gives each event its id.
+        lrms_wanted: set when the batch system was given something to do.
+        failed: set when nothing can be relied on any more: the process has to end.
+        failure: why.
+
+    Args:
+        state: of the site.
+        commit: makes records durable.
+        driver: the batch system.
+        clock: tells the time.
+        new_id: gives each event its id; shared with the driver.
+    """
+
+    def __init__(
+        self,
+        state: SiteState,
+        commit: GroupCommit,
+        driver: MachineDriver,
+        clock: Clock,
+        new_id: "itertools.count[int]",
+    ) -> None:
+        self.state = state
+        self.commit = commit
+        self.clock = clock
+        self.new_id = new_id
+        self._driver = driver
+        self._outward: Outward | None = None
+        self._publish: list[Callable[[str], None]] = []
+        self._seen: list[Callable[[Event, list[Command]], None]] = []
+        self._events: deque[Event] = deque()
+        self._questions: dict[int, asyncio.Future[Reply]] = {}
+        self._busy = False
+        self.failure: Exception | None = None
+        self.failed = asyncio.Event()
+        self.lrms_wanted = asyncio.Event()
+
+    def connect(self, outward: Outward) -> None:
+        """Says who speaks to partners; before the first event."""
+        self._outward = outward
+
+    def on_publish(self, tell: Callable[[str], None]) -> None:
+        """Calls a function with the id of every job that has changed, once that is durable."""
+        self._publish.append(tell)
+
+    def on_event(self, tell: Callable[[Event, list[Command]], None]) -> None:
+        """Calls a function with every event and what came of it."""
+        self._seen.append(tell)
+
+    def load(self) -> Load:
+        """Returns the batch system's load now, after all that has happened there was handled."""
+        self._poll()
+        return self._driver.load(self.clock.now())
+
+    def tell(self, event: Event) -> None:
+        """Hands over an event that is no question."""
+        self._events.append(event)
+        self._run()
+
+    async def ask(self, event: Event) -> Reply:
+        """Hands over a question and returns its answer, which is durable."""
+        future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        self._questions[event.id] = future
+        try:
+            self.tell(event)
+            return await future
+        finally:
+            self._questions.pop(event.id, None)
+
+    async def durable(self) -> None:
+        """Returns when everything that is known now is durable, or cannot be made so."""
+        if not self.commit.pending or self.commit.problem:
+            return
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def tell() -> None:
+            if not future.done():
+                future.set_result(None)
+
+        self.commit.after(tell)
+        await future
+
+    def poll(self) -> None:
+        """Handles what has happened in the batch system up to now."""
+        self._poll()
+        self.flush()
+
+    @property
+    def next_lrms_time(self) -> float:
+        """When the batch system is to be polled next, seconds; infinity for never."""
+        return self._driver.next_event_time
+
+    def _poll(self) -> None:
+        if events := self._driver.poll(self.clock.now()):
+            self._events.extend(events)
+            self._guarded(self._drain)
+
+    def _run(self) -> None:
+        self._guarded(self._drain)
+        self.flush()
+
+    def flush(self) -> None:
+        """Writes what has gathered, unless a thread does that."""
+        self._guarded(self.commit.flush)
+
+    def _guarded(self, action: Callable[[], None]) -> None:
+        # The state may be half way through an event, or ahead of its journal: what is in the
+        # journal is good, so the way on is a restart.
+        if self.failure is not None:
+            raise EngineFailedError from self.failure
+        try:
+            action()
+        except Exception as error:
+            self.fail(error)
+            raise EngineFailedError from error
+
+    def fail(self, error: Exception) -> None:
+        """Notes that nothing can be relied on any more; the first reason counts."""
+        self.failure = self.failure or error
+        self.failed.set()
+
+    def _drain(self) -> None:
+        # An action may hand over a further event; it is handled after this one.
+        if self._busy:
+            return
+        self._busy = True
+        try:
+            while self._events:
+                event = self._events.popleft()
+                now = self.clock.now()
+                commands = self.state.handle(event, now)
+                for command in commands:
+                    self._carry_out(command, now)
+                for tell in self._seen:
+                    tell(event, commands)
+        finally:
+            self._busy = False
+
+    def _carry_out(self, command: Command, now: float) -> None:
+        if isinstance(command, Append):
+            self.commit.append(command.records)
+        elif isinstance(command, LrmsSubmit):
+            self._events.extend(self._driver.submit(command, now))
+            self.lrms_wanted.set()
+        elif isinstance(command, LrmsCancel):
+            self._events.extend(self._driver.cancel(command, now))
+            self.lrms_wanted.set()
+        else:
+            self.commit.after(lambda: self._do(command))
+
+    def _do(self, command: Command) -> None:
+        if isinstance(command, ReplyJob | Refuse | AnswerOffer | AnswerStatus | AnswerReport):
+            future = self._questions.get(command.cause)
+            if future is not None and not future.done():
+                future.set_result(command)
+        elif isinstance(command, Publish):
+            for tell in self._publish:
+                tell(command.job_id)
+        else:
+            assert isinstance(command, SendOffer | SendResolve | SendWithdraw | SendReport)
+            assert self._outward is not None
+            self._outward.send(command)

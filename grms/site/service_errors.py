@@ -1,0 +1,113 @@
+"""What a caller and the log are told when this program itself is wrong."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import grpc
+import structlog
+from google.protobuf.message import DecodeError
+from grpc import aio
+
+Handler = Any
+
+GARBLED = "the bytes are no message of this method"
+
+TEXT = "the daemon has met an error of its own; its log says more"
+
+
+class _Garbled:
+    # What stands for a request whose bytes are no message.
+    pass
+
+
+def _reading(deserialize: Callable[[bytes], Any] | None) -> Callable[[bytes], Any] | None:
+    if deserialize is None:
+        return None
+
+    def read(content: bytes) -> Any:
+        try:
+            return deserialize(content)
+        except DecodeError:
+            return _Garbled()
+
+    return read
+
+
+class Unexpected(aio.ServerInterceptor):
+    """Turns exceptions that no service expects into INTERNAL, and logs them.
+
+    Bytes that are no message are the caller's fault: INVALID_ARGUMENT.
+
+    Args:
+        log: where they go.
+        on_garbled: is called for bytes that are no message.
+    """
+
+    def __init__(
+        self,
+        log: structlog.typing.FilteringBoundLogger,
+        on_garbled: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._log = log
+        self._on_garbled = on_garbled
+
+    async def intercept_service(
+        self,
+        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Any]],
+        handler_call_details: grpc.HandlerCallDetails,
+    ) -> Any:
+        """Returns a method's handler, guarded."""
+        handler = await continuation(handler_call_details)
+        if handler is None or handler.request_streaming:
+            return handler
+        method = handler_call_details.method
+        if handler.response_streaming:
+            return self._stream(handler, method)
+        return self._single(handler, method)
+
+    def _single(self, handler: Handler, method: str) -> Handler:
+        inner: Any = handler.unary_unary
+
+        async def guarded(request: Any, context: aio.ServicerContext[Any, Any]) -> Any:
+            if isinstance(request, _Garbled):
+                self._on_garbled()
+                await context.abort(grpc.StatusCode.INVALID_ARGUMENT, GARBLED)
+            try:
+                return await inner(request, context)
+            except (aio.AbortError, grpc.RpcError):
+                raise
+            except Exception as error:  # noqa: BLE001  # the last line of defence
+                await self._tell(error, method, context)
+
+        made: Handler = grpc.unary_unary_rpc_method_handler(
+            guarded, _reading(handler.request_deserializer), handler.response_serializer
+        )
+        return made
+
+    def _stream(self, handler: Handler, method: str) -> Handler:
+        inner: Any = handler.unary_stream
+
+        async def guarded(request: Any, context: aio.ServicerContext[Any, Any]) -> Any:
+            if isinstance(request, _Garbled):
+                self._on_garbled()
+                await context.abort(grpc.StatusCode.INVALID_ARGUMENT, GARBLED)
+            try:
+                async for message in inner(request, context):
+                    yield message
+            except (aio.AbortError, grpc.RpcError):
+                raise
+            except Exception as error:  # noqa: BLE001  # the last line of defence
+                await self._tell(error, method, context)
+
+        made: Handler = grpc.unary_stream_rpc_method_handler(
+            guarded, _reading(handler.request_deserializer), handler.response_serializer
+        )
+        return made
+
+    async def _tell(
+        self, error: Exception, method: str, context: aio.ServicerContext[Any, Any]
+    ) -> None:
+        if context.done():
+            return  # the caller has gone; nobody waits for the rest
+        self._log.error("unexpected_error", method=method, exc_info=error)
+        await context.abort(grpc.StatusCode.INTERNAL, TEXT)

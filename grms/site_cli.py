@@ -1,0 +1,244 @@
+"""The commands of `grms` around a site's daemon: it serves, users submit, operators look.
+
+Everything heavy is imported by the command that needs it, so that help and errors come at once.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from grms.client import Job, SyncClient
+
+SOCKET_VARIABLE = "HANSE_SOCKET"
+"""Names the socket of the site where no option does."""
+
+COMMANDS: list[click.Command] = []
+"""What `grms` gets from here."""
+
+_JOB_COLUMNS = "{:<14} {:<10} {:>6} {:>12} {:<12} {:<14} {}"
+
+site_option = click.option(
+    "--site",
+    "socket",
+    envvar=SOCKET_VARIABLE,
+    required=True,
+    type=click.Path(path_type=Path),
+    metavar="SOCKET",
+    help=f"The site's Unix socket; also from the variable {SOCKET_VARIABLE}.",
+)
+timeout_option = click.option(
+    "--timeout",
+    "timeout_s",
+    type=click.FloatRange(0.1),
+    default=10.0,
+    show_default=True,
+    help="Seconds in which an answer is to come.",
+)
+
+
+@click.command()
+@click.argument("config", type=click.Path(path_type=Path))
+@click.option(
+    "--until-eof",
+    is_flag=True,
+    help="Stop when standard input ends too: whoever started the daemon is gone.",
+)
+def serve(config: Path, *, until_eof: bool) -> None:
+    """Run a site's daemon until SIGTERM or Ctrl-C; a second one ends it at once.
+
+    CONFIG is the site's configuration; docs/operating.md describes it.
+    """
+    from grms.site.config_files import load_config  # noqa: PLC0415  # see the module's docstring
+    from grms.site.daemon import serve as run  # noqa: PLC0415  # same
+    from grms.site.logs import configure_logs  # noqa: PLC0415  # same
+
+    settings = load_config(config)
+    log = configure_logs(settings.name, form=settings.logging.format, level=settings.logging.level)
+    run(config, log, until_eof=until_eof)
+
+
+@click.command()
+@site_option
+@timeout_option
+@click.option("-p", "--processors", type=click.IntRange(1), required=True)
+@click.option(
+    "-t", "--time", "requested_time_s", type=float, required=True, help="It may run, seconds."
+)
+@click.option("--run-time", "run_time_s", type=float, help="It does run, where simulated; seconds.")
+@click.option("--script", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--name", default="", help="A word of your own.")
+@click.option("--key", help="The same key is the same job.  [default: a new one]")
+@click.option("--wait", is_flag=True, help="Return when it has ended.")
+def submit(
+    socket: Path,
+    *,
+    timeout_s: float,
+    script: Path | None,
+    wait: bool,
+    **wanted: Any,
+) -> None:
+    """Hand in a job; its id is printed."""
+    text = None if script is None else script.read_text(encoding="utf-8")
+    with _client(socket, timeout_s) as site:
+        job = site.submit(script=text, **wanted)
+        click.echo(job.job_id)
+        if wait:
+            job = site.wait(job.job_id)
+            click.echo(_words(job), err=True)
+    if wait and job.outcome != "completed":
+        click.get_current_context().exit(1)
+
+
+@click.command()
+@site_option
+@timeout_option
+@click.option("--all", "all_users", is_flag=True, help="Other users' jobs too; for operators.")
+@click.option("--open", "only_open", is_flag=True, help="Only jobs that have not ended.")
+def jobs(socket: Path, *, timeout_s: float, all_users: bool, only_open: bool) -> None:
+    """List your jobs, in the order in which they were received."""
+    click.echo(
+        _JOB_COLUMNS.format("JOB", "USER", "PROCS", "REQUESTED/s", "STATE", "RUNS ON", "NAME")
+    )
+    with _client(socket, timeout_s) as site:
+        for job in site.jobs(all_users=all_users):
+            if only_open and job.has_ended:
+                continue
+            state = job.outcome or job.state
+            click.echo(
+                _JOB_COLUMNS.format(
+                    job.job_id,
+                    job.user,
+                    job.processors,
+                    f"{job.requested_time_s:g}",
+                    str(state),
+                    job.executed_on or "-",
+                    job.name,
+                ).rstrip()
+            )
+
+
+@click.command()
+@click.argument("job_ids", nargs=-1, required=True, metavar="JOB...")
+@site_option
+@timeout_option
+def cancel(job_ids: tuple[str, ...], socket: Path, *, timeout_s: float) -> None:
+    """Ask for the end of jobs."""
+    with _client(socket, timeout_s) as site:
+        for job_id in job_ids:
+            click.echo(_words(site.cancel(job_id)))
+
+
+@click.command()
+@click.argument("job_id", metavar="JOB")
+@site_option
+@timeout_option
+def watch(job_id: str, socket: Path, *, timeout_s: float) -> None:
+    """Show a job and every change, until its end."""
+    with _client(socket, timeout_s) as site:
+        for job in site.watch(job_id):
+            click.echo(_words(job))
+
+
+@click.command()
+@click.argument("job_id", metavar="[JOB]", required=False)
+@site_option
+@timeout_option
+def status(job_id: str | None, socket: Path, *, timeout_s: float) -> None:
+    """Show how a job is; without one, how the site is (for operators)."""
+    with _client(socket, timeout_s) as site:
+        if job_id is not None:
+            click.echo(_words(site.get(job_id)))
+            return
+        answer = site.status()
+    draining = ", draining: takes no work" if answer.draining else ""
+    click.echo(f"{answer.site}: {answer.clock} clock at {answer.now_s:.3f} s{draining}")
+    click.echo(
+        f"  processors  {answer.processors}, {answer.processors_free} free, "
+        f"{answer.processors_waiting} waited for"
+    )
+    for what, counts in (("own jobs", answer.jobs), ("guests", answer.guest_jobs)):
+        words = ", ".join(f"{counts[key]} {key.lower()}" for key in sorted(counts))
+        click.echo(f"  {what:<10}  {words or 'none'}")
+    click.echo(f"  journal     {answer.journal_records} records, {answer.journal_bytes} bytes")
+
+
+@click.command()
+@site_option
+@timeout_option
+def partners(socket: Path, *, timeout_s: float) -> None:
+    """Show what the site knows of its partners; for operators."""
+    columns = "{:<16} {:<22} {:>6} {:<6} {:>8} {:>8} {:>6} {:>8} {:>10}  {}"
+    click.echo(
+        columns.format(
+            "PARTNER",
+            "ADDRESS",
+            "PROCS",
+            "UP",
+            "OFFERED",
+            "ACCEPTED",
+            "OPEN",
+            "GUESTS",
+            "AWRT/s",
+            "PROBLEM",
+        )
+    )
+    with _client(socket, timeout_s) as site:
+        for partner in site.partners():
+            click.echo(
+                columns.format(
+                    partner.name,
+                    partner.endpoint or "-",
+                    partner.processors or "-",
+                    "lost" if partner.lost else "yes" if partner.reachable else "no",
+                    partner.offered,
+                    partner.accepted,
+                    partner.open,
+                    partner.guest_open,
+                    f"{partner.awrt_s:.0f}",
+                    partner.problem,
+                ).rstrip()
+            )
+
+
+@click.command()
+@site_option
+@timeout_option
+@click.option("--undo", is_flag=True, help="Take work again.")
+def drain(socket: Path, *, timeout_s: float, undo: bool) -> None:
+    """Let the site take no more work; what it has is brought to its end. For operators."""
+    with _client(socket, timeout_s) as site:
+        answer = site.resume() if undo else site.drain()
+    open_jobs = sum(number for state, number in answer.jobs.items() if state != "ENDED")
+    words = "takes no more work" if answer.draining else "takes work"
+    click.echo(f"{answer.site} {words}; {open_jobs} of its users' jobs have not ended")
+
+
+@click.command()
+@site_option
+@timeout_option
+def reload(socket: Path, *, timeout_s: float) -> None:
+    """Let the site read its policies anew, all or none; for operators."""
+    with _client(socket, timeout_s) as site:
+        for partner, policy in sorted(site.reload().items()):
+            click.echo(f"{partner}: {policy}")
+
+
+def _client(socket: Path, timeout_s: float) -> "SyncClient":
+    from grms.client import SyncClient  # noqa: PLC0415  # see the module's docstring
+
+    return SyncClient(socket, timeout_s=timeout_s)
+
+
+def _words(job: "Job") -> str:
+    state = f"{job.state}, {job.outcome}" if job.outcome else str(job.state)
+    where = f" on {job.executed_on}" if job.executed_on else ""
+    took = ""
+    if job.end_time_s is not None:
+        took = f" {job.end_time_s - job.submit_time_s:.3f} s after its submission"
+    reason = f" ({job.reason})" if job.reason else ""
+    return f"{job.job_id}: {state}{where}{took}{reason}"
+
+
+COMMANDS += [serve, submit, status, jobs, cancel, watch, partners, drain, reload]

@@ -1,0 +1,308 @@
+"""Runs a scenario through live daemons: conducted in step, on a fast clock, or left to play with."""
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from grms.client import Client, Job
+from lrms_sim.jobs import JobTable
+from lrms_sim.schedule import Schedule
+from scenarios.comparison import first_difference
+from scenarios.conductor import Conductor, daemons, until_linked
+from scenarios.errors import LiveError
+from scenarios.live_sites import LiveSettings, SiteProcess, free_ports, site_documents
+from scenarios.spec import ScenarioSpec
+
+Progress = Callable[[int], None]
+
+STATE: Final = "federation.json"
+"""In the folder of a federation that was left running: its processes."""
+
+LEFT_BEHIND: Final = (".toml", ".log", ".journal", ".lock", "-wal", "-shm", ".watch.json")
+"""How the names of files end that a federation leaves in its folder."""
+
+SUBMISSIONS_MAX: Final = 64
+"""Submissions that wait for their answer at one time."""
+
+STOP_TIMEOUT_S: Final = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class LiveResult:
+    """A replay through daemons beside the one in this process.
+
+    Attributes:
+        schedule: through daemons.
+        difference: where the two first differ; empty where they are identical, and for a clock
+            that nobody conducts, which is never exactly repeated.
+        elapsed_s: real time from the first arrival to the last end.
+        folder: where journals and logs are.
+    """
+
+    schedule: Schedule
+    difference: str
+    elapsed_s: float
+    folder: Path
+
+    @property
+    def arrivals_per_s(self) -> float:
+        """Jobs for each real second."""
+        return len(self.schedule) / self.elapsed_s if self.elapsed_s > 0 else 0.0
+
+
+def run_conducted(
+    spec: ScenarioSpec, expected: Schedule, folder: Path, progress: Progress | None = None
+) -> LiveResult:
+    """Replays a scenario through daemons, in step, and compares.
+
+    Args:
+        spec: the scenario.
+        expected: the replay in one process.
+        folder: for journals and logs; what an earlier run left there is replaced.
+        progress: called now and then with the number of jobs that have arrived.
+
+    Raises:
+        LiveError: a daemon has ended or does not do what it should.
+    """
+
+    async def work(sockets: Path) -> LiveResult:
+        async with daemons(spec, LiveSettings(folder, sockets)) as processes:
+            conductor = Conductor(
+                processes,
+                _tables(expected),
+                expected.machines,
+                replay_id=f"{spec.name}-{spec.seed}",
+            )
+            done = await conductor.conduct(progress)
+        difference = first_difference(done.schedule, expected)
+        return LiveResult(done.schedule, difference, done.elapsed_s, folder)
+
+    return _in_folder(folder, work)
+
+
+def run_scaled(
+    spec: ScenarioSpec,
+    expected: Schedule,
+    folder: Path,
+    speed: float,
+    progress: Progress | None = None,
+) -> LiveResult:
+    """Runs a scenario through daemons on a clock that is `speed` times as fast as real time.
+
+    Users submit when their time has come; nobody conducts, so the schedule is near the one in
+    step and never exactly the same.
+
+    Args:
+        spec: the scenario.
+        expected: the replay in one process, whose jobs are submitted.
+        folder: for journals and logs; what an earlier run left there is replaced.
+        speed: seconds of the clock for a real one.
+        progress: called now and then with the number of jobs that were submitted.
+
+    Raises:
+        LiveError: a daemon has ended or does not do what it should.
+    """
+
+    async def work(sockets: Path) -> LiveResult:
+        # The first job comes when all daemons are surely there.
+        first = float(expected.jobs.submit_time[0]) if len(expected) else 0.0
+        origin = time.time() + 15.0 - first / speed
+        settings = LiveSettings(folder, sockets, "scaled", speed, origin)
+        async with daemons(spec, settings) as processes:
+            await asyncio.gather(*(until_linked(process) for process in processes))
+            begin = max(time.time(), origin + first / speed)
+            jobs = await _submit_in_time(processes, expected, speed, origin, progress)
+            elapsed = time.time() - begin
+        return LiveResult(_schedule(jobs, expected), "", elapsed, folder)
+
+    return _in_folder(folder, work)
+
+
+async def _submit_in_time(
+    processes: Sequence[SiteProcess],
+    expected: Schedule,
+    speed: float,
+    origin: float,
+    progress: Progress | None,
+) -> list[Job]:
+    table, homes = expected.jobs, expected.submitted_to.tolist()
+    found: list[Job | None] = [None] * len(expected)
+    clients = [Client(process.socket, timeout_s=60) for process in processes]
+    for client in clients:
+        await client.__aenter__()
+    gate = asyncio.Semaphore(SUBMISSIONS_MAX)
+
+    async def follow(row: int) -> None:
+        async with gate:
+            job = await clients[homes[row]].submit(
+                processors=int(table.processors[row]),
+                requested_time_s=float(table.requested_time[row]),
+                run_time_s=float(table.run_time[row]),
+                key=str(row),
+            )
+        found[row] = job
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            for row, moment in enumerate(table.submit_time.tolist()):
+                pause = origin + moment / speed - time.time()
+                if pause > 0:
+                    await asyncio.sleep(pause)
+                group.create_task(follow(row), name=f"job {row}")
+                if progress is not None and row % 100 == 0:
+                    progress(row)
+        return await _until_all_ended(clients, found)
+    finally:
+        for client in clients:
+            await client.__aexit__(None, None, None)
+
+
+async def _until_all_ended(clients: Sequence[Client], found: Sequence[Job | None]) -> list[Job]:
+    while True:
+        known: dict[str, Job] = {}
+        for client in clients:
+            async for job in client.jobs(all_users=True):
+                known[job.job_id] = job
+        jobs = [known[job.job_id] for job in found if job is not None]
+        if all(job.has_ended for job in jobs):
+            return jobs
+        await asyncio.sleep(0.2)
+
+
+def _schedule(jobs: Sequence[Job], expected: Schedule) -> Schedule:
+    index = {machine.name: number for number, machine in enumerate(expected.machines)}
+    return Schedule(
+        jobs=expected.jobs,
+        start_time=np.array([np.nan if j.start_time_s is None else j.start_time_s for j in jobs]),
+        end_time=np.array([np.nan if j.end_time_s is None else j.end_time_s for j in jobs]),
+        machines=expected.machines,
+        submitted_to=expected.submitted_to,
+        executed_on=np.array([index.get(job.executed_on, -1) for job in jobs], np.int16),
+        log_job_id=expected.log_job_id,
+    )
+
+
+def _tables(schedule: Schedule) -> list[JobTable]:
+    return [
+        schedule.jobs.select(np.flatnonzero(schedule.submitted_to == site))
+        for site in range(len(schedule.machines))
+    ]
+
+
+def _in_folder(folder: Path, work: Callable[[Path], Awaitable[LiveResult]]) -> LiveResult:
+    _empty(folder)
+
+    async def within() -> LiveResult:
+        with tempfile.TemporaryDirectory(prefix="hanse-") as sockets:
+            return await work(Path(sockets))
+
+    return asyncio.run(within())
+
+
+def _empty(folder: Path) -> None:
+    """Makes a folder for a federation, or clears one that an earlier one left.
+
+    Raises:
+        LiveError: a federation runs there, or the folder has other things in it.
+    """
+    if (folder / STATE).exists():
+        raise LiveError(f"a federation runs in {folder}; end it first: scenario down {folder}")
+    if folder.exists():
+        strange = [path.name for path in folder.iterdir() if not path.name.endswith(LEFT_BEHIND)]
+        if strange:
+            raise LiveError(f"{folder} has other files, such as {strange[0]}; name another folder")
+        shutil.rmtree(folder)
+    folder.mkdir(parents=True)
+
+
+# --- a federation to play with -------------------------------------------------------------------
+
+
+def up(spec: ScenarioSpec, folder: Path) -> dict[str, Path]:
+    """Starts the daemons of a scenario on real time and leaves them running.
+
+    Args:
+        spec: the scenario; its workloads are not used.
+        folder: for journals, logs, and the list of processes.
+
+    Returns:
+        The sockets of the sites, by name.
+
+    Raises:
+        LiveError: a daemon does not serve, or a federation runs there already.
+    """
+    _empty(folder)
+    sockets = Path(tempfile.mkdtemp(prefix="hanse-"))
+    settings = LiveSettings(folder, sockets, "wall", survives="power_loss")
+    documents = site_documents(spec, settings, free_ports(len(spec.sites)))
+    processes = [SiteProcess(site.name, folder, sockets) for site in spec.sites]
+
+    async def start() -> None:
+        try:
+            for process in processes:
+                process.configure(documents[process.name])
+            await asyncio.gather(*(process.start(detached=True) for process in processes))
+            await asyncio.gather(*(until_linked(process) for process in processes))
+        except BaseException:
+            await asyncio.gather(*(process.stop() for process in processes))
+            shutil.rmtree(sockets, ignore_errors=True)
+            raise
+
+    asyncio.run(start())
+    state = {
+        "sockets": str(sockets),
+        "sites": {process.name: process.pid for process in processes},
+    }
+    (folder / STATE).write_text(json.dumps(state), encoding="utf-8")
+    return {process.name: process.socket for process in processes}
+
+
+def down(folder: Path) -> list[str]:
+    """Ends the daemons that `up` has left running.
+
+    Args:
+        folder: as given to `up`.
+
+    Returns:
+        The names of the sites that were still there.
+
+    Raises:
+        LiveError: there is no federation there, or a daemon does not end.
+    """
+    path = folder / STATE
+    try:
+        state = json.loads(path.read_text(encoding="utf-8"))
+        sites = {str(name): int(pid) for name, pid in state["sites"].items()}
+        sockets = Path(str(state["sockets"]))
+    except (OSError, ValueError, KeyError, AttributeError) as error:
+        raise LiveError(f"there is no federation in {folder}: {path.name}: {error}") from error
+    there = [name for name, pid in sites.items() if _is_daemon(pid, folder, name)]
+    for name in there:
+        os.kill(sites[name], signal.SIGTERM)
+    deadline = time.monotonic() + STOP_TIMEOUT_S
+    while any(_is_daemon(sites[name], folder, name) for name in there):
+        if time.monotonic() > deadline:
+            raise LiveError(f"a daemon in {folder} does not end; see its log there")
+        time.sleep(0.05)
+    path.unlink()
+    shutil.rmtree(sockets, ignore_errors=True)
+    return there
+
+
+def _is_daemon(pid: int, folder: Path, name: str) -> bool:
+    # A number may have been given to another process since.
+    try:
+        line = Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+    return str((folder / f"{name}.toml").absolute()).encode() in line.split(b"\0")

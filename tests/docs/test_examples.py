@@ -1,0 +1,56 @@
+"""The examples in docs/examples run as they are."""
+
+import asyncio
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from grms.site.config_files import load_config
+from tests.grms.site.daemons import document, running
+from tests.waiting import run
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
+
+
+@pytest.mark.parametrize(
+    ("example", "expected"),
+    [
+        ("submit_and_wait.py", ["home-1 was taken", "home-1 completed on home"]),
+        ("many_jobs.py", ["50 ran on home"]),
+    ],
+)
+def test_an_example_does_what_it_says(tmp_path: Path, example: str, expected: list[str]) -> None:
+    """Against a daemon of four processors."""
+
+    async def scene() -> None:
+        async with running(document(tmp_path), tmp_path):
+            done = await asyncio.to_thread(
+                subprocess.run,
+                [sys.executable, str(EXAMPLES / example)],
+                env={**os.environ, "HANSE_SOCKET": str(tmp_path / "home.sock")},
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            assert done.stderr == ""
+            assert done.stdout.splitlines() == expected
+
+    run(scene)
+
+
+def test_the_example_of_a_configuration_is_one() -> None:
+    """A daemon takes it as it is, with telemetry and figures."""
+    config = load_config(EXAMPLES / "site.toml")
+    assert config.publishes
+    assert config.mqtt is not None
+    assert config.mqtt.discovery
+    assert config.metrics is not None
+    assert [partner.name for partner in config.partners] == ["CTC", "SDSC"]
+
+
+def test_every_example_is_run() -> None:
+    """An example that nobody runs would rot."""
+    assert {path.name for path in EXAMPLES.glob("*.py")} == {"submit_and_wait.py", "many_jobs.py"}

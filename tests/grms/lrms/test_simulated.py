@@ -1,0 +1,278 @@
+"""The simulated batch system behind the port."""
+
+import asyncio
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grms.lrms.port import LrmsEnded, LrmsError, LrmsEvent, LrmsJob, LrmsPhase, LrmsStarted
+from grms.lrms.simulated import SimulatedLrms
+from lrms_sim.disciplines import discipline_by_name
+from lrms_sim.machine import simulate
+from tests.strategies import OneMachine, disciplines, one_machine
+
+
+def lrms_of(processors: int, discipline: str = "fcfs") -> SimulatedLrms:
+    """Returns an empty machine."""
+    return SimulatedLrms(processors, discipline_by_name(discipline))
+
+
+def job(name: str, processors: int = 1, run_time: float | None = 10.0) -> LrmsJob:
+    """Returns a job that requests twenty seconds."""
+    return LrmsJob(name, processors, 20.0, run_time)
+
+
+def starts(events: list[LrmsEvent]) -> dict[str, float]:
+    """Returns when each job started."""
+    return {event.job_id: event.time for event in events if isinstance(event, LrmsStarted)}
+
+
+Operation = tuple[float, int, LrmsJob | str]
+"""Moment, place in order, and the job to submit or the id of the one to cancel."""
+
+
+def submissions(case: OneMachine) -> list[Operation]:
+    """Returns a workload as operations."""
+    jobs = case.jobs
+    return [
+        (
+            float(jobs.submit_time[row]),
+            row,
+            LrmsJob(
+                f"j{row}",
+                int(jobs.processors[row]),
+                float(jobs.requested_time[row]),
+                float(jobs.run_time[row]),
+            ),
+        )
+        for row in range(len(jobs))
+    ]
+
+
+@given(case=one_machine(), name=disciplines)
+def test_it_makes_the_schedule_of_the_simulator(case: OneMachine, name: str) -> None:
+    """Jobs submitted one at a time, each with its own pass, start as a federation has them.
+
+    Submitting at once differs from it where several jobs of an instant fit only one by one; so
+    the comparison is with the simulator for workloads whose submissions are at different moments.
+    """
+    operations = submissions(case)
+    if len({operation[0] for operation in operations}) < len(operations):
+        return
+    lrms = lrms_of(case.processors, name)
+    carry_out(lrms, operations)
+    expected = simulate(case.jobs, case.processors, discipline_by_name(name))
+    found = starts(list(lrms.poll_now(math.inf)))
+    assert [found[f"j{row}"] for row in range(len(case.jobs))] == expected.start_time.tolist()
+
+
+@dataclass(frozen=True)
+class Driven:
+    """Operations on a machine that were drawn at random."""
+
+    case: OneMachine
+    cancels: list[tuple[int, float]]
+
+
+@st.composite
+def driven(draw: st.DrawFn) -> Driven:
+    """Draws a workload, some of whose jobs are cancelled at some moment after their submission."""
+    case = draw(one_machine())
+    rows = st.integers(0, max(0, len(case.jobs) - 1))
+    cancels = st.lists(st.tuples(rows, st.sampled_from([0.0, 1.0, 3.0, 7.0])), max_size=4)
+    return Driven(case, draw(cancels) if len(case.jobs) else [])
+
+
+def operations_of(drawn: Driven) -> list[Operation]:
+    """Returns the operations in order of time."""
+    operations = submissions(drawn.case)
+    for number, (row, later) in enumerate(drawn.cancels):
+        moment = float(drawn.case.jobs.submit_time[row]) + later
+        operations.append((moment, 1000 + number, f"j{row}"))
+    return sorted(operations, key=lambda operation: operation[:2])
+
+
+def carry_out(lrms: SimulatedLrms, operations: Iterable[Operation]) -> None:
+    """Does the operations to a machine."""
+    for moment, _, what in operations:
+        if isinstance(what, str):
+            lrms.cancel_now(what, moment)
+        else:
+            lrms.submit_now(what, moment)
+
+
+@given(drawn=driven(), name=st.sampled_from(["fcfs", "list", "easy"]), data=st.data())
+def test_a_restored_machine_goes_on_as_the_old_one(
+    drawn: Driven, name: str, data: st.DataObject
+) -> None:
+    """Wherever the old machine's story breaks off, what was not told yet is told by the new one.
+
+    What is known of the old machine is a beginning of the list of things that happened, as a
+    journal has it, cut anywhere: also between two things of one moment.
+    """
+    operations = operations_of(drawn)
+    lrms = lrms_of(drawn.case.processors, name)
+    story: list[tuple[Operation | LrmsEvent, float]] = []
+    for operation in operations:
+        story += [(event, event.time) for event in lrms.poll_now(operation[0])]
+        carry_out(lrms, [operation])
+        story.append((operation, operation[0]))
+    story += [(event, event.time) for event in lrms.poll_now(math.inf)]
+    cut = data.draw(st.integers(0, len(story)))
+    known, rest = story[:cut], story[cut:]
+
+    restored = restored_from(known, drawn.case.processors, name)
+    retold: list[tuple[Operation | LrmsEvent, float]] = []
+    for entry, moment in rest:
+        if isinstance(entry, tuple):
+            retold += [(event, event.time) for event in restored.poll_now(moment)]
+            carry_out(restored, [entry])
+            retold.append((entry, moment))
+    retold += [(event, event.time) for event in restored.poll_now(math.inf)]
+    told = {event for event, _ in known if isinstance(event, LrmsStarted)}
+    new = [entry for entry, _ in retold if entry not in told]
+    # Ends of one moment have no order among themselves that anybody could rely on.
+    assert sorted(new, key=repr) == sorted((entry for entry, _ in rest), key=repr)
+
+
+def restored_from(
+    known: list[tuple[Operation | LrmsEvent, float]], processors: int, name: str
+) -> SimulatedLrms:
+    """Returns the machine that a beginning of a story leads to."""
+    waiting: dict[str, LrmsJob] = {}
+    running: dict[str, tuple[LrmsJob, float]] = {}
+    for entry, moment in known:
+        if isinstance(entry, LrmsStarted):
+            running[entry.job_id] = (waiting.pop(entry.job_id), moment)
+        elif isinstance(entry, LrmsEnded):
+            del running[entry.job_id]
+        elif isinstance(entry[2], LrmsJob):
+            waiting[entry[2].job_id] = entry[2]
+        else:
+            waiting.pop(entry[2], None)
+            running.pop(entry[2], None)
+    return SimulatedLrms.restored(
+        processors,
+        discipline_by_name(name),
+        running=running.values(),
+        waiting=list(waiting.values()),
+        moment=known[-1][1] if known else -math.inf,
+    )
+
+
+@given(drawn=driven(), name=disciplines)
+def test_no_processor_is_used_twice_and_none_is_lost(drawn: Driven, name: str) -> None:
+    """Whatever is cancelled, running jobs fit, every other job runs once and for its time."""
+    lrms = lrms_of(drawn.case.processors, name)
+    carry_out(lrms, operations_of(drawn))
+    events = list(lrms.poll_now(math.inf))
+    ends = {event.job_id: event.time for event in events if isinstance(event, LrmsEnded)}
+    for row in range(len(drawn.case.jobs)):
+        record = asyncio.run(lrms.lookup(f"j{row}"))
+        assert record is not None
+        if record.phase is LrmsPhase.CANCELLED:
+            assert f"j{row}" not in ends
+        else:
+            assert record.phase is LrmsPhase.ENDED
+            assert record.start_time is not None
+            assert ends[f"j{row}"] == record.end_time
+            assert record.end_time == record.start_time + float(drawn.case.jobs.run_time[row])
+    assert lrms.state_now(math.inf).processors_free == drawn.case.processors
+    assert lrms.state_now(math.inf).processors_waiting == 0
+
+
+def test_what_happened_is_told_once() -> None:
+    """Each poll returns what is new, ends of a moment before its starts."""
+    lrms = lrms_of(4)
+    lrms.submit_now(job("a", 4), 0.0)
+    lrms.submit_now(job("b", 4), 1.0)
+    assert lrms.poll_now(1.0) == [LrmsStarted("a", 0.0)]
+    assert lrms.next_event_time == 10.0
+    assert lrms.poll_now(9.0) == []
+    assert lrms.poll_now(10.0) == [LrmsEnded("a", 10.0, 10.0), LrmsStarted("b", 10.0)]
+    assert lrms.poll_now(100.0) == [LrmsEnded("b", 20.0, 10.0)]
+    assert lrms.next_event_time == math.inf
+
+
+def test_a_job_too_short_for_the_clock_starts_before_it_ends() -> None:
+    """A run time lost to rounding does not turn start and end around."""
+    lrms = lrms_of(1)
+    lrms.submit_now(job("a", 1, 1e-9), 2.0e9)
+    assert lrms.poll_now(2.0e9) == [LrmsStarted("a", 2.0e9), LrmsEnded("a", 2.0e9, 1e-9)]
+
+
+def test_a_known_job_is_not_submitted_again() -> None:
+    """The second submission of an id changes nothing, whether it waits, runs or has ended."""
+    lrms = lrms_of(4)
+    lrms.submit_now(job("a", 4), 0.0)
+    lrms.submit_now(job("a", 4), 0.0)
+    assert lrms.state_now(0.0).processors_waiting == 0
+    lrms.advance(50.0)
+    lrms.submit_now(job("a", 4), 50.0)
+    assert lrms.state_now(50.0).processors_free == 4
+
+
+def test_a_cancelled_job_gives_its_place_to_the_next() -> None:
+    """A running job that is killed frees its processors at that moment."""
+    lrms = lrms_of(4)
+    for name in "abc":
+        lrms.submit_now(job(name, 4), 0.0)
+    assert lrms.cancel_now("b", 2.0)
+    assert lrms.cancel_now("a", 3.0)
+    assert not lrms.cancel_now("a", 3.0)
+    assert not lrms.cancel_now("nobody", 3.0)
+    assert starts(list(lrms.poll_now(3.0))) == {"a": 0.0, "c": 3.0}
+    assert asyncio.run(lrms.lookup("a")).end_time == 3.0  # type: ignore[union-attr]  # it is there
+    assert asyncio.run(lrms.lookup("nobody")) is None
+
+
+def test_a_job_without_run_time_runs_as_long_as_requested() -> None:
+    """A program that says nothing of its length is taken at its request, and never beyond it."""
+    lrms = lrms_of(2)
+    lrms.submit_now(job("a", 1, None), 0.0)
+    lrms.submit_now(job("b", 1, 99.0), 0.0)
+    events = lrms.poll_now(100.0)
+    assert [event for event in events if isinstance(event, LrmsEnded)] == [
+        LrmsEnded("a", 20.0, 20.0),
+        LrmsEnded("b", 20.0, 20.0),
+    ]
+
+
+def test_what_cannot_run_is_refused() -> None:
+    """A job wider than the machine, or at a moment that is past, is an error of the LRMS."""
+    lrms = lrms_of(4)
+    with pytest.raises(LrmsError, match="job a: processors is 5; this machine has 4"):
+        lrms.submit_now(job("a", 5), 0.0)
+    lrms.advance(10.0)
+    with pytest.raises(LrmsError, match="the clock already shows 10"):
+        lrms.submit_now(job("a"), 9.0)
+    assert asyncio.run(lrms.lookup("a")) is None
+
+
+def test_running_jobs_that_do_not_fit_are_an_error() -> None:
+    """A machine that has become smaller cannot be what it was."""
+    with pytest.raises(LrmsError, match="job b runs, but there is no room for it on 4 processors"):
+        SimulatedLrms.restored(
+            4,
+            discipline_by_name("fcfs"),
+            running=[(job("a", 3), 0.0), (job("b", 3), 1.0)],
+            waiting=[],
+            moment=2.0,
+        )
+
+
+def test_the_past_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that has had many jobs keeps few of them, and serves those it has."""
+    monkeypatch.setattr("grms.lrms.simulated.FORGOTTEN_AFTER", 3)
+    monkeypatch.setattr("grms.lrms.simulated.REBUILT_AFTER", 5)
+    lrms = lrms_of(1)
+    for number in range(20):
+        lrms.submit_now(job(f"j{number}"), float(number))
+    ends = [event.time for event in lrms.poll_now(math.inf) if isinstance(event, LrmsEnded)]
+    assert ends == [10.0 * number for number in range(1, 21)]
+    assert lrms.lookup_now("j0") is None
+    assert lrms.lookup_now("j19") is not None

@@ -1,0 +1,316 @@
+"""The daemon as a process: it ends in order, is killed, comes back, and says why it cannot."""
+
+import asyncio
+import itertools
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from grpc import aio
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
+
+from grms.site import group_commit
+from grms.v1 import job_pb2, job_pb2_grpc
+from scenarios.toml_text import dumps
+from tests.grms.site.daemons import document, free_port, running, two_sites
+from tests.waiting import run, until
+
+COMMAND = (sys.executable, "-c", "from grms.cli import main; main()", "serve")
+
+
+class Process:
+    """A daemon in a process of its own.
+
+    Args:
+        folder: of the test.
+        configuration: of the site.
+    """
+
+    def __init__(self, folder: Path, configuration: dict[str, Any]) -> None:
+        self.path = folder / f"{configuration['name']}.toml"
+        self.path.write_text(dumps(configuration))
+        self.log = folder / f"{configuration['name']}.log"
+        self.address = f"unix:{configuration['listen']['users']}"
+        self.process: subprocess.Popen[bytes] | None = None
+
+    async def start(self, *more: str) -> None:
+        """Starts it and waits until it serves."""
+        served = self.said("serving")
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(  # noqa: S603  # our own command
+                [*COMMAND, *more, str(self.path)], stderr=log, stdin=subprocess.PIPE
+            )
+        process = self.process
+        await until(lambda: self.said("serving") > served or process.poll() is not None)
+        assert process.poll() is None, self.log.read_text()
+
+    def said(self, word: str) -> int:
+        """Returns how often its log has a word."""
+        return self.log.read_text().count(word) if self.log.exists() else 0
+
+    async def end(self, number: int) -> int:
+        """Sends a signal and returns the status with which it ends."""
+        assert self.process is not None
+        self.process.send_signal(number)
+        status = await asyncio.to_thread(self.process.wait, 30)
+        self.hang_up()
+        return status
+
+    def hang_up(self) -> None:
+        """Ends what the daemon reads."""
+        if self.process is not None and self.process.stdin is not None:
+            self.process.stdin.close()
+
+
+@asynccontextmanager
+async def process(folder: Path, **more: Any) -> AsyncIterator[Process]:
+    """Yields a daemon that is not started yet, and leaves none behind."""
+    daemon = Process(folder, document(folder, **more))
+    try:
+        yield daemon
+    finally:
+        if daemon.process is not None:
+            if daemon.process.poll() is None:
+                daemon.process.kill()
+            daemon.process.wait()
+            daemon.hang_up()
+
+
+def submission(key: str, run_time_s: float = 0.01) -> job_pb2.SubmitRequest:
+    """Returns a small job."""
+    request = job_pb2.SubmitRequest(idempotency_key=key)
+    request.request.processors = 1
+    request.request.requested_time_s = 1000.0
+    request.request.simulated.run_time_s = run_time_s
+    return request
+
+
+def test_killed_at_any_moment_it_keeps_what_it_has_acknowledged(tmp_path: Path) -> None:
+    """Jobs come all the time while it is killed five times: each acknowledged one runs, once."""
+
+    async def scene() -> None:
+        async with process(tmp_path, processors=64, lrms={"discipline": "easy"}) as daemon:
+            acknowledged: dict[str, str] = {}
+            stop = asyncio.Event()
+
+            async def submit(worker: int) -> None:
+                channel = aio.insecure_channel(
+                    daemon.address, options=[("grpc.max_reconnect_backoff_ms", 100)]
+                )
+                async with channel:
+                    stub: Any = job_pb2_grpc.JobServiceStub(channel)
+                    for number in itertools.count():
+                        key = f"{worker}-{number}"
+                        while not stop.is_set():
+                            try:
+                                job = await stub.Submit(submission(key), timeout=5)
+                            except aio.AioRpcError:
+                                await asyncio.sleep(0.02)
+                                continue
+                            acknowledged[key] = job.job_id
+                            break
+                        if stop.is_set():
+                            return
+
+            async with asyncio.TaskGroup() as group:
+                await daemon.start()
+                for worker in range(8):
+                    group.create_task(submit(worker), name=f"worker {worker}")
+                for turn in range(5):
+                    had = len(acknowledged)
+                    await until(lambda had=had: len(acknowledged) > had + 20)  # type: ignore[misc]  # binds the loop's value
+                    await asyncio.sleep(0.026 * turn)
+                    await daemon.end(signal.SIGKILL)
+                    await daemon.start()
+                stop.set()
+            async with aio.insecure_channel(daemon.address) as channel:
+                stub: Any = job_pb2_grpc.JobServiceStub(channel)
+                for job_id in acknowledged.values():
+                    request = job_pb2.WatchRequest(job_id=job_id)
+                    *_, last = [job async for job in stub.Watch(request, timeout=30)]
+                    assert last.outcome == 1
+            assert await daemon.end(signal.SIGTERM) == 0
+        assert len(set(acknowledged.values())) == len(acknowledged)
+        with sqlite3.connect(tmp_path / "home.journal") as journal:
+            kinds = dict(
+                journal.execute("SELECT kind, count(*) FROM records GROUP BY kind").fetchall()
+            )
+        journal.close()
+        assert kinds["JobReceived"] == kinds["JobKept"] == kinds["JobEnded"]
+        assert kinds["JobStarted"] == kinds["JobReceived"]
+
+    run(scene)
+
+
+def test_a_machine_goes_on_after_a_crash(tmp_path: Path) -> None:
+    """A job that runs keeps its start and end across the crash; one that waits keeps its place."""
+
+    async def scene() -> None:
+        async with process(tmp_path, processors=1) as daemon:
+            await daemon.start()
+            async with aio.insecure_channel(daemon.address) as channel:
+                stub: Any = job_pb2_grpc.JobServiceStub(channel)
+                first = await stub.Submit(submission("a", 3.0))
+                second = await stub.Submit(submission("b", 0.1))
+                begin = (await stub.Get(job_pb2.GetRequest(job_id=first.job_id))).start_time_s
+            await daemon.end(signal.SIGKILL)
+            await daemon.start()
+            async with aio.insecure_channel(daemon.address) as channel:
+                stub = job_pb2_grpc.JobServiceStub(channel)
+                request = job_pb2.WatchRequest(job_id=second.job_id)
+                *_, last = [job async for job in stub.Watch(request, timeout=30)]
+                ended = await stub.Get(job_pb2.GetRequest(job_id=first.job_id))
+            assert ended.start_time_s == begin
+            assert ended.end_time_s == pytest.approx(begin + 3.0, abs=1e-6)
+            assert last.start_time_s == pytest.approx(ended.end_time_s, abs=1e-6)
+
+    run(scene)
+
+
+def test_the_first_signal_ends_it_in_order(tmp_path: Path) -> None:
+    """Watchers are told, the socket goes, and the status is 0; the end of its input does the same."""
+
+    async def scene() -> None:
+        async with process(tmp_path) as daemon:
+            await daemon.start("--until-eof")
+            async with aio.insecure_channel(daemon.address) as channel:
+                stub: Any = job_pb2_grpc.JobServiceStub(channel)
+                job = await stub.Submit(submission("a", 500.0))
+                watch = stub.Watch(job_pb2.WatchRequest(job_id=job.job_id))
+                await watch.read()
+                ending = asyncio.create_task(daemon.end(signal.SIGTERM), name="end")
+                with pytest.raises(aio.AioRpcError) as error:
+                    while True:
+                        await watch.read()
+                assert error.value.code() is grpc.StatusCode.UNAVAILABLE
+                assert await ending == 0
+            assert not (tmp_path / "home.sock").exists()
+            await daemon.start("--until-eof")
+            daemon.hang_up()
+            assert daemon.process is not None
+            assert await asyncio.to_thread(daemon.process.wait, 30) == 0
+
+    run(scene)
+
+
+def test_it_says_why_it_cannot_serve(tmp_path: Path) -> None:
+    """A second daemon, a taken port, a wrong file: a sentence and status 2, never a traceback."""
+
+    async def scene() -> None:
+        port = free_port()
+        async with process(tmp_path, port=port) as daemon:
+            await daemon.start()
+            other = tmp_path / "other"
+            other.mkdir()
+            taken_port = Process(other, document(other, "other", port=port))
+            taken_socket = Process(
+                other, document(other, "home") | {"listen": {"users": str(tmp_path / "home.sock")}}
+            )
+            missing = Process(other, document(other / "nowhere", "lost"))
+            expected = (
+                (daemon.path, "another process has this journal"),
+                (taken_port.path, f"cannot listen for partners on 127.0.0.1:{port}"),
+                (taken_socket.path, "another process listens on"),
+                (missing.path, "the journal's folder must exist"),
+                (tmp_path / "none.toml", "cannot be read: No such file"),
+            )
+            runs = await asyncio.gather(
+                *(
+                    asyncio.to_thread(
+                        subprocess.run, [*COMMAND, str(path)], capture_output=True, check=False
+                    )
+                    for path, _ in expected
+                )
+            )
+            for done, (_, text) in zip(runs, expected, strict=True):
+                words = done.stderr.decode()
+                assert done.returncode == 2, words
+                assert text in words
+                assert "Traceback" not in words
+
+    run(scene)
+
+
+def test_a_full_disk_stops_new_work_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the journal has no room submissions are refused and jobs kept; with room all goes on."""
+    monkeypatch.setattr(group_commit, "RETRY_S", 0.02)
+
+    async def scene() -> None:
+        async with running(document(tmp_path, "full"), tmp_path) as site:
+            connection = site.core.journal._connection
+            (pages,) = connection.execute("PRAGMA page_count").fetchone()
+            connection.execute(f"PRAGMA max_page_count={pages}")
+            acknowledged = []
+            tries: list[asyncio.Task[job_pb2.Job]] = []
+            number = 0
+            while not site.core.engine.commit.problem:
+                task = asyncio.create_task(
+                    site.submit(f"k{number}", name="x" * 100, run_time_s=500.0), name="submit"
+                )
+                tries.append(task)
+                await asyncio.wait([task], timeout=0.3)
+                if task.done() and not task.exception():
+                    acknowledged.append(task.result().job_id)
+                number += 1
+            assert "disk is full" in site.core.engine.commit.problem
+            with pytest.raises(aio.AioRpcError) as error:
+                await site.submit("refused")
+            assert error.value.code() is grpc.StatusCode.UNAVAILABLE
+            assert "the journal cannot be written" in (error.value.details() or "")
+            found = await site.jobs.Get(job_pb2.GetRequest(job_id=acknowledged[0]))
+            assert found.job_id == acknowledged[0]
+            connection.execute("PRAGMA max_page_count=1000000")
+            await until(lambda: not site.core.engine.commit.problem)
+            done, _ = await asyncio.wait(tries)
+            assert all(not task.exception() for task in done)
+            assert (await site.submit("again")).job_id
+            kept = site.core.journal.count
+        async with running(document(tmp_path, "full"), tmp_path) as site:
+            assert site.core.journal.count >= kept
+
+    run(scene)
+
+
+def test_monitors_and_tools_find_what_they_expect(tmp_path: Path) -> None:
+    """The standard services are there: health says SERVING, reflection names the services."""
+
+    async def scene() -> None:
+        async with (
+            running(document(tmp_path), tmp_path) as site,
+            aio.insecure_channel(site.users_address) as channel,
+        ):
+            health: Any = health_pb2_grpc.HealthStub(channel)
+            answer = await health.Check(health_pb2.HealthCheckRequest(service="grms.v1.JobService"))
+            assert answer.status == health_pb2.HealthCheckResponse.SERVING
+            stub: Any = reflection_pb2_grpc.ServerReflectionStub(channel)  # type: ignore[arg-type]  # takes both kinds
+            call = stub.ServerReflectionInfo(
+                iter([reflection_pb2.ServerReflectionRequest(list_services="")])
+            )
+            names = [s.name async for e in call for s in e.list_services_response.service]
+            assert {"grms.v1.JobService", "grms.v1.OperatorService"} <= set(names)
+
+    run(scene)
+
+
+def test_a_full_site_gives_work_away(tmp_path: Path) -> None:
+    """The whole way: a job that does not fit is accepted by the partner and ends for its user."""
+
+    async def scene() -> None:
+        async with two_sites(tmp_path) as (home, away):
+            await home.submit("fills", processors=4, run_time_s=30.0)
+            job = await home.submit("goes", processors=3)
+            ended = await home.ended(job.job_id)
+            assert ended.executed_on == "away"
+            assert ended.reason == "ran at away"
+            kinds = [type(record).__name__ for record in away.core.journal.records()]
+            assert kinds[:3] == ["GuestAccepted", "GuestStarted", "GuestEnded"]
+
+    run(scene)

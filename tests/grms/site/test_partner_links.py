@@ -1,0 +1,283 @@
+"""Partners that are slow, dead, someone else, or come back."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from grpc import aio
+
+from grms.v1 import job_pb2, partner_pb2, partner_pb2_grpc, request_pb2
+from tests.grms.site.daemons import Running, document, free_port, running
+from tests.waiting import run, until
+
+
+class Partner(partner_pb2_grpc.PartnerServiceServicer):
+    """A partner whose manners a test decides.
+
+    Attributes:
+        name: who it says it is.
+        pause_s: how long it takes to answer an offer.
+        offers: how many it has had.
+    """
+
+    def __init__(self, name: str = "away", processors: int = 1000) -> None:
+        self.name = name
+        self.processors = processors
+        self.pause_s = 0.0
+        self.offers = 0
+        self.version = 1
+        self.state: Any = partner_pb2.OFFER_STATE_UNKNOWN
+
+    async def Describe(self, request: Any, context: Any) -> partner_pb2.DescribeResponse:  # noqa: ARG002, N802  # gRPC's
+        """Says who it is."""
+        return partner_pb2.DescribeResponse(
+            site=self.name, processors=self.processors, protocol_version=self.version
+        )
+
+    async def Offer(self, request: Any, context: Any) -> partner_pb2.OfferResponse:  # noqa: ARG002, N802  # gRPC's
+        """Accepts, some time."""
+        self.offers += 1
+        await asyncio.sleep(self.pause_s)
+        return partner_pb2.OfferResponse(answer=partner_pb2.ANSWER_ACCEPTED)
+
+    async def Resolve(self, request: Any, context: Any) -> partner_pb2.OfferStatus:  # noqa: ARG002, N802  # gRPC's
+        """Says what it was told to say."""
+        return partner_pb2.OfferStatus(state=self.state)
+
+    async def Withdraw(self, request: Any, context: Any) -> partner_pb2.OfferStatus:  # noqa: ARG002, N802  # gRPC's
+        """Takes note."""
+        return partner_pb2.OfferStatus(state=partner_pb2.OFFER_STATE_WITHDRAWN)
+
+    async def Report(self, request: Any, context: Any) -> partner_pb2.ReportResponse:  # noqa: ARG002, N802  # gRPC's
+        """Takes note."""
+        return partner_pb2.ReportResponse()
+
+
+@asynccontextmanager
+async def listening(partner: Partner, port: int) -> AsyncIterator[aio.Server]:
+    """Yields a partner's server."""
+    server = aio.server()
+    partner_pb2_grpc.add_PartnerServiceServicer_to_server(partner, server)
+    server.add_insecure_port(f"127.0.0.1:{port}")
+    await server.start()
+    try:
+        yield server
+    finally:
+        await server.stop(None)
+
+
+async def full(site: Running) -> None:
+    """Leaves a site no free processor."""
+    await site.submit("fills", processors=4, run_time_s=500.0, requested_time_s=500.0)
+
+
+def test_a_partner_that_says_it_is_someone_else_is_not_asked(tmp_path: Path) -> None:
+    """Neither is one that speaks another version, or has no processors."""
+
+    async def scene() -> None:
+        for partner, text in (
+            (Partner("eve"), "says it is 'eve'"),
+            (Partner(processors=0), "0 processors"),
+            (Partner(), "version 9"),
+        ):
+            port = free_port()
+            if "version" in text:
+                partner.version = 9
+            async with listening(partner, port):
+                name = f"site{port}"
+                configuration = document(tmp_path, name, partners={"away": port})
+                async with running(configuration, tmp_path) as site:
+                    link = site.core.links.links["away"]
+                    await until(lambda link=link, text=text: text in link.problem)  # type: ignore[misc]  # binds the loop's values
+                    await full(site)
+                    assert (await site.submit("k")).executed_on == name
+                    assert partner.offers == 0
+
+    run(scene)
+
+
+def test_an_offer_without_answer_is_looked_into(tmp_path: Path) -> None:
+    """The job is neither kept nor offered elsewhere until the partner says what became of it."""
+
+    async def scene() -> None:
+        partner, port = Partner(), free_port()
+        partner.pause_s = 60.0
+        limits = {"offer_timeout_s": 0.2}
+        configuration = document(tmp_path, partners={"away": port}, limits=limits)
+        async with listening(partner, port), running(configuration, tmp_path) as site:
+            await site.linked()
+            await full(site)
+            job = await site.submit("k")
+            assert job.state == job_pb2.JOB_STATE_OFFERING
+            # Never heard of: it is taken back, and stays home.
+            found = site.core.engine.state.job(job.job_id)
+            assert found is not None
+            await until(lambda: found.state.name == "QUEUED")
+            assert partner.offers == 1
+            partner.state = partner_pb2.OFFER_STATE_ACCEPTED
+            job = await site.submit("l")
+            other = site.core.engine.state.job(job.job_id)
+            assert other is not None
+            await until(lambda: other.state.name == "DELEGATED")
+
+    run(scene)
+
+
+def test_a_silent_partner_is_asked_no_more(tmp_path: Path) -> None:
+    """After some calls without an answer the breaker opens, and jobs stay home at once."""
+
+    async def scene() -> None:
+        partner, port = Partner(), free_port()
+        partner.pause_s = 60.0
+        limits = {"offer_timeout_s": 0.1}
+        configuration = document(tmp_path, partners={"away": port}, limits=limits)
+        async with listening(partner, port) as server, running(configuration, tmp_path) as site:
+            await site.linked()
+            await full(site)
+            for number in range(3):
+                await site.submit(f"k{number}")
+            link = site.core.links.links["away"]
+            await server.stop(None)
+            await until(lambda: not link.up)
+            before = time.monotonic()
+            job = await site.submit("quick")
+            assert job.executed_on == "home"
+            assert time.monotonic() - before < 1.0
+
+    run(scene)
+
+
+def test_a_partner_that_comes_back_is_asked_again(tmp_path: Path) -> None:
+    """It need not be told: it is looked for."""
+
+    async def scene() -> None:
+        port = free_port()
+        configuration = document(tmp_path, partners={"away": port})
+        async with running(configuration, tmp_path) as site:
+            link = site.core.links.links["away"]
+            for _ in range(2):
+                partner = Partner()
+                async with listening(partner, port):
+                    await until(lambda: link.up)
+                await until(lambda: not link.up)
+
+    run(scene)
+
+
+def test_dead_partners_do_not_hold_up_decisions(tmp_path: Path) -> None:
+    """Of sixty-four partners eight die at once while jobs come: every one is decided in time."""
+
+    async def scene() -> None:
+        ports = [free_port() for _ in range(64)]
+        names = [f"p{number:02d}" for number in range(64)]
+        limits = {"offer_timeout_s": 1.0, "decision_timeout_s": 3.0}
+        configuration = document(
+            tmp_path,
+            partners=dict(zip(names, ports, strict=True)),
+            limits=limits,
+            location=names,
+        )
+        async with asyncio.TaskGroup() as group:
+            stop = asyncio.Event()
+            partners = [Partner(name) for name in names]
+
+            async def play(partner: Partner, port: int) -> None:
+                async with listening(partner, port):
+                    await stop.wait()
+
+            for partner, port in zip(partners, ports, strict=True):
+                group.create_task(play(partner, port), name=partner.name)
+            async with running(configuration, tmp_path) as site:
+                await site.linked()
+                await full(site)
+                for partner in partners[:8]:
+                    partner.pause_s = 60.0
+                begin = time.monotonic()
+                jobs = await asyncio.gather(*(site.submit(f"k{n}") for n in range(20)))
+                for job in jobs:
+                    found = site.core.engine.state.job(job.job_id)
+                    assert found is not None
+                    await until(
+                        lambda found=found: found.state.name in {"DELEGATED", "QUEUED"}  # type: ignore[misc]  # binds the loop's value
+                    )
+                # A first deadline, a question, and whatever the machine is busy with.
+                assert time.monotonic() - begin < 3 * (1.0 + 3.0)
+            stop.set()
+
+    run(scene)
+
+
+def test_a_lost_partners_jobs_are_suspect(tmp_path: Path) -> None:
+    """After the configured time jobs there are SUSPECT, or decided anew where that is wanted."""
+
+    async def scene() -> None:
+        for answer, state in (("wait", "SUSPECT"), ("resubmit", "QUEUED")):
+            partner, port = Partner(), free_port()
+            name = f"site-{answer}"
+            configuration = document(
+                tmp_path, name, partners={"away": port}, suspect=answer, suspect_after_s=0.3
+            )
+            async with running(configuration, tmp_path) as site:
+                async with listening(partner, port):
+                    await site.linked()
+                    await full(site)
+                    job = await site.submit("k")
+                    found = site.core.engine.state.job(job.job_id)
+                    assert found is not None
+                    await until(lambda found=found: found.state.name == "DELEGATED")  # type: ignore[misc]  # binds the loop's value
+                await until(lambda found=found, state=state: found.state.name == state)  # type: ignore[misc]  # same
+
+    run(scene)
+
+
+def test_ends_are_reported_until_they_are_acknowledged(tmp_path: Path) -> None:
+    """A home site that is down meanwhile learns of its job's end when it is back."""
+
+    async def scene() -> None:
+        ports = {"home": free_port(), "away": free_port()}
+        first = document(tmp_path, "home", partners={"away": ports["away"]}, port=ports["home"])
+        second = document(tmp_path, "away", partners={"home": ports["home"]}, port=ports["away"])
+        async with running(second, tmp_path) as away:
+            memory = away.core.engine.state.memory
+            async with running(first, tmp_path) as home:
+                await home.linked()
+                await full(home)
+                job = await home.submit("goes", processors=2, run_time_s=1.0)
+                await until(lambda: bool(memory.at_lrms))
+            await until(lambda: not memory.at_lrms)
+            assert memory.books["home"].guests
+            async with running(first, tmp_path) as again:
+                ended = await again.ended(job.job_id)
+                assert ended.executed_on == "away"
+                assert ended.outcome == request_pb2.OUTCOME_COMPLETED
+                await until(lambda: not memory.books["home"].guests)
+
+    run(scene)
+
+
+def test_a_partner_that_has_moved_is_followed(tmp_path: Path) -> None:
+    """The connection to where it was is given up, and the way back is the same."""
+
+    async def scene() -> None:
+        ports = {"home": free_port(), "away": free_port()}
+        first = document(tmp_path, "home", partners={"away": free_port()}, port=ports["home"])
+        second = document(tmp_path, "away", partners={"home": ports["home"]}, port=ports["away"])
+        async with running(first, tmp_path) as home, running(second, tmp_path):
+            link = home.core.links.links["away"]
+            nowhere = link.address
+            assert nowhere is not None
+            await until(lambda: link.problem != "not reached yet")
+            assert not link.up
+            link.move(nowhere)
+            link.move(f"127.0.0.1:{ports['away']}")
+            await until(lambda: link.up)
+            link.move(nowhere)
+            assert not link.up
+            assert link.problem == f"it has moved to {nowhere}"
+            link.move(f"127.0.0.1:{ports['away']}")
+            await until(lambda: link.up)
+
+    run(scene)

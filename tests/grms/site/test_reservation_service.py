@@ -1,0 +1,146 @@
+"""Reservations over a real socket, kept over restarts."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from grpc import aio
+
+from grms.site.user_socket import User
+from grms.v1 import reservation_pb2, reservation_pb2_grpc
+from tests.grms.site.daemons import document, running
+from tests.waiting import run
+
+RESOURCES = [
+    {"resource_id": "cpu-1", "labels": {"kind": "cpu"}, "processors": 2, "cost_per_hour": 36.0},
+    {"resource_id": "gpu-1", "labels": {"kind": "gpu"}, "speed": 4.0},
+]
+
+
+@asynccontextmanager
+async def reserving(folder: Path) -> AsyncIterator[Any]:
+    """Yields the stub of a daemon with two resources."""
+    configuration = document(folder, resources=RESOURCES)
+    async with (
+        running(configuration, folder) as site,
+        aio.insecure_channel(site.users_address) as channel,
+    ):
+        yield reservation_pb2_grpc.ReservationServiceStub(channel)
+
+
+def window(begin: float, end: float) -> reservation_pb2.Window:
+    """Returns a window, seconds from now."""
+    now = time.time()
+    return reservation_pb2.Window(begin_s=now + begin, end_s=now + end)
+
+
+def booking(key: str, span: reservation_pb2.Window, **more: Any) -> reservation_pb2.BookRequest:
+    """Returns a wish for one processor of the first resource."""
+    wish: dict[str, Any] = {"resource_id": "cpu-1", "processors": 1, **more}
+    return reservation_pb2.BookRequest(idempotency_key=key, window=span, **wish)
+
+
+def launching(reservation_id: str, run_time_s: float) -> reservation_pb2.LaunchRequest:
+    """Returns a small job for a reservation."""
+    request = reservation_pb2.LaunchRequest(idempotency_key="l", reservation_id=reservation_id)
+    request.job.processors, request.job.requested_time_s = 1, 1000.0
+    request.job.simulated.run_time_s = run_time_s
+    return request
+
+
+def test_a_reservation_from_the_offer_to_the_end_of_its_job(tmp_path: Path) -> None:
+    """What is offered can be booked, what is booked is offered no more, and the job runs."""
+
+    async def scene() -> None:
+        async with reserving(tmp_path) as stub:
+            span = window(0.3, 60)
+            answer = await stub.Offer(
+                reservation_pb2.ResourceOfferRequest(window=span, labels={"kind": "cpu"})
+            )
+            (offer,) = answer.offers
+            assert [free.processors for free in offer.free] == [2]
+            booked = await stub.Book(booking("k", span))
+            assert booked.cost == pytest.approx(36.0 * 59.7 / 3600)
+            assert await stub.Book(booking("k", span)) == booked
+            answer = await stub.Offer(reservation_pb2.ResourceOfferRequest(window=span))
+            assert [[f.processors for f in offer.free] for offer in answer.offers] == [[1], [1]]
+            watch = stub.Watch(reservation_pb2.WatchReservationsRequest())
+            await watch.read()
+            await stub.Launch(launching(booked.reservation_id, 0.2))
+            states = [(await watch.read()).state for _ in range(3)]
+            assert states == [
+                reservation_pb2.RESERVATION_STATE_LAUNCHED,
+                reservation_pb2.RESERVATION_STATE_RUNNING,
+                reservation_pb2.RESERVATION_STATE_ENDED,
+            ]
+            watch.cancel()
+
+    run(scene)
+
+
+def test_reservations_outlive_the_daemon(tmp_path: Path) -> None:
+    """Booked, launched or over: each is found again, its key as well, and a job's end comes."""
+
+    async def scene() -> None:
+        span = window(0.0, 500.0)
+        async with reserving(tmp_path) as stub:
+            first = await stub.Book(booking("a", span))
+            second = await stub.Book(booking("b", span))
+            await stub.Launch(launching(second.reservation_id, 0.05))
+        await asyncio.sleep(0.1)
+        async with reserving(tmp_path) as stub:
+            assert await stub.Book(booking("a", span)) == first
+            with pytest.raises(aio.AioRpcError) as error:
+                await stub.Book(booking("c", span, processors=2))
+            assert error.value.code() is grpc.StatusCode.FAILED_PRECONDITION
+            watch = stub.Watch(reservation_pb2.WatchReservationsRequest())
+            found: dict[str, int] = {}
+            while found.get("2") != reservation_pb2.RESERVATION_STATE_ENDED:
+                entry = await watch.read()
+                found[entry.reservation_id] = entry.state
+            watch.cancel()
+            released = await stub.Release(
+                reservation_pb2.ReleaseRequest(reservation_id=first.reservation_id)
+            )
+            assert released.state == reservation_pb2.RESERVATION_STATE_RELEASED
+            assert (await stub.Book(booking("c", window(0, 500), processors=2))).processors == 2
+
+    run(scene)
+
+
+def test_what_cannot_be_had_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each with its status; another's reservation does not exist."""
+
+    async def scene() -> None:
+        async with reserving(tmp_path) as stub:
+            span = window(0, 100)
+            booked = await stub.Book(booking("k", span))
+            bad = reservation_pb2.Window(begin_s=5, end_s=5)
+            for call, message, code in (
+                (stub.Book, booking("", span), "INVALID_ARGUMENT"),
+                (stub.Book, booking("x", bad), "INVALID_ARGUMENT"),
+                (stub.Book, booking("x", span, processors=0), "INVALID_ARGUMENT"),
+                (stub.Book, booking("x", span, resource_id="none"), "NOT_FOUND"),
+                (stub.Book, booking("x", span, processors=2), "FAILED_PRECONDITION"),
+                (stub.Launch, launching("1", 500.0), "FAILED_PRECONDITION"),
+                (stub.Launch, launching("9", 1.0), "NOT_FOUND"),
+                (stub.Release, reservation_pb2.ReleaseRequest(reservation_id="x"), "NOT_FOUND"),
+                (stub.Offer, reservation_pb2.ResourceOfferRequest(), "INVALID_ARGUMENT"),
+            ):
+                with pytest.raises(aio.AioRpcError) as error:
+                    await call(message)
+                assert error.value.code().name == code
+            monkeypatch.setattr(
+                "grms.site.user_socket.UserSocket.user", lambda *_: User(54321, "eve")
+            )
+            release = reservation_pb2.ReleaseRequest(reservation_id=booked.reservation_id)
+            with pytest.raises(aio.AioRpcError) as error:
+                await stub.Release(release)
+            assert error.value.code() is grpc.StatusCode.NOT_FOUND
+
+    run(scene)

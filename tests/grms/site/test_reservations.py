@@ -1,0 +1,116 @@
+"""The book of reservations: nothing is promised twice."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grms.site.reservations import (
+    MOVES,
+    NoSuchReservation,
+    ReservationBook,
+    ReservationRefused,
+    ReservationState,
+    Resource,
+)
+
+CPU = Resource("cpu", {"kind": "cpu"}, processors=3, speed=2.0, cost_per_hour=10.0)
+
+wishes = st.tuples(st.integers(0, 12), st.integers(1, 6), st.integers(1, 3))
+
+
+@given(wanted=st.lists(wishes, max_size=25), released=st.lists(st.integers(1, 25), max_size=6))
+def test_no_processor_is_promised_twice(
+    wanted: list[tuple[int, int, int]], released: list[int]
+) -> None:
+    """At every moment the promises fit, what is free is what is not promised, and it can be had."""
+    book = ReservationBook([CPU])
+    for number, (begin, length, processors) in enumerate(wanted):
+        window = (float(begin), float(begin + length))
+        free = book.free(CPU, *window)
+        fits = sum(right - left for left, right, n in free if n >= processors) == length
+        try:
+            book.keep(book.book("me", str(number), "cpu", window, processors=processors, now=-1.0))
+        except ReservationRefused:
+            assert not fits
+        else:
+            assert fits
+    for number in released:
+        if number in book.reservations:
+            book.keep(book.release(number, "me", 0.0))
+    for moment in range(20):
+        held = sum(
+            r.processors
+            for r in book.reservations.values()
+            if r.is_open and r.begin <= moment < r.end
+        )
+        free = book.free(CPU, float(moment), moment + 1.0)
+        assert held + sum(n for _, _, n in free) == 3
+        assert held <= 3
+
+
+def test_the_same_key_is_the_same_reservation() -> None:
+    """Another wish with the key is refused; another owner's key is another's."""
+    book = ReservationBook([CPU])
+    first = book.book("me", "k", "cpu", (0.0, 10.0), processors=1, now=0.0)
+    book.keep(first)
+    assert book.book("me", "k", "cpu", (0.0, 10.0), processors=1, now=99.0) == first
+    with pytest.raises(ReservationRefused, match="belongs to another reservation, 1"):
+        book.book("me", "k", "cpu", (0.0, 11.0), processors=1, now=0.0)
+    assert book.book("you", "k", "cpu", (0.0, 10.0), processors=1, now=0.0).number == 2
+    with pytest.raises(NoSuchReservation):
+        book.get(1, "you")
+
+
+def test_a_job_runs_in_its_window() -> None:
+    """From the beginning, at the resource's speed; what is left of the window is free again."""
+    book = ReservationBook([CPU])
+    book.keep(book.book("me", "k", "cpu", (10.0, 20.0), processors=3, now=0.0))
+    assert book.next_time == 20.0
+    with pytest.raises(ReservationRefused, match="the job needs 1 processors for 15 s"):
+        book.launch(1, "me", "l", processors=1, run_time=30.0, now=0.0)
+    book.keep(book.launch(1, "me", "l", processors=3, run_time=8.0, now=0.0))
+    assert book.launch(1, "me", "l", processors=3, run_time=8.0, now=5.0).revision == 2
+    with pytest.raises(ReservationRefused, match="another job"):
+        book.launch(1, "me", "m", processors=3, run_time=8.0, now=5.0)
+    assert book.due(9.0) == []
+    assert book.next_time == 10.0
+    for moment, state in ((12.0, ReservationState.RUNNING), (14.0, ReservationState.ENDED)):
+        (changed,) = book.due(moment)
+        book.keep(changed)
+        assert changed.state is state
+    assert (changed.start_time, changed.end_time, changed.end) == (10.0, 14.0, 14.0)
+    assert changed.cost == pytest.approx(10.0 * 3 * 10 / 3600)
+    assert book.free(CPU, 10.0, 20.0) == [(10.0, 20.0, 3)]
+    assert book.next_time == math.inf
+
+
+def test_a_job_launched_late_starts_late() -> None:
+    """In a window that has begun, from the launch, if what is left is enough."""
+    book = ReservationBook([CPU])
+    book.keep(book.book("me", "k", "cpu", (10.0, 20.0), processors=1, now=0.0))
+    book.keep(book.launch(1, "me", "l", processors=1, run_time=8.0, now=15.0))
+    (running,) = book.due(99.0)
+    assert running.start_time == 15.0
+
+
+def test_an_unused_reservation_expires() -> None:
+    """Its time passes, and nothing can be done in it any more."""
+    book = ReservationBook([CPU])
+    book.keep(book.book("me", "k", "cpu", (10.0, 20.0), processors=1, now=0.0))
+    (expired,) = book.due(20.0)
+    book.keep(expired)
+    assert expired.state is ReservationState.EXPIRED
+    assert book.release(1, "me", 21.0) == expired
+    with pytest.raises(ReservationRefused, match="reservation 1 is expired"):
+        book.launch(1, "me", "l", processors=1, run_time=1.0, now=19.0)
+    with pytest.raises(ReservationRefused, match="the window ends at 20"):
+        book.book("me", "z", "cpu", (10.0, 20.0), processors=1, now=20.0)
+
+
+def test_moves_end_somewhere() -> None:
+    """Every state is in the table, and leads to an end."""
+    assert set(MOVES) == set(ReservationState)
+    ends = {state for state, targets in MOVES.items() if not targets}
+    assert ends == {ReservationState.ENDED, ReservationState.RELEASED, ReservationState.EXPIRED}

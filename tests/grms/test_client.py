@@ -1,0 +1,171 @@
+"""Programs that use a site."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from grms.client import (
+    Client,
+    JobState,
+    Outcome,
+    SiteError,
+    SiteUnavailable,
+    SyncClient,
+)
+from tests.grms.site.daemons import document, running, two_sites
+from tests.waiting import run, until
+
+
+def test_a_job_from_its_submission_to_its_end(tmp_path: Path) -> None:
+    """Submitted, listed, watched; every field is of its type."""
+
+    async def scene() -> None:
+        async with (
+            running(document(tmp_path), tmp_path),
+            Client(tmp_path / "home.sock") as site,
+        ):
+            job = await site.submit(processors=2, requested_time_s=9, run_time_s=0.1, name="n")
+            assert (job.processors, job.requested_time_s, job.name) == (2, 9.0, "n")
+            states = [change.state async for change in site.watch(job.job_id)]
+            assert states[-1] is JobState.ENDED
+            assert len(states) == len(set(states))
+            job = await site.wait(job.job_id)
+            assert job.outcome is Outcome.COMPLETED
+            assert job.has_ended
+            assert job.start_time_s is not None
+            assert job.end_time_s is not None
+            assert [entry async for entry in site.jobs()] == [job]
+            assert [entry async for entry in site.jobs(states=[JobState.RUNNING])] == []
+
+    run(scene)
+
+
+def test_a_key_makes_a_repetition_the_same_job(tmp_path: Path) -> None:
+    """With a key the job is the same; without one each submission is another."""
+
+    async def scene() -> None:
+        async with (
+            running(document(tmp_path), tmp_path),
+            Client(tmp_path / "home.sock") as site,
+        ):
+            wanted: dict[str, Any] = {"processors": 1, "requested_time_s": 9, "run_time_s": 0.1}
+            jobs = [await site.submit(**wanted, key="k") for _ in range(3)]
+            assert len({job.job_id for job in jobs}) == 1
+            jobs = [await site.submit(**wanted) for _ in range(3)]
+            assert len({job.job_id for job in jobs}) == 3
+
+    run(scene)
+
+
+def test_a_client_gets_over_a_restart(tmp_path: Path) -> None:
+    """A submission and a watch that begin while the daemon is away end when it is back."""
+
+    async def scene() -> None:
+        configuration = document(tmp_path)
+        async with Client(tmp_path / "home.sock", timeout_s=30) as site:
+            early = asyncio.create_task(
+                site.submit(processors=1, requested_time_s=9, run_time_s=1.0), name="submit"
+            )
+            await asyncio.sleep(0.3)
+            assert not early.done()
+            async with running(configuration, tmp_path):
+                job = await early
+                watching = asyncio.create_task(site.wait(job.job_id), name="wait")
+                await asyncio.sleep(0.1)
+            assert not watching.done()
+            async with running(configuration, tmp_path):
+                assert (await watching).outcome is Outcome.COMPLETED
+
+    run(scene)
+
+
+def test_refusals_are_errors_with_their_reason(tmp_path: Path) -> None:
+    """With code and field; a daemon that is not there is named after the time is over."""
+
+    async def scene() -> None:
+        async with Client(tmp_path / "none.sock", timeout_s=0.3) as site:
+            with pytest.raises(SiteUnavailable, match=r"no daemon answers on .*none.sock"):
+                await site.get("x-1")
+        async with (
+            running(document(tmp_path), tmp_path),
+            Client(tmp_path / "home.sock") as site,
+        ):
+            with pytest.raises(SiteError) as error:
+                await site.submit(processors=0, requested_time_s=1, run_time_s=1)
+            assert error.value.code == "INVALID_ARGUMENT"
+            assert error.value.field == "request.processors"
+            with pytest.raises(SiteError, match="there is no job 'home-9'"):
+                await site.get("home-9")
+            with pytest.raises(SiteError, match="there is no job 'home-9'"):
+                await site.wait("home-9")
+
+    run(scene)
+
+
+def test_a_client_waits_when_it_is_told_to(tmp_path: Path) -> None:
+    """A flood is slowed down to the site's rate, and nothing is lost."""
+
+    async def scene() -> None:
+        limits = {"submissions_per_s": 5.0}
+        async with (
+            running(document(tmp_path, limits=limits), tmp_path),
+            Client(tmp_path / "home.sock") as site,
+        ):
+            jobs = await asyncio.gather(
+                *(site.submit(processors=1, requested_time_s=9, run_time_s=0.01) for _ in range(55))
+            )
+            assert len({job.job_id for job in jobs}) == 55
+
+    run(scene)
+
+
+def test_operators_have_their_calls(tmp_path: Path) -> None:
+    """Status, partners, reload, drain and resume; a user's cancel reaches the partner."""
+
+    async def scene() -> None:
+        async with two_sites(tmp_path) as (_, away), Client(tmp_path / "home.sock") as site:
+            assert (await site.status()).site == "home"
+            (partner,) = await site.partners()
+            assert partner.name == "away"
+            assert await site.reload() == {"away": "awf"}
+            assert (await site.drain()).draining
+            with pytest.raises(SiteUnavailable, match="drain"):
+                async with Client(tmp_path / "home.sock", timeout_s=0.3) as hasty:
+                    await hasty.submit(processors=1, requested_time_s=1, run_time_s=1)
+            assert not (await site.resume()).draining
+            await site.submit(processors=4, requested_time_s=99, run_time_s=99)
+            job = await site.submit(processors=1, requested_time_s=99, run_time_s=99)
+            await until(lambda: bool(away.core.engine.state.memory.at_lrms))
+            await site.cancel(job.job_id)
+            assert (await site.wait(job.job_id)).outcome is Outcome.CANCELLED
+
+    run(scene)
+
+
+def test_the_same_without_an_event_loop(tmp_path: Path) -> None:
+    """Every call of the asynchronous client is there, and does the same."""
+
+    def program(socket: Path) -> list[str]:
+        with SyncClient(socket) as site:
+            job = site.submit(processors=1, requested_time_s=9, run_time_s=0.05)
+            seen = [str(change.state) for change in site.watch(job.job_id)]
+            assert site.get(job.job_id) == site.wait(job.job_id) == next(iter(site.jobs()))
+            assert site.status().site == "home"
+            assert site.partners() == []
+            assert site.reload() == {}
+            assert site.drain().draining
+            assert not site.resume().draining
+            long = site.submit(processors=1, requested_time_s=9, run_time_s=9)
+            assert site.cancel(long.job_id).cancel_requested
+            return seen
+
+    async def scene() -> None:
+        async with running(document(tmp_path), tmp_path):
+            seen = await asyncio.to_thread(program, tmp_path / "home.sock")
+            assert seen[-1] == "ended"
+
+    run(scene)
+    calls = {name for name in vars(Client) if not name.startswith("_")}
+    assert calls == {name for name in vars(SyncClient) if not name.startswith("_")}

@@ -1,0 +1,100 @@
+"""The commands around a site's daemon."""
+
+import asyncio
+import re
+from pathlib import Path
+
+import pytest
+
+from grms.cli import run_command
+from tests.grms.site.daemons import document, running, two_sites
+from tests.waiting import run
+
+
+async def grms(*arguments: str | Path) -> int:
+    """Runs a command as a shell would."""
+    return await asyncio.to_thread(run_command, [str(argument) for argument in arguments])
+
+
+def test_a_users_way(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Submit, look, watch, list, cancel."""
+
+    async def scene() -> None:
+        async with running(document(tmp_path), tmp_path):
+            site = ("--site", tmp_path / "home.sock")
+            job = ("-p", "2", "-t", "60")
+            assert await grms("submit", *site, *job, "--run-time", "0.05", "--wait") == 0
+            captured = capsys.readouterr()
+            assert "home-1" in captured.out.split()
+            assert re.search(r"home-1: ended, completed on home 0\.0\d+ s after", captured.err)
+            assert await grms("submit", *site, *job, "--run-time", "60", "--name", "long one") == 0
+            assert await grms("status", "home-2", *site) == 0
+            assert "home-2: running on home" in capsys.readouterr().out
+            assert await grms("jobs", *site) == 0
+            lines = capsys.readouterr().out.splitlines()
+            assert lines[0].split()[:3] == ["JOB", "USER", "PROCS"]
+            assert lines[1].split()[0] == "home-1"
+            assert lines[2].split()[4:] == ["running", "home", "long", "one"]
+            assert await grms("cancel", "home-2", *site) == 0
+            assert await grms("watch", "home-2", *site) == 0
+            assert "home-2: ended, cancelled" in capsys.readouterr().out
+            assert await grms("jobs", "--open", *site) == 0
+            assert len(capsys.readouterr().out.splitlines()) == 1
+
+    run(scene)
+
+
+def test_an_operators_way(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Status, partners, reload, drain and back."""
+
+    async def scene() -> None:
+        async with two_sites(tmp_path):
+            site = ("--site", tmp_path / "home.sock")
+            for words, expected in (
+                (("status",), "processors  4, 4 free, 0 waited for"),
+                (("partners",), "away"),
+                (("reload",), "away: awf"),
+                (("drain",), "home takes no more work; 0 of its users' jobs"),
+                (("status",), "draining: takes no work"),
+                (("drain", "--undo"), "home takes work"),
+                (("jobs", "--all"), "JOB"),
+            ):
+                assert await grms(*words, *site) == 0
+                assert expected in capsys.readouterr().out
+
+    run(scene)
+
+
+def test_what_goes_wrong_is_said_in_a_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No daemon, no such job, a bad request: status 2 and why, never a traceback."""
+
+    async def scene() -> None:
+        async with running(document(tmp_path), tmp_path):
+            site = ("--site", tmp_path / "home.sock")
+            gone = ("--site", tmp_path / "gone.sock", "--timeout", "0.2")
+            for words, expected in (
+                (("status", *gone), "no daemon answers on"),
+                (("status", "home-7", *site), "there is no job 'home-7'"),
+                (("submit", *site, "-p", "1", "-t", "-5"), "requested_time is -5.0"),
+                (("submit", "-p", "1", "-t", "5"), "Missing option '--site'"),
+                (("serve", tmp_path / "none.toml"), "cannot be read"),
+            ):
+                assert await grms(*words) == 2
+                error = capsys.readouterr().err
+                assert expected in error
+                assert "Traceback" not in error
+
+    run(scene)
+
+
+def test_a_failed_job_is_a_failed_command(tmp_path: Path) -> None:
+    """A shell script can rely on the status of a submission that waits."""
+
+    async def scene() -> None:
+        async with running(document(tmp_path), tmp_path):
+            site = ("--site", tmp_path / "home.sock", "-p", "9", "-t", "5", "--wait")
+            assert await grms("submit", *site, "--run-time", "1") in {1, 2}
+
+    run(scene)

@@ -1,0 +1,157 @@
+"""A replay through daemons is the replay in one process, job by job."""
+
+import asyncio
+import itertools
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from grms.federation.federation import Site, replay
+from grms.policy.files import save_rule_base
+from grms.policy.transfer import AcceptWhenFit, Gaussian, Rule, RuleBase, TransferPolicy
+from lrms_sim.disciplines import discipline_by_name
+from lrms_sim.jobs import JobTable
+from lrms_sim.schedule import MachineInfo
+from scenarios.comparison import first_difference
+from scenarios.conductor import Conducted, Conductor, daemons
+from scenarios.live_sites import LiveSettings, SiteProcess
+from scenarios.spec_files import parse_spec
+from tests.waiting import run
+
+RULES = RuleBase(
+    (
+        Rule(Gaussian(0.5, 1.0), Gaussian(20.0, 30.0), accept=True),
+        Rule(Gaussian(2.0, 1.5), Gaussian(80.0, 40.0), accept=False),
+        Rule(Gaussian(4.0, 3.0), Gaussian(10.0, 20.0), accept=True),
+    )
+)
+
+
+def workload(rng: np.random.Generator, count: int, processors: int) -> JobTable:
+    """Returns jobs in a crowd: many at one moment, run times that are no whole seconds."""
+    run_time = np.round(rng.exponential(40.0, count) + 0.1, 1)
+    return JobTable.from_columns(
+        submit_time=np.sort(rng.integers(0, 2 * count, count)).astype(float),
+        processors=rng.integers(1, processors + 1, count),
+        run_time=run_time,
+        requested_time=run_time * rng.choice([1.0, 1.5, 3.0], count),
+    )
+
+
+def scenario(discipline: str, rules: Path, count: int) -> tuple[str, list[Site]]:
+    """Returns three sites as a scenario's file and for the replay in one process."""
+    rng = np.random.default_rng(7)
+    text = 'name = "three"\n'
+    sites = []
+    sizes = {"a": 8, "b": 16, "c": 5}
+    for name, processors in sizes.items():
+        text += f"""
+[[sites]]
+name = "{name}"
+processors = {processors}
+discipline = "{discipline}"
+workload = {{ model = "lublin", jobs = 0 }}
+transfer = {{ default = "awf", {"a" if name == "b" else "b"} = "{rules}" }}
+"""
+        policies: dict[str, TransferPolicy] = {
+            other: AcceptWhenFit() for other in sizes if other != name
+        }
+        policies["a" if name == "b" else "b"] = RULES
+        sites.append(
+            Site(
+                name=name,
+                processors=processors,
+                jobs=workload(rng, count, processors),
+                discipline=discipline_by_name(discipline),
+                transfer_policies=policies,
+            )
+        )
+    return text, sites
+
+
+async def conduct(
+    folder: Path,
+    text: str,
+    sites: list[Site],
+    *,
+    may_restart: bool = False,
+    meanwhile: object = None,
+) -> Conducted:
+    """Replays through daemons."""
+    spec = parse_spec(text.encode(), folder=folder, shown="three.toml")
+    machines = [MachineInfo(site.name, site.processors) for site in sites]
+    async with daemons(spec, LiveSettings(folder, folder)) as processes:
+        conductor = Conductor(
+            processes,
+            [site.jobs for site in sites],
+            machines,
+            replay_id="three-1",
+            may_restart=may_restart,
+        )
+        if meanwhile is None:
+            return await conductor.conduct()
+        task = asyncio.create_task(meanwhile(processes, conductor), name="faults")  # type: ignore[operator]  # a coroutine function
+        try:
+            return await conductor.conduct()
+        finally:
+            task.cancel()
+            await asyncio.wait([task])
+
+
+@pytest.mark.parametrize("discipline", ["fcfs", "easy-per-event", "conservative"])
+def test_live_equals_in_process(tmp_path: Path, discipline: str) -> None:
+    """With rule bases, AWRT location, many jobs at one instant, for each kind of queue."""
+    rules = tmp_path / "rules.json"
+    save_rule_base(RULES, rules)
+    text, sites = scenario(discipline, rules, 70)
+    expected = replay(sites)
+    assert (expected.executed_on != expected.submitted_to).sum() > 10
+
+    async def scene() -> None:
+        done = await conduct(tmp_path, text, sites)
+        assert first_difference(done.schedule, expected) == ""
+
+    run(scene)
+
+
+def test_daemons_killed_during_a_replay_lose_nothing(tmp_path: Path) -> None:
+    """Daemons are killed at random while jobs arrive: every job runs exactly once.
+
+    Where a job goes may differ, as a partner that is away is not asked; that each ran once, on one
+    site, for its time, and that no site used more processors than it has, may not.
+    """
+    rules = tmp_path / "rules.json"
+    save_rule_base(RULES, rules)
+    text, sites = scenario("fcfs", rules, 90)
+    kills = 0
+
+    async def faults(processes: list[SiteProcess], conductor: Conductor) -> None:
+        nonlocal kills
+        rng = random.Random(3)  # noqa: S311  # faults, no secrets
+        for turn in itertools.count(1):
+            arrived = sum(seat.arrived for seat in conductor._seats)
+            while sum(seat.arrived for seat in conductor._seats) < arrived + 40:  # noqa: ASYNC110  # what is waited for has no event of its own
+                await asyncio.sleep(0.002)
+            if turn > 3:
+                return
+            await rng.choice(processes).kill()
+            kills += 1
+
+    async def scene() -> None:
+        done = await conduct(tmp_path, text, sites, may_restart=True, meanwhile=faults)
+        schedule = done.schedule
+        assert done.restarts >= 1
+        assert np.isfinite(schedule.start_time).all()
+        assert np.array_equal(schedule.end_time, schedule.start_time + schedule.jobs.run_time)
+        assert (schedule.start_time >= schedule.jobs.submit_time).all()
+        for index, site in enumerate(sites):
+            here = schedule.executed_on == index
+            moments = schedule.start_time[here]
+            for moment in moments:
+                at_work = here & (schedule.start_time <= moment) & (schedule.end_time > moment)
+                assert schedule.jobs.processors[at_work].sum() <= site.processors
+
+    run(scene)
+    assert kills >= 1

@@ -1,0 +1,22 @@
+"""Waiting in asynchronous tests: for a condition, and never for ever."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+TIME_OUT_S = 60.0
+
+
+def run(scene: Callable[[], Awaitable[None]]) -> None:
+    """Runs a scene, for a minute at most."""
+
+    async def limited() -> None:
+        async with asyncio.timeout(TIME_OUT_S):
+            await scene()
+
+    asyncio.run(limited())
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Returns as soon as a condition holds."""
+    while not condition():  # noqa: ASYNC110  # what is waited for has no event of its own
+        await asyncio.sleep(0.005)

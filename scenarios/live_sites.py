@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from grms.policy.selection import nearest_size
+from lrms_sim.toml_text import dumps
 from scenarios.errors import LiveError
 from scenarios.spec import ScenarioSpec, SiteSpec
-from scenarios.toml_text import dumps
 
 START_TIMEOUT_S: Final = 60.0
 STOP_TIMEOUT_S: Final = 30.0

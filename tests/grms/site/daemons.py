@@ -21,7 +21,7 @@ from grms.v1 import (
     operator_pb2_grpc,
     partner_pb2_grpc,
 )
-from scenarios.toml_text import dumps
+from lrms_sim.toml_text import dumps
 
 
 def free_port() -> int:

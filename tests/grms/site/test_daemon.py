@@ -19,7 +19,7 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from grms.site import group_commit
 from grms.v1 import job_pb2, job_pb2_grpc
-from scenarios.toml_text import dumps
+from lrms_sim.toml_text import dumps
 from tests.grms.site.daemons import document, free_port, running, two_sites
 from tests.waiting import run, until
 

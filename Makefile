@@ -61,6 +61,7 @@ bench: setup  ## Measure speed; figures go to benchmarks/
 	$(BIN)/python benchmarks/planner.py
 
 # The checked kernels come before the release ones for pytest and for the processes it starts.
+# The C++ library is preloaded too: the sanitizer has to meet it first to let exceptions through.
 # What the sanitizers find goes to files: pytest would swallow it. Leaks are not looked for, as
 # Python itself keeps memory until the end.
 FINDINGS := $(CURDIR)/build/checked/finding
@@ -69,7 +70,7 @@ debug: setup  ## Build with checks of bounds and memory, and run the tests again
 	@rm -f $(FINDINGS).*
 	PYTHONPATH=$(CURDIR)/$(CHECKED) HANSE_CHECKED_BUILD=$(CURDIR)/$(CHECKED) PYTHONMALLOC=malloc \
 	  ASAN_OPTIONS=detect_leaks=0:log_path=$(FINDINGS) UBSAN_OPTIONS=print_stacktrace=1:log_path=$(FINDINGS) \
-	  LD_PRELOAD=$$($${CC:-cc} -print-file-name=libasan.so) \
+	  LD_PRELOAD="$$($${CC:-cc} -print-file-name=libasan.so) $$($${CC:-cc} -print-file-name=libstdc++.so.6)" \
 	  $(BIN)/pytest -o pythonpath='$(CHECKED) .' $(PYTEST_ARGS) || { cat $(FINDINGS).* 2>/dev/null; exit 1; }
 
 proto: setup  ## Regenerate the code of the wire contract

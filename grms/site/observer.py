@@ -219,9 +219,11 @@ class Observer:
             self._ended.set()
 
     async def stop(self) -> None:
-        """Lets `run` end, and waits for it a short while."""
+        """Lets `run` end, and waits a short while for the last messages, if somebody takes them."""
         assert self._service is not None
         self._service.stop()
+        if not self.connected:
+            return  # nobody is there to be told
         try:
             await asyncio.wait_for(self._ended.wait(), FAREWELL_S)
         except TimeoutError:

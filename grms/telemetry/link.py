@@ -29,6 +29,9 @@ QOS = 1
 INCOMING_MAX = 10_000
 """Most messages that wait to be read; those beyond it are dropped by the client, which logs it."""
 
+GATHER_S = 0.02
+"""Pause after each round of messages, seconds, in which the next one gathers."""
+
 _REFUSED = 0x80
 """What the broker grants where it refuses a subscription (MQTT 3.1.1, section 3.9.3)."""
 
@@ -268,6 +271,10 @@ class MqttLink:
             if messages:
                 await self._publish(client, messages)
                 self._source.sent()
+                # What happens meanwhile goes out together: a message for each event would cost
+                # more than the event.
+                if not self._stopping.is_set():
+                    await asyncio.sleep(GATHER_S)
             elif self._stopping.is_set():
                 await self._publish(client, self._source.farewell())
                 return

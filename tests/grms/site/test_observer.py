@@ -18,7 +18,7 @@ from structlog.testing import capture_logs
 from grms.site.config import MqttConfig, SiteConfig
 from grms.site.config_files import ConfigError
 from grms.site.lifecycle import JobState, Outcome
-from grms.site.observer import certificate_end, mqtt_settings, telemetry_settings
+from grms.site.observer import Observer, certificate_end, mqtt_settings, telemetry_settings
 from grms.site.telemetry_service import WATCHER_FILE_END
 from grms.telemetry.link import MqttSettings
 from grms.telemetry.payloads import JobStateName, OutcomeName
@@ -319,5 +319,11 @@ def test_nobody_is_sent_to_all_addresses(tmp_path: Path) -> None:
 def test_the_end_of_a_certificate_is_read_from_its_file(tmp_path: Path) -> None:
     """A renewed one counts at once; one that cannot be read is no number."""
     files: TlsFiles = new_federation(tmp_path / "keys").site("KTH")
-    assert certificate_end(files.certificate) > 1.7e9
+    end = certificate_end(files.certificate)
+    assert end > 1.7e9
+    keys = {"authority": files.authority, "certificate": files.certificate, "key": files.key}
+    tls = {name: str(path) for name, path in keys.items()}
+    config = SiteConfig.model_validate(document(tmp_path, "KTH", tls=tls), context={})
+    figure = "hanse_certificate_end_timestamp_seconds"
+    assert Observer(config, structlog.get_logger()).metrics.values()[figure] == end
     assert certificate_end(tmp_path / "missing") != certificate_end(tmp_path / "missing")

@@ -19,6 +19,7 @@ from grms.site.embedded_mqtt import EmbeddedBrokerError
 from grms.site.metrics import MetricsError, MetricsSettings, SiteMetrics
 from grms.site.telemetry import JobChange
 from grms.site.telemetry_service import WATCHER_FILE_END, TelemetryService, TelemetrySettings
+from grms.telemetry import link
 from grms.telemetry.link import MqttSettings
 from tests.grms.mqtt import QUICK, Broker, free_port, until, watching
 
@@ -70,6 +71,28 @@ async def test_without_a_broker_the_daemon_brings_its_own(tmp_path: Path) -> Non
             await watcher.until_told("hanse/v1/sites/KTH/presence", state="offline")
     assert not (tmp_path / f"KTH{WATCHER_FILE_END}").exists()
     assert not service.connected
+
+
+async def test_what_happens_together_goes_out_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Events that come one after the other within a pause are one message, not one each."""
+    monkeypatch.setattr(link, "GATHER_S", 1.0)
+    service, _ = new_service(tmp_path, metrics_every_s=1000.0)
+    async with service, asyncio.TaskGroup() as group:
+        how = json.loads((tmp_path / f"KTH{WATCHER_FILE_END}").read_text(encoding="utf-8"))
+        settings = MqttSettings(how["host"], how["port"], how["user"], how["password"])
+        async with watching(settings) as watcher:
+            group.create_task(service.run(), name="telemetry")
+            await watcher.until_told("hanse/v1/sites/KTH/metrics", time=7.5)
+            for number in range(5):
+                service.job_changed(JobChange(1.0, f"KTH-{number}", "running"))
+                for _ in range(50):
+                    await asyncio.sleep(0)
+            await watcher.until(lambda: len(watcher.events()) == 5)
+            messages = [content for topic, content in watcher.seen if topic.endswith("/jobs")]
+            assert len(messages) == 1
+        service.stop()
 
 
 async def test_a_configured_broker_is_used(broker: Broker, tmp_path: Path) -> None:

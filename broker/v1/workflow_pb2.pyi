@@ -1,0 +1,185 @@
+from grms.v1 import request_pb2 as _request_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class WorkflowState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    WORKFLOW_STATE_UNSPECIFIED: _ClassVar[WorkflowState]
+    WORKFLOW_STATE_ACCEPTED: _ClassVar[WorkflowState]
+    WORKFLOW_STATE_RUNNING: _ClassVar[WorkflowState]
+    WORKFLOW_STATE_FAILING: _ClassVar[WorkflowState]
+    WORKFLOW_STATE_CANCELLING: _ClassVar[WorkflowState]
+    WORKFLOW_STATE_COMPLETED: _ClassVar[WorkflowState]
+    WORKFLOW_STATE_FAILED: _ClassVar[WorkflowState]
+    WORKFLOW_STATE_CANCELLED: _ClassVar[WorkflowState]
+
+class TaskState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    TASK_STATE_UNSPECIFIED: _ClassVar[TaskState]
+    TASK_STATE_WAITING: _ClassVar[TaskState]
+    TASK_STATE_BOOKING: _ClassVar[TaskState]
+    TASK_STATE_BOOKED: _ClassVar[TaskState]
+    TASK_STATE_LAUNCHED: _ClassVar[TaskState]
+    TASK_STATE_RUNNING: _ClassVar[TaskState]
+    TASK_STATE_ENDING: _ClassVar[TaskState]
+    TASK_STATE_COMPLETED: _ClassVar[TaskState]
+    TASK_STATE_FAILED: _ClassVar[TaskState]
+    TASK_STATE_CANCELLED: _ClassVar[TaskState]
+WORKFLOW_STATE_UNSPECIFIED: WorkflowState
+WORKFLOW_STATE_ACCEPTED: WorkflowState
+WORKFLOW_STATE_RUNNING: WorkflowState
+WORKFLOW_STATE_FAILING: WorkflowState
+WORKFLOW_STATE_CANCELLING: WorkflowState
+WORKFLOW_STATE_COMPLETED: WorkflowState
+WORKFLOW_STATE_FAILED: WorkflowState
+WORKFLOW_STATE_CANCELLED: WorkflowState
+TASK_STATE_UNSPECIFIED: TaskState
+TASK_STATE_WAITING: TaskState
+TASK_STATE_BOOKING: TaskState
+TASK_STATE_BOOKED: TaskState
+TASK_STATE_LAUNCHED: TaskState
+TASK_STATE_RUNNING: TaskState
+TASK_STATE_ENDING: TaskState
+TASK_STATE_COMPLETED: TaskState
+TASK_STATE_FAILED: TaskState
+TASK_STATE_CANCELLED: TaskState
+
+class Demand(_message.Message):
+    __slots__ = ("resource", "units")
+    RESOURCE_FIELD_NUMBER: _ClassVar[int]
+    UNITS_FIELD_NUMBER: _ClassVar[int]
+    resource: str
+    units: int
+    def __init__(self, resource: _Optional[str] = ..., units: _Optional[int] = ...) -> None: ...
+
+class Alternative(_message.Message):
+    __slots__ = ("demands",)
+    DEMANDS_FIELD_NUMBER: _ClassVar[int]
+    demands: _containers.RepeatedCompositeFieldContainer[Demand]
+    def __init__(self, demands: _Optional[_Iterable[_Union[Demand, _Mapping]]] = ...) -> None: ...
+
+class TaskSpec(_message.Message):
+    __slots__ = ("name", "work_s", "alternatives", "predecessors", "program")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    WORK_S_FIELD_NUMBER: _ClassVar[int]
+    ALTERNATIVES_FIELD_NUMBER: _ClassVar[int]
+    PREDECESSORS_FIELD_NUMBER: _ClassVar[int]
+    PROGRAM_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    work_s: float
+    alternatives: _containers.RepeatedCompositeFieldContainer[Alternative]
+    predecessors: _containers.RepeatedScalarFieldContainer[str]
+    program: _request_pb2.Program
+    def __init__(self, name: _Optional[str] = ..., work_s: _Optional[float] = ..., alternatives: _Optional[_Iterable[_Union[Alternative, _Mapping]]] = ..., predecessors: _Optional[_Iterable[str]] = ..., program: _Optional[_Union[_request_pb2.Program, _Mapping]] = ...) -> None: ...
+
+class WorkflowSpec(_message.Message):
+    __slots__ = ("name", "tasks", "earliest_start_s", "due_date_s", "budget", "preference")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    TASKS_FIELD_NUMBER: _ClassVar[int]
+    EARLIEST_START_S_FIELD_NUMBER: _ClassVar[int]
+    DUE_DATE_S_FIELD_NUMBER: _ClassVar[int]
+    BUDGET_FIELD_NUMBER: _ClassVar[int]
+    PREFERENCE_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    tasks: _containers.RepeatedCompositeFieldContainer[TaskSpec]
+    earliest_start_s: float
+    due_date_s: float
+    budget: float
+    preference: float
+    def __init__(self, name: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[TaskSpec, _Mapping]]] = ..., earliest_start_s: _Optional[float] = ..., due_date_s: _Optional[float] = ..., budget: _Optional[float] = ..., preference: _Optional[float] = ...) -> None: ...
+
+class Task(_message.Message):
+    __slots__ = ("name", "state", "demands", "start_time_s", "end_time_s", "cost", "runs", "reason")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    DEMANDS_FIELD_NUMBER: _ClassVar[int]
+    START_TIME_S_FIELD_NUMBER: _ClassVar[int]
+    END_TIME_S_FIELD_NUMBER: _ClassVar[int]
+    COST_FIELD_NUMBER: _ClassVar[int]
+    RUNS_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    state: TaskState
+    demands: _containers.RepeatedCompositeFieldContainer[Demand]
+    start_time_s: float
+    end_time_s: float
+    cost: float
+    runs: int
+    reason: str
+    def __init__(self, name: _Optional[str] = ..., state: _Optional[_Union[TaskState, str]] = ..., demands: _Optional[_Iterable[_Union[Demand, _Mapping]]] = ..., start_time_s: _Optional[float] = ..., end_time_s: _Optional[float] = ..., cost: _Optional[float] = ..., runs: _Optional[int] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class Workflow(_message.Message):
+    __slots__ = ("workflow_id", "name", "state", "submit_time_s", "end_time_s", "due_date_s", "budget", "completion_s", "cost", "tasks_total", "tasks_completed", "tasks", "reason", "revision")
+    WORKFLOW_ID_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    SUBMIT_TIME_S_FIELD_NUMBER: _ClassVar[int]
+    END_TIME_S_FIELD_NUMBER: _ClassVar[int]
+    DUE_DATE_S_FIELD_NUMBER: _ClassVar[int]
+    BUDGET_FIELD_NUMBER: _ClassVar[int]
+    COMPLETION_S_FIELD_NUMBER: _ClassVar[int]
+    COST_FIELD_NUMBER: _ClassVar[int]
+    TASKS_TOTAL_FIELD_NUMBER: _ClassVar[int]
+    TASKS_COMPLETED_FIELD_NUMBER: _ClassVar[int]
+    TASKS_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    REVISION_FIELD_NUMBER: _ClassVar[int]
+    workflow_id: str
+    name: str
+    state: WorkflowState
+    submit_time_s: float
+    end_time_s: float
+    due_date_s: float
+    budget: float
+    completion_s: float
+    cost: float
+    tasks_total: int
+    tasks_completed: int
+    tasks: _containers.RepeatedCompositeFieldContainer[Task]
+    reason: str
+    revision: int
+    def __init__(self, workflow_id: _Optional[str] = ..., name: _Optional[str] = ..., state: _Optional[_Union[WorkflowState, str]] = ..., submit_time_s: _Optional[float] = ..., end_time_s: _Optional[float] = ..., due_date_s: _Optional[float] = ..., budget: _Optional[float] = ..., completion_s: _Optional[float] = ..., cost: _Optional[float] = ..., tasks_total: _Optional[int] = ..., tasks_completed: _Optional[int] = ..., tasks: _Optional[_Iterable[_Union[Task, _Mapping]]] = ..., reason: _Optional[str] = ..., revision: _Optional[int] = ...) -> None: ...
+
+class SubmitRequest(_message.Message):
+    __slots__ = ("idempotency_key", "workflow")
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _ClassVar[int]
+    WORKFLOW_FIELD_NUMBER: _ClassVar[int]
+    idempotency_key: str
+    workflow: WorkflowSpec
+    def __init__(self, idempotency_key: _Optional[str] = ..., workflow: _Optional[_Union[WorkflowSpec, _Mapping]] = ...) -> None: ...
+
+class GetRequest(_message.Message):
+    __slots__ = ("workflow_id",)
+    WORKFLOW_ID_FIELD_NUMBER: _ClassVar[int]
+    workflow_id: str
+    def __init__(self, workflow_id: _Optional[str] = ...) -> None: ...
+
+class ListRequest(_message.Message):
+    __slots__ = ("states",)
+    STATES_FIELD_NUMBER: _ClassVar[int]
+    states: _containers.RepeatedScalarFieldContainer[WorkflowState]
+    def __init__(self, states: _Optional[_Iterable[_Union[WorkflowState, str]]] = ...) -> None: ...
+
+class ListResponse(_message.Message):
+    __slots__ = ("workflows",)
+    WORKFLOWS_FIELD_NUMBER: _ClassVar[int]
+    workflows: _containers.RepeatedCompositeFieldContainer[Workflow]
+    def __init__(self, workflows: _Optional[_Iterable[_Union[Workflow, _Mapping]]] = ...) -> None: ...
+
+class CancelRequest(_message.Message):
+    __slots__ = ("workflow_id",)
+    WORKFLOW_ID_FIELD_NUMBER: _ClassVar[int]
+    workflow_id: str
+    def __init__(self, workflow_id: _Optional[str] = ...) -> None: ...
+
+class WatchRequest(_message.Message):
+    __slots__ = ("workflow_id",)
+    WORKFLOW_ID_FIELD_NUMBER: _ClassVar[int]
+    workflow_id: str
+    def __init__(self, workflow_id: _Optional[str] = ...) -> None: ...

@@ -1,0 +1,144 @@
+"""The states of workflows and tasks, and which may follow which.
+
+The tables are the law: every change of a state goes through `legal`, the documentation has its
+tables from here, and a move that is not listed is an error of this program.
+
+A task's life may go back to its beginning as often as the world makes it: a reservation is
+refused, a resource breaks, a site vanishes. It is planned again each time and never lost. It ends
+as COMPLETED; or as FAILED, when it has failed as often as the configuration allows; or as
+CANCELLED, with its workflow.
+"""
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import TypeVar
+
+State = TypeVar("State", bound=Enum)
+
+
+class WorkflowState(Enum):
+    """Where a workflow stands; the wire has the same names."""
+
+    ACCEPTED = "accepted"
+    RUNNING = "running"
+    FAILING = "failing"
+    CANCELLING = "cancelling"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class TaskState(Enum):
+    """Where a task stands; the wire has the same names."""
+
+    WAITING = "waiting"
+    BOOKING = "booking"
+    BOOKED = "booked"
+    LAUNCHED = "launched"
+    RUNNING = "running"
+    ENDING = "ending"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class Outcome(Enum):
+    """How a run came to its end."""
+
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+WORKFLOW_MOVES: Mapping[WorkflowState, Mapping[WorkflowState, str]] = {
+    WorkflowState.ACCEPTED: {
+        WorkflowState.RUNNING: "a task is launched",
+        WorkflowState.CANCELLING: "cancelled while reservations are held",
+        WorkflowState.CANCELLED: "cancelled",
+    },
+    WorkflowState.RUNNING: {
+        WorkflowState.FAILING: "a task has failed for good, others run",
+        WorkflowState.CANCELLING: "cancelled while tasks run",
+        WorkflowState.COMPLETED: "its last task has ended",
+        WorkflowState.FAILED: "a task has failed for good",
+        WorkflowState.CANCELLED: "cancelled while no task runs",
+    },
+    WorkflowState.FAILING: {
+        WorkflowState.CANCELLING: "cancelled while tasks run",
+        WorkflowState.FAILED: "what ran has ended",
+    },
+    WorkflowState.CANCELLING: {
+        WorkflowState.CANCELLED: "what ran has ended",
+        WorkflowState.COMPLETED: "its last task was quicker",
+    },
+    WorkflowState.COMPLETED: {},
+    WorkflowState.FAILED: {},
+    WorkflowState.CANCELLED: {},
+}
+"""What a workflow's state may become, and by what."""
+
+TASK_MOVES: Mapping[TaskState, Mapping[TaskState, str]] = {
+    TaskState.WAITING: {
+        TaskState.BOOKING: "its start lies within the planning slot",
+        TaskState.CANCELLED: "its workflow is cancelled or has failed",
+    },
+    TaskState.BOOKING: {
+        TaskState.BOOKED: "every resource is reserved",
+        TaskState.WAITING: "refused, too late, its resource or site is gone, or a predecessor's is",
+        TaskState.CANCELLED: "its workflow is cancelled or has failed",
+    },
+    TaskState.BOOKED: {
+        TaskState.LAUNCHED: "its time has come and its predecessors have ended",
+        TaskState.WAITING: "too late, its resource or site is gone, or a predecessor's is",
+        TaskState.CANCELLED: "its workflow is cancelled or has failed",
+    },
+    TaskState.LAUNCHED: {
+        TaskState.RUNNING: "started",
+        TaskState.COMPLETED: "ended before its start was told",
+        TaskState.FAILED: "failed once too often before its start was told",
+        TaskState.WAITING: "refused, failed, or its site is lost",
+        TaskState.ENDING: "its workflow is cancelled or its resource is broken",
+        TaskState.CANCELLED: "ended while its workflow is given up",
+    },
+    TaskState.RUNNING: {
+        TaskState.COMPLETED: "ended",
+        TaskState.FAILED: "failed once too often",
+        TaskState.WAITING: "failed, ended by its site, or its site is lost",
+        TaskState.ENDING: "its workflow is cancelled or its resource is broken",
+        TaskState.CANCELLED: "ended while its workflow is given up",
+    },
+    TaskState.ENDING: {
+        TaskState.COMPLETED: "it was quicker",
+        TaskState.WAITING: "its run is over, it is planned again",
+        TaskState.CANCELLED: "its run is over, as its workflow is",
+    },
+    TaskState.COMPLETED: {},
+    TaskState.FAILED: {},
+    TaskState.CANCELLED: {},
+}
+"""What a task's state may become, and by what."""
+
+TASK_ENDS = frozenset({TaskState.COMPLETED, TaskState.FAILED, TaskState.CANCELLED})
+WORKFLOW_ENDS = frozenset({WorkflowState.COMPLETED, WorkflowState.FAILED, WorkflowState.CANCELLED})
+HELD = frozenset({TaskState.BOOKING, TaskState.BOOKED})
+"""Fixed, but not handed to a site."""
+
+AT_SITE = frozenset({TaskState.LAUNCHED, TaskState.RUNNING, TaskState.ENDING})
+"""A run of it may be going on."""
+
+
+class IllegalMove(Exception):  # noqa: N818  # named for what it says, as the states are
+    """A state was to follow one that it may not follow: an error of this program."""
+
+
+def legal(
+    moves: Mapping[State, Mapping[State, str]], name: str, before: State, after: State
+) -> State:
+    """Returns the state that follows.
+
+    Raises:
+        IllegalMove: it may not.
+    """
+    if after not in moves[before]:
+        raise IllegalMove(f"{name} is {before.name} and cannot become {after.name}")
+    return after

@@ -1,0 +1,232 @@
+"""A world around the broker's pure state: sites, a search, a journal, and faults, on one seed.
+
+Sites keep what they were told over every restart of the broker, and answer a repeated order as
+before. What the broker has ordered, and what sites tell it, may take its time or be lost with it.
+"""
+
+import heapq
+import itertools
+import math
+import random
+from dataclasses import dataclass, field
+
+from broker.commands import (
+    Append,
+    Book,
+    Command,
+    Launch,
+    Release,
+    StartPlanning,
+    StopPlanning,
+)
+from broker.events import (
+    Booked,
+    BookingLost,
+    Ended,
+    Event,
+    Released,
+    Restarted,
+    Started,
+    Tick,
+)
+from broker.lifecycle import Outcome, TaskState
+from broker.memory import Booking
+from broker.records import Record, Supply
+from broker.resources import Resource
+from broker.settings import BrokerSettings
+from broker.state import BrokerState
+from tests.broker.plain_planner import plan_plainly
+
+STEPS_MAX = 20_000
+
+
+@dataclass
+class Run:
+    """What a site has of an attempt."""
+
+    booking: Booking
+    task: str
+    state: str = "booked"
+    start: float = math.inf
+    end: float = math.inf
+    outcome: Outcome = Outcome.COMPLETED
+
+
+@dataclass
+class World:
+    """See the module.
+
+    Attributes:
+        seed: of all chance.
+        settings: of the broker.
+        faults: chance of a refusal, a failed run, and so on.
+    """
+
+    seed: int
+    settings: BrokerSettings = field(
+        default_factory=lambda: BrokerSettings(cycle=50, slot=20, pause=2, margin=4)
+    )
+    faults: float = 0.0
+    now: float = 0.0
+    journal: list[Record] = field(default_factory=list)
+    runs: dict[str, Run] = field(default_factory=dict)
+    completed: list[str] = field(default_factory=list)
+    answers: list[Command] = field(default_factory=list)
+    restarts: int = 0
+
+    def __post_init__(self) -> None:
+        """Begins with an empty journal."""
+        self.random = random.Random(self.seed)  # noqa: S311  # a test's own chance
+        self.queue: list[tuple[float, int, Event | Run]] = []
+        self.count = itertools.count()
+        self.state = BrokerState(self.settings)
+        self.tell(Restarted(0))
+
+    def supply(self, name: str, *, broken: bool = False, **more: float) -> Supply:
+        """Returns a resource at the simulated launcher."""
+        return Supply(Resource(name, **more), broken=broken)  # type: ignore[arg-type]  # numbers
+
+    def tell(self, event: Event) -> None:
+        """Hands over an event and carries out what comes of it."""
+        commands = self.state.handle(event, self.now)
+        self.state.memory.check()
+        assert all(not isinstance(each, Append) for each in commands[1:])
+        for command in commands:
+            self._carry_out(command)
+
+    def later(self, event: Event | Run, delay: float) -> None:
+        """Has something happen after a time."""
+        heapq.heappush(self.queue, (self.now + delay, next(self.count), event))
+
+    def restart(self) -> None:
+        """Kills the broker; what was on its way to it is lost, what it was told is journaled."""
+        self.restarts += 1
+        self.queue = []
+        self.state = BrokerState.recover(self.settings, self.journal)
+        self.state.memory.check()
+        self.tell(Restarted(0))
+        for run in list(self.runs.values()):
+            self._report(run)
+
+    def step(self) -> bool:
+        """Lets the next thing happen; returns whether there was any."""
+        due = self.state.next_time
+        happens = self.queue[0][0] if self.queue else math.inf
+        if min(due, happens) == math.inf:
+            return False
+        if happens <= due:
+            self.now, _, event = heapq.heappop(self.queue)
+            if isinstance(event, Run):
+                self._report_end(event)
+            else:
+                self.tell(event)
+        else:
+            self.now = max(self.now, due)
+            self.tell(Tick(0))
+        return True
+
+    def run(self) -> None:
+        """Goes on until every workflow has ended and nothing is held."""
+        for _ in range(STEPS_MAX):
+            if not self.state.memory.live and not self.state.memory.releasing:
+                return
+            assert self.step(), "nothing happens any more, and not everything has ended"
+        raise AssertionError(f"no end after {STEPS_MAX} steps")
+
+    def unlucky(self) -> bool:
+        """Returns whether something goes wrong now."""
+        return self.random.random() < self.faults
+
+    # --- sites ---------------------------------------------------------------------------------
+
+    def _carry_out(self, command: Command) -> None:
+        match command:
+            case Append():
+                self.journal += command.records
+            case StartPlanning():
+                assert all(
+                    self.state.memory.live[p.workflow].tasks[p.task].state is not TaskState.WAITING
+                    for p in command.situation.fixed
+                )
+                found = plan_plainly(command.number, command.situation)
+                self.later(found, self.random.uniform(0, 0.9 * self.settings.slot))
+            case StopPlanning():
+                pass
+            case Book():
+                self._book(command.booking)
+            case Launch():
+                self._launch(command)
+            case Release():
+                self._release(command.booking)
+            case _:
+                self.answers.append(command)
+
+    def _delay(self) -> float:
+        return self.random.uniform(0, 0.5)
+
+    def _book(self, booking: Booking) -> None:
+        name = booking.booking
+        if name in self.runs:
+            self._report(self.runs[name])
+        elif self.unlucky():
+            self.later(BookingLost(0, name, "refused", (0,)), self._delay())
+        else:
+            self.runs[name] = Run(booking, "/".join(booking.placement.key))
+            self.later(Booked(0, name), self._delay())
+
+    def _launch(self, command: Launch) -> None:
+        run = self.runs[command.booking.booking]
+        if run.state != "booked":
+            self._report(run)
+            return
+        workflow = self.state.memory.live[command.booking.placement.workflow]
+        task = workflow.tasks[command.booking.placement.task]
+        for predecessor in task.predecessors:
+            assert self.completed.count(predecessor.name) == 1, "launched before a predecessor"
+        assert run.task not in self.completed, "launched once more after its end"
+        others = [r for r in self.runs.values() if r.task == run.task and r.state == "running"]
+        assert not others, "two runs of a task at once"
+        if self.unlucky():
+            run.state = "released"
+            self.later(BookingLost(0, run.booking.booking, "refused"), self._delay())
+            return
+        run.state = "running"
+        run.start = self.now
+        run.end = self.now + run.booking.run_time * self.random.uniform(0.3, 1.0)
+        run.outcome = Outcome.FAILED if self.unlucky() else Outcome.COMPLETED
+        self._report(run)
+
+    def _release(self, booking: Booking) -> None:
+        run = self.runs.setdefault(booking.booking, Run(booking, "/".join(booking.placement.key)))
+        self._settle(run)
+        if run.state == "ended":
+            self._report(run)
+        else:
+            run.state = "released"
+        self.later(Released(0, booking.booking), self._delay() + 0.5)
+
+    def _settle(self, run: Run) -> None:
+        if run.state == "running" and run.end <= self.now:
+            run.state = "ended"
+            if run.outcome is Outcome.COMPLETED:
+                self.completed.append(run.task)
+
+    def _report(self, run: Run) -> None:
+        name = run.booking.booking
+        self._settle(run)
+        if run.state == "booked":
+            self.later(Booked(0, name), self._delay())
+        elif run.state == "running":
+            self.later(Started(0, name, run.start), 0.0)
+            self.later(run, run.end - self.now)
+        elif run.state == "ended":
+            self.later(Ended(0, name, run.outcome, run.start, run.end), self._delay())
+        else:
+            self.later(BookingLost(0, name, "it was released"), self._delay())
+
+    def _report_end(self, run: Run) -> None:
+        self._settle(run)
+        if run.state == "ended":
+            self.later(
+                Ended(0, run.booking.booking, run.outcome, run.start, run.end), self._delay()
+            )

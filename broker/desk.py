@@ -6,6 +6,7 @@ from broker.events import Cancel, Register, Remove, Replan, Submit, Update
 from broker.floor import Floor
 from broker.memory import LiveWorkflow, Memory
 from broker.records import (
+    Counted,
     ResourceRemoved,
     ResourceSet,
     WorkflowCancelled,
@@ -102,15 +103,31 @@ class Desk:
         shown = ", ".join(wrong[:SHOWN_MAX]) + (" …" if len(wrong) > SHOWN_MAX else "")
         known = list(self._memory.supplies)
         there = ", ".join(known[:SHOWN_MAX]) + (" …" if len(known) > SHOWN_MAX else "")
+        wanted = {
+            name
+            for task in workflow.tasks
+            if task.name in wrong
+            for alternative in task.alternatives
+            for name in alternative.resources
+        }
+        named = sorted(wanted - set(known))[:SHOWN_MAX]
+        unknown = f" (unknown: {', '.join(named)})" if named else ""
         return (
             f"workflow {workflow.name!r}: {len(wrong)} tasks have no alternative on resources that "
-            f"are there and large enough: {shown}; there are: {there or 'none'}"
+            f"are there and large enough{unknown}: {shown}; there are: {there or 'none'}"
         )
 
     def _forget(self, turn: Turn) -> None:
-        ended = [each for each in self._memory.workflows.values() if each.has_ended]
-        for workflow in ended[: max(0, len(ended) - self._settings.ended_max)]:
-            turn.note(WorkflowForgotten(turn.now, workflow.workflow_id))
+        memory = self._memory
+        ended = [each for each in memory.workflows.values() if each.has_ended]
+        held = {booking.placement.workflow for booking in memory.releasing.values()}
+        gone = ended[: max(0, len(ended) - self._settings.ended_max)]
+        if not gone:
+            return
+        turn.note(Counted(turn.now, memory.workflows_count, memory.bookings_count))
+        for workflow in gone:
+            if workflow.workflow.name not in held:
+                turn.note(WorkflowForgotten(turn.now, workflow.workflow_id))
 
     def find(self, workflow_id: str) -> LiveWorkflow | None:
         """Returns a workflow by its id, or the youngest of that name."""

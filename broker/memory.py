@@ -19,6 +19,7 @@ from broker.plan import Placement
 from broker.records import (
     BookingRecord,
     BookingReleased,
+    Counted,
     Hold,
     PlanAdopted,
     Program,
@@ -237,7 +238,7 @@ class Memory:
         """How many tasks the workflows that have not ended have."""
         return sum(len(workflow.tasks) for workflow in self.live.values())
 
-    def apply(self, record: Record) -> None:
+    def apply(self, record: Record) -> None:  # noqa: C901  # one case for each kind of record
         """Changes what is known.
 
         Raises:
@@ -254,6 +255,9 @@ class Memory:
             case WorkflowForgotten():
                 workflow = self.workflows.pop(record.workflow_id)
                 del self.by_key[workflow.key]
+            case Counted():
+                self.workflows_count = max(self.workflows_count, record.workflows)
+                self.bookings_count = max(self.bookings_count, record.bookings)
             case ResourceSet():
                 self.supplies[record.supply.name] = record.supply
             case ResourceRemoved():

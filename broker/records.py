@@ -97,6 +97,14 @@ class WorkflowForgotten(Record):
 
 
 @dataclass(frozen=True, slots=True)
+class Counted(Record):
+    """So many names were ever given; it outlives the records of what is forgotten."""
+
+    workflows: int
+    bookings: int
+
+
+@dataclass(frozen=True, slots=True)
 class ResourceSet(Record):
     """A resource was registered or changed."""
 

@@ -38,7 +38,7 @@ from broker.events import (
     Update,
 )
 from broker.floor import Floor
-from broker.memory import Memory
+from broker.memory import LiveWorkflow, Memory
 from broker.records import Record
 from broker.settings import BrokerSettings
 from broker.turn import Turn
@@ -69,7 +69,7 @@ class BrokerState:
         self.memory = Memory(records)
         self.cycle = Cycle(self.memory, settings)
         self._floor = Floor(self.memory, settings, self.cycle, epoch)
-        desk = Desk(self.memory, settings, self.cycle, self._floor)
+        self._desk = desk = Desk(self.memory, settings, self.cycle, self._floor)
         floor, cycle = self._floor, self.cycle
         self._handlers: dict[type[Event], Callable[[Any, Turn], None]] = {
             Restarted: floor.take_up,
@@ -118,6 +118,10 @@ class BrokerState:
         self._floor.advance(turn)
         self.cycle.advance(turn, self._floor.down)
         return turn.commands()
+
+    def find(self, workflow_id: str) -> LiveWorkflow | None:
+        """Returns a workflow by its id, or the youngest of that name; to be looked at only."""
+        return self._desk.find(workflow_id)
 
     @property
     def next_time(self) -> float:

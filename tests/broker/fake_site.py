@@ -1,0 +1,134 @@
+"""A site's `ReservationService` over real gRPC, in memory, with faults to order."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import grpc
+from grpc import aio
+
+from grms.v1 import request_pb2, reservation_pb2, reservation_pb2_grpc
+
+STATES = reservation_pb2.ReservationState
+
+
+class FakeSite(reservation_pb2_grpc.ReservationServiceServicer):
+    """Reserves one unit of each resource at a time; the test ends the runs.
+
+    Attributes:
+        reservations: by id.
+        launches: the jobs that were launched, by id of the reservation.
+        calls: names of the calls that came.
+        lose_answers: so many answers get lost, after the call took effect.
+        refuse: what is refused: "book" or "launch".
+    """
+
+    def __init__(self) -> None:
+        self.reservations: dict[str, reservation_pb2.Reservation] = {}
+        self.launches: dict[str, Any] = {}
+        self.calls: list[str] = []
+        self.lose_answers = 0
+        self.refuse = ""
+        self._keys: dict[str, str] = {}
+        self._queues: set[asyncio.Queue[reservation_pb2.Reservation]] = set()
+        self._server: aio.Server | None = None
+
+    async def start(self, path: Path) -> None:
+        """Serves on a Unix socket."""
+        self._server = aio.server()
+        reservation_pb2_grpc.add_ReservationServiceServicer_to_server(self, self._server)
+        self._server.add_insecure_port(f"unix:{path}")
+        await self._server.start()
+
+    async def stop(self) -> None:
+        """Vanishes; what it has stays."""
+        assert self._server is not None
+        await self._server.stop(0)
+
+    def change(self, reservation_id: str, **values: Any) -> None:
+        """Changes a reservation and tells those who watch."""
+        message = self.reservations[reservation_id]
+        for name, value in values.items():
+            setattr(message, name, value)
+        message.revision += 1
+        for queue in self._queues:
+            queue.put_nowait(message)
+
+    def finish(self, reservation_id: str, outcome: int = request_pb2.OUTCOME_COMPLETED) -> None:
+        """Lets a run end."""
+        self.change(
+            reservation_id, state=STATES.RESERVATION_STATE_ENDED, end_time_s=9.0, outcome=outcome
+        )
+
+    async def _answer(self, context: Any, message: reservation_pb2.Reservation) -> Any:
+        if self.lose_answers:
+            self.lose_answers -= 1
+            await context.abort(grpc.StatusCode.UNAVAILABLE, "the link broke")
+        return message
+
+    async def _known(self, reservation_id: str, context: Any) -> reservation_pb2.Reservation:
+        if reservation_id not in self.reservations:
+            await context.abort(grpc.StatusCode.NOT_FOUND, "there is no such reservation")
+        return self.reservations[reservation_id]
+
+    async def Offer(self, request: Any, context: Any) -> Any:  # noqa: N802, ARG002  # gRPC's
+        """Offers nothing; the broker does not ask."""
+        return reservation_pb2.ResourceOfferResponse()
+
+    async def Book(self, request: reservation_pb2.BookRequest, context: Any) -> Any:  # noqa: N802  # gRPC's name
+        """Reserves."""
+        self.calls.append("book")
+        known = self._keys.get(request.idempotency_key)
+        if known is None:
+            if self.refuse == "book":
+                await context.abort(grpc.StatusCode.FAILED_PRECONDITION, "not free")
+            known = str(len(self.reservations) + 1)
+            self._keys[request.idempotency_key] = known
+            self.reservations[known] = reservation_pb2.Reservation(
+                reservation_id=known,
+                resource_id=request.resource_id,
+                window=request.window,
+                processors=request.processors,
+                state=STATES.RESERVATION_STATE_BOOKED,
+                revision=1,
+            )
+        return await self._answer(context, self.reservations[known])
+
+    async def Launch(self, request: reservation_pb2.LaunchRequest, context: Any) -> Any:  # noqa: N802  # gRPC's name
+        """Runs."""
+        self.calls.append("launch")
+        message = await self._known(request.reservation_id, context)
+        if self.refuse == "launch":
+            await context.abort(grpc.StatusCode.FAILED_PRECONDITION, "too long")
+        if request.reservation_id not in self.launches:
+            self.launches[request.reservation_id] = request.job
+            self.change(
+                request.reservation_id, state=STATES.RESERVATION_STATE_RUNNING, start_time_s=5.0
+            )
+        return await self._answer(context, message)
+
+    async def Release(self, request: reservation_pb2.ReleaseRequest, context: Any) -> Any:  # noqa: N802  # gRPC's name
+        """Gives back."""
+        self.calls.append("release")
+        message = await self._known(request.reservation_id, context)
+        if message.state != STATES.RESERVATION_STATE_ENDED:
+            self.change(request.reservation_id, state=STATES.RESERVATION_STATE_RELEASED)
+        return await self._answer(context, message)
+
+    async def Watch(  # noqa: N802  # gRPC's name
+        self,
+        request: reservation_pb2.WatchReservationsRequest,  # noqa: ARG002  # gRPC hands it over
+        context: Any,
+    ) -> AsyncIterator[reservation_pb2.Reservation]:
+        """Tells."""
+        queue: asyncio.Queue[reservation_pb2.Reservation] = asyncio.Queue()
+        self._queues.add(queue)
+        try:
+            await context.send_initial_metadata(())
+            for message in list(self.reservations.values()):
+                yield message
+            while True:
+                yield await queue.get()
+        finally:
+            self._queues.discard(queue)

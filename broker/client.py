@@ -1,0 +1,214 @@
+"""For programs that use a broker: hand in workflows, watch them, look at the plan.
+
+Calls are repeated while the daemon is away, until their time is over; a submission carries a key,
+so that one whose answer got lost is repeated without becoming a second workflow.
+
+    with BrokerClient("broker.sock") as broker:
+        taken = broker.submit(workflow)
+        ended = broker.wait(taken.workflow_id)
+"""
+
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+import grpc
+
+from broker.errors import BrokerError
+from broker.records import Program, Supply
+from broker.v1 import (
+    plan_pb2,
+    plan_pb2_grpc,
+    resource_pb2,
+    resource_pb2_grpc,
+    workflow_pb2,
+    workflow_pb2_grpc,
+)
+from broker.wire import read_supply, write_supply, write_workflow
+from broker.workflow import Workflow
+
+TIMEOUT_S: Final = 30.0
+"""How long a call is tried unless told otherwise, seconds."""
+
+PAUSE_FIRST_S: Final = 0.1
+PAUSE_MOST_S: Final = 2.0
+
+
+class CallError(BrokerError):
+    """A broker has refused, or cannot be reached.
+
+    Attributes:
+        code: the gRPC status, `NOT_FOUND` and so on.
+        reason: for a person.
+    """
+
+    def __init__(self, code: str, reason: str) -> None:
+        self.code = code
+        self.reason = reason
+        super().__init__(f"{reason} ({code})")
+
+
+class BrokerClient:
+    """A connection to a broker; a context.
+
+    Args:
+        socket: the broker's Unix socket.
+        timeout_s: how long a call is tried, seconds.
+    """
+
+    def __init__(self, socket: str | Path, *, timeout_s: float = TIMEOUT_S) -> None:
+        self._socket = Path(socket)
+        self._timeout_s = timeout_s
+        self._channel = grpc.insecure_channel(
+            f"unix:{self._socket.absolute()}",
+            options=[
+                ("grpc.max_receive_message_length", -1),
+                ("grpc.max_send_message_length", -1),
+                ("grpc.initial_reconnect_backoff_ms", 100),
+                ("grpc.max_reconnect_backoff_ms", 1000),
+            ],
+        )
+        self._workflows: Any = workflow_pb2_grpc.WorkflowServiceStub(self._channel)
+        self._plans: Any = plan_pb2_grpc.PlanServiceStub(self._channel)
+        self._resources: Any = resource_pb2_grpc.ResourceServiceStub(self._channel)
+
+    def __enter__(self) -> Self:
+        """Returns itself; the connection is made by the first call."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Hangs up."""
+        self._channel.close()
+
+    # --- workflows -----------------------------------------------------------------------------
+
+    def submit(
+        self, workflow: Workflow, programs: Iterable[Program] = (), *, key: str | None = None
+    ) -> workflow_pb2.Workflow:
+        """Hands in a workflow. When this returns, the broker will not lose it.
+
+        Args:
+            workflow: what is to be done.
+            programs: what its tasks run at sites with a real batch system.
+            key: the same key gives the same workflow; a new one is made where left out.
+
+        Raises:
+            CallError: the broker has refused, or cannot be reached in time.
+        """
+        request = workflow_pb2.SubmitRequest(
+            idempotency_key=key or str(uuid.uuid4()), workflow=write_workflow(workflow, programs)
+        )
+        taken: workflow_pb2.Workflow = self._call(self._workflows.Submit, request)
+        return taken
+
+    def get(self, workflow_id: str) -> workflow_pb2.Workflow:
+        """Returns a workflow with its tasks, by its id or its name."""
+        request = workflow_pb2.GetRequest(workflow_id=workflow_id)
+        found: workflow_pb2.Workflow = self._call(self._workflows.Get, request)
+        return found
+
+    def workflows(self) -> list[workflow_pb2.Workflow]:
+        """Returns all workflows, without their tasks, in the order in which they were received."""
+        return list(self._call(self._workflows.List, workflow_pb2.ListRequest()).workflows)
+
+    def cancel(self, workflow_id: str) -> workflow_pb2.Workflow:
+        """Asks for the end of a workflow; `wait` tells when it has come."""
+        request = workflow_pb2.CancelRequest(workflow_id=workflow_id)
+        found: workflow_pb2.Workflow = self._call(self._workflows.Cancel, request)
+        return found
+
+    def watch(self, workflow_id: str) -> Iterator[workflow_pb2.Workflow]:
+        """Yields a workflow as it stands and every change until its end, over restarts too."""
+        request = workflow_pb2.WatchRequest(workflow_id=workflow_id)
+        shown = -1
+        deadline, pause = time.monotonic() + self._timeout_s, PAUSE_FIRST_S
+        while True:
+            try:
+                for message in self._workflows.Watch(request):
+                    deadline, pause = time.monotonic() + self._timeout_s, PAUSE_FIRST_S
+                    if message.revision != shown:
+                        shown = message.revision
+                        yield message
+                    if message.HasField("end_time_s"):
+                        return
+            except grpc.RpcError as error:
+                pause = self._pause_or_raise(error, deadline, pause)
+
+    def wait(self, workflow_id: str) -> workflow_pb2.Workflow:
+        """Returns a workflow when it has ended."""
+        *_, last = self.watch(workflow_id)
+        return last
+
+    # --- the plan ------------------------------------------------------------------------------
+
+    def plan(self) -> plan_pb2.Plan:
+        """Returns the plan as it stands."""
+        found: plan_pb2.Plan = self._call(self._plans.Get, plan_pb2.GetPlanRequest())
+        return found
+
+    def watch_plan(self) -> Iterator[plan_pb2.PlanNews]:
+        """Yields the progress of searches and the figures of new plans, until the broker ends."""
+        try:
+            yield from self._plans.Watch(plan_pb2.WatchPlanRequest())
+        except grpc.RpcError as error:
+            self._pause_or_raise(error, -1.0, 0.0)
+
+    def replan(self) -> int:
+        """Asks for planning now, and returns the number of the plan to come."""
+        return int(self._call(self._plans.Replan, plan_pb2.ReplanRequest()).number)
+
+    # --- resources -----------------------------------------------------------------------------
+
+    def resources(self) -> list[Supply]:
+        """Returns the resources in the order in which they were registered."""
+        answer = self._call(self._resources.List, resource_pb2.ListResourcesRequest())
+        return [read_supply(each) for each in answer.resources]
+
+    def register(self, supply: Supply) -> None:
+        """Adds a resource."""
+        request = resource_pb2.RegisterRequest(resource=write_supply(supply))
+        self._call(self._resources.Register, request)
+
+    def update(self, supply: Supply) -> None:
+        """Replaces a resource, or says that it is broken or in order again."""
+        request = resource_pb2.UpdateRequest(resource=write_supply(supply))
+        self._call(self._resources.Update, request)
+
+    def remove(self, name: str) -> None:
+        """Takes a resource out."""
+        self._call(self._resources.Remove, resource_pb2.RemoveRequest(name=name))
+
+    # --- calls ---------------------------------------------------------------------------------
+
+    def _call(self, method: Callable[..., Any], request: Any) -> Any:
+        deadline = time.monotonic() + self._timeout_s
+        pause = PAUSE_FIRST_S
+        while True:
+            left = max(0.001, deadline - time.monotonic())
+            try:
+                return method(request, timeout=left)
+            except grpc.RpcError as error:
+                pause = self._pause_or_raise(error, deadline, pause)
+
+    def _pause_or_raise(self, error: Any, deadline: float, pause: float) -> float:
+        """Waits until it is time to try again, and returns the pause after the next failure.
+
+        Raises:
+            CallError: it is not worth it, or there is no time left.
+        """
+        code, reason = error.code(), error.details() or ""
+        absent = code is grpc.StatusCode.UNAVAILABLE
+        if absent and time.monotonic() + pause < deadline:
+            time.sleep(pause)
+            return min(PAUSE_MOST_S, 2 * pause)
+        if absent and "connect" in reason.lower():
+            reason = f"no broker answers on {self._socket}; is it running?"
+        raise CallError(code.name, reason) from error

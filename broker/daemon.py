@@ -1,0 +1,334 @@
+"""The broker's daemon: puts the parts together, and ends them in order.
+
+One task group holds everything. The first signal drains: nothing new is taken, calls that are being
+answered get their answers, the journal is brought to rest, and the process ends; tasks go on at
+their sites and are taken up at the next start. A second signal ends at once, which loses nothing
+that was acknowledged either.
+"""
+
+import asyncio
+import contextlib
+import os
+import signal
+import stat
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import grpc
+import structlog
+from grpc import aio
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
+
+from broker.commands import (
+    Book,
+    Launch,
+    PublishPlan,
+    PublishWorkflow,
+    Release,
+    StartPlanning,
+    StopPlanning,
+)
+from broker.config import BrokerConfig, TlsConfig, load_config
+from broker.dispatcher import Dispatcher
+from broker.engine import Engine
+from broker.errors import BrokerError
+from broker.journal import Journal, JournalError
+from broker.remote_site import RemoteSite
+from broker.replanner import Replanner, Searching
+from broker.services import Desk, PlanService, ResourceService, WorkflowService
+from broker.simulated_site import SimulatedSite
+from broker.sites import Site
+from broker.state import BrokerState
+from broker.v1 import plan_pb2_grpc, resource_pb2_grpc, workflow_pb2_grpc
+
+Log = structlog.typing.FilteringBoundLogger
+
+SERVICES = (
+    "broker.v1.WorkflowService",
+    "broker.v1.PlanService",
+    "broker.v1.ResourceService",
+)
+
+
+class DaemonError(BrokerError):
+    """The daemon cannot serve; the text says why and what to do."""
+
+
+class Daemon:
+    """A broker that serves.
+
+    Attributes:
+        engine: with the state.
+        ready: set when it serves.
+
+    Args:
+        config: of the broker.
+        journal: of the broker; its records are read.
+        log: where events go.
+
+    Raises:
+        JournalError: the journal cannot be read.
+    """
+
+    def __init__(self, config: BrokerConfig, journal: Journal, log: Log) -> None:
+        self._config = config
+        self._log = log
+        self._stop = asyncio.Event()
+        self._health = health.aio.HealthServicer()
+        self._clock = config.make_clock()
+        try:
+            state = BrokerState.recover(config.settings(), journal.records(), epoch=journal.epoch)
+        except KeyError as error:
+            raise JournalError(f"{journal.path}: its records contradict each other") from error
+        self.engine = Engine(state, journal, self._clock, log)
+        self._desk = Desk(self.engine, config.limits.watchers)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._replanner = Replanner(
+            config.planning(), self.engine.tell, log, on_progress=self._progress
+        )
+        self._simulated = SimulatedSite(self._clock, self._capacity, config.chance())
+        self._dispatcher: Dispatcher | None = None
+        self.engine.connect(self)
+        self.ready = asyncio.Event()
+
+    # --- what the engine has done --------------------------------------------------------------
+
+    def site(self, command: Book | Launch | Release) -> None:
+        """Has something done at a site."""
+        assert self._dispatcher is not None
+        booking = command.booking
+        self._log.info(
+            type(command).__name__.lower(),
+            booking=booking.booking,
+            task="/".join(booking.placement.key),
+        )
+        self._dispatcher.do(command)
+
+    def plan(self, command: StartPlanning | StopPlanning) -> None:
+        """Begins or ends a search."""
+        if isinstance(command, StartPlanning):
+            self._log.info("planning", number=command.number, reason=command.reason)
+            self._replanner.start(command)
+        else:
+            self._replanner.stop(command.number)
+
+    def publish(self, command: PublishWorkflow | PublishPlan) -> None:
+        """Tells those who watch."""
+        memory = self.engine.state.memory
+        if isinstance(command, PublishPlan):
+            plan = memory.plan
+            self._log.info(
+                "plan",
+                number=command.number,
+                problem=command.problem or None,
+                fitness=plan.fitness if plan else None,
+                placed=len(plan.placements) if plan else 0,
+                unplanned=len(plan.unplanned) if plan else 0,
+            )
+        else:
+            live = memory.workflows.get(command.workflow_id)
+            if live is not None and live.has_ended:
+                self._log.info("workflow_ended", workflow=live.workflow_id, state=live.state.value)
+        self._desk.publish(command)
+
+    def _capacity(self, resource: str) -> int:
+        for supply in self.engine.state.memory.supplies.values():
+            if not supply.site and (supply.site_resource or supply.name) == resource:
+                return supply.resource.capacity
+        return 0
+
+    def _progress(self, searching: Searching) -> None:
+        # Comes from the search's own thread; the loop may end before it.
+        if self._loop is not None:
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._desk.progress, searching)
+
+    # --- life ----------------------------------------------------------------------------------
+
+    def stop(self) -> None:
+        """Begins to drain and end."""
+        self._stop.set()
+
+    async def run(self) -> None:
+        """Serves until `stop`.
+
+        Raises:
+            JournalError: the disk has failed.
+            DaemonError: the socket cannot be listened on.
+            BrokerError: a site's certificate cannot be read.
+        """
+        self._loop = asyncio.get_running_loop()
+        async with AsyncExitStack() as stack:
+            sites: dict[str, Site] = {"": self._simulated}
+            for site in self._config.sites:
+                channel = await stack.enter_async_context(_channel(site.address, site.tls))
+                sites[site.name] = RemoteSite(channel)
+            self._dispatcher = Dispatcher(
+                sites, self.engine.tell, self._clock, self._log, self._config.patience()
+            )
+            server = self._server(stack)
+            stack.push_async_callback(server.stop, None)
+            try:
+                await self._serve(server)
+            except* JournalError as group:
+                raise group.exceptions[0] from None
+        self._log.info("stopped")
+
+    async def _serve(self, server: aio.Server) -> None:
+        assert self._dispatcher is not None
+        async with asyncio.TaskGroup() as group:
+            tasks = [
+                group.create_task(self._simulated.run(), name="simulated site"),
+                group.create_task(self._dispatcher.run(), name="sites"),
+                group.create_task(self._replanner.run(), name="planning"),
+            ]
+            await asyncio.sleep(0)
+            tasks.append(group.create_task(self.engine.run(), name="engine"))
+            await server.start()
+            os.chmod(self._config.listen.socket, stat.S_IRUSR | stat.S_IWUSR)  # noqa: PTH101  # as the rest of this module speaks of it
+            await self._serving(serving=True)
+            self._log.info(
+                "serving",
+                socket=self._config.listen.socket,
+                sites=[site.name for site in self._config.sites],
+            )
+            self.ready.set()
+            await self._stop.wait()
+            await self._drain(server)
+            for task in reversed(tasks):
+                task.cancel()
+
+    async def _drain(self, server: aio.Server) -> None:
+        self._desk.close()
+        await self._serving(serving=False)
+        grace = self._config.limits.drain_s
+        self._log.info("draining", seconds=grace)
+        await server.stop(grace)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(grace):
+                await self.engine.settled()
+
+    async def _serving(self, *, serving: bool) -> None:
+        status = health_pb2.HealthCheckResponse
+        value = status.SERVING if serving else status.NOT_SERVING
+        for name in ("", *SERVICES):
+            await self._health.set(name, value)
+
+    def _server(self, stack: AsyncExitStack) -> aio.Server:
+        path = Path(self._config.listen.socket)
+        _remove_stale(path)
+        size = self._config.limits.message_bytes
+        server = aio.server(
+            options=[
+                ("grpc.max_receive_message_length", size),
+                ("grpc.max_send_message_length", -1),
+                ("grpc.so_reuseport", 0),
+            ]
+        )
+        names = [site.name for site in self._config.sites]
+        workflow_pb2_grpc.add_WorkflowServiceServicer_to_server(WorkflowService(self._desk), server)
+        plan_pb2_grpc.add_PlanServiceServicer_to_server(
+            PlanService(self._desk, lambda: self._replanner.searching), server
+        )
+        resource_pb2_grpc.add_ResourceServiceServicer_to_server(
+            ResourceService(self._desk, names), server
+        )
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
+        reflection.enable_server_reflection(
+            (*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME), server
+        )
+        mask = os.umask(0o177)
+        try:
+            server.add_insecure_port(f"unix:{path}")
+        except RuntimeError as error:
+            raise DaemonError(
+                f"{path}: cannot be listened on; the folder must exist and be writable"
+            ) from error
+        finally:
+            os.umask(mask)
+        stack.callback(lambda: path.unlink(missing_ok=True))
+        return server
+
+
+def _remove_stale(path: Path) -> None:
+    # The journal's lock tells that no other broker lives; what is left of one may go.
+    if path.is_socket():
+        path.unlink()
+    elif path.exists():
+        raise DaemonError(f"{path}: is there and no socket; name another path in listen.socket")
+
+
+def _channel(address: str, tls: TlsConfig | None) -> aio.Channel:
+    options: list[tuple[str, Any]] = [
+        ("grpc.max_receive_message_length", 64 << 20),
+        ("grpc.initial_reconnect_backoff_ms", 100),
+        ("grpc.max_reconnect_backoff_ms", 2000),
+        ("grpc.keepalive_time_ms", 10_000),
+        ("grpc.keepalive_timeout_ms", 5_000),
+        ("grpc.keepalive_permit_without_calls", 1),
+    ]
+    if tls is None:
+        return aio.insecure_channel(address, options=options)
+    try:
+        credentials = grpc.ssl_channel_credentials(
+            Path(tls.authority).read_bytes(),
+            Path(tls.key).read_bytes(),
+            Path(tls.certificate).read_bytes(),
+        )
+    except OSError as error:
+        raise DaemonError(f"{error.filename}: cannot be read: {error.strerror}") from error
+    return aio.secure_channel(address, credentials, options=options)
+
+
+@asynccontextmanager
+async def signals(daemon: Daemon, exit_at_once: Callable[[], None]) -> AsyncIterator[None]:
+    """Lets the first SIGTERM or SIGINT stop a daemon in order, and the second at once."""
+    loop = asyncio.get_running_loop()
+    count = 0
+
+    def handle() -> None:
+        nonlocal count
+        count += 1
+        if count == 1:
+            daemon.stop()
+        else:
+            exit_at_once()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, handle)
+    try:
+        yield
+    finally:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)
+
+
+def _exit_at_once() -> None:
+    # What was acknowledged is in the journal; the kernel closes the rest.
+    os._exit(128 + signal.SIGTERM)
+
+
+def serve(config_path: Path, log: Log) -> None:
+    """Runs a broker until it is stopped by a signal.
+
+    Args:
+        config_path: the broker's configuration.
+        log: where events go.
+
+    Raises:
+        FileError: the configuration cannot be used.
+        JournalError: the journal cannot be used.
+        DaemonError: the socket cannot be listened on.
+    """
+    config = load_config(config_path)
+
+    async def main() -> None:
+        with Journal(Path(config.journal.path)) as journal:
+            daemon = Daemon(config, journal, log)
+            async with signals(daemon, _exit_at_once):
+                await daemon.run()
+
+    asyncio.run(main())

@@ -1,0 +1,335 @@
+"""The commands of `gorba` around its daemon: it serves, people hand in and look.
+
+Everything heavy is imported by the command that needs it, so that help and errors come at once.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from broker.client import BrokerClient
+    from broker.v1 import plan_pb2, workflow_pb2
+    from broker.workflow import Workflow
+
+SOCKET_VARIABLE = "GORBA_SOCKET"
+"""Names the socket of the broker where no option does."""
+
+_FILE = click.Path(path_type=Path, dir_okay=False)
+
+broker_option = click.option(
+    "--broker",
+    "socket",
+    envvar=SOCKET_VARIABLE,
+    required=True,
+    type=click.Path(path_type=Path),
+    metavar="SOCKET",
+    help=f"The broker's Unix socket; also from the variable {SOCKET_VARIABLE}.",
+)
+timeout_option = click.option(
+    "--timeout",
+    "timeout_s",
+    type=click.FloatRange(0.1),
+    default=10.0,
+    show_default=True,
+    help="Seconds in which an answer is to come.",
+)
+
+
+@click.command()
+@click.argument("config", type=_FILE)
+def serve(config: Path) -> None:
+    """Run a broker until SIGTERM or Ctrl-C; a second one ends it at once.
+
+    CONFIG is the broker's configuration; docs/broker.md describes it.
+    """
+    from broker.config import load_config  # noqa: PLC0415  # see the module's docstring
+    from broker.daemon import serve as run  # noqa: PLC0415  # same
+    from broker.logs import configure_logs  # noqa: PLC0415  # same
+
+    logging = load_config(config).logging
+    run(config, configure_logs(form=logging.format, level=logging.level))
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, type=_FILE)
+@broker_option
+@timeout_option
+@click.option("--key", help="The same key is the same workflow.  [default: a new one]")
+@click.option("--wait", is_flag=True, help="Return when all have ended.")
+def submit(
+    files: tuple[Path, ...], socket: Path, *, timeout_s: float, key: str | None, wait: bool
+) -> None:
+    """Hand in workflows; their ids are printed.
+
+    FILES are in WfFormat (.json, .json.gz) or in Hanse's own format (.toml, .json). What resources
+    they name is looked up at the broker.
+    """
+    with _client(socket, timeout_s) as broker:
+        workflows = _workflows(files, broker)
+        if key is not None and len(workflows) > 1:
+            raise click.UsageError(f"--key names one workflow, and these are {len(workflows)}")
+        taken = []
+        for workflow in workflows:
+            taken.append(broker.submit(workflow, key=key).workflow_id)
+            click.echo(taken[-1])
+        if not wait:
+            return
+        good = True
+        for workflow_id in taken:
+            ended = broker.wait(workflow_id)
+            click.echo(workflow_line(ended), err=True)
+            good = good and _state(ended) == "completed"
+    if not good:
+        click.get_current_context().exit(1)
+
+
+def _workflows(files: Sequence[Path], broker: "BrokerClient") -> list["Workflow"]:
+    from broker.documents import read_document  # noqa: PLC0415  # see the module's docstring
+    from broker.files import parse_file  # noqa: PLC0415  # same
+    from broker.importing import ImportOptions, to_workflow  # noqa: PLC0415  # same
+    from broker.pool import Pool  # noqa: PLC0415  # same
+    from broker.wfformat import is_wfformat, parse_wfformat  # noqa: PLC0415  # same
+
+    pool = Pool(tuple(supply.resource for supply in broker.resources()), {})
+    found: list[Workflow] = []
+    for path in files:
+        content = read_document(path)
+        if is_wfformat(content):
+            name = path.name.removesuffix(".gz").removesuffix(".json")
+            recorded = parse_wfformat(content, file=str(path))
+            found.append(to_workflow(recorded, pool, ImportOptions(), name=name))
+        else:
+            found += parse_file(content, file=str(path)).workflows(pool)
+    return found
+
+
+@click.command("list")
+@broker_option
+@timeout_option
+@click.option("--open", "only_open", is_flag=True, help="Only workflows that have not ended.")
+def list_workflows(socket: Path, *, timeout_s: float, only_open: bool) -> None:
+    """List workflows, in the order in which they were received."""
+    with _client(socket, timeout_s) as broker:
+        for workflow in broker.workflows():
+            if not (only_open and workflow.HasField("end_time_s")):
+                click.echo(workflow_line(workflow))
+
+
+@click.command()
+@click.argument("workflows", nargs=-1, required=True, metavar="WORKFLOW...")
+@broker_option
+@timeout_option
+def cancel(workflows: tuple[str, ...], socket: Path, *, timeout_s: float) -> None:
+    """Ask for the end of workflows, named by id or name."""
+    with _client(socket, timeout_s) as broker:
+        for name in workflows:
+            click.echo(workflow_line(broker.cancel(name)))
+
+
+@click.command()
+@click.argument("workflow", required=False)
+@broker_option
+@timeout_option
+def watch(workflow: str | None, socket: Path, *, timeout_s: float) -> None:
+    """Show a workflow and every change, until its end; without one, the search for plans."""
+    with _client(socket, timeout_s) as broker:
+        if workflow is not None:
+            shown: dict[str, str] = {}
+            for message in broker.watch(workflow):
+                for line in _changes(message, shown):
+                    click.echo(line)
+                click.echo(workflow_line(message))
+            return
+        for news in broker.watch_plan():
+            click.echo(_news(news))
+
+
+def _changes(message: "workflow_pb2.Workflow", shown: dict[str, str]) -> list[str]:
+    # A line for each task that does not stand where it stood.
+    lines = []
+    for task in message.tasks:
+        state = _task_state(task)
+        if shown.get(task.name) != state:
+            shown[task.name] = state
+            where = ", ".join(demand.resource for demand in task.demands) or "no place"
+            lines.append(f"  {task.name}: {state} ({where}){_because(task.reason)}")
+    return lines
+
+
+def _news(news: "plan_pb2.PlanNews") -> str:
+    if news.HasField("progress"):
+        done = news.progress
+        return (
+            f"plan {done.number} ({done.reason}): generation {done.generation}, "
+            f"{done.evaluations} schedules in {done.seconds:.1f} s, fitness {done.fitness:.0f}"
+        )
+    end = news.end
+    if end.problem:
+        return f"plan {end.number}: none: {end.problem}"
+    fitness = f", fitness {end.fitness:.0f}" if end.HasField("fitness") else ""
+    return (
+        f"plan {end.number}: {end.planned} tasks placed, {end.unplanned} without a place{fitness}"
+    )
+
+
+@click.command("show-plan")
+@broker_option
+@timeout_option
+def show_plan(socket: Path, *, timeout_s: float) -> None:
+    """Show the plan of a broker: what runs where and when, and what has no place."""
+    with _client(socket, timeout_s) as broker:
+        plan = broker.plan()
+    if not plan.number:
+        click.echo("there is no plan yet")
+    else:
+        fitness = f", fitness {plan.fitness:.0f}" if plan.HasField("fitness") else ""
+        click.echo(f"plan {plan.number}, {plan.now_s - plan.adopted_s:.0f} s old{fitness}")
+    for each in plan.placements:
+        where = ", ".join(
+            demand.resource + (f" x{demand.units}" if demand.units > 1 else "")
+            for demand in each.demands
+        )
+        click.echo(
+            f"{each.start_time_s - plan.now_s:+10.1f} s {each.end_time_s - plan.now_s:+10.1f} s  "
+            f"{_task_state(each):<9}  {each.workflow}/{each.task} on {where}"
+        )
+    for lacking in plan.unplanned:
+        click.echo(f"no place: {lacking.workflow}/{lacking.task}{_because(lacking.reason)}")
+
+
+@click.command()
+@broker_option
+@timeout_option
+def replan(socket: Path, *, timeout_s: float) -> None:
+    """Ask for planning now; the number of the plan to come is printed."""
+    with _client(socket, timeout_s) as broker:
+        click.echo(broker.replan())
+
+
+@click.group()
+def resources() -> None:
+    """Say what a broker may plan with."""
+
+
+@resources.command("list")
+@broker_option
+@timeout_option
+def resources_list(socket: Path, *, timeout_s: float) -> None:
+    """List the resources of a broker."""
+    with _client(socket, timeout_s) as broker:
+        for supply in broker.resources():
+            resource = supply.resource
+            site = f" at {supply.site}" if supply.site else ""
+            broken = "  broken" if supply.broken else ""
+            click.echo(
+                f"{resource.name:<20} {resource.kind:<8} performance {resource.performance:g}, "
+                f"capacity {resource.capacity}, price {resource.price:g}/s{site}{broken}"
+            )
+
+
+@resources.command("add")
+@click.argument("files", nargs=-1, required=True, type=_FILE)
+@broker_option
+@timeout_option
+@click.option("--site", default="", help="The site that has them.  [default: the simulation]")
+@click.option("--replace", "replaces", is_flag=True, help="Replace those that are there.")
+def resources_add(
+    files: tuple[Path, ...], socket: Path, *, timeout_s: float, site: str, replaces: bool
+) -> None:
+    """Register the resources of files, in Hanse's own format."""
+    from broker.files import read_file  # noqa: PLC0415  # see the module's docstring
+    from broker.records import Supply  # noqa: PLC0415  # same
+
+    found = [each for path in files for each in read_file(path).pool.resources]
+    with _client(socket, timeout_s) as broker:
+        known = {supply.name for supply in broker.resources()} if replaces else set()
+        for resource in found:
+            supply = Supply(resource, site)
+            if resource.name in known:
+                broker.update(supply)
+            else:
+                broker.register(supply)
+            click.echo(resource.name)
+
+
+@resources.command("broken")
+@click.argument("names", nargs=-1, required=True, metavar="RESOURCE...")
+@broker_option
+@timeout_option
+@click.option("--repaired", is_flag=True, help="They are in order again.")
+def resources_broken(
+    names: tuple[str, ...], socket: Path, *, timeout_s: float, repaired: bool
+) -> None:
+    """Say that resources are broken: what runs there is ended and planned anew at once."""
+    with _client(socket, timeout_s) as broker:
+        known = {supply.name: supply for supply in broker.resources()}
+        for name in names:
+            if name not in known:
+                raise click.UsageError(
+                    f"there is no resource {name!r}; there are: {', '.join(known) or 'none'}"
+                )
+            broker.update(replace(known[name], broken=not repaired))
+
+
+@resources.command("remove")
+@click.argument("names", nargs=-1, required=True, metavar="RESOURCE...")
+@broker_option
+@timeout_option
+def resources_remove(names: tuple[str, ...], socket: Path, *, timeout_s: float) -> None:
+    """Take resources out: what runs there ends, and all of it is planned anew."""
+    with _client(socket, timeout_s) as broker:
+        for name in names:
+            broker.remove(name)
+
+
+COMMANDS: tuple[click.Command, ...] = (
+    serve,
+    submit,
+    list_workflows,
+    cancel,
+    watch,
+    show_plan,
+    replan,
+    resources,
+)
+"""What `gorba` gets from here."""
+
+
+def _client(socket: Path, timeout_s: float) -> "BrokerClient":
+    from broker.client import BrokerClient  # noqa: PLC0415  # see the module's docstring
+
+    return BrokerClient(socket, timeout_s=timeout_s)
+
+
+def workflow_line(message: "workflow_pb2.Workflow") -> str:
+    """Returns a workflow as one line."""
+    due = ""
+    if message.HasField("completion_s") and message.HasField("due_date_s"):
+        late = message.completion_s - message.due_date_s
+        due = f", {late:.0f} s late" if late > 0 else ", in time"
+    return (
+        f"{message.workflow_id:<6} {message.name:<20} {_state(message):<10} "
+        f"{message.tasks_completed}/{message.tasks_total} tasks, cost {message.cost:.2f}{due}"
+        f"{_because(message.reason)}"
+    )
+
+
+def _state(message: "workflow_pb2.Workflow") -> str:
+    from broker.v1 import workflow_pb2  # noqa: PLC0415  # see the module's docstring
+
+    name = workflow_pb2.WorkflowState.Name(message.state)
+    return name.removeprefix("WORKFLOW_STATE_").lower()
+
+
+def _task_state(message: "workflow_pb2.Task | plan_pb2.Placement") -> str:
+    from broker.v1 import workflow_pb2  # noqa: PLC0415  # see the module's docstring
+
+    return workflow_pb2.TaskState.Name(message.state).removeprefix("TASK_STATE_").lower()
+
+
+def _because(reason: str) -> str:
+    return f": {reason}" if reason else ""

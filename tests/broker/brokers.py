@@ -1,0 +1,176 @@
+"""Brokers as processes of their own, for tests that end them in every way."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from broker.client import BrokerClient, CallError
+from broker.journal import Journal
+from broker.lifecycle import TaskState
+from broker.records import (
+    Supply,
+    TaskEnded,
+    TaskFixed,
+    TaskLaunched,
+    WorkflowSubmitted,
+)
+from broker.workflow import Alternative, Task, Workflow
+
+SERVE = (
+    "import sys; from pathlib import Path; from broker.daemon import serve; "
+    "from broker.logs import configure_logs; serve(Path(sys.argv[1]), configure_logs(form='json'))"
+)
+
+FAST = """
+[cycle]
+every_s = 1.5
+slot_s = 1.0
+pause_s = 0.1
+margin_s = {margin}
+[search]
+budget_s = 0.2
+workers = 1
+"""
+"""A cycle of three minutes in a second and a half."""
+
+
+def configure(folder: Path, more: str = "", *, margin: float = 0.5) -> Path:
+    """Writes a configuration and returns its path."""
+    path = folder / "broker.toml"
+    path.write_text(
+        f'listen.socket = "{folder}/gorba.sock"\njournal.path = "broker.journal"\n'
+        + FAST.format(margin=margin)
+        + more
+    )
+    return path
+
+
+class Process:
+    """A broker's process.
+
+    Args:
+        config: its configuration.
+    """
+
+    def __init__(self, config: Path) -> None:
+        self.config = config
+        self.log = config.with_suffix(".log")
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Starts it."""
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(  # noqa: S603  # this program
+                [sys.executable, "-c", SERVE, str(self.config)],
+                stderr=log,
+                env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])},
+            )
+
+    def end(self, number: signal.Signals) -> int:
+        """Sends it a signal and returns its status once it has ended."""
+        assert self._process is not None
+        self._process.send_signal(number)
+        return self._process.wait(30)
+
+    def wait(self) -> int:
+        """Returns its status once it has ended by itself."""
+        assert self._process is not None
+        return self._process.wait(30)
+
+    def stop(self) -> None:
+        """Ends it where it lives."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.kill()
+            self._process.wait(30)
+
+
+@contextmanager
+def serving(config: Path) -> Iterator[tuple[Process, BrokerClient]]:
+    """Yields a broker that serves and a client of it."""
+    process = Process(config)
+    process.start()
+    try:
+        with BrokerClient(config.parent / "gorba.sock", timeout_s=30) as client:
+            client.workflows()
+            yield process, client
+    finally:
+        process.stop()
+
+
+def diamond(name: str, work: float, *resources: str) -> Workflow:
+    """Returns a workflow of four tasks: one, then two side by side, then one."""
+    alternatives = tuple(Alternative.of(each) for each in resources)
+    return Workflow(
+        name,
+        (
+            Task("a", work, alternatives),
+            Task("b", work, alternatives, ("a",)),
+            Task("c", work, alternatives, ("a",)),
+            Task("d", work, alternatives, ("b", "c")),
+        ),
+    )
+
+
+def until_running(client: BrokerClient, name: str, seconds: float = 20) -> str:
+    """Returns the resource on which the first task of a workflow runs, as soon as one does."""
+    end = time.monotonic() + seconds
+    for message in client.watch(name):
+        for task in message.tasks:
+            if task.state == 5:  # TASK_STATE_RUNNING
+                return task.demands[0].resource
+        assert time.monotonic() < end, "no task has begun"
+    raise AssertionError("the workflow has ended")
+
+
+def register(client: BrokerClient, *supplies: Supply) -> None:
+    """Adds resources."""
+    for supply in supplies:
+        client.register(supply)
+
+
+def check_history(journal: Path) -> dict[str, int]:
+    """Checks the whole journal: precedence, and that no task was completed twice.
+
+    Returns:
+        How often each task was launched.
+    """
+    launches: dict[str, int] = {}
+    names: dict[str, str] = {}
+    before: dict[str, list[str]] = {}
+    completed: dict[str, float] = {}
+    with Journal(journal) as opened:
+        for record in opened.records():
+            if isinstance(record, WorkflowSubmitted):
+                flow = record.workflow
+                for task in flow.tasks:
+                    before[f"{flow.name}/{task.name}"] = [
+                        f"{flow.name}/{each}" for each in task.predecessors
+                    ]
+            elif isinstance(record, TaskFixed):
+                names[record.booking] = "/".join(record.placement.key)
+            elif isinstance(record, TaskLaunched):
+                name = names[record.booking]
+                launches[name] = launches.get(name, 0) + 1
+                assert name not in completed, f"{name} was launched after its end"
+                assert all(each in completed for each in before[name]), f"{name} was too early"
+            elif isinstance(record, TaskEnded) and record.state is TaskState.COMPLETED:
+                name = names[record.booking]
+                assert name not in completed, f"{name} was completed twice"
+                assert record.start_time is not None
+                ends = [completed[each] for each in before[name]]
+                assert all(end <= record.start_time for end in ends), f"{name} started too early"
+                completed[name] = record.end_time
+    return launches
+
+
+def gone(client: BrokerClient) -> bool:
+    """Returns whether nobody answers any more."""
+    with suppress(CallError):
+        client.workflows()
+        return False
+    return True

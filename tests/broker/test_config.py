@@ -1,0 +1,91 @@
+"""The broker's configuration file."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from broker.config import load_config
+from broker.errors import FileError
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "docs" / "examples" / "broker.toml"
+LEAST = 'listen.socket = "b.sock"\njournal.path = "b.journal"\n'
+
+
+def test_the_example_is_what_the_program_takes_by_itself(tmp_path: Path) -> None:
+    """Every value in it but the sites is the default, so the comments there tell the truth."""
+    path = tmp_path / "broker.toml"
+    path.write_text(LEAST)
+    default, example = load_config(path), load_config(EXAMPLE)
+    for name in ("clock", "cycle", "search", "simulation", "limits", "logging"):
+        assert getattr(example, name) == getattr(default, name)
+    assert [site.name for site in example.sites] == ["luebeck", "riga"]
+
+
+def test_paths_are_relative_to_the_file(tmp_path: Path) -> None:
+    """So the daemon finds them wherever it was started."""
+    path = tmp_path / "broker.toml"
+    path.write_text(LEAST + '[[sites]]\nname = "riga"\naddress = "unix:riga.sock"\n')
+    config = load_config(path)
+    assert config.listen.socket == str(tmp_path / "b.sock")
+    assert config.journal.path == str(tmp_path / "b.journal")
+    assert config.sites[0].address == f"unix:{tmp_path}/riga.sock"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[cycle]\nevery_s = 0\n", ("cycle.every_s", "0", "more than 0")),
+        ("[cycle]\nslots_s = 5\n", ("cycle.slots_s", "slot_s")),
+        ("[search]\nbudget_s = 180\n", ("search.budget_s", "180", "planning slot")),
+        ('[search]\nworkers = "two"\n', ("search.workers", "two", "whole number")),
+        ("[clock]\nspeed = 5\n", ("speed", "scaled")),
+        ('[clock]\nkind = "scaled"\n', ("origin",)),
+        ('[[sites]]\nname = "a"\naddress = "a.example:7000"\n', ("a.example:7000", "tls")),
+        ('[[sites]]\nname = "a"\naddress = "nowhere"\n', ("nowhere", "HOST:PORT")),
+        ('[limits]\non_lost = "forget"\n', ("limits.on_lost", "forget", "wait")),
+        ("[limits]\nsite_down_s = 10\nsite_lost_s = 5\n", ("site_lost_s", "5", "10")),
+        ("[simulation]\nfailing = 1.5\n", ("simulation.failing", "1.5", "1")),
+    ],
+)
+def test_a_mistake_names_file_key_value_and_what_is_allowed(
+    tmp_path: Path, text: str, words: tuple[str, ...]
+) -> None:
+    """Nobody has to guess."""
+    path = tmp_path / "broker.toml"
+    path.write_text(LEAST + text)
+    with pytest.raises(FileError) as refused:
+        load_config(path)
+    for word in ("broker.toml", *words):
+        assert word in str(refused.value)
+
+
+def test_sites_have_names_of_their_own(tmp_path: Path) -> None:
+    """Two of the same name are refused."""
+    site = '[[sites]]\nname = "a"\naddress = "unix:a.sock"\n'
+    path = tmp_path / "broker.toml"
+    path.write_text(LEAST + site + site)
+    with pytest.raises(FileError, match="'a' comes twice"):
+        load_config(path)
+
+
+def test_a_scaled_clock_begins_in_the_past(tmp_path: Path) -> None:
+    """Its speed counts for the bound of the search, which is in real seconds."""
+    path = tmp_path / "broker.toml"
+    scaled = '[clock]\nkind = "scaled"\nspeed = 100\norigin = {}\n[search]\nbudget_s = {}\n'
+    path.write_text(LEAST + scaled.format(time.time() - 10, 1.5))
+    assert load_config(path).make_clock().now() >= 1000
+    path.write_text(LEAST + scaled.format(time.time() - 10, 2.0))
+    with pytest.raises(FileError, match=r"1\.8 real seconds"):
+        load_config(path)
+    path.write_text(LEAST + scaled.format(time.time() + 1000, 1.0))
+    with pytest.raises(FileError, match="ahead"):
+        load_config(path)
+
+
+def test_a_long_path_of_a_socket_is_refused(tmp_path: Path) -> None:
+    """The kernel would cut it."""
+    path = tmp_path / "broker.toml"
+    path.write_text(f'listen.socket = "{"x" * 100}"\njournal.path = "b"\n')
+    with pytest.raises(FileError, match="at most 100 bytes"):
+        load_config(path)

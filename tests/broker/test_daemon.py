@@ -1,0 +1,186 @@
+"""The daemon as a process: a live cycle, and every way in which it can end."""
+
+import signal
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from broker.client import BrokerClient, CallError
+from broker.daemon import DaemonError, serve
+from broker.journal import JournalError
+from broker.logs import configure_logs
+from broker.records import Supply
+from broker.resources import Resource
+from broker.v1 import workflow_pb2
+from tests.broker.brokers import (
+    Process,
+    check_history,
+    configure,
+    diamond,
+    register,
+    serving,
+    until_running,
+)
+
+COMPLETED = workflow_pb2.WORKFLOW_STATE_COMPLETED
+CANCELLED = workflow_pb2.WORKFLOW_STATE_CANCELLED
+POOL = tuple(Supply(Resource(name, capacity=2)) for name in ("alpha", "beta", "gamma"))
+NAMES = tuple(supply.name for supply in POOL)
+
+
+def test_a_live_cycle_with_a_breakdown_a_cancel_and_a_kill(tmp_path: Path) -> None:
+    """All that was taken is done once, in order, over a kill -9 of the broker.
+
+    Workflows arrive one after another; a resource breaks under a task that runs, one workflow is
+    cancelled, and the broker is killed in the middle of it all.
+    """
+    config = configure(tmp_path, "[simulation]\nshortest = 0.5\n")
+    with serving(config) as (process, client):
+        register(client, *POOL)
+        client.submit(diamond("first", 1.0, *NAMES))
+        client.submit(diamond("second", 1.0, *NAMES))
+        place = until_running(client, "first")
+        client.update(Supply(Resource(place, capacity=2), broken=True))
+        client.submit(diamond("third", 0.5, *NAMES))
+        client.submit(diamond("unwanted", 5.0, *NAMES))
+        client.cancel("unwanted")
+        process.end(signal.SIGKILL)
+        process.start()
+        client.submit(diamond("fourth", 0.5, *NAMES))
+        ended = {name: client.wait(name) for name in ("first", "second", "third", "fourth")}
+        assert {name: message.state for name, message in ended.items()} == dict.fromkeys(
+            ended, COMPLETED
+        )
+        assert client.wait("unwanted").state == CANCELLED
+        assert process.end(signal.SIGTERM) == 0
+    launches = check_history(tmp_path / "broker.journal")
+    assert sum(name.startswith("first/") for name in launches) == 4
+    assert not any(name.startswith("unwanted/") for name in launches)
+    assert sum(launches.values()) >= 17, "the task on the broken resource has run twice"
+
+
+def test_what_ran_over_a_kill_is_taken_up_by_its_id(tmp_path: Path) -> None:
+    """A task that runs when the broker is killed is not launched a second time."""
+    config = configure(tmp_path)
+    with serving(config) as (process, client):
+        register(client, *POOL)
+        taken = client.submit(diamond("flow", 1.5, *NAMES), key="once")
+        until_running(client, "flow")
+        process.end(signal.SIGKILL)
+        process.start()
+        again = client.submit(diamond("flow", 1.5, *NAMES), key="once")
+        assert again.workflow_id == taken.workflow_id
+        ended = client.wait("flow")
+        assert ended.state == COMPLETED
+        assert [task.runs for task in ended.tasks] == [1, 1, 1, 1]
+        assert len(client.workflows()) == 1
+        process.end(signal.SIGTERM)
+    assert set(check_history(tmp_path / "broker.journal").values()) == {1}
+
+
+def test_failed_runs_and_refused_bookings_are_tried_again(tmp_path: Path) -> None:
+    """With a third of everything going wrong the workflow is done all the same."""
+    chance = "[simulation]\nseed = 3\nfailing = 0.3\nrefusing = 0.3\n[limits]\nruns = 50\n"
+    with serving(configure(tmp_path, chance)) as (process, client):
+        register(client, *POOL)
+        ended = client.wait(client.submit(diamond("flow", 0.2, *NAMES)).workflow_id)
+        assert ended.state == COMPLETED
+        process.end(signal.SIGTERM)
+    launches = check_history(tmp_path / "broker.journal")
+    assert sum(launches.values()) > 4
+
+
+def test_a_workflow_fails_where_a_task_fails_too_often(tmp_path: Path) -> None:
+    """The reason names the task."""
+    chance = "[simulation]\nfailing = 1.0\n[limits]\nruns = 2\n"
+    with serving(configure(tmp_path, chance)) as (_, client):
+        register(client, *POOL)
+        ended = client.wait(client.submit(diamond("flow", 0.2, *NAMES)).workflow_id)
+        assert ended.state == workflow_pb2.WORKFLOW_STATE_FAILED
+        assert [task.runs for task in ended.tasks] == [2, 0, 0, 0]
+
+
+def test_the_search_and_the_plan_can_be_watched(tmp_path: Path) -> None:
+    """Progress comes while a search runs, then the figures of the plan; the plan has all places."""
+    with serving(configure(tmp_path)) as (_, client):
+        register(client, *POOL)
+        news = client.watch_plan()
+        client.submit(diamond("flow", 1.0, *NAMES))
+        seen = []
+        for each in news:
+            seen.append(each.WhichOneof("news"))
+            if seen[-1] == "end":
+                assert (each.end.planned, each.end.unplanned) == (4, 0)
+                assert each.end.fitness > 0
+                break
+        assert "progress" in seen
+        plan = client.plan()
+        assert plan.number == 1
+        assert plan.placements[0].task == "a"
+        assert len(plan.placements) == 4
+        assert client.replan() == 2
+
+
+def test_errors_have_a_code_and_name_what_is_wrong(tmp_path: Path) -> None:
+    """A caller learns what it can put right."""
+    with serving(configure(tmp_path)) as (_, client):
+        register(client, *POOL)
+        with pytest.raises(CallError, match="delta") as refused:
+            client.submit(diamond("flow", 1.0, "delta"))
+        assert refused.value.code == "INVALID_ARGUMENT"
+        with pytest.raises(CallError, match="nobody"):
+            client.get("nobody")
+        with pytest.raises(CallError, match="no site 'riga'") as refused:
+            client.register(Supply(Resource("delta"), "riga"))
+        assert refused.value.code == "INVALID_ARGUMENT"
+        with pytest.raises(CallError, match="update it instead") as refused:
+            client.register(replace(POOL[0], resource=Resource("alpha", price=1.0)))
+        assert refused.value.code == "FAILED_PRECONDITION"
+
+
+def test_the_first_signal_drains_and_leaves_no_socket(tmp_path: Path) -> None:
+    """It ends with status 0, those who watch are told, and the journal goes on with the next."""
+    config = configure(tmp_path)
+    with serving(config) as (process, client):
+        register(client, *POOL)
+        assert process.end(signal.SIGTERM) == 0
+        assert not (tmp_path / "gorba.sock").exists()
+        with (
+            BrokerClient(tmp_path / "gorba.sock", timeout_s=0.2) as other,
+            pytest.raises(CallError, match="is it running"),
+        ):
+            other.workflows()
+        process.start()
+        assert [supply.name for supply in client.resources()] == list(NAMES)
+
+
+def test_only_one_broker_has_a_journal(tmp_path: Path) -> None:
+    """A second one says so, and does not touch the socket of the first."""
+    config = configure(tmp_path)
+    with serving(config) as (_, client):
+        with pytest.raises(JournalError, match="only one broker"):
+            serve(config, configure_logs())
+        assert client.workflows() == []
+
+
+def test_a_file_in_the_socket_s_place_is_left_alone(tmp_path: Path) -> None:
+    """The daemon does not start and names the file."""
+    config = configure(tmp_path)
+    (tmp_path / "gorba.sock").write_text("mine")
+    with pytest.raises(DaemonError, match=r"gorba\.sock"):
+        serve(config, configure_logs())
+    assert (tmp_path / "gorba.sock").read_text() == "mine"
+
+
+def test_the_socket_is_the_daemon_s_own(tmp_path: Path) -> None:
+    """Nobody else may open it."""
+    with serving(configure(tmp_path)):
+        assert (tmp_path / "gorba.sock").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_process_without_configuration_ends(tmp_path: Path) -> None:
+    """Its status is not 0."""
+    process = Process(tmp_path / "missing.toml")
+    process.start()
+    assert process.wait() != 0

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 import click
 
 from broker.command_types import RuleText, duration, moment, preference, rule
+from broker.daemon_cli import COMMANDS
 from broker.errors import BrokerError
 from lrms_sim.version import __version__
 
@@ -427,6 +428,10 @@ def _console(*, stderr: bool = False) -> "Console":
 
     console = Console(stderr=stderr)
     return console if console.is_terminal else Console(stderr=stderr, width=PIPE_WIDTH)
+
+
+for _command in COMMANDS:
+    cli.add_command(_command)
 
 
 def run_command(arguments: Sequence[str]) -> int:

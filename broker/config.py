@@ -69,7 +69,7 @@ class CycleConfig(StrictModel):
     every_s: Seconds = 180.0
     slot_s: Seconds = 180.0
     pause_s: Seconds = 5.0
-    margin_s: Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)] = 2.0
+    margin_s: Seconds = 2.0
 
 
 class SearchConfig(StrictModel):

@@ -339,7 +339,7 @@ class Dispatcher:
             if silent == math.inf:
                 silent = loop.time()
                 self._log.warning("site_lost_contact", site=name, reason=reason)
-            told = self._silence(name, loop.time() - silent, told)
+            told = self._silence(name, loop.time() - silent, told, reason)
             await asyncio.sleep(pause)
             pause = min(PAUSE_MOST_S, self._patience.down_s / 2, 2 * pause)
 
@@ -361,10 +361,10 @@ class Dispatcher:
             if close is not None:
                 await close()
 
-    def _silence(self, name: str, seconds: float, told: int) -> int:
+    def _silence(self, name: str, seconds: float, told: int, reason: str) -> int:
         # Tells once that a site is down, and once that it is lost.
         if told == 0 and seconds >= self._patience.down_s:
-            self._log.warning("site_down", site=name, seconds=round(seconds, 1))
+            self._log.warning("site_down", site=name, seconds=round(seconds, 1), reason=reason)
             self._tell(SiteDown(0, name))
             told = 1
         if told == 1 and seconds >= self._patience.lost_s:

@@ -100,7 +100,7 @@ class Floor:
             self._advance_held(task, task.booking, turn)
 
     def _advance_held(self, task: LiveTask, booking: Booking, turn: Turn) -> None:
-        start, late = booking.placement.start, booking.latest_start + self._settings.margin / 2
+        start, late = booking.placement.start, booking.latest_start - self._settings.margin / 2
         ready = task.state is TaskState.BOOKED and all(
             before.state is TaskState.COMPLETED for before in task.predecessors
         )
@@ -127,7 +127,7 @@ class Floor:
         if stay is None:
             self._cycle.want(f"{task.name} has lost its resource")
             return False
-        if turn.now > placement.end - stay.run_time + self._settings.margin / 2:
+        if turn.now > placement.end - stay.run_time - self._settings.margin / 2:
             self._cycle.want(f"{task.name} could not be booked in time")
             return False
         name = f"{self._epoch}-{self._memory.bookings_count + 1}"

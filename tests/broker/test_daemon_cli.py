@@ -2,10 +2,9 @@
 
 from pathlib import Path
 
-import click
 from click.testing import CliRunner, Result
 
-from broker.daemon_cli import COMMANDS
+from broker.cli import cli
 from tests.broker.brokers import configure, serving
 
 FILES = """
@@ -30,8 +29,7 @@ alternatives = ["alpha", "beta"]
 
 def gorba(folder: Path, *arguments: str) -> Result:
     """Runs a command with the socket of the broker."""
-    group = click.Group("gorba", commands=list(COMMANDS))
-    return CliRunner().invoke(group, arguments, env={"GORBA_SOCKET": str(folder / "gorba.sock")})
+    return CliRunner().invoke(cli, arguments, env={"GORBA_SOCKET": str(folder / "gorba.sock")})
 
 
 def test_a_workflow_from_file_to_end(tmp_path: Path) -> None:
@@ -87,7 +85,6 @@ def test_without_a_broker_there_is_a_plain_error(tmp_path: Path) -> None:
 
 def test_a_socket_has_to_be_named() -> None:
     """The error says how."""
-    group = click.Group("gorba", commands=list(COMMANDS))
-    result = CliRunner().invoke(group, ["list"])
+    result = CliRunner().invoke(cli, ["list"])
     assert result.exit_code == 2
     assert "--broker" in result.output

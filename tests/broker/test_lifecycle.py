@@ -1,7 +1,9 @@
 """The tables of states."""
 
+import re
 from collections.abc import Mapping
 from enum import Enum
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -60,3 +62,15 @@ def test_the_wire_has_the_same_words() -> None:
     assert {f"WORKFLOW_STATE_{state.name}" for state in WorkflowState} | {
         "WORKFLOW_STATE_UNSPECIFIED"
     } == set(workflow_pb2.WorkflowState.keys())
+
+
+def test_the_documentation_has_exactly_these_moves() -> None:
+    """The tables in docs/broker.md are the tables of the program."""
+    page = (Path(__file__).resolve().parents[2] / "docs" / "broker.md").read_text()
+    rows = [line for line in page.splitlines() if re.match(r"\| [A-Z]+ \| [A-Z]+ \|", line)]
+    assert rows == [
+        f"| {before.name} | {after.name} | {why} |"
+        for moves in (TASK_MOVES, WORKFLOW_MOVES)
+        for before, row in moves.items()
+        for after, why in row.items()
+    ]

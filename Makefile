@@ -28,13 +28,13 @@ $(VENV)/.installed: pyproject.toml
 	@command -v $${CC:-cc} >/dev/null \
 	  || { echo "There is no C compiler; on Debian: apt install gcc libc6-dev" >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@echo "Installing what Hanse needs into $(VENV) and compiling the kernels; this takes some minutes …"
+	@echo "Installing what Hanse needs into $(VENV); this takes a minute …"
 	@$(PIP) 'setuptools>=77' 'cython>=3.1' wheel
-	@$(PIP) --no-build-isolation --editable '.[dev]'
+	@HANSE_WITHOUT_KERNELS=1 $(PIP) --no-build-isolation --editable '.[dev]'
 	@touch $@
 
 $(VENV)/.built: $(VENV)/.installed $(SOURCES)
-	@echo "Compiling the kernels …"
+	@echo "Compiling the kernels; this takes some minutes …"
 	@$(BIN)/python setup.py --quiet build_ext --inplace --parallel $(JOBS)
 	@touch $@
 

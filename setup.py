@@ -10,6 +10,8 @@ from Cython.Build import cythonize
 from setuptools import Extension, setup
 
 CHECKED = os.environ.get("HANSE_DEBUG", "") not in {"", "0"}
+# The Makefile compiles in place, after pip has installed the rest: once is enough.
+WITHOUT_KERNELS = os.environ.get("HANSE_WITHOUT_KERNELS", "") not in {"", "0"}
 ROOT = Path(__file__).parent
 PACKAGES = ("lrms_sim", "grms", "broker")
 
@@ -47,7 +49,9 @@ def extensions() -> list[Extension]:
 
 
 setup(
-    ext_modules=cythonize(
+    ext_modules=[]
+    if WITHOUT_KERNELS
+    else cythonize(
         extensions(),
         compiler_directives=DIRECTIVES,
         build_dir="build/cython-checked" if CHECKED else "build/cython",

@@ -85,7 +85,19 @@ def pose(situation: Situation) -> Posed:
     kept = tuple(each for each in situation.fixed if each.workflow in named)
     if not any((w.name, t.name) not in fixed for w in workflows for t in w.tasks):
         return Posed(None, tuple(unplanned))
-    return Posed(Problem(tuple(workflows), resources, situation.now, kept), tuple(unplanned))
+    everything = (*resources, *_stand_ins(kept, probe, situation.now))
+    return Posed(Problem(tuple(workflows), everything, situation.now, kept), tuple(unplanned))
+
+
+def _stand_ins(fixed: Sequence[Placement], probe: Problem, now: float) -> list[Resource]:
+    # What runs at a site that does not answer still takes its time: successors wait for it. Its
+    # resource is in the problem for that alone; no alternative names it.
+    units: dict[str, int] = {}
+    for placement in fixed:
+        for demand in placement.demands:
+            if placement.end > now and demand.resource not in probe.resource:
+                units[demand.resource] = units.get(demand.resource, 0) + demand.units
+    return [Resource(name, capacity=held) for name, held in units.items()]
 
 
 def _nothing(

@@ -60,6 +60,7 @@ class World:
         seed: of all chance.
         settings: of the broker.
         faults: chance of a refusal, a failed run, and so on.
+        late: chance that a word of a site comes long after it should.
     """
 
     seed: int
@@ -67,6 +68,7 @@ class World:
         default_factory=lambda: BrokerSettings(cycle=50, slot=20, pause=2, margin=4)
     )
     faults: float = 0.0
+    late: float = 0.0
     now: float = 0.0
     journal: list[Record] = field(default_factory=list)
     runs: dict[str, Run] = field(default_factory=dict)
@@ -162,7 +164,8 @@ class World:
                 self.answers.append(command)
 
     def _delay(self) -> float:
-        return self.random.uniform(0, 0.5)
+        # A word may come long after what waits for it should have begun.
+        return self.random.uniform(0, 60 if self.random.random() < self.late else 0.5)
 
     def _book(self, booking: Booking) -> None:
         name = booking.booking
@@ -199,11 +202,14 @@ class World:
     def _release(self, booking: Booking) -> None:
         run = self.runs.setdefault(booking.booking, Run(booking, "/".join(booking.placement.key)))
         self._settle(run)
+        delay = self._delay()
         if run.state == "ended":
-            self._report(run)
+            # The end of a run is told before its release.
+            ended = Ended(0, booking.booking, run.outcome, run.start, run.end)
+            self.later(ended, delay)
         else:
             run.state = "released"
-        self.later(Released(0, booking.booking), self._delay() + 0.5)
+        self.later(Released(0, booking.booking), delay + 0.1)
 
     def _settle(self, run: Run) -> None:
         if run.state == "running" and run.end <= self.now:

@@ -6,6 +6,7 @@ from broker.plan import Placement
 from broker.resources import Calendar, Resource
 from broker.situation import Situation, Taken, pose
 from broker.workflow import Alternative, Demand, Task, Workflow
+from tests.broker.plain_planner import plain_plan
 
 ALPHA, BETA = Resource("alpha"), Resource("beta", performance=2.0)
 
@@ -70,6 +71,22 @@ def test_fixed_tasks_stay_and_tasks_of_workflows_given_up_go() -> None:
     assert [[t.name for t in w.tasks] for w in posed.problem.workflows] == [["a"], ["x"]]
     assert posed.problem.fixed == (placement,)
     assert posed.unplanned == ()
+
+
+def test_what_runs_out_of_reach_keeps_its_time_and_its_resource_gets_nothing() -> None:
+    """Successors are planned after its end, on what can be used."""
+    workflow = flow(task("a", "beta"), task("b", "alpha", "beta", after=("a",)))
+    placement = Placement("flow", "a", (Demand("beta"),), -20, 30, 1)
+    posed = pose(Situation(0, (workflow,), (ALPHA,), (placement,)))
+    assert posed.problem is not None
+    assert [each.name for each in posed.problem.resources] == ["alpha", "beta"]
+    assert [each.resources for each in posed.problem.workflows[0].tasks[1].alternatives] == [
+        ("alpha",)
+    ]
+    plan = plain_plan(posed.problem)
+    after = plan.placement("flow", "b")
+    assert after is not None
+    assert after.start >= 30
 
 
 def test_refused_time_is_closed() -> None:

@@ -97,6 +97,7 @@ def test_nothing_is_lost_whatever_happens(seed: int) -> None:
     made = world(seed)
     chance = made.random
     made.faults = chance.choice([0.0, 0.05, 0.2])
+    made.late = chance.choice([0.0, 0.1])
     made.settings = BrokerSettings(
         cycle=chance.choice([30, 100]), slot=20, pause=2, margin=4, runs_max=1000
     )

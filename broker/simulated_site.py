@@ -2,7 +2,7 @@
 
 It is for trying the broker out. It lives in the broker's process and is told after a restart what
 it had promised; a run that was going on has gone on meanwhile. What a run does, how long it takes
-and whether it fails, depends on the reservation's name and the seed alone.
+and whether it fails, depends on the booking's number and the seed alone.
 """
 
 import asyncio
@@ -63,7 +63,9 @@ class SimulatedSite:
         self._watchers: set[asyncio.Queue[Reservation | None]] = set()
 
     def _draw(self, name: str, what: str) -> float:
-        seed = [self._chance.seed, zlib.crc32(f"{name} {what}".encode())]
+        # What comes before the first dash is the journal's own; without it luck can be repeated.
+        number = name.partition("-")[2] or name
+        seed = [self._chance.seed, zlib.crc32(f"{number} {what}".encode())]
         return float(np.random.default_rng(seed).random())
 
     async def book(self, wish: Wish) -> Reservation:

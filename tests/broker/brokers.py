@@ -28,15 +28,15 @@ SERVE = (
 
 FAST = """
 [cycle]
-every_s = 1.5
-slot_s = 1.0
+every_s = 1.0
+slot_s = 0.6
 pause_s = 0.1
 margin_s = {margin}
 [search]
-budget_s = 0.2
+budget_s = 0.15
 workers = 1
 """
-"""A cycle of three minutes in a second and a half."""
+"""A cycle of three minutes in a second."""
 
 
 def configure(folder: Path, more: str = "", *, margin: float = 0.5) -> Path:

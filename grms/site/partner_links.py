@@ -9,7 +9,7 @@ a decision nothing once it is known to be dead, and at most one deadline before.
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -120,6 +120,24 @@ def channel_maker(
         return aio.secure_channel(address, credentials(), options=[*options, *tls_options(partner)])
 
     return make
+
+
+async def _answer(call: Awaitable[Any]) -> Any:
+    """Returns the answer to a call.
+
+    Raises:
+        ConnectionError: its channel was closed meanwhile.
+        grpc.aio.AioRpcError: there was none.
+    """
+    try:
+        return await call
+    except asyncio.CancelledError:
+        # A channel that is closed cancels its calls. To who waits for one that looks like the end
+        # of the own task, which would end for good, and without a word.
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        raise ConnectionError("the connection was given up") from None
 
 
 class PartnerLinks:
@@ -305,7 +323,8 @@ class PartnerLink:
             protocol_version=PROTOCOL_VERSION,
         )
         try:
-            answer = await self._connected().Describe(request, timeout=settings.offer_timeout_s)
+            describe = self._connected().Describe(request, timeout=settings.offer_timeout_s)
+            answer = await _answer(describe)
         except (aio.AioRpcError, OSError, ValueError) as error:
             self._silent(error)
             return
@@ -405,8 +424,8 @@ class PartnerLink:
         if settings.virtual:
             request.replay_time_s = engine.clock.now()
         try:
-            answer = await self._stub.Offer(request, timeout=settings.offer_timeout_s)
-        except aio.AioRpcError as error:
+            answer = await _answer(self._stub.Offer(request, timeout=settings.offer_timeout_s))
+        except (aio.AioRpcError, ConnectionError) as error:
             self._silent(error)
             answer = None
         else:
@@ -431,14 +450,14 @@ class PartnerLink:
             if not self._is_connected():
                 raise ConnectionError  # noqa: TRY301  # no answer is no answer, however it comes
             if isinstance(command, SendResolve):
-                answer = await self._stub.Resolve(
+                call = self._stub.Resolve(
                     partner_pb2.ResolveRequest(
                         site=settings.site, offer=write_offer(command.offer)
                     ),
                     timeout=settings.offer_timeout_s,
                 )
             else:
-                answer = await self._stub.Withdraw(
+                call = self._stub.Withdraw(
                     partner_pb2.WithdrawRequest(
                         site=settings.site,
                         offer=write_offer(command.offer),
@@ -446,6 +465,7 @@ class PartnerLink:
                     ),
                     timeout=settings.offer_timeout_s,
                 )
+            answer = await _answer(call)
             self._answered()
             status, completion = read_status(answer)
         except (aio.AioRpcError, ConnectionError, WireError) as error:
@@ -510,7 +530,7 @@ class PartnerLink:
         try:
             if not self._is_connected():
                 raise ConnectionError  # noqa: TRY301  # no answer is no answer, however it comes
-            await self._stub.Report(request, timeout=self._settings.offer_timeout_s)
+            await _answer(self._stub.Report(request, timeout=self._settings.offer_timeout_s))
         except (aio.AioRpcError, ConnectionError) as error:
             if isinstance(error, aio.AioRpcError):
                 self._silent(error)

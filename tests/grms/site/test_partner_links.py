@@ -258,6 +258,40 @@ def test_ends_are_reported_until_they_are_acknowledged(tmp_path: Path) -> None:
     run(scene)
 
 
+def test_a_partner_that_moves_while_it_is_asked_is_followed(tmp_path: Path) -> None:
+    """What is closed under a question is no answer, and no end of asking either."""
+
+    async def scene() -> None:
+        ports = {"home": free_port(), "away": free_port()}
+        asked = asyncio.Event()
+
+        async def accept_and_be_silent(
+            _reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        ) -> None:
+            asked.set()
+            await ended.wait()
+            writer.close()
+
+        ended = asyncio.Event()
+        silent = await asyncio.start_server(accept_and_be_silent, "127.0.0.1", 0)
+        nowhere = silent.sockets[0].getsockname()[1]
+        first = document(tmp_path, "home", partners={"away": nowhere}, port=ports["home"])
+        second = document(tmp_path, "away", partners={"home": ports["home"]}, port=ports["away"])
+        async with running(first, tmp_path) as home, running(second, tmp_path):
+            link = home.core.links.links["away"]
+            for _ in range(5):
+                asked.clear()
+                link.move(f"127.0.0.1:{nowhere}")
+                await asked.wait()
+                link.move(f"127.0.0.1:{ports['away']}")
+                await until(lambda: link.up)
+        ended.set()
+        silent.close()
+        await silent.wait_closed()
+
+    run(scene)
+
+
 def test_a_partner_that_has_moved_is_followed(tmp_path: Path) -> None:
     """The connection to where it was is given up, and the way back is the same."""
 

@@ -64,13 +64,15 @@ def test_a_fast_clock_runs_without_a_conductor(
 
 def test_ctrl_c_leaves_no_process_behind(scenario: Path) -> None:
     """Whenever it comes: while daemons start, and while jobs arrive."""
+    # Where tests run in the background, processes are born deaf to Ctrl-C.
+    listening = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
     scenario.write_text(SPEC.replace("jobs = 60", "jobs = 5000"))
     folder = scenario.parent / "out" / "two-live"
     with subprocess.Popen(  # noqa: S603  # our own command
         [
             sys.executable,
             "-c",
-            "from scenarios.cli import main; main()",
+            listening + "from scenarios.cli import main; main()",
             "run",
             str(scenario),
             "--live",

@@ -5,24 +5,21 @@ started by then, or starts within the three minutes that planning takes, stays w
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from broker.instances import cheapest_cost, critical_path, paper_resources, paper_workflows
-from broker.plan import Outcome, Placement, Plan
+from broker.benchmark import with_hard_limits
+from broker.instances import paper_resources, paper_workflows
+from broker.plan import Placement, Plan
 from broker.planner.gleam import GleamSettings
-from broker.planner.planning import Planner
 from broker.planner.search import Budget, Search
 from broker.problem import Problem
 from broker.workflow import Workflow
 
 PLANNING_SLOT: Final = 180.0
 """Seconds that planning takes; what starts in them according to the old plan stays."""
-
-LEAST: Final = 1.1
-"""No due date and no budget is below what is possible at all, times this."""
 
 _STREAM: Final = 0x60B4
 
@@ -76,7 +73,7 @@ def first_planning(setting: Setting) -> tuple[Problem, Plan]:
     rng = _generator(setting, 0)
     pool = paper_resources(setting.resources, rng)
     free = Problem(paper_workflows(setting.benchmark, setting.tasks, pool, rng), pool)
-    problem = _with_limits(free, None, setting.reduction)
+    problem = with_hard_limits(free, setting.reduction)
     search = Search(
         problem,
         budget=Budget(math.inf, setting.first_evaluations),
@@ -111,71 +108,7 @@ def reschedule(setting: Setting, problem: Problem, plan: Plan) -> Event:
         prefix="n",
     )
     changed = Problem((*staying, *arriving), problem.resources, now, fixed)
-    return Event(_with_limits(changed, plan, setting.reduction), plan)
-
-
-def _with_limits(problem: Problem, old: Plan | None, reduction: float) -> Problem:
-    """Returns a problem whose limits no heuristic keeps, or only just.
-
-    Due dates and budgets are what the heuristics achieve on average, times a factor that all
-    workflows share. It is so large that one heuristic keeps all limits, and then smaller by the
-    reduction. No limit is below what is possible at all, plus a tenth.
-
-    Args:
-        problem: with any limits; the order of due dates stays.
-        old: a plan from before, which adds heuristics.
-        reduction: from 0 to 1.
-    """
-    if math.inf in {workflow.due_date for workflow in problem.workflows}:
-        # One of the heuristics goes by due dates, so that there must be some.
-        problem = _limited(problem, _averages(problem, _outcomes(problem, old)), 1.0)
-    outcomes = _outcomes(problem, old)
-    averages = _averages(problem, outcomes)
-    needed = min(
-        max(
-            max((each.completion - begin) / span, each.cost / cost)
-            for each, (begin, span, cost) in zip(found, averages, strict=True)
-        )
-        for found in outcomes
-    )
-    return _limited(problem, averages, needed * (1 - reduction))
-
-
-def _outcomes(problem: Problem, old: Plan | None) -> list[list[Outcome]]:
-    """Returns what every heuristic achieves for every workflow."""
-    planner = Planner(problem, old=old)
-    plans = [
-        planner.plan(each.heuristic.genes, each.heuristic.strategy)[0]
-        for each in planner.heuristics
-    ]
-    return [plan.outcomes(problem.workflows) for plan in plans]
-
-
-def _averages(problem: Problem, outcomes: list[list[Outcome]]) -> list[tuple[float, float, float]]:
-    """Returns begin, seconds until completion and cost of each workflow, over all heuristics."""
-    found = []
-    for workflow, each in zip(problem.workflows, zip(*outcomes, strict=True), strict=True):
-        # A workflow of which a part is fixed began before now.
-        begin = min([workflow.earliest_start, *(outcome.start for outcome in each)])
-        span = math.fsum(outcome.completion - begin for outcome in each) / len(each)
-        found.append((begin, span, math.fsum(outcome.cost for outcome in each) / len(each)))
-    return found
-
-
-def _limited(
-    problem: Problem, averages: list[tuple[float, float, float]], factor: float
-) -> Problem:
-    return replace(
-        problem,
-        workflows=tuple(
-            replace(
-                workflow,
-                due_date=begin + max(span * factor, LEAST * critical_path(problem, workflow)),
-                budget=max(cost * factor, LEAST * cheapest_cost(problem, workflow)),
-            )
-            for workflow, (begin, span, cost) in zip(problem.workflows, averages, strict=True)
-        ),
-    )
+    return Event(with_hard_limits(changed, setting.reduction, old=plan), plan)
 
 
 def _last_end(plan: Plan, workflow: Workflow) -> float:

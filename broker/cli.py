@@ -365,9 +365,9 @@ def pool_command(count: int, *, seed: int, output: Path | None) -> None:
 @click.option(
     "--reduction",
     type=click.FloatRange(0, 1),
-    default=0.1,
+    default=0.08,
     show_default=True,
-    help="How much due dates and budgets are below what the first heuristic plans achieve; 1 for "
+    help="How much tighter due dates and budgets are than the best heuristic can just keep; 1 for "
     "what is hardly possible at all.",
 )
 @click.option("--seed", type=click.IntRange(0, SEED_MAX), default=1, show_default=True)

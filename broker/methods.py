@@ -117,13 +117,13 @@ class Comparison:
         judged = None
         fixed = {each.key for each in self.problem.fixed}
         if any((w.name, t.name) not in fixed for w in self.problem.workflows for t in w.tasks):
+            began = time.monotonic()
             planner = Planner(self.problem, self._goals, self._start)
+            self._add_heuristic(planner, began)
             judged = worth_of(planner, plan)
-            self._add_heuristic(planner)
         self.results.append(Result("heft", "", plan, judged, took, None))
 
-    def _add_heuristic(self, planner: Planner) -> None:
-        began = time.monotonic()
+    def _add_heuristic(self, planner: Planner, began: float) -> None:
         tried = planner.heuristics
         if self._old is None:
             # Those that use HEFT's sequence would hide what the planner's own are worth.

@@ -2,8 +2,10 @@ import math
 
 import pytest
 
-from broker.benchmark import benchmark_problem
+from broker.benchmark import benchmark_problem, with_hard_limits
+from broker.heft import heft
 from broker.instances import critical_path
+from broker.planner.planning import Planner
 from broker.problem import Problem
 
 
@@ -28,6 +30,29 @@ def test_every_workflow_has_limits() -> None:
             for workflow in problem.workflows
         )
     assert 1 < tightness(tight) < tightness(loose)
+
+
+def test_the_heuristics_just_cannot_keep_them() -> None:
+    """Without reduction the best of them nearly does; with a little, none does."""
+    best = Planner(benchmark_problem("lRlD", 60, reduction=0.0)).heuristics[0].worth
+    assert best.late + best.over_budget <= 2
+    planner = Planner(benchmark_problem("lRlD", 60, reduction=0.1))
+    assert not any(each.worth.keeps_all_limits for each in planner.heuristics)
+    with pytest.raises(ValueError, match=r"the reduction is 1\.5; from 0 to 1"):
+        benchmark_problem("lRlD", 60, reduction=1.5)
+
+
+def test_limits_start_from_an_old_plan_too() -> None:
+    """Its sequence adds heuristics; what has begun counts from its beginning."""
+    problem = benchmark_problem("sRlD", 40)
+    plan = heft(problem)
+    now = plan.makespan_end / 3
+    fixed = tuple(each for each in plan if each.start < now)
+    running = Problem(problem.workflows, problem.resources, now, fixed)
+    limited = with_hard_limits(running, 0.0, old=plan)
+    planner = Planner(limited, old=plan)
+    assert len(planner.heuristics) == 18
+    assert planner.heuristics[0].worth.late + planner.heuristics[0].worth.over_budget <= 3
 
 
 def test_the_seed_says_it_all() -> None:

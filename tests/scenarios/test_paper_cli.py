@@ -4,7 +4,7 @@ import click
 import pytest
 
 from scenarios import cli
-from scenarios.paper_cli import _Seeds
+from scenarios.paper_cli import _Seeds, _Sizes
 
 
 @pytest.mark.parametrize(
@@ -44,3 +44,28 @@ def test_help_says_what_it_takes(capsys: pytest.CaptureFixture[str]) -> None:
     text = " ".join(capsys.readouterr().out.split())
     for part in ("kth, ctc, sdsc05 and sdsc00", "--shipped", "Ctrl-C"):
         assert part in text
+
+
+def test_rescheduling_is_studied_by_one_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The shortest study there is; the page is where the command says."""
+    monkeypatch.chdir(tmp_path)
+    options = ["--runs", "1", "--evaluations", "10", "--sizes", "20", "--part", "sweep"]
+    assert cli.run_command(["paper", "gorba-rescheduling", *options, "--workers", "1"]) == 0
+    assert capsys.readouterr().out.endswith("Written to out/gorba-rescheduling/study.html\n")
+    assert (tmp_path / "out" / "gorba-rescheduling" / "study.json").exists()
+
+
+def test_loads_are_written_as_people_do() -> None:
+    """Lists, in order and each once, or all of the paper's."""
+    assert _Sizes().convert("400, 200,400", None, None) == (200, 400)
+    assert _Sizes().convert("all", None, None)[-1] == 7000
+    assert _Sizes().convert((5,), None, None) == (5,)
+
+
+@pytest.mark.parametrize("text", ["", "x", "200,", "5", "1-3", "-200"])
+def test_other_texts_are_no_loads(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The command says how to write them."""
+    assert cli.run_command(["paper", "gorba-rescheduling", f"--sizes={text}"]) == 2
+    assert "are no sizes; write 200,400 or all" in capsys.readouterr().err

@@ -1,0 +1,83 @@
+"""What `scenario paper gorba-rescheduling` does, apart from its command line."""
+
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+from rich.table import Table
+
+from lrms_sim.schedule_files import replacing
+from scenarios.errors import OutputError
+from scenarios.papers.gorba_rescheduling.figures import load_of
+from scenarios.papers.gorba_rescheduling.page import METHODS, render, verdict
+from scenarios.papers.gorba_rescheduling.reference import CLASSES
+from scenarios.papers.gorba_rescheduling.statements import statements
+from scenarios.papers.gorba_rescheduling.study import Study, StudyOptions, run_study
+
+RESULT: Final = "study.json"
+PAGE: Final = "study.html"
+
+
+def run_command(options: StudyOptions, console: Console, progress: Console) -> Path:
+    """Runs the study, prints its outcome and writes its files.
+
+    Args:
+        options: what a user asks for.
+        console: for the result.
+        progress: for how far it is.
+
+    Returns:
+        The page.
+
+    Raises:
+        OutputError: a file cannot be written, or the runs from before cannot be read.
+        KeyboardInterrupt: the user has enough; the same options go on from there.
+    """
+    try:
+        options.folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = error.strerror or error
+        raise OutputError(f"{options.folder} cannot be made: {reason}") from error
+    study = run_study(options, progress)
+    page = options.folder / PAGE
+    for path, text in ((options.folder / RESULT, study.to_json()), (page, render(study))):
+        try:
+            with replacing(path) as draft:
+                draft.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise OutputError(f"{path} cannot be written: {error.strerror or error}") from error
+    print_study(console, study)
+    return page
+
+
+def print_study(console: Console, study: Study) -> None:
+    """Prints the paper's statements with what was measured, and the load sweep."""
+    marks = {True: "yes", False: "no", None: ""}
+    table = Table(title="What the paper says", title_justify="left")
+    for name in ("the paper", "here", "holds"):
+        table.add_column(name)
+    for each in statements(study):
+        table.add_row(each.paper, each.measured, marks[each.holds])
+    console.print(table)
+    if study.sizes:
+        console.print(_sweep(study))
+    console.print(verdict(study), highlight=False)
+
+
+def _sweep(study: Study) -> Table:
+    table = Table(title="Success, and violated limits on average, by tasks", title_justify="left")
+    table.add_column("class")
+    table.add_column("method")
+    for size in study.sizes:
+        table.add_column(f"{size:,}", justify="right")
+    for benchmark in CLASSES:
+        for method, name in METHODS.items():
+            row = []
+            for size in study.sizes:
+                found = load_of(study, benchmark, size, method)
+                row.append(
+                    "" if found is None else f"{100 * found.success:.0f}% {found.violations:.1f}"
+                )
+            if any(row):
+                table.add_row(benchmark, name, *row)
+    return table

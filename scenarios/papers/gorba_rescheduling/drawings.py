@@ -1,0 +1,188 @@
+"""The charts of the study's page, in the manner of the paper's figures."""
+
+from collections.abc import Callable, Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.ticker import FixedFormatter, FixedLocator, MaxNLocator, NullLocator
+
+from scenarios.papers.gorba_rescheduling.figures import LoadFigures, SettingFigures
+from scenarios.report import svg
+from scenarios.report.svg import HALF, WIDE
+
+Series = Sequence[tuple[str, int, Sequence[LoadFigures]]]
+"""Name, number of its colour, and figures by load."""
+
+
+def settings_chart(settings: Sequence[SettingFigures], *, key: str, title: str) -> str:
+    """Draws Figure 4.1 for one class and size: three bars for each setting.
+
+    Grey is the best planning heuristic, blue the best replanning one, green GLEAM with its confidence
+    interval; "lv" stands above settings in which GLEAM's plans violate limits.
+    """
+    height = 190.0
+    with svg.drawing():
+        figure = svg.new_figure(HALF, height)
+        axes = figure.add_axes((34 / HALF, 40 / height, (HALF - 40) / HALF, (height - 66) / height))
+        _bare(axes)
+        axes.set_ylim(0, 100)
+        axes.set_xlim(-0.6, len(settings) - 0.4)
+        axes.yaxis.set_major_locator(FixedLocator([0, 25, 50, 75, 100]))
+        for place, each in enumerate(settings):
+            bars = (
+                (each.basic, "alone"),
+                (each.replanning, "federated"),
+                (each.gleam.mean, "gain"),
+            )
+            for number, (value, color) in enumerate(bars):
+                axes.bar(
+                    place + 0.27 * (number - 1), value, 0.25, color=svg.color(color), linewidth=0
+                )
+            right = place + 0.27
+            if each.gleam.count > 1:
+                _whisker(axes, right, each.gleam.low, each.gleam.high)
+            if each.violations:
+                axes.text(place, each.gleam.mean + 4, "lv", ha="center", color=svg.color("loss"))
+        axes.xaxis.set_major_locator(FixedLocator(range(len(settings))))
+        axes.xaxis.set_major_formatter(
+            FixedFormatter([f"{100 * each.new:.0f}" for each in settings])
+        )
+        _shares(axes, settings)
+        _title(axes, title, height - 66)
+        text = "; ".join(
+            f"{100 * each.finished:.0f} % finished, {100 * each.new:.0f} % new: heuristics "
+            f"{each.basic:.0f}, replanning {each.replanning:.0f}, GLEAM {each.gleam.mean:.0f}"
+            for each in settings
+        )
+        return svg.render(figure, key=key, title=title, description=text)
+
+
+def _shares(axes: Axes, settings: Sequence[SettingFigures]) -> None:
+    # Below the shares of new tasks those of finished ones, each over its settings.
+    for finished in dict.fromkeys(each.finished for each in settings):
+        places = [n for n, each in enumerate(settings) if each.finished == finished]
+        axes.text(
+            sum(places) / len(places),
+            -0.3,
+            f"% new, {100 * finished:.0f} % finished",
+            transform=axes.get_xaxis_transform(),
+            ha="center",
+            color=svg.color("muted"),
+        )
+
+
+def success_chart(series: Series, sizes: Sequence[int], *, key: str, title: str) -> str:
+    """Draws the share of runs without a violated limit, by load."""
+    return _lines(
+        series, sizes, lambda each: (100 * each.success, 0.0, 0.0), key=key, title=title, top=105.0
+    )
+
+
+def factor_chart(series: Series, sizes: Sequence[int], *, key: str, title: str) -> str:
+    """Draws how many times the best heuristic's fitness is reached, with confidence intervals."""
+    return _lines(
+        series,
+        sizes,
+        lambda each: (each.factor.mean, each.factor.low, each.factor.high),
+        key=key,
+        title=title,
+    )
+
+
+def evaluations_chart(series: Series, sizes: Sequence[int], *, key: str, title: str) -> str:
+    """Draws the schedules built in a run, by load, both on logarithmic scales."""
+    return _lines(
+        series,
+        sizes,
+        lambda each: (each.evaluations, 0.0, 0.0),
+        key=key,
+        title=title,
+        logarithmic=True,
+    )
+
+
+def _lines(
+    series: Series,
+    sizes: Sequence[int],
+    value: Callable[[LoadFigures], tuple[float, float, float]],
+    *,
+    key: str,
+    title: str,
+    top: float | None = None,
+    logarithmic: bool = False,
+) -> str:
+    height = 236.0
+    with svg.drawing():
+        figure = svg.new_figure(WIDE, height)
+        axes = figure.add_axes((54 / WIDE, 34 / height, (WIDE - 62) / WIDE, (height - 90) / height))
+        _bare(axes)
+        axes.set_xlim(-0.5, len(sizes) - 0.5)
+        if logarithmic:
+            axes.set_yscale("log")
+            axes.yaxis.set_minor_locator(NullLocator())
+        place = {size: number for number, size in enumerate(sizes)}
+        said = []
+        for number, (name, color, figures) in enumerate(series):
+            shift = 0.09 * (number - (len(series) - 1) / 2)
+            points = [(place[each.tasks] + shift, *value(each)) for each in figures]
+            ink = svg.site_color(color)
+            axes.plot(
+                [x for x, *_ in points],
+                [y for _, y, _, _ in points],
+                "-o",
+                color=ink,
+                linewidth=1.6,
+                markersize=4.5,
+            )
+            for x, _, low, high in points:
+                if high > low:
+                    _whisker(axes, x, low, high, ink)
+            said.append(
+                f"{name}: " + ", ".join(f"{each.tasks}: {value(each)[0]:.4g}" for each in figures)
+            )
+        if not logarithmic:
+            axes.set_ylim(0, top)
+            axes.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
+        axes.xaxis.set_major_locator(FixedLocator(range(len(sizes))))
+        axes.xaxis.set_major_formatter(FixedFormatter([f"{size:,}" for size in sizes]))
+        _title(axes, title, height - 90, rows=2)
+        _legend(axes, [(name, color) for name, color, _ in series], height - 90)
+        return svg.render(figure, key=key, title=title, description="; ".join(said))
+
+
+def _whisker(axes: Axes, x: float, low: float, high: float, color: str | None = None) -> None:
+    ink = color or svg.color("ink")
+    axes.plot([x, x], [low, high], color=ink, linewidth=1.2)
+    for end in (low, high):
+        axes.plot([x - 0.04, x + 0.04], [end, end], color=ink, linewidth=1.2)
+
+
+def _bare(axes: Axes) -> None:
+    axes.set_facecolor("none")
+    axes.tick_params(length=0, labelcolor=svg.color("muted"), labelsize=svg.FONT_SIZE, pad=4)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+    axes.grid(axis="y", color=svg.color("grid"), linewidth=0.8)
+    axes.set_axisbelow(True)
+
+
+def _title(axes: Axes, title: str, inner: float, *, rows: int = 1) -> None:
+    axes.text(
+        0,
+        1 + (10 + 18 * (rows - 1)) / inner,
+        title,
+        transform=axes.transAxes,
+        color=svg.color("ink"),
+        fontweight="bold",
+    )
+
+
+def _legend(axes: Axes, names: Sequence[tuple[str, int]], inner: float) -> None:
+    place = 0.0
+    unit = 1 / (WIDE - 62)
+    for name, color in names:
+        for text, ink, room in (
+            ("●", svg.site_color(color), 14.0),
+            (name, svg.color("muted"), 6.4 * len(name) + 22),
+        ):
+            axes.text(place, 1 + 10 / inner, text, transform=axes.transAxes, color=ink)
+            place += room * unit

@@ -1,0 +1,289 @@
+"""The study as one HTML page: every figure and table of the paper, beside what it states."""
+
+from collections.abc import Sequence
+from html import escape
+
+from scenarios.papers.gorba_rescheduling import drawings
+from scenarios.papers.gorba_rescheduling.figures import (
+    LoadFigures,
+    load_of,
+    settings_of,
+    table_4_1,
+)
+from scenarios.papers.gorba_rescheduling.reference import (
+    CLASSES,
+    COLUMNS,
+    FINISHED,
+    HARD,
+    NEW,
+    TABLE_4_1,
+    TASKS,
+    shown_heuristic,
+)
+from scenarios.papers.gorba_rescheduling.statements import statements
+from scenarios.papers.gorba_rescheduling.study import EVERYWHERE, GLEAM, MEMETIC, Study
+from scenarios.report import words
+from scenarios.report.markup import (
+    brand,
+    cells,
+    column_heads,
+    document,
+    figure,
+    heading,
+    scrolling,
+)
+
+TITLE = "Fast Multi-Objective Rescheduling of Workflows, measured again"
+
+METHODS = {
+    GLEAM: "GLEAM",
+    "asma-best": "ASMA, best improvement",
+    "asma": "ASMA, adaptive all-improvement",
+    "asma-shift": "ASMA with shifts (ours)",
+}
+"""What searches are called on the page."""
+
+
+def render(study: Study) -> str:
+    """Returns the page; equal studies give equal documents."""
+    return document(
+        TITLE,
+        [
+            _head(study),
+            _statements(study),
+            _settings(study),
+            _table(study),
+            _sweep(study),
+            _memetic(study),
+            _evaluations(study),
+            _made(study),
+        ],
+    )
+
+
+def verdict(study: Study) -> str:
+    """Returns the outcome in a sentence."""
+    told = [each for each in statements(study) if each.holds is not None]
+    holding = sum(each.holds is True for each in told)
+    return f"{holding} of {len(told)} statements of the paper hold in what was measured."
+
+
+def _head(study: Study) -> str:
+    options = study.options
+    budget = (
+        f"{words.count(options['evaluations'])} schedules"
+        if options["evaluations"]
+        else f"{options['seconds']:g} s"
+    )
+    return (
+        f"<header>\n{brand('paper gorba-rescheduling')}\n<h1>{escape(TITLE)}</h1>\n"
+        f'<p class="headline">{escape(verdict(study))}</p>\n'
+        '<p class="about">W. Jakob, F. Möser, A. Quinte, K.-U. Stucky, W. Süß: Fast '
+        "Multi-Objective Rescheduling of Workflows to Constrained Resources Using Heuristics and "
+        "Memetic Evolution, Scalable Computing 11 (2010).</p>\n"
+        f'<p class="about">Each search had {options["runs"]} runs of {budget} on every event; the '
+        "paper gave each 50 runs of three minutes, with the best of several population sizes. "
+        "Intervals are at 99 %.</p>\n</header>"
+    )
+
+
+def _statements(study: Study) -> str:
+    marks = {True: ("gain", "holds"), False: ("loss", "does not hold"), None: ("", "not measured")}
+    rows = []
+    for each in statements(study):
+        tone, word = marks[each.holds]
+        rows.append(
+            f'<tr><td class="words left">{escape(each.paper)}</td>'
+            f'<td class="words">{escape(each.measured)}</td>'
+            f'<td><strong class="{tone}">{word}</strong></td></tr>'
+        )
+    table = (
+        "<table><caption>What the paper says, and what came out here.</caption><thead><tr>"
+        '<th class="left" scope="col">The paper</th><th class="left" scope="col">Here</th>'
+        '<th scope="col"></th></tr></thead><tbody>\n' + "\n".join(rows) + "\n</tbody></table>"
+    )
+    return f"<section>\n{heading('Statements')}\n{scrolling(table, 'Statements')}</section>"
+
+
+def _settings(study: Study) -> str:
+    settings = settings_of(study)
+    if not settings:
+        return ""
+    charts = []
+    for benchmark in HARD:
+        for tasks in TASKS:
+            mine = [e for e in settings if (e.benchmark, e.tasks) == (benchmark, tasks)]
+            if mine:
+                key = f"settings-{benchmark}-{tasks}"
+                title = f"{benchmark}, {tasks} tasks"
+                charts.append(drawings.settings_chart(mine, key=key, title=title))
+    return (
+        f"<section>\n{heading('Figure 4.1: 32 events')}\n"
+        "<p>Normalised end fitness, percent: the best planning heuristic (grey), the best "
+        "replanning heuristic (blue), GLEAM (green).</p>\n"
+        + figure(
+            "".join(charts),
+            "A share of the tasks has ended, new workflows arrive. lv: limits are violated in "
+            "plans of GLEAM.",
+            "pair",
+        )
+        + "</section>"
+    )
+
+
+def _table(study: Study) -> str:
+    measured = table_4_1(study)
+    if not measured:
+        return ""
+    best = [max(row[n] for row in measured.values()) for n in range(len(COLUMNS) + 1)]
+    rows = []
+    for name, paper in TABLE_4_1.items():
+        row = []
+        for value, other, most in zip(measured[name], paper, best, strict=True):
+            weight = 1.0 if value >= most else 0.4 if value >= 0.9 * most else 0.0
+            of = f'<span class="of">{other:.2f}</span>'
+            row.append(f'<td style="--w:{weight:g}">{value:.2f}{of}</td>')
+        rows.append(f'<tr><th scope="row">{shown_heuristic(name)}</th>{"".join(row)}</tr>')
+    groups = "".join(
+        f'<th class="group" colspan="{len(NEW)}" scope="colgroup">'
+        f"<span>{100 * share:.0f} % finished</span></th>"
+        for share in FINISHED
+    )
+    heads = column_heads([*(f"{100 * new:.0f} % new" for _, new in COLUMNS), "Average"])
+    table = (
+        '<table class="matrix"><caption>Fitness of each heuristic relative to the best one, '
+        "averaged over two classes and two sizes; the paper’s figure below. Dark: the best of a "
+        "column; light: at least 90 % of it.</caption><thead>"
+        f'<tr><td></td>{groups}<td></td></tr>\n<tr><th class="left" scope="col">Heuristic</th>'
+        f"{heads}</tr></thead><tbody>\n" + "\n".join(rows) + "\n</tbody></table>"
+    )
+    return (
+        f"<section>\n{heading('Table 4.1: the heuristics')}\n"
+        "<p>RH: replanning heuristic. SDT: shortest due time. SWT: shortest working time, of the "
+        "task (GJ) or the workflow (AJ).</p>\n"
+        f"{scrolling(table, 'Table 4.1')}</section>"
+    )
+
+
+def _series(study: Study, pairs: Sequence[tuple[str, str, str]]) -> drawings.Series:
+    found = []
+    for color, (name, benchmark, method) in enumerate(pairs):
+        figures = [load_of(study, benchmark, tasks, method) for tasks in study.sizes]
+        there = [each for each in figures if each is not None]
+        if there:
+            found.append((name, color, there))
+    return found
+
+
+def _sweep(study: Study) -> str:
+    if not study.sizes:
+        return ""
+    parts = []
+    for method in EVERYWHERE:
+        series = _series(study, [(name, name, method) for name in CLASSES])
+        if not series:
+            continue
+        parts.append(_pair(study, series, f"sweep-{method}", METHODS[method]))
+        parts.append(_loads(series, METHODS[method]))
+    return (
+        f"<section>\n{heading('Figure 4.2: increasing load')}\n"
+        "<p>10 % of the tasks have finished, 10 % are new; a tenth as many resources as tasks. "
+        "Success is a plan without a violated limit.</p>\n" + "".join(parts) + "</section>"
+    )
+
+
+def _memetic(study: Study) -> str:
+    parts = []
+    methods = (GLEAM, *MEMETIC, EVERYWHERE[1])
+    for number, benchmark in enumerate(HARD):
+        series = _series(study, [(METHODS[m], benchmark, m) for m in methods])
+        if not series:
+            continue
+        parts.append(f"<h3>Figure 4.{3 + number}: {benchmark}</h3>\n")
+        parts.append(_pair(study, series, f"memetic-{benchmark}", benchmark))
+        parts.append(_loads(series, benchmark))
+    if not parts:
+        return ""
+    return (
+        f"<section>\n{heading('Figures 4.3 and 4.4: local search')}\n"
+        "<p>The hard classes, with both of the paper’s memetic variants and our own.</p>\n"
+        + "".join(parts)
+        + "</section>"
+    )
+
+
+def _pair(study: Study, series: drawings.Series, key: str, name: str) -> str:
+    sizes = study.sizes
+    success = drawings.success_chart(
+        series, sizes, key=f"{key}-success", title=f"{name}: success rate, percent, by tasks"
+    )
+    factor = drawings.factor_chart(
+        series,
+        sizes,
+        key=f"{key}-factor",
+        title=f"{name}: fitness over that of the best heuristic, by tasks",
+    )
+    return figure(success, "", "wide") + figure(factor, "", "wide")
+
+
+def _loads(series: drawings.Series, name: str) -> str:
+    rows = [
+        f'<tr><th scope="row">{escape(label)}</th>{_load_cells(each)}</tr>'
+        for label, _, figures in series
+        for each in figures
+    ]
+    heads = column_heads(
+        ["Tasks", "Success", "Violations", "Fitness, %", "± 99 %", "× heuristic", "Schedules"]
+    )
+    table = (
+        f'<table><caption>{escape(name)}</caption><thead><tr><th class="left" scope="col"></th>'
+        f"{heads}</tr></thead><tbody>\n" + "\n".join(rows) + "\n</tbody></table>"
+    )
+    return scrolling(table, name)
+
+
+def _load_cells(each: LoadFigures) -> str:
+    known = each.fitness.count > 1
+    return cells(
+        (
+            words.count(each.tasks),
+            f"{100 * each.success:.0f}%",
+            f"{each.violations:.1f}",
+            f"{each.fitness.mean:.1f}",
+            f"{each.fitness.half:.1f}" if known else words.NOTHING,
+            words.factor(each.factor.mean),
+            words.count(round(each.evaluations)),
+        )
+    )
+
+
+def _evaluations(study: Study) -> str:
+    series = _series(study, [(name, name, GLEAM) for name in CLASSES])
+    if not series:
+        return ""
+    chart = drawings.evaluations_chart(
+        series, study.sizes, key="evaluations", title="Schedules built in a run of GLEAM, by tasks"
+    )
+    return (
+        f"<section>\n{heading('Figure 4.5: evaluations')}\n"
+        "<p>Both axes grow by factors. What a run can build in its time falls with the load.</p>\n"
+        f"{figure(chart, '', 'wide')}</section>"
+    )
+
+
+def _made(study: Study) -> str:
+    options = study.options
+    limits = (
+        "what the heuristics achieve on average, times what the best of them just keeps, less "
+        f"{100 * options['reduction']:g} %"
+    )
+    rows = (
+        ("Runs", f"{options['runs']} of each search on each event"),
+        ("Limits", limits),
+        ("Plan from before", f"GLEAM, {words.count(options['first_evaluations'])} schedules"),
+        ("Population", "60; 30 beyond 1,000 tasks"),
+        ("Loads", ", ".join(words.count(size) for size in study.sizes) or "not run"),
+        ("Program", f"Hanse {study.version}"),
+    )
+    facts = "".join(f"<dt>{name}</dt><dd>{escape(value)}</dd>" for name, value in rows)
+    return f'<section>\n{heading("How it was made")}\n<dl class="made">{facts}</dl>\n</section>'

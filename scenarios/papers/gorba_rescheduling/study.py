@@ -1,0 +1,277 @@
+"""The study: which events are planned by which methods, and what comes of it."""
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from broker.methods import SEARCHES
+from broker.plan import Plan
+from broker.planner.gleam import GleamSettings
+from broker.planner.search import Budget, Found, Search
+from broker.problem import Problem
+from lrms_sim.version import __version__
+from scenarios.papers.gorba_rescheduling.events import Event, Setting, first_planning, reschedule
+from scenarios.papers.gorba_rescheduling.records import Record, RunLog
+from scenarios.papers.gorba_rescheduling.reference import (
+    CLASSES,
+    COLUMNS,
+    HARD,
+    RESOURCES,
+    SWEEP_FINISHED,
+    SWEEP_NEW,
+    TASKS,
+)
+
+RESULT_FORMAT: Final = 1
+"""Version of study.json."""
+
+HEURISTICS: Final = "heuristics"
+"""Method of the records that hold the fitness of every heuristic."""
+
+GLEAM: Final = "gleam"
+EVERYWHERE: Final = (GLEAM, "asma-shift")
+"""Searches in all four classes: the paper's, and our own searcher that moves tasks."""
+
+MEMETIC: Final = ("asma-best", "asma")
+"""The paper's memetic variants, in the hard classes only."""
+
+SIZES_SHORT: Final = (200, 400, 1000, 3200)
+"""Tasks in the shortened load sweep."""
+
+PARTS: Final = ("settings", "sweep")
+
+LARGE: Final = 1000
+"""From more tasks than this on the population is small."""
+
+
+@dataclass(frozen=True, slots=True)
+class StudyOptions:
+    """What a user asks for.
+
+    Attributes:
+        folder: for figures and page.
+        runs: of every search on every event; the paper's are 50.
+        seconds: of every run; the paper's are 180.
+        sizes: tasks of the load sweep.
+        parts: which of `PARTS`.
+        reduction: how much tighter limits are than the best heuristic can keep.
+        first_evaluations: schedules that GLEAM builds for the plan from before.
+        evaluations: instead of seconds, for runs that are the same on every machine.
+        workers: threads; all processors where None.
+    """
+
+    folder: Path
+    runs: int = 3
+    seconds: float = 2.0
+    sizes: tuple[int, ...] = SIZES_SHORT
+    parts: tuple[str, ...] = PARTS
+    reduction: float = 0.08
+    first_evaluations: int = 2000
+    evaluations: int | None = None
+    workers: int | None = None
+
+    @property
+    def budget(self) -> Budget:
+        """The budget of a run."""
+        if self.evaluations is not None:
+            return Budget(math.inf, self.evaluations)
+        return Budget(self.seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One run to be done.
+
+    Attributes:
+        part: of the study.
+        setting: the event.
+        method: "heuristics" or a search.
+        seed: of the run.
+    """
+
+    part: str
+    setting: Setting
+    method: str
+    seed: int
+
+    def key(self, options: StudyOptions) -> str:
+        """Returns what the run is kept under: everything that its result depends on."""
+        setting = self.setting
+        budget = options.evaluations or f"{options.seconds:g}s"
+        return (
+            f"{self.part} {setting.name} {setting.reduction:g} {setting.first_evaluations} "
+            f"{setting.seed} {self.method} {self.seed} {budget}"
+        )
+
+
+@dataclass(frozen=True)
+class Study:
+    """What was measured.
+
+    Attributes:
+        options: that it was measured with, as plain values.
+        records: one for each run, in order.
+        version: of the program.
+    """
+
+    options: dict[str, Any]
+    records: tuple[Record, ...]
+    version: str = __version__
+
+    def of(self, part: str, method: str, **wanted: object) -> list[Record]:
+        """Returns the runs of a method, those whose attributes are as wanted."""
+        return [
+            each
+            for each in self.records
+            if (each.part, each.method) == (part, method)
+            and all(getattr(each, name) == value for name, value in wanted.items())
+        ]
+
+    @property
+    def sizes(self) -> list[int]:
+        """The loads of the sweep, in order."""
+        return sorted({each.tasks for each in self.records if each.part == "sweep"})
+
+    def to_json(self) -> str:
+        """Returns the study as a JSON document."""
+        document = {
+            "format": RESULT_FORMAT,
+            "version": self.version,
+            "options": self.options,
+            "runs": [asdict(each) for each in self.records],
+        }
+        return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+
+
+def cases(options: StudyOptions) -> Iterator[Case]:
+    """Yields every run of the study, those of one event after each other."""
+    if "settings" in options.parts:
+        for benchmark in HARD:
+            for tasks in TASKS:
+                for shares in COLUMNS:
+                    setting = _setting(options, benchmark, tasks, RESOURCES, shares)
+                    yield from _of_event(options, "settings", setting, (GLEAM,))
+    if "sweep" in options.parts:
+        for tasks in options.sizes:
+            for benchmark in CLASSES:
+                shares = (SWEEP_FINISHED, SWEEP_NEW)
+                setting = _setting(options, benchmark, tasks, max(1, tasks // 10), shares)
+                methods = EVERYWHERE + (MEMETIC if benchmark in HARD else ())
+                yield from _of_event(options, "sweep", setting, methods)
+
+
+def _setting(
+    options: StudyOptions, benchmark: str, tasks: int, resources: int, shares: tuple[float, float]
+) -> Setting:
+    return Setting(
+        benchmark, tasks, resources, *shares, options.reduction, options.first_evaluations
+    )
+
+
+def _of_event(
+    options: StudyOptions, part: str, setting: Setting, methods: Sequence[str]
+) -> Iterator[Case]:
+    yield Case(part, setting, HEURISTICS, 0)
+    for seed in range(1, options.runs + 1):
+        for method in methods:
+            yield Case(part, setting, method, seed)
+
+
+def run_study(options: StudyOptions, console: Console) -> Study:
+    """Runs what is still to be done and returns all of it.
+
+    Args:
+        options: what a user asks for. The folder is there.
+        console: for how far it is.
+
+    Raises:
+        OutputError: the file of runs cannot be read or written.
+        KeyboardInterrupt: the user has enough; what is done is kept.
+    """
+    log = RunLog(options.folder)
+    todo = list(cases(options))
+    records = []
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as progress:
+        bar = progress.add_task("runs", total=len(todo))
+        for case in todo:
+            record = log.get(case.key(options))
+            if record is None:
+                progress.update(bar, description=f"{case.setting.name} {case.method}")
+                record = _run(case, options)
+                log.add(case.key(options), record)
+            records.append(record)
+            progress.advance(bar)
+    return Study(_plain(options), tuple(records))
+
+
+def _plain(options: StudyOptions) -> dict[str, Any]:
+    values = asdict(options)
+    del values["folder"], values["workers"]
+    return values
+
+
+@lru_cache(maxsize=4)
+def _first(setting: Setting) -> tuple[Problem, Plan]:
+    return first_planning(setting)
+
+
+@lru_cache(maxsize=1)
+def _event(setting: Setting) -> Event:
+    # Events of the same first planning follow each other.
+    first = replace(setting, finished=0.0, new=0.0)
+    return reschedule(setting, *_first(first))
+
+
+def _run(case: Case, options: StudyOptions) -> Record:
+    event = _event(case.setting)
+    searches = case.method != HEURISTICS
+    search = Search(
+        event.problem,
+        budget=options.budget if searches else Budget(0.0),
+        settings=GleamSettings(
+            population=60 if case.setting.tasks <= LARGE else 30,
+            memetic=SEARCHES[case.method] if searches else None,
+        ),
+        seed=case.seed,
+        workers=options.workers,
+        old=event.old,
+    )
+    return _record(case, search.run(), searches=searches)
+
+
+def _record(case: Case, found: Found, *, searches: bool) -> Record:
+    best = found.heuristics[0]
+    worth = found.worth if searches else best.worth
+    assert worth is not None, "an event has something to plan"
+    return Record(
+        part=case.part,
+        event=case.setting.name,
+        benchmark=case.setting.benchmark,
+        tasks=case.setting.tasks,
+        finished=case.setting.finished,
+        new=case.setting.new,
+        method=case.method,
+        seed=case.seed,
+        fitness=worth.fitness,
+        heuristic=best.worth.fitness,
+        late=worth.late,
+        over_budget=worth.over_budget,
+        unplanned=worth.unplanned,
+        evaluations=found.progress.evaluations,
+        generations=found.progress.generation,
+        seconds=found.progress.seconds,
+        each={} if searches else {e.heuristic.name: e.worth.fitness for e in found.heuristics},
+    )

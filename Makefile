@@ -6,7 +6,6 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 PACKAGES := lrms_sim grms broker
 SOURCES := $(shell find $(PACKAGES) -name '*.pyx' -o -name '*.pxd') setup.py
 CHECKED := build/checked/lib
-JOBS := $(shell nproc 2>/dev/null || echo 1)
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
@@ -35,7 +34,7 @@ $(VENV)/.installed: pyproject.toml
 
 $(VENV)/.built: $(VENV)/.installed $(SOURCES)
 	@echo "Compiling the kernels; this takes some minutes …"
-	@$(BIN)/python setup.py --quiet build_ext --inplace --parallel $(JOBS)
+	@$(BIN)/python setup.py --quiet build_ext --inplace
 	@touch $@
 
 setup: $(VENV)/.built  ## Create the virtual environment and compile the kernels
@@ -66,7 +65,7 @@ bench: setup  ## Measure speed; figures go to benchmarks/
 # Python itself keeps memory until the end.
 FINDINGS := $(CURDIR)/build/checked/finding
 debug: setup  ## Build with checks of bounds and memory, and run the tests against that build
-	HANSE_DEBUG=1 $(BIN)/python setup.py --quiet build --build-base build/checked --build-lib $(CHECKED) --parallel $(JOBS)
+	HANSE_DEBUG=1 $(BIN)/python setup.py --quiet build --build-base build/checked --build-lib $(CHECKED)
 	@rm -f $(FINDINGS).*
 	PYTHONPATH=$(CURDIR)/$(CHECKED) HANSE_CHECKED_BUILD=$(CURDIR)/$(CHECKED) PYTHONMALLOC=malloc \
 	  ASAN_OPTIONS=detect_leaks=0:log_path=$(FINDINGS) UBSAN_OPTIONS=print_stacktrace=1:log_path=$(FINDINGS) \

@@ -49,6 +49,7 @@ def extensions() -> list[Extension]:
 
 
 setup(
+    options={"build_ext": {"parallel": True}},  # one compiler a core; a plain `pip install` too
     ext_modules=[]
     if WITHOUT_KERNELS
     else cythonize(

@@ -14,6 +14,7 @@ import click
 from broker.command_types import RuleText, duration, moment, preference, rule
 from broker.daemon_cli import COMMANDS
 from broker.errors import BrokerError
+from grms.journal import JournalError
 from lrms_sim.version import __version__
 
 if TYPE_CHECKING:
@@ -453,7 +454,7 @@ def run_command(arguments: Sequence[str]) -> int:
         return EXIT_INTERRUPTED
     except BrokenPipeError:
         return _nobody_reads_on()
-    except (BrokerError, OSError, MemoryError) as error:
+    except (BrokerError, JournalError, OSError, MemoryError) as error:
         text = str(error) or "not enough memory for this problem; plan less at a time"
         for line in text.splitlines():
             click.echo(f"Error: {line}", err=True)

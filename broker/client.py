@@ -155,9 +155,17 @@ class BrokerClient:
         return found
 
     def watch_plan(self) -> Iterator[plan_pb2.PlanNews]:
-        """Yields the progress of searches and the figures of new plans, until the broker ends."""
+        """Returns the progress of searches and the figures of new plans, until the broker ends.
+
+        What happens from the return on is in it.
+        """
+        call = self._plans.Watch(plan_pb2.WatchPlanRequest())
+        call.initial_metadata()  # comes when the broker has begun to watch, or has refused
+        return self._news(call)
+
+    def _news(self, call: Iterator[plan_pb2.PlanNews]) -> Iterator[plan_pb2.PlanNews]:
         try:
-            yield from self._plans.Watch(plan_pb2.WatchPlanRequest())
+            yield from call
         except grpc.RpcError as error:
             self._pause_or_raise(error, -1.0, 0.0)
 

@@ -35,6 +35,7 @@ EXIT_PIPE = 141
 """Status of the process where nobody reads on, as shells have it."""
 
 SEED_MAX = 2**63 - 1
+ARRIVALS_MAX = 2**31 - 2
 PIPE_WIDTH = 120
 """Columns of a table that goes to a file or another program."""
 
@@ -106,6 +107,12 @@ def validate(scenario: str) -> None:
     metavar="POLICY",
     help="Replaces every transfer policy: awf, keep, none, or a rule base file.",
 )
+@click.option(
+    "--first",
+    type=click.IntRange(1, ARRIVALS_MAX),
+    metavar="N",
+    help="Replay the first N arrivals only, of all sites together.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON, not as tables.")
 @click.option("--no-html", is_flag=True, help="Leave the HTML report out.")
 @click.option("-v", "--verbose", is_flag=True, help="Log events to standard error.")
@@ -140,6 +147,7 @@ def run(
     output: Path | None,
     seed: int | None,
     transfer: str | None,
+    first: int | None,
     as_json: bool,
     no_html: bool,
     verbose: bool,
@@ -153,6 +161,8 @@ def run(
     path, spec = _load(scenario)
     if transfer is not None:
         spec = _with_transfer(spec, transfer)
+    if first is not None:
+        spec = spec.model_copy(update={"first_arrivals": first})
     folder = Path("out", spec.name) if output is None else output
     check_folder(folder)
     notify = event_log(verbose=verbose, log_format=log_format)

@@ -16,7 +16,7 @@ from lrms_sim.jobs import JOBS_MAX
 from scenarios.errors import Problem, SpecError, WorkloadError
 from scenarios.results import ScenarioResult, evaluate
 from scenarios.spec import PoolEntry, ScenarioSpec, SiteSpec, SwfWorkload
-from scenarios.workloads import Workload, load_workload
+from scenarios.workloads import Workload, first_arrivals, load_workload
 
 Notify = Callable[..., None]
 """Called with the name of an event and its keys and values."""
@@ -129,11 +129,15 @@ def _load_workloads(
     notify: Notify | None,
     progress: Progress | None,
 ) -> list[Workload]:
-    workloads = []
+    whole = []
     for number, site in enumerate(spec.sites):
         if progress is not None:
             progress("workloads", number, len(spec.sites))
-        workload = load_workload(site, spec.clock.shift, environment)
+        whole.append(load_workload(site, spec.clock.shift, environment))
+    if progress is not None:
+        progress("workloads", len(spec.sites), len(spec.sites))
+    workloads = first_arrivals(whole, spec.first_arrivals)
+    for site, workload in zip(spec.sites, workloads, strict=True):
         for text in workload.warnings:
             _tell(notify, "warning", site=site.name, text=text)
         _tell(
@@ -152,9 +156,6 @@ def _load_workloads(
                 reason=reason,
                 treatment=treatment,
             )
-        workloads.append(workload)
-    if progress is not None:
-        progress("workloads", len(spec.sites), len(spec.sites))
     return workloads
 
 

@@ -342,6 +342,8 @@ class ScenarioSpec(_Model):
         description: a paragraph for people.
         seed: what every random stream of the scenario is spawned from.
         clock: the clock all sites share.
+        first_arrivals: takes at most so many jobs of all sites together, the earliest; all where
+            left out.
         sites: in the order that breaks ties.
     """
 
@@ -350,6 +352,7 @@ class ScenarioSpec(_Model):
     description: Annotated[str, Field(max_length=20_000)] = ""
     seed: Seed = 1
     clock: ClockSpec = ClockSpec()
+    first_arrivals: Annotated[int, Field(ge=1, le=JOBS_MAX)] | None = None
     sites: Annotated[list[SiteSpec], Field(min_length=1, max_length=SITES_MAX)]
 
     @property

@@ -12,7 +12,7 @@ from scenarios.replay import build_sites, load_policies
 from scenarios.spec import LublinWorkload, ScenarioSpec, SiteSpec
 from scenarios.spec_files import load_spec
 from scenarios.traces import file_sha256
-from scenarios.workloads import Workload, load_workload
+from scenarios.workloads import Workload, first_arrivals, load_workload
 
 
 def load_training_source(
@@ -32,7 +32,10 @@ def load_training_source(
         path = scenario_path(reference)
         spec = load_spec(path).resolved()
         policies = load_policies(spec, shown=str(path))
-        workloads = [load_workload(site, spec.clock.shift, environment) for site in spec.sites]
+        workloads = first_arrivals(
+            [load_workload(site, spec.clock.shift, environment) for site in spec.sites],
+            spec.first_arrivals,
+        )
         return TrainingSource(
             name=spec.name,
             sites=tuple(build_sites(spec, policies, workloads)),
@@ -55,6 +58,8 @@ def _provenance(spec: ScenarioSpec, site: SiteSpec, workload: Workload) -> dict[
         "workload": site.workload.model_dump(mode="json", exclude_none=True),
         "time_zero": spec.clock.time_zero,
     }
+    if spec.first_arrivals is not None:
+        described["first_arrivals"] = spec.first_arrivals
     if not isinstance(site.workload, LublinWorkload):
         file = Path(workload.source)
         # The folder is of one machine; name and checksum tell the log everywhere.

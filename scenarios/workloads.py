@@ -1,11 +1,13 @@
 """From what a scenario says of a workload to the jobs themselves."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from os import environ as process_environment
 from pathlib import Path
 
-from lrms_sim.jobs import JobTable
+import numpy as np
+
+from lrms_sim.jobs import JobTable, concatenate
 from lrms_sim.lublin import generate
 from lrms_sim.preparation import prepare
 from lrms_sim.swf import read_swf
@@ -60,6 +62,40 @@ def load_workload(
         return _recorded(site, workload, Path(workload.swf), shift, ())
     except (OSError, ValueError) as error:
         raise WorkloadError(f"sites.{site.name}.workload: {error}") from error
+
+
+def first_arrivals(workloads: Sequence[Workload], count: int | None) -> list[Workload]:
+    """Returns workloads without what arrives after the first jobs of all of them together.
+
+    Args:
+        workloads: of all sites, in their order, which breaks ties between jobs of one instant.
+        count: how many jobs to keep; None keeps all.
+
+    Raises:
+        ValueError: the count is less than 1.
+    """
+    if count is None:
+        return list(workloads)
+    if count < 1:
+        raise ValueError(f"count is {count}; it must be at least 1")
+    _, origin, _ = concatenate([workload.jobs for workload in workloads])
+    kept = np.bincount(origin[:count], minlength=len(workloads))
+    return [
+        _beginning(workload, rows, count)
+        for workload, rows in zip(workloads, kept.tolist(), strict=True)
+    ]
+
+
+def _beginning(workload: Workload, rows: int, count: int) -> Workload:
+    left_out = len(workload.jobs) - rows
+    if not left_out:
+        return workload
+    note = (f"after the first {count:,} arrivals at all sites", left_out, "left out")
+    return replace(
+        workload,
+        jobs=workload.jobs.select(np.arange(rows)),
+        notes=(*workload.notes, note),
+    )
 
 
 def _generated(site: SiteSpec, workload: LublinWorkload, shift: Shift) -> Workload:

@@ -1,0 +1,156 @@
+"""Replays recorded traces through live daemons, says what that costs, and that it is identical.
+
+    python benchmarks/live.py                  all arrivals of three-sites-6, to figures-live.json
+    python benchmarks/live.py --first 20000    the first of them, to the terminal alone
+    python benchmarks/live.py --scenario FILE  another scenario, to the terminal alone
+
+Three daemons with their journals on, gRPC between them, one conductor. Beside arrivals a second of
+real time, which depend on what else the machine does, stands the processor time of each process:
+its own and the kernel's for it, from the daemons' first word to the collected schedule. The
+benchmark fails where the schedule is not that of the replay in one process. Recorded logs are taken
+from the folder that HANSE_TRACES names.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import sys
+import tempfile
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+from run import machine
+
+from lrms_sim.schedule import Schedule
+from scenarios.comparison import first_difference
+from scenarios.conductor import Conducted, Conductor, daemons
+from scenarios.library import scenario_path
+from scenarios.live_sites import LiveSettings, SiteProcess
+from scenarios.replay import run_scenario
+from scenarios.spec import ScenarioSpec
+from scenarios.spec_files import load_spec
+
+FIGURES = Path(__file__).parent / "figures-live.json"
+SCENARIO = "three-sites-6"
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True)
+class LiveFigures:
+    """What a replay through daemons has cost.
+
+    Attributes:
+        arrivals: jobs that arrived.
+        delegated: of these, jobs that ran at a partner's.
+        messages: questions of the conductor that were answered.
+        elapsed_s: real time from the first arrival to the last end, seconds.
+        arrivals_per_s: jobs for each of these seconds.
+        processor_s: processor time of each process, seconds.
+        processor_s_per_1000: processor time of all together for a thousand arrivals, seconds.
+        journal_mb: size of all journals, MB.
+    """
+
+    arrivals: int
+    delegated: int
+    messages: int
+    elapsed_s: float
+    arrivals_per_s: float
+    processor_s: dict[str, float]
+    processor_s_per_1000: float
+    journal_mb: float
+
+
+def processor_seconds(pid: int) -> float:
+    """Returns the processor time that a process has used, its own and the kernel's for it."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+def measure(spec: ScenarioSpec, expected: Schedule, pause_s: float) -> LiveFigures:
+    """Replays through daemons, once.
+
+    Args:
+        spec: of the scenario.
+        expected: its replay in one process.
+        pause_s: the time to attach a profiler to the processes, whose ids are printed.
+    """
+    with tempfile.TemporaryDirectory(prefix="hanse-bench-") as folder:
+        place = Path(folder)
+        done, spent = asyncio.run(conduct(spec, expected, place, pause_s))
+        size = sum(path.stat().st_size for path in place.glob("*.journal*"))
+    difference = first_difference(done.schedule, expected)
+    if difference:
+        raise SystemExit(f"the schedules differ: {difference}")
+    count = len(expected)
+    return LiveFigures(
+        arrivals=count,
+        delegated=int((expected.executed_on != expected.submitted_to).sum()),
+        messages=done.messages,
+        elapsed_s=round(done.elapsed_s, 2),
+        arrivals_per_s=round(count / done.elapsed_s, 1),
+        processor_s={name: round(value, 2) for name, value in spent.items()},
+        processor_s_per_1000=round(sum(spent.values()) / count * 1000, 4),
+        journal_mb=round(size / 1e6, 1),
+    )
+
+
+async def conduct(
+    spec: ScenarioSpec, expected: Schedule, place: Path, pause_s: float
+) -> tuple[Conducted, dict[str, float]]:
+    """Returns the replay, and the processor time of each process while it ran, by name."""
+    tables = [
+        expected.jobs.select(np.flatnonzero(expected.submitted_to == site))
+        for site in range(len(expected.machines))
+    ]
+    async with daemons(spec, LiveSettings(place, place)) as processes:
+        if pause_s:
+            print("processes:", os.getpid(), *(process.pid for process in processes), flush=True)
+            await asyncio.sleep(pause_s)
+        before, own = used(processes), time.process_time()
+        conductor = Conductor(processes, tables, expected.machines, replay_id=spec.name)
+        done = await conductor.conduct()
+        spent = {"conductor": time.process_time() - own}
+        return done, spent | {name: value - before[name] for name, value in used(processes).items()}
+
+
+def used(processes: list[SiteProcess]) -> dict[str, float]:
+    """Returns the processor time that daemons have used so far, seconds, by name."""
+    return {process.name: processor_seconds(process.pid) for process in processes}
+
+
+def main() -> None:
+    """Measures what was asked for."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--first", type=int, metavar="N", help="the first N arrivals only")
+    parser.add_argument("--scenario", default=SCENARIO, help="its name or file")
+    parser.add_argument("--runs", type=int, default=1, help="so many, one after the other")
+    parser.add_argument(
+        "--pause", type=float, default=0.0, metavar="S", help="wait before, for a profiler"
+    )
+    arguments = parser.parse_args()
+    spec = load_spec(scenario_path(arguments.scenario))
+    if arguments.first is not None:
+        spec = spec.model_copy(update={"first_arrivals": arguments.first})
+    expected = run_scenario(spec).result.schedule
+    runs = []
+    for _ in range(arguments.runs):
+        runs.append(measure(spec, expected, arguments.pause))
+        print(json.dumps(asdict(runs[-1])), flush=True)
+    print("identical with the replay in one process")
+    if arguments.first is None and arguments.scenario == SCENARIO:
+        document = {
+            "machine": machine(),
+            "scenario": spec.name,
+            "runs": [asdict(one) for one in runs],
+        }
+        FIGURES.write_text(json.dumps(document, indent=1) + "\n")
+        print(f"written: {FIGURES}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -19,6 +19,7 @@ import grpc
 import numpy as np
 from grpc import aio
 
+from grms.backoff import Backoff, BackoffSettings
 from grms.v1 import operator_pb2, operator_pb2_grpc, replay_pb2, replay_pb2_grpc
 from lrms_sim.jobs import JobTable, concatenate
 from lrms_sim.schedule import MachineInfo, Schedule
@@ -43,6 +44,12 @@ LINK_TIMEOUT_S: Final = 60.0
 
 RECOVERIES_MAX: Final = 10
 """So often a daemon that has ended is brought back before it is given up."""
+
+RECOVERY_PAUSES: Final = BackoffSettings(first_s=0.1, most_s=5.0)
+"""Pauses between these: what lets it end, such as a full disk, may pass."""
+
+END_S: Final = 1.0
+"""So long after its connection has broken a process may take to be gone."""
 
 PROGRESS_ROWS: Final = 200
 """Arrivals between two calls of a progress function."""
@@ -76,6 +83,7 @@ class _Seat:
     process: SiteProcess
     rows: list[int]
     arrived: int = 0
+    sittings: int = 0
     next_report: float = math.inf
     channel: aio.Channel | None = None
     advances: Any = None
@@ -118,6 +126,8 @@ class Conductor:
         self._may_restart = may_restart
         self._messages = 0
         self._restarts = 0
+        self._recovering = asyncio.Lock()
+        self._backoff = Backoff(RECOVERY_PAUSES, np.random.default_rng())
         # Plain lists: element by element they are several times faster than arrays.
         self._submit_time: list[float] = self.jobs.submit_time.tolist()
         self._run_time: list[float] = self.jobs.run_time.tolist()
@@ -212,40 +222,65 @@ class Conductor:
     async def _asked(self, seat: _Seat, ask: Callable[[], Awaitable[Any]]) -> Any:
         self._messages += 1
         while True:
+            sitting = seat.sittings
             try:
+                if seat.advances is None:
+                    # It is being brought back, on behalf of somebody else.
+                    raise ConnectionError(f"{seat.process.name} is not there")  # noqa: TRY301  # as below
                 return await ask()
             except (aio.AioRpcError, asyncio.InvalidStateError, ConnectionError) as error:
-                await self._recover(seat, error)
+                await self._recover(seat, sitting, error)
+            except asyncio.CancelledError as error:
+                # So a stream ends as well when its channel is closed here.
+                task = asyncio.current_task()
+                if task is None or task.cancelling():
+                    raise
+                await self._recover(seat, sitting, ConnectionError(str(error)))
 
     # --- daemons come and go -------------------------------------------------------------------
 
-    async def _recover(self, seat: _Seat, error: Exception) -> None:
-        answered = isinstance(error, aio.AioRpcError) and error.code() not in GONE
-        if answered and isinstance(error, aio.AioRpcError):
-            raise LiveError(
-                f"the daemon of {seat.process.name} answers {error.code().name}: {error.details()}"
-            ) from error
+    async def _recover(self, seat: _Seat, sitting: int, error: Exception) -> None:
+        if isinstance(error, aio.AioRpcError) and error.code() not in GONE:
+            await seat.process.ended(END_S)
+            if seat.process.pid:
+                raise LiveError(
+                    f"the daemon of {seat.process.name} answers {error.code().name}: "
+                    f"{error.details()}"
+                ) from error
         if not self._may_restart:
             raise LiveError(
                 f"the daemon of {seat.process.name} has ended; see {seat.process.log_path}"
             ) from error
+        async with self._recovering:
+            if seat.sittings == sitting:
+                await self._bring_back(seat, error)
+
+    async def _bring_back(self, seat: _Seat, error: Exception) -> None:
+        self._backoff.reset()
         for _ in range(RECOVERIES_MAX):
-            # It may end again before it is where it was.
+            # It may end again before it is where it was, and others may end meanwhile.
             try:
-                await self._get_up(seat)
-                await seat.process.kill()
-                await seat.process.start()
-                self._restarts += 1
-                await self._sit_down(seat)
+                await self._restart(seat)
+                for other in self._seats:
+                    if not other.process.pid:
+                        await self._restart(other)
                 await self._until_linked()
             except (aio.AioRpcError, LiveError, TimeoutError) as again:
                 error = again
+                await asyncio.sleep(self._backoff.next_s())
             else:
                 return
         raise LiveError(
             f"the daemon of {seat.process.name} does not come back: {error}; see "
             f"{seat.process.log_path}"
         ) from error
+
+    async def _restart(self, seat: _Seat) -> None:
+        await self._get_up(seat)
+        await seat.process.kill()
+        await seat.process.start()
+        self._restarts += 1
+        await self._sit_down(seat)
 
     async def _sit_down(self, seat: _Seat) -> None:
         channel = aio.insecure_channel(
@@ -260,6 +295,7 @@ class Conductor:
         await stub.Load(self._blocks(seat))
         seat.advances = stub.Advance()
         seat.arrivals = stub.Arrive()
+        seat.sittings += 1
 
     async def _blocks(self, seat: _Seat) -> AsyncIterator[replay_pb2.LoadRequest]:
         jobs, rows = self.jobs, np.array(seat.rows, np.int64)
@@ -337,7 +373,11 @@ def _answer(answer: Any, seat: _Seat) -> Any:
 
 
 async def until_linked(process: SiteProcess) -> None:
-    """Returns when a daemon can reach every partner of its."""
+    """Returns when a daemon can reach every partner of its.
+
+    Raises:
+        LiveError: it has ended.
+    """
     async with aio.insecure_channel(process.users_address) as channel:
         stub: Any = operator_pb2_grpc.OperatorServiceStub(channel)
         while True:
@@ -347,6 +387,8 @@ async def until_linked(process: SiteProcess) -> None:
                 answer = None
             if answer is not None and all(partner.reachable for partner in answer.partners):
                 return
+            if not process.pid:
+                raise LiveError(f"the daemon of {process.name} has ended; see {process.log_path}")
             await asyncio.sleep(0.05)
 
 

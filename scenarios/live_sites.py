@@ -249,12 +249,21 @@ class SiteProcess:
         lines = self.log_path.read_text(encoding="utf-8", errors="replace").splitlines()
         return " / ".join(lines[-3:]) or "nothing"
 
+    async def ended(self, timeout_s: float) -> None:
+        """Returns when the process has ended, or after some time, seconds."""
+        if self._process is not None:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._process.wait(), timeout_s)
+
     async def kill(self) -> None:
         """Ends the daemon at once, as a crash would."""
-        if self._process is not None and self._process.returncode is None:
-            self._process.send_signal(signal.SIGKILL)
-            await self._process.wait()
-        self._cut()
+        process = self._process
+        if process is not None and process.returncode is None:
+            process.send_signal(signal.SIGKILL)
+            await process.wait()
+        if process is self._process:
+            # Otherwise somebody has started another meanwhile, which is to live.
+            self._cut()
 
     async def stop(self) -> None:
         """Ends the daemon in order; at once where it does not end in time."""

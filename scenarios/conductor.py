@@ -8,6 +8,7 @@ site may have an end to report, which is what lets most sites be left alone most
 """
 
 import asyncio
+import contextlib
 import math
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -133,6 +134,16 @@ class Conductor:
         self._run_time: list[float] = self.jobs.run_time.tolist()
         self._origin: list[int] = origin.tolist()
 
+    @property
+    def arrived(self) -> int:
+        """How many jobs have arrived and been decided, at all sites."""
+        return sum(seat.arrived for seat in self._seats)
+
+    @property
+    def places(self) -> list[list[str]]:
+        """Where the jobs of each site went, in order of arrival, as the site has said."""
+        return [seat.places for seat in self._seats]
+
     async def conduct(self, progress: Progress | None = None) -> Conducted:
         """Replays the whole workload.
 
@@ -146,15 +157,43 @@ class Conductor:
             for seat in self._seats:
                 await self._sit_down(seat)
             await self._until_linked()
-            begin = time.perf_counter()
-            await self._arrivals(progress)
-            await self._drain()
-            elapsed = time.perf_counter() - begin
-            schedule = await self._collect()
+            if not self._may_restart:
+                return await self._replay(progress)
+            return await self._replay_and_keep(progress)
         finally:
             for seat in self._seats:
                 await self._get_up(seat)
+
+    async def _replay(self, progress: Progress | None) -> Conducted:
+        begin = time.perf_counter()
+        await self._arrivals(progress)
+        await self._drain()
+        elapsed = time.perf_counter() - begin
+        schedule = await self._collect()
         return Conducted(schedule, elapsed, self._messages, self._restarts)
+
+    async def _replay_and_keep(self, progress: Progress | None) -> Conducted:
+        try:
+            async with asyncio.TaskGroup() as group:
+                keepers = [
+                    group.create_task(self._keep(seat), name=f"keep {seat.process.name}")
+                    for seat in self._seats
+                ]
+                done = await self._replay(progress)
+                for keeper in keepers:
+                    keeper.cancel()
+        except BaseExceptionGroup as errors:
+            raise errors.exceptions[0] from errors
+        return done
+
+    async def _keep(self, seat: _Seat) -> None:
+        # A daemon may wait for what only one that is dead can say, and the conductor for that
+        # daemon; so nobody may be left dead until somebody speaks to it.
+        while True:
+            await seat.process.ended()
+            async with self._recovering:
+                if not seat.process.pid:
+                    await self._bring_back(seat, ConnectionError(f"{seat.process.name} has ended"))
 
     # --- the procedure -------------------------------------------------------------------------
 
@@ -217,6 +256,7 @@ class Conductor:
         if not 1 <= len(places) <= rows or not self._index.keys() >= set(places):
             raise LiveError(f"the daemon of {seat.process.name} says jobs went to {places}")
         seat.arrived += len(places)
+        seat.places += places
         return places
 
     async def _asked(self, seat: _Seat, ask: Callable[[], Awaitable[Any]]) -> Any:
@@ -241,7 +281,8 @@ class Conductor:
 
     async def _recover(self, seat: _Seat, sitting: int, error: Exception) -> None:
         if isinstance(error, aio.AioRpcError) and error.code() not in GONE:
-            await seat.process.ended(END_S)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(seat.process.ended(), END_S)
             if seat.process.pid:
                 raise LiveError(
                     f"the daemon of {seat.process.name} answers {error.code().name}: "
@@ -257,13 +298,13 @@ class Conductor:
 
     async def _bring_back(self, seat: _Seat, error: Exception) -> None:
         self._backoff.reset()
+        await self._get_up(seat)
         for _ in range(RECOVERIES_MAX):
             # It may end again before it is where it was, and others may end meanwhile.
             try:
-                await self._restart(seat)
-                for other in self._seats:
-                    if not other.process.pid:
-                        await self._restart(other)
+                for each in self._seats:
+                    if each.advances is None or not each.process.pid:
+                        await self._restart(each)
                 await self._until_linked()
             except (aio.AioRpcError, LiveError, TimeoutError) as again:
                 error = again
@@ -393,17 +434,24 @@ async def until_linked(process: SiteProcess) -> None:
 
 
 @asynccontextmanager
-async def daemons(spec: ScenarioSpec, settings: LiveSettings) -> AsyncIterator[list[SiteProcess]]:
+async def daemons(
+    spec: ScenarioSpec,
+    settings: LiveSettings,
+    amend: Callable[[dict[str, dict[str, Any]]], Awaitable[None]] | None = None,
+) -> AsyncIterator[list[SiteProcess]]:
     """Yields the serving daemons of a scenario, and ends them whatever happens.
 
     Args:
         spec: the scenario.
         settings: how they run; the folders exist.
+        amend: changes their configurations, by site, before they are written.
 
     Raises:
         LiveError: a daemon does not serve.
     """
     documents = site_documents(spec, settings, free_ports(len(spec.sites)))
+    if amend is not None:
+        await amend(documents)
     processes = [SiteProcess(site.name, settings.folder, settings.sockets) for site in spec.sites]
     try:
         for process in processes:

@@ -249,11 +249,10 @@ class SiteProcess:
         lines = self.log_path.read_text(encoding="utf-8", errors="replace").splitlines()
         return " / ".join(lines[-3:]) or "nothing"
 
-    async def ended(self, timeout_s: float) -> None:
-        """Returns when the process has ended, or after some time, seconds."""
+    async def ended(self) -> None:
+        """Returns when the process has ended; at once where none was started."""
         if self._process is not None:
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._process.wait(), timeout_s)
+            await self._process.wait()
 
     async def kill(self) -> None:
         """Ends the daemon at once, as a crash would."""

@@ -8,6 +8,7 @@ site may have an end to report, which is what lets most sites be left alone most
 """
 
 import asyncio
+import contextlib
 import math
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -19,6 +20,7 @@ import grpc
 import numpy as np
 from grpc import aio
 
+from grms.backoff import Backoff, BackoffSettings
 from grms.v1 import operator_pb2, operator_pb2_grpc, replay_pb2, replay_pb2_grpc
 from lrms_sim.jobs import JobTable, concatenate
 from lrms_sim.schedule import MachineInfo, Schedule
@@ -43,6 +45,12 @@ LINK_TIMEOUT_S: Final = 60.0
 
 RECOVERIES_MAX: Final = 10
 """So often a daemon that has ended is brought back before it is given up."""
+
+RECOVERY_PAUSES: Final = BackoffSettings(first_s=0.1, most_s=5.0)
+"""Pauses between these: what lets it end, such as a full disk, may pass."""
+
+END_S: Final = 1.0
+"""So long after its connection has broken a process may take to be gone."""
 
 PROGRESS_ROWS: Final = 200
 """Arrivals between two calls of a progress function."""
@@ -76,6 +84,7 @@ class _Seat:
     process: SiteProcess
     rows: list[int]
     arrived: int = 0
+    sittings: int = 0
     next_report: float = math.inf
     channel: aio.Channel | None = None
     advances: Any = None
@@ -118,10 +127,22 @@ class Conductor:
         self._may_restart = may_restart
         self._messages = 0
         self._restarts = 0
+        self._recovering = asyncio.Lock()
+        self._backoff = Backoff(RECOVERY_PAUSES, np.random.default_rng())
         # Plain lists: element by element they are several times faster than arrays.
         self._submit_time: list[float] = self.jobs.submit_time.tolist()
         self._run_time: list[float] = self.jobs.run_time.tolist()
         self._origin: list[int] = origin.tolist()
+
+    @property
+    def arrived(self) -> int:
+        """How many jobs have arrived and been decided, at all sites."""
+        return sum(seat.arrived for seat in self._seats)
+
+    @property
+    def places(self) -> list[list[str]]:
+        """Where the jobs of each site went, in order of arrival, as the site has said."""
+        return [seat.places for seat in self._seats]
 
     async def conduct(self, progress: Progress | None = None) -> Conducted:
         """Replays the whole workload.
@@ -136,15 +157,43 @@ class Conductor:
             for seat in self._seats:
                 await self._sit_down(seat)
             await self._until_linked()
-            begin = time.perf_counter()
-            await self._arrivals(progress)
-            await self._drain()
-            elapsed = time.perf_counter() - begin
-            schedule = await self._collect()
+            if not self._may_restart:
+                return await self._replay(progress)
+            return await self._replay_and_keep(progress)
         finally:
             for seat in self._seats:
                 await self._get_up(seat)
+
+    async def _replay(self, progress: Progress | None) -> Conducted:
+        begin = time.perf_counter()
+        await self._arrivals(progress)
+        await self._drain()
+        elapsed = time.perf_counter() - begin
+        schedule = await self._collect()
         return Conducted(schedule, elapsed, self._messages, self._restarts)
+
+    async def _replay_and_keep(self, progress: Progress | None) -> Conducted:
+        try:
+            async with asyncio.TaskGroup() as group:
+                keepers = [
+                    group.create_task(self._keep(seat), name=f"keep {seat.process.name}")
+                    for seat in self._seats
+                ]
+                done = await self._replay(progress)
+                for keeper in keepers:
+                    keeper.cancel()
+        except BaseExceptionGroup as errors:
+            raise errors.exceptions[0] from errors
+        return done
+
+    async def _keep(self, seat: _Seat) -> None:
+        # A daemon may wait for what only one that is dead can say, and the conductor for that
+        # daemon; so nobody may be left dead until somebody speaks to it.
+        while True:
+            await seat.process.ended()
+            async with self._recovering:
+                if not seat.process.pid:
+                    await self._bring_back(seat, ConnectionError(f"{seat.process.name} has ended"))
 
     # --- the procedure -------------------------------------------------------------------------
 
@@ -207,45 +256,72 @@ class Conductor:
         if not 1 <= len(places) <= rows or not self._index.keys() >= set(places):
             raise LiveError(f"the daemon of {seat.process.name} says jobs went to {places}")
         seat.arrived += len(places)
+        seat.places += places
         return places
 
     async def _asked(self, seat: _Seat, ask: Callable[[], Awaitable[Any]]) -> Any:
         self._messages += 1
         while True:
+            sitting = seat.sittings
             try:
+                if seat.advances is None:
+                    # It is being brought back, on behalf of somebody else.
+                    raise ConnectionError(f"{seat.process.name} is not there")  # noqa: TRY301  # as below
                 return await ask()
             except (aio.AioRpcError, asyncio.InvalidStateError, ConnectionError) as error:
-                await self._recover(seat, error)
+                await self._recover(seat, sitting, error)
+            except asyncio.CancelledError as error:
+                # So a stream ends as well when its channel is closed here.
+                task = asyncio.current_task()
+                if task is None or task.cancelling():
+                    raise
+                await self._recover(seat, sitting, ConnectionError(str(error)))
 
     # --- daemons come and go -------------------------------------------------------------------
 
-    async def _recover(self, seat: _Seat, error: Exception) -> None:
-        answered = isinstance(error, aio.AioRpcError) and error.code() not in GONE
-        if answered and isinstance(error, aio.AioRpcError):
-            raise LiveError(
-                f"the daemon of {seat.process.name} answers {error.code().name}: {error.details()}"
-            ) from error
+    async def _recover(self, seat: _Seat, sitting: int, error: Exception) -> None:
+        if isinstance(error, aio.AioRpcError) and error.code() not in GONE:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(seat.process.ended(), END_S)
+            if seat.process.pid:
+                raise LiveError(
+                    f"the daemon of {seat.process.name} answers {error.code().name}: "
+                    f"{error.details()}"
+                ) from error
         if not self._may_restart:
             raise LiveError(
                 f"the daemon of {seat.process.name} has ended; see {seat.process.log_path}"
             ) from error
+        async with self._recovering:
+            if seat.sittings == sitting:
+                await self._bring_back(seat, error)
+
+    async def _bring_back(self, seat: _Seat, error: Exception) -> None:
+        self._backoff.reset()
+        await self._get_up(seat)
         for _ in range(RECOVERIES_MAX):
-            # It may end again before it is where it was.
+            # It may end again before it is where it was, and others may end meanwhile.
             try:
-                await self._get_up(seat)
-                await seat.process.kill()
-                await seat.process.start()
-                self._restarts += 1
-                await self._sit_down(seat)
+                for each in self._seats:
+                    if each.advances is None or not each.process.pid:
+                        await self._restart(each)
                 await self._until_linked()
             except (aio.AioRpcError, LiveError, TimeoutError) as again:
                 error = again
+                await asyncio.sleep(self._backoff.next_s())
             else:
                 return
         raise LiveError(
             f"the daemon of {seat.process.name} does not come back: {error}; see "
             f"{seat.process.log_path}"
         ) from error
+
+    async def _restart(self, seat: _Seat) -> None:
+        await self._get_up(seat)
+        await seat.process.kill()
+        await seat.process.start()
+        self._restarts += 1
+        await self._sit_down(seat)
 
     async def _sit_down(self, seat: _Seat) -> None:
         channel = aio.insecure_channel(
@@ -260,6 +336,7 @@ class Conductor:
         await stub.Load(self._blocks(seat))
         seat.advances = stub.Advance()
         seat.arrivals = stub.Arrive()
+        seat.sittings += 1
 
     async def _blocks(self, seat: _Seat) -> AsyncIterator[replay_pb2.LoadRequest]:
         jobs, rows = self.jobs, np.array(seat.rows, np.int64)
@@ -337,7 +414,11 @@ def _answer(answer: Any, seat: _Seat) -> Any:
 
 
 async def until_linked(process: SiteProcess) -> None:
-    """Returns when a daemon can reach every partner of its."""
+    """Returns when a daemon can reach every partner of its.
+
+    Raises:
+        LiveError: it has ended.
+    """
     async with aio.insecure_channel(process.users_address) as channel:
         stub: Any = operator_pb2_grpc.OperatorServiceStub(channel)
         while True:
@@ -347,21 +428,30 @@ async def until_linked(process: SiteProcess) -> None:
                 answer = None
             if answer is not None and all(partner.reachable for partner in answer.partners):
                 return
+            if not process.pid:
+                raise LiveError(f"the daemon of {process.name} has ended; see {process.log_path}")
             await asyncio.sleep(0.05)
 
 
 @asynccontextmanager
-async def daemons(spec: ScenarioSpec, settings: LiveSettings) -> AsyncIterator[list[SiteProcess]]:
+async def daemons(
+    spec: ScenarioSpec,
+    settings: LiveSettings,
+    amend: Callable[[dict[str, dict[str, Any]]], Awaitable[None]] | None = None,
+) -> AsyncIterator[list[SiteProcess]]:
     """Yields the serving daemons of a scenario, and ends them whatever happens.
 
     Args:
         spec: the scenario.
         settings: how they run; the folders exist.
+        amend: changes their configurations, by site, before they are written.
 
     Raises:
         LiveError: a daemon does not serve.
     """
     documents = site_documents(spec, settings, free_ports(len(spec.sites)))
+    if amend is not None:
+        await amend(documents)
     processes = [SiteProcess(site.name, settings.folder, settings.sockets) for site in spec.sites]
     try:
         for process in processes:

@@ -249,12 +249,20 @@ class SiteProcess:
         lines = self.log_path.read_text(encoding="utf-8", errors="replace").splitlines()
         return " / ".join(lines[-3:]) or "nothing"
 
+    async def ended(self) -> None:
+        """Returns when the process has ended; at once where none was started."""
+        if self._process is not None:
+            await self._process.wait()
+
     async def kill(self) -> None:
         """Ends the daemon at once, as a crash would."""
-        if self._process is not None and self._process.returncode is None:
-            self._process.send_signal(signal.SIGKILL)
-            await self._process.wait()
-        self._cut()
+        process = self._process
+        if process is not None and process.returncode is None:
+            process.send_signal(signal.SIGKILL)
+            await process.wait()
+        if process is self._process:
+            # Otherwise somebody has started another meanwhile, which is to live.
+            self._cut()
 
     async def stop(self) -> None:
         """Ends the daemon in order; at once where it does not end in time."""

@@ -323,8 +323,8 @@ class PartnerLink:
             protocol_version=PROTOCOL_VERSION,
         )
         try:
-            describe = self._connected().Describe(request, timeout=settings.offer_timeout_s)
-            answer = await _answer(describe)
+            stub = await self._connected()
+            answer = await _answer(stub.Describe(request, timeout=settings.offer_timeout_s))
         except (aio.AioRpcError, OSError, ValueError) as error:
             self._silent(error)
             return
@@ -341,7 +341,14 @@ class PartnerLink:
             self._answered()
             self._went_up(answer.processors)
 
-    def _connected(self) -> Any:
+    async def _connected(self) -> Any:
+        channel = self._channel
+        failing = grpc.ChannelConnectivity.TRANSIENT_FAILURE
+        if channel is not None and not self.up and channel.get_state() is failing:
+            # It would pause before it tries again; the pauses between attempts are ours. A new one
+            # shows a renewed certificate, too.
+            self._channel = self._stub = None
+            await channel.close()
         if self._stub is None:
             assert self.address is not None
             self._channel = self._make_channel(self.name, self.address)
@@ -390,8 +397,11 @@ class PartnerLink:
             problem, broken = str(error), True
         self.problem = problem
         if broken or self._failures >= FAILURES_MAX:
+            was_up = self.up
             self._went_down(problem)
-            self._look.set()
+            if was_up:
+                # One look at once; after that there are pauses between attempts.
+                self._look.set()
 
     def _is_connected(self) -> bool:
         return (

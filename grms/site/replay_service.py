@@ -270,7 +270,8 @@ class Replay:
             return f"this journal belongs to the replay {noted!r}, not to {workload.replay_id!r}"
         if noted is None and self._journal.count:
             return "this journal has jobs of users already, and is not one of a replay"
-        self._journal.set_note(NOTE, workload.replay_id)
+        if noted is None:
+            self._journal.set_note(NOTE, workload.replay_id)
         self.workload = workload
         return ""
 

@@ -125,9 +125,12 @@ class SiteTelemetry:
         """Publishes the site's figures for its operators; never waits and never raises.
 
         Args:
-            time: when, in seconds of the site's clock.
+            time: when, in seconds of the site's clock; before a virtual clock has begun there are
+                no figures.
             values: by the names of the Prometheus endpoint; what is not finite is left out.
         """
+        if time == -math.inf:
+            return
         finite = {name: value for name, value in values.items() if math.isfinite(value)}
         try:
             content = encode(

@@ -1,8 +1,5 @@
 """A replay through daemons is the replay in one process, job by job."""
 
-import asyncio
-import itertools
-import random
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +13,7 @@ from lrms_sim.jobs import JobTable
 from lrms_sim.schedule import MachineInfo
 from scenarios.comparison import first_difference
 from scenarios.conductor import Conducted, Conductor, daemons
-from scenarios.live_sites import LiveSettings, SiteProcess
+from scenarios.live_sites import LiveSettings
 from scenarios.spec_files import parse_spec
 from tests.waiting import run
 
@@ -75,9 +72,6 @@ async def conduct(
     folder: Path,
     text: str,
     sites: list[Site],
-    *,
-    may_restart: bool = False,
-    meanwhile: object = None,
 ) -> Conducted:
     """Replays through daemons."""
     spec = parse_spec(text.encode(), folder=folder, shown="three.toml")
@@ -88,16 +82,8 @@ async def conduct(
             [site.jobs for site in sites],
             machines,
             replay_id="three-1",
-            may_restart=may_restart,
         )
-        if meanwhile is None:
-            return await conductor.conduct()
-        task = asyncio.create_task(meanwhile(processes, conductor), name="faults")  # type: ignore[operator]  # a coroutine function
-        try:
-            return await conductor.conduct()
-        finally:
-            task.cancel()
-            await asyncio.wait([task])
+        return await conductor.conduct()
 
 
 @pytest.mark.parametrize("discipline", ["fcfs", "easy-per-event", "conservative"])
@@ -114,44 +100,3 @@ def test_live_equals_in_process(tmp_path: Path, discipline: str) -> None:
         assert first_difference(done.schedule, expected) == ""
 
     run(scene)
-
-
-def test_daemons_killed_during_a_replay_lose_nothing(tmp_path: Path) -> None:
-    """Daemons are killed at random while jobs arrive: every job runs exactly once.
-
-    Where a job goes may differ, as a partner that is away is not asked; that each ran once, on one
-    site, for its time, and that no site used more processors than it has, may not.
-    """
-    rules = tmp_path / "rules.json"
-    save_rule_base(RULES, rules)
-    text, sites = scenario("fcfs", rules, 90)
-    kills = 0
-
-    async def faults(processes: list[SiteProcess], conductor: Conductor) -> None:
-        nonlocal kills
-        rng = random.Random(3)  # noqa: S311  # faults, no secrets
-        for turn in itertools.count(1):
-            arrived = sum(seat.arrived for seat in conductor._seats)
-            while sum(seat.arrived for seat in conductor._seats) < arrived + 40:  # noqa: ASYNC110  # what is waited for has no event of its own
-                await asyncio.sleep(0.002)
-            if turn > 3:
-                return
-            await rng.choice(processes).kill()
-            kills += 1
-
-    async def scene() -> None:
-        done = await conduct(tmp_path, text, sites, may_restart=True, meanwhile=faults)
-        schedule = done.schedule
-        assert done.restarts >= 1
-        assert np.isfinite(schedule.start_time).all()
-        assert np.array_equal(schedule.end_time, schedule.start_time + schedule.jobs.run_time)
-        assert (schedule.start_time >= schedule.jobs.submit_time).all()
-        for index, site in enumerate(sites):
-            here = schedule.executed_on == index
-            moments = schedule.start_time[here]
-            for moment in moments:
-                at_work = here & (schedule.start_time <= moment) & (schedule.end_time > moment)
-                assert schedule.jobs.processors[at_work].sum() <= site.processors
-
-    run(scene)
-    assert kills >= 1

@@ -315,3 +315,47 @@ def test_a_partner_that_has_moved_is_followed(tmp_path: Path) -> None:
             await until(lambda: link.up)
 
     run(scene)
+
+
+def test_a_dead_partner_is_tried_with_pauses(tmp_path: Path) -> None:
+    """A partner that refuses connections is not asked again and again without a break."""
+
+    async def scene() -> None:
+        configuration = document(tmp_path, partners={"away": free_port()})
+        async with running(configuration, tmp_path) as site:
+            link, attempts = site.core.links.links["away"], 0
+            introduce = link._introduce
+
+            async def counted() -> None:
+                nonlocal attempts
+                attempts += 1
+                await introduce()
+
+            link._introduce = counted  # type: ignore[method-assign]  # counted here
+            begin = time.monotonic()
+            await until(lambda: attempts >= 4)
+            # At least half of 0.2, 0.4 and 0.8 s.
+            assert time.monotonic() - begin >= 0.5
+
+    run(scene)
+
+
+def test_a_partner_that_is_back_is_found_at_once(tmp_path: Path) -> None:
+    """Who calls is looked for at once, however long the pause between attempts has become."""
+
+    async def scene() -> None:
+        port, own = free_port(), free_port()
+        configuration = document(tmp_path, partners={"away": port}, port=own)
+        async with running(configuration, tmp_path) as site:
+            link = site.core.links.links["away"]
+            await until(lambda: "not reached" not in link.problem)
+            link._backoff.next_s = lambda: 1e6  # type: ignore[method-assign]  # a long pause
+            link._look.set()
+            async with listening(Partner(), port):
+                request = partner_pb2.DescribeRequest(
+                    site="away", processors=1000, protocol_version=1
+                )
+                await site.partner.Describe(request, timeout=10)
+                await until(lambda: link.up)
+
+    run(scene)

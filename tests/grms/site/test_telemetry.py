@@ -179,6 +179,8 @@ def test_an_event_that_cannot_be_published_harms_no_other() -> None:
 def test_figures_for_operators() -> None:
     """The newest figures go out, numbers that JSON does not have are left out."""
     telemetry = new_telemetry()
+    telemetry.metrics_changed(float("-inf"), {"hanse_jobs": 0.0})
+    assert published(telemetry) == []
     telemetry.metrics_changed(1.0, {"hanse_jobs": 1.0})
     telemetry.metrics_changed(2.0, {"hanse_jobs": 3.0, "a": float("inf"), "b": float("nan")})
     assert published(telemetry) == [

@@ -1,0 +1,204 @@
+"""Judges a federation by its journals: has every job that was taken run once, and once alone?
+
+The journals are read after all daemons have ended, and nothing but them: what the daemons say of
+themselves does not count, except what they had acknowledged.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from grms.site.lifecycle import Outcome
+from grms.site.records import (
+    GuestAccepted,
+    GuestEnded,
+    GuestStarted,
+    GuestWithdrawn,
+    JobDeclined,
+    JobEnded,
+    JobKept,
+    JobOffered,
+    JobReceived,
+    JobStarted,
+    Record,
+)
+
+OfferKey = tuple[str, str, int, int]
+"""Partner, home, epoch of the home's journal, number."""
+
+
+@dataclass(slots=True)
+class Run:
+    """A job in one site's hands.
+
+    Attributes:
+        site: where.
+        processors: what it asked for.
+        starts: moments at which it started.
+        ends: ends that were noted.
+    """
+
+    site: str
+    processors: int
+    starts: list[float] = field(default_factory=list)
+    ends: list[JobEnded | GuestEnded] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Home:
+    """A job in its home's journal.
+
+    Attributes:
+        received: when it was taken.
+        keys: offers that were made of it.
+        kept: how often it was kept at home.
+        starts: at home.
+        ends: as its user has them.
+    """
+
+    received: JobReceived
+    keys: list[OfferKey] = field(default_factory=list)
+    kept: int = 0
+    starts: list[float] = field(default_factory=list)
+    ends: list[JobEnded] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Verdict:
+    """What the journals of a federation say.
+
+    Attributes:
+        problems: what is not as it has to be, in words.
+        counts: jobs, delegated, offers, declined or taken back, tombstones, and records.
+        places: the site that ran each job, by home and idempotency key.
+    """
+
+    problems: list[str] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+    places: dict[tuple[str, str], str] = field(default_factory=dict)
+
+
+class Federation:
+    """The journals of all sites, read.
+
+    Args:
+        journals: records of each site, by name.
+        epochs: of the journals, by name.
+        processors: size of each site, by name.
+    """
+
+    def __init__(
+        self,
+        journals: Mapping[str, Sequence[Record]],
+        epochs: Mapping[str, int],
+        processors: Mapping[str, int],
+    ) -> None:
+        self._processors = processors
+        self._jobs: dict[tuple[str, int], Home] = {}
+        self._guests: dict[OfferKey, Run] = {}
+        self._accepted: Counter[OfferKey] = Counter()
+        self._verdict = Verdict()
+        self._verdict.counts["records"] = sum(map(len, journals.values()))
+        for site, records in journals.items():
+            for record in records:
+                self._home_record(site, epochs[site], record)
+                self._guest_record(site, record)
+
+    def _home_record(self, site: str, epoch: int, record: Record) -> None:
+        counts = self._verdict.counts
+        if isinstance(record, JobReceived):
+            counts["jobs"] += 1
+            if (site, record.job) in self._jobs:
+                self._verdict.problems.append(f"{site}-{record.job} was taken twice")
+            self._jobs[site, record.job] = Home(record)
+        elif isinstance(record, JobOffered):
+            counts["offers"] += 1
+            key = (record.partner, site, epoch, record.number)
+            self._jobs[site, record.job].keys.append(key)
+        elif isinstance(record, JobDeclined):
+            counts["declined_or_taken_back"] += 1
+        elif isinstance(record, JobKept):
+            self._jobs[site, record.job].kept += 1
+        elif isinstance(record, JobStarted):
+            self._jobs[site, record.job].starts.append(record.start_time)
+        elif isinstance(record, JobEnded):
+            self._jobs[site, record.job].ends.append(record)
+
+    def _guest_record(self, site: str, record: Record) -> None:
+        if isinstance(record, GuestWithdrawn):
+            self._verdict.counts["tombstones"] += 1
+        if not isinstance(record, GuestAccepted | GuestStarted | GuestEnded):
+            return
+        key = (site, record.partner, record.offer.epoch, record.offer.number)
+        if isinstance(record, GuestAccepted):
+            self._accepted[key] += 1
+            self._guests[key] = Run(site, record.request.processors)
+        elif isinstance(record, GuestStarted):
+            self._guests[key].starts.append(record.start_time)
+        else:
+            self._guests[key].ends.append(record)
+
+    def verdict(self) -> Verdict:
+        """Returns what is wrong, and what there was."""
+        problems, runs = self._verdict.problems, []
+        names = Counter(
+            (site, home.received.idempotency_key) for (site, _), home in self._jobs.items()
+        )
+        problems += [f"{site} took {key!r} {n} times" for (site, key), n in names.items() if n > 1]
+        problems += [f"{key} was accepted {n} times" for key, n in self._accepted.items() if n > 1]
+        offered = {key for home in self._jobs.values() for key in home.keys}
+        problems += [f"{key} ran without an offer" for key in self._guests.keys() - offered]
+        for (site, number), home in self._jobs.items():
+            run = self._run(site, number, home)
+            if run is not None:
+                runs.append(run)
+                self._verdict.places[site, home.received.idempotency_key] = run.site
+                self._verdict.counts["delegated"] += run.site != site
+        problems += self._crowded(runs)
+        return self._verdict
+
+    def _run(self, site: str, number: int, home: Home) -> Run | None:
+        job, problems = f"{site}-{number}", self._verdict.problems
+        runs = [self._guests[key] for key in home.keys if key in self._guests]
+        if home.kept:
+            request = home.received.request
+            runs.append(Run(site, request.processors, home.starts, list(home.ends)))
+        if len(runs) != 1 or home.kept > 1:
+            where = ", ".join(run.site for run in runs) or "nobody"
+            problems.append(f"{job} was given to {where}")
+            return None
+        (run,) = runs
+        if len(run.starts) != 1:
+            problems.append(f"{job} started {len(run.starts)} times at {run.site}")
+        elif len(run.ends) != 1:
+            problems.append(f"{job} ended {len(run.ends)} times at {run.site}")
+        elif len(home.ends) != 1:
+            problems.append(f"the end of {job} is {len(home.ends)} times in its home's journal")
+        elif home.ends[0].outcome is not Outcome.COMPLETED:
+            problems.append(f"{job} is {home.ends[0].outcome.name}: {home.ends[0].reason}")
+        elif (home.ends[0].end_time, home.ends[0].run_time) != (
+            run.ends[0].end_time,
+            run.ends[0].run_time,
+        ):
+            problems.append(f"the end of {job} is not what {run.site} has")
+        else:
+            return run
+        return None
+
+    def _crowded(self, runs: Sequence[Run]) -> list[str]:
+        # At one moment ends come before starts.
+        changes: defaultdict[str, list[tuple[float, int]]] = defaultdict(list)
+        for run in runs:
+            changes[run.site] += [
+                (run.starts[0], run.processors),
+                (run.ends[0].end_time, -run.processors),
+            ]
+        problems = []
+        for site, moments in changes.items():
+            used = most = 0
+            for _, change in sorted(moments):
+                used += change
+                most = max(most, used)
+            if most > self._processors[site]:
+                problems.append(f"{site} used {most} of its {self._processors[site]} processors")
+        return problems

@@ -1,0 +1,208 @@
+"""What breaks on a machine, for real: a link between two sites, the MQTT broker, a journal's disk."""
+
+import asyncio
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+BLOCK_BYTES: Final = 65_536
+START_TIMEOUT_S: Final = 20.0
+
+
+class Line:
+    """A way to a port of loopback that can be cut, held up, and mended.
+
+    Cut, connections break and no new one is let through. Held up, connections stand and nothing
+    passes; what was sent meanwhile arrives when the line is mended, late.
+
+    Attributes:
+        port: where the line begins.
+        carried_bytes: what has passed.
+
+    Args:
+        target: the port where it leads to.
+    """
+
+    def __init__(self, target: int) -> None:
+        self.port = 0
+        self.carried_bytes = 0
+        self._target = target
+        self._is_cut = False
+        self._passing = asyncio.Event()
+        self._passing.set()
+        self._writers: set[asyncio.StreamWriter] = set()
+        self._server: asyncio.Server | None = None
+
+    async def __aenter__(self) -> Self:
+        """Lays the line."""
+        self._server = await asyncio.start_server(self._carry, "127.0.0.1", 0)
+        self.port = int(self._server.sockets[0].getsockname()[1])
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Removes it."""
+        assert self._server is not None
+        self._server.close()
+        self.cut()
+        self._passing.set()
+        await self._server.wait_closed()
+
+    def cut(self) -> None:
+        """Breaks every connection and lets no new one through."""
+        self._is_cut = True
+        for writer in self._writers:
+            writer.transport.abort()
+
+    def hold_up(self) -> None:
+        """Lets nothing pass, without a sign of it."""
+        self._passing.clear()
+
+    def mend(self) -> None:
+        """Lets everything pass again."""
+        self._is_cut = False
+        self._passing.set()
+
+    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._writers.add(writer)
+        try:
+            if self._is_cut:
+                return
+            far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self._target)
+            self._writers.add(far_writer)
+            try:
+                async with asyncio.TaskGroup() as group:
+                    group.create_task(self._copy(reader, far_writer), name="there")
+                    group.create_task(self._copy(far_reader, writer), name="back")
+            finally:
+                self._writers.discard(far_writer)
+                far_writer.transport.abort()
+        except OSError:
+            pass  # who was to be reached is not there
+        finally:
+            self._writers.discard(writer)
+            writer.transport.abort()
+
+    async def _copy(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError):
+            while content := await reader.read(BLOCK_BYTES):
+                await self._passing.wait()
+                writer.write(content)
+                self.carried_bytes += len(content)
+                await writer.drain()
+        writer.transport.abort()
+
+
+def mosquitto_path() -> str | None:
+    """Returns where Mosquitto is; None where it is not installed."""
+    # Debian has it where only root looks for programs.
+    return shutil.which("mosquitto", path=os.environ.get("PATH", "") + os.pathsep + "/usr/sbin")
+
+
+class MqttBroker:
+    """A Mosquitto on loopback that can be stopped and started on the same port.
+
+    Args:
+        program: its path.
+        port: where it listens.
+        folder: an empty folder of its own.
+    """
+
+    def __init__(self, program: str, port: int, folder: Path) -> None:
+        self.port = port
+        self._program = program
+        self._config = folder / "mosquitto.conf"
+        self._log = folder / "mosquitto.log"
+        lines = f"listener {port} 127.0.0.1\nallow_anonymous true\nlog_dest stderr\n"
+        if os.geteuid() == 0:
+            lines += "user root\n"  # or it could not read its own folder
+        self._config.write_text(lines, encoding="utf-8")
+        self._process: asyncio.subprocess.Process | None = None
+
+    async def start(self) -> None:
+        """Starts it and waits until it takes connections.
+
+        Raises:
+            TimeoutError: it does not.
+        """
+        with self._log.open("ab") as log:
+            self._process = await asyncio.create_subprocess_exec(
+                self._program, "-c", str(self._config), stdout=log, stderr=log
+            )
+        async with asyncio.timeout(START_TIMEOUT_S):
+            while True:
+                try:
+                    _, writer = await asyncio.open_connection("127.0.0.1", self.port)
+                except OSError:
+                    await asyncio.sleep(0.02)
+                else:
+                    writer.close()
+                    return
+
+    async def stop(self) -> None:
+        """Ends it; nothing where it does not run."""
+        process, self._process = self._process, None
+        if process is not None and process.returncode is None:
+            process.terminate()
+            await process.wait()
+
+
+class DiskError(Exception):
+    """A small disk cannot be made here; the text says why."""
+
+
+class SmallDisk:
+    """A file system of its own and of little room, in memory, that can be filled to its end.
+
+    Args:
+        folder: an empty folder, where it appears.
+        size_bytes: its room.
+
+    Raises:
+        DiskError: this process may not mount.
+    """
+
+    def __init__(self, folder: Path, size_bytes: int) -> None:
+        self.folder = folder
+        self._ballast = folder / "ballast"
+        tool = shutil.which("mount")
+        if tool is None:
+            raise DiskError("there is no mount")
+        command = [tool, "-t", "tmpfs", "-o", f"size={size_bytes},mode=700", "tmpfs", str(folder)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise DiskError(f"a tmpfs cannot be mounted: {done.stderr.strip()}")
+
+    def fill(self) -> None:
+        """Leaves not a byte."""
+        with self._ballast.open("ab", buffering=0) as ballast:
+            for size in (BLOCK_BYTES, 4096, 1):
+                with suppress(OSError):
+                    while ballast.write(bytes(size)):
+                        pass
+
+    def free(self) -> None:
+        """Gives the room back."""
+        self._ballast.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Takes the file system away, with all that is on it."""
+        subprocess.run(["umount", "--lazy", str(self.folder)], check=True)  # noqa: S607  # of the system, as `mount`
+
+
+async def until(condition: Callable[[], bool], timeout_s: float) -> bool:
+    """Returns as soon as a condition holds, or after some time; says whether it holds."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(timeout_s):
+            while not condition():  # noqa: ASYNC110  # any condition, which has no event to wait for
+                await asyncio.sleep(0.002)
+    return condition()

@@ -218,6 +218,8 @@ def _run_live(
     )
     if clock == "virtual" and not result.difference:
         words += "\nThe schedule is identical with the replay in one process."
+    if done.spec.broker is not None:
+        words += "\nOf the broker's workflows nothing went through the daemons."
     return words, result.difference
 
 

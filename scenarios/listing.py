@@ -64,6 +64,14 @@ def print_scenario(
             Text(_transfer(site)),
         )
     console.print(table)
+    if spec.broker is not None:
+        workflows = spec.broker.workflows
+        console.print(
+            Text(
+                f"A broker plans {workflows.tasks} tasks of workflows of class "
+                f"{workflows.benchmark} onto {_reservable(spec)}."
+            )
+        )
     console.print(Text(f"Name {spec.name}, seed {spec.seed}, file {path}"), soft_wrap=True)
     missing = [key for key in spec.traces if find_trace(key, environment) is None]
     if missing:
@@ -75,6 +83,14 @@ def _table(*columns: str) -> Table:
     for column in columns:
         table.add_column(column, overflow="fold", no_wrap=column in {"scenario", "site"})
     return table
+
+
+def _reservable(spec: ScenarioSpec) -> str:
+    return ", ".join(
+        f"{site.name}-{each.resource_id} ({each.processors:,})"
+        for site in spec.sites
+        for each in site.reservable or ()
+    )
 
 
 def _workload(site: SiteSpec) -> str:

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from lrms_sim.schedule import MachineInfo, Schedule
 from lrms_sim.schedule_files import ScheduleFileError, read_csv, write_csv
 from lrms_sim.toml_text import dumps
+from scenarios.broker_result import BrokerResult
 from scenarios.errors import OutputError
 from scenarios.report.html import write_html
 from scenarios.results import RESULT_FORMAT, ScenarioResult, evaluate
@@ -67,6 +68,7 @@ class _SavedResult(_Lenient):
     sites: Annotated[list[_SavedSite], Field(min_length=1)]
     workload_notes: list[_SavedNotes]
     acknowledgements: list[str]
+    broker: BrokerResult | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +217,7 @@ def load_run(folder: Path) -> ScenarioResult:
             ],
             elapsed_s=saved.elapsed_s,
             acknowledgements=saved.acknowledgements,
+            broker=saved.broker,
         )
     except ScheduleFileError as error:
         raise OutputError(str(error)) from error

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import environ as process_environment
 from pathlib import Path
 
@@ -13,6 +13,8 @@ from grms.policy.selection import nearest_size
 from grms.policy.transfer import AcceptWhenFit, AlwaysKeep, TransferPolicy
 from lrms_sim.disciplines import discipline_by_name
 from lrms_sim.jobs import JOBS_MAX
+from lrms_sim.schedule import Schedule
+from scenarios.broker_result import BrokerResult, evaluate_broker
 from scenarios.errors import Problem, SpecError, WorkloadError
 from scenarios.results import ScenarioResult, evaluate
 from scenarios.spec import PoolEntry, ScenarioSpec, SiteSpec, SwfWorkload
@@ -77,6 +79,7 @@ def run_scenario(
     _tell(notify, "replayed", cooperation=False, jobs=total)
     schedule = replay(sites, progress=stage("federated"))
     _tell(notify, "replayed", cooperation=True, jobs=total)
+    broker = _run_broker(spec, sites, schedule, progress)
     elapsed_s = time.perf_counter() - begin
     result = evaluate(
         name=spec.name,
@@ -89,8 +92,29 @@ def run_scenario(
         workload_notes=[workload.notes for workload in workloads],
         elapsed_s=elapsed_s,
         acknowledgements=list(dict.fromkeys(filter(None, (w.acknowledgement for w in workloads)))),
+        broker=broker,
     )
     return Run(spec, result)
+
+
+def _run_broker(
+    spec: ScenarioSpec, sites: Sequence[Site], schedule: Schedule, progress: Progress | None
+) -> BrokerResult | None:
+    """Returns what a scenario's broker does beside the batch jobs, and what that costs these."""
+    if spec.broker is None:
+        return None
+    from scenarios.brokered import run_broker  # noqa: PLC0415  # the planner is slow to import
+
+    def workflows(done: int, total: int) -> None:
+        if progress is not None:
+            progress("workflows", done, total)
+
+    run = run_broker(spec, workflows)
+    whole = [
+        replace(site, processors=site.processors + wanted.reservable_processors)
+        for site, wanted in zip(sites, spec.sites, strict=True)
+    ]
+    return evaluate_broker(run, schedule, replay(whole), [site.name for site in spec.sites])
 
 
 def build_sites(

@@ -17,6 +17,7 @@ from lrms_sim import metrics
 from lrms_sim.jobs import FloatArray, Int64Array
 from lrms_sim.schedule import Schedule
 from lrms_sim.version import __version__
+from scenarios.broker_result import BrokerResult
 
 RESULT_FORMAT = 1
 """Version of the JSON document; raised when a field changes its meaning or goes away."""
@@ -114,6 +115,7 @@ class ScenarioResult:
         elapsed_s: wall-clock seconds both runs took.
         version: of the program.
         acknowledgements: sentences that thank those who gave the recorded workloads.
+        broker: what a broker has done beside the batch jobs; None where there is none.
     """
 
     name: str
@@ -129,6 +131,7 @@ class ScenarioResult:
     elapsed_s: float
     version: str
     acknowledgements: tuple[str, ...]
+    broker: BrokerResult | None = None
 
     @property
     def jobs(self) -> int:
@@ -170,6 +173,7 @@ class ScenarioResult:
                 for name, notes in zip(names, self.workload_notes, strict=True)
             ],
             "acknowledgements": list(self.acknowledgements),
+            **({} if self.broker is None else {"broker": asdict(self.broker)}),
         }
 
     def to_json(self) -> str:
@@ -193,6 +197,7 @@ def evaluate(
     workload_notes: Sequence[Sequence[tuple[str, int, str]]] = (),
     elapsed_s: float = 0.0,
     acknowledgements: Sequence[str] = (),
+    broker: BrokerResult | None = None,
 ) -> ScenarioResult:
     """Computes the figures of a run from its two schedules.
 
@@ -208,6 +213,7 @@ def evaluate(
             is known of the workloads' preparation.
         elapsed_s: wall-clock seconds both runs took.
         acknowledgements: sentences that thank those who gave the recorded workloads.
+        broker: what a broker has done beside the batch jobs.
 
     Raises:
         ValueError: the two schedules do not belong together, a job of `schedule_alone` ran
@@ -238,6 +244,7 @@ def evaluate(
         elapsed_s=elapsed_s,
         version=__version__,
         acknowledgements=tuple(acknowledgements),
+        broker=broker,
     )
 
 

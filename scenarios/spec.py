@@ -28,6 +28,7 @@ from lrms_sim.preparation import PreparationOptions
 from lrms_sim.spelling import shown as shown_value
 from lrms_sim.spelling import unknown
 from lrms_sim.windows import Shift
+from scenarios.broker_spec import RESERVABLE_MAX, BrokerSpec, ReservableSpec
 from scenarios.spec_problems import SITES_MAX
 from scenarios.traces import TRACES
 
@@ -323,6 +324,7 @@ class SiteSpec(_Model):
         location: in which order partners are asked: `awrt`, or a list of all partners' names.
         workload: what its own users submit.
         transfer: which jobs it gives away and takes.
+        reservable: resources beside the batch machine that a broker can reserve.
     """
 
     name: SiteName
@@ -331,6 +333,14 @@ class SiteSpec(_Model):
     location: Annotated[str | list[str], AfterValidator(_location)] = "awrt"
     workload: WorkloadSpec
     transfer: TransferSpec = TransferSpec()
+    reservable: (
+        Annotated[list[ReservableSpec], Field(min_length=1, max_length=RESERVABLE_MAX)] | None
+    ) = None
+
+    @property
+    def reservable_processors(self) -> int:
+        """Processors of all resources that can be reserved."""
+        return sum(resource.processors for resource in self.reservable or ())
 
 
 class ScenarioSpec(_Model):
@@ -345,6 +355,7 @@ class ScenarioSpec(_Model):
         first_arrivals: takes at most so many jobs of all sites together, the earliest; all where
             left out.
         sites: in the order that breaks ties.
+        broker: plans workflows onto what the sites have to reserve; none where left out.
     """
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,63}$")]
@@ -354,6 +365,7 @@ class ScenarioSpec(_Model):
     clock: ClockSpec = ClockSpec()
     first_arrivals: Annotated[int, Field(ge=1, le=JOBS_MAX)] | None = None
     sites: Annotated[list[SiteSpec], Field(min_length=1, max_length=SITES_MAX)]
+    broker: BrokerSpec | None = None
 
     @property
     def traces(self) -> list[str]:
@@ -363,8 +375,8 @@ class ScenarioSpec(_Model):
 
     @property
     def is_random(self) -> bool:
-        """Whether a workload is drawn from the scenario's seed."""
-        return any(
+        """Whether a workload or a workflow is drawn from the scenario's seed."""
+        return self.broker is not None or any(
             isinstance(site.workload, LublinWorkload) and site.workload.seed is None
             for site in self.sites
         )

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from lrms_sim.spelling import shown, unknown
+from scenarios.broker_spec import SLOT_S, TAKES_S
 from scenarios.errors import Problem
 
 SITES_MAX: Final = 1000
@@ -173,11 +174,68 @@ def cross_problems(document: object) -> Iterator[Problem]:
         location = site.get("location")
         if isinstance(location, list):
             yield from _location_problems(f"{key}.location", location, transfer, name, partners)
+    yield from _broker_problems(document, sites)
+
+
+def _broker_problems(document: object, sites: list[dict[str, Any]]) -> Iterator[Problem]:
+    broker = document.get("broker") if isinstance(document, dict) else None
+    resources: dict[str, list[object]] = {}
+    for index, site in enumerate(sites):
+        ids = [each.get("resource_id") for each in _tables(site.get("reservable"))]
+        name = site.get("name")
+        resources[name if isinstance(name, str) else ""] = ids
+        for place, one in enumerate(ids):
+            if isinstance(one, str) and one in ids[:place]:
+                key = f"{_site_key(document, index)}.reservable[{place}].resource_id"
+                yield Problem(key, f"{shown(one)} comes twice at this site")
+    if (broker is None) == any(resources.values()):
+        text = "no site has something to reserve: [[sites.reservable]]"
+        if broker is None:
+            text = "is missing: sites have something to reserve, and nobody does"
+        yield Problem("broker", text)
+    if not isinstance(broker, dict):
+        return
+    yield from _order_problem("broker.workflows", broker.get("workflows"), "first_s", "last_s")
+    yield from _slot_problem(broker)
+    for index, breakdown in enumerate(_tables(broker.get("breakdowns"))):
+        yield from _breakdown_problems(f"broker.breakdowns[{index}]", breakdown, resources)
+
+
+def _slot_problem(broker: dict[str, Any]) -> Iterator[Problem]:
+    cycle, planning = broker.get("cycle"), broker.get("planning")
+    slot = cycle.get("slot_s", SLOT_S) if isinstance(cycle, dict) else SLOT_S
+    takes = planning.get("takes_s", TAKES_S) if isinstance(planning, dict) else TAKES_S
+    if isinstance(slot, int | float) and isinstance(takes, int | float) and not takes < slot:
+        text = f"is {shown(takes)}; it must be less than the planning slot, {slot:g} s"
+        yield Problem("broker.planning.takes_s", text)
+
+
+def _breakdown_problems(
+    key: str, breakdown: dict[str, Any], resources: dict[str, list[object]]
+) -> Iterator[Problem]:
+    yield from _order_problem(key, breakdown, "at_s", "until_s")
+    site, resource = breakdown.get("site"), breakdown.get("resource_id")
+    if not isinstance(site, str):
+        return
+    if site not in resources:
+        yield Problem(f"{key}.site", unknown("site", site, [name for name in resources if name]))
+    elif isinstance(resource, str) and resource not in resources[site]:
+        there = [str(one) for one in resources[site]]
+        yield Problem(f"{key}.resource_id", unknown(f"resource of {site}", resource, there))
+
+
+def _order_problem(key: str, table: object, first: str, last: str) -> Iterator[Problem]:
+    begin, end = (table.get(first, 0), table.get(last)) if isinstance(table, dict) else (None, None)
+    if isinstance(begin, int | float) and isinstance(end, int | float) and not begin < end:
+        yield Problem(f"{key}.{last}", f"is {shown(end)}; it must be more than {first}, {begin}")
+
+
+def _tables(value: object) -> list[dict[str, Any]]:
+    return [one if isinstance(one, dict) else {} for one in value] if _is_list(value) else []
 
 
 def _site_tables(document: object) -> list[dict[str, Any]]:
-    sites = document.get("sites") if isinstance(document, dict) else None
-    return [site if isinstance(site, dict) else {} for site in sites] if _is_list(sites) else []
+    return _tables(document.get("sites") if isinstance(document, dict) else None)
 
 
 def _is_list(value: object) -> TypeGuard[list[Any]]:

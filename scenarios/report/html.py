@@ -5,7 +5,7 @@ from html import escape
 from os import PathLike
 from pathlib import Path
 
-from scenarios.report import tables, words
+from scenarios.report import tables, words, workflows
 from scenarios.report.markup import brand, document, figure, heading, resource
 from scenarios.results import ScenarioResult, SiteResult
 
@@ -21,7 +21,7 @@ def write_html(result: ScenarioResult, path: str | PathLike[str]) -> None:
 
 def render_html(result: ScenarioResult) -> str:
     """Returns the report as an HTML document; equal results give equal documents."""
-    parts = [_head(result), tables.summary(result)]
+    parts = [_head(result), workflows.section(result), tables.summary(result)]
     if result.jobs_exchanged:
         parts.append(_improvements(result))
     if len(result.sites) > 1 and result.jobs:

@@ -11,7 +11,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from lrms_sim.spelling import shorten
+from scenarios.broker_result import BrokerResult
 from scenarios.report import words
+from scenarios.report.workflows import sentence
 from scenarios.results import ScenarioResult, SiteResult
 
 NAME_LENGTH = 14
@@ -65,6 +68,8 @@ class _Printer:
         self.titled("Machines: utilization, work done, makespan (s)", self.machines(result))
         if result.jobs_exchanged:
             self.exchange(result)
+        if result.broker is not None:
+            self.broker(result.broker)
         notes = self.notes(result)
         if notes:
             self.titled("Workload records that were left out or altered, or are odd", *notes)
@@ -176,6 +181,25 @@ class _Printer:
         for jobs, i, j in pairs:
             table.add_row(self.name(result.sites[i]), words.count(jobs), self.name(result.sites[j]))
         return table
+
+    def broker(self, broker: BrokerResult) -> None:
+        """Prints what workflows got, and what that cost the batch users."""
+        self.console.print()
+        self.console.print(self.text(sentence(broker), style="bold"))
+        table = self.table(
+            ("Site", "batch", "reservable", "in use", "AWRT without", "with broker", "change")
+        )
+        for site in broker.batch:
+            times = (site.awrt_without, site.awrt_with)
+            table.add_row(
+                self.text(shorten(site.name, NAME_LENGTH)),
+                words.count(site.processors),
+                words.count(site.reservable),
+                self.text("–" if site.reserved_share is None else words.share(site.reserved_share)),
+                *(self.text("–" if each is None else words.seconds(each)) for each in times),
+                self.text(words.change(site.change)),
+            )
+        self.titled("Batch users beside the broker: processors and AWRT (s)", table)
 
     def notes(self, result: ScenarioResult) -> list[Text]:
         """Returns what preparing the workloads did to records, a line for each reason."""

@@ -87,7 +87,7 @@ def test_a_bundled_scenario_is_valid_and_called_like_its_file(name: str) -> None
 def test_every_setup_of_the_paper_is_there() -> None:
     """Table 1, setups I to VI, the pairs on unseen months, three sites, four sites."""
     names = bundled_names()
-    assert len(names) == 16
+    assert len(names) == 17
     pairs = [name.split("-", 2)[2] for name in names if name.startswith("setup-")]
     assert pairs == ["kth-ctc", "ctc-kth", "kth-sdsc05", "sdsc05-kth", "ctc-sdsc05", "sdsc05-ctc"]
     assert {"table-1-five-months", "table-1-six-months", "three-sites-6", "four-sites-6"} < set(
@@ -95,10 +95,32 @@ def test_every_setup_of_the_paper_is_there() -> None:
     )
 
 
-def test_one_scenario_needs_no_download() -> None:
+def test_two_scenarios_need_no_download() -> None:
     """A newcomer without a network sees something."""
     free = [name for name in bundled_names() if not load_spec(scenario_path(name)).traces]
-    assert free == ["synthetic-three-sites"]
+    assert free == ["batch-and-workflows", "synthetic-three-sites"]
+
+
+def test_batch_jobs_and_workflows_run_side_by_side() -> None:
+    """All workflows but the one given up are done, and batch users have figures for both cases."""
+    result = run_scenario(load_spec(scenario_path("batch-and-workflows"))).result
+    broker = result.broker
+    assert broker is not None
+    assert (len(broker.workflows), broker.completed) == (59, 58)
+    assert broker.keeping >= 45, "most workflows keep due date and budget"
+    assert broker.refusals == 0
+    (broken,) = [each for each in broker.resources if each.broken]
+    ((begin, end),) = broken.broken
+    assert not [
+        each
+        for each in broker.tasks
+        if each.resource == broken.name and each.start_time < end and each.end_time > begin
+    ]
+    for site in broker.batch:
+        assert site.awrt_without is not None
+        assert site.awrt_with != site.awrt_without
+        assert site.reserved_share is not None
+        assert 0.4 < site.reserved_share < 0.9
 
 
 def test_the_synthetic_scenario_shows_what_exchange_does() -> None:

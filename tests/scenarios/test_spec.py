@@ -7,6 +7,15 @@ import pytest
 from pydantic import ValidationError
 
 from lrms_sim.preparation import PreparationOptions
+from scenarios.broker_spec import (
+    BreakdownSpec,
+    BrokerSpec,
+    CancelSpec,
+    CycleSpec,
+    PlanningSpec,
+    ReservableSpec,
+    WorkflowsSpec,
+)
 from scenarios.spec import (
     SEED_MAX,
     ClockSpec,
@@ -84,6 +93,13 @@ def test_every_field_has_a_line_in_the_documentation() -> None:
         WindowSpec,
         PreparationSpec,
         TransferSpec,
+        ReservableSpec,
+        BrokerSpec,
+        CycleSpec,
+        PlanningSpec,
+        WorkflowsSpec,
+        BreakdownSpec,
+        CancelSpec,
     )
     missing = {name for model in models for name in model.model_fields} - words
     assert missing <= {"preparation", "window"}, "tables whose fields have their own lines"

@@ -56,7 +56,7 @@ ONE_BY_ONE = [
         with_sites({"name": "A"}) | {"titel": "x"},
         (
             "titel: 'titel' is no key here, did you mean 'title'? "
-            "there are: name, title, description, seed, clock, sites"
+            "there are: name, title, description, seed, clock, sites, broker"
         ),
     ),
     (
@@ -72,7 +72,7 @@ ONE_BY_ONE = [
         with_sites({"name": "A", "disciplin": "easy"}),
         (
             "sites.A.disciplin: 'disciplin' is no key here, did you mean 'discipline'? "
-            "there are: name, processors, discipline, location, workload, transfer"
+            "there are: name, processors, discipline, location, workload, transfer, reservable"
         ),
     ),
     (

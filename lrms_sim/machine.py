@@ -204,6 +204,11 @@ class Machine:
         return self._kernel.drain_log()
 
     @property
+    def now(self) -> float:
+        """The machine's clock, seconds."""
+        return self._kernel.now
+
+    @property
     def state(self) -> MachineState:
         """The machine as it stands now."""
         kernel = self._kernel

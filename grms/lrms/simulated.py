@@ -7,6 +7,7 @@ cannot take a job back. Promises of a conservative queue are made afresh on that
 other disciplines hold none between two passes.
 """
 
+import heapq
 import math
 from collections import deque
 from collections.abc import Iterable, Sequence
@@ -45,6 +46,7 @@ class _Known:
     phase: LrmsPhase = LrmsPhase.WAITING
     start_time: float | None = None
     end_time: float | None = None
+    followed: bool = False
 
 
 class SimulatedLrms:
@@ -66,6 +68,8 @@ class SimulatedLrms:
         self._waiting: dict[str, None] = {}
         self._running: dict[str, None] = {}
         self._ended: deque[str] = deque()
+        self._followed_waiting: list[tuple[float, str]] = []
+        self._followed_running: list[tuple[float, str]] = []
         self._events: list[LrmsEvent] = []
 
     @classmethod
@@ -121,7 +125,7 @@ class SimulatedLrms:
         if job.job_id in self._jobs:
             return
         if len(self._by_number) >= REBUILT_AFTER:
-            self._build_anew(max(now, self._machine.state.now))
+            self._build_anew(max(now, self._machine.now))
         run_time = _run_time(job)
         try:
             number = self._machine.submit(
@@ -188,7 +192,7 @@ class SimulatedLrms:
         Args:
             now: seconds.
         """
-        if now < self._machine.state.now:
+        if now < self._machine.now:
             return
         self._machine.advance(now, inclusive=self._inclusive or now == math.inf)
         self._collect()
@@ -199,7 +203,7 @@ class SimulatedLrms:
         Args:
             moment: seconds.
         """
-        if moment >= self._machine.state.now:
+        if moment >= self._machine.now:
             self._machine.advance(moment)
             self._collect()
 
@@ -208,25 +212,46 @@ class SimulatedLrms:
         known = self._jobs.get(job_id)
         return None if known is None else _record(known)
 
-    def first_end(self, job_ids: Iterable[str]) -> float:
-        """Returns a moment before which none of some jobs ends, which only a simulation can know.
+    def follow(self, job_id: str) -> None:
+        """Counts a job in `first_end`, until it has ended; one that is not known changes nothing.
 
         Args:
-            job_ids: of jobs that have not ended.
+            job_id: which.
+        """
+        known = self._jobs.get(job_id)
+        if known is None or known.followed:
+            return
+        known.followed = True
+        if known.phase is LrmsPhase.WAITING:
+            heapq.heappush(self._followed_waiting, (known.run_time, job_id))
+        elif known.phase is LrmsPhase.RUNNING:
+            self._follow_to_end(known)
+
+    def _follow_to_end(self, known: _Known) -> None:
+        end_time = self._machine.times_of(known.number)[1]
+        heapq.heappush(self._followed_running, (end_time, known.job.job_id))
+
+    def first_end(self) -> float:
+        """Returns a moment before which no job that is followed ends, as only a simulation can.
 
         Returns:
             The earliest end of those that run; one that waits starts no sooner than anything
             else happens. Infinity for no job.
         """
-        first = math.inf
-        next_start = self._machine.next_event_time
-        for job_id in job_ids:
-            known = self._jobs[job_id]
-            if known.phase is LrmsPhase.WAITING:
-                first = min(first, next_start + known.run_time)
-            elif known.phase is LrmsPhase.RUNNING:
-                first = min(first, self._machine.times_of(known.number)[1])
+        # What has left a heap's phase is still in it until it comes to the top.
+        waiting, running = self._followed_waiting, self._followed_running
+        while waiting and not self._is(waiting[0][1], LrmsPhase.WAITING):
+            heapq.heappop(waiting)
+        while running and not self._is(running[0][1], LrmsPhase.RUNNING):
+            heapq.heappop(running)
+        first = running[0][0] if running else math.inf
+        if waiting:
+            first = min(first, self._machine.next_event_time + waiting[0][0])
         return first
+
+    def _is(self, job_id: str, phase: LrmsPhase) -> bool:
+        known = self._jobs.get(job_id)
+        return known is not None and known.phase is phase
 
     async def submit(self, job: LrmsJob, now: float) -> None:
         """See `Lrms.submit` and `submit_now`."""
@@ -281,6 +306,8 @@ class SimulatedLrms:
                 known.phase, known.start_time = LrmsPhase.RUNNING, time
                 self._waiting.pop(job_id, None)
                 self._running[job_id] = None
+                if known.followed:
+                    self._follow_to_end(known)
                 self._events.append(LrmsStarted(job_id, time))
 
     def _build_anew(self, now: float) -> None:

@@ -353,6 +353,8 @@ class Daemon:
         return door, watchers, servers
 
     def _tell(self, watchers: Watchers, job_id: str) -> None:
+        if not watchers.there:
+            return
         job = self._core.engine.state.job(job_id)
         if job is not None:
             watchers.tell(job)
@@ -411,10 +413,10 @@ class Daemon:
 
         async def bring_to(context: Context, moment: float) -> None:
             assert replay is not None
-            if math.isnan(moment):
-                reason = "replay_time_s is not a number"
+            if not math.isfinite(moment):
+                reason = f"replay_time_s is {moment}; it must be finite"
                 await refuse(context, grpc.StatusCode.INVALID_ARGUMENT, reason)
-            replay.advance(moment)
+            replay.set_clock(moment)
 
         service = PartnerService(
             door,

@@ -40,6 +40,11 @@ class Watchers:
         self.closed = False
 
     @property
+    def there(self) -> bool:
+        """Whether anybody watches."""
+        return self._count > 0
+
+    @property
     def full(self) -> bool:
         """Whether nobody more can watch."""
         return self._count >= self._most

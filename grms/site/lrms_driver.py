@@ -6,7 +6,7 @@ next decision sees their effect, and nobody outside can see it before the record
 """
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from google.protobuf.message import DecodeError
 
@@ -196,13 +196,20 @@ class MachineDriver:
         record = self._machine.lookup_now(command.lrms_key)
         return [] if record is None else self._found(command.lrms_key, record)
 
-    def first_end(self, keys: Iterable[str]) -> float:
-        """Returns a moment before which none of some jobs ends, seconds; infinity for no job.
+    def follow(self, key: str) -> None:
+        """Counts a job in `first_end`, until it has ended.
 
         Args:
-            keys: of jobs that have not ended. Only a simulation knows when they will.
+            key: of a job that the machine has.
         """
-        return self._machine.first_end(keys)
+        self._machine.follow(key)
+
+    def first_end(self) -> float:
+        """Returns a moment before which no job that is followed ends, seconds.
+
+        Only a simulation knows it. Infinity for no job.
+        """
+        return self._machine.first_end()
 
     def _found(self, key: str, record: LrmsRecord) -> list[Event]:
         if record.phase is LrmsPhase.CANCELLED:

@@ -15,9 +15,10 @@ from typing import Final
 import grpc
 
 from grms.site.clock import VirtualClock
+from grms.site.commands import Command, LrmsSubmit
 from grms.site.door import Context, refuse
 from grms.site.engine import Engine
-from grms.site.events import Submit
+from grms.site.events import Event, OfferReceived, Submit
 from grms.site.jobs import Request
 from grms.site.journal import Journal
 from grms.site.lifecycle import JobState
@@ -120,7 +121,18 @@ class Replay:
         self._clock = clock
         self._links = links
         self._waiter = Waiter(engine)
+        for book in engine.state.partners.values():
+            for guest in book.guests.values():
+                driver.follow(guest.lrms_key)
+        engine.on_event(self._follow_guest)
         self.workload: _Workload | None = None
+
+    def _follow_guest(self, event: Event, commands: list[Command]) -> None:
+        # The ends of partners' jobs alone are reported to somebody.
+        if isinstance(event, OfferReceived):
+            for command in commands:
+                if isinstance(command, LrmsSubmit):
+                    self._driver.follow(command.lrms_key)
 
     @property
     def rows_arrived(self) -> int:
@@ -139,9 +151,21 @@ class Replay:
                 self._clock.advance(max(moment, self._clock.now()))
                 self._driver.finish(moment)
                 self._engine.poll()
-        elif to > self._clock.now():
-            self._clock.advance(to)
+        else:
+            self.set_clock(to)
             self._engine.poll()
+
+    def set_clock(self, to: float) -> None:
+        """Sets the clock to a moment; one that is past changes nothing.
+
+        What is due by then happens when the machine's load is asked for, as for every decision:
+        so the records of both are written together.
+
+        Args:
+            to: seconds, not infinite.
+        """
+        if to > self._clock.now():
+            self._clock.advance(to)
 
     async def rest(self) -> None:
         """Returns when every end was reported and everything is in the journal."""
@@ -176,13 +200,7 @@ class Replay:
 
     def next_report_time(self) -> float:
         """Returns before which moment no partner's job ends here, seconds."""
-        guests = (
-            guest.lrms_key
-            for book in self._engine.state.partners.values()
-            for guest in book.guests.values()
-            if guest.completion is None
-        )
-        return self._driver.first_end(guests)
+        return self._driver.first_end()
 
     @property
     def next_event_time(self) -> float:
@@ -194,7 +212,7 @@ class Replay:
         assert self.workload is not None
         engine, work = self._engine, self.workload
         if row == self.rows_arrived:
-            self.advance(work.submit_time[row])
+            self.set_clock(work.submit_time[row])
             program = request_pb2.JobRequest()
             program.simulated.run_time_s = work.run_time[row]
             engine.tell(

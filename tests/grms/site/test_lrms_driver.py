@@ -1,6 +1,7 @@
 """Commands to the simulated machine, its events, and its return from the journal."""
 
 import itertools
+import math
 
 import pytest
 
@@ -87,14 +88,20 @@ def test_a_lookup_comes_before_a_repetition() -> None:
 
 
 def test_first_ends_are_known_to_a_simulation() -> None:
-    """No partner's job ends before the moment that is returned."""
+    """No job that is followed ends before the moment that is returned; others do not count."""
     driver = new_driver()
+    assert driver.first_end() == math.inf
     driver.submit(submission("a"), 0.0)
     driver.submit(submission("b", run_time=3.0), 0.0)
-    assert driver.first_end(["a"]) == 5.0
-    assert driver.first_end(["b"]) == 8.0
-    assert driver.first_end(["a", "b"]) == 5.0
-    assert driver.first_end([]) == float("inf")
+    driver.follow("b")
+    assert driver.first_end() == 8.0
+    driver.follow("a")
+    driver.follow("nobody's")
+    assert driver.first_end() == 5.0
+    driver.cancel(LrmsCancel(0, "a"), 2.0)
+    assert driver.first_end() == 5.0  # b's: it has started at 2
+    driver.poll(5.0)
+    assert driver.first_end() == math.inf
 
 
 def test_a_program_that_is_none_is_an_error() -> None:

@@ -1,8 +1,8 @@
 """Replays recorded traces through live daemons, says what that costs, and that it is identical.
 
-    python benchmarks/live.py                  all arrivals of three-sites-6, to figures-live.json
-    python benchmarks/live.py --first 20000    the first of them, to the terminal alone
-    python benchmarks/live.py --scenario FILE  another scenario, to the terminal alone
+    python -m benchmarks.live                  all arrivals of three-sites-6, to figures-live.json
+    python -m benchmarks.live --first 20000    the first of them, to the terminal alone
+    python -m benchmarks.live --scenario FILE  another scenario, to the terminal alone
 
 Three daemons with their journals on, gRPC between them, one conductor. Beside arrivals a second of
 real time, which depend on what else the machine does, stands the processor time of each process:
@@ -15,15 +15,14 @@ import argparse
 import asyncio
 import json
 import os
-import sys
 import tempfile
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
-from run import machine
 
+from benchmarks.run import machine
 from lrms_sim.schedule import Schedule
 from scenarios.comparison import first_difference
 from scenarios.conductor import Conducted, Conductor, daemons
@@ -153,4 +152,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

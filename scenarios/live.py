@@ -5,7 +5,6 @@ import json
 import os
 import shutil
 import signal
-import tempfile
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from typing import Final
 import numpy as np
 
 from grms.client import Client, Job
+from grms.socket_folder import SocketFolder, remove, remove_left_behind
 from lrms_sim.jobs import JobTable
 from lrms_sim.schedule import Schedule
 from scenarios.comparison import first_difference
@@ -203,10 +203,14 @@ def _in_folder(folder: Path, work: Callable[[Path], Awaitable[LiveResult]]) -> L
     _empty(folder)
 
     async def within() -> LiveResult:
-        with tempfile.TemporaryDirectory(prefix="hanse-") as sockets:
-            return await work(Path(sockets))
+        with SocketFolder() as sockets:
+            return await work(sockets.path)
 
-    return asyncio.run(within())
+    try:
+        return asyncio.run(within())
+    finally:
+        # A daemon that was killed could not remove its own.
+        remove_left_behind()
 
 
 def _empty(folder: Path) -> None:
@@ -242,10 +246,11 @@ def up(spec: ScenarioSpec, folder: Path) -> dict[str, Path]:
         LiveError: a daemon does not serve, or a federation runs there already.
     """
     _empty(folder)
-    sockets = Path(tempfile.mkdtemp(prefix="hanse-"))
-    settings = LiveSettings(folder, sockets, "wall", survives="power_loss")
+    sockets = SocketFolder()
+    sockets.share()
+    settings = LiveSettings(folder, sockets.path, "wall", survives="power_loss")
     documents = site_documents(spec, settings, free_ports(len(spec.sites)))
-    processes = [SiteProcess(site.name, folder, sockets) for site in spec.sites]
+    processes = [SiteProcess(site.name, folder, sockets.path) for site in spec.sites]
 
     async def start() -> None:
         try:
@@ -255,12 +260,13 @@ def up(spec: ScenarioSpec, folder: Path) -> dict[str, Path]:
             await asyncio.gather(*(until_linked(process) for process in processes))
         except BaseException:
             await asyncio.gather(*(process.stop() for process in processes))
-            shutil.rmtree(sockets, ignore_errors=True)
+            sockets.close()
             raise
 
     asyncio.run(start())
+    sockets.leave()
     state = {
-        "sockets": str(sockets),
+        "sockets": str(sockets.path),
         "sites": {process.name: process.pid for process in processes},
     }
     (folder / STATE).write_text(json.dumps(state), encoding="utf-8")
@@ -295,7 +301,7 @@ def down(folder: Path) -> list[str]:
             raise LiveError(f"a daemon in {folder} does not end; see its log there")
         time.sleep(0.05)
     path.unlink()
-    shutil.rmtree(sockets, ignore_errors=True)
+    remove(sockets)
     return there
 
 

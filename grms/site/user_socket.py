@@ -17,10 +17,11 @@ import pwd
 import secrets
 import socket
 import struct
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
+
+from grms.socket_folder import SocketFolder
 
 CREDENTIALS: Final = struct.Struct("3i")
 """What `SO_PEERCRED` gives: process, user, group (unix(7))."""
@@ -77,8 +78,8 @@ class UserSocket:
         self.refused = 0
         self._connections_max = connections_max
         self._users: dict[str, User] = {}
-        self._folder = tempfile.TemporaryDirectory(prefix="hanse-")
-        self._inner_path = str(Path(self._folder.name, "grpc.sock"))
+        self._folder = SocketFolder()
+        self._inner_path = str(self._folder.path / "grpc.sock")
         self.inner_address = f"unix:{self._inner_path}"
         self._server: asyncio.Server | None = None
         self._links: set[_Link] = set()
@@ -109,7 +110,7 @@ class UserSocket:
             self._server = await loop.create_unix_server(lambda: _Outer(self), str(self.path))
             self.path.chmod(SOCKET_MODE)
         except BaseException:
-            self._folder.cleanup()
+            self._folder.close()
             raise
         return self
 
@@ -121,7 +122,7 @@ class UserSocket:
             link.close()
         with contextlib.suppress(FileNotFoundError):
             self.path.unlink()
-        self._folder.cleanup()
+        self._folder.close()
 
     def _admit(self, outer: "_Outer", transport: asyncio.Transport) -> "_Link | None":
         if len(self._links) >= self._connections_max:

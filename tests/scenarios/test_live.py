@@ -1,14 +1,18 @@
 """Scenarios through daemons, from the command line."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from grms.socket_folder import remove_left_behind
 from scenarios.cli import run_command
 from scenarios.errors import LiveError
 from scenarios.live import STATE, down, up
@@ -62,34 +66,74 @@ def test_a_fast_clock_runs_without_a_conductor(
     assert "Live: 16 jobs through 2 daemons" in capsys.readouterr().out
 
 
-def test_ctrl_c_leaves_no_process_behind(scenario: Path) -> None:
-    """Whenever it comes: while daemons start, and while jobs arrive."""
+@contextmanager
+def replaying(scenario: Path, place: Path) -> Iterator[subprocess.Popen[str]]:
+    """Yields a live run in a process of its own, whose daemons serve and have jobs.
+
+    Args:
+        scenario: its file.
+        place: the folder for temporary files of that process and of its daemons.
+    """
+    scenario.write_text(SPEC.replace("jobs = 60", "jobs = 5000"))
     # Where tests run in the background, processes are born deaf to Ctrl-C.
     listening = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
-    scenario.write_text(SPEC.replace("jobs = 60", "jobs = 5000"))
     folder = scenario.parent / "out" / "two-live"
+    journals = [folder / "a.journal-wal", folder / "b.journal-wal"]
+    place.mkdir()
     with subprocess.Popen(  # noqa: S603  # our own command
         [
             sys.executable,
             "-c",
             listening + "from scenarios.cli import main; main()",
-            "run",
-            str(scenario),
-            "--live",
-            "--no-html",
+            *("run", str(scenario), "--live", "--no-html"),
         ],
         stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": str(place)},
     ) as process:
         deadline = time.monotonic() + 60
-        while len(running_with(str(folder))) < 2 and time.monotonic() < deadline:
+        while time.monotonic() < deadline and not all(
+            path.exists() and path.stat().st_size > 100_000 for path in journals
+        ):
             time.sleep(0.02)
         assert len(running_with(str(folder))) == 2
-        process.send_signal(signal.SIGINT)
-        assert process.wait(60) == 130
+        yield process
     while running_with(str(folder)) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert running_with(str(folder)) == []
+
+
+def test_ctrl_c_leaves_nothing_behind(scenario: Path, tmp_path: Path) -> None:
+    """No process, and no folder for sockets."""
+    with replaying(scenario, tmp_path / "tmp") as process:
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 130
+    assert list((tmp_path / "tmp").iterdir()) == []
+
+
+def test_a_daemon_that_is_killed_ends_the_run(scenario: Path, tmp_path: Path) -> None:
+    """The error names it and its log; nothing else is left behind."""
+    with replaying(scenario, tmp_path / "tmp") as process:
+        (daemon,) = running_with(str(tmp_path / "out" / "two-live" / "b.toml"))
+        os.kill(daemon, signal.SIGKILL)
+        assert process.wait(60) == 2
+        assert process.stderr is not None
+        assert re.search(r"Error: the daemon of b has ended; see \S*b\.log", process.stderr.read())
+    assert list((tmp_path / "tmp").iterdir()) == []
+
+
+def test_a_run_that_is_killed_takes_its_daemons_with_it(
+    scenario: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its own folder goes when the next run begins."""
+    with replaying(scenario, tmp_path / "tmp") as process:
+        process.kill()
+        process.wait(60)
+    (left,) = (tmp_path / "tmp").iterdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
+    remove_left_behind()
+    assert not left.exists()
 
 
 def test_a_federation_can_be_left_running(scenario: Path) -> None:

@@ -1,0 +1,115 @@
+"""Short-lived folders for sockets, of which no crash leaves one behind for good.
+
+The path of a Unix socket has at most 107 bytes, and many a folder's name is longer, so sockets that
+nobody has named lie in the system's folder for temporary files. Whoever has such a folder holds a
+lock in it; the kernel lets go of it when its holder is gone, however that has ended. Whoever makes
+another folder first removes those that nobody holds.
+"""
+
+import contextlib
+import fcntl
+import os
+import stat
+import tempfile
+import weakref
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+PREFIX: Final = "hanse-"
+"""How the names of the folders begin."""
+
+LOCK: Final = ".held"
+"""The file in such a folder that its holder has locked; a folder without it is not ours."""
+
+
+class SocketFolder:
+    """A folder that only its user can enter, for sockets.
+
+    Attributes:
+        path: the folder.
+
+    Raises:
+        OSError: there is no room for it.
+    """
+
+    def __init__(self) -> None:
+        remove_left_behind()
+        held = None
+        while held is None:
+            self.path = Path(tempfile.mkdtemp(prefix=PREFIX))
+            held = _hold(self.path)
+        self._lock = held
+        self._end = weakref.finalize(self, _close, self.path, held)
+
+    def share(self) -> None:
+        """Lets processes that are started from now on hold the folder too, until they end."""
+        os.set_inheritable(self._lock, True)
+
+    def leave(self) -> None:
+        """Leaves the folder to the processes that hold it too."""
+        if self._end.detach() is not None:
+            os.close(self._lock)
+
+    def close(self) -> None:
+        """Removes the folder; twice is nothing."""
+        self._end()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def remove_left_behind() -> None:
+    """Removes this user's folders whose holders are gone; what cannot be removed stays."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        with contextlib.suppress(OSError):
+            found = folder.lstat()
+            if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+                continue
+            lock = os.open(folder / LOCK, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                remove(folder)
+            finally:
+                os.close(lock)
+
+
+def remove(folder: Path) -> None:
+    """Removes a folder of sockets, unless other things are in it.
+
+    Args:
+        folder: which; one that is not there is nothing.
+    """
+    with contextlib.suppress(OSError):
+        for entry in folder.iterdir():
+            if entry.is_socket():
+                entry.unlink(missing_ok=True)
+        # What is not ours keeps the folder, and without this file it is nobody's.
+        (folder / LOCK).unlink(missing_ok=True)
+        folder.rmdir()
+
+
+def _hold(folder: Path) -> int | None:
+    # Somebody who cleans up may have come between the file and its lock; then there is neither.
+    lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.path.samestat(os.fstat(lock), (folder / LOCK).stat()):
+            return lock
+    except OSError:
+        pass
+    os.close(lock)
+    return None
+
+
+def _close(folder: Path, lock: int) -> None:
+    remove(folder)
+    os.close(lock)

@@ -24,9 +24,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Literal, Self
 
+from grms.names import check_site_name
 from grms.site.codec import Row, decode, encode
 from grms.site.records import Record
-from grms.site.settings import check_name
 
 SCHEMA_VERSION = 1
 """Of the tables and of the records in them; a later one may not be readable by this program."""
@@ -84,7 +84,7 @@ class Journal:
     def __init__(
         self, path: Path, site: str, *, durability: Literal["power", "process"] = "power"
     ) -> None:
-        check_name(site)
+        check_site_name(site)
         self.path = path
         self.site = site
         self._lock = self._take()

@@ -471,6 +471,8 @@ def main() -> int:
     folder = Path(tempfile.mkdtemp(prefix="hanse-faults-")) if keep is None else keep
     folder.mkdir(parents=True, exist_ok=True)
     begin = time.perf_counter()
+    # Nothing is left behind, whoever ends it.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         outcome = run(plan, folder, lambda rows: print(rows, end=" ", file=sys.stderr, flush=True))
     finally:

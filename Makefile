@@ -58,6 +58,7 @@ format: setup  ## Format the Python code
 bench: setup  ## Measure speed; figures go to benchmarks/
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/planner.py
+	$(BIN)/python -m benchmarks.load
 
 # The checked kernels come before the release ones for pytest and for the processes it starts.
 # The C++ library is preloaded too: the sanitizer has to meet it first to let exceptions through.

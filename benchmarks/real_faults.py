@@ -34,7 +34,7 @@ import numpy as np
 from benchmarks.exactly_once import Federation, Verdict
 from benchmarks.fault_tools import DiskError, Line, MqttBroker, SmallDisk, mosquitto_path, until
 from benchmarks.run import machine
-from grms.client import Client
+from grms.client import Client, SiteError
 from grms.site.journal import Journal
 from lrms_sim.jobs import JobTable
 from lrms_sim.schedule import MachineInfo
@@ -317,6 +317,10 @@ async def ordeal(
                 breaking = group.create_task(faults.run(), name="faults")
                 done = await conductor.conduct(tell)
                 await breaking
+                for process in processes:
+                    # The conductor brings back nobody any more.
+                    if not process.pid:
+                        await process.start()
                 await _well(processes, watcher, outcome)
                 if reading is not None:
                     reading.cancel()
@@ -382,7 +386,7 @@ async def _well(
                         if telemetry and all(partner.reachable for partner in partners):
                             break
                         await asyncio.sleep(0.1)
-            except (TimeoutError, OSError) as error:
+            except (TimeoutError, SiteError) as error:
                 outcome.problems.append(f"{process.name} is not well after the faults: {error!r}")
     if watcher is not None:
         names = {process.name for process in processes}
@@ -430,9 +434,10 @@ def _judge_starts(outcome: Outcome, processes: Sequence[SiteProcess]) -> None:
         said = sum("the disk is full" in line and not line.startswith("{") for line in lines)
         outcome.counts["starts_refused_with_reason"] += said
         unexplained += process.starts - served - said
-        outcome.problems += [
-            f"{process.name} wrote: {line}" for line in lines if "Traceback" in line
-        ]
+        for number, line in enumerate(lines):
+            if "Traceback" in line:
+                story = " / ".join(lines[number : number + 40])
+                outcome.problems.append(f"{process.name} wrote: {story:.4000}")
     if unexplained > outcome.counts["kills_while_starting"]:
         outcome.problems.append(f"{unexplained} starts came to nothing without a word")
 
@@ -466,6 +471,8 @@ def main() -> int:
     folder = Path(tempfile.mkdtemp(prefix="hanse-faults-")) if keep is None else keep
     folder.mkdir(parents=True, exist_ok=True)
     begin = time.perf_counter()
+    # Nothing is left behind, whoever ends it.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         outcome = run(plan, folder, lambda rows: print(rows, end=" ", file=sys.stderr, flush=True))
     finally:

@@ -328,11 +328,13 @@ class Client:
         answer = await self._call(self._operator.Partners, operator_pb2.PartnersRequest())
         return list(answer.partners)
 
-    async def reload(self) -> dict[str, str]:
-        """Lets the site read its policies anew, and returns them by partner; for operators."""
+    async def reload(self) -> operator_pb2.ReloadPoliciesResponse:
+        """Lets the site read its configuration anew, all or none; for operators."""
         request = operator_pb2.ReloadPoliciesRequest()
-        answer = await self._call(self._operator.ReloadPolicies, request)
-        return dict(answer.policies)
+        answer: operator_pb2.ReloadPoliciesResponse = await self._call(
+            self._operator.ReloadPolicies, request
+        )
+        return answer
 
     async def drain(self) -> operator_pb2.StatusResponse:
         """Lets the site take no more work; for operators."""
@@ -443,7 +445,7 @@ class SyncClient:
         """See `Client.partners`."""
         return self._do(self._client.partners())
 
-    def reload(self) -> dict[str, str]:
+    def reload(self) -> operator_pb2.ReloadPoliciesResponse:
         """See `Client.reload`."""
         return self._do(self._client.reload())
 

@@ -219,10 +219,17 @@ def drain(socket: Path, *, timeout_s: float, undo: bool) -> None:
 @site_option
 @timeout_option
 def reload(socket: Path, *, timeout_s: float) -> None:
-    """Let the site read its policies anew, all or none; for operators."""
+    """Let the site read its configuration anew, all or none; for operators.
+
+    Policies, partners and their addresses, operators and a renewed certificate are put into force;
+    other keys that have changed are named, and take a restart.
+    """
     with _client(socket, timeout_s) as site:
-        for partner, policy in sorted(site.reload().items()):
-            click.echo(f"{partner}: {policy}")
+        answer = site.reload()
+    for partner, policy in sorted(answer.policies.items()):
+        click.echo(f"{partner}: {policy}")
+    if answer.restart_needed:
+        click.echo(f"to be restarted for: {', '.join(answer.restart_needed)}", err=True)
 
 
 def _client(socket: Path, timeout_s: float) -> "SyncClient":

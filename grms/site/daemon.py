@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import grpc
 import structlog
@@ -39,6 +39,7 @@ from grms.site.operator_service import OperatorService, SiteFacts
 from grms.site.partner_links import LinkSettings, PartnerLinks, channel_maker
 from grms.site.partner_service import PartnerService
 from grms.site.records import Record
+from grms.site.reload import Reload
 from grms.site.replay_service import Replay, ReplayService
 from grms.site.reservation_service import Reservations, ReservationService
 from grms.site.reservations import Resource
@@ -387,7 +388,16 @@ class Daemon:
             clock=core.config.clock.kind,
             journal=core.journal,
             telemetry_connected=lambda: observer is not None and observer.connected,
-            load_policies=self._load_policies,
+            reload=Reload(
+                core.config,
+                self._config_path,
+                engine=core.engine,
+                links=core.links,
+                door=door,
+                files=tls_files(core.config),
+                on_partners=[] if observer is None else [observer.set_partners],
+                log=self._log,
+            ),
         )
         job_pb2_grpc.add_JobServiceServicer_to_server(JobService(door, watchers), server)
         reservation_pb2_grpc.add_ReservationServiceServicer_to_server(
@@ -401,10 +411,6 @@ class Daemon:
         reflection.enable_server_reflection(names, server)
         server.add_insecure_port(users.inner_address)
         return server
-
-    def _load_policies(self) -> Any:
-        config = load_config(self._config_path)
-        return load_policies(config, str(self._config_path)), location_policy(config)
 
     def _partner_server(self, door: Door, replay: Replay | None) -> aio.Server:
         core = self._core

@@ -115,6 +115,8 @@ class Door:
         refused: how many calls were refused, by reason.
         on_refused: is told the reason of each refusal.
         stopping: the daemon ends; nothing is let in any more.
+        partners: whom partners' calls are taken from.
+        operators: names of users who may use the operators' service.
 
     Args:
         engine: answers.
@@ -147,9 +149,9 @@ class Door:
         self.on_refused: Callable[[str], None] | None = None
         self.stopping = False
         self._users = users
-        self._operators = frozenset(operators)
+        self.operators = frozenset(operators)
         self._own_uid = own_uid
-        self._partners = frozenset(partners)
+        self.partners = frozenset(partners)
         self._brokers = frozenset(brokers)
         self._tls = tls
         self._submissions = submissions
@@ -177,7 +179,7 @@ class Door:
 
     def is_operator(self, user: User) -> bool:
         """Returns whether a user is an operator of this site."""
-        return user.uid in {0, self._own_uid} or user.name in self._operators
+        return user.uid in {0, self._own_uid} or user.name in self.operators
 
     async def operator(self, context: Context) -> User:
         """Returns the operator who calls; PERMISSION_DENIED for any other user."""
@@ -201,7 +203,7 @@ class Door:
             context: of the call.
             claimed: whom the message says it is from.
         """
-        speaker = await self._certified(context, self._partners, claimed)
+        speaker = await self._certified(context, self.partners, claimed)
         if speaker != claimed:
             self.count("speaks_for_another")
             await refuse(

@@ -20,6 +20,7 @@ from grms.policy.location import LocationPolicy
 from grms.policy.transfer import TransferPolicy
 from grms.site.jobs import Completion, Load, OfferId, Request
 from grms.site.lifecycle import GuestState, Outcome
+from grms.site.settings import PartnerSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ class Resume(Event):
 
 @dataclass(frozen=True, slots=True)
 class PoliciesChanged(Event):
-    """An operator has given the site other policies.
+    """An operator has given the site other policies, and perhaps other partners.
 
     A policy for a site that is no partner is a ValueError of `handle`, and changes nothing.
 
@@ -67,10 +68,13 @@ class PoliciesChanged(Event):
         transfer: by partner's name, replacing all; a partner that is missing is neither asked nor
             answered.
         location: in which order partners are asked.
+        partners: the allow-list; None where it stays. What is known of one that is taken off it
+            stays, as over a restart.
     """
 
     transfer: Mapping[str, TransferPolicy]
     location: LocationPolicy
+    partners: tuple[PartnerSettings, ...] | None = None
 
 
 # --- users ---------------------------------------------------------------------------------------

@@ -28,9 +28,9 @@ from grms.journal import (
     JournalKind,
     JournalTakenError,
 )
+from grms.names import check_site_name
 from grms.site.codec import Row, decode, encode
 from grms.site.records import Record
-from grms.site.settings import check_name
 
 __all__ = [
     "SCHEMA_VERSION",
@@ -86,7 +86,7 @@ class Journal(JournalFile):
     def __init__(
         self, path: Path, site: str, *, durability: Literal["power", "process"] = "power"
     ) -> None:
-        check_name(site)
+        check_site_name(site)
         self.site = site
         super().__init__(path, _KIND, {"site": site}, durability=durability)
 

@@ -65,10 +65,8 @@ class Memory:
         self.draining = False
         self.unconfirmed = 0
         self.at_lrms: dict[str, HomeJob | GuestJob] = {}
-        self.books = {
-            partner.name: PartnerBook(partner.name, listed=True, processors=partner.processors)
-            for partner in settings.partners
-        }
+        self.books: dict[str, PartnerBook] = {}
+        self.list_partners()
         self._apply: dict[type[Record], Callable[..., None]] = {
             JobReceived: self._job_received,
             JobOffered: self._job_offered,
@@ -104,6 +102,20 @@ class Memory:
         if book is None:
             book = self.books[partner] = PartnerBook(partner, listed=False)
         return book
+
+    def list_partners(self) -> None:
+        """Takes the allow-list of the settings: books of those on it come first, in its order."""
+        before = dict(self.books)
+        self.books.clear()
+        for partner in self.settings.partners:
+            book = before.pop(partner.name, None)
+            if book is None:
+                book = PartnerBook(partner.name, listed=True, processors=partner.processors)
+            book.listed = True
+            self.books[partner.name] = book
+        for book in before.values():
+            book.listed = book.reachable = False
+            self.books[book.name] = book
 
     def confirm(self, job: HomeJob | GuestJob) -> None:
         """Notes that the batch system has a job; to be called before its state changes."""

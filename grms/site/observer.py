@@ -18,7 +18,7 @@ import numpy as np
 import structlog
 
 from grms.certificates import PkiError
-from grms.names import parse_endpoint
+from grms.names import Endpoint, parse_endpoint
 from grms.pki_files import read_certificates
 from grms.site.commands import AnswerOffer, Append, Command, Publish, SendOffer
 from grms.site.config import MqttConfig, SiteConfig
@@ -122,6 +122,13 @@ def _tls_files(config: SiteConfig) -> TlsFiles | None:
     return TlsFiles(Path(tls.authority), Path(tls.certificate), Path(tls.key))
 
 
+def _endpoints(config: SiteConfig) -> dict[str, Endpoint | None]:
+    return {
+        partner.name: None if partner.address is None else parse_endpoint(partner.address)
+        for partner in config.partners
+    }
+
+
 class Observer:
     """What a daemon has for those who watch it.
 
@@ -144,8 +151,7 @@ class Observer:
         self._settings = telemetry_settings(config, log)
         self.metrics = SiteMetrics([partner.name for partner in config.partners])
         for entry in config.partners:
-            self.metrics.set_reachable(entry.name, reachable=False)
-            self.metrics.set_guests(entry.name, 0)
+            self._count_from_nothing(entry.name)
         if (tls := _tls_files(config)) is not None:
             self.metrics.watch_certificate(partial(certificate_end, tls.certificate))
         self._open: dict[str, tuple[JobState, str]] = {}
@@ -166,10 +172,7 @@ class Observer:
         self._engine, self._links = engine, links
         self._service = TelemetryService(
             self._settings,
-            partners={
-                partner.name: None if partner.address is None else parse_endpoint(partner.address)
-                for partner in self._config.partners
-            },
+            partners=_endpoints(self._config),
             partner_changed=self.partner_changed,
             metrics=self.metrics,
             now=engine.clock.now,
@@ -177,6 +180,20 @@ class Observer:
             log=self._log,
         )
         engine.on_event(self._seen)
+
+    def set_partners(self, config: SiteConfig) -> None:
+        """Takes the partners of another configuration, and looks for those that are new."""
+        assert self._service is not None
+        known = {partner.name for partner in self._config.partners}
+        self._config = config
+        self._service.set_partners(_endpoints(config))
+        for partner in config.partners:
+            if partner.name not in known:
+                self._count_from_nothing(partner.name)
+
+    def _count_from_nothing(self, partner: str) -> None:
+        self.metrics.set_reachable(partner, reachable=False)
+        self.metrics.set_guests(partner, 0)
 
     @property
     def connected(self) -> bool:

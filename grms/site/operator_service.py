@@ -4,19 +4,16 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from grms.policy.location import AwrtLocation, LocationPolicy
-from grms.policy.transfer import TransferPolicy
+from grms.policy.location import AwrtLocation
 from grms.site.config_files import ConfigError
 from grms.site.door import Context, Door
-from grms.site.events import Drain, PoliciesChanged, Resume
+from grms.site.events import Drain, Resume
 from grms.site.journal import Journal
 from grms.site.partner_links import PartnerLinks
+from grms.site.reload import Reloaded
 from grms.site.wire import WireError
 from grms.v1 import operator_pb2, operator_pb2_grpc
 from lrms_sim.version import __version__
-
-LoadPolicies = Callable[[], tuple[dict[str, TransferPolicy], LocationPolicy]]
-"""Reads the policies anew; raises ConfigError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +24,13 @@ class SiteFacts:
         clock: "wall", "scaled" or "virtual".
         journal: of the site.
         telemetry_connected: whether the MQTT broker is connected.
-        load_policies: reads the policies anew.
+        reload: reads the configuration anew; raises ConfigError.
     """
 
     clock: str
     journal: Journal
     telemetry_connected: Callable[[], bool]
-    load_policies: LoadPolicies
+    reload: Callable[[], Reloaded]
 
 
 class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
@@ -72,8 +69,9 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
         location = state.settings.location
         count_open = isinstance(location, AwrtLocation) and location.open_jobs == "count"
         answer = operator_pb2.PartnersResponse()
-        for name, link in self._links.links.items():
-            book = state.partners[name]
+        for partner in state.settings.partners:
+            name = partner.name
+            link, book = self._links.links[name], state.partners[name]
             entry = answer.partners.add(
                 name=name,
                 endpoint=link.address or "",
@@ -99,15 +97,14 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
         request: operator_pb2.ReloadPoliciesRequest,  # noqa: ARG002  # gRPC hands it over
         context: Context,
     ) -> operator_pb2.ReloadPoliciesResponse:
-        """Reads the policies named in the configuration anew, all or none."""
+        """Reads the configuration anew, all that can be changed or none of it."""
         await self._door.operator(context)
         try:
-            transfer, location = self._facts.load_policies()
+            reloaded = self._facts.reload()
         except ConfigError as error:
             await self._door.invalid(context, WireError("", str(error)))
-        self._engine.tell(PoliciesChanged(next(self._engine.new_id), transfer, location))
         return operator_pb2.ReloadPoliciesResponse(
-            policies={name: policy.name for name, policy in transfer.items()}
+            policies=reloaded.policies, restart_needed=reloaded.restart_needed
         )
 
     async def Drain(  # noqa: N802  # gRPC's name

@@ -11,6 +11,7 @@ import contextlib
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import grpc
@@ -161,13 +162,10 @@ class PartnerLinks:
         make_channel: ChannelMaker,
     ) -> None:
         rng = np.random.default_rng()
-        self.links = {
-            name: PartnerLink(
-                settings, engine, name=name, address=address, make_channel=make_channel, rng=rng
-            )
-            for name, address in addresses.items()
-        }
+        self.links: dict[str, PartnerLink] = {}
+        self._make = partial(PartnerLink, settings, engine, make_channel=make_channel, rng=rng)
         self._group: asyncio.TaskGroup | None = None
+        self.list_partners(addresses)
 
     async def run(self) -> None:
         """Keeps the links until it is cancelled."""
@@ -187,6 +185,31 @@ class PartnerLinks:
         link = self.links.get(command.partner)
         if self._group is not None and link is not None:
             link.send(command, self._group)
+
+    def list_partners(self, addresses: Mapping[str, str | None]) -> None:
+        """Takes another list of partners: links are made, moved and given up as it says.
+
+        The link of one that is no longer listed stays, as open questions wait on it; it connects to
+        nobody.
+
+        Args:
+            addresses: of the partners, by name; None where it is not known, or was told by itself.
+        """
+        for name, address in addresses.items():
+            link = self.links.get(name)
+            if link is None:
+                link = self.links[name] = self._make(name=name, address=address)
+                if self._group is not None:
+                    link.begin(self._group)
+            elif address is not None:
+                link.move(address)
+        for name in self.links.keys() - addresses.keys():
+            self.links[name].give_up()
+
+    def renew(self) -> None:
+        """Begins every connection anew, with the certificate that there is now."""
+        for link in self.links.values():
+            link.renew()
 
     @property
     def reports_open(self) -> int:
@@ -266,11 +289,25 @@ class PartnerLink:
                 self._look.set()
             return
         self.address = address
+        self._hang_up(f"it has moved to {address}")
+        self._look.set()
+
+    def give_up(self) -> None:
+        """Notes that it is no partner any more: nothing connects to it until it is moved."""
+        self.address = None
+        self._hang_up("it is no partner")
+
+    def renew(self) -> None:
+        """Begins the connection anew; calls that are on their way still have their answers."""
+        self._hang_up("its connection begins anew", grace_s=self._settings.offer_timeout_s)
+        self._look.set()
+
+    def _hang_up(self, problem: str, grace_s: float | None = None) -> None:
         channel, self._channel, self._stub = self._channel, None, None
         if channel is not None:
-            self._went_down(f"it has moved to {address}")
-            asyncio.get_running_loop().create_task(channel.close(), name=f"close {self.name}")
-        self._look.set()
+            self._went_down(problem)
+            closing = channel.close(grace_s)
+            asyncio.get_running_loop().create_task(closing, name=f"close {self.name}")
 
     def send(self, command: Send, group: asyncio.TaskGroup) -> None:
         """Begins to send; the outcome comes back as an event."""
@@ -316,7 +353,7 @@ class PartnerLink:
             self._went_down("the connection is broken")
 
     async def _introduce(self) -> None:
-        settings = self._settings
+        settings, address = self._settings, self.address
         request = partner_pb2.DescribeRequest(
             site=settings.site,
             processors=settings.processors,
@@ -326,8 +363,11 @@ class PartnerLink:
             stub = await self._connected()
             answer = await _answer(stub.Describe(request, timeout=settings.offer_timeout_s))
         except (aio.AioRpcError, OSError, ValueError) as error:
-            self._silent(error)
+            if address == self.address:
+                self._silent(error)
             return
+        if address != self.address:
+            return  # it has moved meanwhile
         if answer.site != self.name:
             self._went_down(f"who answers at {self.address} says it is {answer.site!r}")
         elif answer.protocol_version != PROTOCOL_VERSION:

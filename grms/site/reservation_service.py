@@ -232,13 +232,19 @@ class ReservationService(reservation_pb2_grpc.ReservationServiceServicer):
             await self._door.invalid(context, error)
         run_time = wanted.requested_time
         if request.job.HasField("simulated"):
-            run_time = min(run_time, request.job.simulated.run_time_s)
+            run_time = request.job.simulated.run_time_s
         number, book = _number(request.reservation_id), self._reservations.book
         now = self._reservations.now
         return await self._kept(
             context,
             lambda: book.launch(
-                number, owner, key, processors=wanted.processors, run_time=run_time, now=now
+                number,
+                owner,
+                key,
+                processors=wanted.processors,
+                requested_time=wanted.requested_time,
+                run_time=run_time,
+                now=now,
             ),
         )
 
@@ -327,6 +333,7 @@ def _message(reservation: Reservation) -> reservation_pb2.Reservation:
         message.start_time_s = reservation.start_time
     if not math.isnan(reservation.end_time):
         message.end_time_s = reservation.end_time
-    if reservation.state is ReservationState.ENDED:
-        message.outcome = request_pb2.OUTCOME_COMPLETED
+    if reservation.outcome is not None:
+        outcome: Any = request_pb2.Outcome.Value(f"OUTCOME_{reservation.outcome.name}")
+        message.outcome = outcome
     return message

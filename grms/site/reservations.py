@@ -14,6 +14,8 @@ from enum import Enum
 from itertools import pairwise
 from typing import Final
 
+from grms.site.lifecycle import Outcome
+
 RESERVATIONS_MAX: Final = 10_000
 """Open reservations of one caller."""
 
@@ -81,6 +83,7 @@ class Reservation:
         launch_key: the owner's word for the launch; empty before.
         launch_time: when the job was launched, seconds; nan before.
         run_time: seconds the launched job takes on this resource; 0 before.
+        cut_off: the job would run on, but has not requested so much time.
         start_time: nan before the job's start.
         end_time: nan before the job's end.
         cost: of the whole window.
@@ -98,6 +101,7 @@ class Reservation:
     launch_key: str = ""
     launch_time: float = math.nan
     run_time: float = 0.0
+    cut_off: bool = False
     start_time: float = math.nan
     end_time: float = math.nan
     cost: float = 0.0
@@ -107,6 +111,15 @@ class Reservation:
     def is_open(self) -> bool:
         """Whether it still holds processors."""
         return bool(MOVES[self.state])
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """How the launched job came to its end; None before, and where there was none."""
+        if self.state is ReservationState.ENDED:
+            return Outcome.FAILED if self.cut_off else Outcome.COMPLETED
+        if self.state is ReservationState.RELEASED and self.launch_key:
+            return Outcome.CANCELLED
+        return None
 
     def moved(self, state: ReservationState, **change: float | str) -> "Reservation":
         """Returns it in another state.
@@ -259,7 +272,15 @@ class ReservationBook:
         return found.moved(ReservationState.RELEASED, end_time=end_time)
 
     def launch(
-        self, number: int, owner: str, key: str, *, processors: int, run_time: float, now: float
+        self,
+        number: int,
+        owner: str,
+        key: str,
+        *,
+        processors: int,
+        requested_time: float,
+        run_time: float,
+        now: float,
     ) -> Reservation:
         """Returns a reservation with a job in it.
 
@@ -268,7 +289,8 @@ class ReservationBook:
             owner: whose it is.
             key: the owner's word for the launch.
             processors: of the job.
-            run_time: seconds the job takes on the reference resource.
+            requested_time: seconds it may run on the reference resource; then it is cut off.
+            run_time: seconds it takes there.
             now: seconds.
 
         Raises:
@@ -281,7 +303,7 @@ class ReservationBook:
             if found.launch_key != key:
                 raise ReservationRefused(f"another job was launched in reservation {number}")
             return found
-        here = run_time / self.resources[found.resource_id].speed
+        here = min(run_time, requested_time) / self.resources[found.resource_id].speed
         start = max(found.begin, now)
         if processors > found.processors or start + here > found.end:
             raise ReservationRefused(
@@ -289,7 +311,11 @@ class ReservationBook:
                 f"{number} has {found.processors} until {found.end:g}"
             )
         return found.moved(
-            ReservationState.LAUNCHED, launch_key=key, launch_time=now, run_time=here
+            ReservationState.LAUNCHED,
+            launch_key=key,
+            launch_time=now,
+            run_time=here,
+            cut_off=run_time > requested_time,
         )
 
     def due(self, now: float) -> list[Reservation]:
@@ -304,11 +330,9 @@ class ReservationBook:
                 )
             elif r.state is ReservationState.RUNNING and r.start_time + r.run_time <= now:
                 changed.append(
-                    r.moved(
-                        ReservationState.ENDED,
-                        end_time=r.start_time + r.run_time,
-                        end=min(r.end, r.start_time + r.run_time),
-                    )
+                    # Its window stays as it was asked for, so that its key is known again; what is
+                    # over holds nothing.
+                    r.moved(ReservationState.ENDED, end_time=r.start_time + r.run_time)
                 )
         return changed
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from grms.names import check_site_name
 from grms.policy.location import AwrtLocation, LocationPolicy
 from grms.policy.transfer import TransferPolicy
 
@@ -98,7 +99,7 @@ class SiteSettings:
 
     def __post_init__(self) -> None:
         """Checks names and bounds."""
-        check_name(self.name)
+        check_site_name(self.name)
         for what, number, most in (
             ("processors", self.processors, 2**31),
             ("epoch", self.epoch, 2**63),
@@ -119,7 +120,7 @@ class SiteSettings:
     def _check_partners(self) -> None:
         names = [partner.name for partner in self.partners]
         for position, partner in enumerate(self.partners):
-            check_name(partner.name)
+            check_site_name(partner.name)
             if partner.name == self.name:
                 raise ValueError(f"site {self.name!r} is listed as its own partner")
             if partner.name in names[:position]:
@@ -135,18 +136,3 @@ class SiteSettings:
                     f"there is a transfer policy for {partner_name!r}, which is no partner; the "
                     f"partners are {', '.join(names) or 'none'}"
                 )
-
-
-def check_name(name: str) -> None:
-    """Checks that a name can be part of keys, topics and addresses.
-
-    Raises:
-        ValueError: it is empty, too long, or has other characters than letters, digits, `.`, `_`
-            and `-`.
-    """
-    allowed = name.isascii() and all(c.isalnum() or c in "._-" for c in name)
-    if not (1 <= len(name) <= 63 and allowed):
-        raise ValueError(
-            f"a site cannot be called {name!r}; up to 63 letters, digits, '.', '_' and '-' are "
-            f"possible"
-        )

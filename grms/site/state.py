@@ -176,9 +176,14 @@ class SiteState:
         self.memory.draining = False
 
     def _policies_changed(self, event: PoliciesChanged, _turn: Turn) -> None:
+        settings = self.memory.settings
         self.memory.settings = replace(
-            self.memory.settings, transfer=dict(event.transfer), location=event.location
+            settings,
+            transfer=dict(event.transfer),
+            location=event.location,
+            partners=settings.partners if event.partners is None else event.partners,
         )
+        self.memory.list_partners()
 
     def _partner_down(self, event: PartnerDown, _turn: Turn) -> None:
         book = self.memory.books.get(event.partner)

@@ -107,7 +107,7 @@ class ReloadPoliciesRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class ReloadPoliciesResponse(_message.Message):
-    __slots__ = ("policies",)
+    __slots__ = ("policies", "restart_needed")
     class PoliciesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -116,8 +116,10 @@ class ReloadPoliciesResponse(_message.Message):
         value: str
         def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
     POLICIES_FIELD_NUMBER: _ClassVar[int]
+    RESTART_NEEDED_FIELD_NUMBER: _ClassVar[int]
     policies: _containers.ScalarMap[str, str]
-    def __init__(self, policies: _Optional[_Mapping[str, str]] = ...) -> None: ...
+    restart_needed: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, policies: _Optional[_Mapping[str, str]] = ..., restart_needed: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class DrainRequest(_message.Message):
     __slots__ = ()

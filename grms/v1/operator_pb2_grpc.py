@@ -79,8 +79,9 @@ class OperatorServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ReloadPolicies(self, request, context):
-        """Reads the policies named in the configuration anew. All or none: an error in one of them
-        leaves every policy as it was (INVALID_ARGUMENT, with file, place, and what is wrong).
+        """Reads the configuration anew: policies, partners and their addresses, operators, and a renewed
+        certificate. All or none: an error in one of them leaves everything as it was
+        (INVALID_ARGUMENT, with file, place, and what is wrong). What else has changed takes a restart.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

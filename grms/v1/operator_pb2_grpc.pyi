@@ -36,8 +36,9 @@ class OperatorServiceStub:
     Partners: _grpc.UnaryUnaryMultiCallable[_operator_pb2.PartnersRequest, _operator_pb2.PartnersResponse]
     """Returns what the site knows of its partners."""
     ReloadPolicies: _grpc.UnaryUnaryMultiCallable[_operator_pb2.ReloadPoliciesRequest, _operator_pb2.ReloadPoliciesResponse]
-    """Reads the policies named in the configuration anew. All or none: an error in one of them
-    leaves every policy as it was (INVALID_ARGUMENT, with file, place, and what is wrong).
+    """Reads the configuration anew: policies, partners and their addresses, operators, and a renewed
+    certificate. All or none: an error in one of them leaves everything as it was
+    (INVALID_ARGUMENT, with file, place, and what is wrong). What else has changed takes a restart.
     """
     Drain: _grpc.UnaryUnaryMultiCallable[_operator_pb2.DrainRequest, _operator_pb2.StatusResponse]
     """Takes no more submissions and declines offers; what has been taken is brought to its end."""
@@ -52,8 +53,9 @@ class OperatorServiceAsyncStub(OperatorServiceStub):
     Partners: _aio.UnaryUnaryMultiCallable[_operator_pb2.PartnersRequest, _operator_pb2.PartnersResponse]  # type: ignore[assignment]
     """Returns what the site knows of its partners."""
     ReloadPolicies: _aio.UnaryUnaryMultiCallable[_operator_pb2.ReloadPoliciesRequest, _operator_pb2.ReloadPoliciesResponse]  # type: ignore[assignment]
-    """Reads the policies named in the configuration anew. All or none: an error in one of them
-    leaves every policy as it was (INVALID_ARGUMENT, with file, place, and what is wrong).
+    """Reads the configuration anew: policies, partners and their addresses, operators, and a renewed
+    certificate. All or none: an error in one of them leaves everything as it was
+    (INVALID_ARGUMENT, with file, place, and what is wrong). What else has changed takes a restart.
     """
     Drain: _aio.UnaryUnaryMultiCallable[_operator_pb2.DrainRequest, _operator_pb2.StatusResponse]  # type: ignore[assignment]
     """Takes no more submissions and declines offers; what has been taken is brought to its end."""
@@ -83,8 +85,9 @@ class OperatorServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _operator_pb2.ReloadPoliciesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_operator_pb2.ReloadPoliciesResponse, _abc.Awaitable[_operator_pb2.ReloadPoliciesResponse]]:
-        """Reads the policies named in the configuration anew. All or none: an error in one of them
-        leaves every policy as it was (INVALID_ARGUMENT, with file, place, and what is wrong).
+        """Reads the configuration anew: policies, partners and their addresses, operators, and a renewed
+        certificate. All or none: an error in one of them leaves everything as it was
+        (INVALID_ARGUMENT, with file, place, and what is wrong). What else has changed takes a restart.
         """
 
     @_abc_1.abstractmethod

@@ -129,7 +129,7 @@ def test_operators_have_their_calls(tmp_path: Path) -> None:
             assert (await site.status()).site == "home"
             (partner,) = await site.partners()
             assert partner.name == "away"
-            assert await site.reload() == {"away": "awf"}
+            assert (await site.reload()).policies == {"away": "awf"}
             assert (await site.drain()).draining
             with pytest.raises(SiteUnavailable, match="drain"):
                 async with Client(tmp_path / "home.sock", timeout_s=0.3) as hasty:
@@ -154,7 +154,7 @@ def test_the_same_without_an_event_loop(tmp_path: Path) -> None:
             assert site.get(job.job_id) == site.wait(job.job_id) == next(iter(site.jobs()))
             assert site.status().site == "home"
             assert site.partners() == []
-            assert site.reload() == {}
+            assert site.reload().policies == {}
             assert site.drain().draining
             assert not site.resume().draining
             long = site.submit(processors=1, requested_time_s=9, run_time_s=9)

@@ -12,7 +12,7 @@ import pytest
 from grpc import aio
 
 from grms.site.user_socket import User
-from grms.v1 import reservation_pb2, reservation_pb2_grpc
+from grms.v1 import request_pb2, reservation_pb2, reservation_pb2_grpc
 from tests.grms.site.daemons import document, running
 from tests.waiting import run
 
@@ -72,12 +72,18 @@ def test_a_reservation_from_the_offer_to_the_end_of_its_job(tmp_path: Path) -> N
             watch = stub.Watch(reservation_pb2.WatchReservationsRequest())
             await watch.read()
             await stub.Launch(launching(booked.reservation_id, 0.2))
-            states = [(await watch.read()).state for _ in range(3)]
-            assert states == [
-                reservation_pb2.RESERVATION_STATE_LAUNCHED,
-                reservation_pb2.RESERVATION_STATE_RUNNING,
-                reservation_pb2.RESERVATION_STATE_ENDED,
+            changes = [await watch.read() for _ in range(3)]
+            assert [(change.state, change.outcome) for change in changes] == [
+                (reservation_pb2.RESERVATION_STATE_LAUNCHED, request_pb2.OUTCOME_UNSPECIFIED),
+                (reservation_pb2.RESERVATION_STATE_RUNNING, request_pb2.OUTCOME_UNSPECIFIED),
+                (reservation_pb2.RESERVATION_STATE_ENDED, request_pb2.OUTCOME_COMPLETED),
             ]
+            # Its owner may not have heard that it was booked, and asks once more.
+            assert await stub.Book(booking("k", span)) == changes[-1]
+            await stub.Book(booking("again", span))
+            await stub.Launch(launching("2", 40.0))
+            released = await stub.Release(reservation_pb2.ReleaseRequest(reservation_id="2"))
+            assert released.outcome == request_pb2.OUTCOME_CANCELLED
             watch.cancel()
 
     run(scene)

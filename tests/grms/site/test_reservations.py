@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from grms.site.lifecycle import Outcome
 from grms.site.reservations import (
     MOVES,
     NoSuchReservation,
@@ -69,18 +70,25 @@ def test_a_job_runs_in_its_window() -> None:
     book.keep(book.book("me", "k", "cpu", (10.0, 20.0), processors=3, now=0.0))
     assert book.next_time == 20.0
     with pytest.raises(ReservationRefused, match="the job needs 1 processors for 15 s"):
-        book.launch(1, "me", "l", processors=1, run_time=30.0, now=0.0)
-    book.keep(book.launch(1, "me", "l", processors=3, run_time=8.0, now=0.0))
-    assert book.launch(1, "me", "l", processors=3, run_time=8.0, now=5.0).revision == 2
+        book.launch(1, "me", "l", processors=1, requested_time=100.0, run_time=30.0, now=0.0)
+    book.keep(book.launch(1, "me", "l", processors=3, requested_time=100.0, run_time=8.0, now=0.0))
+    assert (
+        book.launch(
+            1, "me", "l", processors=3, requested_time=100.0, run_time=8.0, now=5.0
+        ).revision
+        == 2
+    )
     with pytest.raises(ReservationRefused, match="another job"):
-        book.launch(1, "me", "m", processors=3, run_time=8.0, now=5.0)
+        book.launch(1, "me", "m", processors=3, requested_time=100.0, run_time=8.0, now=5.0)
     assert book.due(9.0) == []
     assert book.next_time == 10.0
     for moment, state in ((12.0, ReservationState.RUNNING), (14.0, ReservationState.ENDED)):
         (changed,) = book.due(moment)
         book.keep(changed)
         assert changed.state is state
-    assert (changed.start_time, changed.end_time, changed.end) == (10.0, 14.0, 14.0)
+    assert (changed.start_time, changed.end_time, changed.end) == (10.0, 14.0, 20.0)
+    assert changed.outcome is Outcome.COMPLETED
+    assert book.book("me", "k", "cpu", (10.0, 20.0), processors=3, now=99.0) == changed
     assert changed.cost == pytest.approx(10.0 * 3 * 10 / 3600)
     assert book.free(CPU, 10.0, 20.0) == [(10.0, 20.0, 3)]
     assert book.next_time == math.inf
@@ -90,9 +98,35 @@ def test_a_job_launched_late_starts_late() -> None:
     """In a window that has begun, from the launch, if what is left is enough."""
     book = ReservationBook([CPU])
     book.keep(book.book("me", "k", "cpu", (10.0, 20.0), processors=1, now=0.0))
-    book.keep(book.launch(1, "me", "l", processors=1, run_time=8.0, now=15.0))
+    book.keep(book.launch(1, "me", "l", processors=1, requested_time=100.0, run_time=8.0, now=15.0))
     (running,) = book.due(99.0)
     assert running.start_time == 15.0
+
+
+def test_a_job_that_is_cut_off_has_failed() -> None:
+    """It runs for the time it requested and no longer; one that ends by itself is completed."""
+    book = ReservationBook([CPU])
+    book.keep(book.book("me", "k", "cpu", (10.0, 20.0), processors=1, now=0.0))
+    launch = book.launch(1, "me", "l", processors=1, requested_time=8.0, run_time=9.0, now=0.0)
+    book.keep(launch)
+    assert launch.outcome is None
+    for moment in (10.0, 14.0):
+        (changed,) = book.due(moment)
+        book.keep(changed)
+    assert (changed.end_time, changed.outcome) == (14.0, Outcome.FAILED)
+
+
+def test_a_job_whose_reservation_is_released_is_cancelled() -> None:
+    """Without a job there is nothing to be cancelled."""
+    book = ReservationBook([CPU])
+    for number in (1, 2):
+        book.keep(book.book("me", str(number), "cpu", (10.0, 20.0), processors=1, now=0.0))
+    book.keep(book.launch(1, "me", "l", processors=1, requested_time=8.0, run_time=8.0, now=0.0))
+    (running,) = book.due(11.0)
+    book.keep(running)
+    released = book.release(1, "me", 12.0)
+    assert (released.outcome, released.end_time) == (Outcome.CANCELLED, 12.0)
+    assert book.release(2, "me", 12.0).outcome is None
 
 
 def test_an_unused_reservation_expires() -> None:
@@ -104,7 +138,7 @@ def test_an_unused_reservation_expires() -> None:
     assert expired.state is ReservationState.EXPIRED
     assert book.release(1, "me", 21.0) == expired
     with pytest.raises(ReservationRefused, match="reservation 1 is expired"):
-        book.launch(1, "me", "l", processors=1, run_time=1.0, now=19.0)
+        book.launch(1, "me", "l", processors=1, requested_time=100.0, run_time=1.0, now=19.0)
     with pytest.raises(ReservationRefused, match="the window ends at 20"):
         book.book("me", "z", "cpu", (10.0, 20.0), processors=1, now=20.0)
 

@@ -5,6 +5,7 @@ Relative paths are relative to the file.
 """
 
 import math
+import re
 import time
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
@@ -15,7 +16,7 @@ from broker.clock import Clock
 from broker.dispatcher import Patience
 from broker.documents import read_document
 from broker.errors import FileError, Mistake
-from broker.mistakes import StrictModel, mistakes_of, wrong
+from broker.mistakes import StrictModel, mistakes_of, must_be, wrong
 from broker.replanner import PlanningSettings
 from broker.settings import BrokerSettings
 from broker.simulated_site import Chance
@@ -23,8 +24,7 @@ from broker.simulated_site import Chance
 SOCKET_PATH_BYTES_MAX: Final = 100
 """Longest path of a Unix socket: the kernel takes 107 bytes."""
 
-LOOPBACK: Final = ("127.0.0.1:", "localhost:", "[::1]:")
-"""Where a site may be reached without TLS, besides its Unix socket."""
+_SITE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 
 def _absolute(value: str, info: ValidationInfo) -> str:
@@ -46,6 +46,13 @@ def _address(value: str, info: ValidationInfo) -> str:
     host, _, port = value.rpartition(":")
     if not host or not port.isascii() or not port.isdigit() or not 1 <= int(port) <= 65535:
         raise wrong(f'is {value!r}; it must be "unix:PATH" or "HOST:PORT"')
+    return value
+
+
+def _site_name(value: str) -> str:
+    if _SITE_NAME.fullmatch(value) is None:
+        what = "1 to 64 letters, digits, `_`, `.` and `-`, the first a letter or a digit"
+        raise must_be(value, what)
     return value
 
 
@@ -150,19 +157,22 @@ class SiteConfig(StrictModel):
     """A site whose resources can be reserved.
 
     Attributes:
-        name: how resources name it.
+        name: how resources name it; with TLS the name in its certificate.
         address: `unix:PATH` of its users' socket, or `HOST:PORT` with TLS.
-        tls: without it only a socket or loopback.
+        tls: with HOST:PORT.
     """
 
-    name: Annotated[str, Field(min_length=1, max_length=64)]
+    name: Annotated[str, AfterValidator(_site_name)]
     address: Annotated[str, AfterValidator(_address)]
     tls: TlsConfig | None = None
 
     @model_validator(mode="after")
     def _check_tls(self) -> Self:
-        if self.tls is None and not self.address.startswith(("unix:", *LOOPBACK)):
-            raise wrong(f"address is {self.address!r}; without [tls] only this machine is allowed")
+        if (self.tls is None) != self.address.startswith("unix:"):
+            needs = "without [tls] it must be unix:PATH, the site's users' socket"
+            if self.tls is not None:
+                needs = "with [tls] it must be HOST:PORT, where the site listens for partners"
+            raise wrong(f"address is {self.address!r}; {needs}")
         return self
 
 

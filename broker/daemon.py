@@ -11,12 +11,12 @@ import contextlib
 import os
 import signal
 import stat
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import grpc
 import structlog
 from grpc import aio
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
@@ -31,7 +31,7 @@ from broker.commands import (
     StartPlanning,
     StopPlanning,
 )
-from broker.config import BrokerConfig, TlsConfig, load_config
+from broker.config import BrokerConfig, SiteConfig, load_config
 from broker.dispatcher import Dispatcher
 from broker.engine import Engine
 from broker.errors import BrokerError
@@ -43,6 +43,9 @@ from broker.simulated_site import SimulatedSite
 from broker.sites import Site
 from broker.state import BrokerState
 from broker.v1 import plan_pb2_grpc, resource_pb2_grpc, workflow_pb2_grpc
+from grms.certificates import PkiError, site_of_certificate
+from grms.pki_files import read_certificates
+from grms.tls import TlsFiles, channel_credentials, channel_options
 
 Log = structlog.typing.FilteringBoundLogger
 
@@ -157,14 +160,13 @@ class Daemon:
 
         Raises:
             JournalError: the disk has failed.
-            DaemonError: the socket cannot be listened on.
-            BrokerError: a site's certificate cannot be read.
+            DaemonError: the socket cannot be listened on, or the keys for a site cannot be used.
         """
         self._loop = asyncio.get_running_loop()
         async with AsyncExitStack() as stack:
             sites: dict[str, Site] = {"": self._simulated}
             for site in self._config.sites:
-                channel = await stack.enter_async_context(_channel(site.address, site.tls))
+                channel = await stack.enter_async_context(_channel(site))
                 sites[site.name] = RemoteSite(channel)
             self._dispatcher = Dispatcher(
                 sites, self.engine.tell, self._clock, self._log, self._config.patience()
@@ -261,7 +263,7 @@ def _remove_stale(path: Path) -> None:
         raise DaemonError(f"{path}: is there and no socket; name another path in listen.socket")
 
 
-def _channel(address: str, tls: TlsConfig | None) -> aio.Channel:
+def _channel(site: SiteConfig) -> aio.Channel:
     options: list[tuple[str, Any]] = [
         ("grpc.max_receive_message_length", 64 << 20),
         ("grpc.initial_reconnect_backoff_ms", 100),
@@ -270,17 +272,18 @@ def _channel(address: str, tls: TlsConfig | None) -> aio.Channel:
         ("grpc.keepalive_timeout_ms", 5_000),
         ("grpc.keepalive_permit_without_calls", 1),
     ]
-    if tls is None:
-        return aio.insecure_channel(address, options=options)
+    if site.tls is None:
+        return aio.insecure_channel(site.address, options=options)
+    files = TlsFiles(Path(site.tls.authority), Path(site.tls.certificate), Path(site.tls.key))
     try:
-        credentials = grpc.ssl_channel_credentials(
-            Path(tls.authority).read_bytes(),
-            Path(tls.key).read_bytes(),
-            Path(tls.certificate).read_bytes(),
-        )
-    except OSError as error:
-        raise DaemonError(f"{error.filename}: cannot be read: {error.strerror}") from error
-    return aio.secure_channel(address, credentials, options=options)
+        own = site_of_certificate(read_certificates(files.certificate)[0])
+        files.check(site=own, now=time.time())
+        credentials = channel_credentials(files)
+    except PkiError as error:
+        raise DaemonError(f"site {site.name}: {error}") from error
+    # Whoever answers at that address must have the certificate of that site, and no other.
+    options += channel_options(site.name)
+    return aio.secure_channel(site.address, credentials, options=options)
 
 
 @asynccontextmanager

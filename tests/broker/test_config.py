@@ -32,6 +32,14 @@ def test_paths_are_relative_to_the_file(tmp_path: Path) -> None:
     assert config.sites[0].address == f"unix:{tmp_path}/riga.sock"
 
 
+WITH_TLS = """
+[[sites]]
+name = "a"
+address = "unix:a"
+tls = { authority = "a", certificate = "b", key = "c" }
+"""
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -44,11 +52,7 @@ def test_paths_are_relative_to_the_file(tmp_path: Path) -> None:
         ('[[sites]]\nname = "a"\naddress = "a.example:7000"\n', ("a.example:7000", "tls")),
         ('[[sites]]\nname = "a"\naddress = "127.0.0.1:7000"\n', ("127.0.0.1:7000", "unix:PATH")),
         ('[[sites]]\nname = "a b"\naddress = "unix:a.sock"\n', ("a b", "letters, digits")),
-        (
-            '[[sites]]\nname = "a"\naddress = "unix:a"\ntls = { authority = "a", '
-            + 'certificate = "b", key = "c" }\n',
-            ("unix:", "HOST:PORT"),
-        ),
+        (WITH_TLS, ("unix:", "HOST:PORT")),
         ('[[sites]]\nname = "a"\naddress = "nowhere"\n', ("nowhere", "HOST:PORT")),
         ('[limits]\non_lost = "forget"\n', ("limits.on_lost", "forget", "wait")),
         ("[limits]\nsite_down_s = 10\nsite_lost_s = 5\n", ("site_lost_s", "5", "10")),

@@ -15,11 +15,13 @@ from pydantic import AfterValidator, Field, ValidationError, ValidationInfo, mod
 from broker.clock import Clock
 from broker.dispatcher import Patience
 from broker.documents import read_document
-from broker.errors import FileError, Mistake
+from broker.errors import FileError, Mistake, OutputError
 from broker.mistakes import StrictModel, mistakes_of, must_be, wrong
 from broker.replanner import PlanningSettings
 from broker.settings import BrokerSettings
 from broker.simulated_site import Chance
+from grms.telemetry.link import MqttSettings
+from grms.tls import TlsFiles
 
 SOCKET_PATH_BYTES_MAX: Final = 100
 """Longest path of a Unix socket: the kernel takes 107 bytes."""
@@ -192,6 +194,57 @@ class SimulationConfig(StrictModel):
     refusing: Share = 0.0
 
 
+class MqttConfig(StrictModel):
+    """Where the plan is published for those who watch.
+
+    Attributes:
+        address: HOST:PORT of the MQTT broker.
+        username: where it wants one.
+        password_file: file with the password alone.
+        tls: the broker's keys; without it only loopback.
+    """
+
+    address: Annotated[str, AfterValidator(_address)]
+    username: Annotated[str, Field(min_length=1, max_length=256)] | None = None
+    password_file: FilePath | None = None
+    tls: TlsConfig | None = None
+
+    @model_validator(mode="after")
+    def _check_mqtt(self) -> Self:
+        if self.address.startswith("unix:"):
+            raise wrong(f"address is {self.address!r}; it must be HOST:PORT")
+        try:
+            self._made(None)
+        except ValueError as error:
+            raise wrong(str(error)) from None
+        if self.password_file is not None and self.username is None:
+            raise wrong("password_file goes with username")
+        return self
+
+    def _made(self, password: str | None) -> MqttSettings:
+        host, _, port = self.address.rpartition(":")
+        files = None
+        if self.tls is not None:
+            files = TlsFiles(*map(Path, (self.tls.authority, self.tls.certificate, self.tls.key)))
+        return MqttSettings(host.strip("[]"), int(port), self.username, password, files)
+
+    def settings(self) -> MqttSettings:
+        """Returns how the MQTT broker is reached.
+
+        Raises:
+            OutputError: the file with the password cannot be read.
+        """
+        password = None
+        if self.password_file is not None:
+            try:
+                password = Path(self.password_file).read_text(encoding="utf-8").strip()
+            except (OSError, UnicodeDecodeError) as error:
+                raise OutputError(
+                    f"{self.password_file}: the password of mqtt cannot be read: {error}"
+                ) from error
+        return self._made(password)
+
+
 class LimitsConfig(StrictModel):
     """What is taken at most, and how long is waited.
 
@@ -242,6 +295,7 @@ class BrokerConfig(StrictModel):
         search: how is planned.
         sites: whose resources can be reserved.
         simulation: the simulated launcher.
+        mqtt: where the plan is published; nowhere where left out.
         limits: what is taken at most, and how long is waited.
         logging: the log on standard error.
     """
@@ -253,6 +307,7 @@ class BrokerConfig(StrictModel):
     search: SearchConfig = SearchConfig()
     sites: Annotated[list[SiteConfig], Field(max_length=1000)] = []  # noqa: RUF012  # pydantic copies it
     simulation: SimulationConfig = SimulationConfig()
+    mqtt: MqttConfig | None = None
     limits: LimitsConfig = LimitsConfig()
     logging: LoggingConfig = LoggingConfig()
 

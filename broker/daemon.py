@@ -42,6 +42,7 @@ from broker.services import Desk, PlanService, ResourceService, WorkflowService
 from broker.simulated_site import SimulatedSite
 from broker.sites import Site
 from broker.state import BrokerState
+from broker.telemetry import PlanTelemetry
 from broker.v1 import plan_pb2_grpc, resource_pb2_grpc, workflow_pb2_grpc
 from grms.certificates import PkiError, site_of_certificate
 from grms.pki_files import read_certificates
@@ -74,6 +75,7 @@ class Daemon:
 
     Raises:
         JournalError: the journal cannot be read.
+        OutputError: the password for MQTT cannot be read.
     """
 
     def __init__(self, config: BrokerConfig, journal: Journal, log: Log) -> None:
@@ -94,6 +96,10 @@ class Daemon:
         )
         self._simulated = SimulatedSite(self._clock, self._capacity, config.chance())
         self._dispatcher: Dispatcher | None = None
+        self._telemetry: PlanTelemetry | None = None
+        if config.mqtt is not None:
+            instance = f"{time.time_ns():x}"
+            self._telemetry = PlanTelemetry(config.mqtt.settings(), instance, log)
         self.engine.connect(self)
         self.ready = asyncio.Event()
 
@@ -131,6 +137,8 @@ class Daemon:
                 placed=len(plan.placements) if plan else 0,
                 unplanned=len(plan.unplanned) if plan else 0,
             )
+            if self._telemetry is not None:
+                self._telemetry.publish(memory)
         else:
             live = memory.workflows.get(command.workflow_id)
             if live is not None and live.has_ended:
@@ -187,6 +195,9 @@ class Daemon:
                 group.create_task(self._dispatcher.run(), name="sites"),
                 group.create_task(self._replanner.run(), name="planning"),
             ]
+            if self._telemetry is not None:
+                self._telemetry.publish(self.engine.state.memory)
+                tasks.append(group.create_task(self._telemetry.run(), name="telemetry"))
             await asyncio.sleep(0)
             tasks.append(group.create_task(self.engine.run(), name="engine"))
             await server.start()

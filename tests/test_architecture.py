@@ -21,19 +21,11 @@ ROOT = Path(__file__).resolve().parents[1]
 LAYERS = ("scenarios", "broker", "grms", "lrms_sim")
 """From the top floor to the ground floor; a package imports itself and those below it."""
 
-ONLY_THROUGH = {
-    ("broker", "grms"): (
-        "grms.client",
-        "grms.v1",
-        "grms.journal",
-        "grms.telemetry",
-        "grms.certificates",
-        "grms.pki_files",
-        "grms.tls",
-    )
-}
-"""What the first package may use of the second. Of sites the broker is a client, no more. The
-journal's file, telemetry and mutual TLS know nothing of what a site does, and serve both daemons."""
+LIBRARIES = ("grms.certificates", "grms.journal", "grms.pki_files", "grms.telemetry", "grms.tls")
+"""What knows nothing of what a site does, and serves both daemons."""
+
+ONLY_THROUGH = {("broker", "grms"): ("grms.client", "grms.v1", *LIBRARIES)}
+"""What the first package may use of the second: of sites the broker is a client, no more."""
 
 PURE = (
     "lrms_sim/_*.p[yx][xd]",

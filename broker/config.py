@@ -162,11 +162,13 @@ class SiteConfig(StrictModel):
         name: how resources name it; with TLS the name in its certificate.
         address: `unix:PATH` of its users' socket, or `HOST:PORT` with TLS.
         tls: with HOST:PORT.
+        learn: ask the site what it has to reserve; else resources are what people register.
     """
 
     name: Annotated[str, AfterValidator(_site_name)]
     address: Annotated[str, AfterValidator(_address)]
     tls: TlsConfig | None = None
+    learn: bool = True
 
     @model_validator(mode="after")
     def _check_tls(self) -> Self:

@@ -177,7 +177,12 @@ class Daemon:
                 channel = await stack.enter_async_context(_channel(site))
                 sites[site.name] = RemoteSite(channel)
             self._dispatcher = Dispatcher(
-                sites, self.engine.tell, self._clock, self._log, self._config.patience()
+                sites,
+                self.engine.tell,
+                self._clock,
+                self._log,
+                self._config.patience(),
+                learning=[site.name for site in self._config.sites if site.learn],
             )
             server = self._server(stack)
             stack.push_async_callback(server.stop, None)

@@ -84,6 +84,7 @@ PURE = (
     "broker/limits.py",
     "broker/measures.py",
     "broker/memory.py",
+    "broker/offers.py",
     "broker/plan.py",
     "broker/pool.py",
     "broker/pools.py",

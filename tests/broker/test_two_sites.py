@@ -37,10 +37,20 @@ def sited(
     return configure(folder, limits + "".join(site.entry(keys) for site in sites))
 
 
+def until_learned(client: BrokerClient, *supplies: Supply) -> None:
+    """Returns when the broker has learned of these resources from their sites, and no others."""
+    deadline = time.monotonic() + 20
+    while sorted(client.resources(), key=lambda each: each.name) != sorted(
+        supplies, key=lambda each: each.name
+    ):
+        assert time.monotonic() < deadline, client.resources()
+        time.sleep(0.05)
+
+
 def test_a_breakdown_a_cancel_and_kills_of_broker_and_site(tmp_path: Path) -> None:
     """Everything that was taken ends within precedence, and nothing is lost or completed twice.
 
-    Over mutual TLS, workflows arrive while a resource breaks under a task, one workflow is
+    Over mutual TLS, and on resources that the broker learns from the sites, workflows arrive while a resource breaks under a task, one workflow is
     cancelled, the broker is killed in the middle, and then a site, which comes back.
     """
     made, keys = tls_sites(tmp_path, *SITES)
@@ -48,7 +58,7 @@ def test_a_breakdown_a_cancel_and_kills_of_broker_and_site(tmp_path: Path) -> No
         running(made) as sites,
         serving(sited(tmp_path, made, keys)) as (process, client),
     ):
-        register(client, *POOL)
+        until_learned(client, *POOL)
         client.submit(diamond("first", 1.5, *NAMES))
         client.submit(diamond("second", 1.5, *NAMES))
         place = until_running(client, "first")

@@ -1,6 +1,7 @@
 """What a site's operators ask and are answered, word by word: see tests/conversations.py."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from grpc import aio
@@ -29,7 +30,7 @@ def test_a_conversation_goes_as_it_is_written(path: Path, tmp_path: Path) -> Non
 
     async def scene() -> None:
         port = free_port()
-        quiet = {"mqtt": {"enabled": False}}
+        quiet: dict[str, Any] = {"mqtt": {"enabled": False}}
         configuration = document(tmp_path, partners={"away": free_port()}, port=port, **quiet)
         async with running(configuration, tmp_path) as site:
             config = tmp_path / "home.toml"

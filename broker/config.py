@@ -5,6 +5,7 @@ Relative paths are relative to the file.
 """
 
 import math
+import re
 import time
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
@@ -14,17 +15,18 @@ from pydantic import AfterValidator, Field, ValidationError, ValidationInfo, mod
 from broker.clock import Clock
 from broker.dispatcher import Patience
 from broker.documents import read_document
-from broker.errors import FileError, Mistake
-from broker.mistakes import StrictModel, mistakes_of, wrong
+from broker.errors import FileError, Mistake, OutputError
+from broker.mistakes import StrictModel, mistakes_of, must_be, wrong
 from broker.replanner import PlanningSettings
 from broker.settings import BrokerSettings
 from broker.simulated_site import Chance
+from grms.telemetry.link import MqttSettings
+from grms.tls import TlsFiles
 
 SOCKET_PATH_BYTES_MAX: Final = 100
 """Longest path of a Unix socket: the kernel takes 107 bytes."""
 
-LOOPBACK: Final = ("127.0.0.1:", "localhost:", "[::1]:")
-"""Where a site may be reached without TLS, besides its Unix socket."""
+_SITE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 
 def _absolute(value: str, info: ValidationInfo) -> str:
@@ -46,6 +48,13 @@ def _address(value: str, info: ValidationInfo) -> str:
     host, _, port = value.rpartition(":")
     if not host or not port.isascii() or not port.isdigit() or not 1 <= int(port) <= 65535:
         raise wrong(f'is {value!r}; it must be "unix:PATH" or "HOST:PORT"')
+    return value
+
+
+def _site_name(value: str) -> str:
+    if _SITE_NAME.fullmatch(value) is None:
+        what = "1 to 64 letters, digits, `_`, `.` and `-`, the first a letter or a digit"
+        raise must_be(value, what)
     return value
 
 
@@ -150,19 +159,24 @@ class SiteConfig(StrictModel):
     """A site whose resources can be reserved.
 
     Attributes:
-        name: how resources name it.
+        name: how resources name it; with TLS the name in its certificate.
         address: `unix:PATH` of its users' socket, or `HOST:PORT` with TLS.
-        tls: without it only a socket or loopback.
+        tls: with HOST:PORT.
+        learn: ask the site what it has to reserve; else resources are what people register.
     """
 
-    name: Annotated[str, Field(min_length=1, max_length=64)]
+    name: Annotated[str, AfterValidator(_site_name)]
     address: Annotated[str, AfterValidator(_address)]
     tls: TlsConfig | None = None
+    learn: bool = True
 
     @model_validator(mode="after")
     def _check_tls(self) -> Self:
-        if self.tls is None and not self.address.startswith(("unix:", *LOOPBACK)):
-            raise wrong(f"address is {self.address!r}; without [tls] only this machine is allowed")
+        if (self.tls is None) != self.address.startswith("unix:"):
+            needs = "without [tls] it must be unix:PATH, the site's users' socket"
+            if self.tls is not None:
+                needs = "with [tls] it must be HOST:PORT, where the site listens for partners"
+            raise wrong(f"address is {self.address!r}; {needs}")
         return self
 
 
@@ -180,6 +194,57 @@ class SimulationConfig(StrictModel):
     shortest: Share = 1.0
     failing: Share = 0.0
     refusing: Share = 0.0
+
+
+class MqttConfig(StrictModel):
+    """Where the plan is published for those who watch.
+
+    Attributes:
+        address: HOST:PORT of the MQTT broker.
+        username: where it wants one.
+        password_file: file with the password alone.
+        tls: the broker's keys; without it only loopback.
+    """
+
+    address: Annotated[str, AfterValidator(_address)]
+    username: Annotated[str, Field(min_length=1, max_length=256)] | None = None
+    password_file: FilePath | None = None
+    tls: TlsConfig | None = None
+
+    @model_validator(mode="after")
+    def _check_mqtt(self) -> Self:
+        if self.address.startswith("unix:"):
+            raise wrong(f"address is {self.address!r}; it must be HOST:PORT")
+        try:
+            self._made(None)
+        except ValueError as error:
+            raise wrong(str(error)) from None
+        if self.password_file is not None and self.username is None:
+            raise wrong("password_file goes with username")
+        return self
+
+    def _made(self, password: str | None) -> MqttSettings:
+        host, _, port = self.address.rpartition(":")
+        files = None
+        if self.tls is not None:
+            files = TlsFiles(*map(Path, (self.tls.authority, self.tls.certificate, self.tls.key)))
+        return MqttSettings(host.strip("[]"), int(port), self.username, password, files)
+
+    def settings(self) -> MqttSettings:
+        """Returns how the MQTT broker is reached.
+
+        Raises:
+            OutputError: the file with the password cannot be read.
+        """
+        password = None
+        if self.password_file is not None:
+            try:
+                password = Path(self.password_file).read_text(encoding="utf-8").strip()
+            except (OSError, UnicodeDecodeError) as error:
+                raise OutputError(
+                    f"{self.password_file}: the password of mqtt cannot be read: {error}"
+                ) from error
+        return self._made(password)
 
 
 class LimitsConfig(StrictModel):
@@ -232,6 +297,7 @@ class BrokerConfig(StrictModel):
         search: how is planned.
         sites: whose resources can be reserved.
         simulation: the simulated launcher.
+        mqtt: where the plan is published; nowhere where left out.
         limits: what is taken at most, and how long is waited.
         logging: the log on standard error.
     """
@@ -243,6 +309,7 @@ class BrokerConfig(StrictModel):
     search: SearchConfig = SearchConfig()
     sites: Annotated[list[SiteConfig], Field(max_length=1000)] = []  # noqa: RUF012  # pydantic copies it
     simulation: SimulationConfig = SimulationConfig()
+    mqtt: MqttConfig | None = None
     limits: LimitsConfig = LimitsConfig()
     logging: LoggingConfig = LoggingConfig()
 

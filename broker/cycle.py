@@ -44,6 +44,7 @@ class Cycle:
         self._stop_sent = False
         self._until = -math.inf
         self._taken: list[Taken] = []
+        self._others: dict[str, tuple[Taken, ...]] = {}
         self._replaced = False
         self._number = memory.plan.number if memory.plan else 0
         self.running = 0
@@ -92,6 +93,10 @@ class Cycle:
         """Keeps plans away from time that somebody else has."""
         self._taken = [*self._taken[-TAKEN_MAX + 1 :], taken]
 
+    def avoid_others(self, site: str, taken: tuple[Taken, ...]) -> None:
+        """Keeps plans away from time that others have at a site, as it says; until it says more."""
+        self._others[site] = taken
+
     def advance(self, turn: Turn, down: Collection[str]) -> None:
         """Begins planning where it is due."""
         if turn.now < self.next_time:
@@ -130,7 +135,7 @@ class Cycle:
             fixed=tuple(fixed),
             left_out=frozenset(left_out),
             old=Plan(tuple(old)),
-            taken=tuple(self._taken),
+            taken=(*self._taken, *(each for some in self._others.values() for each in some)),
             margin=self._settings.margin,
         )
 

@@ -11,12 +11,12 @@ import contextlib
 import os
 import signal
 import stat
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import grpc
 import structlog
 from grpc import aio
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
@@ -31,7 +31,7 @@ from broker.commands import (
     StartPlanning,
     StopPlanning,
 )
-from broker.config import BrokerConfig, TlsConfig, load_config
+from broker.config import BrokerConfig, SiteConfig, load_config
 from broker.dispatcher import Dispatcher
 from broker.engine import Engine
 from broker.errors import BrokerError
@@ -42,7 +42,11 @@ from broker.services import Desk, PlanService, ResourceService, WorkflowService
 from broker.simulated_site import SimulatedSite
 from broker.sites import Site
 from broker.state import BrokerState
+from broker.telemetry import PlanTelemetry
 from broker.v1 import plan_pb2_grpc, resource_pb2_grpc, workflow_pb2_grpc
+from grms.certificates import PkiError, site_of_certificate
+from grms.pki_files import read_certificates
+from grms.tls import TlsFiles, channel_credentials, channel_options
 
 Log = structlog.typing.FilteringBoundLogger
 
@@ -71,6 +75,7 @@ class Daemon:
 
     Raises:
         JournalError: the journal cannot be read.
+        OutputError: the password for MQTT cannot be read.
     """
 
     def __init__(self, config: BrokerConfig, journal: Journal, log: Log) -> None:
@@ -91,6 +96,10 @@ class Daemon:
         )
         self._simulated = SimulatedSite(self._clock, self._capacity, config.chance())
         self._dispatcher: Dispatcher | None = None
+        self._telemetry: PlanTelemetry | None = None
+        if config.mqtt is not None:
+            instance = f"{time.time_ns():x}"
+            self._telemetry = PlanTelemetry(config.mqtt.settings(), instance, log)
         self.engine.connect(self)
         self.ready = asyncio.Event()
 
@@ -128,6 +137,8 @@ class Daemon:
                 placed=len(plan.placements) if plan else 0,
                 unplanned=len(plan.unplanned) if plan else 0,
             )
+            if self._telemetry is not None:
+                self._telemetry.publish(memory)
         else:
             live = memory.workflows.get(command.workflow_id)
             if live is not None and live.has_ended:
@@ -157,17 +168,21 @@ class Daemon:
 
         Raises:
             JournalError: the disk has failed.
-            DaemonError: the socket cannot be listened on.
-            BrokerError: a site's certificate cannot be read.
+            DaemonError: the socket cannot be listened on, or the keys for a site cannot be used.
         """
         self._loop = asyncio.get_running_loop()
         async with AsyncExitStack() as stack:
             sites: dict[str, Site] = {"": self._simulated}
             for site in self._config.sites:
-                channel = await stack.enter_async_context(_channel(site.address, site.tls))
+                channel = await stack.enter_async_context(_channel(site))
                 sites[site.name] = RemoteSite(channel)
             self._dispatcher = Dispatcher(
-                sites, self.engine.tell, self._clock, self._log, self._config.patience()
+                sites,
+                self.engine.tell,
+                self._clock,
+                self._log,
+                self._config.patience(),
+                learning=[site.name for site in self._config.sites if site.learn],
             )
             server = self._server(stack)
             stack.push_async_callback(server.stop, None)
@@ -185,6 +200,9 @@ class Daemon:
                 group.create_task(self._dispatcher.run(), name="sites"),
                 group.create_task(self._replanner.run(), name="planning"),
             ]
+            if self._telemetry is not None:
+                self._telemetry.publish(self.engine.state.memory)
+                tasks.append(group.create_task(self._telemetry.run(), name="telemetry"))
             await asyncio.sleep(0)
             tasks.append(group.create_task(self.engine.run(), name="engine"))
             await server.start()
@@ -261,7 +279,7 @@ def _remove_stale(path: Path) -> None:
         raise DaemonError(f"{path}: is there and no socket; name another path in listen.socket")
 
 
-def _channel(address: str, tls: TlsConfig | None) -> aio.Channel:
+def _channel(site: SiteConfig) -> aio.Channel:
     options: list[tuple[str, Any]] = [
         ("grpc.max_receive_message_length", 64 << 20),
         ("grpc.initial_reconnect_backoff_ms", 100),
@@ -270,17 +288,18 @@ def _channel(address: str, tls: TlsConfig | None) -> aio.Channel:
         ("grpc.keepalive_timeout_ms", 5_000),
         ("grpc.keepalive_permit_without_calls", 1),
     ]
-    if tls is None:
-        return aio.insecure_channel(address, options=options)
+    if site.tls is None:
+        return aio.insecure_channel(site.address, options=options)
+    files = TlsFiles(Path(site.tls.authority), Path(site.tls.certificate), Path(site.tls.key))
     try:
-        credentials = grpc.ssl_channel_credentials(
-            Path(tls.authority).read_bytes(),
-            Path(tls.key).read_bytes(),
-            Path(tls.certificate).read_bytes(),
-        )
-    except OSError as error:
-        raise DaemonError(f"{error.filename}: cannot be read: {error.strerror}") from error
-    return aio.secure_channel(address, credentials, options=options)
+        own = site_of_certificate(read_certificates(files.certificate)[0])
+        files.check(site=own, now=time.time())
+        credentials = channel_credentials(files)
+    except PkiError as error:
+        raise DaemonError(f"site {site.name}: {error}") from error
+    # Whoever answers at that address must have the certificate of that site, and no other.
+    options += channel_options(site.name)
+    return aio.secure_channel(site.address, credentials, options=options)
 
 
 @asynccontextmanager

@@ -1,19 +1,25 @@
 """What people ask: workflows come and are cancelled, resources come, change and go."""
 
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
 from broker.commands import Refusal, Refuse, ReplyPlan, ReplyResource, ReplyWorkflow
 from broker.cycle import Cycle
-from broker.events import Cancel, Register, Remove, Replan, Submit, Update
+from broker.events import Cancel, Offered, Register, Remove, Replan, Submit, Update
 from broker.floor import Floor
 from broker.memory import LiveWorkflow, Memory
+from broker.offers import Held, ResourceOffer, held_by_others, learned
 from broker.records import (
     Counted,
     ResourceRemoved,
     ResourceSet,
+    Supply,
     WorkflowCancelled,
     WorkflowForgotten,
     WorkflowSubmitted,
 )
 from broker.settings import BrokerSettings
+from broker.situation import Taken
 from broker.turn import Turn
 from broker.workflow import Task, Workflow
 
@@ -190,6 +196,47 @@ class Desk:
         turn.note(ResourceRemoved(turn.now, event.name))
         self._gone(event.name, turn, f"resource {event.name!r} was taken out")
         turn.do(ReplyResource(event.id, event.name))
+
+    def offered(self, event: Offered, turn: Turn) -> None:
+        """Learns from a site what it has: new resources, changed ones, and those that are gone."""
+        supplies = self._memory.supplies
+        known: dict[str, list[Supply]] = {}
+        for supply in supplies.values():
+            if supply.site == event.site:
+                known.setdefault(supply.site_resource or supply.name, []).append(supply)
+        offers = {offer.resource.name: offer for offer in event.offers}
+        for name, offer in offers.items():
+            own = f"{event.site}-{name}"
+            if name not in known and own not in supplies:
+                made = Supply(replace(offer.resource, name=own), event.site, name)
+                turn.note(ResourceSet(turn.now, made))
+                self._cycle.want(f"site {event.site!r} has a resource {name!r}")
+            for supply in known.get(name, ()):
+                now = learned(supply.resource, offer)
+                if now != supply.resource:
+                    turn.note(ResourceSet(turn.now, replace(supply, resource=now)))
+                    self._cycle.want(f"resource {supply.name!r} has changed at its site")
+        for name, there in known.items():
+            for supply in there if name not in offers else ():
+                turn.note(ResourceRemoved(turn.now, supply.name))
+                self._gone(supply.name, turn, f"site {event.site!r} has no {name!r} any more")
+        self._cycle.avoid_others(event.site, tuple(self._of_others(event, offers)))
+
+    def _of_others(self, event: Offered, offers: Mapping[str, ResourceOffer]) -> Iterator[Taken]:
+        held: dict[str, list[Held]] = {}
+        booked = [task.booking for task in self._memory.booked.values()]
+        for booking in (*booked, *self._memory.releasing.values()):
+            for hold in booking.holds if booking is not None else ():
+                if booking is not None and hold.site == event.site:
+                    place = booking.placement
+                    mine = Held(place.start, place.end, hold.units)
+                    held.setdefault(hold.resource, []).append(mine)
+        for supply in self._memory.supplies.values():
+            name = supply.site_resource or supply.name
+            if supply.site == event.site and name in offers:
+                own = held.get(name, ())
+                for begin, end in held_by_others(offers[name], own, event.begin, event.end):
+                    yield Taken(supply.name, begin, end)
 
     def _gone(self, name: str, turn: Turn, reason: str) -> None:
         self._floor.resource_gone(name, turn, reason)

@@ -6,8 +6,9 @@ before it.
 """
 
 import asyncio
+import contextlib
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
@@ -20,6 +21,7 @@ from broker.events import (
     BookingLost,
     Ended,
     Event,
+    Offered,
     Released,
     SiteDown,
     SiteLost,
@@ -40,6 +42,12 @@ from broker.sites import (
 
 PAUSE_FIRST_S: Final = 0.1
 PAUSE_MOST_S: Final = 5.0
+
+OFFERS_EVERY_S: Final = 30.0
+"""So often a site is asked what it has to reserve, real seconds."""
+
+OFFERS_SPAN_S: Final = 7 * 86400.0
+"""For so much time ahead, seconds of the broker's clock."""
 
 Log = structlog.typing.FilteringBoundLogger
 Command = Book | Launch | Release
@@ -84,6 +92,7 @@ class Dispatcher:
         clock: the broker's.
         log: where events go.
         patience: how long a silent site is waited for.
+        learning: names of the sites that are asked what they have to reserve.
     """
 
     def __init__(
@@ -93,12 +102,15 @@ class Dispatcher:
         clock: Clock,
         log: Log,
         patience: Patience | None = None,
+        *,
+        learning: Collection[str] = (),
     ) -> None:
         self._sites = sites
         self._tell = tell
         self._clock = clock
         self._log = log
         self._patience = patience or Patience()
+        self._learning = {name: asyncio.Event() for name in learning}
         self._entries: dict[str, _Entry] = {}
         self._by_reservation: dict[tuple[str, str], _Entry] = {}
         self._group: asyncio.TaskGroup | None = None
@@ -109,6 +121,8 @@ class Dispatcher:
             self._group = group
             for name in self._sites:
                 group.create_task(self._follow(name), name=f"site {name or 'simulated'}")
+                if name in self._learning:
+                    group.create_task(self._learn(name), name=f"offers of {name}")
             await asyncio.Event().wait()
 
     def do(self, command: Command) -> None:
@@ -328,6 +342,8 @@ class Dispatcher:
                             self._log.info("site_is_back", site=name)
                             self._tell(SiteUp(0, name))
                         silent, told, pause = math.inf, 0, PAUSE_FIRST_S
+                        if name in self._learning:
+                            self._learning[name].set()
                     else:
                         entry = self._by_reservation.get((name, known.reservation_id))
                         if entry is not None:
@@ -342,6 +358,27 @@ class Dispatcher:
             told = self._silence(name, loop.time() - silent, told, reason)
             await asyncio.sleep(pause)
             pause = min(PAUSE_MOST_S, self._patience.down_s / 2, 2 * pause)
+
+    async def _learn(self, name: str) -> None:
+        # Asks at each contact, and now and then: a site does not tell that something has changed.
+        wanted = self._learning[name]
+        await wanted.wait()
+        while True:
+            wanted.clear()
+            begin = self._clock.now()
+            end = begin + OFFERS_SPAN_S
+            try:
+                offers = await self._sites[name].offer(begin, end)
+            except SiteUnavailable as error:
+                self._log.debug("site_does_not_offer", site=name, reason=str(error))
+            except ReservationRefused as error:
+                self._log.warning("offer_cannot_be_used", site=name, reason=str(error))
+            else:
+                if offers is not None:
+                    self._tell(Offered(0, name, offers, begin, end))
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(OFFERS_EVERY_S):
+                    await wanted.wait()
 
     async def _heard(
         self, name: str, silent: float, told: int

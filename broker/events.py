@@ -8,6 +8,7 @@ and where it was a question it gets the same answer.
 from dataclasses import dataclass
 
 from broker.lifecycle import Outcome
+from broker.offers import ResourceOffer
 from broker.plan import Plan
 from broker.records import Program, Supply
 from broker.workflow import Workflow
@@ -201,3 +202,21 @@ class SiteLost(Event):
     """A site has not answered for longer than the configuration is willing to wait."""
 
     site: str
+
+
+@dataclass(frozen=True, slots=True)
+class Offered(Event):
+    """A site says what it has to reserve.
+
+    Attributes:
+        id: 0.
+        site: its name.
+        offers: all of its resources.
+        begin: of the time that is spoken of, seconds.
+        end: of it, seconds.
+    """
+
+    site: str
+    offers: tuple[ResourceOffer, ...]
+    begin: float
+    end: float

@@ -7,6 +7,8 @@ import grpc
 from grpc import aio
 
 from broker.lifecycle import Outcome
+from broker.offers import ResourceOffer
+from broker.resources import Resource
 from broker.sites import (
     Order,
     Reservation,
@@ -19,6 +21,9 @@ from grms.v1 import request_pb2, reservation_pb2, reservation_pb2_grpc
 
 CALL_S: Final = 10.0
 """How long an answer may take, real seconds."""
+
+HOUR_S: Final = 3600.0
+"""Sites say prices for an hour, the broker for a second."""
 
 _REFUSALS: Final = frozenset(
     {
@@ -83,6 +88,17 @@ class RemoteSite:
         except ReservationRefused:
             return None
 
+    async def offer(self, begin: float, end: float) -> tuple[ResourceOffer, ...]:
+        """See `Site`."""
+        request = reservation_pb2.ResourceOfferRequest(
+            window=reservation_pb2.Window(begin_s=begin, end_s=end)
+        )
+        try:
+            answer = await self._ask(self._stub.Offer(request, timeout=self._call_s))
+            return tuple(_read_offer(each) for each in answer.offers)
+        except ValueError as error:
+            raise ReservationRefused(str(error)) from error
+
     async def watch(self) -> AsyncIterator[Reservation | None]:
         """See `Site`."""
         call = self._stub.Watch(reservation_pb2.WatchReservationsRequest())
@@ -125,4 +141,22 @@ def _read(message: reservation_pb2.Reservation) -> Reservation:
         message.start_time_s if message.HasField("start_time_s") else None,
         message.end_time_s if message.HasField("end_time_s") else None,
         None if outcome == "unspecified" else Outcome(outcome),
+    )
+
+
+def _read_offer(message: reservation_pb2.ResourceOffer) -> ResourceOffer:
+    resource = message.resource
+    kind = resource.labels.get("kind", "")
+    return ResourceOffer(
+        Resource(
+            resource.resource_id,
+            kind or "cpu",
+            resource.speed,
+            resource.cost_per_hour / HOUR_S,
+            capacity=resource.processors,
+        ),
+        labels_kind=bool(kind),
+        free=tuple(
+            (each.window.begin_s, each.window.end_s, each.processors) for each in message.free
+        ),
     )

@@ -137,6 +137,9 @@ class SimulatedSite:
             known = self._over(known, ReservationState.RELEASED, self._clock.now())
         return known
 
+    async def offer(self, begin: float, end: float) -> None:
+        """See `Site`; a simulated one has whatever is registered."""
+
     async def watch(self) -> AsyncIterator[Reservation | None]:
         """See `Site`."""
         queue: asyncio.Queue[Reservation | None] = asyncio.Queue()

@@ -11,6 +11,7 @@ from enum import Enum
 from typing import Protocol
 
 from broker.lifecycle import Outcome
+from broker.offers import ResourceOffer
 from broker.records import Program
 
 
@@ -116,6 +117,13 @@ class Site(Protocol):
 
     async def release(self, reservation_id: str) -> Reservation | None:
         """Gives a reservation back and ends its run; None where the site does not know it."""
+
+    async def offer(self, begin: float, end: float) -> tuple[ResourceOffer, ...] | None:
+        """Returns what can be reserved in a window of time; None for a site that does not say.
+
+        Raises:
+            ReservationRefused: what it says means nothing, or it will not say.
+        """
 
     def watch(self) -> AsyncIterator[Reservation | None]:
         """Yields None once the site answers, then reservations as they are and as they change."""

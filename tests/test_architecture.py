@@ -21,9 +21,11 @@ ROOT = Path(__file__).resolve().parents[1]
 LAYERS = ("scenarios", "broker", "grms", "lrms_sim")
 """From the top floor to the ground floor; a package imports itself and those below it."""
 
-ONLY_THROUGH = {("broker", "grms"): ("grms.client", "grms.journal", "grms.telemetry", "grms.v1")}
-"""What the first package may use of the second. Of sites the broker is a client, no more; the
-journal's file and telemetry know nothing of sites and serve both daemons."""
+LIBRARIES = ("grms.certificates", "grms.journal", "grms.pki_files", "grms.telemetry", "grms.tls")
+"""What knows nothing of what a site does, and serves both daemons."""
+
+ONLY_THROUGH = {("broker", "grms"): ("grms.client", "grms.v1", *LIBRARIES)}
+"""What the first package may use of the second: of sites the broker is a client, no more."""
 
 PURE = (
     "lrms_sim/_*.p[yx][xd]",
@@ -82,6 +84,7 @@ PURE = (
     "broker/limits.py",
     "broker/measures.py",
     "broker/memory.py",
+    "broker/offers.py",
     "broker/plan.py",
     "broker/pool.py",
     "broker/pools.py",

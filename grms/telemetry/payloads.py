@@ -72,6 +72,18 @@ class Presence(Payload):
     protocol: Word = PROTOCOL
 
 
+class BrokerPresence(Payload):
+    """Says that the workflow broker is there, or that it is not.
+
+    Attributes:
+        state: `offline` is the last will, and said when the daemon ends in order.
+        instance: another one after each start of the daemon.
+    """
+
+    state: Literal["online", "offline"]
+    instance: Word
+
+
 class JobEvent(Payload):
     """One change of a job of the site's own users.
 
@@ -187,8 +199,9 @@ PAYLOADS: dict[str, type[Payload]] = {
     "metrics": Metrics,
     "clock": Clock,
     "plan": Plan,
+    "broker-presence": BrokerPresence,
 }
-"""Every model, by the last word of its topic."""
+"""Every model, by the last word of its topic, and the broker's presence."""
 
 
 def encode(payload: Payload) -> bytes:

@@ -10,6 +10,9 @@ CLOCK = f"{ROOT}/replay/clock"
 PLAN = f"{ROOT}/broker/plan"
 """The broker's plan; retained."""
 
+BROKER_PRESENCE = f"{ROOT}/broker/presence"
+"""Whether the broker is there; retained."""
+
 PRESENCE_OF_ALL = f"{ROOT}/sites/+/presence"
 """The filter to subscribe to for the presence of every site."""
 

@@ -16,6 +16,7 @@ from broker.records import (
     Supply,
     TaskEnded,
     TaskFixed,
+    TaskFreed,
     TaskLaunched,
     WorkflowSubmitted,
 )
@@ -166,6 +167,21 @@ def check_history(journal: Path) -> dict[str, int]:
                 assert all(end <= record.start_time for end in ends), f"{name} started too early"
                 completed[name] = record.end_time
     return launches
+
+
+def history(journal: Path) -> list[tuple[str, str, TaskState]]:
+    """Returns what became of every booking that ended or was given up: task, site, state."""
+    names: dict[str, tuple[str, str]] = {}
+    found = []
+    with Journal(journal) as opened:
+        for record in opened.records():
+            if isinstance(record, TaskFixed):
+                names[record.booking] = "/".join(record.placement.key), record.holds[0].site
+            elif isinstance(record, TaskFreed):
+                found.append((*names[record.booking], TaskState.WAITING))
+            elif isinstance(record, TaskEnded):
+                found.append((*names[record.booking], record.state))
+    return found
 
 
 def gone(client: BrokerClient) -> bool:

@@ -22,6 +22,7 @@ class FakeSite(reservation_pb2_grpc.ReservationServiceServicer):
         calls: names of the calls that came.
         lose_answers: so many answers get lost, after the call took effect.
         refuse: what is refused: "book" or "launch".
+        offers: what it says that it has.
     """
 
     def __init__(self) -> None:
@@ -30,6 +31,7 @@ class FakeSite(reservation_pb2_grpc.ReservationServiceServicer):
         self.calls: list[str] = []
         self.lose_answers = 0
         self.refuse = ""
+        self.offers = reservation_pb2.ResourceOfferResponse()
         self._keys: dict[str, str] = {}
         self._queues: set[asyncio.Queue[reservation_pb2.Reservation]] = set()
         self._server: aio.Server | None = None
@@ -73,8 +75,9 @@ class FakeSite(reservation_pb2_grpc.ReservationServiceServicer):
         return self.reservations[reservation_id]
 
     async def Offer(self, request: Any, context: Any) -> Any:  # noqa: N802, ARG002  # gRPC's
-        """Offers nothing; the broker does not ask."""
-        return reservation_pb2.ResourceOfferResponse()
+        """Offers what the test has put there."""
+        self.calls.append("offer")
+        return self.offers
 
     async def Book(self, request: reservation_pb2.BookRequest, context: Any) -> Any:  # noqa: N802  # gRPC's name
         """Reserves."""

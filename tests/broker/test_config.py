@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from broker.config import load_config
-from broker.errors import FileError
+from broker.config import BrokerConfig, load_config
+from broker.errors import FileError, OutputError
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "docs" / "examples" / "broker.toml"
 LEAST = 'listen.socket = "b.sock"\njournal.path = "b.journal"\n'
@@ -32,6 +32,14 @@ def test_paths_are_relative_to_the_file(tmp_path: Path) -> None:
     assert config.sites[0].address == f"unix:{tmp_path}/riga.sock"
 
 
+WITH_TLS = """
+[[sites]]
+name = "a"
+address = "unix:a"
+tls = { authority = "a", certificate = "b", key = "c" }
+"""
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -42,6 +50,12 @@ def test_paths_are_relative_to_the_file(tmp_path: Path) -> None:
         ("[clock]\nspeed = 5\n", ("speed", "scaled")),
         ('[clock]\nkind = "scaled"\n', ("origin",)),
         ('[[sites]]\nname = "a"\naddress = "a.example:7000"\n', ("a.example:7000", "tls")),
+        ('[[sites]]\nname = "a"\naddress = "127.0.0.1:7000"\n', ("127.0.0.1:7000", "unix:PATH")),
+        ('[[sites]]\nname = "a b"\naddress = "unix:a.sock"\n', ("a b", "letters, digits")),
+        (WITH_TLS, ("unix:", "HOST:PORT")),
+        ('[mqtt]\naddress = "mqtt.example:1883"\n', ("mqtt", "another machine", "TLS")),
+        ('[mqtt]\naddress = "unix:m.sock"\n', ("mqtt", "HOST:PORT")),
+        ('[mqtt]\naddress = "[::1]:1883"\npassword_file = "p"\n', ("password_file", "username")),
         ('[[sites]]\nname = "a"\naddress = "nowhere"\n', ("nowhere", "HOST:PORT")),
         ('[limits]\non_lost = "forget"\n', ("limits.on_lost", "forget", "wait")),
         ("[limits]\nsite_down_s = 10\nsite_lost_s = 5\n", ("site_lost_s", "5", "10")),
@@ -89,3 +103,24 @@ def test_a_long_path_of_a_socket_is_refused(tmp_path: Path) -> None:
     path.write_text(f'listen.socket = "{"x" * 100}"\njournal.path = "b"\n')
     with pytest.raises(FileError, match="at most 100 bytes"):
         load_config(path)
+
+
+def test_how_the_plan_is_published(tmp_path: Path) -> None:
+    """Address, user and password as the files have them; a missing password is said."""
+    path = tmp_path / "broker.toml"
+    entry = '[mqtt]\naddress = "[::1]:1884"\nusername = "gorba"\npassword_file = "p"\n'
+    path.write_text(LEAST + entry)
+    mqtt = load_config(path).mqtt
+    assert mqtt is not None
+    with pytest.raises(OutputError, match="password"):
+        mqtt.settings()
+    (tmp_path / "p").write_text("secret\n")
+    made = mqtt.settings()
+    assert (made.host, made.port, made.user, made.password) == ("::1", 1884, "gorba", "secret")
+    assert load_config_of(path, LEAST).mqtt is None
+
+
+def load_config_of(path: Path, text: str) -> BrokerConfig:
+    """Returns the configuration that a text is."""
+    path.write_text(text)
+    return load_config(path)

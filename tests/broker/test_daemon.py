@@ -2,6 +2,7 @@
 
 import signal
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ from tests.broker.brokers import (
     serving,
     until_running,
 )
+from tests.grms.keys import new_federation
 
 COMPLETED = workflow_pb2.WORKFLOW_STATE_COMPLETED
 CANCELLED = workflow_pb2.WORKFLOW_STATE_CANCELLED
@@ -174,6 +176,26 @@ def test_a_file_in_the_socket_s_place_is_left_alone(tmp_path: Path) -> None:
     with pytest.raises(DaemonError, match=r"gorba\.sock"):
         serve(config, configure_logs())
     assert (tmp_path / "gorba.sock").read_text() == "mine"
+
+
+def test_keys_that_cannot_be_used_are_said_at_the_start(tmp_path: Path) -> None:
+    """A file that is not there, a key that is another's, and a certificate that has ended."""
+    before = datetime.now(UTC) - timedelta(days=90)
+    federation = new_federation(tmp_path, now=before)
+    good = federation.site("hanse-broker")
+    old = federation.site("old", now=before)
+    for files, words in (
+        (replace(good, certificate=tmp_path / "none.crt"), "none.crt"),
+        (replace(good, key=old.key), "is not the key of"),
+        (old, "renew it"),
+    ):
+        entry = (
+            f'[[sites]]\nname = "riga"\naddress = "127.0.0.1:1"\n[sites.tls]\n'
+            f'authority = "{files.authority}"\ncertificate = "{files.certificate}"\n'
+            f'key = "{files.key}"\n'
+        )
+        with pytest.raises(DaemonError, match=f"site riga: .*{words}"):
+            serve(configure(tmp_path, entry), configure_logs())
 
 
 def test_the_socket_is_the_daemon_s_own(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
 import structlog
 from grpc import aio
 
@@ -16,6 +17,7 @@ from broker.events import (
     BookingLost,
     Ended,
     Event,
+    Offered,
     Released,
     SiteDown,
     SiteLost,
@@ -27,6 +29,7 @@ from broker.memory import Booking
 from broker.plan import Placement
 from broker.records import Hold, Program
 from broker.remote_site import RemoteSite
+from broker.resources import Resource
 from broker.workflow import Demand
 from grms.v1 import request_pb2, reservation_pb2
 from tests.broker.fake_site import STATES, FakeSite
@@ -63,7 +66,9 @@ class Scene:
 
 
 @asynccontextmanager
-async def scene(folder: Path, *, patience: Patience | None = None) -> AsyncIterator[Scene]:
+async def scene(
+    folder: Path, *, patience: Patience | None = None, learning: bool = False
+) -> AsyncIterator[Scene]:
     """Yields a dispatcher whose site answers."""
     made = Scene(folder)
     await made.site.start(made.path)
@@ -75,6 +80,7 @@ async def scene(folder: Path, *, patience: Patience | None = None) -> AsyncItera
             Clock(),
             structlog.get_logger(),
             patience or Patience(),
+            learning=["riga"] if learning else [],
         )
         task = asyncio.create_task(made.dispatcher.run(), name="dispatcher")
         await asyncio.sleep(0)
@@ -91,11 +97,12 @@ def play(
     act: Callable[[Scene], object],
     *,
     patience: Patience | None = None,
+    learning: bool = False,
 ) -> None:
     """Plays a scene."""
 
     async def playing() -> None:
-        async with scene(folder, patience=patience) as made:
+        async with scene(folder, patience=patience, learning=learning) as made:
             await act(made)  # type: ignore[misc]  # acts are coroutine functions
 
     run(playing)
@@ -312,3 +319,53 @@ def test_a_site_that_is_not_configured_any_more_refuses(tmp_path: Path) -> None:
         await until(lambda: made.heard(BookingLost))
 
     play(tmp_path, act)
+
+
+def offered(made: Scene) -> list[Offered]:
+    """Returns what the site's offers have come to."""
+    return [event for event in made.events if isinstance(event, Offered)]
+
+
+def test_a_site_is_asked_what_it_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the first contact, now and then, and again when it is back; prices are for a second."""
+    monkeypatch.setattr("broker.dispatcher.OFFERS_EVERY_S", 0.05)
+
+    async def act(made: Scene) -> None:
+        await until(lambda: bool(offered(made)))
+        first = offered(made)[0]
+        assert (first.site, first.offers) == ("riga", ())
+        assert first.end - first.begin == pytest.approx(7 * 86400)
+        offer = made.site.offers.offers.add()
+        offer.resource.resource_id = "gpu"
+        offer.resource.labels["kind"] = "accelerator"
+        offer.resource.processors, offer.resource.speed = 3, 2.5
+        offer.resource.cost_per_hour = 7200.0
+        offer.free.add(window=reservation_pb2.Window(begin_s=1, end_s=2), processors=3)
+        await until(lambda: bool(offered(made)[-1].offers))
+        (found,) = offered(made)[-1].offers
+        assert found.resource == Resource(
+            "gpu", "accelerator", performance=2.5, price=2.0, capacity=3
+        )
+        assert (found.labels_kind, found.free) == (True, ((1.0, 2.0, 3),))
+        await made.site.stop()
+        count = len(offered(made))
+        await made.site.start(made.path)
+        await until(lambda: len(offered(made)) > count)
+
+    play(tmp_path, act, learning=True)
+
+
+def test_an_offer_that_means_nothing_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A speed of nothing is no resource; the site is asked again, and books meanwhile."""
+    monkeypatch.setattr("broker.dispatcher.OFFERS_EVERY_S", 0.05)
+
+    async def act(made: Scene) -> None:
+        made.site.offers.offers.add().resource.resource_id = "bad"
+        await until(lambda: made.site.calls.count("offer") > 3)
+        assert not any(event.offers for event in offered(made))
+        made.dispatcher.do(Book(booking("a")))
+        await until(lambda: made.heard(Booked))
+
+    play(tmp_path, act, learning=True)

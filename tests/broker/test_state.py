@@ -20,6 +20,7 @@ from broker.commands import (
 )
 from broker.events import (
     Cancel,
+    Offered,
     Register,
     Remove,
     Replan,
@@ -33,6 +34,7 @@ from broker.events import (
     Update,
 )
 from broker.lifecycle import Outcome, TaskState, WorkflowState
+from broker.offers import ResourceOffer
 from broker.records import Supply, TaskFixed
 from broker.resources import Resource
 from broker.settings import BrokerSettings
@@ -455,3 +457,86 @@ def test_late_and_repeated_news_change_nothing() -> None:
     for event in (Started(0, "b-1", 5.0), Tick(0), SiteLost(0, "nowhere"), Started(0, "?", 1.0)):
         made.tell(event)
     assert len(made.journal) == count
+
+
+def offer(name: str, *free: tuple[float, float, int], **values: float) -> ResourceOffer:
+    """Returns what a site says of a resource; free all the time where nothing else is said."""
+    resource = Resource(name, **values)  # type: ignore[arg-type]  # numbers
+    return ResourceOffer(resource, free=free or ((0.0, 1e6, resource.capacity),))
+
+
+def test_a_broker_learns_its_resources_from_a_site() -> None:
+    """New ones get the site's name before theirs; changed ones change, those gone go."""
+    made = World(1)
+    made.tell(
+        Offered(0, "riga", (offer("fast", performance=2.0, capacity=4), offer("slow")), 0, 1e6)
+    )
+    supplies = made.state.memory.supplies
+    assert list(supplies) == ["riga-fast", "riga-slow"]
+    assert supplies["riga-fast"] == Supply(
+        Resource("riga-fast", performance=2.0, capacity=4), "riga", "fast"
+    )
+    count = len(made.journal)
+    made.tell(
+        Offered(0, "riga", (offer("fast", performance=2.0, capacity=4), offer("slow")), 0, 1e6)
+    )
+    assert len(made.journal) == count, "the same once more is nothing"
+    made.tell(Offered(0, "riga", (offer("fast", performance=3.0, price=5.0, capacity=2),), 0, 1e6))
+    assert list(supplies) == ["riga-fast"]
+    assert supplies["riga-fast"].resource == Resource(
+        "riga-fast", performance=3.0, price=5.0, capacity=2
+    )
+
+
+def test_what_people_said_of_a_site_s_resource_stays() -> None:
+    """Its name, that it is broken, and its price where the site says none; others' stay away."""
+    made = World(1)
+    mine = Supply(Resource("mine", price=7.0), "riga", "cpu", broken=True)
+    made.tell(Register(1, mine))
+    made.tell(Register(2, Supply(Resource("riga-gpu"))))
+    offers = (offer("cpu", capacity=8), offer("gpu"))
+    made.tell(Offered(0, "riga", offers, 0, 1e6))
+    supplies = made.state.memory.supplies
+    assert supplies["mine"] == Supply(
+        Resource("mine", price=7.0, capacity=8), "riga", "cpu", broken=True
+    )
+    assert supplies["riga-gpu"] == Supply(Resource("riga-gpu")), "the name belongs to another"
+
+
+def test_a_resource_that_is_gone_at_its_site_gives_its_task_back() -> None:
+    """What ran on it is planned elsewhere at once."""
+    made = World(1)
+    made.tell(Offered(0, "riga", (offer("a"), offer("b")), 0, 1e6))
+    made.tell(Submit(1, "k", chain("flow", 30, resources=("riga-a", "riga-b"))))
+    while states(made)["flow/t0"] is not TaskState.RUNNING:
+        made.step()
+    here = made.state.memory.live["flow"].tasks["t0"].placement
+    assert here is not None
+    other = "b" if here.resources == ("riga-a",) else "a"
+    made.tell(Offered(0, "riga", (offer(other),), made.now, 1e6))
+    made.run()
+    assert made.completed == ["flow/t0"]
+    (done,) = made.state.memory.workflows["w1"].tasks.values()
+    assert done.placement is not None
+    assert done.placement.resources == (f"riga-{other}",)
+
+
+def test_time_that_others_hold_at_a_site_is_avoided() -> None:
+    """Nothing is planned there; what the broker holds itself is no reason to keep away."""
+    made = World(1)
+    busy = offer("a", (500.0, 1e6, 1))
+    made.tell(Offered(0, "riga", (busy,), 0, 1e6))
+    made.tell(Submit(1, "k", chain("flow", 30, 30, resources=("riga-a",))))
+    while made.state.memory.plan is None or not made.state.memory.plan.placements:
+        made.step()
+    assert min(each.start for each in made.state.memory.plan.placements) >= 500
+    while states(made)["flow/t0"] is not TaskState.BOOKED:
+        made.step()
+    booked = made.state.memory.live["flow"].tasks["t0"].placement
+    assert booked is not None
+    rest = offer("a", (made.now, booked.start, 1), (booked.end, 1e6, 1))
+    made.tell(Offered(0, "riga", (rest,), made.now, 1e6))
+    made.run()
+    assert made.completed == ["flow/t0", "flow/t1"]
+    assert made.state.memory.workflows["w1"].tasks["t0"].placement is not None
+    assert made.now < booked.end + 200

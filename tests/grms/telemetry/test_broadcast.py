@@ -12,12 +12,13 @@ from grms.telemetry.payloads import PLACEMENTS_MAX, Clock, Placement
 from tests.grms.mqtt import QUICK, Mosquitto, free_port, watching
 
 
-def new_broadcast(settings: MqttSettings | None = None) -> Broadcast:
+def new_broadcast(settings: MqttSettings | None = None, instance: str = "") -> Broadcast:
     """Returns a broadcast that nobody has connected yet."""
     return Broadcast(
         settings or MqttSettings("127.0.0.1", free_port()),
         rng=np.random.default_rng(1),
         log=structlog.get_logger(),
+        instance=instance,
     )
 
 
@@ -74,3 +75,40 @@ async def test_a_plan_reaches_those_who_may_read_it(mosquitto: Mosquitto) -> Non
         (1, 2, 8),
     ]
     assert len(parts[0]["placements"] + parts[1]["placements"]) == PLACEMENTS_MAX + 1
+
+
+async def test_the_workflow_broker_says_that_it_is_there_and_leaves_a_will() -> None:
+    """Online on each connection, offline at its end and as last will; both retained."""
+    broadcast = new_broadcast(instance="7")
+    online = b'{"state":"online","instance":"7"}'
+    offline = b'{"state":"offline","instance":"7"}'
+    broadcast.begin()
+    (message,) = broadcast.take()
+    assert (message.topic, message.content, message.retain) == (
+        topics.BROKER_PRESENCE,
+        online,
+        True,
+    )
+    assert broadcast.will is not None
+    for last in (broadcast.will, *broadcast.farewell()):
+        assert (last.topic, last.content, last.retain) == (topics.BROKER_PRESENCE, offline, True)
+
+
+async def test_a_late_will_does_not_stay(mosquitto: Mosquitto) -> None:
+    """What a broken connection leaves behind is corrected; the will of an end in order stays."""
+    broadcast = new_broadcast(replace(mosquitto.settings("gorba"), backoff=QUICK), "7")
+    async with asyncio.TaskGroup() as group:
+        group.create_task(broadcast.link.run(), name="mqtt")
+        async with watching(mosquitto.settings("dashboard"), topics.BROKER_PRESENCE) as watcher:
+
+            def states() -> list[str]:
+                return [str(content["state"]) for _, content in watcher.seen]
+
+            await watcher.until(lambda: states()[-1:] == ["online"])
+            other = new_broadcast(replace(mosquitto.settings("gorba"), backoff=QUICK), "7")
+            group.create_task(other.link.run(), name="the connection before")
+            await watcher.until(lambda: states().count("online") >= 2)
+            other.link.stop()  # says offline, as the will of a connection that broke would
+            await watcher.until(lambda: states()[-2:] == ["offline", "online"])
+            broadcast.link.stop()
+            await watcher.until(lambda: states()[-1:] == ["offline"])

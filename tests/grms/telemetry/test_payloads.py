@@ -33,6 +33,7 @@ FIELDS = {
     "metrics": {"site", "instance", "time", "values"},
     "clock": {"replay", "time", "arrivals", "arrivals_total", "finished"},
     "plan": {"revision", "time", "part", "parts", "placements"},
+    "broker-presence": {"state", "instance"},
 }
 EVENT_FIELDS = {"sequence", "time", "job", "state", "partner", "outcome"}
 """What may be published. A field more is a change of the information policy, and is meant so."""

@@ -1,0 +1,132 @@
+"""Sites' daemons as processes of their own, over their sockets or over mutual TLS on loopback."""
+
+import contextlib
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from broker.records import Supply
+from broker.resources import Resource
+from grms.tls import TlsFiles
+from tests.grms.keys import new_federation
+
+SERVE = "from grms.cli import main; main()"
+BROKER = "hanse-broker"
+"""The name in the broker's certificate."""
+
+RESOURCES = (("fast", 2.0, 2), ("slow", 1.0, 1))
+"""Name, speed and processors of what each site has."""
+
+
+def pool(*sites: str) -> tuple[Supply, ...]:
+    """Returns the resources of sites."""
+    return tuple(
+        Supply(Resource(f"{site}-{name}", performance=speed, capacity=units), site, name)
+        for site in sites
+        for name, speed, units in RESOURCES
+    )
+
+
+class SiteProcess:
+    """A site's daemon.
+
+    Attributes:
+        name: of the site.
+
+    Args:
+        folder: for socket and journal.
+        name: of the site.
+        port: of the loopback, for the broker; 0 for none.
+        keys: of the site.
+    """
+
+    def __init__(
+        self, folder: Path, name: str, port: int = 0, keys: TlsFiles | None = None
+    ) -> None:
+        self.name = name
+        self._folder = folder
+        self._port = port
+        self._log = folder / f"{name}.log"
+        self._path = folder / f"{name}.toml"
+        resources = "".join(
+            f'[[resources]]\nresource_id = "{resource}"\nprocessors = {units}\nspeed = {speed}\n'
+            for resource, speed, units in RESOURCES
+        )
+        partners = f'partners = "127.0.0.1:{port}"\n' if port else ""
+        self._path.write_text(
+            f'name = "{name}"\nprocessors = 4\n'
+            + (f'brokers = ["{BROKER}"]\n' if keys is not None else "")
+            + f'[listen]\nusers = "{folder}/{name}.sock"\n{partners}'
+            + f'[journal]\npath = "{folder}/{name}.journal"\n'
+            + (f"[tls]\n{_keys(keys)}" if keys is not None else "")
+            + resources
+        )
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def entry(self, keys: TlsFiles | None = None, *, name: str = "") -> str:
+        """Returns the site's part of a broker's configuration.
+
+        Args:
+            keys: of the broker.
+            name: what the broker takes the site for; its own where left out.
+        """
+        head = f'[[sites]]\nname = "{name or self.name}"\n'
+        if keys is None:
+            return f'{head}address = "unix:{self._folder}/{self.name}.sock"\n'
+        return f'{head}address = "127.0.0.1:{self._port}"\n[sites.tls]\n{_keys(keys)}'
+
+    def start(self) -> None:
+        """Starts it."""
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(  # noqa: S603  # this program
+                [sys.executable, "-c", SERVE, "serve", str(self._path)], stderr=log
+            )
+
+    def kill(self) -> None:
+        """Ends it without a word; twice is nothing."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait(30)
+
+
+def _keys(files: TlsFiles) -> str:
+    return (
+        f'authority = "{files.authority}"\ncertificate = "{files.certificate}"\n'
+        f'key = "{files.key}"\n'
+    )
+
+
+@contextlib.contextmanager
+def running(sites: Sequence[SiteProcess]) -> Iterator[dict[str, SiteProcess]]:
+    """Yields daemons by name, which have been started."""
+    started: list[SiteProcess] = []
+    try:
+        for site in sites:
+            site.start()
+            started.append(site)
+        yield {site.name: site for site in sites}
+    finally:
+        for site in started:
+            site.kill()
+
+
+def plain_sites(folder: Path, *names: str) -> list[SiteProcess]:
+    """Returns sites that are reached over their users' sockets."""
+    return [SiteProcess(folder, name) for name in names]
+
+
+def tls_sites(folder: Path, *names: str) -> tuple[list[SiteProcess], TlsFiles]:
+    """Returns sites that are reached over mutual TLS, and the broker's keys."""
+    federation = new_federation(folder)
+    with contextlib.ExitStack() as stack:
+        probes = [stack.enter_context(socket.socket()) for _ in names]
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        ports = [int(probe.getsockname()[1]) for probe in probes]
+    made = [
+        SiteProcess(folder, name, port, federation.site(name))
+        for name, port in zip(names, ports, strict=True)
+    ]
+    return made, federation.site(BROKER)

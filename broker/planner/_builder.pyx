@@ -1,17 +1,7 @@
 """The schedule builder (paper 004, section 3.3, steps 1 to 4), compiled.
 
-A task is given the alternative that can start earliest; among those that can start at the same
-moment, the first in the order of the strategy (the fastest, or the cheapest). Looking at every
-alternative of every task would take nearly all the time, so the builder keeps, for slices of time
-("buckets"), the set of choices that may be free in them, as bits in the order of the strategy.
-A choice that is not in the set of a bucket can start nowhere in it. The buckets are walked from
-the earliest start on, and only members of the sets are searched, each once, until what has been
-found starts within the buckets walked. The result is the same as that of looking at all; the
-width of the buckets changes nothing but the time it takes.
-
-A second set for each bucket has the choices that are at no moment of it fully taken. A task that
-starts in a bucket takes the next ones as a whole, as many as its duration says; a choice that is
-not in the second set of the last of these, or of the middle one, is not searched either.
+Tasks are planned in the order of their genes, each where `_places` finds it best. What has been
+taken is noted in timetables, and in the sets of choices that may be free in a slice of time.
 """
 
 from libc.math cimport INFINITY
@@ -29,12 +19,13 @@ from broker.planner._instance cimport (
     Instance,
     placement_cost_fast,
 )
+from broker.planner._places cimport Slot, find_place
+from broker.planner._scratch cimport BUCKETS_MAX, RAS_2, RAS_3, STRATEGIES
 from broker.planner._timetable cimport (
     Span,
     Timetable,
     timetable_close,
     timetable_copy,
-    timetable_fit_fast,
     timetable_occupy_fast,
     timetable_open,
 )
@@ -45,125 +36,8 @@ from broker.planner._types cimport (
     seconds_t,
     task_t,
     word_t,
+    workflow_t,
 )
-
-cdef extern from *:
-    int lowest_bit "__builtin_ctzll"(unsigned long long word) noexcept nogil
-
-cdef struct Slot:
-    # The best place for a task so far.
-    choice_t choice
-    choice_t rank
-    seconds_t start
-    money_t cost
-
-
-cdef seconds_t choice_fit(
-    const Scratch* scratch, choice_t choice, seconds_t earliest, seconds_t duration, seconds_t limit
-) noexcept nogil:
-    # The earliest start at which every resource of the choice is free; beyond the limit any
-    # moment beyond the limit may come back.
-    cdef const Instance* instance = scratch.instance
-    cdef int32_t begin = instance.demand_begin[choice]
-    cdef int32_t end = instance.demand_begin[choice + 1]
-    cdef int32_t i = begin
-    cdef int32_t settled = 0
-    cdef seconds_t start = earliest
-    cdef seconds_t found
-    while True:
-        found = timetable_fit_fast(
-            &scratch.tables[instance.demand_resource[i]],
-            start,
-            duration,
-            instance.demand_units[i],
-        )
-        if found > start:
-            start = found
-            settled = 0
-        settled += 1
-        if settled == end - begin or start > limit:
-            return start
-        i = i + 1 if i + 1 < end else begin
-
-
-cdef inline void consider(
-    const Scratch* scratch,
-    task_t task,
-    int32_t order,
-    choice_t rank,
-    seconds_t earliest,
-    Slot* best,
-) noexcept nogil:
-    # Searches one choice and keeps it if it is better: by start, then cost where the strategy
-    # asks for the cheapest and prices vary, then rank.
-    cdef const Instance* instance = scratch.instance
-    cdef choice_t choice = instance.by_rank[order][rank]
-    cdef seconds_t duration = instance.work[task] / instance.performance[choice]
-    cdef seconds_t start = choice_fit(scratch, choice, earliest, duration, best.start)
-    cdef money_t cost = 0.0
-    cdef bint better
-    if start > best.start or start == INFINITY:
-        return
-    if order == CHEAPEST and instance.prices_vary:
-        cost = placement_cost_fast(instance, choice, start, start + duration)
-    better = start < best.start or cost < best.cost or (cost == best.cost and rank < best.rank)
-    if better:
-        best.choice = choice
-        best.rank = rank
-        best.start = start
-        best.cost = cost
-
-
-cdef void find_few(
-    const Scratch* scratch, task_t task, int32_t order, seconds_t earliest, Slot* best
-) noexcept nogil:
-    cdef const Instance* instance = scratch.instance
-    cdef int32_t i
-    for i in range(instance.few_begin[task], instance.few_begin[task + 1]):
-        consider(scratch, task, order, instance.rank[order][instance.few[i]], earliest, best)
-
-
-cdef void find_many(
-    const Scratch* scratch, task_t task, int32_t order, seconds_t earliest, Slot* best
-) noexcept nogil:
-    cdef const Instance* instance = scratch.instance
-    cdef Py_ssize_t words = instance.words
-    cdef const word_t* usable = &instance.usable[order][task * words]
-    cdef word_t* candidates = scratch.candidates
-    cdef bint first_wins = not (order == CHEAPEST and instance.prices_vary)
-    cdef int32_t last = scratch.buckets - 1
-    cdef double place = (earliest - instance.now) / scratch.width
-    cdef int32_t bucket = last if place >= last else <int32_t> place
-    cdef const word_t* maybe_free
-    cdef const word_t* half_way
-    cdef const word_t* all_the_way
-    cdef word_t word
-    cdef Py_ssize_t i
-    # One bucket less than the duration surely covers: rounding cannot matter.
-    cdef double covered = instance.work[task] / scratch.performance_max / scratch.width - 2.0
-    cdef int32_t reach = BUCKETS_MAX if covered >= BUCKETS_MAX else <int32_t> covered
-    memcpy(candidates, usable, words * sizeof(word_t))
-    while True:
-        maybe_free = &scratch.maybe_free[order][bucket * words]
-        half_way = all_the_way = maybe_free
-        if reach > 0 and bucket + reach < last:
-            half_way = &scratch.untouched[order][(bucket + (reach + 1) // 2) * words]
-            all_the_way = &scratch.untouched[order][(bucket + reach) * words]
-        for i in range(words):
-            word = candidates[i] & maybe_free[i] & half_way[i] & all_the_way[i]
-            candidates[i] ^= word
-            while word:
-                consider(
-                    scratch, task, order, <choice_t> (64 * i + lowest_bit(word)), earliest, best
-                )
-                if first_wins and best.start == earliest:
-                    # Ranks come in order, and nothing starts earlier.
-                    return
-                word &= word - 1
-        bucket += 1
-        if bucket > last or best.start < instance.now + bucket * scratch.width:
-            return
-
 
 cdef inline void remove_choices(
     const Scratch* scratch, resource_t resource, int32_t bucket, word_t** sets
@@ -211,29 +85,20 @@ cdef inline void mark_full(
 cdef int place_task(Scratch* scratch, task_t task, Strategy strategy) except -1 nogil:
     # Steps 1 to 4 for one task whose predecessors are planned.
     cdef const Instance* instance = scratch.instance
-    cdef int32_t order = FASTEST
     cdef resource_t resource
     cdef Slot best
     cdef Span full
     cdef int32_t i
-    if strategy == RAS_2:
-        order = CHEAPEST
-    elif strategy == RAS_3:
-        order = instance.favourite[instance.workflow[task]]
-    best.choice = -1
-    best.start = INFINITY
-    best.cost = INFINITY
-    best.rank = 0
-    if instance.few_begin[task] < instance.few_begin[task + 1]:
-        find_few(scratch, task, order, scratch.ready[task], &best)
-    else:
-        find_many(scratch, task, order, scratch.ready[task], &best)
+    cdef workflow_t workflow = instance.workflow[task]
+    find_place(scratch, task, strategy, &best)
     scratch.choice[task] = best.choice
     if best.choice < 0:
         return 0
     scratch.start[task] = best.start
     scratch.end[task] = best.start + instance.work[task] / instance.performance[best.choice]
     scratch.cost[task] = placement_cost_fast(instance, best.choice, best.start, scratch.end[task])
+    scratch.left[workflow] -= scratch.cost[task]
+    scratch.least_left[workflow] -= instance.least_cost[task]
     scratch.order[scratch.planned] = task
     scratch.planned += 1
     for i in range(instance.demand_begin[best.choice], instance.demand_begin[best.choice + 1]):
@@ -304,13 +169,15 @@ cdef int begin_schedule(Scratch* scratch, Strategy strategy) except -1 nogil:
     for i in range(instance.resources):
         timetable_copy(&scratch.tables[i], &scratch.taken[i])
     scratch.in_use[FASTEST] = strategy != RAS_2
-    scratch.in_use[CHEAPEST] = strategy != RAS_1
+    scratch.in_use[CHEAPEST] = strategy == RAS_2 or strategy == RAS_3
     for order in range(ORDERS):
         if scratch.in_use[order]:
             memcpy(scratch.maybe_free[order], scratch.sets_before[order], size)
             memcpy(scratch.untouched[order], scratch.sets_before[ORDERS + order], size)
     memcpy(scratch.ready, instance.release, instance.tasks * sizeof(seconds_t))
     memcpy(scratch.missing, instance.predecessors, instance.tasks * sizeof(int32_t))
+    memcpy(scratch.left, instance.allowed, instance.workflows * sizeof(money_t))
+    memcpy(scratch.least_left, instance.least_total, instance.workflows * sizeof(money_t))
     memset(scratch.position, 0xFF, instance.tasks * sizeof(int32_t))
     memset(scratch.choice, 0xFF, instance.tasks * sizeof(choice_t))
     scratch.planned = 0
@@ -381,6 +248,8 @@ cdef class Workspace:
             "position": np.zeros(tasks, np.int32),
             "released": np.zeros(tasks, np.int32),
             "candidates": np.zeros(instance.words, np.uint64),
+            "left": np.zeros(max(1, instance.workflows)),
+            "least_left": np.zeros(max(1, instance.workflows)),
         }
         self.columns |= {
             f"{name}_{order}": np.zeros(buckets * instance.words, np.uint64)
@@ -424,6 +293,10 @@ cdef class Workspace:
         scratch.cost = &real[0]
         whole = columns["order"]
         scratch.order = &whole[0]
+        real = columns["left"]
+        scratch.left = &real[0]
+        real = columns["least_left"]
+        scratch.least_left = &real[0]
         real = columns["ready"]
         scratch.ready = &real[0]
         whole = columns["missing"]
@@ -490,7 +363,7 @@ cdef class Workspace:
 
         Args:
             genes: every task once.
-            strategy: 0, 1 or 2: RAS-1, RAS-2 or RAS-3.
+            strategy: from 0 to 4: RAS-1 to RAS-5.
 
         Raises:
             ValueError: the sequence is not one of all tasks, or there is no such strategy.

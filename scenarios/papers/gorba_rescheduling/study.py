@@ -13,7 +13,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from broker.methods import SEARCHES
 from broker.plan import Plan
-from broker.planner.gleam import GleamSettings
 from broker.planner.search import Budget, Found, Search
 from broker.problem import Problem
 from lrms_sim.version import __version__
@@ -241,9 +240,9 @@ def _run(case: Case, options: StudyOptions) -> Record:
     search = Search(
         event.problem,
         budget=options.budget if searches else Budget(0.0),
-        settings=GleamSettings(
+        settings=replace(
+            SEARCHES[case.method if searches else GLEAM],
             population=60 if case.setting.tasks <= LARGE else 30,
-            memetic=SEARCHES[case.method] if searches else None,
         ),
         seed=case.seed,
         workers=options.workers,

@@ -39,47 +39,76 @@ from broker.planner._types cimport (
     workflow_t,
 )
 
-cdef inline void remove_choices(
-    const Scratch* scratch, resource_t resource, int32_t bucket, word_t** sets
+cdef inline void remove_choice(
+    const Scratch* scratch,
+    choice_t rank,
+    const int32_t* touched,
+    const int32_t* taken,
+    word_t* maybe_free,
+    word_t* untouched,
+    word_t* live,
 ) noexcept nogil:
-    # Takes the choices that need a resource out of the sets of a bucket.
-    cdef const Instance* instance = scratch.instance
-    cdef int32_t order, i
-    cdef choice_t rank
-    for order in range(ORDERS):
-        if scratch.in_use[order]:
-            for i in range(instance.choice_begin[resource], instance.choice_begin[resource + 1]):
-                rank = instance.rank[order][instance.choice_of[i]]
-                sets[order][bucket * instance.words + (rank >> 6)] &= ~(<word_t> 1 << (rank & 63))
+    # Takes a choice out of the sets of some buckets, each from the first to before the second.
+    cdef word_t others = ~(<word_t> 1 << (rank & 63))
+    cdef Py_ssize_t word = rank >> 6
+    cdef word_t* row = untouched + word * scratch.buckets
+    cdef int32_t bucket
+    for bucket in range(touched[0], touched[1]):
+        row[bucket] &= others
+    row = maybe_free + word * scratch.buckets
+    live += word >> 6
+    for bucket in range(taken[0], taken[1]):
+        row[bucket] &= others
+        if row[bucket] == 0:
+            live[bucket * scratch.live_words] &= ~(<word_t> 1 << (word & 63))
 
 
 cdef inline void mark_full(
     Scratch* scratch,
     resource_t resource,
-    seconds_t begin,
-    seconds_t end,
     const Span* full,
     word_t** maybe_free,
     word_t** untouched,
+    word_t** live,
 ) noexcept nogil:
-    # Notes what taking a resource from begin to end has made of the buckets in between.
-    cdef seconds_t now = scratch.instance.now
+    # Notes what taking a resource has made of the buckets in which something has changed.
+    cdef const Instance* instance = scratch.instance
+    cdef seconds_t now = instance.now
     cdef int32_t last = scratch.buckets - 1
-    cdef double place = (max(begin, now) - now) / scratch.width
-    cdef int32_t bucket
+    cdef double place = (max(full.fresh_begin, now) - now) / scratch.width
+    cdef int32_t bucket, order, i
+    cdef int32_t[2] touched
+    cdef int32_t[2] taken
     cdef seconds_t bucket_begin, bucket_end
     if place >= last or full.begin >= full.end:
         return
     bucket = <int32_t> place
+    touched[0] = touched[1] = taken[0] = taken[1] = bucket
     bucket_end = now + bucket * scratch.width
-    while bucket < last and bucket_end < end:
+    while bucket < last and bucket_end < full.fresh_end:
         bucket_begin = bucket_end
         bucket_end = now + (bucket + 1) * scratch.width
         if full.begin < bucket_end and bucket_begin < full.end:
-            remove_choices(scratch, resource, bucket, untouched)
+            if touched[1] != bucket:
+                touched[0] = bucket
+            touched[1] = bucket + 1
             if full.begin <= bucket_begin and bucket_end <= full.end:
-                remove_choices(scratch, resource, bucket, maybe_free)
+                if taken[1] != bucket:
+                    taken[0] = bucket
+                taken[1] = bucket + 1
         bucket += 1
+    for order in range(ORDERS):
+        if scratch.in_use[order]:
+            for i in range(instance.choice_begin[resource], instance.choice_begin[resource + 1]):
+                remove_choice(
+                    scratch,
+                    instance.rank[order][instance.choice_of[i]],
+                    touched,
+                    taken,
+                    maybe_free[order],
+                    untouched[order],
+                    live[order],
+                )
 
 
 cdef int place_task(Scratch* scratch, task_t task, Strategy strategy) except -1 nogil:
@@ -111,13 +140,7 @@ cdef int place_task(Scratch* scratch, task_t task, Strategy strategy) except -1 
             &full,
         )
         mark_full(
-            scratch,
-            resource,
-            best.start,
-            scratch.end[task],
-            &full,
-            scratch.maybe_free,
-            scratch.untouched,
+            scratch, resource, &full, scratch.maybe_free, scratch.untouched, scratch.live
         )
     return 0
 
@@ -174,6 +197,12 @@ cdef int begin_schedule(Scratch* scratch, Strategy strategy) except -1 nogil:
         if scratch.in_use[order]:
             memcpy(scratch.maybe_free[order], scratch.sets_before[order], size)
             memcpy(scratch.untouched[order], scratch.sets_before[ORDERS + order], size)
+            memcpy(
+                scratch.live[order],
+                scratch.sets_before[2 * ORDERS + order],
+                scratch.buckets * scratch.live_words * sizeof(word_t),
+            )
+            scratch.first_live[order] = 0
     memcpy(scratch.ready, instance.release, instance.tasks * sizeof(seconds_t))
     memcpy(scratch.missing, instance.predecessors, instance.tasks * sizeof(int32_t))
     memcpy(scratch.left, instance.allowed, instance.workflows * sizeof(money_t))
@@ -256,6 +285,12 @@ cdef class Workspace:
             for name in ("free", "untouched", "free_before", "untouched_before")
             for order in range(ORDERS)
         }
+        scratch.live_words = (instance.words + 63) // 64
+        self.columns |= {
+            f"{name}_{order}": np.zeros(buckets * scratch.live_words, np.uint64)
+            for name in ("live", "live_before")
+            for order in range(ORDERS)
+        }
         self.bind()
         scratch.tables = <Timetable*> calloc(instance.resources, sizeof(Timetable))
         scratch.taken = <Timetable*> calloc(instance.resources, sizeof(Timetable))
@@ -316,6 +351,10 @@ cdef class Workspace:
             scratch.sets_before[order] = <word_t*> &sets[0]
             sets = columns[f"untouched_before_{order}"]
             scratch.sets_before[ORDERS + order] = <word_t*> &sets[0]
+            sets = columns[f"live_{order}"]
+            scratch.live[order] = <word_t*> &sets[0]
+            sets = columns[f"live_before_{order}"]
+            scratch.sets_before[2 * ORDERS + order] = <word_t*> &sets[0]
 
     cdef take(self):
         # Fixed tasks and closures.
@@ -324,12 +363,25 @@ cdef class Workspace:
         cdef Timetable* table
         cdef resource_t resource
         cdef Span full
-        cdef int32_t i
+        cdef int32_t i, k, bucket
+        cdef seconds_t shortest
         cdef Py_ssize_t size = scratch.buckets * instance.words * sizeof(word_t)
         for i in range(ORDERS):
             scratch.in_use[i] = True
-        for i in range(2 * ORDERS):
-            memset(scratch.sets_before[i], 0xFF, size)
+        for i in range(ORDERS):
+            memset(scratch.sets_before[ORDERS + i], 0xFF, size)
+            for k in range(instance.choices):
+                for bucket in range(scratch.buckets):
+                    scratch.sets_before[i][(k >> 6) * scratch.buckets + bucket] |= (
+                        <word_t> 1 << (k & 63)
+                    )
+                    scratch.sets_before[2 * ORDERS + i][
+                        bucket * scratch.live_words + (k >> 12)
+                    ] |= <word_t> 1 << ((k >> 6) & 63)
+        # No task is shorter than the least of work on the fastest choice.
+        shortest = INFINITY
+        for i in range(instance.tasks):
+            shortest = min(shortest, instance.work[i] / instance.performance[0])
         # The fastest choice comes first.
         scratch.performance_max = instance.performance[0]
         for resource in range(instance.resources):
@@ -339,7 +391,9 @@ cdef class Workspace:
             table.opening_from = &instance.opening_from[i]
             table.opening_until = &instance.opening_until[i]
             table.shift = instance.shift[resource]
+            table.shortest = shortest if instance.tasks > 0 else 0.0
             table = &scratch.taken[resource]
+            table.shortest = scratch.tables[resource].shortest
             for i in range(instance.taken_begin[resource], instance.taken_begin[resource + 1]):
                 timetable_occupy_fast(
                     table,
@@ -351,11 +405,10 @@ cdef class Workspace:
                 mark_full(
                     scratch,
                     resource,
-                    instance.taken_from[i],
-                    instance.taken_until[i],
                     &full,
                     scratch.sets_before,
                     scratch.sets_before + ORDERS,
+                    scratch.sets_before + 2 * ORDERS,
                 )
 
     def build(self, const int32_t[::1] genes, int strategy) -> None:

@@ -11,5 +11,5 @@ cdef struct Slot:
     money_t cost
 
 cdef void find_place(
-    const Scratch* scratch, task_t task, Strategy strategy, Slot* best
+    Scratch* scratch, task_t task, Strategy strategy, Slot* best
 ) noexcept nogil

@@ -95,43 +95,77 @@ cdef void find_few(
         consider(scratch, task, order, instance.rank[order][instance.few[i]], earliest, best)
 
 
+cdef inline int32_t buckets_covered(const Scratch* scratch, task_t task) noexcept nogil:
+    # How many buckets behind the one in which a task starts it surely takes as a whole. One less
+    # than the duration says: rounding cannot matter.
+    cdef double covered = (
+        scratch.instance.work[task] / scratch.performance_max / scratch.width - 2.0
+    )
+    return BUCKETS_MAX if covered >= BUCKETS_MAX else <int32_t> covered
+
+
+cdef inline int32_t first_live(Scratch* scratch, int32_t order) noexcept nogil:
+    # The first bucket in which anything may be free. Sets only shrink while a schedule is built.
+    cdef int32_t bucket = scratch.first_live[order]
+    cdef int32_t last = scratch.buckets - 1
+    cdef Py_ssize_t k
+    cdef word_t live
+    while bucket < last:
+        live = 0
+        for k in range(scratch.live_words):
+            live |= scratch.live[order][bucket * scratch.live_words + k]
+        if live:
+            break
+        bucket += 1
+    scratch.first_live[order] = bucket
+    return bucket
+
+
+cdef inline word_t found_in(
+    const Scratch* scratch, int32_t order, Py_ssize_t i, int32_t bucket, int32_t reach
+) noexcept nogil:
+    # The candidates of one word that may start in a bucket and be free as long as it takes.
+    cdef Py_ssize_t row = i * scratch.buckets + bucket
+    cdef word_t word = scratch.candidates[i] & scratch.maybe_free[order][row]
+    if word and reach > 0 and bucket + reach < scratch.buckets - 1:
+        word &= scratch.untouched[order][row + (reach + 1) // 2]
+        word &= scratch.untouched[order][row + reach]
+    return word
+
+
 cdef void find_many(
-    const Scratch* scratch, task_t task, int32_t order, seconds_t earliest, Slot* best
+    Scratch* scratch, task_t task, int32_t order, seconds_t earliest, Slot* best
 ) noexcept nogil:
     cdef const Instance* instance = scratch.instance
     cdef Py_ssize_t words = instance.words
-    cdef const word_t* usable = &instance.usable[order][task * words]
     cdef word_t* candidates = scratch.candidates
     cdef bint first_wins = not (order == CHEAPEST and instance.prices_vary)
     cdef int32_t last = scratch.buckets - 1
     cdef double place = (earliest - instance.now) / scratch.width
     cdef int32_t bucket = last if place >= last else <int32_t> place
-    cdef const word_t* maybe_free
-    cdef const word_t* half_way
-    cdef const word_t* all_the_way
-    cdef word_t word
-    cdef Py_ssize_t i
-    # One bucket less than the duration surely covers: rounding cannot matter.
-    cdef double covered = instance.work[task] / scratch.performance_max / scratch.width - 2.0
-    cdef int32_t reach = BUCKETS_MAX if covered >= BUCKETS_MAX else <int32_t> covered
-    memcpy(candidates, usable, words * sizeof(word_t))
+    cdef int32_t reach = buckets_covered(scratch, task)
+    cdef word_t word, live
+    cdef Py_ssize_t i, k
+    memcpy(candidates, &instance.usable[order][task * words], words * sizeof(word_t))
+    bucket = max(bucket, first_live(scratch, order))
     while True:
-        maybe_free = &scratch.maybe_free[order][bucket * words]
-        half_way = all_the_way = maybe_free
-        if reach > 0 and bucket + reach < last:
-            half_way = &scratch.untouched[order][(bucket + (reach + 1) // 2) * words]
-            all_the_way = &scratch.untouched[order][(bucket + reach) * words]
-        for i in range(words):
-            word = candidates[i] & maybe_free[i] & half_way[i] & all_the_way[i]
-            candidates[i] ^= word
-            while word:
-                consider(
-                    scratch, task, order, <choice_t> (64 * i + lowest_bit(word)), earliest, best
-                )
-                if first_wins and best.start == earliest:
-                    # Ranks come in order, and nothing starts earlier.
-                    return
-                word &= word - 1
+        for k in range(scratch.live_words):
+            live = scratch.live[order][bucket * scratch.live_words + k]
+            while live:
+                i = 64 * k + lowest_bit(live)
+                if i >= words:
+                    break
+                live &= live - 1
+                word = found_in(scratch, order, i, bucket, reach)
+                candidates[i] ^= word
+                while word:
+                    consider(
+                        scratch, task, order, <choice_t> (64 * i + lowest_bit(word)), earliest, best
+                    )
+                    if first_wins and best.start == earliest:
+                        # Ranks come in order, and nothing starts earlier.
+                        return
+                    word &= word - 1
         bucket += 1
         if bucket > last or best.start < instance.now + bucket * scratch.width:
             return
@@ -183,7 +217,7 @@ cdef inline void consider_end(
 
 
 cdef void find_end(
-    const Scratch* scratch, task_t task, seconds_t earliest, money_t share, Slot* best
+    Scratch* scratch, task_t task, seconds_t earliest, money_t share, Slot* best
 ) noexcept nogil:
     # As `find_many`, but for the earliest end. In a bucket choices come fastest first; where one
     # could not end sooner even if it started with the bucket, the slower ones cannot either, nor
@@ -194,16 +228,12 @@ cdef void find_end(
     cdef int32_t last = scratch.buckets - 1
     cdef double place = (earliest - instance.now) / scratch.width
     cdef int32_t bucket = last if place >= last else <int32_t> place
-    cdef const word_t* maybe_free
-    cdef const word_t* half_way
-    cdef const word_t* all_the_way
-    cdef word_t word
+    cdef int32_t reach = buckets_covered(scratch, task)
+    cdef word_t word, live
     cdef choice_t choice
-    cdef Py_ssize_t i
+    cdef Py_ssize_t i, k
     cdef double work = instance.work[task]
-    cdef seconds_t begin = earliest
-    cdef double covered = work / scratch.performance_max / scratch.width - 2.0
-    cdef int32_t reach = BUCKETS_MAX if covered >= BUCKETS_MAX else <int32_t> covered
+    cdef seconds_t begin
     for i in range(instance.few_begin[task], instance.few_begin[task + 1]):
         consider_end(scratch, task, instance.few[i], earliest, share, best)
     if instance.few_begin[task] < instance.few_begin[task + 1]:
@@ -211,34 +241,32 @@ cdef void find_end(
     memcpy(
         candidates, &instance.usable[FASTEST][task * instance.words], words * sizeof(word_t)
     )
-    while True:
-        maybe_free = &scratch.maybe_free[FASTEST][bucket * instance.words]
-        half_way = all_the_way = maybe_free
-        if reach > 0 and bucket + reach < last:
-            half_way = &scratch.untouched[FASTEST][
-                (bucket + (reach + 1) // 2) * instance.words
-            ]
-            all_the_way = &scratch.untouched[FASTEST][(bucket + reach) * instance.words]
-        for i in range(words):
-            word = candidates[i] & maybe_free[i] & half_way[i] & all_the_way[i]
-            candidates[i] ^= word
-            while word:
-                choice = <choice_t> (64 * i + lowest_bit(word))
-                if begin + work / instance.performance[choice] > best.end:
-                    words = i + 1
-                    break
-                consider_end(scratch, task, choice, earliest, share, best)
-                word &= word - 1
-            if words == i + 1:
-                break
-        bucket += 1
+    bucket = max(bucket, first_live(scratch, FASTEST))
+    while bucket <= last:
         begin = max(earliest, instance.now + bucket * scratch.width)
-        if bucket > last or begin + work / scratch.performance_max > best.end:
+        if begin + work / scratch.performance_max > best.end:
             return
+        for k in range(scratch.live_words):
+            live = scratch.live[FASTEST][bucket * scratch.live_words + k]
+            while live:
+                i = 64 * k + lowest_bit(live)
+                if i >= words:
+                    break
+                live &= live - 1
+                word = found_in(scratch, FASTEST, i, bucket, reach)
+                candidates[i] ^= word
+                while word:
+                    choice = <choice_t> (64 * i + lowest_bit(word))
+                    if begin + work / instance.performance[choice] > best.end:
+                        words = i + 1
+                        break
+                    consider_end(scratch, task, choice, earliest, share, best)
+                    word &= word - 1
+        bucket += 1
 
 
 cdef void find_place(
-    const Scratch* scratch, task_t task, Strategy strategy, Slot* best
+    Scratch* scratch, task_t task, Strategy strategy, Slot* best
 ) noexcept nogil:
     # Steps 2 and 3 of section 3.3 for a task whose predecessors are planned.
     cdef const Instance* instance = scratch.instance

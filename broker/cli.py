@@ -124,7 +124,7 @@ def cli() -> None:
     "methods",
     type=click.Choice(METHODS),
     multiple=True,
-    help="Search to try; several are compared.  [default: gleam and asma]",
+    help="Search to try; several are compared.  [default: gleam and asma-shift]",
 )
 @click.option(
     "--goal",
@@ -212,7 +212,7 @@ def plan(
     from broker.plan_command import Request, Wanted, prepared, run_plan  # noqa: PLC0415  # same
 
     wanted = Wanted(
-        methods=tuple(dict.fromkeys(methods)) or ("gleam", "asma"),
+        methods=tuple(dict.fromkeys(methods)) or ("gleam", "asma-shift"),
         goal=goal,
         budget=budget,
         evaluations=evaluations,

@@ -2,17 +2,15 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 import structlog
 
 from broker.commands import StartPlanning
 from broker.events import Event, PlanFailed, PlanFound
 from broker.plan import Plan
-from broker.planner.gleam import GleamSettings
+from broker.planner.gleam import GUIDED
 from broker.planner.goals import Goals
-from broker.planner.memetic import Memetic
 from broker.planner.search import Budget, Progress, Search
 from broker.situation import Situation, pose
 
@@ -161,11 +159,10 @@ def plan_situation(
     posed = pose(situation)
     if posed.problem is None:
         return PlanFound(0, number, Plan(()), None, posed.unplanned)
-    memetic: dict[str, Any] = {"memetic": Memetic()}
     search = Search(
         posed.problem,
         budget=Budget(settings.seconds, settings.evaluations),
-        settings=GleamSettings(settings.population, **memetic),
+        settings=replace(GUIDED, population=settings.population),
         goals=settings.goals,
         seed=settings.seed + number,
         workers=settings.workers,

@@ -178,7 +178,7 @@ class _Sizes(click.ParamType[tuple[int, ...]]):
     show_default=True,
     help="How much tighter limits are than the best heuristic can just keep.",
 )
-@click.option("--complete", is_flag=True, help="50 runs of 180 s on all sizes: three weeks.")
+@click.option("--complete", is_flag=True, help="50 runs of 180 s on all sizes: over three weeks.")
 @click.option("--workers", type=click.IntRange(1, 256), help="[default: one a processor]")
 def gorba_rescheduling(
     *,

@@ -1,46 +1,7 @@
 # The schedule builder: from a sequence of genes and a strategy to a schedule.
-from libc.stdint cimport int32_t, uint8_t
-
-from broker.planner._instance cimport CompiledProblem, Instance
-from broker.planner._timetable cimport Timetable
-from broker.planner._types cimport choice_t, money_t, seconds_t, task_t, word_t
-
-cdef enum:
-    BUCKETS_MAX = 256
-
-cdef enum Strategy:
-    # Resource allocation strategies (paper, section 3.1).
-    RAS_1    # the fastest of the earliest available
-    RAS_2    # the cheapest of the earliest available
-    RAS_3    # either, by the workflow's preference
-    STRATEGIES
-
-cdef struct Scratch:
-    # Room for one schedule at a time. Nothing is allocated once timetables have grown.
-    const Instance* instance
-    Timetable* tables            # by resource
-    Timetable* taken             # by resource: before anything is planned
-    # The schedule: by task.
-    choice_t* choice             # -1: not planned
-    seconds_t* start
-    seconds_t* end
-    money_t* cost
-    task_t* order                # the sequence in which tasks were planned
-    task_t planned
-    # While building: by task.
-    seconds_t* ready             # its predecessors have ended
-    int32_t* missing             # predecessors that are not planned
-    int32_t* position            # of its gene; -1: not passed yet
-    task_t* released             # heap of waiting tasks that may go, by position
-    # Where in time choices may be free: by order, bucket and word. Sets of ranks.
-    int32_t buckets
-    seconds_t width              # of a bucket
-    word_t* maybe_free[2]
-    word_t* untouched[2]         # the same: choices that are at no moment fully taken
-    word_t* sets_before[4]       # both before anything is planned
-    word_t* candidates           # words
-    double performance_max       # of all choices
-    bint in_use[2]               # orders that the present strategy follows
+from broker.planner._instance cimport CompiledProblem
+from broker.planner._scratch cimport Scratch, Strategy
+from broker.planner._types cimport task_t
 
 cdef class Workspace:
     cdef Scratch scratch

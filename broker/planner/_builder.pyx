@@ -1,17 +1,7 @@
 """The schedule builder (paper 004, section 3.3, steps 1 to 4), compiled.
 
-A task is given the alternative that can start earliest; among those that can start at the same
-moment, the first in the order of the strategy (the fastest, or the cheapest). Looking at every
-alternative of every task would take nearly all the time, so the builder keeps, for slices of time
-("buckets"), the set of choices that may be free in them, as bits in the order of the strategy.
-A choice that is not in the set of a bucket can start nowhere in it. The buckets are walked from
-the earliest start on, and only members of the sets are searched, each once, until what has been
-found starts within the buckets walked. The result is the same as that of looking at all; the
-width of the buckets changes nothing but the time it takes.
-
-A second set for each bucket has the choices that are at no moment of it fully taken. A task that
-starts in a bucket takes the next ones as a whole, as many as its duration says; a choice that is
-not in the second set of the last of these, or of the middle one, is not searched either.
+Tasks are planned in the order of their genes, each where `_places` finds it best. What has been
+taken is noted in timetables, and in the sets of choices that may be free in a slice of time.
 """
 
 from libc.math cimport INFINITY
@@ -29,12 +19,13 @@ from broker.planner._instance cimport (
     Instance,
     placement_cost_fast,
 )
+from broker.planner._places cimport Slot, find_place
+from broker.planner._scratch cimport BUCKETS_MAX, RAS_2, RAS_3, STRATEGIES
 from broker.planner._timetable cimport (
     Span,
     Timetable,
     timetable_close,
     timetable_copy,
-    timetable_fit_fast,
     timetable_occupy_fast,
     timetable_open,
 )
@@ -45,195 +36,98 @@ from broker.planner._types cimport (
     seconds_t,
     task_t,
     word_t,
+    workflow_t,
 )
 
-cdef extern from *:
-    int lowest_bit "__builtin_ctzll"(unsigned long long word) noexcept nogil
-
-cdef struct Slot:
-    # The best place for a task so far.
-    choice_t choice
-    choice_t rank
-    seconds_t start
-    money_t cost
-
-
-cdef seconds_t choice_fit(
-    const Scratch* scratch, choice_t choice, seconds_t earliest, seconds_t duration, seconds_t limit
-) noexcept nogil:
-    # The earliest start at which every resource of the choice is free; beyond the limit any
-    # moment beyond the limit may come back.
-    cdef const Instance* instance = scratch.instance
-    cdef int32_t begin = instance.demand_begin[choice]
-    cdef int32_t end = instance.demand_begin[choice + 1]
-    cdef int32_t i = begin
-    cdef int32_t settled = 0
-    cdef seconds_t start = earliest
-    cdef seconds_t found
-    while True:
-        found = timetable_fit_fast(
-            &scratch.tables[instance.demand_resource[i]],
-            start,
-            duration,
-            instance.demand_units[i],
-        )
-        if found > start:
-            start = found
-            settled = 0
-        settled += 1
-        if settled == end - begin or start > limit:
-            return start
-        i = i + 1 if i + 1 < end else begin
-
-
-cdef inline void consider(
+cdef inline void remove_choice(
     const Scratch* scratch,
-    task_t task,
-    int32_t order,
     choice_t rank,
-    seconds_t earliest,
-    Slot* best,
+    const int32_t* touched,
+    const int32_t* taken,
+    word_t* maybe_free,
+    word_t* untouched,
+    word_t* live,
 ) noexcept nogil:
-    # Searches one choice and keeps it if it is better: by start, then cost where the strategy
-    # asks for the cheapest and prices vary, then rank.
-    cdef const Instance* instance = scratch.instance
-    cdef choice_t choice = instance.by_rank[order][rank]
-    cdef seconds_t duration = instance.work[task] / instance.performance[choice]
-    cdef seconds_t start = choice_fit(scratch, choice, earliest, duration, best.start)
-    cdef money_t cost = 0.0
-    cdef bint better
-    if start > best.start or start == INFINITY:
-        return
-    if order == CHEAPEST and instance.prices_vary:
-        cost = placement_cost_fast(instance, choice, start, start + duration)
-    better = start < best.start or cost < best.cost or (cost == best.cost and rank < best.rank)
-    if better:
-        best.choice = choice
-        best.rank = rank
-        best.start = start
-        best.cost = cost
-
-
-cdef void find_few(
-    const Scratch* scratch, task_t task, int32_t order, seconds_t earliest, Slot* best
-) noexcept nogil:
-    cdef const Instance* instance = scratch.instance
-    cdef int32_t i
-    for i in range(instance.few_begin[task], instance.few_begin[task + 1]):
-        consider(scratch, task, order, instance.rank[order][instance.few[i]], earliest, best)
-
-
-cdef void find_many(
-    const Scratch* scratch, task_t task, int32_t order, seconds_t earliest, Slot* best
-) noexcept nogil:
-    cdef const Instance* instance = scratch.instance
-    cdef Py_ssize_t words = instance.words
-    cdef const word_t* usable = &instance.usable[order][task * words]
-    cdef word_t* candidates = scratch.candidates
-    cdef bint first_wins = not (order == CHEAPEST and instance.prices_vary)
-    cdef int32_t last = scratch.buckets - 1
-    cdef double place = (earliest - instance.now) / scratch.width
-    cdef int32_t bucket = last if place >= last else <int32_t> place
-    cdef const word_t* maybe_free
-    cdef const word_t* half_way
-    cdef const word_t* all_the_way
-    cdef word_t word
-    cdef Py_ssize_t i
-    # One bucket less than the duration surely covers: rounding cannot matter.
-    cdef double covered = instance.work[task] / scratch.performance_max / scratch.width - 2.0
-    cdef int32_t reach = BUCKETS_MAX if covered >= BUCKETS_MAX else <int32_t> covered
-    memcpy(candidates, usable, words * sizeof(word_t))
-    while True:
-        maybe_free = &scratch.maybe_free[order][bucket * words]
-        half_way = all_the_way = maybe_free
-        if reach > 0 and bucket + reach < last:
-            half_way = &scratch.untouched[order][(bucket + (reach + 1) // 2) * words]
-            all_the_way = &scratch.untouched[order][(bucket + reach) * words]
-        for i in range(words):
-            word = candidates[i] & maybe_free[i] & half_way[i] & all_the_way[i]
-            candidates[i] ^= word
-            while word:
-                consider(
-                    scratch, task, order, <choice_t> (64 * i + lowest_bit(word)), earliest, best
-                )
-                if first_wins and best.start == earliest:
-                    # Ranks come in order, and nothing starts earlier.
-                    return
-                word &= word - 1
-        bucket += 1
-        if bucket > last or best.start < instance.now + bucket * scratch.width:
-            return
-
-
-cdef inline void remove_choices(
-    const Scratch* scratch, resource_t resource, int32_t bucket, word_t** sets
-) noexcept nogil:
-    # Takes the choices that need a resource out of the sets of a bucket.
-    cdef const Instance* instance = scratch.instance
-    cdef int32_t order, i
-    cdef choice_t rank
-    for order in range(ORDERS):
-        if scratch.in_use[order]:
-            for i in range(instance.choice_begin[resource], instance.choice_begin[resource + 1]):
-                rank = instance.rank[order][instance.choice_of[i]]
-                sets[order][bucket * instance.words + (rank >> 6)] &= ~(<word_t> 1 << (rank & 63))
+    # Takes a choice out of the sets of some buckets, each from the first to before the second.
+    cdef word_t others = ~(<word_t> 1 << (rank & 63))
+    cdef Py_ssize_t word = rank >> 6
+    cdef word_t* row = untouched + word * scratch.buckets
+    cdef int32_t bucket
+    for bucket in range(touched[0], touched[1]):
+        row[bucket] &= others
+    row = maybe_free + word * scratch.buckets
+    live += word >> 6
+    for bucket in range(taken[0], taken[1]):
+        row[bucket] &= others
+        if row[bucket] == 0:
+            live[bucket * scratch.live_words] &= ~(<word_t> 1 << (word & 63))
 
 
 cdef inline void mark_full(
     Scratch* scratch,
     resource_t resource,
-    seconds_t begin,
-    seconds_t end,
     const Span* full,
     word_t** maybe_free,
     word_t** untouched,
+    word_t** live,
 ) noexcept nogil:
-    # Notes what taking a resource from begin to end has made of the buckets in between.
-    cdef seconds_t now = scratch.instance.now
+    # Notes what taking a resource has made of the buckets in which something has changed.
+    cdef const Instance* instance = scratch.instance
+    cdef seconds_t now = instance.now
     cdef int32_t last = scratch.buckets - 1
-    cdef double place = (max(begin, now) - now) / scratch.width
-    cdef int32_t bucket
+    cdef double place = (max(full.fresh_begin, now) - now) / scratch.width
+    cdef int32_t bucket, order, i
+    cdef int32_t[2] touched
+    cdef int32_t[2] taken
     cdef seconds_t bucket_begin, bucket_end
     if place >= last or full.begin >= full.end:
         return
     bucket = <int32_t> place
+    touched[0] = touched[1] = taken[0] = taken[1] = bucket
     bucket_end = now + bucket * scratch.width
-    while bucket < last and bucket_end < end:
+    while bucket < last and bucket_end < full.fresh_end:
         bucket_begin = bucket_end
         bucket_end = now + (bucket + 1) * scratch.width
         if full.begin < bucket_end and bucket_begin < full.end:
-            remove_choices(scratch, resource, bucket, untouched)
+            if touched[1] != bucket:
+                touched[0] = bucket
+            touched[1] = bucket + 1
             if full.begin <= bucket_begin and bucket_end <= full.end:
-                remove_choices(scratch, resource, bucket, maybe_free)
+                if taken[1] != bucket:
+                    taken[0] = bucket
+                taken[1] = bucket + 1
         bucket += 1
+    for order in range(ORDERS):
+        if scratch.in_use[order]:
+            for i in range(instance.choice_begin[resource], instance.choice_begin[resource + 1]):
+                remove_choice(
+                    scratch,
+                    instance.rank[order][instance.choice_of[i]],
+                    touched,
+                    taken,
+                    maybe_free[order],
+                    untouched[order],
+                    live[order],
+                )
 
 
 cdef int place_task(Scratch* scratch, task_t task, Strategy strategy) except -1 nogil:
     # Steps 1 to 4 for one task whose predecessors are planned.
     cdef const Instance* instance = scratch.instance
-    cdef int32_t order = FASTEST
     cdef resource_t resource
     cdef Slot best
     cdef Span full
     cdef int32_t i
-    if strategy == RAS_2:
-        order = CHEAPEST
-    elif strategy == RAS_3:
-        order = instance.favourite[instance.workflow[task]]
-    best.choice = -1
-    best.start = INFINITY
-    best.cost = INFINITY
-    best.rank = 0
-    if instance.few_begin[task] < instance.few_begin[task + 1]:
-        find_few(scratch, task, order, scratch.ready[task], &best)
-    else:
-        find_many(scratch, task, order, scratch.ready[task], &best)
+    cdef workflow_t workflow = instance.workflow[task]
+    find_place(scratch, task, strategy, &best)
     scratch.choice[task] = best.choice
     if best.choice < 0:
         return 0
     scratch.start[task] = best.start
     scratch.end[task] = best.start + instance.work[task] / instance.performance[best.choice]
     scratch.cost[task] = placement_cost_fast(instance, best.choice, best.start, scratch.end[task])
+    scratch.left[workflow] -= scratch.cost[task]
+    scratch.least_left[workflow] -= instance.least_cost[task]
     scratch.order[scratch.planned] = task
     scratch.planned += 1
     for i in range(instance.demand_begin[best.choice], instance.demand_begin[best.choice + 1]):
@@ -246,13 +140,7 @@ cdef int place_task(Scratch* scratch, task_t task, Strategy strategy) except -1 
             &full,
         )
         mark_full(
-            scratch,
-            resource,
-            best.start,
-            scratch.end[task],
-            &full,
-            scratch.maybe_free,
-            scratch.untouched,
+            scratch, resource, &full, scratch.maybe_free, scratch.untouched, scratch.live
         )
     return 0
 
@@ -304,13 +192,21 @@ cdef int begin_schedule(Scratch* scratch, Strategy strategy) except -1 nogil:
     for i in range(instance.resources):
         timetable_copy(&scratch.tables[i], &scratch.taken[i])
     scratch.in_use[FASTEST] = strategy != RAS_2
-    scratch.in_use[CHEAPEST] = strategy != RAS_1
+    scratch.in_use[CHEAPEST] = strategy == RAS_2 or strategy == RAS_3
     for order in range(ORDERS):
         if scratch.in_use[order]:
             memcpy(scratch.maybe_free[order], scratch.sets_before[order], size)
             memcpy(scratch.untouched[order], scratch.sets_before[ORDERS + order], size)
+            memcpy(
+                scratch.live[order],
+                scratch.sets_before[2 * ORDERS + order],
+                scratch.buckets * scratch.live_words * sizeof(word_t),
+            )
+            scratch.first_live[order] = 0
     memcpy(scratch.ready, instance.release, instance.tasks * sizeof(seconds_t))
     memcpy(scratch.missing, instance.predecessors, instance.tasks * sizeof(int32_t))
+    memcpy(scratch.left, instance.allowed, instance.workflows * sizeof(money_t))
+    memcpy(scratch.least_left, instance.least_total, instance.workflows * sizeof(money_t))
     memset(scratch.position, 0xFF, instance.tasks * sizeof(int32_t))
     memset(scratch.choice, 0xFF, instance.tasks * sizeof(choice_t))
     scratch.planned = 0
@@ -381,10 +277,18 @@ cdef class Workspace:
             "position": np.zeros(tasks, np.int32),
             "released": np.zeros(tasks, np.int32),
             "candidates": np.zeros(instance.words, np.uint64),
+            "left": np.zeros(max(1, instance.workflows)),
+            "least_left": np.zeros(max(1, instance.workflows)),
         }
         self.columns |= {
             f"{name}_{order}": np.zeros(buckets * instance.words, np.uint64)
             for name in ("free", "untouched", "free_before", "untouched_before")
+            for order in range(ORDERS)
+        }
+        scratch.live_words = (instance.words + 63) // 64
+        self.columns |= {
+            f"{name}_{order}": np.zeros(buckets * scratch.live_words, np.uint64)
+            for name in ("live", "live_before")
             for order in range(ORDERS)
         }
         self.bind()
@@ -424,6 +328,10 @@ cdef class Workspace:
         scratch.cost = &real[0]
         whole = columns["order"]
         scratch.order = &whole[0]
+        real = columns["left"]
+        scratch.left = &real[0]
+        real = columns["least_left"]
+        scratch.least_left = &real[0]
         real = columns["ready"]
         scratch.ready = &real[0]
         whole = columns["missing"]
@@ -443,6 +351,10 @@ cdef class Workspace:
             scratch.sets_before[order] = <word_t*> &sets[0]
             sets = columns[f"untouched_before_{order}"]
             scratch.sets_before[ORDERS + order] = <word_t*> &sets[0]
+            sets = columns[f"live_{order}"]
+            scratch.live[order] = <word_t*> &sets[0]
+            sets = columns[f"live_before_{order}"]
+            scratch.sets_before[2 * ORDERS + order] = <word_t*> &sets[0]
 
     cdef take(self):
         # Fixed tasks and closures.
@@ -451,12 +363,25 @@ cdef class Workspace:
         cdef Timetable* table
         cdef resource_t resource
         cdef Span full
-        cdef int32_t i
+        cdef int32_t i, k, bucket
+        cdef seconds_t shortest
         cdef Py_ssize_t size = scratch.buckets * instance.words * sizeof(word_t)
         for i in range(ORDERS):
             scratch.in_use[i] = True
-        for i in range(2 * ORDERS):
-            memset(scratch.sets_before[i], 0xFF, size)
+        for i in range(ORDERS):
+            memset(scratch.sets_before[ORDERS + i], 0xFF, size)
+            for k in range(instance.choices):
+                for bucket in range(scratch.buckets):
+                    scratch.sets_before[i][(k >> 6) * scratch.buckets + bucket] |= (
+                        <word_t> 1 << (k & 63)
+                    )
+                    scratch.sets_before[2 * ORDERS + i][
+                        bucket * scratch.live_words + (k >> 12)
+                    ] |= <word_t> 1 << ((k >> 6) & 63)
+        # No task is shorter than the least of work on the fastest choice.
+        shortest = INFINITY
+        for i in range(instance.tasks):
+            shortest = min(shortest, instance.work[i] / instance.performance[0])
         # The fastest choice comes first.
         scratch.performance_max = instance.performance[0]
         for resource in range(instance.resources):
@@ -466,7 +391,9 @@ cdef class Workspace:
             table.opening_from = &instance.opening_from[i]
             table.opening_until = &instance.opening_until[i]
             table.shift = instance.shift[resource]
+            table.shortest = shortest if instance.tasks > 0 else 0.0
             table = &scratch.taken[resource]
+            table.shortest = scratch.tables[resource].shortest
             for i in range(instance.taken_begin[resource], instance.taken_begin[resource + 1]):
                 timetable_occupy_fast(
                     table,
@@ -478,11 +405,10 @@ cdef class Workspace:
                 mark_full(
                     scratch,
                     resource,
-                    instance.taken_from[i],
-                    instance.taken_until[i],
                     &full,
                     scratch.sets_before,
                     scratch.sets_before + ORDERS,
+                    scratch.sets_before + 2 * ORDERS,
                 )
 
     def build(self, const int32_t[::1] genes, int strategy) -> None:
@@ -490,7 +416,7 @@ cdef class Workspace:
 
         Args:
             genes: every task once.
-            strategy: 0, 1 or 2: RAS-1, RAS-2 or RAS-3.
+            strategy: from 0 to 4: RAS-1 to RAS-5.
 
         Raises:
             ValueError: the sequence is not one of all tasks, or there is no such strategy.

@@ -29,7 +29,9 @@ cdef void invert_segment(Chromosome* one, Random* random) noexcept nogil
 cdef void merge_segments(Chromosome* one, Random* random) noexcept nogil
 cdef void move_border(Chromosome* one, Random* random) noexcept nogil
 cdef void split_segment(Chromosome* one, Random* random) noexcept nogil
-cdef void change_strategy(Chromosome* one, Random* random) noexcept nogil
+cdef void change_strategy(
+    Chromosome* one, int32_t strategies, Random* random
+) noexcept nogil
 cdef void cross_points(
     Chromosome* child,
     const Chromosome* first,

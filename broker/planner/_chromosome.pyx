@@ -11,7 +11,7 @@ from libc.string cimport memcpy, memmove, memset
 
 import numpy as np
 
-from broker.planner._builder cimport STRATEGIES
+from broker.planner._scratch cimport STRATEGIES
 from broker.planner._random cimport (
     Random,
     random_begin,
@@ -162,9 +162,11 @@ cdef void split_segment(Chromosome* one, Random* random) noexcept nogil:
     one.length[segment + 1] = length - one.length[segment]
 
 
-cdef void change_strategy(Chromosome* one, Random* random) noexcept nogil:
+cdef void change_strategy(
+    Chromosome* one, int32_t strategies, Random* random
+) noexcept nogil:
     # Uniform mutation of the RAS gene's parameter, to another value.
-    one.strategy = (one.strategy + 1 + random_below(random, STRATEGIES - 1)) % STRATEGIES
+    one.strategy = (one.strategy + 1 + random_below(random, strategies - 1)) % strategies
 
 
 cdef inline void append_segments(
@@ -452,7 +454,7 @@ cdef mutate(str name, Chromosome* one, int32_t count, Room* room, Random* random
     elif name == "split":
         split_segment(one, random)
     else:
-        change_strategy(one, random)
+        change_strategy(one, STRATEGIES, random)
 
 
 cdef Chromosome viewed(int32_t[::1] genes, int32_t[::1] length, parent):

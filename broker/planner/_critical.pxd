@@ -1,7 +1,7 @@
 # Tabu search on critical blocks, for problems in which every task has one exclusive resource.
 from libc.stdint cimport int32_t, int64_t
 
-from broker.planner._builder cimport Scratch
+from broker.planner._scratch cimport Scratch
 from broker.planner._instance cimport Instance
 from broker.planner._random cimport Random
 from broker.planner._types cimport resource_t, seconds_t, task_t

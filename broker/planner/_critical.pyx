@@ -14,7 +14,7 @@ from libc.string cimport memcpy, memset
 
 import numpy as np
 
-from broker.planner._builder cimport Scratch
+from broker.planner._scratch cimport Scratch
 from broker.planner._instance cimport CompiledProblem, Instance
 from broker.planner._random cimport Random, random_below, random_between
 from broker.planner._types cimport resource_t, seconds_t, task_t

@@ -1,7 +1,7 @@
 # From a schedule to its worth.
 from libc.stdint cimport int32_t
 
-from broker.planner._builder cimport Scratch, Strategy
+from broker.planner._scratch cimport Scratch, Strategy
 from broker.planner._types cimport money_t, seconds_t, task_t
 
 cdef enum:

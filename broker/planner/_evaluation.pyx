@@ -7,7 +7,8 @@ from libc.string cimport memcpy
 
 import numpy as np
 
-from broker.planner._builder cimport Scratch, Workspace
+from broker.planner._builder cimport Workspace
+from broker.planner._scratch cimport Scratch
 from broker.planner._instance cimport Instance
 from broker.planner._types cimport choice_t, money_t, seconds_t, task_t, workflow_t
 

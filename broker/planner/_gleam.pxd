@@ -34,7 +34,7 @@ cdef struct Improvement:
     double level[3]             # to improve a child that is not the best
 
 cdef class GleamCore:
-    cdef int32_t tasks, size, radius
+    cdef int32_t tasks, size, radius, strategies
     cdef uint64_t seed
     cdef int64_t generation
     cdef int32_t step

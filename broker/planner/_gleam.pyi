@@ -20,6 +20,7 @@ class GleamCore:
         radius: int,
         seed: int,
         groups: list[tuple[float, float, float]],
+        strategies: int = 3,
     ) -> None: ...
     def set_improvement(
         self,

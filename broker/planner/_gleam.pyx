@@ -12,6 +12,7 @@ from libc.string cimport memset
 
 import numpy as np
 
+from broker.planner._scratch cimport STRATEGIES
 from broker.planner._chromosome cimport (
     Chromosome,
     change_strategy,
@@ -80,7 +81,7 @@ def parents_by_step(int size, int radius) -> list[list[int]]:
 
 
 cdef void displace_little(
-    Chromosome* child, int32_t count, Bench* bench, Random* random
+    Chromosome* child, int32_t count, int32_t strategies, Bench* bench, Random* random
 ) noexcept nogil:
     if random_chance(random, 0.8):
         shift_gene(child, count, random)
@@ -91,11 +92,11 @@ cdef void displace_little(
     if random_chance(random, 0.3):
         move_border(child, random)
     if random_chance(random, 0.1):
-        change_strategy(child, random)
+        change_strategy(child, strategies, random)
 
 
 cdef void displace_much(
-    Chromosome* child, int32_t count, Bench* bench, Random* random
+    Chromosome* child, int32_t count, int32_t strategies, Bench* bench, Random* random
 ) noexcept nogil:
     if random_chance(random, 0.6):
         move_segment(child, &bench.room, random, False)
@@ -108,7 +109,7 @@ cdef void displace_much(
     if random_chance(random, 0.6):
         split_segment(child, random)
     if random_chance(random, 0.2):
-        change_strategy(child, random)
+        change_strategy(child, strategies, random)
 
 
 cdef class GleamCore:
@@ -120,17 +121,27 @@ cdef class GleamCore:
         radius: neighbours of a deme on either side, at least 1.
         seed: of all chance.
         groups: by group of operators the probabilities for a poor, medium and good parent.
+        strategies: how many of the resource allocation strategies evolve.
     """
 
     def __cinit__(
-        self, int32_t tasks, int32_t size, int32_t radius, uint64_t seed, list groups
+        self,
+        int32_t tasks,
+        int32_t size,
+        int32_t radius,
+        uint64_t seed,
+        list groups,
+        int32_t strategies=3,
     ):
         cdef int32_t i, k, most
         if tasks < 1 or size < 2 or not 1 <= radius < size:
             raise ValueError(f"{tasks} tasks, {size} individuals, demes of radius {radius}")
         if len(groups) != GROUPS:
             raise ValueError(f"{len(groups)} groups of operators; there are {GROUPS}")
+        if not 3 <= strategies <= STRATEGIES:
+            raise ValueError(f"{strategies} strategies; from 3 to {STRATEGIES}")
         self.tasks, self.size, self.radius, self.seed = tasks, size, radius, seed
+        self.strategies = strategies
         self.steps = parents_by_step(size, radius)
         most = max(len(parents) for parents in self.steps)
         self.individuals = <Chromosome*> calloc(size, sizeof(Chromosome))
@@ -415,10 +426,10 @@ cdef class GleamCore:
             mating.children += 1
             if group == SMALL_DISPLACEMENT:
                 chromosome_copy(child, parent, self.tasks)
-                displace_little(child, self.tasks, bench, &mating.random)
+                displace_little(child, self.tasks, self.strategies, bench, &mating.random)
             elif group == BIG_DISPLACEMENT:
                 chromosome_copy(child, parent, self.tasks)
-                displace_much(child, self.tasks, bench, &mating.random)
+                displace_much(child, self.tasks, self.strategies, bench, &mating.random)
             else:
                 self.cross(group, child, parent, other, bench, &mating.random)
                 # The RAS gene is that of the better parent.
@@ -483,6 +494,7 @@ cdef class GleamCore:
                 &self.children[first_row + i],
                 self.child_fitness[first_row + i],
                 self.improvement.searchers,
+                self.strategies,
                 self.improvement.trials,
                 self.improvement.iterations,
                 &mating.random,

@@ -16,6 +16,7 @@ cdef double improve_fast(
     Chromosome* one,
     double fitness,
     int32_t searchers,
+    int32_t strategies,
     int32_t trials,
     int32_t iterations,
     Random* random,

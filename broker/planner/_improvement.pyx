@@ -4,9 +4,9 @@ A small change of a sequence cannot be judged without the whole schedule, so eac
 """
 
 from libc.stdint cimport int32_t
-from libc.string cimport memmove
+from libc.string cimport memcpy, memmove, memset
 
-from broker.planner._builder cimport RAS_1, RAS_2, RAS_3, STRATEGIES, Scratch
+from broker.planner._scratch cimport RAS_1, RAS_2, RAS_3, RAS_4, Scratch
 from broker.planner._chromosome cimport chromosome_copy
 from broker.planner._critical cimport tabu_search_fast
 from broker.planner._evaluation cimport COST_TOLERANCE, TIME_TOLERANCE
@@ -24,6 +24,10 @@ cdef bint strategy_may_help(const Bench* bench, int32_t present, int32_t other) 
     cdef bint dear = bench.worth.over_budget > 0
     if other == present:
         return False
+    if other >= RAS_4:
+        return late or dear
+    if present >= RAS_4:
+        return not dear
     if dear and not late:
         return other == RAS_3 if present == RAS_2 else other != RAS_1
     if late and not dear:
@@ -32,17 +36,17 @@ cdef bint strategy_may_help(const Bench* bench, int32_t present, int32_t other) 
 
 
 cdef double improve_strategy(
-    Bench* bench, Chromosome* one, double fitness
+    Bench* bench, Chromosome* one, double fitness, int32_t strategies
 ) except? -1.0 nogil:
     # The schedule of the chromosome is in the scratch.
     cdef int32_t present = one.strategy
     cdef int32_t best = present
     cdef int32_t other
     cdef double found
-    cdef bint worth_trying[3]
-    for other in range(STRATEGIES):
+    cdef bint worth_trying[5]
+    for other in range(strategies):
         worth_trying[other] = strategy_may_help(bench, present, other)
-    for other in range(STRATEGIES):
+    for other in range(strategies):
         if worth_trying[other]:
             one.strategy = other
             found = evaluate_fast(bench, one)
@@ -253,8 +257,57 @@ cdef void go_first(
             target += 1
 
 
+cdef int32_t advanced(
+    const Bench* bench, workflow_t workflow, int32_t place, double factor
+) noexcept nogil:
+    # The place to which a gene of a late workflow goes: forward by as many places as there are
+    # tasks in the time that is missing, times the factor.
+    cdef double share
+    if not is_late(bench, workflow):
+        return place
+    share = (
+        bench.completion[workflow] - bench.scratch.instance.due_date[workflow]
+    ) / bench.worth.makespan
+    share = place - 1.0 - factor * share * bench.scratch.instance.tasks
+    return <int32_t> share if share > 0.0 else 0
+
+
+cdef void advance_late(Bench* bench, Chromosome* one, Random* random) noexcept nogil:
+    # All late workflows go forward at once, as far as each needs, and more or less so by chance
+    # ("squeaky wheels": Joslin and Clements, 1999). Counted into places; late ones first.
+    cdef const Instance* instance = bench.scratch.instance
+    cdef int32_t count = instance.tasks
+    cdef int32_t* begin = bench.room.length
+    cdef int32_t* place = bench.room.place
+    cdef double factor = 0.5 + 1.5 * random_share(random)
+    cdef int32_t i, size
+    cdef int32_t sum = 0
+    cdef bint late
+    memset(begin, 0, count * sizeof(int32_t))
+    for i in range(count):
+        place[i] = advanced(bench, instance.workflow[one.genes[i]], i, factor)
+        begin[place[i]] += 1
+    for i in range(count):
+        size = begin[i]
+        begin[i] = sum
+        sum += size
+    for late in range(1, -1, -1):
+        for i in range(count):
+            if is_late(bench, instance.workflow[one.genes[i]]) == late:
+                bench.room.genes[begin[place[i]]] = one.genes[i]
+                begin[place[i]] += 1
+    memcpy(one.genes, bench.room.genes, count * sizeof(task_t))
+
+
 cdef void change_for(Bench* bench, Chromosome* one, Random* random) noexcept nogil:
-    # Changes a chromosome, whose schedule is in the scratch, for the good of a bad workflow.
+    # Changes a chromosome, whose schedule is in the scratch, for the good of bad workflows.
+    if bench.worth.late > 0 and random_chance(random, 0.5):
+        advance_late(bench, one, random)
+    else:
+        change_for_one(bench, one, random)
+
+
+cdef void change_for_one(Bench* bench, Chromosome* one, Random* random) noexcept nogil:
     cdef workflow_t workflow = worst_workflow(bench, random)
     cdef bint dear = is_dear(bench, workflow)
     cdef bint changed = False
@@ -311,6 +364,7 @@ cdef double improve_fast(
     Chromosome* one,
     double fitness,
     int32_t searchers,
+    int32_t strategies,
     int32_t trials,
     int32_t iterations,
     Random* random,
@@ -318,7 +372,7 @@ cdef double improve_fast(
     # Runs the searchers of a set one after another on a chromosome of known fitness.
     if searchers & SEARCH_STRATEGY:
         evaluate_fast(bench, one)
-        fitness = improve_strategy(bench, one, fitness)
+        fitness = improve_strategy(bench, one, fitness, strategies)
     if searchers & SEARCH_SHIFT:
         evaluate_fast(bench, one)
         fitness = improve_shift(bench, one, fitness, trials, random)

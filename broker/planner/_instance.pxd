@@ -28,6 +28,7 @@ cdef struct Instance:
     const double* work
     const seconds_t* release            # no start before; fixed predecessors have ended by then
     const workflow_t* workflow
+    const money_t* least_cost           # on its cheapest choice, at mean prices
     const int32_t* predecessors         # how many are to be planned as well
     const int32_t* predecessor_begin    # into predecessor
     const task_t* predecessor
@@ -69,6 +70,8 @@ cdef struct Instance:
     const int32_t* favourite            # FASTEST or CHEAPEST: what RAS-3 follows
     const seconds_t* fixed_completion   # latest end of its fixed tasks; -inf without
     const money_t* fixed_cost           # of its fixed tasks
+    const money_t* allowed              # of its budget, fixed tasks paid
+    const money_t* least_total          # what its other tasks cost at least
 
 cdef class CompiledProblem:
     cdef Instance instance

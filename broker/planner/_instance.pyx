@@ -52,6 +52,7 @@ cdef class CompiledProblem:
         instance.work = doubles(arrays, "work")
         instance.release = doubles(arrays, "release")
         instance.workflow = integers(arrays, "workflow")
+        instance.least_cost = doubles(arrays, "least_cost")
         instance.predecessors = integers(arrays, "predecessors")
         instance.predecessor_begin = integers(arrays, "predecessor_begin")
         instance.predecessor = integers(arrays, "predecessor")
@@ -104,6 +105,8 @@ cdef class CompiledProblem:
         instance.favourite = integers(arrays, "favourite")
         instance.fixed_completion = doubles(arrays, "fixed_completion")
         instance.fixed_cost = doubles(arrays, "fixed_cost")
+        instance.allowed = doubles(arrays, "allowed")
+        instance.least_total = doubles(arrays, "least_total")
 
     @property
     def tasks(self) -> int:

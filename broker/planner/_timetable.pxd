@@ -15,11 +15,14 @@ cdef struct Timetable:
     const seconds_t* opening_from
     const seconds_t* opening_until
     seconds_t shift
+    seconds_t shortest         # no task takes less; 0 where that is not known
 
 cdef struct Span:
-    # How far a resource is fully taken around a moment.
+    # How far no task can start or run around a moment.
     seconds_t begin
     seconds_t end
+    seconds_t fresh_begin      # from where on that is new, about
+    seconds_t fresh_end
 
 cdef int timetable_open(Timetable* table, units_t capacity) except -1
 cdef void timetable_close(Timetable* table) noexcept nogil

@@ -14,6 +14,9 @@ from broker.planner._types cimport seconds_t, units_t
 
 cdef seconds_t WEEK = 604_800.0
 
+cdef enum:
+    GAPS_MAX = 4    # so many on either side of a new span are looked at
+
 
 cdef int timetable_open(Timetable* table, units_t capacity) except -1:
     table.capacity = capacity
@@ -22,6 +25,7 @@ cdef int timetable_open(Timetable* table, units_t capacity) except -1:
     table.begin = table.end = NULL
     table.used = NULL
     table.openings = 0
+    table.shortest = 0.0
     return timetable_grow(table, 16)
 
 
@@ -168,6 +172,29 @@ cdef seconds_t timetable_fit_fast(
         start = opening
 
 
+cdef inline void widen_over_gaps(const Timetable* table, int32_t row, Span* full) noexcept nogil:
+    # A gap in which no task fits is as good as taken. Not all gaps have to be found: it is only
+    # about time, and rows may be many.
+    cdef int32_t low = row
+    cdef int32_t high = row + 1
+    cdef seconds_t begin = table.begin[row]
+    cdef seconds_t end = table.end[row]
+    if low > 0 and begin == full.fresh_begin and table.end[low - 1] + table.shortest > begin:
+        full.fresh_begin = table.end[low - 1]
+    if high < table.count and end == full.fresh_end and end + table.shortest > table.begin[high]:
+        full.fresh_end = table.begin[high]
+    while low > 0 and row - low < GAPS_MAX and table.end[low - 1] + table.shortest > begin:
+        low -= 1
+        begin = table.begin[low]
+    while high < table.count and high - row <= GAPS_MAX and (
+        end + table.shortest > table.begin[high]
+    ):
+        end = table.end[high]
+        high += 1
+    full.begin = begin
+    full.end = end
+
+
 cdef int occupy_exclusive(
     Timetable* table, seconds_t begin, seconds_t end, Span* full
 ) except -1 nogil:
@@ -195,8 +222,9 @@ cdef int occupy_exclusive(
             memmove(&table.begin[low + 1], &table.begin[high], gone * sizeof(seconds_t))
             memmove(&table.end[low + 1], &table.end[high], gone * sizeof(seconds_t))
             table.count -= high - low - 1
-    full.begin = table.begin[low]
-    full.end = table.end[low]
+    full.fresh_begin = begin
+    full.fresh_end = end
+    widen_over_gaps(table, low, full)
     return 0
 
 
@@ -225,7 +253,8 @@ cdef int occupy_shared(
     for i in range(first, last):
         table.used[i] += units
     # The longest fully taken run that touches the new span, from its first full step on.
-    full.begin = full.end = begin
+    full.begin = full.end = full.fresh_begin = begin
+    full.fresh_end = end
     while first < last and table.used[first] < table.capacity:
         first += 1
     if first == last:

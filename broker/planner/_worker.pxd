@@ -1,7 +1,8 @@
 # What one thread needs to judge chromosomes and to make new ones.
 from libc.stdint cimport int64_t
 
-from broker.planner._builder cimport Scratch, Workspace
+from broker.planner._builder cimport Workspace
+from broker.planner._scratch cimport Scratch
 from broker.planner._chromosome cimport Chromosome, Room
 from broker.planner._critical cimport CriticalGraph, Graph
 from broker.planner._evaluation cimport CompiledGoals, Goals, Worth, WorkflowSums

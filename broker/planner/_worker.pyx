@@ -4,7 +4,8 @@ from libc.stdint cimport int32_t
 
 import numpy as np
 
-from broker.planner._builder cimport Strategy, build_fast
+from broker.planner._builder cimport build_fast
+from broker.planner._scratch cimport STRATEGIES, Strategy
 from broker.planner._evaluation cimport worth_fast
 from broker.planner._instance cimport CompiledProblem
 from broker.planner._types cimport task_t
@@ -110,8 +111,8 @@ cdef class Worker:
             )
         if not (np.sort(genes, axis=1) == everything).all():
             raise ValueError(f"a sequence has to name each of the {len(everything)} tasks once")
-        if count and not 0 <= min(strategies) <= max(strategies) <= 2:
-            raise ValueError("strategies are 0, 1 or 2")
+        if count and not 0 <= min(strategies) <= max(strategies) < STRATEGIES:
+            raise ValueError(f"strategies are from 0 to {STRATEGIES - 1}")
         with nogil:
             for i in range(count):
                 one.genes = <task_t*> &genes[i, 0]

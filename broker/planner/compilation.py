@@ -97,6 +97,12 @@ def compile_problem(problem: Problem) -> Compilation:
     words = max(1, -(-len(choices) // 64))
     arrays["usable_fastest"] = _bits(usable, words)
     arrays["usable_cheapest"] = _bits([rank[numbers] for numbers in usable], words)
+    arrays |= _least_costs(problem, choices, tasks, usable)
+    slowness = _floats(1.0 / problem.resource[each.primary].performance for each in choices)
+    arrays["mean_duration"] = _floats(
+        task.work * float(slowness[numbers].mean())
+        for (_, task), numbers in zip(tasks, mine, strict=True)
+    )
     few = [numbers if len(numbers) <= FEW else numbers[:0] for numbers in usable]
     arrays["few_begin"], arrays["few"] = _rows(few)
     sizes = {
@@ -296,6 +302,31 @@ def _workflow_arrays(problem: Problem) -> dict[str, npt.NDArray[np.generic]]:
         "favourite": _ints(int(each.preference >= 0.5) for each in problem.workflows),
         "fixed_completion": _floats(completion.values()),
         "fixed_cost": _floats(cost.values()),
+    }
+
+
+def _least_costs(
+    problem: Problem,
+    choices: tuple[Alternative, ...],
+    tasks: tuple[tuple[Workflow, Task], ...],
+    usable: list[npt.NDArray[np.int64]],
+) -> dict[str, npt.NDArray[np.generic]]:
+    # What RAS-5 goes by: least costs by task and by workflow, and what a workflow may still spend.
+    price = np.array([price_of_work(problem, each) for each in choices])
+    least = [
+        task.work * float(price[numbers].min()) if len(numbers) else 0.0
+        for (_, task), numbers in zip(tasks, usable, strict=True)
+    ]
+    total = dict.fromkeys((each.name for each in problem.workflows), 0.0)
+    for (workflow, _), cost in zip(tasks, least, strict=True):
+        total[workflow.name] += cost
+    spent = dict.fromkeys(total, 0.0)
+    for placement in problem.fixed:
+        spent[placement.workflow] += placement.cost
+    return {
+        "least_cost": _floats(least),
+        "least_total": _floats(total.values()),
+        "allowed": _floats(each.budget - spent[each.name] for each in problem.workflows),
     }
 
 

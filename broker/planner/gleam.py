@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from broker.planner._gleam import GleamCore
 from broker.planner._worker import Worker
-from broker.planner.heuristics import Heuristic
-from broker.planner.memetic import LevelAdaptation, Memetic
+from broker.planner.heuristics import PAPER_STRATEGIES, STRATEGIES, Heuristic
+from broker.planner.memetic import LevelAdaptation, Memetic, Searcher
 
 GROUPS = {
     "segment exchange": (0.8, 0.7, 0.6),
@@ -51,6 +51,8 @@ class GleamSettings:
             small populations.
         groups: probabilities of the groups of operators, in the order of `GROUPS`.
         memetic: local search; none for the evolutionary algorithm alone.
+        strategies: how many resource allocation strategies evolve: 3, the paper's, or all 5. With
+            more than three our own heuristics seed the population as well.
 
     Raises:
         ValueError: a number is out of bounds.
@@ -60,9 +62,14 @@ class GleamSettings:
     neighbours: int | None = None
     groups: tuple[tuple[float, float, float], ...] = tuple(GROUPS.values())
     memetic: Memetic | None = None
+    strategies: int = PAPER_STRATEGIES
 
     def __post_init__(self) -> None:
         """Checks the numbers."""
+        if not PAPER_STRATEGIES <= self.strategies <= len(STRATEGIES):
+            raise ValueError(
+                f"{self.strategies} strategies; from {PAPER_STRATEGIES} to {len(STRATEGIES)}"
+            )
         if not 3 <= self.population <= POPULATION_MAX:
             raise ValueError(f"population is {self.population}; from 3 to {POPULATION_MAX}")
         if self.radius < 1 or 2 * self.radius >= self.population:
@@ -89,13 +96,19 @@ class GleamSettings:
         return NEIGHBOURS_DEFAULT // 2
 
 
+GUIDED = GleamSettings(
+    memetic=Memetic(Searcher.STRATEGY | Searcher.SHIFT), strategies=len(STRATEGIES)
+)
+"""Our own search: all strategies and heuristics, and local search by what schedules show."""
+
+
 @dataclass(frozen=True, slots=True)
 class Offspring:
     """The children of one step, to be judged.
 
     Attributes:
         genes: by row the sequence of a child.
-        strategies: by row 0, 1 or 2 for RAS-1 to RAS-3.
+        strategies: by row 0 to 4 for RAS-1 to RAS-5.
         counts: children of each mating, in order.
     """
 
@@ -130,7 +143,12 @@ class Gleam:
             raise ValueError(f"the seed is {self.seed}; from 0 to 2^64 - 1")
         settings = self.settings
         self.core = GleamCore(
-            self.tasks, settings.population, settings.radius, self.seed, list(settings.groups)
+            self.tasks,
+            settings.population,
+            settings.radius,
+            self.seed,
+            list(settings.groups),
+            settings.strategies,
         )
         self._set_improvement()
 
@@ -153,7 +171,7 @@ class Gleam:
                 self.core.set_individual(place, (chosen.genes, lengths, chosen.strategy), -fitness)
                 continue
             genes = self.core.shuffle(place)
-            strategy = place % 3
+            strategy = place % self.settings.strategies
             fitness = worker.evaluate(genes, strategy)
             self.core.set_individual(place, (genes, lengths, strategy), fitness)
         self.evaluations += len(seeds) + size - len(judged)

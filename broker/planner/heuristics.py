@@ -3,6 +3,8 @@
 A rule puts the tasks in a sequence that respects precedence; each sequence is planned with each
 resource allocation strategy. Planning heuristics apply the rule to all tasks; replanning heuristics
 take the sequence of the old plan and append the new tasks as the rule says.
+
+Our own heuristics are apart from those: two more rules, and two more strategies for all rules.
 """
 
 import heapq
@@ -20,8 +22,21 @@ Genes = npt.NDArray[np.int32]
 RULES = ("shortest due time", "shortest task", "shortest workflow")
 """In the paper's words: shortest due time, and shortest working time of grid or application job."""
 
-STRATEGIES = ("RAS-1", "RAS-2", "RAS-3")
-"""Resource allocation: the fastest, the cheapest, or by the workflow's preference."""
+LATEST_START = "latest start"
+"""Tasks by when they have to start for their workflow to keep its due date."""
+
+UPWARD_RANK = "upward rank"
+"""The longest chains of tasks first, as HEFT does (see broker/heft.py)."""
+
+OWN_RULES = (LATEST_START, UPWARD_RANK)
+"""Rules of our own."""
+
+STRATEGIES = ("RAS-1", "RAS-2", "RAS-3", "RAS-4", "RAS-5")
+"""Resource allocation: of the resources that are free first the fastest, the cheapest, or by the
+workflow's preference; and where the task ends first, at any cost or within its share of the budget."""
+
+PAPER_STRATEGIES = 3
+"""So many of them are the paper's."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +46,7 @@ class Heuristic:
     Attributes:
         name: rule and strategy; those that use the old plan begin with "replanning: ".
         genes: the tasks in the order in which they are planned.
-        strategy: 0, 1 or 2 for RAS-1 to RAS-3.
+        strategy: 0 to 4 for RAS-1 to RAS-5.
     """
 
     name: str
@@ -45,7 +60,7 @@ def planning_heuristics(compilation: Compilation) -> list[Heuristic]:
     return [
         Heuristic(f"{rule} & {strategy}", sequence(compilation, rule, everything), number)
         for rule in RULES
-        for number, strategy in enumerate(STRATEGIES)
+        for number, strategy in enumerate(STRATEGIES[:PAPER_STRATEGIES])
     ]
 
 
@@ -64,7 +79,27 @@ def replanning_heuristics(compilation: Compilation, old: Plan) -> list[Heuristic
             number,
         )
         for rule in RULES
-        for number, strategy in enumerate(STRATEGIES)
+        for number, strategy in enumerate(STRATEGIES[:PAPER_STRATEGIES])
+    ]
+
+
+def own_heuristics(compilation: Compilation, old: Plan | None = None) -> list[Heuristic]:
+    """Returns our own heuristics, which are no part of the paper's comparison.
+
+    Args:
+        compilation: the problem as it is now.
+        old: a plan in which some of its tasks have a place.
+    """
+    everything = range(len(compilation.tasks))
+    sequences = {rule: sequence(compilation, rule, everything) for rule in (*OWN_RULES, RULES[0])}
+    if old is not None:
+        kept, new = split_by_plan(compilation, old)
+        appended = sequence(compilation, LATEST_START, new)
+        sequences[f"replanning: {LATEST_START}"] = np.concatenate([kept, appended]).astype(np.int32)
+    return [
+        Heuristic(f"{rule} & {STRATEGIES[number]}", genes, number)
+        for rule, genes in sequences.items()
+        for number in range(PAPER_STRATEGIES if rule in RULES else 0, len(STRATEGIES))
     ]
 
 
@@ -86,28 +121,17 @@ def sequence(compilation: Compilation, rule: str, tasks: Iterable[int]) -> Genes
 
     Args:
         compilation: the problem.
-        rule: one of `RULES`.
+        rule: one of `RULES` or `OWN_RULES`.
         tasks: rows.
 
     Raises:
         ValueError: there is no such rule.
     """
-    if rule not in RULES:
-        raise ValueError(f"there is no rule {rule!r}; one of {', '.join(RULES)}")
     compiled = compilation.compiled
     members = list(tasks)
     inside = set(members)
     workflow = compiled.column("workflow")
-    if rule == "shortest task":
-        keys = compiled.column("work")
-    elif rule == "shortest due time":
-        keys = compiled.column("due_date")[workflow]
-    else:
-        # What is left of a workflow: the fixed part takes no time any more.
-        count = len(compilation.tasks)
-        left = np.zeros(len(compilation.problem.workflows))
-        np.add.at(left, workflow[:count], compiled.column("work")[:count])
-        keys = left[workflow]
+    keys = _keys(compilation, rule)
     begin, predecessor = compiled.column("predecessor_begin"), compiled.column("predecessor")
     after, successor = compiled.column("successor_begin"), compiled.column("successor")
     missing = {
@@ -128,3 +152,51 @@ def sequence(compilation: Compilation, rule: str, tasks: Iterable[int]) -> Genes
                 if missing[other] == 0:
                     heapq.heappush(ready, (float(keys[other]), int(workflow[other]), other))
     return np.array(order, np.int32)
+
+
+def _keys(compilation: Compilation, rule: str) -> npt.NDArray[np.float64]:
+    # By task; the least goes first.
+    compiled = compilation.compiled
+    workflow = compiled.column("workflow")
+    if rule == "shortest task":
+        return np.asarray(compiled.column("work"), np.float64)
+    if rule == "shortest due time":
+        return np.asarray(compiled.column("due_date")[workflow])
+    if rule == UPWARD_RANK:
+        return -upward_ranks(compilation)
+    if rule == LATEST_START:
+        ranks = upward_ranks(compilation)
+        due_date = compiled.column("due_date")[workflow[: len(ranks)]]
+        # Those that have no due date come behind the others, the longest chains first.
+        finite = np.isfinite(due_date)
+        end = max(due_date[finite].max(initial=compilation.problem.now), 0.0) + ranks.max(
+            initial=0.0
+        )
+        return np.asarray(np.where(finite, due_date, end) - ranks)
+    if rule not in RULES:
+        raise ValueError(f"there is no rule {rule!r}; one of {', '.join((*RULES, *OWN_RULES))}")
+    # What is left of a workflow: the fixed part takes no time any more.
+    count = len(compilation.tasks)
+    left = np.zeros(len(compilation.problem.workflows))
+    np.add.at(left, workflow[:count], compiled.column("work")[:count])
+    return np.asarray(left[workflow])
+
+
+def upward_ranks(compilation: Compilation) -> npt.NDArray[np.float64]:
+    """Returns by task the mean duration of the longest chain of tasks that begins with it."""
+    compiled = compilation.compiled
+    count = len(compilation.tasks)
+    ranks = compiled.column("mean_duration")[:count].copy()
+    before, predecessor = compiled.column("predecessor_begin"), compiled.column("predecessor")
+    missing = np.diff(compiled.column("successor_begin"))[:count]
+    longest = np.zeros(count)
+    going = [task for task in range(count) if missing[task] == 0]
+    while going:
+        task = going.pop()
+        ranks[task] += longest[task]
+        for other in map(int, predecessor[before[task] : before[task + 1]]):
+            longest[other] = max(longest[other], ranks[task])
+            missing[other] -= 1
+            if missing[other] == 0:
+                going.append(other)
+    return ranks

@@ -18,7 +18,13 @@ from broker.planner.evaluation import (
 )
 from broker.planner.gleam import Gleam, GleamSettings
 from broker.planner.goals import Goals
-from broker.planner.heuristics import Heuristic, planning_heuristics, replanning_heuristics
+from broker.planner.heuristics import (
+    PAPER_STRATEGIES,
+    Heuristic,
+    own_heuristics,
+    planning_heuristics,
+    replanning_heuristics,
+)
 from broker.problem import Problem
 
 HORIZON_FACTOR = 1.1
@@ -63,6 +69,7 @@ class Planner:
         if not self.compilation.tasks:
             raise ValueError("there is nothing to plan: every task is fixed")
         self.goals = goals or Goals()
+        self._old = old
         tried = planning_heuristics(self.compilation)
         if old is not None:
             tried += replanning_heuristics(self.compilation, old)
@@ -99,9 +106,12 @@ class Planner:
         return Worker(self.compilation.compiled, self._compiled_goals, self._horizon, self._buckets)
 
     def run(self, settings: GleamSettings, seed: int, worker: Worker) -> Gleam:
-        """Returns a run of GLEAM whose population holds the heuristics."""
+        """Returns a run of GLEAM whose population holds the heuristics, and our own if it may."""
         gleam = Gleam(len(self.compilation.tasks), settings, seed)
-        gleam.start(worker, [each.heuristic for each in self.heuristics])
+        seeds = [each.heuristic for each in self.heuristics]
+        if settings.strategies > PAPER_STRATEGIES:
+            seeds += own_heuristics(self.compilation, self._old)
+        gleam.start(worker, seeds)
         return gleam
 
     def restored(self, state: dict[str, Any]) -> Gleam:
@@ -125,3 +135,26 @@ class Planner:
         count = len(self.compilation.tasks)
         plan = self.compilation.plan(columns["choice"][:count], columns["start"][:count])
         return plan, judge(self._compiled_goals, worker.workspace)
+
+    def judge(self, plan: Plan) -> Worth | None:
+        """Returns what a plan that comes from elsewhere is worth, or None where it is not complete.
+
+        Args:
+            plan: a valid one.
+        """
+        best = self.heuristics[0]
+        if plan.unplanned or best.worth.unplanned:
+            return None
+        # What the kernel counts beside these columns is the same for every complete schedule.
+        worker = self.worker()
+        worker.evaluate(best.heuristic.genes, best.heuristic.strategy)
+        columns = worker.workspace.columns
+        choices = {each.demands: row for row, each in enumerate(self.compilation.choices)}
+        for row, (workflow, task) in enumerate(self.compilation.tasks):
+            placement = plan.placement(workflow.name, task.name)
+            assert placement is not None, "a plan has every task, or lists it as unplanned"
+            columns["choice"][row] = choices[placement.demands]
+            columns["start"][row] = placement.start
+            columns["end"][row] = placement.end
+            columns["cost"][row] = placement.cost
+        return judge(self._compiled_goals, worker.workspace)

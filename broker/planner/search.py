@@ -163,6 +163,17 @@ class Search:
         plan, worth = planner.plan(genes, strategy)
         return Found(plan, worth, planner.heuristics, self.progress(), reason, gleam.state())
 
+    @property
+    def planner(self) -> Planner:
+        """Judges this search's plans: its goals, bounds and heuristics.
+
+        Raises:
+            ValueError: there is nothing to plan.
+        """
+        if self._planner is None:
+            raise ValueError("there is nothing to plan: every task is fixed")
+        return self._planner
+
     def progress(self) -> Progress:
         """Returns how far the search is."""
         gleam = self._gleam

@@ -1,17 +1,12 @@
 import math
 from dataclasses import replace
 
-import pytest
-from hypothesis import given, settings
-
 from broker.heft import heft
-from broker.methods import SEARCHES, TITLES, Comparison, best_of, worth_of
-from broker.planner.planning import Planner
+from broker.methods import SEARCHES, TITLES, Comparison, best_of
 from broker.planner.search import Budget
 from broker.problem import Problem
 from broker.resources import Calendar, Resource
 from broker.workflow import Alternative, Task, Workflow
-from tests.broker.random_problems import problems
 from tests.broker.small import SMALL
 from tests.oracles.plan_checker import plan_violations
 
@@ -56,20 +51,6 @@ def test_the_same_seed_gives_the_same_plans() -> None:
     """With a budget of schedules time does not matter."""
     plans = [[r.plan for r in compared(SMALL, "gleam", "asma", seed=4).results] for _ in range(2)]
     assert plans[0] == plans[1]
-
-
-@given(problems(fixed=False))
-@settings(max_examples=20)
-def test_plans_from_elsewhere_are_judged_as_the_planners_own(problem: Problem) -> None:
-    """The worth of a heuristic's plan is that which the planner itself found."""
-    planner = Planner(problem)
-    for each in planner.heuristics[:3]:
-        plan, worth = planner.plan(each.heuristic.genes, each.heuristic.strategy)
-        if not plan.unplanned:
-            judged = worth_of(planner, plan)
-            assert judged is not None
-            assert judged.fitness == pytest.approx(worth.fitness, rel=1e-9)
-            assert (judged.late, judged.over_budget) == (worth.late, worth.over_budget)
 
 
 def test_what_leaves_a_task_out_is_not_judged() -> None:

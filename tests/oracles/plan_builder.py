@@ -26,7 +26,7 @@ def plain_build(
     Args:
         problem: what to plan.
         sequence: workflow and task of every task that is not fixed, once.
-        strategy: 1, 2 or 3.
+        strategy: from 1 to 5.
     """
     taken: Taken = {resource.name: [] for resource in problem.resources}
     placed = {placement.key: placement for placement in problem.fixed}
@@ -70,6 +70,10 @@ def plain_place(
     strategy: int,
 ) -> Placement | None:
     """Returns where the strategy puts a task, or None where nothing is ever free."""
+    if strategy > 3:
+        share = plain_share(problem, going, placed) if strategy == 5 else math.inf
+        found = plain_end(problem, going, placed, taken, share)
+        return found or plain_end(problem, going, placed, taken, math.inf)
     workflow, task = going
     ends = [placed[workflow.name, name].end for name in task.predecessors]
     earliest = max([problem.now, workflow.earliest_start, *ends])
@@ -95,6 +99,67 @@ def plain_place(
         if best is None or (start, asked, *rank) < best[0]:
             best = ((start, asked, *rank), placement)
     return best[1] if best else None
+
+
+def plain_end(
+    problem: Problem,
+    going: tuple[Workflow, Task],
+    placed: dict[Key, Placement],
+    taken: Taken,
+    share: float,
+) -> Placement | None:
+    """Returns where a task ends first, of the alternatives that cost no more than a share."""
+    workflow, task = going
+    ends = [placed[workflow.name, name].end for name in task.predecessors]
+    earliest = max([problem.now, workflow.earliest_start, *ends])
+    best: tuple[tuple[object, ...], Placement] | None = None
+    for alternative in dict.fromkeys(task.alternatives):
+        resources = [problem.resource[name] for name in alternative.resources]
+        duration = task.work / resources[0].performance
+        if not problem.is_possible(task, alternative):
+            continue
+        start = plain_fit(resources, alternative, taken, earliest, duration)
+        if start is None:
+            continue
+        cost = sum(
+            demand.units * price_between(resource, start, start + duration)
+            for demand, resource in zip(alternative.demands, resources, strict=True)
+        )
+        if cost > share:
+            continue
+        key = (start + duration, *preference_rank(problem, alternative, cheapest=False))
+        if best is None or key < best[0]:
+            end = start + duration
+            best = key, Placement(workflow.name, task.name, alternative.demands, start, end, cost)
+    return best[1] if best else None
+
+
+def plain_share(
+    problem: Problem, going: tuple[Workflow, Task], placed: dict[Key, Placement]
+) -> float:
+    """Returns what RAS-5 lets a task cost: its part of what is left of the workflow's budget."""
+    workflow, task = going
+    spent = sum(each.cost for key, each in placed.items() if key[0] == workflow.name)
+    left = workflow.budget - spent
+    waiting = [each for each in workflow.tasks if (workflow.name, each.name) not in placed]
+    least = sum(least_cost(problem, each) for each in waiting)
+    if left == math.inf or least <= 0 or left < least * (1 - 1e-7):
+        return math.inf
+    return least_cost(problem, task) * max(1.0, left / least) * (1 + 1e-8)
+
+
+def least_cost(problem: Problem, task: Task) -> float:
+    """Returns what a task costs where that is least, at mean prices; nothing if it can nowhere."""
+    costs = []
+    for alternative in task.alternatives:
+        if problem.is_possible(task, alternative):
+            resources = [problem.resource[name] for name in alternative.resources]
+            price = sum(
+                demand.units * resource.mean_price()
+                for demand, resource in zip(alternative.demands, resources, strict=True)
+            )
+            costs.append(task.work * price / resources[0].performance)
+    return min(costs, default=0.0)
 
 
 def used_resources(problem: Problem) -> list[Resource]:

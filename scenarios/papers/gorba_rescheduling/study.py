@@ -13,7 +13,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from broker.methods import SEARCHES
 from broker.plan import Plan
-from broker.planner.gleam import GleamSettings
 from broker.planner.search import Budget, Found, Search
 from broker.problem import Problem
 from lrms_sim.version import __version__
@@ -36,11 +35,14 @@ HEURISTICS: Final = "heuristics"
 """Method of the records that hold the fitness of every heuristic."""
 
 GLEAM: Final = "gleam"
-EVERYWHERE: Final = (GLEAM, "asma-shift")
-"""Searches in all four classes: the paper's, and our own searcher that moves tasks."""
+OWN: Final = "asma-shift"
+"""Our own search: all strategies and heuristics, and a local searcher that moves tasks."""
 
 MEMETIC: Final = ("asma-best", "asma")
-"""The paper's memetic variants, in the hard classes only."""
+"""The paper's memetic variants."""
+
+SEARCHED: Final = (GLEAM, *MEMETIC, OWN)
+"""All searches of the load sweep; the paper had its memetic variants in the hard classes only."""
 
 SIZES_SHORT: Final = (200, 400, 1000, 3200)
 """Tasks in the shortened load sweep."""
@@ -163,8 +165,7 @@ def cases(options: StudyOptions) -> Iterator[Case]:
             for benchmark in CLASSES:
                 shares = (SWEEP_FINISHED, SWEEP_NEW)
                 setting = _setting(options, benchmark, tasks, max(1, tasks // 10), shares)
-                methods = EVERYWHERE + (MEMETIC if benchmark in HARD else ())
-                yield from _of_event(options, "sweep", setting, methods)
+                yield from _of_event(options, "sweep", setting, SEARCHED)
 
 
 def _setting(
@@ -241,9 +242,9 @@ def _run(case: Case, options: StudyOptions) -> Record:
     search = Search(
         event.problem,
         budget=options.budget if searches else Budget(0.0),
-        settings=GleamSettings(
+        settings=replace(
+            SEARCHES[case.method if searches else GLEAM],
             population=60 if case.setting.tasks <= LARGE else 30,
-            memetic=SEARCHES[case.method] if searches else None,
         ),
         seed=case.seed,
         workers=options.workers,
@@ -270,7 +271,7 @@ def _record(case: Case, found: Found, *, searches: bool) -> Record:
         late=worth.late,
         over_budget=worth.over_budget,
         unplanned=worth.unplanned,
-        evaluations=found.progress.evaluations,
+        evaluations=found.progress.evaluations if searches else len(found.heuristics),
         generations=found.progress.generation,
         seconds=found.progress.seconds,
         each={} if searches else {e.heuristic.name: e.worth.fitness for e in found.heuristics},

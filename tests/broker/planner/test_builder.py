@@ -21,7 +21,7 @@ def built(compilation: Compilation, workspace: Workspace, genes: list[int], stra
     return compilation.plan(workspace.columns["choice"][:count], workspace.columns["start"][:count])
 
 
-@given(st.data(), problems(), st.integers(1, 3), st.sampled_from((1, 3, 64, 256)))
+@given(st.data(), problems(), st.integers(1, 5), st.sampled_from((1, 3, 64, 256)))
 def test_every_placement_is_the_plain_builders(
     data: st.DataObject, problem: Problem, strategy: int, buckets: int
 ) -> None:
@@ -42,7 +42,7 @@ def test_every_placement_is_the_plain_builders(
         assert plan_violations(problem, plan, complete=False) == []
 
 
-@given(st.data(), problems(fixed=False), st.integers(0, 2))
+@given(st.data(), problems(fixed=False), st.integers(0, 4))
 def test_every_task_finds_a_place(data: st.DataObject, problem: Problem, strategy: int) -> None:
     """A plan is complete, and valid, where no resource is closed for good."""
     compilation = compile_problem(problem)
@@ -89,10 +89,10 @@ def test_a_sequence_names_every_task_once(genes: list[int]) -> None:
 
 
 def test_strategies_and_sizes_have_bounds() -> None:
-    """There are three strategies, a positive horizon and at most 256 buckets."""
+    """There are five strategies, a positive horizon and at most 256 buckets."""
     compiled = compile_problem(Problem((chain(3),), (Resource("a"),), NOW)).compiled
     genes = np.arange(3, dtype=np.int32)
-    for strategy in (-1, 3):
+    for strategy in (-1, 5):
         with pytest.raises(ValueError, match="strategy"):
             Workspace(compiled, HOUR).build(genes, strategy)
     for horizon in (0.0, -1.0, float("inf"), float("nan")):

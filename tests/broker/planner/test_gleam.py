@@ -1,5 +1,6 @@
 import json
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.instances import paper_problem
+from broker.limits import Limits, with_limits
 from broker.planner._chromosome import checked
 from broker.planner._gleam import parents_by_step
-from broker.planner.gleam import GROUPS, Gleam, GleamSettings
+from broker.planner.gleam import GROUPS, GUIDED, Gleam, GleamSettings
 from broker.planner.memetic import Memetic, Searcher
 from broker.planner.planning import Planner
 
@@ -20,9 +22,13 @@ MEMETIC = GleamSettings(
 )
 
 
+OWN = replace(GUIDED, population=13)
+
+
 def planner(seed: int = 3) -> Planner:
-    """Returns a planner of forty tasks."""
-    return Planner(paper_problem("sRlD", 40, np.random.default_rng(seed)))
+    """Returns a planner of forty tasks, whose limits are hard to keep."""
+    problem = paper_problem("sRlD", 40, np.random.default_rng(seed))
+    return Planner(with_limits(problem, Limits(due_factor=2.5, budget_factor=1.2)))
 
 
 def stepped(one: Planner, gleam: Gleam, steps: int) -> Gleam:
@@ -52,7 +58,7 @@ def test_parents_of_a_step_do_not_touch_each_others_demes(size: int, radius: int
                 assert one == other or distance > radius
 
 
-@pytest.mark.parametrize("settings", [SMALL, MEMETIC])
+@pytest.mark.parametrize("settings", [SMALL, MEMETIC, OWN])
 def test_the_best_never_gets_worse(settings: GleamSettings) -> None:
     """The best fitness of the population never falls, and rises from that of the heuristics."""
     one = planner()
@@ -71,7 +77,7 @@ def test_the_best_never_gets_worse(settings: GleamSettings) -> None:
         assert fitness == worker.evaluate(genes, strategy)
 
 
-@pytest.mark.parametrize("settings", [SMALL, MEMETIC])
+@pytest.mark.parametrize("settings", [SMALL, MEMETIC, OWN])
 def test_a_saved_run_goes_on_bit_for_bit(settings: GleamSettings) -> None:
     """Saved as JSON after any step and continued, it is the run that never stopped."""
     one = planner()
@@ -81,7 +87,7 @@ def test_a_saved_run_goes_on_bit_for_bit(settings: GleamSettings) -> None:
     assert whole_state(resumed) == whole_state(straight)
 
 
-@pytest.mark.parametrize("settings", [SMALL, MEMETIC])
+@pytest.mark.parametrize("settings", [SMALL, MEMETIC, OWN])
 def test_threads_make_no_difference(settings: GleamSettings) -> None:
     """Three threads that share the matings of each step give the same population as one."""
     one = planner()
@@ -194,6 +200,8 @@ def test_demes_fit_the_population(population: int, radius: int) -> None:
         ({"population": 8, "neighbours": 8}, "8 neighbours in a population of 8"),
         ({"groups": ((1.0, 1.0, 1.0),)}, f"1 groups of operators; there are {len(GROUPS)}"),
         ({"groups": ((1.0, 1.0, 1.1),) * 7}, "segment exchange"),
+        ({"strategies": 2}, "2 strategies; from 3 to 5"),
+        ({"strategies": 6}, "6 strategies"),
     ],
 )
 def test_settings_have_bounds(settings: dict[str, Any], message: str) -> None:

@@ -1,12 +1,16 @@
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from broker.heft import heft
+from broker.instances import paper_problem
 from broker.plan import Plan
 from broker.planner.compilation import Compilation, compile_problem
 from broker.planner.heuristics import (
     RULES,
     Genes,
+    own_heuristics,
     planning_heuristics,
     replanning_heuristics,
     sequence,
@@ -41,10 +45,13 @@ def three() -> Compilation:
         ("shortest due time", ["b.x", "b.y", "c.x", "a.x", "a.y"]),
         ("shortest task", ["b.x", "c.x", "b.y", "a.x", "a.y"]),
         ("shortest workflow", ["c.x", "a.x", "a.y", "b.x", "b.y"]),
+        # Due dates less what is to come: 20, 29; 6, 2; 15.
+        ("latest start", ["b.y", "b.x", "c.x", "a.x", "a.y"]),
+        ("upward rank", ["a.x", "b.y", "c.x", "b.x", "a.y"]),
     ],
 )
 def test_a_rule_says_what_comes_first(rule: str, order: list[str]) -> None:
-    """By due date of the workflow, work of the task, work of the workflow; precedence holds."""
+    """By due date, work of the task, work of the workflow, or time to go; precedence holds."""
     compilation = three()
     assert names(compilation, sequence(compilation, rule, range(5))) == order
 
@@ -86,7 +93,44 @@ def test_replanning_keeps_the_old_order_and_appends_what_is_new(
         assert len(set(keys)) == len(compilation.tasks)
 
 
-def test_there_are_three_rules() -> None:
+@given(problems(), st.booleans())
+def test_our_own_heuristics_are_of_every_task(problem: Problem, replanning: bool) -> None:
+    """Twelve without an old plan, five more with one; each a sequence of all tasks."""
+    compilation = compile_problem(problem)
+    old = Plan(problem.fixed) if replanning else None
+    found = own_heuristics(compilation, old)
+    assert len({each.name for each in found}) == len(found) == 12 + 5 * replanning
+    for each in found:
+        assert sorted(each.genes) == list(range(len(compilation.tasks)))
+
+
+def test_tasks_without_a_due_date_go_last() -> None:
+    """By latest start, and the longest chains of them first."""
+    flows = (
+        Workflow("a", (Task("x", 1.0, ON_A),)),
+        Workflow("b", (Task("x", 2.0, ON_A),)),
+        Workflow("c", (Task("x", 1.0, ON_A),), due_date=1000.0),
+    )
+    compilation = compile_problem(Problem(flows, (Resource("a"),)))
+    order = names(compilation, sequence(compilation, "latest start", range(3)))
+    assert order == ["c.x", "b.x", "a.x"]
+
+
+@given(st.integers(0, 1000), st.sampled_from(("sRsD", "lRlD")))
+def test_the_longest_chains_where_they_end_first_are_heft(seed: int, name: str) -> None:
+    """Upward rank and RAS-4 place every task as HEFT does."""
+    problem = paper_problem(name, 30, np.random.default_rng(seed))
+    planner = Planner(problem)
+    found = own_heuristics(planner.compilation)
+    same = next(each for each in found if each.name == "upward rank & RAS-4")
+    plan, _ = planner.plan(same.genes, same.strategy)
+    expected = heft(problem)
+    assert {p.key: (p.demands, p.start) for p in plan} == {
+        p.key: (p.demands, p.start) for p in expected
+    }
+
+
+def test_there_are_five_rules() -> None:
     """Another one is refused with their names."""
     with pytest.raises(ValueError, match=f"one of {', '.join(RULES)}"):
         sequence(three(), "longest", range(5))

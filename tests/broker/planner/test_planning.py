@@ -1,10 +1,13 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from broker.instances import paper_problem
 from broker.plan import Placement
 from broker.planner.gleam import GleamSettings
+from broker.planner.heuristics import own_heuristics
 from broker.planner.planning import Planner
 from broker.problem import Problem
 from broker.resources import Resource
@@ -66,3 +69,29 @@ def test_there_has_to_be_something_to_plan() -> None:
     fixed = (Placement("w", "t", on.demands, 0, 5, 0),)
     with pytest.raises(ValueError, match="every task is fixed"):
         Planner(Problem((flow,), (Resource("a"),), 0, fixed))
+
+
+@given(problems(fixed=False))
+@settings(max_examples=20)
+def test_plans_from_elsewhere_are_judged_as_the_planners_own(problem: Problem) -> None:
+    """The worth of a heuristic's plan is that which the planner itself found."""
+    planner = Planner(problem)
+    for each in planner.heuristics[:3]:
+        plan, worth = planner.plan(each.heuristic.genes, each.heuristic.strategy)
+        if not plan.unplanned:
+            judged = planner.judge(plan)
+            assert judged is not None
+            assert judged.fitness == pytest.approx(worth.fitness, rel=1e-9)
+            assert (judged.late, judged.over_budget) == (worth.late, worth.over_budget)
+
+
+def test_all_strategies_bring_our_own_heuristics() -> None:
+    """The population is no worse than the best of them; the paper's three know nothing of them."""
+    planner = Planner(paper_problem("lRlD", 30, np.random.default_rng(1)))
+    worker = planner.worker()
+    own = [
+        worker.evaluate(each.genes, each.strategy) for each in own_heuristics(planner.compilation)
+    ]
+    paper = GleamSettings(population=40)
+    assert max(own) in planner.run(replace(paper, strategies=5), 1, worker).core.values
+    assert max(own) not in planner.run(paper, 1, worker).core.values

@@ -31,7 +31,7 @@ def test_what_is_no_sequence_is_refused() -> None:
     for genes, strategies in (
         (good[:, :-1].copy(), none),
         (np.zeros((1, 30), np.int32), none),
-        (good, np.array([3], np.int32)),
+        (good, np.array([5], np.int32)),
         (good, np.array([-1], np.int32)),
         (good, np.zeros(2, np.int32)),
     ):

@@ -58,7 +58,7 @@ def test_the_largest_solved_load_is_before_the_first_failure() -> None:
     study = paper_study()
     assert largest_solved(study, "sRlD", "gleam") == 400
     assert largest_solved(study, "lRlD", "gleam") == 1000
-    assert largest_solved(study, "sRsD", "asma") == 0
+    assert largest_solved(study, "sRsD", "blocks") == 0
 
 
 def test_what_was_not_run_is_left_out() -> None:

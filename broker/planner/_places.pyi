@@ -1,0 +1,1 @@
+# Places are searched by the builder alone; there is nothing here for Python.

@@ -1,0 +1,294 @@
+"""The search for the best place for a task among its alternatives.
+
+The paper's strategies take the alternative that can start earliest; among those that can start at
+the same moment, the first in the order of the strategy (the fastest, or the cheapest). Our own take
+the one that ends earliest. Looking at every alternative of every task would take nearly all the
+time, so there is, for slices of time ("buckets"), the set of choices that may be free in them, as
+bits in the order of the strategy. A choice that is not in the set of a bucket can start nowhere in
+it. The buckets are walked from the earliest start on, and only members of the sets are searched,
+each once, until what has been found cannot be beaten in later ones. The result is the same as that
+of looking at all; the width of the buckets changes nothing but the time it takes.
+
+A second set for each bucket has the choices that are at no moment of it fully taken. A task that
+starts in a bucket takes the next ones as a whole, as many as its duration says; a choice that is
+not in the second set of the last of these, or of the middle one, is not searched either.
+"""
+
+from libc.math cimport INFINITY, isnan
+from libc.stdint cimport int32_t
+from libc.string cimport memcpy
+
+from broker.planner._instance cimport CHEAPEST, FASTEST, Instance, placement_cost_fast
+from broker.planner._scratch cimport BUCKETS_MAX, RAS_2, RAS_3, RAS_4, RAS_5
+from broker.planner._timetable cimport timetable_fit_fast
+from broker.planner._types cimport word_t, workflow_t
+
+cdef extern from *:
+    int lowest_bit "__builtin_ctzll"(unsigned long long word) noexcept nogil
+
+# Sums in another order must not make a budget that is just enough too small.
+cdef double SHARE_TOLERANCE = 1e-8
+
+
+cdef seconds_t choice_fit(
+    const Scratch* scratch, choice_t choice, seconds_t earliest, seconds_t duration, seconds_t limit
+) noexcept nogil:
+    # The earliest start at which every resource of the choice is free; beyond the limit any
+    # moment beyond the limit may come back.
+    cdef const Instance* instance = scratch.instance
+    cdef int32_t begin = instance.demand_begin[choice]
+    cdef int32_t end = instance.demand_begin[choice + 1]
+    cdef int32_t i = begin
+    cdef int32_t settled = 0
+    cdef seconds_t start = earliest
+    cdef seconds_t found
+    while True:
+        found = timetable_fit_fast(
+            &scratch.tables[instance.demand_resource[i]],
+            start,
+            duration,
+            instance.demand_units[i],
+        )
+        if found > start:
+            start = found
+            settled = 0
+        settled += 1
+        if settled == end - begin or start > limit:
+            return start
+        i = i + 1 if i + 1 < end else begin
+
+
+cdef inline void consider(
+    const Scratch* scratch,
+    task_t task,
+    int32_t order,
+    choice_t rank,
+    seconds_t earliest,
+    Slot* best,
+) noexcept nogil:
+    # Searches one choice and keeps it if it is better: by start, then cost where the strategy
+    # asks for the cheapest and prices vary, then rank.
+    cdef const Instance* instance = scratch.instance
+    cdef choice_t choice = instance.by_rank[order][rank]
+    cdef seconds_t duration = instance.work[task] / instance.performance[choice]
+    cdef seconds_t start = choice_fit(scratch, choice, earliest, duration, best.start)
+    cdef money_t cost = 0.0
+    cdef bint better
+    if start > best.start or start == INFINITY:
+        return
+    if order == CHEAPEST and instance.prices_vary:
+        cost = placement_cost_fast(instance, choice, start, start + duration)
+    better = start < best.start or cost < best.cost or (cost == best.cost and rank < best.rank)
+    if better:
+        best.choice = choice
+        best.rank = rank
+        best.start = start
+        best.cost = cost
+
+
+cdef void find_few(
+    const Scratch* scratch, task_t task, int32_t order, seconds_t earliest, Slot* best
+) noexcept nogil:
+    cdef const Instance* instance = scratch.instance
+    cdef int32_t i
+    for i in range(instance.few_begin[task], instance.few_begin[task + 1]):
+        consider(scratch, task, order, instance.rank[order][instance.few[i]], earliest, best)
+
+
+cdef inline int32_t buckets_covered(const Scratch* scratch, task_t task) noexcept nogil:
+    # How many buckets behind the one in which a task starts it surely takes as a whole. One less
+    # than the duration says: rounding cannot matter.
+    cdef double covered = (
+        scratch.instance.work[task] / scratch.performance_max / scratch.width - 2.0
+    )
+    return BUCKETS_MAX if covered >= BUCKETS_MAX else <int32_t> covered
+
+
+cdef inline int32_t first_live(Scratch* scratch, int32_t order) noexcept nogil:
+    # The first bucket in which anything may be free. Sets only shrink while a schedule is built.
+    cdef int32_t bucket = scratch.first_live[order]
+    cdef int32_t last = scratch.buckets - 1
+    cdef Py_ssize_t k
+    cdef word_t live
+    while bucket < last:
+        live = 0
+        for k in range(scratch.live_words):
+            live |= scratch.live[order][bucket * scratch.live_words + k]
+        if live:
+            break
+        bucket += 1
+    scratch.first_live[order] = bucket
+    return bucket
+
+
+cdef inline word_t found_in(
+    const Scratch* scratch, int32_t order, Py_ssize_t i, int32_t bucket, int32_t reach
+) noexcept nogil:
+    # The candidates of one word that may start in a bucket and be free as long as it takes.
+    cdef Py_ssize_t row = i * scratch.buckets + bucket
+    cdef word_t word = scratch.candidates[i] & scratch.maybe_free[order][row]
+    if word and reach > 0 and bucket + reach < scratch.buckets - 1:
+        word &= scratch.untouched[order][row + (reach + 1) // 2]
+        word &= scratch.untouched[order][row + reach]
+    return word
+
+
+cdef void find_many(
+    Scratch* scratch, task_t task, int32_t order, seconds_t earliest, Slot* best
+) noexcept nogil:
+    cdef const Instance* instance = scratch.instance
+    cdef Py_ssize_t words = instance.words
+    cdef word_t* candidates = scratch.candidates
+    cdef bint first_wins = not (order == CHEAPEST and instance.prices_vary)
+    cdef int32_t last = scratch.buckets - 1
+    cdef double place = (earliest - instance.now) / scratch.width
+    cdef int32_t bucket = last if place >= last else <int32_t> place
+    cdef int32_t reach = buckets_covered(scratch, task)
+    cdef word_t word, live
+    cdef Py_ssize_t i, k
+    memcpy(candidates, &instance.usable[order][task * words], words * sizeof(word_t))
+    bucket = max(bucket, first_live(scratch, order))
+    while True:
+        for k in range(scratch.live_words):
+            live = scratch.live[order][bucket * scratch.live_words + k]
+            while live:
+                i = 64 * k + lowest_bit(live)
+                if i >= words:
+                    break
+                live &= live - 1
+                word = found_in(scratch, order, i, bucket, reach)
+                candidates[i] ^= word
+                while word:
+                    consider(
+                        scratch, task, order, <choice_t> (64 * i + lowest_bit(word)), earliest, best
+                    )
+                    if first_wins and best.start == earliest:
+                        # Ranks come in order, and nothing starts earlier.
+                        return
+                    word &= word - 1
+        bucket += 1
+        if bucket > last or best.start < instance.now + bucket * scratch.width:
+            return
+
+
+cdef money_t budget_share(const Scratch* scratch, task_t task) noexcept nogil:
+    # What RAS-5 lets a task cost: what is left of the workflow's budget, divided among the tasks
+    # that are not planned by what each costs at least. So no later task is left with less than
+    # that. A workflow that cannot keep its budget any more need not look at it.
+    cdef const Instance* instance = scratch.instance
+    cdef workflow_t workflow = instance.workflow[task]
+    cdef money_t left = scratch.left[workflow]
+    cdef money_t least = scratch.least_left[workflow]
+    if (
+        left == INFINITY
+        or least <= 0.0
+        or left < least - SHARE_TOLERANCE * instance.least_total[workflow]
+    ):
+        return INFINITY
+    return instance.least_cost[task] * max(1.0, left / least) * (1.0 + SHARE_TOLERANCE)
+
+
+cdef inline void consider_end(
+    const Scratch* scratch,
+    task_t task,
+    choice_t choice,
+    seconds_t earliest,
+    money_t share,
+    Slot* best,
+) noexcept nogil:
+    # Searches one choice and keeps it if the task ends earlier there; then by speed.
+    cdef const Instance* instance = scratch.instance
+    cdef seconds_t duration = instance.work[task] / instance.performance[choice]
+    cdef money_t rate = instance.rate[choice]
+    cdef seconds_t start, end
+    if rate * duration > share:
+        return
+    start = choice_fit(scratch, choice, earliest, duration, best.end)
+    end = start + duration
+    if end > best.end or start == INFINITY or (end == best.end and choice > best.choice):
+        return
+    if isnan(rate) and share < INFINITY and (
+        placement_cost_fast(instance, choice, start, end) > share
+    ):
+        return
+    best.choice = choice
+    best.start = start
+    best.end = end
+
+
+cdef void find_end(
+    Scratch* scratch, task_t task, seconds_t earliest, money_t share, Slot* best
+) noexcept nogil:
+    # As `find_many`, but for the earliest end. In a bucket choices come fastest first; where one
+    # could not end sooner even if it started with the bucket, the slower ones cannot either, nor
+    # can they in later buckets.
+    cdef const Instance* instance = scratch.instance
+    cdef Py_ssize_t words = instance.words
+    cdef word_t* candidates = scratch.candidates
+    cdef int32_t last = scratch.buckets - 1
+    cdef double place = (earliest - instance.now) / scratch.width
+    cdef int32_t bucket = last if place >= last else <int32_t> place
+    cdef int32_t reach = buckets_covered(scratch, task)
+    cdef word_t word, live
+    cdef choice_t choice
+    cdef Py_ssize_t i, k
+    cdef double work = instance.work[task]
+    cdef seconds_t begin
+    for i in range(instance.few_begin[task], instance.few_begin[task + 1]):
+        consider_end(scratch, task, instance.few[i], earliest, share, best)
+    if instance.few_begin[task] < instance.few_begin[task + 1]:
+        return
+    memcpy(
+        candidates, &instance.usable[FASTEST][task * instance.words], words * sizeof(word_t)
+    )
+    bucket = max(bucket, first_live(scratch, FASTEST))
+    while bucket <= last:
+        begin = max(earliest, instance.now + bucket * scratch.width)
+        if begin + work / scratch.performance_max > best.end:
+            return
+        for k in range(scratch.live_words):
+            live = scratch.live[FASTEST][bucket * scratch.live_words + k]
+            while live:
+                i = 64 * k + lowest_bit(live)
+                if i >= words:
+                    break
+                live &= live - 1
+                word = found_in(scratch, FASTEST, i, bucket, reach)
+                candidates[i] ^= word
+                while word:
+                    choice = <choice_t> (64 * i + lowest_bit(word))
+                    if begin + work / instance.performance[choice] > best.end:
+                        words = i + 1
+                        break
+                    consider_end(scratch, task, choice, earliest, share, best)
+                    word &= word - 1
+        bucket += 1
+
+
+cdef void find_place(
+    Scratch* scratch, task_t task, Strategy strategy, Slot* best
+) noexcept nogil:
+    # Steps 2 and 3 of section 3.3 for a task whose predecessors are planned.
+    cdef const Instance* instance = scratch.instance
+    cdef seconds_t ready = scratch.ready[task]
+    cdef money_t share = INFINITY
+    cdef int32_t order = FASTEST
+    best.choice = -1
+    best.start = best.end = best.cost = INFINITY
+    best.rank = 0
+    if strategy >= RAS_4:
+        if strategy == RAS_5:
+            share = budget_share(scratch, task)
+        find_end(scratch, task, ready, share, best)
+        if best.choice < 0 and share < INFINITY:
+            # Where prices change, nothing may be cheap enough at any moment.
+            find_end(scratch, task, ready, INFINITY, best)
+        return
+    if strategy == RAS_2:
+        order = CHEAPEST
+    elif strategy == RAS_3:
+        order = instance.favourite[instance.workflow[task]]
+    if instance.few_begin[task] < instance.few_begin[task + 1]:
+        find_few(scratch, task, order, ready, best)
+    else:
+        find_many(scratch, task, order, ready, best)

@@ -1,0 +1,52 @@
+# Room for one schedule at a time, which the builder and what reads its schedules share.
+from libc.stdint cimport int32_t
+
+from broker.planner._instance cimport Instance
+from broker.planner._timetable cimport Timetable
+from broker.planner._types cimport choice_t, money_t, seconds_t, task_t, word_t
+
+cdef enum:
+    BUCKETS_MAX = 256
+
+cdef enum Strategy:
+    # Resource allocation strategies (paper, section 3.1) …
+    RAS_1    # the fastest of the earliest available
+    RAS_2    # the cheapest of the earliest available
+    RAS_3    # either, by the workflow's preference
+    # … and our own.
+    RAS_4    # where the task ends first
+    RAS_5    # likewise, of what the task's share of the workflow's budget allows
+    STRATEGIES
+
+cdef struct Scratch:
+    # Room for one schedule at a time. Nothing is allocated once timetables have grown.
+    const Instance* instance
+    Timetable* tables            # by resource
+    Timetable* taken             # by resource: before anything is planned
+    # The schedule: by task.
+    choice_t* choice             # -1: not planned
+    seconds_t* start
+    seconds_t* end
+    money_t* cost
+    task_t* order                # the sequence in which tasks were planned
+    task_t planned
+    # While building with RAS-5: by workflow.
+    money_t* left                # of its budget
+    money_t* least_left          # what its tasks that are not planned cost at least
+    # While building: by task.
+    seconds_t* ready             # its predecessors have ended
+    int32_t* missing             # predecessors that are not planned
+    int32_t* position            # of its gene; -1: not passed yet
+    task_t* released             # heap of waiting tasks that may go, by position
+    # Where in time choices may be free: by order, word and bucket. Sets of ranks.
+    int32_t buckets
+    seconds_t width              # of a bucket
+    word_t* maybe_free[2]
+    word_t* untouched[2]         # the same: choices that are at no moment fully taken
+    word_t* live[2]              # by bucket: the words of maybe_free that are not empty
+    word_t* sets_before[6]       # all three before anything is planned
+    Py_ssize_t live_words        # of a set of words
+    int32_t first_live[2]        # no bucket before it has any
+    word_t* candidates           # words
+    double performance_max       # of all choices
+    bint in_use[2]               # orders that the present strategy follows

@@ -330,6 +330,7 @@ class _World:
                 _OWNER,
                 f"{name}.launch",
                 processors=command.booking.holds[0].units,
+                requested_time=command.work,
                 run_time=command.work,
                 now=self.now,
             )

@@ -47,6 +47,7 @@ from broker.v1 import plan_pb2_grpc, resource_pb2_grpc, workflow_pb2_grpc
 from grms.certificates import PkiError, site_of_certificate
 from grms.pki_files import read_certificates
 from grms.tls import TlsFiles, channel_credentials, channel_options
+from grms.unix_sockets import SocketInUseError, remove_stale_socket
 
 Log = structlog.typing.FilteringBoundLogger
 
@@ -237,7 +238,10 @@ class Daemon:
 
     def _server(self, stack: AsyncExitStack) -> aio.Server:
         path = Path(self._config.listen.socket)
-        _remove_stale(path)
+        try:
+            remove_stale_socket(path)
+        except (SocketInUseError, OSError) as error:
+            raise DaemonError(f"listen.socket: {error}") from error
         size = self._config.limits.message_bytes
         server = aio.server(
             options=[
@@ -269,14 +273,6 @@ class Daemon:
             os.umask(mask)
         stack.callback(lambda: path.unlink(missing_ok=True))
         return server
-
-
-def _remove_stale(path: Path) -> None:
-    # The journal's lock tells that no other broker lives; what is left of one may go.
-    if path.is_socket():
-        path.unlink()
-    elif path.exists():
-        raise DaemonError(f"{path}: is there and no socket; name another path in listen.socket")
 
 
 def _channel(site: SiteConfig) -> aio.Channel:

@@ -228,7 +228,7 @@ def _user_errors() -> tuple[type[Exception], ...]:
     from grms.policy.files import RuleBaseError  # noqa: PLC0415  # same
     from grms.site.config_files import ConfigError  # noqa: PLC0415  # same
     from grms.site.journal import JournalError  # noqa: PLC0415  # same
-    from grms.site.user_socket import SocketInUseError  # noqa: PLC0415  # same
+    from grms.unix_sockets import SocketInUseError  # noqa: PLC0415  # same
 
     training = (CheckpointError, ExecutorError, RuleBaseError, SourceError)
     serving = (ConfigError, JournalError, LrmsError, PkiError, SiteError, SocketInUseError)

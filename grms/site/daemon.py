@@ -46,8 +46,9 @@ from grms.site.reservations import Resource
 from grms.site.service_errors import Unexpected
 from grms.site.settings import Limits, PartnerSettings, SiteSettings
 from grms.site.state import SiteState
-from grms.site.user_socket import UserSocket, remove_stale_socket
+from grms.site.user_socket import UserSocket
 from grms.tls import TlsFiles, channel_credentials, channel_options, server_credentials
+from grms.unix_sockets import remove_stale_socket
 from grms.v1 import (
     job_pb2_grpc,
     operator_pb2_grpc,

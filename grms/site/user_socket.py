@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from grms.socket_folder import SocketFolder
+from grms.unix_sockets import remove_stale_socket
 
 CREDENTIALS: Final = struct.Struct("3i")
 """What `SO_PEERCRED` gives: process, user, group (unix(7))."""
@@ -44,10 +45,6 @@ class User:
 
     uid: int
     name: str
-
-
-class SocketInUseError(Exception):
-    """Another process listens on the socket; the text says on which."""
 
 
 def user_of(uid: int) -> User:
@@ -153,26 +150,6 @@ class UserSocket:
     def _forget(self, link: "_Link", source: str) -> None:
         self._links.discard(link)
         self._users.pop(source, None)
-
-
-def remove_stale_socket(path: Path) -> None:
-    """Removes a socket that a process left behind when it was killed.
-
-    Raises:
-        SocketInUseError: somebody listens on it, or it is no socket.
-    """
-    if not path.exists():
-        return
-    if not path.is_socket():
-        raise SocketInUseError(f"{path} is there already and is no socket; name another path")
-    probe = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    with contextlib.closing(probe):
-        try:
-            probe.connect(str(path))
-        except ConnectionRefusedError:
-            path.unlink()
-            return
-    raise SocketInUseError(f"another process listens on {path}; is the daemon running already?")
 
 
 class _Link:

@@ -1,6 +1,7 @@
 """The daemon as a process: a live cycle, and every way in which it can end."""
 
 import signal
+import socket
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -166,6 +167,19 @@ def test_only_one_broker_has_a_journal(tmp_path: Path) -> None:
     with serving(config) as (_, client):
         with pytest.raises(JournalError, match="only one broker"):
             serve(config, configure_logs())
+        assert client.workflows() == []
+
+
+def test_another_daemon_s_socket_is_left_alone(tmp_path: Path) -> None:
+    """Nobody's socket is taken over while somebody listens on it; what a dead one left is."""
+    path = tmp_path / "gorba.sock"
+    with socket.socket(socket.AF_UNIX) as other:
+        other.bind(str(path))
+        other.listen()
+        with pytest.raises(DaemonError, match=r"another process listens on .*gorba\.sock"):
+            serve(configure(tmp_path), configure_logs())
+        assert path.is_socket()
+    with serving(configure(tmp_path)) as (_, client):
         assert client.workflows() == []
 
 

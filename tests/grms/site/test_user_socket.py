@@ -15,7 +15,8 @@ import grpc
 import pytest
 from grpc import aio
 
-from grms.site.user_socket import SocketInUseError, UserSocket, user_of
+from grms.site.user_socket import UserSocket, user_of
+from grms.unix_sockets import SocketInUseError
 from tests.waiting import run, until
 
 CLIENT = """

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from broker.names import check_name
+
 DAY = 86_400.0
 """Seconds of a day."""
 
@@ -128,7 +130,8 @@ class Resource:
     utc_offset: float = 0.0
 
     def __post_init__(self) -> None:
-        """Checks the numbers."""
+        """Checks the name and the numbers."""
+        check_name("resource", self.name)
         where = f"resource {self.name!r}"
         if not (math.isfinite(self.performance) and self.performance > 0):
             raise ValueError(f"{where}: performance is {self.performance}; it must be more than 0")

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from broker.documents import read_document
 from broker.errors import FileError, Mistake
 from broker.mistakes import mistakes_of
-from broker.workflow import find_cycle
+from broker.workflow import WORK_MAX, find_cycle
 from lrms_sim.spelling import shown
 
 VERSIONS: Final = ("1.5", "1.6")
@@ -76,7 +76,7 @@ class _Table(BaseModel):
 
 
 _Name = Annotated[str, Field(min_length=1, max_length=4096)]
-_Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+_Seconds = Annotated[float, Field(ge=0, le=WORK_MAX, allow_inf_nan=False)]
 
 
 class _Specified(_Table):

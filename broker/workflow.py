@@ -4,8 +4,15 @@ The paper (004, section 2) calls a workflow an application job, and a task a gri
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Final
+
+from broker.names import check_name
+
+WORK_MAX: Final = 1e10
+"""Seconds: three centuries; beyond them it is a mistake, and sums lose their seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +80,13 @@ class Task:
 
     Attributes:
         name: unique in its workflow.
-        work: seconds that it takes on a resource of performance 1; more than 0.
+        work: seconds that it takes on a resource of performance 1; more than 0, up to `WORK_MAX`.
         alternatives: what it can run on, at least one; their order breaks ties.
         predecessors: names of the tasks of the same workflow that end before it starts.
 
     Raises:
-        ValueError: the work is not a positive finite number, there is no alternative, or a
-            predecessor is the task itself or comes twice.
+        ValueError: the work is no such number, there is no alternative, a predecessor is the task
+            itself or comes twice, or the name is none (`check_name`).
     """
 
     name: str
@@ -89,8 +96,10 @@ class Task:
 
     def __post_init__(self) -> None:
         """Checks what a task can know by itself."""
-        if not (math.isfinite(self.work) and self.work > 0):
-            raise ValueError(f"task {self.name!r}: work is {self.work}; it must be more than 0")
+        check_name("task", self.name)
+        if not 0 < self.work <= WORK_MAX:
+            bounds = f"more than 0 and at most {WORK_MAX:g} s"
+            raise ValueError(f"task {self.name!r}: work is {self.work}; it must be {bounds}")
         if not self.alternatives:
             raise ValueError(f"task {self.name!r} has no alternative to run on")
         if self.name in self.predecessors:
@@ -112,8 +121,8 @@ class Workflow:
         preference: from 0, fast, to 1, cheap; below ½ RAS-3 takes fast resources.
 
     Raises:
-        ValueError: a name comes twice, a predecessor is not there, the precedence has a cycle,
-            or a number is out of bounds. The text names workflow and tasks.
+        ValueError: a name comes twice or is none (`check_name`), a predecessor is not there, the
+            precedence has a cycle, or a number is out of bounds. The text names workflow and tasks.
     """
 
     name: str
@@ -125,12 +134,13 @@ class Workflow:
 
     def __post_init__(self) -> None:
         """Checks the graph and the limits."""
+        check_name("workflow", self.name)
         where = f"workflow {self.name!r}"
         if not self.tasks:
             raise ValueError(f"{where} has no task")
         names = [task.name for task in self.tasks]
         if len(set(names)) < len(names):
-            twice = sorted({name for name in names if names.count(name) > 1})
+            twice = sorted(name for name, times in Counter(names).items() if times > 1)
             raise ValueError(f"{where}: tasks of the same name: {', '.join(twice)}")
         known = set(names)
         for task in self.tasks:

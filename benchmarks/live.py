@@ -27,6 +27,7 @@ from lrms_sim.schedule import Schedule
 from scenarios.comparison import first_difference
 from scenarios.conductor import Conducted, Conductor, daemons
 from scenarios.library import scenario_path
+from scenarios.live import on_one_core
 from scenarios.live_sites import LiveSettings, SiteProcess
 from scenarios.replay import run_scenario
 from scenarios.spec import ScenarioSpec
@@ -78,7 +79,8 @@ def measure(spec: ScenarioSpec, expected: Schedule, pause_s: float) -> LiveFigur
     """
     with tempfile.TemporaryDirectory(prefix="hanse-bench-") as folder:
         place = Path(folder)
-        done, spent = asyncio.run(conduct(spec, expected, place, pause_s))
+        with on_one_core():
+            done, spent = asyncio.run(conduct(spec, expected, place, pause_s))
         size = sum(path.stat().st_size for path in place.glob("*.journal*"))
     difference = first_difference(done.schedule, expected)
     if difference:

@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from grms.socket_folder import remove_left_behind
+from lrms_sim.schedule_files import read_csv
 from scenarios.cli import run_command
 from scenarios.errors import LiveError
-from scenarios.live import STATE, down, up
+from scenarios.live import STATE, down, on_one_core, up
 from scenarios.spec_files import load_spec
 from tests.scenarios.processes import running_with
 
@@ -54,6 +55,33 @@ def test_a_live_run_says_that_it_is_identical(
     folder = scenario.parent / "out" / "two-live"
     assert (folder / "a.journal").stat().st_size > 0
     assert running_with(str(folder)) == []
+
+
+@pytest.mark.traces
+def test_recorded_traces_live_are_identical(
+    traces_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """KTH, CTC and SDSC05 with learned rule bases and AWRT location; `.ci/run` has more of them."""
+    assert traces_folder.is_dir()
+    output = tmp_path / "run"
+    arguments = ["three-sites-6", "--live", "--first", "3000", "--no-html"]
+    assert run_command(["run", *arguments, "--output", str(output)]) == 0
+    said = capsys.readouterr().out
+    assert "Live: 3,000 jobs through 3 daemons" in said
+    assert "The schedule is identical with the replay in one process." in said
+    schedule = read_csv(output / "schedule.csv")
+    assert (schedule.executed_on != schedule.submitted_to).sum() > 200
+
+
+def test_a_replay_keeps_to_one_core() -> None:
+    """With the processes that it starts, and for its time alone."""
+    before = os.sched_getaffinity(0)
+    with on_one_core():
+        (core,) = os.sched_getaffinity(0)
+        assert core in before
+        asks = "import os; print(*os.sched_getaffinity(0))"
+        assert int(subprocess.check_output([sys.executable, "-c", asks])) == core  # noqa: S603  # our own
+    assert os.sched_getaffinity(0) == before
 
 
 def test_a_fast_clock_runs_without_a_conductor(

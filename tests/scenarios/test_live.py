@@ -119,12 +119,13 @@ def replaying(scenario: Path, place: Path) -> Iterator[subprocess.Popen[str]]:
         text=True,
         env={**os.environ, "TMPDIR": str(place)},
     ) as process:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 150
         while time.monotonic() < deadline and not all(
-            path.exists() and path.stat().st_size > 100_000 for path in journals
+            path.exists() and path.stat().st_size > 40_000 for path in journals
         ):
+            assert process.poll() is None, process.communicate()
             time.sleep(0.02)
-        assert len(running_with(str(folder))) == 2
+        assert len(running_with(str(folder))) == 2, process.poll()
         yield process
     while running_with(str(folder)) and time.monotonic() < deadline:
         time.sleep(0.02)

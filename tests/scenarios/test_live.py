@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -93,6 +94,13 @@ def test_a_fast_clock_runs_without_a_conductor(
     assert "Live: 16 jobs through 2 daemons" in capsys.readouterr().out
 
 
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """Yields a folder for temporary files whose name is short enough for sockets."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:  # see above
+        yield Path(folder)
+
+
 @contextmanager
 def replaying(scenario: Path, place: Path) -> Iterator[subprocess.Popen[str]]:
     """Yields a live run in a process of its own, whose daemons serve and have jobs.
@@ -106,7 +114,6 @@ def replaying(scenario: Path, place: Path) -> Iterator[subprocess.Popen[str]]:
     listening = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
     folder = scenario.parent / "out" / "two-live"
     journals = [folder / "a.journal-wal", folder / "b.journal-wal"]
-    place.mkdir()
     with subprocess.Popen(  # noqa: S603  # our own command
         [
             sys.executable,
@@ -132,34 +139,34 @@ def replaying(scenario: Path, place: Path) -> Iterator[subprocess.Popen[str]]:
     assert running_with(str(folder)) == []
 
 
-def test_ctrl_c_leaves_nothing_behind(scenario: Path, tmp_path: Path) -> None:
+def test_ctrl_c_leaves_nothing_behind(scenario: Path, place: Path) -> None:
     """No process, and no folder for sockets."""
-    with replaying(scenario, tmp_path / "tmp") as process:
+    with replaying(scenario, place) as process:
         process.send_signal(signal.SIGINT)
         assert process.wait(60) == 130
-    assert list((tmp_path / "tmp").iterdir()) == []
+    assert list(place.iterdir()) == []
 
 
-def test_a_daemon_that_is_killed_ends_the_run(scenario: Path, tmp_path: Path) -> None:
+def test_a_daemon_that_is_killed_ends_the_run(scenario: Path, place: Path) -> None:
     """The error names it and its log; nothing else is left behind."""
-    with replaying(scenario, tmp_path / "tmp") as process:
-        (daemon,) = running_with(str(tmp_path / "out" / "two-live" / "b.toml"))
+    with replaying(scenario, place) as process:
+        (daemon,) = running_with(str(scenario.parent / "out" / "two-live" / "b.toml"))
         os.kill(daemon, signal.SIGKILL)
         assert process.wait(60) == 2
         assert process.stderr is not None
         assert re.search(r"Error: the daemon of b has ended; see \S*b\.log", process.stderr.read())
-    assert list((tmp_path / "tmp").iterdir()) == []
+    assert list(place.iterdir()) == []
 
 
 def test_a_run_that_is_killed_takes_its_daemons_with_it(
-    scenario: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    scenario: Path, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its own folder goes when the next run begins."""
-    with replaying(scenario, tmp_path / "tmp") as process:
+    with replaying(scenario, place) as process:
         process.kill()
         process.wait(60)
-    (left,) = (tmp_path / "tmp").iterdir()
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
+    (left,) = place.iterdir()
+    monkeypatch.setattr("tempfile.tempdir", str(place))
     remove_left_behind()
     assert not left.exists()
 

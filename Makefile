@@ -39,8 +39,8 @@ $(VENV)/.built: $(VENV)/.installed $(SOURCES)
 
 setup: $(VENV)/.built  ## Create the virtual environment and compile the kernels
 
-run: setup  ## Replay three synthetic sites, alone and federated, and write the report
-	@$(BIN)/scenario run synthetic-three-sites --output out/synthetic-three-sites
+run: setup  ## Replay three synthetic sites, alone, federated, and through live daemons; write the report
+	@$(BIN)/scenario run synthetic-three-sites --live --output out/synthetic-three-sites
 
 test: setup  ## Run the test suite
 	$(BIN)/pytest $(PYTEST_ARGS)

@@ -27,6 +27,7 @@ from lrms_sim.schedule import Schedule
 from scenarios.comparison import first_difference
 from scenarios.conductor import Conducted, Conductor, daemons
 from scenarios.library import scenario_path
+from scenarios.live import on_one_core
 from scenarios.live_sites import LiveSettings, SiteProcess
 from scenarios.replay import run_scenario
 from scenarios.spec import ScenarioSpec
@@ -50,6 +51,8 @@ class LiveFigures:
         processor_s: processor time of each process, seconds.
         processor_s_per_1000: processor time of all together for a thousand arrivals, seconds.
         journal_mb: size of all journals, MB.
+        load: processes that wanted a core in the minute before, by the system's count; where this
+            is more than the machine has cores, real time says little.
     """
 
     arrivals: int
@@ -60,6 +63,7 @@ class LiveFigures:
     processor_s: dict[str, float]
     processor_s_per_1000: float
     journal_mb: float
+    load: float
 
 
 def processor_seconds(pid: int) -> float:
@@ -76,9 +80,11 @@ def measure(spec: ScenarioSpec, expected: Schedule, pause_s: float) -> LiveFigur
         expected: its replay in one process.
         pause_s: the time to attach a profiler to the processes, whose ids are printed.
     """
+    load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory(prefix="hanse-bench-") as folder:
         place = Path(folder)
-        done, spent = asyncio.run(conduct(spec, expected, place, pause_s))
+        with on_one_core():
+            done, spent = asyncio.run(conduct(spec, expected, place, pause_s))
         size = sum(path.stat().st_size for path in place.glob("*.journal*"))
     difference = first_difference(done.schedule, expected)
     if difference:
@@ -93,6 +99,7 @@ def measure(spec: ScenarioSpec, expected: Schedule, pause_s: float) -> LiveFigur
         processor_s={name: round(value, 2) for name, value in spent.items()},
         processor_s_per_1000=round(sum(spent.values()) / count * 1000, 4),
         journal_mb=round(size / 1e6, 1),
+        load=round(load, 1),
     )
 
 

@@ -23,6 +23,15 @@ LOCK: Final = ".held"
 """The file in such a folder that its holder has locked; a folder without it is not ours."""
 
 
+PLACE_MAX: Final = 40
+"""Longest name, in bytes, of a folder for temporary files that has room for a socket's path."""
+
+
+def _place() -> str:
+    place = tempfile.gettempdir()
+    return place if len(os.fsencode(place)) <= PLACE_MAX else "/tmp"  # noqa: S108  # as `mkdtemp` makes it
+
+
 class SocketFolder:
     """A folder that only its user can enter, for sockets.
 
@@ -37,7 +46,7 @@ class SocketFolder:
         remove_left_behind()
         held = None
         while held is None:
-            self.path = Path(tempfile.mkdtemp(prefix=PREFIX))
+            self.path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=_place()))
             held = _hold(self.path)
         self._lock = held
         self._end = weakref.finalize(self, _close, self.path, held)
@@ -69,7 +78,7 @@ class SocketFolder:
 
 def remove_left_behind() -> None:
     """Removes this user's folders whose holders are gone; what cannot be removed stays."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+    for folder in Path(_place()).glob(f"{PREFIX}*"):
         with contextlib.suppress(OSError):
             found = folder.lstat()
             if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():

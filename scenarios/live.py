@@ -6,7 +6,8 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -35,6 +36,9 @@ SUBMISSIONS_MAX: Final = 64
 """Submissions that wait for their answer at one time."""
 
 STOP_TIMEOUT_S: Final = 30.0
+
+_CORE_FIELD: Final = 36
+"""Of a line of /proc/…/stat, after the name: the core on which it has run last (proc(5))."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +91,25 @@ def run_conducted(
         difference = first_difference(done.schedule, expected)
         return LiveResult(done.schedule, difference, done.elapsed_s, folder)
 
-    return _in_folder(folder, work)
+    with on_one_core():
+        return _in_folder(folder, work)
+
+
+@contextmanager
+def on_one_core() -> Iterator[None]:
+    """Keeps this thread, and the processes it starts, on the core on which it runs now.
+
+    In a conducted replay one process works while all others wait for it. On its own core each is
+    woken within microseconds; another core has to be woken itself first, which on a virtual machine
+    takes as long as all the work of an arrival.
+    """
+    before = os.sched_getaffinity(0)
+    fields = Path("/proc/thread-self/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    os.sched_setaffinity(0, {int(fields[_CORE_FIELD])})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 def run_scaled(

@@ -50,6 +50,7 @@ class Unexpected(aio.ServerInterceptor):
     ) -> None:
         self._log = log
         self._on_garbled = on_garbled
+        self._guarded: dict[str, Handler] = {}
 
     async def intercept_service(
         self,
@@ -57,13 +58,16 @@ class Unexpected(aio.ServerInterceptor):
         handler_call_details: grpc.HandlerCallDetails,
     ) -> Any:
         """Returns a method's handler, guarded."""
+        method = handler_call_details.method
+        known = self._guarded.get(method)
+        if known is not None:
+            return known
         handler = await continuation(handler_call_details)
         if handler is None or handler.request_streaming:
             return handler
-        method = handler_call_details.method
-        if handler.response_streaming:
-            return self._stream(handler, method)
-        return self._single(handler, method)
+        guard = self._stream if handler.response_streaming else self._single
+        made = self._guarded[method] = guard(handler, method)
+        return made
 
     def _single(self, handler: Handler, method: str) -> Handler:
         inner: Any = handler.unary_unary

@@ -5,7 +5,9 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,11 +16,21 @@ from grms.socket_folder import LOCK, SocketFolder, remove, remove_left_behind
 
 
 @pytest.fixture(autouse=True)
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Returns the folder for temporary files of this test and of processes that it starts."""
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    return tmp_path
+def place(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Yields the folder for temporary files of this test and of processes that it starts."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:  # its name must be short
+        monkeypatch.setenv("TMPDIR", folder)
+        monkeypatch.setattr("tempfile.tempdir", folder)
+        yield Path(folder)
+
+
+def test_a_place_with_a_long_name_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A socket's path has to fit into 107 bytes."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / ("long" * 10)))
+    with SocketFolder() as folder:
+        assert folder.path.parent == Path("/tmp")  # noqa: S108  # as the system has it
 
 
 def bind(path: Path) -> None:

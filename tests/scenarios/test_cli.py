@@ -96,6 +96,18 @@ def test_a_seed_replaces_the_scenarios(elsewhere: Path, capfd: pytest.CaptureFix
     assert (elsewhere / "three" / "schedule.csv").read_bytes() == two
 
 
+def test_a_run_can_be_bound_to_its_first_arrivals(
+    elsewhere: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The bound is in the saved scenario, so that the run can be repeated; 0 is refused."""
+    assert cli.run_command(["run", "small.toml", "--no-html", "--first", "7", "--json"]) == 0
+    figures = json.loads(capfd.readouterr().out)
+    assert sum(site["jobs"] for site in figures["sites"]) == 7
+    (saved,) = elsewhere.glob("out/*/scenario.toml")
+    assert "first_arrivals = 7\n" in saved.read_text()
+    assert cli.run_command(["run", "small.toml", "--first", "0"]) == 2
+
+
 def test_verbose_runs_log_events(capfd: pytest.CaptureFixture[str]) -> None:
     """Events go to standard error, as JSON if asked for."""
     arguments = ["run", "small.toml", "--no-html", "-v", "--log-format", "json"]

@@ -6,11 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lrms_sim.jobs import JobTable
 from lrms_sim.lublin import generate
 from scenarios.errors import TraceMissingError, WorkloadError
 from scenarios.spec import ScenarioSpec, SiteSpec
 from scenarios.traces import TRACES
-from scenarios.workloads import load_workload
+from scenarios.workloads import Workload, first_arrivals, load_workload
 
 HEADER = "; Version: 2.2\n; Installation: Hall 4\n; Acknowledge: A. Person\n"
 
@@ -163,3 +164,24 @@ def test_another_version_of_a_known_log_is_a_warning(tmp_path: Path) -> None:
     assert len(workload.warnings) == 1
     assert "another version of the log 'kth'" in workload.warnings[0]
     assert digest in workload.warnings[0]
+
+
+def test_the_first_arrivals_are_the_earliest_of_all_sites() -> None:
+    """Of jobs at one instant those of the first site come first; what is left out is counted."""
+    early, late = (
+        JobTable.from_columns(
+            submit_time=moments, processors=[1] * 4, run_time=[1] * 4, requested_time=[1] * 4
+        )
+        for moments in ([0, 5, 5, 9], [1, 5, 5, 5])
+    )
+    whole = [Workload(early, (("x", 1, "y"),), "a"), Workload(late, (), "b")]
+    cut = first_arrivals(whole, 5)
+    assert [one.jobs.submit_time.tolist() for one in cut] == [[0, 5, 5], [1, 5]]
+    assert cut[0].notes == (
+        ("x", 1, "y"),
+        ("after the first 5 arrivals at all sites", 1, "left out"),
+    )
+    assert cut[1].notes == (("after the first 5 arrivals at all sites", 2, "left out"),)
+    assert first_arrivals(whole, 8) == whole == first_arrivals(whole, None)
+    with pytest.raises(ValueError, match="count is 0; it must be at least 1"):
+        first_arrivals(whole, 0)

@@ -19,6 +19,7 @@ decided, and those too when they are back.
 import argparse
 import asyncio
 import json
+import os
 import sys
 import tempfile
 import time
@@ -361,8 +362,9 @@ async def _decided(client: Client, what: str, jobs: int) -> Decisions:
 
 
 async def measure(folder: Path, sockets: Path, seconds: float, jobs: int) -> dict[str, Any]:
-    """Returns all figures."""
+    """Returns all figures, with what else the machine was doing when they were begun."""
     return {
+        "load_average": round(os.getloadavg()[0], 1),
         "submissions": await submissions(folder, sockets, seconds),
         "decisions": await decisions(folder, sockets, jobs),
     }

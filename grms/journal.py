@@ -52,6 +52,7 @@ class JournalKind:
         program: who writes it: "daemon", "broker".
         only_one: how many may have it: "only one broker may use it".
         look: what to do before a new one is begun.
+        versions_read: others that this program reads as well.
     """
 
     application_id: int
@@ -61,6 +62,7 @@ class JournalKind:
     program: str
     only_one: str
     look: str
+    versions_read: frozenset[int] = frozenset()
 
 
 class JournalFile:
@@ -166,10 +168,11 @@ class JournalFile:
         if self._pragma("application_id") != kind.application_id or self._tables() != known:
             raise self._damaged(f"it is a database, but no journal of a {kind.program}")
         version = self._pragma("user_version")
-        if version != kind.version:
+        readable = {kind.version, *kind.versions_read}
+        if version not in readable:
             raise JournalError(
                 f"{self.path}: this journal is of version {version}, and this program writes "
-                f"version {kind.version}; use the program that wrote it, or a later one"
+                f"version {max(readable)}; use the program that wrote it, or a later one"
             )
         if not self.note("epoch"):
             raise self._damaged("it has no epoch")

@@ -258,7 +258,9 @@ class SiteProcess:
         """Ends the daemon at once, as a crash would."""
         process = self._process
         if process is not None and process.returncode is None:
-            process.send_signal(signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                # `send_signal` would take its end, if it has ended, from who waits for it.
+                os.kill(process.pid, signal.SIGKILL)
             await process.wait()
         if process is self._process:
             # Otherwise somebody has started another meanwhile, which is to live.

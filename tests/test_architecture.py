@@ -52,6 +52,7 @@ PURE = (
     "grms/site/wire.py",
     "grms/site/codec.py",
     "grms/site/commands.py",
+    "grms/site/compaction.py",
     "grms/site/events.py",
     "grms/site/guests.py",
     "grms/site/home.py",

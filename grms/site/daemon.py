@@ -46,6 +46,7 @@ from grms.site.reservations import Resource
 from grms.site.service_errors import Unexpected
 from grms.site.settings import Limits, PartnerSettings, SiteSettings
 from grms.site.state import SiteState
+from grms.site.upkeep import compact
 from grms.site.user_socket import UserSocket
 from grms.tls import TlsFiles, channel_credentials, channel_options, server_credentials
 from grms.unix_sockets import remove_stale_socket
@@ -159,6 +160,9 @@ def build_core(config: SiteConfig, config_path: Path, journal: Journal, log: Log
         LrmsError: the machine of the journal's jobs cannot be made.
     """
     settings = site_settings(config, journal.epoch, str(config_path))
+    if config.clock.kind != "virtual":
+        # The journal of a replay has to keep its whole schedule.
+        compact(journal, settings, log)
     history = MachineHistory(config.name, journal.epoch)
     latest = -math.inf
 

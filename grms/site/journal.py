@@ -16,9 +16,9 @@ the moment of its creation, tells partners that it is another.
 """
 
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from grms.journal import (
     JournalDamagedError,
@@ -33,6 +33,7 @@ from grms.site.codec import Row, decode, encode
 from grms.site.records import Record
 
 __all__ = [
+    "COMPACTED_VERSION",
     "SCHEMA_VERSION",
     "Journal",
     "JournalDamagedError",
@@ -43,6 +44,9 @@ __all__ = [
 
 SCHEMA_VERSION: Final = 1
 """Of the tables and of the records in them; a later one may not be readable by this program."""
+
+COMPACTED_VERSION: Final = 2
+"""Of a journal that was compacted: it has records that a program of version 1 does not know."""
 
 _SCHEMA = """
 CREATE TABLE records (
@@ -62,6 +66,7 @@ _KIND = JournalKind(
     program="daemon",
     only_one="only one daemon may run for a site at a time",
     look="looking into the batch system for jobs that run",
+    versions_read=frozenset({COMPACTED_VERSION}),
 )
 
 
@@ -120,18 +125,29 @@ class Journal(JournalFile):
             JournalFullError: the disk is full. Nothing was appended; it may be tried again.
             JournalError: the disk has failed otherwise. What was appended is not known.
         """
-        number, checksum = self._count, self._checksum
-        rows = []
-        for record in records:
-            row = encode(record)
-            number += 1
-            checksum = _checksum(checksum, number, row)
-            rows.append((number, *row, checksum))
+        rows = _rows(records, self._count, self._checksum)
+        if rows:
+            self._write(rows)
+
+    def replace(self, records: Iterable[Record]) -> None:
+        """Puts others in the place of all records: all of it or nothing.
+
+        Raises:
+            ValueError: there is none.
+            JournalFullError: the disk is full. Nothing was changed.
+            JournalError: the disk has failed otherwise.
+        """
+        rows = _rows(records, 0, 0)
         if not rows:
-            return
+            raise ValueError("a journal cannot be left without records")
+        self._write(rows, "DELETE FROM records", f"PRAGMA user_version={COMPACTED_VERSION}")
+
+    def _write(self, rows: Sequence[tuple[Any, ...]], *before: str) -> None:
         with self._transaction() as connection:
+            for statement in before:
+                connection.execute(statement)
             connection.executemany("INSERT INTO records VALUES (?, ?, ?, ?, ?, ?)", rows)
-        self._count, self._checksum = number, checksum
+        self._count, self._checksum = int(rows[-1][0]), int(rows[-1][-1])
 
     def records(self) -> Iterator[Record]:
         """Yields all records, oldest first.
@@ -159,6 +175,16 @@ class Journal(JournalFile):
     def count(self) -> int:
         """How many records it holds."""
         return self._count
+
+
+def _rows(records: Iterable[Record], number: int, checksum: int) -> list[tuple[Any, ...]]:
+    rows = []
+    for record in records:
+        row = encode(record)
+        number += 1
+        checksum = _checksum(checksum, number, row)
+        rows.append((number, *row, checksum))
+    return rows
 
 
 def _checksum(before: int, number: int, row: Row) -> int:

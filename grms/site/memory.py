@@ -7,6 +7,7 @@ state notes a record and applies it, and after a restart the journal's records a
 import math
 from collections import deque
 from collections.abc import Callable
+from dataclasses import fields
 
 from grms.site.jobs import Completion, GuestJob, HomeJob, Load, OfferId, lrms_key
 from grms.site.lifecycle import GuestState, JobState
@@ -29,7 +30,9 @@ from grms.site.records import (
     JobOffered,
     JobReceived,
     JobStarted,
+    PartnerTally,
     Record,
+    SiteTally,
 )
 from grms.site.settings import SiteSettings
 
@@ -85,6 +88,8 @@ class Memory:
             GuestEnded: self._guest_ended,
             GuestCancelRequested: self._guest_cancel_requested,
             GuestAcknowledged: self._guest_acknowledged,
+            SiteTally: self._site_tally,
+            PartnerTally: self._partner_tally,
         }
 
     def apply(self, record: Record) -> None:
@@ -324,3 +329,14 @@ class Memory:
         guest.move(GuestState.ACKNOWLEDGED)
         if not book.is_stale(offer):
             book.answered[offer.number] = guest
+
+    # --- sums ----------------------------------------------------------------------------------
+
+    def _site_tally(self, record: SiteTally) -> None:
+        self.next_job = record.next_job
+
+    def _partner_tally(self, record: PartnerTally) -> None:
+        book = self.book(record.partner)
+        for field in fields(record):
+            if field.name not in {"time", "partner"}:
+                setattr(book, field.name, getattr(record, field.name))

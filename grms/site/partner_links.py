@@ -49,6 +49,11 @@ HEARTBEAT_S: Final = 10.0
 FAILURES_MAX: Final = 3
 """So many calls in a row without an answer, and the partner counts as down."""
 
+QUESTIONS_MAX: Final = 16
+"""Questions about offers that are on the way to one partner at one time. One that is back is asked
+about every job it has; all at once, their deadlines would pass before it comes to the last ones, and
+it would count as down again."""
+
 REPORT_COMPLETIONS_MAX: Final = 1000
 """Ends in one report."""
 
@@ -261,6 +266,7 @@ class PartnerLink:
         self._lost = False
         self._look = asyncio.Event()
         self._came_up = asyncio.Event()
+        self._asking = asyncio.Semaphore(QUESTIONS_MAX)
         self._outbox: list[Completion] = []
         self._reporting = False
         self.reports_open = 0
@@ -494,28 +500,11 @@ class PartnerLink:
         )
 
     async def _ask(self, command: SendResolve | SendWithdraw) -> None:
-        engine, settings = self._engine, self._settings
+        engine = self._engine
         await self._pause(command.delay_s)
         try:
-            if not self._is_connected():
-                raise ConnectionError  # noqa: TRY301  # no answer is no answer, however it comes
-            if isinstance(command, SendResolve):
-                call = self._stub.Resolve(
-                    partner_pb2.ResolveRequest(
-                        site=settings.site, offer=write_offer(command.offer)
-                    ),
-                    timeout=settings.offer_timeout_s,
-                )
-            else:
-                call = self._stub.Withdraw(
-                    partner_pb2.WithdrawRequest(
-                        site=settings.site,
-                        offer=write_offer(command.offer),
-                        cancel=command.cancel,
-                    ),
-                    timeout=settings.offer_timeout_s,
-                )
-            answer = await _answer(call)
+            async with self._asking:
+                answer = await self._question(command)
             self._answered()
             status, completion = read_status(answer)
         except (aio.AioRpcError, ConnectionError, WireError) as error:
@@ -538,6 +527,17 @@ class PartnerLink:
                 completion,
             )
         )
+
+    async def _question(self, command: SendResolve | SendWithdraw) -> Any:
+        if not self._is_connected():
+            raise ConnectionError(f"{self.name} is not connected")
+        stub, timeout = self._stub, self._settings.offer_timeout_s
+        site, offer = self._settings.site, write_offer(command.offer)
+        if isinstance(command, SendResolve):
+            resolve = partner_pb2.ResolveRequest(site=site, offer=offer)
+            return await _answer(stub.Resolve(resolve, timeout=timeout))
+        withdraw = partner_pb2.WithdrawRequest(site=site, offer=offer, cancel=command.cancel)
+        return await _answer(stub.Withdraw(withdraw, timeout=timeout))
 
     async def _pause(self, delay_s: float) -> None:
         # A partner that comes up meanwhile is asked at once.

@@ -189,3 +189,32 @@ class GuestAcknowledged(Record):
 
     partner: str
     offer: OfferId
+
+
+# --- sums ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SiteTally(Record):
+    """What is left of records that are no longer needed; see `compaction`."""
+
+    next_job: int
+
+
+@dataclass(frozen=True, slots=True)
+class PartnerTally(Record):
+    """The same for one partner; names and meanings are those of its book."""
+
+    partner: str
+    next_number: int
+    offered: int
+    accepted: int
+    ended: int
+    consumption: float
+    weighted_response: float
+    open_consumption: float
+    open_submitted: float
+    epoch: int
+    settled_below: int
+    guest_offered: int
+    guest_accepted: int

@@ -9,7 +9,7 @@ import pytest
 
 from grms.site.jobs import Request
 from grms.site.journal import (
-    SCHEMA_VERSION,
+    COMPACTED_VERSION,
     Journal,
     JournalDamagedError,
     JournalError,
@@ -60,6 +60,24 @@ def test_a_new_journal_has_a_later_epoch(path: Path) -> None:
         assert journal.epoch > first
 
 
+def test_all_records_can_be_replaced(path: Path) -> None:
+    """By fewer, all or none; what is appended goes on after them, and the epoch stays."""
+    with Journal(path, "a") as journal:
+        epoch = journal.epoch
+        journal.append(some(9))
+        pages = journal._connection.execute("PRAGMA page_count").fetchone()[0]
+        journal._connection.execute(f"PRAGMA max_page_count={pages}")
+        with pytest.raises(JournalFullError):
+            journal.replace(some(1) + some(1, first=100_000))
+        assert list(journal.records()) == some(9)
+        journal.replace(some(2, first=8))
+        assert journal.count == 2
+        journal.append(some(1, first=10))
+    with Journal(path, "a") as journal:
+        assert list(journal.records()) == some(3, first=8)
+        assert (journal.count, journal.epoch) == (3, epoch)
+
+
 def test_a_second_daemon_is_refused(path: Path) -> None:
     """One journal, one process; when that has closed it another may have it."""
     with Journal(path, "a"), pytest.raises(JournalTakenError, match="another process has this"):
@@ -95,9 +113,9 @@ def test_another_sites_journal_is_refused(path: Path) -> None:
 def test_a_later_version_is_refused(path: Path) -> None:
     """What a later program wrote is not guessed at."""
     with Journal(path, "a") as journal:
-        journal._connection.execute(f"PRAGMA user_version={SCHEMA_VERSION + 1}")
+        journal._connection.execute(f"PRAGMA user_version={COMPACTED_VERSION + 1}")
     with pytest.raises(
-        JournalError, match=rf"version {SCHEMA_VERSION + 1}.*version {SCHEMA_VERSION}"
+        JournalError, match=rf"version {COMPACTED_VERSION + 1}.*version {COMPACTED_VERSION}"
     ):
         Journal(path, "a")
 

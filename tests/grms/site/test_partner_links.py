@@ -9,6 +9,7 @@ from typing import Any
 
 from grpc import aio
 
+from grms.site.partner_links import QUESTIONS_MAX
 from grms.v1 import job_pb2, partner_pb2, partner_pb2_grpc, request_pb2
 from tests.grms.site.daemons import Running, document, free_port, running
 from tests.waiting import run, until
@@ -21,6 +22,10 @@ class Partner(partner_pb2_grpc.PartnerServiceServicer):
         name: who it says it is.
         pause_s: how long it takes to answer an offer.
         offers: how many it has had.
+        question_s: how long it takes to say what became of an offer.
+        asked: how often it has been asked that.
+        asked_at_once: how often it is being asked now.
+        asked_at_once_most: the most of these at one time.
     """
 
     def __init__(self, name: str = "away", processors: int = 1000) -> None:
@@ -30,6 +35,8 @@ class Partner(partner_pb2_grpc.PartnerServiceServicer):
         self.offers = 0
         self.version = 1
         self.state: Any = partner_pb2.OFFER_STATE_UNKNOWN
+        self.question_s = 0.0
+        self.asked = self.asked_at_once = self.asked_at_once_most = 0
 
     async def Describe(self, request: Any, context: Any) -> partner_pb2.DescribeResponse:  # noqa: ARG002, N802  # gRPC's
         """Says who it is."""
@@ -45,6 +52,11 @@ class Partner(partner_pb2_grpc.PartnerServiceServicer):
 
     async def Resolve(self, request: Any, context: Any) -> partner_pb2.OfferStatus:  # noqa: ARG002, N802  # gRPC's
         """Says what it was told to say."""
+        self.asked_at_once += 1
+        self.asked_at_once_most = max(self.asked_at_once_most, self.asked_at_once)
+        await asyncio.sleep(self.question_s)
+        self.asked += 1
+        self.asked_at_once -= 1
         return partner_pb2.OfferStatus(state=self.state)
 
     async def Withdraw(self, request: Any, context: Any) -> partner_pb2.OfferStatus:  # noqa: ARG002, N802  # gRPC's
@@ -357,5 +369,30 @@ def test_a_partner_that_is_back_is_found_at_once(tmp_path: Path) -> None:
                 )
                 await site.partner.Describe(request, timeout=10)
                 await until(lambda: link.up)
+
+    run(scene)
+
+
+def test_a_partner_that_is_back_is_not_asked_everything_at_once(tmp_path: Path) -> None:
+    """With many jobs there it is asked about each of them, a few at a time, and stays up."""
+
+    async def scene() -> None:
+        partner, port, jobs = Partner(), free_port(), 3 * QUESTIONS_MAX
+        partner.state = partner_pb2.OFFER_STATE_ACCEPTED
+        partner.question_s = 0.02
+        configuration = document(tmp_path, partners={"away": port})
+        async with running(configuration, tmp_path) as site:
+            link = site.core.links.links["away"]
+            async with listening(partner, port):
+                await site.linked()
+                await full(site)
+                await asyncio.gather(*(site.submit(f"k{number}") for number in range(jobs)))
+                book = site.core.engine.state.partners["away"]
+                await until(lambda: len(book.open) == jobs)
+            await until(lambda: not link.up)
+            async with listening(partner, port):
+                await until(lambda: partner.asked >= jobs)
+                assert link.up
+            assert 1 < partner.asked_at_once_most <= QUESTIONS_MAX
 
     run(scene)

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import socket
 import stat
 import time
 from collections.abc import AsyncIterator, Callable
@@ -237,7 +238,7 @@ class Daemon:
 
     def _server(self, stack: AsyncExitStack) -> aio.Server:
         path = Path(self._config.listen.socket)
-        _remove_stale(path)
+        _make_room(path)
         size = self._config.limits.message_bytes
         server = aio.server(
             options=[
@@ -267,16 +268,35 @@ class Daemon:
             ) from error
         finally:
             os.umask(mask)
-        stack.callback(lambda: path.unlink(missing_ok=True))
+        own = path.stat().st_ino
+        stack.callback(lambda: _remove_own(path, own))
         return server
 
 
-def _remove_stale(path: Path) -> None:
-    # The journal's lock tells that no other broker lives; what is left of one may go.
+def _make_room(path: Path) -> None:
+    """Removes the socket that a broker has left behind.
+
+    Raises:
+        DaemonError: somebody listens there, it is no socket, or the folder cannot be written.
+    """
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise DaemonError(f"{path}: cannot be listened on; the folder must exist and be writable")
     if path.is_socket():
-        path.unlink()
+        with socket.socket(socket.AF_UNIX) as probe:
+            if probe.connect_ex(str(path)) == 0:
+                raise DaemonError(
+                    f"{path}: another broker serves there; stop it, or name another path in "
+                    f"listen.socket"
+                )
+        path.unlink(missing_ok=True)
     elif path.exists():
         raise DaemonError(f"{path}: is there and no socket; name another path in listen.socket")
+
+
+def _remove_own(path: Path, inode: int) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        if path.stat().st_ino == inode:
+            path.unlink()
 
 
 def _channel(site: SiteConfig) -> aio.Channel:

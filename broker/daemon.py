@@ -238,10 +238,7 @@ class Daemon:
 
     def _server(self, stack: AsyncExitStack) -> aio.Server:
         path = Path(self._config.listen.socket)
-        try:
-            remove_stale_socket(path)
-        except (SocketInUseError, OSError) as error:
-            raise DaemonError(f"listen.socket: {error}") from error
+        _make_room(path)
         size = self._config.limits.message_bytes
         server = aio.server(
             options=[
@@ -271,8 +268,29 @@ class Daemon:
             ) from error
         finally:
             os.umask(mask)
-        stack.callback(lambda: path.unlink(missing_ok=True))
+        own = path.stat().st_ino
+        stack.callback(lambda: _remove_own(path, own))
         return server
+
+
+def _make_room(path: Path) -> None:
+    """Removes the socket that a broker has left behind.
+
+    Raises:
+        DaemonError: somebody listens there, it is no socket, or the folder cannot be written.
+    """
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise DaemonError(f"{path}: cannot be listened on; the folder must exist and be writable")
+    try:
+        remove_stale_socket(path)
+    except (SocketInUseError, OSError) as error:
+        raise DaemonError(f"listen.socket: {error}") from error
+
+
+def _remove_own(path: Path, inode: int) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        if path.stat().st_ino == inode:
+            path.unlink()
 
 
 def _channel(site: SiteConfig) -> aio.Channel:

@@ -1,7 +1,6 @@
 """The daemon as a process: a live cycle, and every way in which it can end."""
 
 import signal
-import socket
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -170,17 +169,28 @@ def test_only_one_broker_has_a_journal(tmp_path: Path) -> None:
         assert client.workflows() == []
 
 
-def test_another_daemon_s_socket_is_left_alone(tmp_path: Path) -> None:
-    """Nobody's socket is taken over while somebody listens on it; what a dead one left is."""
-    path = tmp_path / "gorba.sock"
-    with socket.socket(socket.AF_UNIX) as other:
-        other.bind(str(path))
-        other.listen()
-        with pytest.raises(DaemonError, match=r"another process listens on .*gorba\.sock"):
-            serve(configure(tmp_path), configure_logs())
-        assert path.is_socket()
-    with serving(configure(tmp_path)) as (_, client):
+def test_a_broker_does_not_take_the_socket_of_another(tmp_path: Path) -> None:
+    """With another journal and the same socket it does not start, and the first goes on."""
+    config = configure(tmp_path)
+    with serving(config) as (process, client):
+        other = tmp_path / "other.toml"
+        other.write_text(config.read_text().replace("broker.journal", "other.journal"))
+        with pytest.raises(DaemonError, match="another process listens on"):
+            serve(other, configure_logs())
         assert client.workflows() == []
+        process.end(signal.SIGKILL)
+        assert (tmp_path / "gorba.sock").exists(), "left behind by the kill"
+        process.start()
+        assert client.workflows() == []
+
+
+def test_a_socket_without_a_folder_is_said(tmp_path: Path) -> None:
+    """Nothing is made there."""
+    config = configure(tmp_path)
+    config.write_text(config.read_text().replace("gorba.sock", "none/gorba.sock"))
+    with pytest.raises(DaemonError, match="folder must exist"):
+        serve(config, configure_logs())
+    assert not (tmp_path / "none").exists()
 
 
 def test_a_file_in_the_socket_s_place_is_left_alone(tmp_path: Path) -> None:

@@ -85,21 +85,21 @@ def solved(python: Path, jobs: Jobs, seed: int, seconds: float) -> tuple[float, 
 
 
 def measure(name: str, seeds: int, seconds: float, solver: Path | None) -> dict[str, Any]:
-    """Returns the figures of one instance."""
+    """Returns the figures of one instance: of the planner, or of CP-SAT where a solver is given."""
     jobs, optimum = instance(name)
-    entry: dict[str, Any] = {"optimum": optimum}
-    runs = {"planner": [planned(jobs, optimum, seed, seconds) for seed in range(seeds)]}
-    if solver is not None:
-        runs["cp_sat"] = [solved(solver, jobs, seed, seconds) for seed in range(seeds)]
-    for method, found in runs.items():
-        median = statistics.median(makespan for makespan, _ in found)
-        entry[method] = {
-            "makespans": [makespan for makespan, _ in found],
-            "seconds": [round(used, 2) for _, used in found],
-            "median": median,
-            "gap": 100 * (median / optimum - 1),
-        }
-    return entry
+    found = [
+        planned(jobs, optimum, seed, seconds)
+        if solver is None
+        else solved(solver, jobs, seed, seconds)
+        for seed in range(seeds)
+    ]
+    median = statistics.median(makespan for makespan, _ in found)
+    return {
+        "makespans": [makespan for makespan, _ in found],
+        "seconds": [round(used, 2) for _, used in found],
+        "median": median,
+        "gap": 100 * (median / optimum - 1),
+    }
 
 
 def mean_gaps(instances: dict[str, Any], method: str) -> dict[str, float]:
@@ -116,17 +116,10 @@ def mean_gaps(instances: dict[str, Any], method: str) -> dict[str, float]:
     }
 
 
-def line(name: str, entry: dict[str, Any]) -> str:
+def line(name: str, method: str, found: dict[str, Any]) -> str:
     """Returns what is printed of an instance."""
-    parts = [f"{name}: optimum {entry['optimum']:.0f}"]
-    for method in ("planner", "cp_sat"):
-        if method in entry:
-            found = entry[method]
-            parts.append(
-                f"{method} {found['median']:.0f} ({found['gap']:.2f} % above, "
-                f"median of {statistics.median(found['seconds']):.1f} s)"
-            )
-    return "; ".join(parts)
+    used = statistics.median(found["seconds"])
+    return f"{name}, {method}: {found['median']:.0f}, {found['gap']:.2f} % above, in {used:.1f} s"
 
 
 def main() -> None:
@@ -141,30 +134,33 @@ def main() -> None:
     parser.add_argument("--fresh", action="store_true", help="measure what is done already anew")
     parser.add_argument("instances", nargs="*", default=JOB_SHOPS)
     arguments = parser.parse_args()
-    made = {
-        "seconds": arguments.seconds,
-        "seeds": arguments.seeds,
-        "solver": arguments.solver is not None,
-    }
+    made = {"seconds": arguments.seconds, "seeds": arguments.seeds}
     known: dict[str, Any] = {}
     if arguments.output.exists() and not arguments.fresh:
         document = json.loads(arguments.output.read_text())
         known = document["instances"] if document["made"] == made else {}
-    for name in arguments.instances:
-        if name not in known:
-            known[name] = measure(name, arguments.seeds, arguments.seconds, arguments.solver)
-            methods = [each for each in ("planner", "cp_sat") if each in known[name]]
-            document = {
-                "machine": machine(),
-                "made": made,
-                "mean_gaps": {method: mean_gaps(known, method) for method in methods},
-                "instances": dict(sorted(known.items())),
-            }
-            arguments.output.write_text(json.dumps(document, indent=1) + "\n")
-        print(line(name, known[name]), flush=True)
-    for method in ("planner", "cp_sat"):
+    methods = ["planner"] if arguments.solver is None else ["planner", "cp_sat"]
+    for method in methods:
+        for name in arguments.instances:
+            entry = known.setdefault(name, {"optimum": instance(name)[1]})
+            if method not in entry:
+                solver = arguments.solver if method == "cp_sat" else None
+                entry[method] = measure(name, arguments.seeds, arguments.seconds, solver)
+                write(arguments.output, made, known)
+            print(line(name, method, entry[method]), flush=True)
         for group, gap in mean_gaps(known, method).items():
-            print(f"{method}, {group}: {gap:.2f} % above on average", flush=True)
+            print(f"{group}, {method}: {gap:.2f} % above on average", flush=True)
+
+
+def write(path: Path, made: dict[str, Any], known: dict[str, Any]) -> None:
+    """Writes the figures that there are."""
+    document = {
+        "machine": machine(),
+        "made": made,
+        "mean_gaps": {method: mean_gaps(known, method) for method in ("planner", "cp_sat")},
+        "instances": dict(sorted(known.items())),
+    }
+    path.write_text(json.dumps(document, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ TITLES: Final[Mapping[str, str]] = {
     "gleam": "GLEAM",
     "asma-best": "ASMA best",
     "asma": "ASMA",
-    "asma-shift": "ASMA shift",
+    "asma-shift": "ASMA guided",
     "blocks": "GLEAM blocks",
 }
 """What methods are called in tables."""

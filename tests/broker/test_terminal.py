@@ -31,7 +31,7 @@ def test_a_plan_fits_eighty_columns() -> None:
     assert max(map(len, lines)) <= 80
     assert lines[1].startswith("12 tasks of 3 workflows on 3 resources end after ")
     assert any(line.startswith("HEFT ") for line in lines)
-    assert any(line.startswith("ASMA shift ") for line in lines)
+    assert any(line.startswith("ASMA guided ") for line in lines)
     assert any(line.startswith("alpha ") for line in lines)
     assert lines[-1].startswith("Critical path: ")
 

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 import click
 
+from broker.command_groups import SectionedGroup
 from broker.command_types import RuleText, duration, moment, preference, rule
-from broker.daemon_cli import COMMANDS
+from broker.daemon_cli import COMMANDS, show_plan
 from broker.errors import BrokerError
 from grms.journal import JournalError
 from lrms_sim.version import __version__
@@ -82,23 +83,30 @@ def _importing(command: _Command) -> _Command:
     return command
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 96})
+@click.group(cls=SectionedGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="gorba")
 def cli() -> None:
     """Plan workflows onto resources that can be reserved: what runs where, when, at what cost.
 
     \b
-    A recorded workflow on the example pool, planned for ten seconds:
+    A recorded workflow, planned for ten seconds on a pool of 20 resources:
       gorba generate pool --output pool.toml
-      gorba plan montage.json.gz --resources pool.toml --budget 10s --html plan.html
+      gorba plan montage.json.gz -r pool.toml --budget 10s --html plan.html
 
     \b
-    The file formats are described in docs/workflows.md; to check files of one's own:
+    A broker that plans, launches, and plans anew (docs/broker.md):
+      gorba serve broker.toml &
+      export GORBA_SOCKET=gorba.sock
+      gorba submit montage.json.gz
+      gorba plan show
+
+    \b
+    File formats are described in docs/workflows.md; to check files of one's own:
       gorba validate workflows.toml pool.toml
     """  # noqa: D301  # \b keeps the lines of the examples as they are
 
 
-@cli.command()
+@cli.command(short_help="Plan workflows onto resources, by several methods.")
 @click.argument("files", nargs=-1, required=True, type=_FILE)
 @click.option(
     "-r",
@@ -207,7 +215,13 @@ def plan(
 
     FILES hold workflows in WfFormat (.json, .json.gz), or workflows and resources in Hanse's own
     format (.toml, .json). Ctrl-C ends the search with the best plan so far.
-    """
+
+    \b
+      gorba plan montage.json.gz -r pool.toml --budget 10s --html plan.html
+      gorba plan mine.toml -r pool.toml --due-factor 1.5 --method asma
+
+    `gorba plan show` shows what a broker has planned; a file of that name is ./show.
+    """  # noqa: D301  # see `cli`
     from broker.limits import Limits  # noqa: PLC0415  # see the module's docstring
     from broker.plan_command import Request, Wanted, prepared, run_plan  # noqa: PLC0415  # same
 
@@ -234,7 +248,7 @@ def plan(
     run_plan(wanted, problem, _console(), _console(stderr=True), old=before, files=request.files)
 
 
-@cli.command()
+@cli.command(short_help="Plan a job shop.")
 @click.argument("file", type=_FILE)
 @click.option(
     "--budget", type=duration, metavar="TIME", help="Time for the search.  [default: 30s]"
@@ -278,7 +292,7 @@ def jobshop(
         click.echo(f"Makespan: {found.makespan_end:.15g}")
 
 
-@cli.command()
+@cli.command(short_help="Check files of workflows and resources.")
 @click.argument("files", nargs=-1, required=True, type=_FILE)
 @_importing
 def validate(
@@ -315,12 +329,12 @@ def validate(
     )
 
 
-@cli.group()
+@cli.group(short_help="Generate resources and problems to plan with.")
 def generate() -> None:
     """Generate resources and problems to plan with, reproducibly."""
 
 
-@generate.command("pool")
+@generate.command("pool", short_help="Generate a pool of resources.")
 @click.option(
     "--resources",
     "count",
@@ -345,7 +359,7 @@ def pool_command(count: int, *, seed: int, output: Path | None) -> None:
     _write(document_of(pool, description=said), output)
 
 
-@generate.command("benchmark")
+@generate.command("benchmark", short_help="Generate a problem of the paper's classes.")
 @click.option(
     "--class",
     "benchmark",
@@ -433,6 +447,22 @@ def _console(*, stderr: bool = False) -> "Console":
 
 for _command in COMMANDS:
     cli.add_command(_command)
+cli.add_two_words("plan", show_plan)
+cli.set_sections(
+    {
+        "Planning, without a broker": ("plan", "jobshop", "generate", "validate"),
+        "A broker": (
+            "serve",
+            "submit",
+            "list",
+            "watch",
+            "cancel",
+            "plan show",
+            "replan",
+            "resources",
+        ),
+    }
+)
 
 
 def run_command(arguments: Sequence[str]) -> int:

@@ -218,5 +218,8 @@ class BrokerClient:
             time.sleep(pause)
             return min(PAUSE_MOST_S, 2 * pause)
         if absent and "connect" in reason.lower():
-            reason = f"no broker answers on {self._socket}; is it running?"
+            reason = (
+                f"no broker answers on {self._socket}; is it running? `gorba serve CONFIG` runs "
+                f"one, --broker or GORBA_SOCKET names its socket"
+            )
         raise CallError(code.name, reason) from error

@@ -238,6 +238,9 @@ class Daemon:
 
     def _server(self, stack: AsyncExitStack) -> aio.Server:
         path = Path(self._config.listen.socket)
+        if not os.access(path.parent, os.W_OK | os.X_OK):
+            reason = "cannot be listened on; the folder must exist and be writable"
+            raise DaemonError(f"{path}: {reason}")
         try:
             remove_stale_socket(path)
         except (SocketInUseError, OSError) as error:
@@ -271,8 +274,15 @@ class Daemon:
             ) from error
         finally:
             os.umask(mask)
-        stack.callback(lambda: path.unlink(missing_ok=True))
+        own = path.stat().st_ino
+        stack.callback(lambda: _remove_own(path, own))
         return server
+
+
+def _remove_own(path: Path, inode: int) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        if path.stat().st_ino == inode:
+            path.unlink()
 
 
 def _channel(site: SiteConfig) -> aio.Channel:

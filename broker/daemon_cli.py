@@ -18,13 +18,24 @@ if TYPE_CHECKING:
 SOCKET_VARIABLE = "GORBA_SOCKET"
 """Names the socket of the broker where no option does."""
 
+_RESOURCE = "{:<24} {:<8} {:>7} {:>7} {:>10}  {}"
 _FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+def _named(_context: click.Context, _option: click.Parameter, value: Path | None) -> Path:
+    if value is None:
+        raise click.UsageError(
+            f"no broker is named; name its socket with --broker, or in the variable "
+            f"{SOCKET_VARIABLE}"
+        )
+    return value
+
 
 broker_option = click.option(
     "--broker",
     "socket",
     envvar=SOCKET_VARIABLE,
-    required=True,
+    callback=_named,
     type=click.Path(path_type=Path),
     metavar="SOCKET",
     help=f"The broker's Unix socket; also from the variable {SOCKET_VARIABLE}.",
@@ -39,13 +50,25 @@ timeout_option = click.option(
 )
 
 
-@click.command()
+@click.command(short_help="Run a broker.")
 @click.argument("config", type=_FILE)
 def serve(config: Path) -> None:
     """Run a broker until SIGTERM or Ctrl-C; a second one ends it at once.
 
-    CONFIG is the broker's configuration; docs/broker.md describes it.
-    """
+    CONFIG is the broker's configuration. docs/examples/broker.toml has every key; the least is
+
+    \b
+      listen.socket = "gorba.sock"
+      journal.path = "gorba.journal"
+
+    and docs/broker.md explains it. Other commands find the broker by its socket:
+
+    \b
+      gorba serve broker.toml &
+      export GORBA_SOCKET=gorba.sock
+      gorba resources add pool.toml
+      gorba submit montage.json.gz
+    """  # noqa: D301  # \b keeps the lines of the examples as they are
     from broker.config import load_config  # noqa: PLC0415  # see the module's docstring
     from broker.daemon import serve as run  # noqa: PLC0415  # same
     from broker.logs import configure_logs  # noqa: PLC0415  # same
@@ -54,7 +77,7 @@ def serve(config: Path) -> None:
     run(config, configure_logs(form=logging.format, level=logging.level))
 
 
-@click.command()
+@click.command(short_help="Hand in workflows; their ids are printed.")
 @click.argument("files", nargs=-1, required=True, type=_FILE)
 @broker_option
 @timeout_option
@@ -66,8 +89,12 @@ def submit(
     """Hand in workflows; their ids are printed.
 
     FILES are in WfFormat (.json, .json.gz) or in Hanse's own format (.toml, .json). What resources
-    they name is looked up at the broker.
-    """
+    they name is looked up at the broker. When the ids are printed the broker will not lose them.
+
+    \b
+      gorba submit montage.json.gz
+      gorba submit mine.toml --key tonight --wait && echo done
+    """  # noqa: D301  # see `serve`
     with _client(socket, timeout_s) as broker:
         workflows = _workflows(files, broker)
         if key is not None and len(workflows) > 1:
@@ -107,35 +134,53 @@ def _workflows(files: Sequence[Path], broker: "BrokerClient") -> list["Workflow"
     return found
 
 
-@click.command("list")
+@click.command("list", short_help="List workflows.")
 @broker_option
 @timeout_option
 @click.option("--open", "only_open", is_flag=True, help="Only workflows that have not ended.")
 def list_workflows(socket: Path, *, timeout_s: float, only_open: bool) -> None:
-    """List workflows, in the order in which they were received."""
+    """List workflows, in the order in which they were received.
+
+    \b
+    Id, name, state, tasks that have ended, of all, cost, and whether in time:
+      gorba list --open
+    """  # noqa: D301  # see `serve`
     with _client(socket, timeout_s) as broker:
         for workflow in broker.workflows():
             if not (only_open and workflow.HasField("end_time_s")):
                 click.echo(workflow_line(workflow))
 
 
-@click.command()
+@click.command(short_help="End workflows, also what runs.")
 @click.argument("workflows", nargs=-1, required=True, metavar="WORKFLOW...")
 @broker_option
 @timeout_option
 def cancel(workflows: tuple[str, ...], socket: Path, *, timeout_s: float) -> None:
-    """Ask for the end of workflows, named by id or name."""
+    """Ask for the end of workflows, named by id or name.
+
+    Reservations are released and runs ended; `gorba watch` tells when that is done.
+
+    \b
+      gorba cancel w3 montage
+    """  # noqa: D301  # see `serve`
     with _client(socket, timeout_s) as broker:
         for name in workflows:
             click.echo(workflow_line(broker.cancel(name)))
 
 
-@click.command()
+@click.command(short_help="Follow a workflow to its end, or the searches for plans.")
 @click.argument("workflow", required=False)
 @broker_option
 @timeout_option
 def watch(workflow: str | None, socket: Path, *, timeout_s: float) -> None:
-    """Show a workflow and every change, until its end; without one, the search for plans."""
+    """Show a workflow and every change, until its end; without one, the searches for plans.
+
+    It goes on over a restart of the broker.
+
+    \b
+      gorba watch montage
+      gorba watch
+    """  # noqa: D301  # see `serve`
     with _client(socket, timeout_s) as broker:
         if workflow is not None:
             shown: dict[str, str] = {}
@@ -176,11 +221,17 @@ def _news(news: "plan_pb2.PlanNews") -> str:
     )
 
 
-@click.command("show-plan")
+@click.command("show", short_help="Show the plan of a broker.")
 @broker_option
 @timeout_option
 def show_plan(socket: Path, *, timeout_s: float) -> None:
-    """Show the plan of a broker: what runs where and when, and what has no place."""
+    """Show the plan of a broker: what runs where and when, and what has no place.
+
+    Moments are seconds from now.
+
+    \b
+      gorba plan show --broker gorba.sock
+    """  # noqa: D301  # see `serve`
     with _client(socket, timeout_s) as broker:
         plan = broker.plan()
     if not plan.number:
@@ -201,7 +252,7 @@ def show_plan(socket: Path, *, timeout_s: float) -> None:
         click.echo(f"no place: {lacking.workflow}/{lacking.task}{_because(lacking.reason)}")
 
 
-@click.command()
+@click.command(short_help="Ask for planning now.")
 @broker_option
 @timeout_option
 def replan(socket: Path, *, timeout_s: float) -> None:
@@ -210,28 +261,38 @@ def replan(socket: Path, *, timeout_s: float) -> None:
         click.echo(broker.replan())
 
 
-@click.group()
+@click.group(short_help="Say what a broker may plan with.")
 def resources() -> None:
-    """Say what a broker may plan with."""
+    """Say what a broker may plan with.
+
+    What sites have to reserve a broker learns from them; others are simulated.
+
+    \b
+      gorba resources list
+      gorba resources add pool.toml
+      gorba resources broken luebeck-fast
+      gorba resources broken luebeck-fast --repaired
+    """  # noqa: D301  # see `serve`
 
 
 @resources.command("list")
 @broker_option
 @timeout_option
 def resources_list(socket: Path, *, timeout_s: float) -> None:
-    """List the resources of a broker."""
+    """List the resources of a broker.
+
+    Speed is work done in a second, the price is for a second of one unit.
+    """
+    click.echo(_RESOURCE.format("RESOURCE", "KIND", "SPEED", "UNITS", "PRICE", "SITE"))
     with _client(socket, timeout_s) as broker:
         for supply in broker.resources():
             resource = supply.resource
-            site = f" at {supply.site}" if supply.site else ""
-            broken = "  broken" if supply.broken else ""
-            click.echo(
-                f"{resource.name:<20} {resource.kind:<8} performance {resource.performance:g}, "
-                f"capacity {resource.capacity}, price {resource.price:g}/s{site}{broken}"
-            )
+            site = (supply.site or "simulated") + ("  broken" if supply.broken else "")
+            numbers = f"{resource.performance:.4g}", resource.capacity, f"{resource.price:.4g}"
+            click.echo(_RESOURCE.format(resource.name, resource.kind, *numbers, site))
 
 
-@resources.command("add")
+@resources.command("add", short_help="Register the resources of files.")
 @click.argument("files", nargs=-1, required=True, type=_FILE)
 @broker_option
 @timeout_option
@@ -240,7 +301,12 @@ def resources_list(socket: Path, *, timeout_s: float) -> None:
 def resources_add(
     files: tuple[Path, ...], socket: Path, *, timeout_s: float, site: str, replaces: bool
 ) -> None:
-    """Register the resources of files, in Hanse's own format."""
+    """Register the resources of files, in Hanse's own format.
+
+    \b
+      gorba generate pool --output pool.toml && gorba resources add pool.toml
+      gorba resources add luebeck.toml --site luebeck --replace
+    """  # noqa: D301  # see `serve`
     from broker.files import read_file  # noqa: PLC0415  # see the module's docstring
     from broker.records import Supply  # noqa: PLC0415  # same
 
@@ -256,7 +322,7 @@ def resources_add(
             click.echo(resource.name)
 
 
-@resources.command("broken")
+@resources.command("broken", short_help="Say that resources are broken, or in order again.")
 @click.argument("names", nargs=-1, required=True, metavar="RESOURCE...")
 @broker_option
 @timeout_option
@@ -275,7 +341,7 @@ def resources_broken(
             broker.update(replace(known[name], broken=not repaired))
 
 
-@resources.command("remove")
+@resources.command("remove", short_help="Take resources out.")
 @click.argument("names", nargs=-1, required=True, metavar="RESOURCE...")
 @broker_option
 @timeout_option
@@ -290,9 +356,8 @@ COMMANDS: tuple[click.Command, ...] = (
     serve,
     submit,
     list_workflows,
-    cancel,
     watch,
-    show_plan,
+    cancel,
     replan,
     resources,
 )

@@ -157,7 +157,7 @@ def test_generated_benchmarks_can_be_planned(
         (["jobshop", "pool.toml"], "Error: pool.toml: no job shop: no line says how many jobs"),
         (["validate", "small.json", "pool.toml"], "Error: resource 'slow' is in small.json and"),
         (["generate", "pool", "--resources", "0"], "Invalid value for '--resources': 0 is not in"),
-        (["fly"], "No such command 'fly'"),
+        (["fly"], "'fly' is no command; there are: plan, jobshop"),
     ],
 )
 def test_what_a_user_can_put_right_is_said(
@@ -175,7 +175,7 @@ def test_every_option_is_explained() -> None:
     """Help of every command has an example or says what its file is; all methods exist."""
     assert set(cli.METHODS) <= set(SEARCHES)
     for arguments, said in (
-        ([], "gorba plan montage.json.gz --resources pool.toml --budget 10s"),
+        ([], "gorba plan montage.json.gz -r pool.toml --budget 10s"),
         (["plan"], "Ctrl-C ends the search with the best plan so far"),
         (["jobshop"], "FILE is in the standard format"),
         (["validate"], "Nothing is planned"),

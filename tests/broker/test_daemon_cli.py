@@ -37,10 +37,13 @@ def test_a_workflow_from_file_to_end(tmp_path: Path) -> None:
     path = tmp_path / "all.toml"
     path.write_text(FILES)
     with serving(configure(tmp_path)):
-        assert gorba(tmp_path, "show-plan").output == "there is no plan yet\n"
+        assert gorba(tmp_path, "plan", "show").output == "there is no plan yet\n"
         added = gorba(tmp_path, "resources", "add", str(path))
         assert added.output.split() == ["alpha", "beta"]
-        assert "performance 2" in gorba(tmp_path, "resources", "list").output
+        head, first, second = gorba(tmp_path, "resources", "list").output.splitlines()
+        assert head.split() == ["RESOURCE", "KIND", "SPEED", "UNITS", "PRICE", "SITE"]
+        assert first.split() == ["alpha", "cpu", "1", "1", "0", "simulated"]
+        assert second.split() == ["beta", "cpu", "2", "1", "0", "simulated"]
         taken = gorba(tmp_path, "submit", str(path), "--key", "k")
         assert taken.output == "w1\n"
         assert gorba(tmp_path, "submit", str(path), "--key", "k").output == "w1\n"
@@ -49,7 +52,7 @@ def test_a_workflow_from_file_to_end(tmp_path: Path) -> None:
         assert followed.output.rstrip().splitlines()[-1].startswith("w1 ")
         assert "completed  2/2 tasks" in gorba(tmp_path, "list").output
         assert gorba(tmp_path, "list", "--open").output == ""
-        assert gorba(tmp_path, "show-plan").output.startswith("plan ")
+        assert gorba(tmp_path, "plan", "show").output.startswith("plan ")
         assert int(gorba(tmp_path, "replan").output) >= 2
         again = gorba(tmp_path, "submit", str(path), "--wait")
         assert again.exit_code == 0
@@ -65,11 +68,11 @@ def test_broken_resources_and_cancelled_workflows(tmp_path: Path) -> None:
         assert gorba(tmp_path, "resources", "list").output.count("broken") == 2
         gorba(tmp_path, "submit", str(path))
         wanted = "no resource that can be used"
-        assert any(wanted in gorba(tmp_path, "show-plan").output for _ in range(50))
+        assert any(wanted in gorba(tmp_path, "plan", "show").output for _ in range(50))
         assert "cancelled" in gorba(tmp_path, "cancel", "flow").output
         assert gorba(tmp_path, "resources", "broken", "--repaired", "alpha").exit_code == 0
         assert gorba(tmp_path, "resources", "remove", "beta").exit_code == 0
-        assert gorba(tmp_path, "resources", "list").output.count("\n") == 1
+        assert gorba(tmp_path, "resources", "list").output.count("\n") == 2
         unknown = gorba(tmp_path, "resources", "broken", "delta")
         assert unknown.exit_code == 2
         assert "there are: alpha" in unknown.output

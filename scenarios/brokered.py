@@ -357,8 +357,10 @@ class _World:
         if reservation.state is ReservationState.RUNNING:
             self._tell(Started(0, name, reservation.start_time))
         elif reservation.state is ReservationState.ENDED:
+            assert reservation.outcome is not None
+            outcome = Outcome(reservation.outcome.value)
             times = reservation.start_time, reservation.end_time
-            self._tell(Ended(0, name, Outcome.COMPLETED, *times))
+            self._tell(Ended(0, name, outcome, *times))
         elif reservation.state is ReservationState.EXPIRED:
             self._tell(BookingLost(0, name, "its reservation is expired"))
 

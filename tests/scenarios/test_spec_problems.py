@@ -56,7 +56,7 @@ ONE_BY_ONE = [
         with_sites({"name": "A"}) | {"titel": "x"},
         (
             "titel: 'titel' is no key here, did you mean 'title'? "
-            "there are: name, title, description, seed, clock, sites, broker"
+            "there are: name, title, description, seed, clock, first_arrivals, sites, broker"
         ),
     ),
     (

@@ -193,30 +193,6 @@ def test_a_socket_without_a_folder_is_said(tmp_path: Path) -> None:
     assert not (tmp_path / "none").exists()
 
 
-def test_a_broker_does_not_take_the_socket_of_another(tmp_path: Path) -> None:
-    """With another journal and the same socket it does not start, and the first goes on."""
-    config = configure(tmp_path)
-    with serving(config) as (process, client):
-        other = tmp_path / "other.toml"
-        other.write_text(config.read_text().replace("broker.journal", "other.journal"))
-        with pytest.raises(DaemonError, match="another process listens on"):
-            serve(other, configure_logs())
-        assert client.workflows() == []
-        process.end(signal.SIGKILL)
-        assert (tmp_path / "gorba.sock").exists(), "left behind by the kill"
-        process.start()
-        assert client.workflows() == []
-
-
-def test_a_socket_without_a_folder_is_said(tmp_path: Path) -> None:
-    """Nothing is made there."""
-    config = configure(tmp_path)
-    config.write_text(config.read_text().replace("gorba.sock", "none/gorba.sock"))
-    with pytest.raises(DaemonError, match="folder must exist"):
-        serve(config, configure_logs())
-    assert not (tmp_path / "none").exists()
-
-
 def test_a_file_in_the_socket_s_place_is_left_alone(tmp_path: Path) -> None:
     """The daemon does not start and names the file."""
     config = configure(tmp_path)

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import shutil
 import signal
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -21,16 +20,11 @@ from lrms_sim.schedule import Schedule
 from scenarios.comparison import first_difference
 from scenarios.conductor import Conductor, daemons, until_linked
 from scenarios.errors import LiveError
-from scenarios.live_sites import LiveSettings, SiteProcess, free_ports, site_documents
+from scenarios.live_folder import STATE, claimed, daemons_in
+from scenarios.live_sites import LiveSettings, SiteProcess, free_ports, site_documents, stop_all
 from scenarios.spec import ScenarioSpec
 
 Progress = Callable[[int], None]
-
-STATE: Final = "federation.json"
-"""In the folder of a federation that was left running: its processes."""
-
-LEFT_BEHIND: Final = (".toml", ".log", ".journal", ".lock", "-wal", "-shm", ".watch.json")
-"""How the names of files end that a federation leaves in its folder."""
 
 SUBMISSIONS_MAX: Final = 64
 """Submissions that wait for their answer at one time."""
@@ -92,7 +86,7 @@ def run_conducted(
         return LiveResult(done.schedule, difference, done.elapsed_s, folder)
 
     with on_one_core():
-        return _in_folder(folder, work)
+        return _in_folder(spec, folder, work)
 
 
 @contextmanager
@@ -147,7 +141,7 @@ def run_scaled(
             elapsed = time.time() - begin
         return LiveResult(_schedule(jobs, expected), "", elapsed, folder)
 
-    return _in_folder(folder, work)
+    return _in_folder(spec, folder, work)
 
 
 async def _submit_in_time(
@@ -221,34 +215,19 @@ def _tables(schedule: Schedule) -> list[JobTable]:
     ]
 
 
-def _in_folder(folder: Path, work: Callable[[Path], Awaitable[LiveResult]]) -> LiveResult:
-    _empty(folder)
-
+def _in_folder(
+    spec: ScenarioSpec, folder: Path, work: Callable[[Path], Awaitable[LiveResult]]
+) -> LiveResult:
     async def within() -> LiveResult:
         with SocketFolder() as sockets:
             return await work(sockets.path)
 
     try:
-        return asyncio.run(within())
+        with claimed(folder, [site.name for site in spec.sites]):
+            return asyncio.run(within())
     finally:
         # A daemon that was killed could not remove its own.
         remove_left_behind()
-
-
-def _empty(folder: Path) -> None:
-    """Makes a folder for a federation, or clears one that an earlier one left.
-
-    Raises:
-        LiveError: a federation runs there, or the folder has other things in it.
-    """
-    if (folder / STATE).exists():
-        raise LiveError(f"a federation runs in {folder}; end it first: scenario down {folder}")
-    if folder.exists():
-        strange = [path.name for path in folder.iterdir() if not path.name.endswith(LEFT_BEHIND)]
-        if strange:
-            raise LiveError(f"{folder} has other files, such as {strange[0]}; name another folder")
-        shutil.rmtree(folder)
-    folder.mkdir(parents=True)
 
 
 # --- a federation to play with -------------------------------------------------------------------
@@ -259,47 +238,55 @@ def up(spec: ScenarioSpec, folder: Path) -> dict[str, Path]:
 
     Args:
         spec: the scenario; its workloads are not used.
-        folder: for journals, logs, and the list of processes.
+        folder: for journals and logs.
 
     Returns:
         The sockets of the sites, by name.
 
     Raises:
-        LiveError: a daemon does not serve, or a federation runs there already.
+        LiveError: a daemon does not serve, a federation runs there already, or the folder has
+            files that no federation has left.
     """
-    _empty(folder)
-    sockets = SocketFolder()
-    sockets.share()
-    settings = LiveSettings(folder, sockets.path, "wall", survives="power_loss")
-    documents = site_documents(spec, settings, free_ports(len(spec.sites)))
-    processes = [SiteProcess(site.name, folder, sockets.path) for site in spec.sites]
-
-    async def start() -> None:
+    with claimed(folder, [site.name for site in spec.sites]):
+        sockets = SocketFolder()
+        sockets.share()
+        # It is there before the first daemon, so that `down` finds them however this one ends.
+        state = {"folder": str(folder.resolve()), "sockets": str(sockets.path)}
+        (folder / STATE).write_text(json.dumps(state), encoding="utf-8")
         try:
-            for process in processes:
-                process.configure(documents[process.name])
-            await asyncio.gather(*(process.start(detached=True) for process in processes))
-            await asyncio.gather(*(until_linked(process) for process in processes))
+            processes = asyncio.run(_start(spec, folder, sockets.path))
         except BaseException:
-            await asyncio.gather(*(process.stop() for process in processes))
-            sockets.close()
+            if daemons_in(folder):
+                # Not even their end was waited for.
+                sockets.leave()
+            else:
+                (folder / STATE).unlink(missing_ok=True)
+                sockets.close()
             raise
+        sockets.leave()
+        return {process.name: process.socket for process in processes}
 
-    asyncio.run(start())
-    sockets.leave()
-    state = {
-        "sockets": str(sockets.path),
-        "sites": {process.name: process.pid for process in processes},
-    }
-    (folder / STATE).write_text(json.dumps(state), encoding="utf-8")
-    return {process.name: process.socket for process in processes}
+
+async def _start(spec: ScenarioSpec, folder: Path, sockets: Path) -> list[SiteProcess]:
+    settings = LiveSettings(folder, sockets, "wall", survives="power_loss")
+    documents = site_documents(spec, settings, free_ports(len(spec.sites)))
+    processes = [SiteProcess(site.name, folder, sockets) for site in spec.sites]
+    try:
+        for process in processes:
+            process.configure(documents[process.name])
+        await asyncio.gather(*(process.start(detached=True) for process in processes))
+        await asyncio.gather(*(until_linked(process) for process in processes))
+    except BaseException:
+        await stop_all(processes)
+        raise
+    return processes
 
 
 def down(folder: Path) -> list[str]:
     """Ends the daemons that `up` has left running.
 
     Args:
-        folder: as given to `up`.
+        folder: as given to `up`; another path to it does as well, and one it was moved to.
 
     Returns:
         The names of the sites that were still there.
@@ -310,27 +297,27 @@ def down(folder: Path) -> list[str]:
     path = folder / STATE
     try:
         state = json.loads(path.read_text(encoding="utf-8"))
-        sites = {str(name): int(pid) for name, pid in state["sites"].items()}
-        sockets = Path(str(state["sockets"]))
-    except (OSError, ValueError, KeyError, AttributeError) as error:
-        raise LiveError(f"there is no federation in {folder}: {path.name}: {error}") from error
-    there = [name for name, pid in sites.items() if _is_daemon(pid, folder, name)]
-    for name in there:
-        os.kill(sites[name], signal.SIGTERM)
+        place, sockets = Path(state["folder"]), Path(state["sockets"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else f"{path.name}: {error!r}"
+        raise LiveError(f"there is no federation in {folder}: {reason}") from error
+    if place != folder.resolve() and (place / STATE).exists():
+        raise LiveError(f"{folder} is a copy; end the federation in {place}: scenario down {place}")
+    there = daemons_in(place)
+    for name, pid in there.items():
+        try:
+            os.kill(pid, signal.SIGTERM)
+        except ProcessLookupError:
+            continue
+        except PermissionError as error:
+            raise LiveError(f"the daemon of {name} in {folder} is another user's") from error
     deadline = time.monotonic() + STOP_TIMEOUT_S
-    while any(_is_daemon(sites[name], folder, name) for name in there):
+    while left := sorted(daemons_in(place).items() & there.items()):
         if time.monotonic() > deadline:
-            raise LiveError(f"a daemon in {folder} does not end; see its log there")
+            raise LiveError(
+                f"the daemon of {left[0][0]} in {folder} does not end; see its log there"
+            )
         time.sleep(0.05)
-    path.unlink()
+    path.unlink(missing_ok=True)
     remove(sockets)
-    return there
-
-
-def _is_daemon(pid: int, folder: Path, name: str) -> bool:
-    # A number may have been given to another process since.
-    try:
-        line = Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return False
-    return str((folder / f"{name}.toml").absolute()).encode() in line.split(b"\0")
+    return sorted(there)

@@ -204,7 +204,7 @@ class SiteProcess:
             LiveError: it has ended, or does not serve in time; the text has what it wrote last.
         """
         command = [sys.executable, "-c", "from grms.cli import main; main()", "serve"]
-        config = str(self.config_path.absolute())
+        config = str(self.config_path.resolve())
         begin = self.log_path.stat().st_size if self.log_path.exists() else 0
         with self.log_path.open("ab") as log:
             if detached:

@@ -1,5 +1,6 @@
 """Scenarios through daemons, from the command line."""
 
+import json
 import os
 import re
 import signal
@@ -16,7 +17,8 @@ import pytest
 from grms.socket_folder import remove_left_behind
 from scenarios.cli import run_command
 from scenarios.errors import LiveError
-from scenarios.live import STATE, down, on_one_core, up
+from scenarios.live import down, on_one_core, up
+from scenarios.live_folder import STATE
 from scenarios.output import load_run
 from scenarios.spec_files import load_spec
 from tests.scenarios.processes import running_with
@@ -118,7 +120,7 @@ def replaying(scenario: Path, place: Path) -> Iterator[subprocess.Popen[str]]:
         [
             sys.executable,
             "-c",
-            listening + "from scenarios.cli import main; main()",
+            listening + "from scenarios.command import main; main()",
             *("run", str(scenario), "--live", "--no-html"),
         ],
         stdout=subprocess.DEVNULL,
@@ -172,29 +174,77 @@ def test_a_run_that_is_killed_takes_its_daemons_with_it(
 
 
 def test_a_federation_can_be_left_running(scenario: Path) -> None:
-    """Its sites know each other, a second one is refused, and `down` ends it."""
+    """Its sites know each other, a second one is refused, and `down` ends it by any path to it."""
     folder = scenario.parent / "federation"
-    sockets = up(load_spec(scenario), folder)
+    (scenario.parent / "out").mkdir()
+    link = scenario.parent / "link"
+    link.symlink_to(folder)
+    sockets = up(load_spec(scenario), scenario.parent / "out" / ".." / "federation")
     try:
         assert set(sockets) == {"a", "b"}
         assert all(socket.is_socket() for socket in sockets.values())
         assert len(running_with(str(folder))) == 2
         with pytest.raises(LiveError, match="a federation runs in"):
             up(load_spec(scenario), folder)
+        moved = folder.rename(scenario.parent / "moved")
+        link.unlink()
+        link.symlink_to(moved)
     finally:
-        assert down(folder) == ["a", "b"]
+        assert down(link) == ["a", "b"]
+    assert running_with(str(folder)) == []
+    assert not (moved / STATE).exists()
+    with pytest.raises(LiveError, match="there is no federation in"):
+        down(moved)
+
+
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGKILL, -9), (signal.SIGTERM, 143)], ids=["kill", "term"]
+)
+def test_no_daemon_is_lost_where_the_start_is_ended(
+    scenario: Path, tmp_path: Path, number: int, status: int
+) -> None:
+    """A signal in the middle of it leaves nothing, or what `down` finds and nobody else clears."""
+    folder, place = tmp_path / "federation", tmp_path / "tmp"
+    place.mkdir()
+    with subprocess.Popen(  # noqa: S603  # our own command
+        [
+            *(sys.executable, "-c", "from scenarios.command import main; main()"),
+            *("up", str(scenario), "--folder", str(folder)),
+        ],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "TMPDIR": str(place)},
+    ) as process:
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and not running_with(str(folder)):
+            time.sleep(0.005)
+        process.send_signal(number)
+        assert process.wait(60) == status
+    if number == signal.SIGKILL:
+        with pytest.raises(LiveError, match="a federation runs in"):
+            up(load_spec(scenario), folder)
+        assert down(folder)
     assert running_with(str(folder)) == []
     assert not (folder / STATE).exists()
-    with pytest.raises(LiveError, match="there is no federation in"):
-        down(folder)
+    assert list(place.iterdir()) == []
 
 
 def test_the_users_files_are_left_alone(scenario: Path) -> None:
-    """A folder with anything else in it is not cleared."""
-    folder = scenario.parent / "mine"
-    folder.mkdir()
-    (folder / "thesis.tex").write_text("precious")
-    with pytest.raises(LiveError, match=r"mine has other files, such as thesis.tex"):
-        up(load_spec(scenario), folder)
-    assert (folder / "thesis.tex").read_text() == "precious"
-    assert os.listdir(folder) == ["thesis.tex"]  # noqa: PTH208  # names are all that is wanted
+    """A folder that no federation has left is not cleared, whatever its files are called."""
+    names = ["kth.journal", "site.log", scenario.name]
+    for name in names[:2]:
+        (scenario.parent / name).write_text("precious")
+    with pytest.raises(LiveError, match=r"\. has other files, such as kth.journal"):
+        up(load_spec(scenario), Path())
+    assert sorted(path.name for path in scenario.parent.iterdir()) == names
+
+
+def test_a_copy_of_a_federations_folder_ends_nobody(tmp_path: Path) -> None:
+    """It says where the federation itself is."""
+    folder, copy = tmp_path / "one", tmp_path / "two"
+    for each in (folder, copy):
+        each.mkdir()
+        (each / STATE).write_text(json.dumps({"folder": str(folder), "sockets": "nowhere"}))
+    with pytest.raises(LiveError, match=f"scenario down {folder}"):
+        down(copy)
+    assert down(folder) == []

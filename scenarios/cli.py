@@ -414,8 +414,3 @@ def _user_errors() -> tuple[type[Exception], ...]:
     from grms.learning.source import SourceError  # noqa: PLC0415  # same
 
     return (ScenarioError, CheckpointError, SourceError, OSError)
-
-
-def main() -> None:
-    """Runs the command line of this process and ends it."""
-    sys.exit(run_command(sys.argv[1:]))

@@ -16,7 +16,7 @@ from scenarios import cli
 from scenarios.traces import TRACES, Trace
 
 ROOT = Path(__file__).parents[2]
-COMMAND = (sys.executable, "-c", "from scenarios.cli import main; main()")
+COMMAND = (sys.executable, "-c", "from scenarios.command import main; main()")
 
 SMALL = """
 name = "small"

@@ -362,8 +362,7 @@ class Conductor:
 
     async def _until_linked(self) -> None:
         """Returns when every daemon can reach every partner."""
-        async with asyncio.timeout(LINK_TIMEOUT_S):
-            await asyncio.gather(*(until_linked(seat.process) for seat in self._seats))
+        await asyncio.gather(*(until_linked(seat.process) for seat in self._seats))
 
     # --- the result ----------------------------------------------------------------------------
 
@@ -417,8 +416,9 @@ async def until_linked(process: SiteProcess) -> None:
     """Returns when a daemon can reach every partner of its.
 
     Raises:
-        LiveError: it has ended.
+        LiveError: it has ended, or cannot reach them in time.
     """
+    deadline = time.monotonic() + LINK_TIMEOUT_S
     async with aio.insecure_channel(process.users_address) as channel:
         stub: Any = operator_pb2_grpc.OperatorServiceStub(channel)
         while True:
@@ -430,6 +430,11 @@ async def until_linked(process: SiteProcess) -> None:
                 return
             if not process.pid:
                 raise LiveError(f"the daemon of {process.name} has ended; see {process.log_path}")
+            if time.monotonic() > deadline:
+                raise LiveError(
+                    f"the daemon of {process.name} does not reach its partners after "
+                    f"{LINK_TIMEOUT_S:g} s; see {process.log_path}"
+                )
             await asyncio.sleep(0.05)
 
 

@@ -3,6 +3,7 @@
 Everything heavy is imported by the command that needs it, so that help and errors come at once.
 """
 
+import math
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -36,8 +37,19 @@ EXIT_PIPE = 141
 
 SEED_MAX = 2**63 - 1
 ARRIVALS_MAX = 2**31 - 2
+SPEED = 10_000.0
+SPEED_MAX = 1e9
+"""Seconds of a scaled clock for a real one, as a site's configuration has it."""
+
 PIPE_WIDTH = 120
 """Columns of a table that goes to a file or another program."""
+
+
+def _number(_: click.Context, __: click.Parameter, value: float | None) -> float | None:
+    # A range alone lets it through, since no comparison with it holds.
+    if value is not None and math.isnan(value):
+        raise click.BadParameter(f"{value} is no number")
+    return value
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -127,23 +139,20 @@ def validate(scenario: str) -> None:
 @click.option(
     "--clock",
     type=click.Choice(["virtual", "scaled"]),
-    default="virtual",
-    show_default=True,
-    help="Of the daemons: conducted in step, or so much faster than real time.",
+    help="Of the daemons: conducted in step, or so much faster than real time.  [default: virtual]",
 )
 @click.option(
     "--speed",
-    type=click.FloatRange(0, min_open=True),
-    default=10_000.0,
-    show_default=True,
-    help="Seconds of a scaled clock for a real one.",
+    type=click.FloatRange(0, SPEED_MAX, min_open=True),
+    callback=_number,
+    help=f"Seconds of a scaled clock for a real one.  [default: {SPEED:,.0f}]",
 )
 def run(
     scenario: str,
     *,
     live: bool,
-    clock: Literal["virtual", "scaled"],
-    speed: float,
+    clock: Literal["virtual", "scaled"] | None,
+    speed: float | None,
     output: Path | None,
     seed: int | None,
     transfer: str | None,
@@ -158,6 +167,10 @@ def run(
     from scenarios.progress import bars, event_log  # noqa: PLC0415  # same
     from scenarios.replay import run_scenario  # noqa: PLC0415  # same
 
+    if clock is not None and not live:
+        raise click.UsageError("--clock is of the daemons: it goes with --live")
+    if speed is not None and clock != "scaled":
+        raise click.UsageError("--speed is of a scaled clock: it goes with --live --clock scaled")
     path, spec = _load(scenario)
     if transfer is not None:
         spec = _with_transfer(spec, transfer)
@@ -165,6 +178,7 @@ def run(
         spec = spec.model_copy(update={"first_arrivals": first})
     folder = Path("out", spec.name) if output is None else output
     check_folder(folder)
+    place = live_folder(folder) if live else None
     notify = event_log(verbose=verbose, log_format=log_format)
     if seed is not None and not spec.is_random:
         notify("warning", text="the seed changes nothing: no workload is drawn from it")
@@ -179,48 +193,64 @@ def run(
             html=not no_html,
             step=lambda name: shown.step(f"writing {name}"),
         )
-        if live:
-            words, difference = _run_live(done, folder, clock, speed, shown)
+        words, problem = "", ""
+        if place is not None:
+            fast = (speed or SPEED) if clock == "scaled" else None
+            words, problem = _run_live(done, place, fast, shown, html=not no_html)
     notify("saved", folder=str(saved.folder))
     _print_result(done.result, as_json=as_json)
     if not as_json:
         click.echo(f"\nWritten to {saved.report or saved.folder}")
     if live:
         click.echo(words, err=as_json)
-        if difference:
-            raise LiveError(f"the schedules differ: {difference}")
+        if problem:
+            raise LiveError(problem)
+
+
+def live_folder(folder: Path) -> Path:
+    """Returns where the daemons of a run work; raises LiveError where they cannot."""
+    from scenarios.live_folder import check_claim  # noqa: PLC0415  # see the docstring
+
+    named = folder if folder.name not in ("", "..") else folder.resolve()
+    if not named.name:
+        raise LiveError(f"there is no room beside {folder}; name another folder with --output")
+    place = named.with_name(f"{named.name}-live")
+    check_claim(place)
+    return place
 
 
 def _run_live(
-    done: "Run",
-    folder: Path,
-    clock: Literal["virtual", "scaled"],
-    speed: float,
-    shown: "Bars",
+    done: "Run", place: Path, speed: float | None, shown: "Bars", *, html: bool
 ) -> tuple[str, str]:
-    """Returns what to tell of a replay through daemons, and where it differs."""
+    """Returns what to tell of a replay through daemons, and what is wrong with it."""
     from scenarios.live import run_conducted, run_scaled  # noqa: PLC0415  # see the docstring
 
     expected = done.result.schedule
-    place = folder.with_name(f"{folder.name}-live")
 
     def progress(arrived: int) -> None:
         shown.update("through daemons", arrived, len(expected))
 
-    if clock == "virtual":
+    problem = ""
+    if speed is None:
         result = run_conducted(done.spec, expected, place, progress)
+        if result.difference:
+            problem = f"the schedules differ: {result.difference}"
+        outcome = "" if problem else "The schedule is identical with the replay in one process."
     else:
         result = run_scaled(done.spec, expected, place, speed, progress)
+        from scenarios.live_outcome import scaled_outcome  # noqa: PLC0415  # see the docstring
+
+        outcome, problem = scaled_outcome(done, result, html=html)
     words = (
         f"Live: {len(expected):,} jobs through {len(expected.machines)} daemons in "
         f"{result.elapsed_s:.1f} s ({result.arrivals_per_s:,.0f} a second); journals and logs in "
         f"{place}"
     )
-    if clock == "virtual" and not result.difference:
-        words += "\nThe schedule is identical with the replay in one process."
+    if outcome:
+        words += f"\n{outcome}"
     if done.spec.broker is not None:
         words += "\nOf the broker's workflows nothing went through the daemons."
-    return words, result.difference
+    return words, problem
 
 
 @cli.command()

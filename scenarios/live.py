@@ -5,7 +5,7 @@ import json
 import os
 import signal
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from grms.client import Client, Job
+from grms.client import Client, Job, Outcome, SiteError
 from grms.socket_folder import SocketFolder, remove, remove_left_behind
 from lrms_sim.jobs import JobTable
 from lrms_sim.schedule import Schedule
@@ -31,6 +31,8 @@ SUBMISSIONS_MAX: Final = 64
 
 STOP_TIMEOUT_S: Final = 30.0
 
+SECONDS_PER_YEAR: Final = 365.25 * 86_400
+
 _CORE_FIELD: Final = 36
 """Of a line of /proc/…/stat, after the name: the core on which it has run last (proc(5))."""
 
@@ -43,6 +45,7 @@ class LiveResult:
         schedule: through daemons.
         difference: where the two first differ; empty where they are identical, and for a clock
             that nobody conducts, which is never exactly repeated.
+        failures: jobs that were not completed, each with its site and why.
         elapsed_s: real time from the first arrival to the last end.
         folder: where journals and logs are.
     """
@@ -51,6 +54,7 @@ class LiveResult:
     difference: str
     elapsed_s: float
     folder: Path
+    failures: tuple[str, ...] = ()
 
     @property
     def arrivals_per_s(self) -> float:
@@ -126,22 +130,56 @@ def run_scaled(
         progress: called now and then with the number of jobs that were submitted.
 
     Raises:
-        LiveError: a daemon has ended or does not do what it should.
+        LiveError: a daemon has ended or does not do what it should, or the first job would not
+            come in a lifetime.
     """
+    # The first job comes when all daemons are surely there.
+    first = float(expected.jobs.submit_time[0]) if len(expected) else 0.0
+    origin = time.time() + 15.0 - first / speed
+    if origin < 0:
+        years = first / speed / SECONDS_PER_YEAR
+        raise LiveError(f"at speed {speed:g} the first job comes in {years:.3g} years; go faster")
 
     async def work(sockets: Path) -> LiveResult:
-        # The first job comes when all daemons are surely there.
-        first = float(expected.jobs.submit_time[0]) if len(expected) else 0.0
-        origin = time.time() + 15.0 - first / speed
         settings = LiveSettings(folder, sockets, "scaled", speed, origin)
         async with daemons(spec, settings) as processes:
             await asyncio.gather(*(until_linked(process) for process in processes))
             begin = max(time.time(), origin + first / speed)
-            jobs = await _submit_in_time(processes, expected, speed, origin, progress)
+            jobs = await guarded(
+                processes, _submit_in_time(processes, expected, speed, origin, progress)
+            )
             elapsed = time.time() - begin
-        return LiveResult(_schedule(jobs, expected), "", elapsed, folder)
+        return LiveResult(_schedule(jobs, expected), "", elapsed, folder, _failures(jobs, expected))
 
     return _in_folder(spec, folder, work)
+
+
+async def guarded(
+    processes: Sequence[SiteProcess], work: Coroutine[None, None, list[Job]]
+) -> list[Job]:
+    """Returns what the work does; raises LiveError as soon as a daemon ends or refuses."""
+
+    async def guard(process: SiteProcess) -> None:
+        await process.ended()
+        raise LiveError(f"the daemon of {process.name} has ended; see {process.log_path}")
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            guards = [
+                group.create_task(guard(process), name=f"guard {process.name}")
+                for process in processes
+            ]
+            done = await work
+            for each in guards:
+                each.cancel()
+    except BaseExceptionGroup as errors:
+        first: BaseException = errors
+        while isinstance(first, BaseExceptionGroup):
+            first = first.exceptions[0]
+        if isinstance(first, SiteError):
+            raise LiveError(f"a daemon does not do what users ask: {first}") from errors
+        raise first from errors
+    return done
 
 
 async def _submit_in_time(
@@ -193,6 +231,15 @@ async def _until_all_ended(clients: Sequence[Client], found: Sequence[Job | None
         if all(job.has_ended for job in jobs):
             return jobs
         await asyncio.sleep(0.2)
+
+
+def _failures(jobs: Sequence[Job], expected: Schedule) -> tuple[str, ...]:
+    names = [expected.machines[site].name for site in expected.submitted_to.tolist()]
+    return tuple(
+        f"{job.job_id} of {name} ({job.outcome}{f': {job.reason}' if job.reason else ''})"
+        for name, job in zip(names, jobs, strict=True)
+        if job.outcome is not Outcome.COMPLETED or job.start_time_s is None
+    )
 
 
 def _schedule(jobs: Sequence[Job], expected: Schedule) -> Schedule:

@@ -1,5 +1,6 @@
 """Scenarios through daemons, from the command line."""
 
+import asyncio
 import json
 import os
 import re
@@ -8,18 +9,25 @@ import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from grms.client import Job, SiteUnavailable
 from grms.socket_folder import remove_left_behind
-from scenarios.cli import run_command
+from lrms_sim.jobs import JobTable
+from lrms_sim.schedule import MachineInfo, Schedule
+from scenarios.cli import live_folder, run_command
 from scenarios.errors import LiveError
-from scenarios.live import down, on_one_core, up
+from scenarios.live import down, guarded, on_one_core, run_scaled, up
 from scenarios.live_folder import STATE
+from scenarios.live_sites import SiteProcess
 from scenarios.output import load_run
+from scenarios.spec import ScenarioSpec
 from scenarios.spec_files import load_spec
 from tests.scenarios.processes import running_with
 
@@ -93,7 +101,14 @@ def test_a_fast_clock_runs_without_a_conductor(
     scenario.write_text(SPEC.replace("jobs = 60", "jobs = 8"))
     arguments = ["run", str(scenario), "--live", "--clock", "scaled", "--speed", "1e6", "--no-html"]
     assert run_command(arguments) == 0
-    assert "Live: 16 jobs through 2 daemons" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "Live: 16 jobs through 2 daemons" in said
+    assert "All jobs were completed;" in said
+    folder = scenario.parent / "out" / "two-live" / "run"
+    assert f"scenario report {folder.relative_to(scenario.parent)}" in said
+    saved = load_run(folder)
+    assert [site.jobs for site in saved.sites] == [8, 8]
+    assert (saved.schedule.end_time > saved.schedule.start_time).all()
 
 
 @pytest.fixture
@@ -201,11 +216,10 @@ def test_a_federation_can_be_left_running(scenario: Path) -> None:
     ("number", "status"), [(signal.SIGKILL, -9), (signal.SIGTERM, 143)], ids=["kill", "term"]
 )
 def test_no_daemon_is_lost_where_the_start_is_ended(
-    scenario: Path, tmp_path: Path, number: int, status: int
+    scenario: Path, tmp_path: Path, place: Path, number: int, status: int
 ) -> None:
     """A signal in the middle of it leaves nothing, or what `down` finds and nobody else clears."""
-    folder, place = tmp_path / "federation", tmp_path / "tmp"
-    place.mkdir()
+    folder = tmp_path / "federation"
     with subprocess.Popen(  # noqa: S603  # our own command
         [
             *(sys.executable, "-c", "from scenarios.command import main; main()"),
@@ -227,6 +241,112 @@ def test_no_daemon_is_lost_where_the_start_is_ended(
     assert running_with(str(folder)) == []
     assert not (folder / STATE).exists()
     assert list(place.iterdir()) == []
+
+
+class Gone(SiteProcess):
+    """A daemon that has ended."""
+
+    async def ended(self) -> None:
+        """Returns at once."""
+
+
+class Steady(SiteProcess):
+    """A daemon that goes on."""
+
+    async def ended(self) -> None:
+        """Never returns."""
+        await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize(
+    ("kind", "error", "text"),
+    [
+        (Gone, None, r"the daemon of a has ended; see \S*a\.log"),
+        (Steady, SiteUnavailable("UNAVAILABLE", "no room"), "users ask: no room"),
+    ],
+    ids=["gone", "refused"],
+)
+def test_users_of_a_fast_clock_do_not_wait_for_the_dead(
+    tmp_path: Path, kind: type[SiteProcess], error: Exception | None, text: str
+) -> None:
+    """A daemon that ends, or refuses a job, ends the run at once and with one error."""
+
+    async def submissions() -> list[Job]:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(submission())
+        return []
+
+    async def submission() -> None:
+        if error is None:
+            await asyncio.Event().wait()
+        else:
+            raise error
+
+    with pytest.raises(LiveError, match=text):
+        asyncio.run(guarded([kind("a", tmp_path, tmp_path)], submissions()))
+
+
+def test_the_first_job_of_a_slow_clock_is_awaited_a_lifetime_at_most(tmp_path: Path) -> None:
+    """Otherwise the clock would begin before all clocks do."""
+    jobs = JobTable.from_columns(
+        submit_time=[1e6], processors=[1], run_time=[1], requested_time=[1]
+    )
+    here = np.array([0], np.int16)
+    expected = Schedule(
+        jobs=jobs,
+        start_time=jobs.submit_time,
+        end_time=jobs.submit_time + 1,
+        machines=(MachineInfo("a", 1),),
+        submitted_to=here,
+        executed_on=here,
+        log_job_id=jobs.job_id,
+    )
+    spec = ScenarioSpec.model_validate(tomllib.loads(SPEC))
+    with pytest.raises(LiveError, match=r"at speed 1e-06 the first job comes in 3\.17e\+04 years"):
+        run_scaled(spec, expected, tmp_path / "slow", 1e-6)
+    assert not (tmp_path / "slow").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["--clock", "scaled"], "--clock is of the daemons"),
+        (["--clock", "virtual"], "--clock is of the daemons"),
+        (["--speed", "5"], "--speed is of a scaled clock"),
+        (["--live", "--speed", "5"], "--speed is of a scaled clock"),
+        (["--live", "--clock", "virtual", "--speed", "5"], "--speed is of a scaled clock"),
+        (["--live", "--clock", "scaled", "--speed", "nan"], "'--speed': nan is no number"),
+        (["--live", "--clock", "scaled", "--speed", "inf"], "'--speed': inf is not in the range"),
+        (["--live", "--clock", "scaled", "--speed", "1e12"], "is not in the range 0<x<=10000000"),
+        (["--live", "--clock", "scaled", "--speed", "0"], "is not in the range 0<x<=1000000000"),
+        (["--live", "--output", "mine/run"], "run-live has other files, such as thesis.tex"),
+    ],
+)
+def test_what_a_live_run_cannot_do_is_said_before_the_replay(
+    scenario: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], text: str
+) -> None:
+    """Options without effect, speeds that are none, and folders of others."""
+    (scenario.parent / "mine" / "run-live").mkdir(parents=True)
+    (scenario.parent / "mine" / "run-live" / "thesis.tex").write_text("precious")
+    assert run_command(["run", str(scenario), "--no-html", *arguments]) == 2
+    out, error = capsys.readouterr()
+    assert out == ""
+    assert text in error
+    assert not (scenario.parent / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("folder", "place"), [("run", "run-live"), (".", "../here-live"), ("..", "../../up-live")]
+)
+def test_daemons_work_beside_the_folder_of_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str, place: str
+) -> None:
+    """However that is named; the root has nothing beside it."""
+    (tmp_path / "up" / "here").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "up" / "here")
+    assert live_folder(Path(folder)).resolve() == Path(place).resolve()
+    with pytest.raises(LiveError, match="there is no room beside /"):
+        live_folder(Path("/"))
 
 
 def test_the_users_files_are_left_alone(scenario: Path) -> None:

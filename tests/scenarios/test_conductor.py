@@ -12,8 +12,9 @@ from lrms_sim.disciplines import discipline_by_name
 from lrms_sim.jobs import JobTable
 from lrms_sim.schedule import MachineInfo
 from scenarios.comparison import first_difference
-from scenarios.conductor import Conducted, Conductor, daemons
-from scenarios.live_sites import LiveSettings
+from scenarios.conductor import Conducted, Conductor, daemons, until_linked
+from scenarios.errors import LiveError
+from scenarios.live_sites import LiveSettings, SiteProcess
 from scenarios.spec_files import parse_spec
 from tests.waiting import run
 
@@ -100,3 +101,21 @@ def test_live_equals_in_process(tmp_path: Path, discipline: str) -> None:
         assert first_difference(done.schedule, expected) == ""
 
     run(scene)
+
+
+class Silent(SiteProcess):
+    """A daemon that runs and is never heard of."""
+
+    @property
+    def pid(self) -> int:
+        """Some process's id."""
+        return 1
+
+
+def test_partners_are_not_awaited_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error names the daemon and its log, whether it runs or has ended."""
+    monkeypatch.setattr("scenarios.conductor.LINK_TIMEOUT_S", 0.1)
+    with pytest.raises(LiveError, match=r"daemon of a does not reach its partners after 0\.1 s"):
+        run(lambda: until_linked(Silent("a", tmp_path, tmp_path)))
+    with pytest.raises(LiveError, match=r"the daemon of b has ended; see \S*b\.log"):
+        run(lambda: until_linked(SiteProcess("b", tmp_path, tmp_path)))

@@ -561,6 +561,14 @@ def test_the_makefile_has_every_target_the_docs_name() -> None:
     assert {path: t for path in MARKDOWN if (t := missing_targets(read(path), makefile))} == {}
 
 
+def test_the_readme_lists_every_document() -> None:
+    """Nobody has to look into a folder to find out what there is to read."""
+    readme = read(Path("README.md"))
+    documents = [path for path in MARKDOWN if path.parent == Path("docs")]
+    assert [str(path) for path in documents if f"]({path})" not in readme] == []
+    assert Path("docs/scenarios.md") in documents
+
+
 def test_a_missing_target_is_caught() -> None:
     """A target named in code and absent from the Makefile is a violation; prose is not."""
     makefile = "run: setup  ## Run\n\t@true\nX := 1\n"

@@ -1,6 +1,7 @@
 import hashlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -228,6 +229,19 @@ def test_help_needs_none_of_the_heavy_packages() -> None:
     )
     assert done.stderr == ""
     assert "fetch" in done.stdout
+
+
+def test_every_command_and_option_is_documented() -> None:
+    """docs/scenarios.md names them all, in the commands' own words."""
+    text = (ROOT / "docs" / "scenarios.md").read_text(encoding="utf-8")
+    common = {"--help", "--version", "--verbose"}
+    wanted = {f"`scenario {name} " for name in cli.cli.commands if name not in ("list", "paper")}
+    for name, command in cli.cli.commands.items():
+        if name != "paper":  # it has a document of its own
+            wanted |= {word for option in command.params for word in option.opts if "--" in word}
+    assert {"--speed", "`scenario down "} <= wanted
+    words = set(re.findall(r"--[a-z-]+", text)) | set(re.findall("`scenario [a-z]+ ", text))
+    assert wanted - words - common == set()
 
 
 def test_ctrl_c_ends_with_130_and_leaves_nothing(elsewhere: Path) -> None:

@@ -6,9 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from scenarios.errors import OutputError
 from scenarios.live import LiveResult
 from scenarios.live_outcome import scaled_outcome
-from scenarios.output import OutputError, load_run
+from scenarios.output import load_run
 from scenarios.replay import Run, run_scenario
 from scenarios.spec import ScenarioSpec
 

@@ -151,6 +151,7 @@ def replaying(scenario: Path, place: Path) -> Iterator[subprocess.Popen[str]]:
             time.sleep(0.02)
         assert len(running_with(str(folder))) == 2, process.poll()
         yield process
+    deadline = time.monotonic() + 60
     while running_with(str(folder)) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert running_with(str(folder)) == []

@@ -157,9 +157,12 @@ class Conductor:
             for seat in self._seats:
                 await self._sit_down(seat)
             await self._until_linked()
-            if not self._may_restart:
-                return await self._replay(progress)
             return await self._replay_and_keep(progress)
+        except aio.AioRpcError as error:
+            raise LiveError(
+                f"a daemon answers {error.code().name}: {error.details()}; see the logs in "
+                f"{self._seats[0].process.folder}"
+            ) from error
         finally:
             for seat in self._seats:
                 await self._get_up(seat)
@@ -191,6 +194,10 @@ class Conductor:
         # daemon; so nobody may be left dead until somebody speaks to it.
         while True:
             await seat.process.ended()
+            if not self._may_restart:
+                raise LiveError(
+                    f"the daemon of {seat.process.name} has ended; see {seat.process.log_path}"
+                )
             async with self._recovering:
                 if not seat.process.pid:
                     await self._bring_back(seat, ConnectionError(f"{seat.process.name} has ended"))

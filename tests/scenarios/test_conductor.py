@@ -1,5 +1,6 @@
 """A replay through daemons is the replay in one process, job by job."""
 
+import asyncio
 from pathlib import Path
 
 import numpy as np
@@ -101,6 +102,37 @@ def test_live_equals_in_process(tmp_path: Path, discipline: str) -> None:
         assert first_difference(done.schedule, expected) == ""
 
     run(scene)
+
+
+class Gone(SiteProcess):
+    """A daemon that has ended."""
+
+    async def ended(self) -> None:
+        """Returns at once."""
+
+
+def test_a_replay_does_not_wait_for_who_waits_for_the_dead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A daemon that is to answer may itself wait for a partner that has ended, for ever."""
+
+    async def nothing(*_: object) -> None:
+        """Is done at once."""
+
+    async def for_ever(*_: object) -> None:
+        await asyncio.Event().wait()
+
+    for name, done in (("_sit_down", nothing), ("_until_linked", nothing), ("_replay", for_ever)):
+        monkeypatch.setattr(Conductor, name, done)
+    jobs = workload(np.random.default_rng(1), 3, 4)
+    machines = [MachineInfo("a", 4)]
+    conductor = Conductor([Gone("a", tmp_path, tmp_path)], [jobs], machines, replay_id="x")
+
+    async def conducted() -> None:
+        await conductor.conduct()
+
+    with pytest.raises(LiveError, match=r"the daemon of a has ended; see \S*a\.log"):
+        run(conducted)
 
 
 class Silent(SiteProcess):

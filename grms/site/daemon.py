@@ -192,6 +192,7 @@ def build_core(config: SiteConfig, config_path: Path, journal: Journal, log: Log
             log.error("journal_cannot_be_written", problem=problem)
         else:
             log.info("journal_can_be_written_again")
+        engine.hold_back(problem)
 
     commit = GroupCommit(
         write if observer is None else timed(write, observer.metrics.journal_committed),
@@ -361,7 +362,7 @@ class Daemon:
     def _tell(self, watchers: Watchers, job_id: str) -> None:
         if not watchers.there:
             return
-        job = self._core.engine.state.job(job_id)
+        job = self._core.engine.job(job_id)
         if job is not None:
             watchers.tell(job)
 

@@ -2,13 +2,19 @@
 
 Everything happens on the event loop, one event after the other; nothing here waits. What has to
 wait for the disk waits in the group commit, what has to wait for a partner in the partner links.
+
+The state is ahead of the journal while records are being written, or cannot be written. Nothing
+leaves this place that is not in the journal: answers, messages to partners and commands to the
+batch system follow the records that they rest on, and `job` and `jobs` show own users' jobs as the
+journal has them.
 """
 
 import asyncio
 import itertools
 from collections import deque
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Protocol, TypeVar
 
 from grms.site.clock import Clock
 from grms.site.commands import (
@@ -20,6 +26,7 @@ from grms.site.commands import (
     LrmsCancel,
     LrmsSubmit,
     Publish,
+    Refusal,
     Refuse,
     ReplyJob,
     SendOffer,
@@ -29,7 +36,8 @@ from grms.site.commands import (
 )
 from grms.site.events import Event
 from grms.site.group_commit import GroupCommit
-from grms.site.jobs import Load
+from grms.site.jobs import HomeJob, Load
+from grms.site.lifecycle import JobState
 from grms.site.lrms_driver import MachineDriver
 from grms.site.state import SiteState
 
@@ -38,6 +46,8 @@ Reply = ReplyJob | Refuse | AnswerOffer | AnswerStatus | AnswerReport
 
 Send = SendOffer | SendResolve | SendWithdraw | SendReport
 """What is said to a partner."""
+
+T = TypeVar("T")
 
 
 class EngineFailedError(Exception):
@@ -89,6 +99,9 @@ class Engine:
         self._seen: list[Callable[[Event, list[Command]], None]] = []
         self._events: deque[Event] = deque()
         self._questions: dict[int, asyncio.Future[Reply]] = {}
+        self._waiting: set[asyncio.Future[bool]] = set()
+        # Of a job, what it was before each event whose records are not written yet.
+        self._behind: dict[int, deque[HomeJob | None]] = {}
         self._busy = False
         self.failure: Exception | None = None
         self.failed = asyncio.Event()
@@ -117,27 +130,77 @@ class Engine:
         self._run()
 
     async def ask(self, event: Event) -> Reply:
-        """Hands over a question and returns its answer, which is durable."""
+        """Hands over a question and returns its answer, which is durable.
+
+        While the journal cannot be written that is `Refuse`. What was asked is not forgotten: it
+        is done when the journal can be written again, so the question may be repeated.
+        """
         future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         self._questions[event.id] = future
         try:
             self.tell(event)
+            self.hold_back(self.commit.problem)
             return await future
         finally:
             self._questions.pop(event.id, None)
 
-    async def durable(self) -> None:
-        """Returns when everything that is known now is durable, or cannot be made so."""
-        if not self.commit.pending or self.commit.problem:
+    async def durable(self) -> bool:
+        """Returns whether everything that is known now is durable, as soon as that is clear.
+
+        False while the journal cannot be written.
+        """
+        if not self.commit.pending:
+            return True
+        if self.commit.problem:
+            return False
+        future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._waiting.add(future)
+        self.commit.after(lambda: _answer(future, value=True))
+        try:
+            return await future
+        finally:
+            self._waiting.discard(future)
+
+    def hold_back(self, problem: str) -> None:
+        """Tells those who wait for the journal that it cannot be written.
+
+        Args:
+            problem: why; nothing where it can.
+        """
+        if not problem:
             return
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        for cause, question in self._questions.items():
+            reason = (
+                f"the journal cannot be written ({problem}); this is done when it can be: ask "
+                "again then, with the same key"
+            )
+            _answer(question, value=Refuse(cause, Refusal.UNAVAILABLE, reason))
+        for future in self._waiting:
+            _answer(future, value=False)
 
-        def tell() -> None:
-            if not future.done():
-                future.set_result(None)
+    def job(self, job_id: str) -> HomeJob | None:
+        """Returns an own user's job as the journal has it, to be looked at only; None for none."""
+        job = self.state.job(job_id)
+        return None if job is None else self.written(job)
 
-        self.commit.after(tell)
-        await future
+    def jobs(self) -> Iterator[HomeJob]:
+        """Yields own users' jobs as the journal has them, in the order of their arrival."""
+        for job in self.state.jobs():
+            written = self.written(job)
+            if written is not None:
+                yield written
+
+    def job_counts(self) -> dict[JobState, int]:
+        """Returns how many own users' jobs are in each state, as the journal has them."""
+        counts = dict.fromkeys(JobState, 0)
+        for job in self.jobs():
+            counts[job.state] += 1
+        return counts
+
+    def written(self, job: HomeJob) -> HomeJob | None:
+        """Returns a job as the journal has it, None where it has not been received there."""
+        behind = self._behind.get(job.job)
+        return behind[0] if behind else job
 
     def poll(self) -> None:
         """Handles what has happened in the batch system up to now."""
@@ -189,29 +252,43 @@ class Engine:
                 now = self.clock.now()
                 commands = self.state.handle(event, now)
                 for command in commands:
-                    self._carry_out(command, now)
+                    self._carry_out(command)
                 for tell in self._seen:
                     tell(event, commands)
         finally:
             self._busy = False
 
-    def _carry_out(self, command: Command, now: float) -> None:
+    def _carry_out(self, command: Command) -> None:
         if isinstance(command, Append):
             self.commit.append(command.records)
-        elif isinstance(command, LrmsSubmit):
-            self._events.extend(self._driver.submit(command, now))
-            self.lrms_wanted.set()
-        elif isinstance(command, LrmsCancel):
-            self._events.extend(self._driver.cancel(command, now))
-            self.lrms_wanted.set()
+            if before := self.state.before:
+                for number, job in before.items():
+                    self._behind.setdefault(number, deque()).append(job)
+                self.commit.after(partial(self._caught_up, tuple(before)))
         else:
-            self.commit.after(lambda: self._do(command))
+            self.commit.after(partial(self._do, command))
+
+    def _caught_up(self, numbers: tuple[int, ...]) -> None:
+        for number in numbers:
+            behind = self._behind[number]
+            behind.popleft()
+            if not behind:
+                del self._behind[number]
 
     def _do(self, command: Command) -> None:
         if isinstance(command, ReplyJob | Refuse | AnswerOffer | AnswerStatus | AnswerReport):
             future = self._questions.get(command.cause)
-            if future is not None and not future.done():
-                future.set_result(command)
+            if future is not None:
+                _answer(future, value=command)
+        elif isinstance(command, LrmsSubmit | LrmsCancel):
+            driver, now = self._driver, self.clock.now()
+            self._events.extend(
+                driver.submit(command, now)
+                if isinstance(command, LrmsSubmit)
+                else driver.cancel(command, now)
+            )
+            self.lrms_wanted.set()
+            self._guarded(self._drain)
         elif isinstance(command, Publish):
             for tell in self._publish:
                 tell(command.job_id)
@@ -219,3 +296,9 @@ class Engine:
             assert isinstance(command, SendOffer | SendResolve | SendWithdraw | SendReport)
             assert self._outward is not None
             self._outward.send(command)
+
+
+def _answer(future: asyncio.Future[T], *, value: T) -> None:
+    # Whoever asked may have gone, or been told that it takes too long.
+    if not future.done():
+        future.set_result(value)

@@ -122,9 +122,8 @@ class JobService(job_pb2_grpc.JobServiceServicer):
     async def Get(self, request: job_pb2.GetRequest, context: Context) -> job_pb2.Job:  # noqa: N802  # gRPC's name
         """Returns one job."""
         user = await self._door.user(context)
-        message = self._write(await self._seen(context, user, request.job_id))
         await self._engine.durable()
-        return message
+        return self._write(await self._seen(context, user, request.job_id))
 
     async def List(  # noqa: N802  # gRPC's name
         self, request: job_pb2.ListRequest, context: Context
@@ -142,8 +141,9 @@ class JobService(job_pb2_grpc.JobServiceServicer):
             text = f"page_size is {request.page_size}; it must be at least 0"
             await self._door.invalid(context, WireError("page_size", text))
         most = min(request.page_size or PAGE_MAX, PAGE_MAX)
+        await self._engine.durable()
         answer = job_pb2.ListResponse()
-        for job in self._engine.state.jobs():
+        for job in self._engine.jobs():
             if job.job < first or job.state not in states:
                 continue
             if not request.all_users and job.user != user.name:
@@ -152,7 +152,6 @@ class JobService(job_pb2_grpc.JobServiceServicer):
                 answer.next_page_token = str(job.job)
                 break
             answer.jobs.append(self._write(job))
-        await self._engine.durable()
         return answer
 
     async def Cancel(self, request: job_pb2.CancelRequest, context: Context) -> job_pb2.Job:  # noqa: N802  # gRPC's name
@@ -166,7 +165,10 @@ class JobService(job_pb2_grpc.JobServiceServicer):
             request.job_id,
             None if self._door.is_operator(user) else user.name,
         )
-        return self._answer(await self._door.ask(context, event))
+        reply = await self._door.ask(context, event)
+        # The batch system has been told by now; what came of it may be in the journal, too.
+        await engine.durable()
+        return self._answer(reply)
 
     async def Watch(  # noqa: N802  # gRPC's name
         self, request: job_pb2.WatchRequest, context: Context
@@ -192,29 +194,30 @@ class JobService(job_pb2_grpc.JobServiceServicer):
             while True:
                 # A job may change while its message is read: then it is sent again.
                 while job is not None and job.revision > revision:
-                    revision = job.revision
                     message = self._write(job)
-                    await self._engine.durable()
                     yield message
                     if not request.job_id:
-                        job, revision = None, 0
-                    elif message.state == JOB_STATES[JobState.ENDED]:
+                        break
+                    if message.state == JOB_STATES[JobState.ENDED]:
                         return
-                job = await queue.get()
+                    revision, job = message.revision, self._engine.written(job)
+                told = await queue.get()
                 if self._watchers.closed:
                     await self._door.check_stopping(context)
-                if job is None:
+                if told is None:
                     self._door.count("slow_watchers")
                     await refuse(
                         context,
                         grpc.StatusCode.RESOURCE_EXHAUSTED,
                         f"{UPDATES_MAX} changes were not read in time; watch again",
                     )
+                # It may have changed since; what of that is in the journal is shown.
+                job = self._engine.written(told)
         finally:
             self._watchers.remove(queue, request.job_id, user.name)
 
     async def _seen(self, context: Context, user: User, job_id: str) -> HomeJob:
-        job = self._engine.state.job(job_id)
+        job = self._engine.job(job_id)
         if job is None or (job.user != user.name and not self._door.is_operator(user)):
             self._door.count("not_found")
             await refuse(
@@ -227,7 +230,7 @@ class JobService(job_pb2_grpc.JobServiceServicer):
 
     def _answer(self, reply: object) -> job_pb2.Job:
         assert isinstance(reply, ReplyJob)
-        job = self._engine.state.job(reply.job_id)
+        job = self._engine.job(reply.job_id)
         assert job is not None
         return self._write(job)
 

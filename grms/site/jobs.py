@@ -213,6 +213,13 @@ class HomeJob:
             del self.story[0]
         self.story.append(target)
 
+    def as_it_is(self) -> "HomeJob":
+        """Returns a copy to be looked at, whatever happens to the job afterwards."""
+        copy = object.__new__(HomeJob)
+        for name in HomeJob.__slots__:
+            setattr(copy, name, getattr(self, name))
+        return copy
+
 
 class GuestJob:
     """A job of a partner's that this site has accepted.

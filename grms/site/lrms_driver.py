@@ -1,8 +1,8 @@
 """Between the pure state and the simulated batch system.
 
-The simulated machine lives in this process and dies with it; whatever was done to it before its
-record was durable is forgotten together with it. So commands to it are carried out at once: the
-next decision sees their effect, and nobody outside can see it before the record is written.
+Commands come when the records that they rest on are in the journal, so that no job runs that nobody
+would know of after a restart. Until then a decision counts the jobs on their way to the machine in
+(`Memory.load`).
 """
 
 import math

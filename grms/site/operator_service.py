@@ -142,7 +142,7 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
             processors=load.processors,
             processors_free=load.processors_free,
             processors_waiting=load.processors_waiting,
-            jobs={key.name: number for key, number in state.job_counts().items() if number},
+            jobs={key.name: number for key, number in engine.job_counts().items() if number},
             guest_jobs={key.name: number for key, number in state.guest_counts().items() if number},
             journal_records=facts.journal.count,
             journal_bytes=facts.journal.size_bytes,

@@ -15,11 +15,11 @@ from typing import Final
 import grpc
 
 from grms.site.clock import VirtualClock
-from grms.site.commands import Command, LrmsSubmit
+from grms.site.commands import Command
 from grms.site.door import Context, refuse
 from grms.site.engine import Engine
-from grms.site.events import Event, OfferReceived, Submit
-from grms.site.jobs import Request
+from grms.site.events import Event, LrmsAccepted, Submit
+from grms.site.jobs import GuestJob, Request
 from grms.site.journal import Journal
 from grms.site.lifecycle import JobState
 from grms.site.lrms_driver import MachineDriver
@@ -127,12 +127,12 @@ class Replay:
         engine.on_event(self._follow_guest)
         self.workload: _Workload | None = None
 
-    def _follow_guest(self, event: Event, commands: list[Command]) -> None:
+    def _follow_guest(self, event: Event, _commands: list[Command]) -> None:
         # The ends of partners' jobs alone are reported to somebody.
-        if isinstance(event, OfferReceived):
-            for command in commands:
-                if isinstance(command, LrmsSubmit):
-                    self._driver.follow(command.lrms_key)
+        if isinstance(event, LrmsAccepted):
+            job = self._engine.state.memory.at_lrms.get(event.lrms_key)
+            if isinstance(job, GuestJob):
+                self._driver.follow(event.lrms_key)
 
     @property
     def rows_arrived(self) -> int:
@@ -211,6 +211,9 @@ class Replay:
         """Lets one job arrive, unless it has; returns where it went, once that is decided."""
         assert self.workload is not None
         engine, work = self._engine, self.workload
+        if engine.commit.pending:
+            # The batch system gets the row before once that is in the journal.
+            await engine.commit.settled()
         if row == self.rows_arrived:
             self.set_clock(work.submit_time[row])
             program = request_pb2.JobRequest()

@@ -258,6 +258,7 @@ class ReservationService(reservation_pb2_grpc.ReservationServiceServicer):
         queue = self._reservations.watch(owner)
         try:
             await context.send_initial_metadata(())
+            await self._durable(context)
             for reservation in list(self._reservations.book.reservations.values()):
                 if reservation.owner == owner:
                     yield _message(reservation)
@@ -285,8 +286,12 @@ class ReservationService(reservation_pb2_grpc.ReservationServiceServicer):
             self._door.count("precondition")
             await refuse(context, grpc.StatusCode.FAILED_PRECONDITION, str(error))
         self._reservations.keep(reservation)
-        await self._door.engine.durable()
+        await self._durable(context)
         return _message(reservation)
+
+    async def _durable(self, context: Context) -> None:
+        while not await self._door.engine.durable():
+            await self._door.check_journal(context)
 
 
 def _key(key: str) -> str:

@@ -56,6 +56,10 @@ from grms.site.turn import Turn
 class SiteState:
     """All that a site knows and decides.
 
+    Attributes:
+        before: own users' jobs that the last event has noted something of, by number, as they were
+            before it; None for one that is new.
+
     Args:
         settings: of the site.
         records: what the journal holds, oldest first; nothing for a new site. Afterwards the event
@@ -69,6 +73,7 @@ class SiteState:
         self.memory = Memory(settings)
         for record in records:
             self.memory.apply(record)
+        self.before: dict[int, HomeJob | None] = {}
         self._offers = OfferDesk(self.memory)
         self._home = HomeDesk(self.memory, self._offers)
         self._guests = GuestDesk(self.memory)
@@ -118,6 +123,7 @@ class SiteState:
             IllegalMove: this program is wrong; the state must not be used any more.
         """
         turn = Turn(self.memory, event.id, now)
+        self.before = turn.before
         self._handlers[type(event)](event, turn)
         return turn.commands()
 

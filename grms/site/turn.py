@@ -13,6 +13,8 @@ class Turn:
         memory: of the site.
         cause: id of the event.
         now: on the site's clock, seconds.
+        before: own users' jobs that something has been noted of, by number, as they were before;
+            None for one that is new.
 
     Args:
         memory: of the site.
@@ -20,17 +22,22 @@ class Turn:
         now: on the site's clock, seconds.
     """
 
-    __slots__ = ("_commands", "_records", "cause", "memory", "now")
+    __slots__ = ("_commands", "_records", "before", "cause", "memory", "now")
 
     def __init__(self, memory: Memory, cause: int, now: float) -> None:
         self.memory = memory
         self.cause = cause
         self.now = now
+        self.before: dict[int, HomeJob | None] = {}
         self._records: list[Record] = []
         self._commands: list[Command] = []
 
     def note(self, record: Record) -> None:
         """Makes a fact part of the memory, to be journaled before anything of this turn is done."""
+        number: int | None = getattr(record, "job", None)
+        if number is not None and number not in self.before:
+            job = self.memory.jobs.get(number)
+            self.before[number] = None if job is None else job.as_it_is()
         self.memory.apply(record)
         self._records.append(record)
 

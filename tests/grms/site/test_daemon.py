@@ -269,9 +269,21 @@ def test_a_full_disk_stops_new_work_alone(tmp_path: Path, monkeypatch: pytest.Mo
             assert found.job_id == acknowledged[0]
             connection.execute("PRAGMA max_page_count=1000000")
             await until(lambda: not site.core.engine.commit.problem)
-            done, _ = await asyncio.wait(tries)
-            assert all(not task.exception() for task in done)
-            assert (await site.submit("again")).job_id
+            await asyncio.wait(tries)
+            unsaid = [task.exception() for task in tries if task.exception()]
+            assert unsaid
+            for told in unsaid:
+                assert isinstance(told, aio.AioRpcError)
+                assert told.code() is grpc.StatusCode.UNAVAILABLE
+                assert "ask again then, with the same key" in (told.details() or "")
+            # What was being written then has been taken; asking again makes no second job of it.
+            again = [
+                (await site.submit(f"k{key}", name="x" * 100, run_time_s=500.0)).job_id
+                for key in range(number)
+            ]
+            assert again[: len(acknowledged)] == acknowledged
+            assert len(set(again)) == number
+            assert len(list(site.core.engine.state.jobs())) == number
             kept = site.core.journal.count
         async with running(document(tmp_path, "full"), tmp_path) as site:
             assert site.core.journal.count >= kept

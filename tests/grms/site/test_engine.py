@@ -3,14 +3,19 @@
 import asyncio
 from pathlib import Path
 
+import grpc
 import pytest
+from grpc import aio
 
+from grms.site import group_commit
 from grms.site.engine import EngineFailedError
 from grms.site.events import Cancel, Resume
-from grms.site.journal import JournalError
+from grms.site.journal import JournalError, JournalFullError
+from grms.site.lifecycle import JobState
 from grms.site.records import JobReceived
+from grms.v1 import job_pb2, operator_pb2, request_pb2
 from tests.grms.site.daemons import document, running
-from tests.waiting import run
+from tests.waiting import run, until
 
 
 def test_an_answer_is_durable(tmp_path: Path) -> None:
@@ -69,6 +74,57 @@ def test_a_disk_that_fails_ends_the_daemon(tmp_path: Path, monkeypatch: pytest.M
                 monkeypatch.setattr(site.core.engine.commit, "_write", fail)
                 with pytest.raises(Exception, match="error of its own"):
                     await site.submit("k")
+
+    run(scene)
+
+
+@pytest.mark.parametrize("survives", ["crash", "power_loss"])
+def test_nothing_leaves_that_is_not_in_the_journal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, survives: str
+) -> None:
+    """What cannot be journaled is neither run nor shown, and its user is told so at once."""
+    monkeypatch.setattr(group_commit, "RETRY_S", 0.02)
+
+    async def scene() -> None:
+        configuration = document(tmp_path)
+        configuration["journal"]["survives"] = survives
+        async with running(configuration, tmp_path) as site:
+            engine, commit = site.core.engine, site.core.engine.commit
+            kept = await site.submit("kept", run_time_s=0.6)
+            write, full = commit._write, JournalFullError("the disk is full")
+
+            def fail(_: object) -> None:
+                raise full
+
+            await until(lambda: not commit.pending and engine.state.job(kept.job_id) is not None)
+            monkeypatch.setattr(commit, "_write", fail)
+            with pytest.raises(aio.AioRpcError, match="the disk is full") as error:
+                await site.submit("unsaid", processors=2)
+            assert error.value.code() is grpc.StatusCode.UNAVAILABLE
+            # The state has decided, and nobody sees it: not the batch system either.
+            ahead = engine.state.job("home-2")
+            assert ahead is not None
+            assert ahead.state is JobState.SUBMITTING
+            assert engine.load().processors_free == 3
+            await until(lambda: getattr(engine.state.job(kept.job_id), "end_time", 0.0) > 0)
+            listed = await site.jobs.List(job_pb2.ListRequest(), timeout=10)
+            assert [(job.job_id, job.state) for job in listed.jobs] == [
+                (kept.job_id, job_pb2.JOB_STATE_RUNNING)
+            ]
+            alone = await site.jobs.Get(job_pb2.GetRequest(job_id=kept.job_id), timeout=10)
+            assert alone == listed.jobs[0]
+            with pytest.raises(aio.AioRpcError, match="there is no job 'home-2'"):
+                await site.jobs.Get(job_pb2.GetRequest(job_id="home-2"), timeout=10)
+            status = await site.operator.Status(operator_pb2.StatusRequest(), timeout=10)
+            assert status.jobs == {"RUNNING": 1}
+            assert not await engine.durable()
+
+            monkeypatch.setattr(commit, "_write", write)
+            assert (await site.ended(kept.job_id)).outcome == request_pb2.OUTCOME_COMPLETED
+            again = await site.submit("unsaid", processors=2)
+            assert again.job_id == "home-2"
+            assert (await site.ended("home-2")).outcome == request_pb2.OUTCOME_COMPLETED
+            assert await engine.durable()
 
     run(scene)
 

@@ -286,20 +286,26 @@ class Client:
             SiteUnavailable: the site cannot be reached for longer than the client's time.
             SiteError: there is none of that id, or it is another user's.
         """
+        if not job_id:
+            # To the service it means all of one's jobs, and has no end.
+            raise SiteError("NOT_FOUND", "there is no job ''", "job_id")
         request = job_pb2.WatchRequest(job_id=job_id)
         deadline = time.monotonic() + self._timeout_s
         pause = PAUSE_FIRST_S
-        shown = -1
+        shown: Job | None = None
         while True:
             try:
                 async for message in self._jobs.Watch(request):
                     deadline, pause = time.monotonic() + self._timeout_s, PAUSE_FIRST_S
-                    if message.revision == shown:
-                        continue
-                    shown = message.revision
-                    yield _job(message)
-                    if message.state == job_pb2.JOB_STATE_ENDED:
+                    # Revisions do not tell: a daemon that has started again counts anew.
+                    job = _job(message)
+                    if job != shown:
+                        shown = job
+                        yield job
+                    if job.has_ended:
                         return
+                await asyncio.sleep(pause)
+                pause = min(PAUSE_MOST_S, pause * 2)
             except aio.AioRpcError as error:
                 await self._pause_or_raise(error, deadline, pause)
                 pause = min(PAUSE_MOST_S, pause * 2)

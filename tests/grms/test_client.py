@@ -1,6 +1,7 @@
 """Programs that use a site."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from grms.client import (
     SiteUnavailable,
     SyncClient,
 )
+from grms.v1 import job_pb2, request_pb2
 from tests.grms.site.daemons import document, running, two_sites
 from tests.waiting import run, until
 
@@ -77,6 +79,45 @@ def test_a_client_gets_over_a_restart(tmp_path: Path) -> None:
             assert not watching.done()
             async with running(configuration, tmp_path):
                 assert (await watching).outcome is Outcome.COMPLETED
+
+    run(scene)
+
+
+def test_an_end_is_seen_whatever_its_revision(tmp_path: Path) -> None:
+    """A job that ends while the daemon is away ends a wait, though the count of changes is new."""
+
+    class Told:
+        # What a daemon says before and after a restart: the second counts its changes anew.
+        def __init__(self) -> None:
+            self.calls = 0
+
+        async def watch(self, _: job_pb2.WatchRequest) -> AsyncIterator[job_pb2.Job]:
+            self.calls += 1
+            running = self.calls == 1
+            state = job_pb2.JOB_STATE_RUNNING if running else job_pb2.JOB_STATE_ENDED
+            outcome = (
+                request_pb2.OUTCOME_UNSPECIFIED if running else request_pb2.OUTCOME_COMPLETED
+            )
+            yield job_pb2.Job(job_id="home-1", state=state, revision=4, outcome=outcome)
+
+    async def scene() -> None:
+        told = Told()
+        async with Client(tmp_path / "home.sock") as site:
+            site._jobs = type("Jobs", (), {"Watch": staticmethod(told.watch)})
+            shown = [job.state async for job in site.watch("home-1")]
+            assert shown == [JobState.RUNNING, JobState.ENDED]
+            assert told.calls == 2
+
+    run(scene)
+
+
+def test_a_job_without_a_name_is_not_watched(tmp_path: Path) -> None:
+    """An empty name, of a shell's unset variable, is no job; it does not mean all of them."""
+
+    async def scene() -> None:
+        async with Client(tmp_path / "home.sock") as site:
+            with pytest.raises(SiteError, match="there is no job ''"):
+                await site.wait("")
 
     run(scene)
 

@@ -95,7 +95,7 @@ class SimulatedLrms:
                 infinity where nothing has.
 
         Raises:
-            LrmsError: the running jobs do not fit into the machine.
+            LrmsError: a job does not fit into the machine.
         """
         lrms = cls(processors, discipline)
         for job, start_time in running:
@@ -345,12 +345,18 @@ class SimulatedLrms:
             del self._jobs[self._ended.popleft()]
 
     def _resubmit(self, known: _Known, time: float) -> None:
-        known.number = self._machine.submit(
-            submit_time=time,
-            processors=known.job.processors,
-            requested_time=known.job.requested_time,
-            run_time=known.run_time,
-        )
+        try:
+            known.number = self._machine.submit(
+                submit_time=time,
+                processors=known.job.processors,
+                requested_time=known.job.requested_time,
+                run_time=known.run_time,
+            )
+        except ValueError as error:
+            raise LrmsError(
+                f"job {known.job.job_id} is open and does not fit: {error}; let the machine be "
+                "as large as before until the job has ended"
+            ) from error
         self._by_number.append(known.job.job_id)
 
 

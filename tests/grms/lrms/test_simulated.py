@@ -276,3 +276,17 @@ def test_the_past_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     assert ends == [10.0 * number for number in range(1, 21)]
     assert lrms.lookup_now("j0") is None
     assert lrms.lookup_now("j19") is not None
+
+
+@pytest.mark.parametrize("runs", [True, False])
+def test_a_machine_that_has_become_too_small_is_an_error(*, runs: bool) -> None:
+    """An open job that is wider than the machine is named, whether it runs or waits."""
+    job = LrmsJob("kth/1/1", 2, 100.0)
+    with pytest.raises(LrmsError, match=r"job kth/1/1 is open and does not fit: .* machine has 1"):
+        SimulatedLrms.restored(
+            1,
+            discipline_by_name("fcfs"),
+            running=[(job, 5.0)] if runs else [],
+            waiting=[] if runs else [job],
+            moment=6.0,
+        )

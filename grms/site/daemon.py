@@ -25,7 +25,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from grms.names import parse_endpoint
-from grms.site.clock import Clock, ScaledClock, VirtualClock, WallClock
+from grms.site.clock import Clock, VirtualClock
 from grms.site.config import SiteConfig
 from grms.site.config_files import load_config, load_policies, location_policy
 from grms.site.door import Context, Door, Rate, refuse
@@ -45,6 +45,7 @@ from grms.site.reservation_service import Reservations, ReservationService
 from grms.site.reservations import Resource
 from grms.site.service_errors import Unexpected
 from grms.site.settings import Limits, PartnerSettings, SiteSettings
+from grms.site.site_clock import check_clock, make_clock
 from grms.site.state import SiteState
 from grms.site.upkeep import compact
 from grms.site.user_socket import UserSocket
@@ -106,22 +107,6 @@ def site_settings(config: SiteConfig, epoch: int, shown: str) -> SiteSettings:
     )
 
 
-def make_clock(config: SiteConfig, begin: float) -> Clock:
-    """Returns the site's clock.
-
-    Args:
-        config: of the site.
-        begin: what a virtual clock shows first, seconds.
-    """
-    clock = config.clock
-    if clock.kind == "virtual":
-        return VirtualClock(begin)
-    if clock.kind == "scaled":
-        assert clock.origin is not None
-        return ScaledClock(clock.speed, clock.origin)
-    return WallClock()
-
-
 @dataclass(slots=True)
 class Core:
     """The parts of a daemon that have no socket.
@@ -156,7 +141,7 @@ def build_core(config: SiteConfig, config_path: Path, journal: Journal, log: Log
 
     Raises:
         ConfigError: a policy cannot be used.
-        JournalError: the journal cannot be read.
+        JournalError: the journal cannot be read, or is another clock's.
         LrmsError: the machine of the journal's jobs cannot be made.
     """
     settings = site_settings(config, journal.epoch, str(config_path))
@@ -174,7 +159,8 @@ def build_core(config: SiteConfig, config_path: Path, journal: Journal, log: Log
             yield record
 
     state = SiteState(settings, noting())
-    clock = make_clock(config, latest)
+    clock = make_clock(config.clock, latest)
+    check_clock(config.clock, clock, journal, latest)
     new_id = itertools.count(1)
     machine = history.machine(config.processors, discipline_by_name(config.lrms.discipline))
     driver = MachineDriver(machine, new_id)

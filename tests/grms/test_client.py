@@ -95,9 +95,7 @@ def test_an_end_is_seen_whatever_its_revision(tmp_path: Path) -> None:
             self.calls += 1
             running = self.calls == 1
             state = job_pb2.JOB_STATE_RUNNING if running else job_pb2.JOB_STATE_ENDED
-            outcome = (
-                request_pb2.OUTCOME_UNSPECIFIED if running else request_pb2.OUTCOME_COMPLETED
-            )
+            outcome = request_pb2.OUTCOME_UNSPECIFIED if running else request_pb2.OUTCOME_COMPLETED
             yield job_pb2.Job(job_id="home-1", state=state, revision=4, outcome=outcome)
 
     async def scene() -> None:

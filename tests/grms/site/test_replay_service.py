@@ -168,10 +168,10 @@ def test_what_is_out_of_order_is_refused(tmp_path: Path) -> None:
             assert await status_of(call) is grpc.StatusCode.INVALID_ARGUMENT
             other = stub.Load(iter([block(replay_id="other")]))
             assert await status_of(other) is grpc.StatusCode.FAILED_PRECONDITION
-        used = document(tmp_path, "used")
-        async with running(used, tmp_path) as site:
+        async with conducted(tmp_path, name="used") as (site, stub):
+            clock: Any = site.core.clock
+            clock.advance(0.0)
             await site.submit("k")
-        async with conducted(tmp_path, name="used") as (_, stub):
             call = stub.Load(iter([block()]))
             assert await status_of(call) is grpc.StatusCode.FAILED_PRECONDITION
 

@@ -18,6 +18,9 @@ from grms.v1 import job_pb2, job_pb2_grpc
 PAGE_MAX: Final = 1000
 """Most jobs in one answer of `List`."""
 
+PAGE_BYTES: Final = 3 << 20
+"""An answer of `List` ends with the job that brings it to so many bytes: what a job runs is in it."""
+
 UPDATES_MAX: Final = 1000
 """Changes that wait for a slow watcher; beyond, its call is ended."""
 
@@ -142,16 +145,18 @@ class JobService(job_pb2_grpc.JobServiceServicer):
             await self._door.invalid(context, WireError("page_size", text))
         most = min(request.page_size or PAGE_MAX, PAGE_MAX)
         await self._engine.durable()
-        answer = job_pb2.ListResponse()
+        answer, size = job_pb2.ListResponse(), 0
         for job in self._engine.jobs():
             if job.job < first or job.state not in states:
                 continue
             if not request.all_users and job.user != user.name:
                 continue
-            if len(answer.jobs) == most:
+            if len(answer.jobs) == most or size >= PAGE_BYTES:
                 answer.next_page_token = str(job.job)
                 break
-            answer.jobs.append(self._write(job))
+            message = self._write(job)
+            size += message.ByteSize()
+            answer.jobs.append(message)
         return answer
 
     async def Cancel(self, request: job_pb2.CancelRequest, context: Context) -> job_pb2.Job:  # noqa: N802  # gRPC's name

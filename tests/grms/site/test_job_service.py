@@ -318,3 +318,27 @@ def test_a_slow_watcher_is_told_to_come_again() -> None:
         assert not watchers.full
 
     run(scene)
+
+
+def test_pages_are_short_where_jobs_are_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However much users' scripts add up to, every job is listed, once and in order."""
+    monkeypatch.setattr(job_service, "PAGE_BYTES", 5000)
+
+    async def scene() -> None:
+        async with running(document(tmp_path), tmp_path) as site:
+            for number in range(5):
+                request = job_pb2.SubmitRequest(idempotency_key=f"k{number}")
+                request.request.processors = 1
+                request.request.requested_time_s = 100.0
+                request.request.program.script = "#" * 3000
+                await site.jobs.Submit(request, timeout=20)
+            token, pages = "", []
+            while token or not pages:
+                page = await site.jobs.List(job_pb2.ListRequest(page_token=token), timeout=20)
+                pages.append([job.job_id for job in page.jobs])
+                token = page.next_page_token
+            assert pages == [["home-1", "home-2"], ["home-3", "home-4"], ["home-5"]]
+
+    run(scene)

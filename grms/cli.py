@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from grms.names import printable
 from grms.pki_cli import pki
 from grms.site_cli import COMMANDS as SITE_COMMANDS
 from lrms_sim.version import __version__
@@ -209,7 +210,7 @@ def run_command(arguments: Sequence[str]) -> int:
         return EXIT_PIPE
     except _user_errors() as error:
         for line in str(error).splitlines():
-            click.echo(f"Error: {line}", err=True)
+            click.echo(f"Error: {printable(line)}", err=True)
         return EXIT_ERROR
     except MemoryError:
         click.echo("Error: not enough memory; use fewer workers or shorter windows", err=True)

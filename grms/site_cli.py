@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from grms.names import printable
+
 if TYPE_CHECKING:
     from grms.client import Job, SyncClient
 
@@ -109,12 +111,12 @@ def jobs(socket: Path, *, timeout_s: float, all_users: bool, only_open: bool) ->
             click.echo(
                 _JOB_COLUMNS.format(
                     job.job_id,
-                    job.user,
+                    printable(job.user),
                     job.processors,
                     f"{job.requested_time_s:g}",
                     str(state),
                     job.executed_on or "-",
-                    job.name,
+                    printable(job.name),
                 ).rstrip()
             )
 
@@ -124,10 +126,23 @@ def jobs(socket: Path, *, timeout_s: float, all_users: bool, only_open: bool) ->
 @site_option
 @timeout_option
 def cancel(job_ids: tuple[str, ...], socket: Path, *, timeout_s: float) -> None:
-    """Ask for the end of jobs."""
+    """Ask for the end of jobs; one that cannot be cancelled does not keep the others from it."""
+    from grms.client import SiteError, SiteUnavailable  # noqa: PLC0415  # see the module's docstring
+
+    refused = False
     with _client(socket, timeout_s) as site:
         for job_id in job_ids:
-            click.echo(_words(site.cancel(job_id)))
+            try:
+                job = site.cancel(job_id)
+            except SiteUnavailable:
+                raise  # the others would only wait as long
+            except SiteError as error:
+                click.echo(f"Error: {printable(str(error))}", err=True)
+                refused = True
+            else:
+                click.echo(_words(job))
+    if refused:
+        click.get_current_context().exit(2)
 
 
 @click.command()
@@ -197,7 +212,7 @@ def partners(socket: Path, *, timeout_s: float) -> None:
                     partner.open,
                     partner.guest_open,
                     f"{partner.awrt_s:.0f}",
-                    partner.problem,
+                    printable(partner.problem),
                 ).rstrip()
             )
 
@@ -244,7 +259,7 @@ def _words(job: "Job") -> str:
     took = ""
     if job.end_time_s is not None:
         took = f" {job.end_time_s - job.submit_time_s:.3f} s after its submission"
-    reason = f" ({job.reason})" if job.reason else ""
+    reason = f" ({printable(job.reason)})" if job.reason else ""
     return f"{job.job_id}: {state}{where}{took}{reason}"
 
 

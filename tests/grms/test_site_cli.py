@@ -89,6 +89,42 @@ def test_what_goes_wrong_is_said_in_a_sentence(
     run(scene)
 
 
+def test_one_job_that_is_not_there_keeps_no_other_from_its_end(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every job that is named is cancelled; the status says that one was refused."""
+
+    async def scene() -> None:
+        async with running(document(tmp_path), tmp_path):
+            site = ("--site", tmp_path / "home.sock")
+            assert await grms("submit", *site, "-p", "1", "-t", "60") == 0
+            assert await grms("cancel", *site, "home-9", "home-1") == 2
+            captured = capsys.readouterr()
+            assert "there is no job 'home-9'" in captured.err
+            assert "home-1: ended, cancelled" in captured.out
+
+    run(scene)
+
+
+def test_a_name_does_nothing_to_the_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Control characters of a user's are shown as what they are."""
+
+    async def scene() -> None:
+        async with running(document(tmp_path), tmp_path):
+            site = ("--site", tmp_path / "home.sock")
+            name = "\x1b[2J\nhome-7 \u202e ünï"
+            assert await grms("submit", *site, "-p", "1", "-t", "60", "--name", name) == 0
+            capsys.readouterr()
+            assert await grms("jobs", *site) == 0
+            lines = capsys.readouterr().out.splitlines()
+            assert len(lines) == 2
+            assert lines[1].endswith(r"\x1b[2J\nhome-7 \u202e ünï")
+
+    run(scene)
+
+
 def test_a_failed_job_is_a_failed_command(tmp_path: Path) -> None:
     """A shell script can rely on the status of a submission that waits."""
 

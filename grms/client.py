@@ -41,6 +41,7 @@ TIMEOUT_S: Final = 30.0
 PAUSE_FIRST_S: Final = 0.1
 PAUSE_MOST_S: Final = 2.0
 PAGE: Final = 1000
+PROCESSORS_MAX: Final = 2**31 - 1
 
 _DETAILS_KEY = "grpc-status-details-bin"
 
@@ -218,17 +219,29 @@ class Client:
         Args:
             processors: how many it needs.
             requested_time_s: how long it may run, seconds.
-            script: text of the batch script, for a real batch system.
+            script: text of the batch script, for a real batch system; a simulated one does not
+                run it, and says so in the job's `reason`.
             arguments: of the script.
             run_time_s: how long a simulated batch system lets it run, seconds.
             name: a word of one's own.
             key: the same key gives the same job; a new one is made where left out.
 
         Raises:
+            ValueError: no site could take such a job.
             SiteUnavailable: the site cannot be reached, or takes no work now.
             SiteError: it has refused.
         """
-        request = job_pb2.SubmitRequest(idempotency_key=key or str(uuid.uuid4()), name=name)
+        if abs(processors) > PROCESSORS_MAX:
+            # More than a message can say; what is too much or too little for a site, it says.
+            raise ValueError(f"processors is {processors}; 1 to {PROCESSORS_MAX} are possible")
+        if key == "":
+            # Of a variable that is not set: each repetition would be another job.
+            raise ValueError("key is empty; leave it out, or give each job one of its own")
+        if script is not None and run_time_s is not None:
+            raise ValueError("run_time_s is for a job without a script, where it is simulated")
+        request = job_pb2.SubmitRequest(
+            idempotency_key=str(uuid.uuid4()) if key is None else key, name=name
+        )
         request.request.processors = processors
         request.request.requested_time_s = requested_time_s
         if run_time_s is not None:

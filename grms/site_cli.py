@@ -69,7 +69,11 @@ def serve(config: Path, *, until_eof: bool) -> None:
     "-t", "--time", "requested_time_s", type=float, required=True, help="It may run, seconds."
 )
 @click.option("--run-time", "run_time_s", type=float, help="It does run, where simulated; seconds.")
-@click.option("--script", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--script",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="What runs; a simulated batch system does not run it.",
+)
 @click.option("--name", default="", help="A word of your own.")
 @click.option("--key", help="The same key is the same job.  [default: a new one]")
 @click.option("--wait", is_flag=True, help="Return when it has ended.")
@@ -82,9 +86,17 @@ def submit(
     **wanted: Any,
 ) -> None:
     """Hand in a job; its id is printed."""
-    text = None if script is None else script.read_text(encoding="utf-8")
+    text = None if script is None else _script(script)
+    for option in ("name", "key"):
+        try:
+            str(wanted[option]).encode()
+        except UnicodeEncodeError as error:
+            raise click.BadParameter("it is not UTF-8", param_hint=f"'--{option}'") from error
     with _client(socket, timeout_s) as site:
-        job = site.submit(script=text, **wanted)
+        try:
+            job = site.submit(script=text, **wanted)
+        except ValueError as error:
+            raise click.UsageError(str(error)) from error
         click.echo(job.job_id)
         if wait:
             job = site.wait(job.job_id)
@@ -245,6 +257,14 @@ def reload(socket: Path, *, timeout_s: float) -> None:
         click.echo(f"{partner}: {policy}")
     if answer.restart_needed:
         click.echo(f"to be restarted for: {', '.join(answer.restart_needed)}", err=True)
+
+
+def _script(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        text = f"{path}: byte {error.start} is not UTF-8; a script is text"
+        raise click.BadParameter(text, param_hint="'--script'") from error
 
 
 def _client(socket: Path, timeout_s: float) -> "SyncClient":

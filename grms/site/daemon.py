@@ -163,7 +163,7 @@ def build_core(config: SiteConfig, config_path: Path, journal: Journal, log: Log
     check_clock(config.clock, clock, journal, latest)
     new_id = itertools.count(1)
     machine = history.machine(config.processors, discipline_by_name(config.lrms.discipline))
-    driver = MachineDriver(machine, new_id)
+    driver = MachineDriver(machine, new_id, history.programs)
 
     observer = None
     if config.publishes or config.metrics is not None:

@@ -6,7 +6,8 @@ would know of after a restart. Until then a decision counts the jobs on their wa
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Final
 
 from google.protobuf.message import DecodeError
 
@@ -29,6 +30,9 @@ from grms.site.records import (
 )
 from grms.v1 import request_pb2
 from lrms_sim.disciplines import Discipline
+
+NOT_RUN: Final = "simulated: its script was not run"
+"""The reason that a job with a script ends with."""
 
 NewId = Iterator[int]
 """Gives each event its id."""
@@ -56,8 +60,21 @@ def lrms_job(key: str, request: Request, payload: bytes) -> LrmsJob:
     return LrmsJob(key, request.processors, request.requested_time, run_time)
 
 
+def has_program(payload: bytes) -> bool:
+    """Returns whether a job has a script, which a simulated machine does not run."""
+    message = request_pb2.JobRequest()
+    try:
+        message.ParseFromString(payload)
+    except DecodeError:
+        return False
+    return message.HasField("program")
+
+
 class MachineHistory:
     """What the journal says of the simulated machine: which jobs run on it and which wait.
+
+    Attributes:
+        programs: keys of those that have a script.
 
     Args:
         site: name of the site.
@@ -71,6 +88,7 @@ class MachineHistory:
         self._waiting: dict[str, LrmsJob] = {}
         self._running: dict[str, tuple[LrmsJob, float]] = {}
         self._moment = -math.inf
+        self.programs: set[str] = set()
 
     def apply(self, record: Record) -> None:
         """Makes a record part of the history; records come in the journal's order."""
@@ -116,6 +134,8 @@ class MachineHistory:
             self._waiting[key] = lrms_job(key, request, payload)
         except LrmsError:
             return  # it was refused then, and will be again
+        if has_program(payload):
+            self.programs.add(key)
         self._moment = max(self._moment, time)
 
     def _started(self, key: str, time: float) -> None:
@@ -128,6 +148,7 @@ class MachineHistory:
         here = self._waiting.pop(key, None) or self._running.pop(key, None)
         if here is not None:
             self._moment = max(self._moment, time)
+            self.programs.discard(key)
 
 
 class MachineDriver:
@@ -136,11 +157,13 @@ class MachineDriver:
     Args:
         machine: the machine.
         new_id: gives each event its id.
+        programs: keys of the jobs on the machine that have a script.
     """
 
-    def __init__(self, machine: SimulatedLrms, new_id: NewId) -> None:
+    def __init__(self, machine: SimulatedLrms, new_id: NewId, programs: Iterable[str] = ()) -> None:
         self._machine = machine
         self._new_id = new_id
+        self._programs = set(programs)
 
     @property
     def next_event_time(self) -> float:
@@ -164,6 +187,7 @@ class MachineDriver:
                         Outcome.COMPLETED,
                         happened.time,
                         happened.run_time,
+                        self._ended(happened.job_id),
                     )
                 )
             else:
@@ -177,6 +201,8 @@ class MachineDriver:
     def submit(self, command: LrmsSubmit, now: float) -> list[Event]:
         """Puts a job into the machine's queue, unless it is there."""
         key = command.lrms_key
+        if has_program(command.payload):
+            self._programs.add(key)
         if command.lookup and (record := self._machine.lookup_now(key)) is not None:
             return self._found(key, record)
         if command.started:
@@ -196,6 +222,12 @@ class MachineDriver:
         record = self._machine.lookup_now(command.lrms_key)
         return [] if record is None else self._found(command.lrms_key, record)
 
+    def _ended(self, key: str) -> str:
+        if key not in self._programs:
+            return ""
+        self._programs.remove(key)
+        return NOT_RUN
+
     def follow(self, key: str) -> None:
         """Counts a job in `first_end`, until it has ended.
 
@@ -213,6 +245,7 @@ class MachineDriver:
 
     def _found(self, key: str, record: LrmsRecord) -> list[Event]:
         if record.phase is LrmsPhase.CANCELLED:
+            self._programs.discard(key)
             end, run_time = record.end_time or 0.0, record.run_time or 0.0
             return [LrmsEnded(next(self._new_id), key, Outcome.CANCELLED, end, run_time)]
         return [LrmsAccepted(next(self._new_id), key)]

@@ -116,11 +116,53 @@ def test_a_name_does_nothing_to_the_terminal(
             site = ("--site", tmp_path / "home.sock")
             name = "\x1b[2J\nhome-7 \u202e ünï"
             assert await grms("submit", *site, "-p", "1", "-t", "60", "--name", name) == 0
-            capsys.readouterr()
             assert await grms("jobs", *site) == 0
-            lines = capsys.readouterr().out.splitlines()
-            assert len(lines) == 2
-            assert lines[1].endswith(r"\x1b[2J\nhome-7 \u202e ünï")
+            (line,) = (line for line in capsys.readouterr().out.splitlines() if "home-7" in line)
+            assert line.endswith(r"\x1b[2J\nhome-7 \u202e ünï")
+
+    run(scene)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("-p", str(2**31)), "processors is 2147483648; 1 to 2147483647 are possible"),
+        (("-p", "1", "--key", ""), "key is empty; leave it out"),
+        (("-p", "1", "--script", "good.sh", "--run-time", "3"), "run_time_s is for a job without"),
+        (("-p", "1", "--script", "bad.sh"), "byte 5 is not UTF-8"),
+        (("-p", "1", "--name", "\udcff"), "--name"),
+    ],
+)
+def test_what_no_site_could_take_is_said_before_it_is_asked(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    words: tuple[str, ...],
+    expected: str,
+) -> None:
+    """A wrong value is a wrong use of the command, with its reason and never a traceback."""
+    monkeypatch.chdir(tmp_path)
+    Path("good.sh").write_text("true", encoding="utf-8")
+    Path("bad.sh").write_bytes(b"true\n\xff")
+    site = ("--site", str(tmp_path / "home.sock"), "--timeout", "0.2", "-t", "5")
+    assert run_command(["submit", *site, *words]) == 2
+    error = capsys.readouterr().err
+    assert expected in error
+    assert "Traceback" not in error
+
+
+def test_a_script_that_was_not_run_is_said_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A simulated batch system completes a job with a script, and does not pretend to run it."""
+    script = tmp_path / "job.sh"
+    script.write_text("exit 1", encoding="utf-8")
+
+    async def scene() -> None:
+        async with running(document(tmp_path), tmp_path):
+            job = ("-p", "1", "-t", "0.05", "--wait", "--script", script)
+            assert await grms("submit", "--site", tmp_path / "home.sock", *job) == 0
+            assert "(simulated: its script was not run)" in capsys.readouterr().err
 
     run(scene)
 

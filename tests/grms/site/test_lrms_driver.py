@@ -135,3 +135,20 @@ def test_the_journal_gives_the_machine_back() -> None:
     assert told[3] == LrmsEnded(4, "away/7/1", Outcome.COMPLETED, 15.0, 5.0)
     history.apply(GuestStarted(10.0, "away", offer, 10.0))
     history.apply(GuestEnded(15.0, "away", offer, Outcome.COMPLETED, 15.0, 5.0))
+
+
+def test_a_script_is_known_after_a_restart() -> None:
+    """The journal says which open jobs have a script; an ended one is forgotten."""
+    message = request_pb2.JobRequest()
+    message.program.script = "true"
+    request, history = Request(1, 10.0), MachineHistory("kth", 1)
+    for number in (1, 2):
+        payload = message.SerializeToString()
+        history.apply(JobReceived(0.0, number, "ann", f"k{number}", "", request, payload))
+        history.apply(JobKept(0.0, number))
+    history.apply(JobEnded(1.0, 2, Outcome.CANCELLED, 1.0, 0.0, ""))
+    assert history.programs == {"kth/1/1"}
+    driver = MachineDriver(history.machine(4, Fcfs()), itertools.count(1), history.programs)
+    *_, ended = driver.poll(20.0)
+    assert isinstance(ended, LrmsEnded)
+    assert "not run" in ended.reason

@@ -15,6 +15,7 @@ import signal
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -67,6 +68,9 @@ Log = structlog.typing.FilteringBoundLogger
 
 CONDUCTOR_SOCKET = ".conductor"
 """What the path of the conductor's socket has after that of the users' socket."""
+
+REFUSALS_LOGGED_PER_S = 0.1
+"""How often it is logged that connections are refused; all are counted."""
 
 _SERVICES = (
     "grms.v1.JobService",
@@ -241,6 +245,7 @@ class Daemon:
                 for r in core.config.resources
             ],
         )
+        self._refusals_logged = Rate(REFUSALS_LOGGED_PER_S)
         self.ready = asyncio.Event()
 
     def stop(self) -> None:
@@ -329,6 +334,7 @@ class Daemon:
         )
         if core.observer is not None:
             door.on_refused = core.observer.metrics.refused
+        users.on_refused = partial(self._connection_refused, door)
         replay = self._replay()
         servers: list[aio.Server] = []
 
@@ -351,6 +357,11 @@ class Daemon:
         job = self._core.engine.job(job_id)
         if job is not None:
             watchers.tell(job)
+
+    def _connection_refused(self, door: Door, reason: str) -> None:
+        if self._refusals_logged.wait_s("") == 0.0:
+            self._log.warning("connection_refused", reason=reason, limit="limits.connections")
+        door.count("connections")
 
     def _replay(self) -> Replay | None:
         core = self._core

@@ -42,6 +42,7 @@ RefusalReason = Literal[
     "offers_rate",
     "watchers",
     "slow_watchers",
+    "connections",
     "journal",
     "stopping",
 ]

@@ -17,6 +17,7 @@ import pwd
 import secrets
 import socket
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
@@ -29,6 +30,9 @@ CREDENTIALS: Final = struct.Struct("3i")
 
 WRITE_BUFFER_BYTES: Final = 1 << 18
 """How much may wait for a slow reader before its partner in conversation is read no further."""
+
+BACKLOG: Final = 128
+"""Least number of connections that the kernel keeps until they are looked at."""
 
 SOCKET_MODE: Final = 0o666
 """Everybody may knock; what one may do depends on who one is."""
@@ -64,6 +68,7 @@ class UserSocket:
         path: where users connect.
         inner_address: where gRPC is to listen, as gRPC writes it.
         refused: connections refused at the limit.
+        on_refused: is told why each one is.
 
     Args:
         path: where users connect.
@@ -73,6 +78,7 @@ class UserSocket:
     def __init__(self, path: Path, connections_max: int) -> None:
         self.path = path
         self.refused = 0
+        self.on_refused: Callable[[str], None] | None = None
         self._connections_max = connections_max
         self._users: dict[str, User] = {}
         self._folder = SocketFolder()
@@ -104,7 +110,10 @@ class UserSocket:
         try:
             remove_stale_socket(self.path)
             loop = asyncio.get_running_loop()
-            self._server = await loop.create_unix_server(lambda: _Outer(self), str(self.path))
+            # All that are allowed may come at one moment; the kernel has its own limit (somaxconn).
+            self._server = await loop.create_unix_server(
+                lambda: _Outer(self), str(self.path), backlog=max(BACKLOG, self._connections_max)
+            )
             self.path.chmod(SOCKET_MODE)
         except BaseException:
             self._folder.close()
@@ -123,7 +132,7 @@ class UserSocket:
 
     def _admit(self, outer: "_Outer", transport: asyncio.Transport) -> "_Link | None":
         if len(self._links) >= self._connections_max:
-            self.refused += 1
+            self._refuse(f"{self._connections_max} connections of users are open")
             return None
         peer = transport.get_extra_info("socket")
         _, uid, _ = CREDENTIALS.unpack(
@@ -136,9 +145,9 @@ class UserSocket:
             inner.bind(f"\0{name}")
             # On a Unix socket this does not wait: it succeeds, or the backlog is full.
             inner.connect(self._inner_path)
-        except OSError:
+        except OSError as error:
             inner.close()
-            self.refused += 1
+            self._refuse(f"the daemon's own socket: {error.strerror}")
             return None
         source = f"unix-abstract:{name}"
         self._users[source] = user_of(uid)
@@ -146,6 +155,11 @@ class UserSocket:
         self._links.add(link)
         link.begin(inner)
         return link
+
+    def _refuse(self, reason: str) -> None:
+        self.refused += 1
+        if self.on_refused is not None:
+            self.on_refused(reason)
 
     def _forget(self, link: "_Link", source: str) -> None:
         self._links.discard(link)

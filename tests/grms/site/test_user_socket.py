@@ -7,16 +7,18 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import grpc
 import pytest
 from grpc import aio
+from structlog.testing import capture_logs
 
 from grms.site.user_socket import UserSocket, user_of
 from grms.unix_sockets import SocketInUseError
+from tests.grms.site.daemons import document, running
 from tests.waiting import run, until
 
 CLIENT = """
@@ -155,5 +157,43 @@ def test_a_socket_in_use_is_left_alone(tmp_path: Path) -> None:
             async with greeter(path):
                 pass
         assert path.read_text() == "precious"
+
+    run(scene)
+
+
+def test_all_that_are_allowed_may_come_at_once(tmp_path: Path) -> None:
+    """A burst below the limit is taken whole, though the daemon is busy meanwhile."""
+
+    async def scene() -> None:
+        path = tmp_path / "users.sock"
+        async with greeter(path, connections_max=300) as users:
+            with ExitStack() as stack:
+                for _ in range(200):
+                    caller = stack.enter_context(socket.socket(socket.AF_UNIX))
+                    caller.setblocking(False)
+                    caller.connect(str(path))  # raises where nobody keeps it
+                await until(lambda: users.connections == 200)
+            assert users.refused == 0
+
+    run(scene)
+
+
+def test_who_is_refused_is_counted_and_logged(tmp_path: Path) -> None:
+    """An operator sees that users are turned away, in the figures and once in the log."""
+
+    async def scene() -> None:
+        configuration = document(tmp_path, limits={"connections": 1})
+        with capture_logs() as logs, ExitStack() as stack:
+            async with running(configuration, tmp_path) as site:
+                await site.submit("k")
+                for _ in range(30):
+                    caller = stack.enter_context(socket.socket(socket.AF_UNIX))
+                    caller.connect(configuration["listen"]["users"])
+                assert site.core.observer is not None
+                figures = site.core.observer.metrics.values
+                await until(lambda: figures()['hanse_refusals_total{reason="connections"}'] == 30)
+        refused = [entry for entry in logs if entry["event"] == "connection_refused"]
+        assert len(refused) == 1
+        assert "1 connections of users are open" in refused[0]["reason"]
 
     run(scene)

@@ -39,7 +39,7 @@ PIPE_WIDTH = 120
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="grms")
 def cli() -> None:
-    """Learn how a site exchanges jobs with its partners, and look at what was learned."""
+    """Run a site of a federation and use it, keep its keys, and learn how it exchanges jobs."""
 
 
 for command in (pki, *SITE_COMMANDS):
@@ -238,4 +238,6 @@ def _user_errors() -> tuple[type[Exception], ...]:
 
 def main() -> None:
     """Runs the command line of this process and ends it."""
+    # gRPC's own lines say nothing that our errors do not.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     sys.exit(run_command(sys.argv[1:]))

@@ -3,6 +3,7 @@
 Everything heavy is imported by the command that needs it, so that help and errors come at once.
 """
 
+import itertools
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -66,7 +67,12 @@ def serve(config: Path, *, until_eof: bool) -> None:
 @timeout_option
 @click.option("-p", "--processors", type=click.IntRange(1), required=True)
 @click.option(
-    "-t", "--time", "requested_time_s", type=float, required=True, help="It may run, seconds."
+    "-t",
+    "--time",
+    "requested_time_s",
+    type=click.FloatRange(0, min_open=True),
+    required=True,
+    help="It may run, seconds.",
 )
 @click.option("--run-time", "run_time_s", type=float, help="It does run, where simulated; seconds.")
 @click.option(
@@ -112,11 +118,12 @@ def submit(
 @click.option("--open", "only_open", is_flag=True, help="Only jobs that have not ended.")
 def jobs(socket: Path, *, timeout_s: float, all_users: bool, only_open: bool) -> None:
     """List your jobs, in the order in which they were received."""
-    click.echo(
-        _JOB_COLUMNS.format("JOB", "USER", "PROCS", "REQUESTED/s", "STATE", "RUNS ON", "NAME")
-    )
+    head = _JOB_COLUMNS.format("JOB", "USER", "PROCS", "REQUESTED/s", "STATE", "RUNS ON", "NAME")
     with _client(socket, timeout_s) as site:
-        for job in site.jobs(all_users=all_users):
+        found = site.jobs(all_users=all_users)
+        first = next(found, None)
+        click.echo(head)
+        for job in [] if first is None else itertools.chain([first], found):
             if only_open and job.has_ended:
                 continue
             state = job.outcome or job.state
@@ -197,6 +204,8 @@ def status(job_id: str | None, socket: Path, *, timeout_s: float) -> None:
 def partners(socket: Path, *, timeout_s: float) -> None:
     """Show what the site knows of its partners; for operators."""
     columns = "{:<16} {:<22} {:>6} {:<6} {:>8} {:>8} {:>6} {:>8} {:>10}  {}"
+    with _client(socket, timeout_s) as site:
+        known = site.partners()
     click.echo(
         columns.format(
             "PARTNER",
@@ -211,22 +220,21 @@ def partners(socket: Path, *, timeout_s: float) -> None:
             "PROBLEM",
         )
     )
-    with _client(socket, timeout_s) as site:
-        for partner in site.partners():
-            click.echo(
-                columns.format(
-                    partner.name,
-                    partner.endpoint or "-",
-                    partner.processors or "-",
-                    "lost" if partner.lost else "yes" if partner.reachable else "no",
-                    partner.offered,
-                    partner.accepted,
-                    partner.open,
-                    partner.guest_open,
-                    f"{partner.awrt_s:.0f}",
-                    printable(partner.problem),
-                ).rstrip()
-            )
+    for partner in known:
+        click.echo(
+            columns.format(
+                partner.name,
+                partner.endpoint or "-",
+                partner.processors or "-",
+                "lost" if partner.lost else "yes" if partner.reachable else "no",
+                partner.offered,
+                partner.accepted,
+                partner.open,
+                partner.guest_open,
+                f"{partner.awrt_s:.0f}",
+                printable(partner.problem),
+            ).rstrip()
+        )
 
 
 @click.command()

@@ -146,6 +146,9 @@ async def _answer(call: Awaitable[Any]) -> Any:
         raise ConnectionError("the connection was given up") from None
 
 
+_NOT_CONNECTED = "Failed to connect to remote host"
+
+
 class PartnerLinks:
     """The links to all partners; the engine sends through them.
 
@@ -433,7 +436,11 @@ class PartnerLink:
     def _silent(self, error: Exception) -> None:
         self._failures += 1
         if isinstance(error, aio.AioRpcError):
-            problem = f"{error.code().name}: {error.details()}"
+            text = error.details() or ""
+            if _NOT_CONNECTED in text:
+                # gRPC tells of each of its attempts; the last word is the system's.
+                text = f"not connected:{text.rpartition(_NOT_CONNECTED)[2].rpartition(':')[2]}"
+            problem = f"{error.code().name}: {text}"
             broken = error.code() in {
                 grpc.StatusCode.UNAVAILABLE,
                 grpc.StatusCode.UNAUTHENTICATED,

@@ -115,8 +115,13 @@ class UserSocket:
                 lambda: _Outer(self), str(self.path), backlog=max(BACKLOG, self._connections_max)
             )
             self.path.chmod(SOCKET_MODE)
-        except BaseException:
+        except BaseException as error:
             self._folder.close()
+            if isinstance(error, OSError):
+                raise OSError(
+                    f"listen.users is {self.path}: {error.strerror}; its folder must exist, and the "
+                    "daemon's user must be allowed to write there"
+                ) from error
             raise
         return self
 

@@ -235,6 +235,7 @@ def test_it_says_why_it_cannot_serve(tmp_path: Path) -> None:
                 assert done.returncode == 2, words
                 assert text in words
                 assert "Traceback" not in words
+                assert "add_port.cc" not in words
 
     run(scene)
 

@@ -334,7 +334,8 @@ def test_pages_are_short_where_jobs_are_long(
                 request.request.requested_time_s = 100.0
                 request.request.program.script = "#" * 3000
                 await site.jobs.Submit(request, timeout=20)
-            token, pages = "", []
+            token = ""
+            pages: list[list[str]] = []
             while token or not pages:
                 page = await site.jobs.List(job_pb2.ListRequest(page_token=token), timeout=20)
                 pages.append([job.job_id for job in page.jobs])

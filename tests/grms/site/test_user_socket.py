@@ -197,3 +197,14 @@ def test_who_is_refused_is_counted_and_logged(tmp_path: Path) -> None:
         assert "1 connections of users are open" in refused[0]["reason"]
 
     run(scene)
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+    """With the key of the configuration, and what to do."""
+
+    async def scene() -> None:
+        with pytest.raises(OSError, match=r"listen\.users is .*none/u\.sock: No such file .* must"):
+            async with UserSocket(tmp_path / "none" / "u.sock", 10):
+                pass
+
+    run(scene)

@@ -256,7 +256,8 @@ class Door:
             await refuse(
                 context,
                 grpc.StatusCode.UNAVAILABLE,
-                f"the journal cannot be written ({problem}); nothing new is taken",
+                f"the journal cannot be written ({problem}); nothing new is taken, but what was "
+                "asked just before is done when it can be: ask again then, with the same key",
                 retry_s=1.0,
             )
         await self.check_stopping(context)

@@ -4,6 +4,7 @@ Everything heavy is imported by the command that needs it, so that help and erro
 """
 
 import itertools
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -202,29 +203,20 @@ def status(job_id: str | None, socket: Path, *, timeout_s: float) -> None:
 @site_option
 @timeout_option
 def partners(socket: Path, *, timeout_s: float) -> None:
-    """Show what the site knows of its partners; for operators."""
-    columns = "{:<16} {:<22} {:>6} {:<6} {:>8} {:>8} {:>6} {:>8} {:>10}  {}"
+    """Show what the site knows of its partners; for operators.
+
+    Under each one's figures: where it is, and what is in the way.
+    """
+    columns = "{:<24} {:>7} {:<4} {:>8} {:>8} {:>6} {:>6} {:>9}"
     with _client(socket, timeout_s) as site:
         known = site.partners()
     click.echo(
-        columns.format(
-            "PARTNER",
-            "ADDRESS",
-            "PROCS",
-            "UP",
-            "OFFERED",
-            "ACCEPTED",
-            "OPEN",
-            "GUESTS",
-            "AWRT/s",
-            "PROBLEM",
-        )
+        columns.format("PARTNER", "PROCS", "UP", "OFFERED", "ACCEPTED", "OPEN", "GUESTS", "AWRT/s")
     )
     for partner in known:
         click.echo(
             columns.format(
                 partner.name,
-                partner.endpoint or "-",
                 partner.processors or "-",
                 "lost" if partner.lost else "yes" if partner.reachable else "no",
                 partner.offered,
@@ -232,9 +224,19 @@ def partners(socket: Path, *, timeout_s: float) -> None:
                 partner.open,
                 partner.guest_open,
                 f"{partner.awrt_s:.0f}",
-                printable(partner.problem),
-            ).rstrip()
+            )
         )
+        click.echo(f"  {partner.endpoint or 'no address'}")
+        if partner.problem:
+            click.echo(
+                textwrap.fill(
+                    printable(partner.problem),
+                    79,
+                    initial_indent="  ",
+                    subsequent_indent="    ",
+                    break_on_hyphens=False,
+                )
+            )
 
 
 @click.command()

@@ -60,7 +60,11 @@ def test_an_operators_way(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
                 (("jobs", "--all"), "JOB"),
             ):
                 assert await grms(*words, *site) == 0
-                assert expected in capsys.readouterr().out
+                said = capsys.readouterr().out
+                assert expected in said
+                # The daemons of the test log to the same place.
+                shown = [line for line in said.splitlines() if "[info " not in line]
+                assert max(map(len, shown)) <= 80
 
     run(scene)
 

@@ -108,6 +108,6 @@ def test_what_the_tutorial_shows_is_what_commands_write() -> None:
     """Names and columns in the shown output are those of the commands."""
     shown = "\n".join(blocks(""))
     source = Path(site_cli.__file__).read_text(encoding="utf-8")
-    for word in ("PARTNER", "ADDRESS", "PROCS", "OFFERED", "ACCEPTED", "GUESTS", "PROBLEM"):
+    for word in ("PARTNER", "PROCS", "UP", "OFFERED", "ACCEPTED", "OPEN", "GUESTS", "AWRT/s"):
         assert word in shown
         assert f'"{word}"' in source

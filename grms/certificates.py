@@ -1,11 +1,14 @@
 """What certificates say: whose they are, who signed them, until when they are valid."""
 
+import hashlib
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric.types import PublicKeyTypes
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from cryptography.x509.oid import NameOID
 
 from grms.names import site_of_uri, tls_name
@@ -101,6 +104,15 @@ def facts(certificate: x509.Certificate) -> Facts:
         is_authority=is_authority(certificate),
         fingerprint=certificate.fingerprint(hashes.SHA256()).hex(":").upper(),
     )
+
+
+def key_fingerprint(key: PublicKeyTypes) -> str:
+    """Returns the SHA-256 of a public key (SubjectPublicKeyInfo), in digits with colons.
+
+    It is the same for a key, a request for its certificate, and every certificate of it.
+    """
+    content = key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    return hashlib.sha256(content).digest().hex(":").upper()
 
 
 def alternative_names(certificate: x509.Certificate) -> x509.SubjectAlternativeName:

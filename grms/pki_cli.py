@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING, ParamSpec
 
 import click
 
+from grms.names import printable
+
 if TYPE_CHECKING:
     from cryptography import x509
     from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.hazmat.primitives.asymmetric.types import PublicKeyTypes
 
     from grms.certificates import Facts
 
@@ -125,6 +128,7 @@ def request(site: str, *, output: Path) -> None:
     write_key(key, key_path)
     write_certificate(made, request_path)
     click.echo(f"{key_path}: the private key; it stays here\n{request_path}: for the authority")
+    click.echo(_key_text(key.public_key()))
 
 
 @pki.command()
@@ -229,16 +233,28 @@ def renew(certificate: Path, *, authority: Path, days: int) -> None:
 )
 @_says_what_is_wrong
 def show(files: tuple[Path, ...], *, expires_within: int | None) -> None:
-    """Show what certificates say."""
-    from grms.certificates import facts  # noqa: PLC0415  # see the module's docstring
-    from grms.pki_files import read_certificates  # noqa: PLC0415  # same
+    """Show what certificates say, and requests for them.
+
+    Before an authority issues, it compares the key's fingerprint with the one that the site read
+    out when it made the request.
+    """
+    from grms.certificates import common_name, facts  # noqa: PLC0415  # see the module's docstring
+    from grms.pki_files import holds_request, read_certificates, read_request  # noqa: PLC0415  # same
 
     now = datetime.now(UTC)
     soon = False
     for path in files:
+        if holds_request(path):
+            asked = read_request(path)
+            signed = "" if asked.is_signature_valid else "\n  NOT signed with its key: refuse it"
+            click.echo(
+                f"{path}\n  request of site: {printable(common_name(asked.subject))}{signed}"
+            )
+            click.echo(_key_text(asked.public_key()))
+            continue
         for certificate in read_certificates(path):
             found = facts(certificate)
-            click.echo(f"{path}\n{_text(found, now)}")
+            click.echo(f"{path}\n{_text(found, now)}\n{_key_text(certificate.public_key())}")
             soon = soon or found.days_left(now) < (expires_within or 0)
     if soon and expires_within is not None:
         click.get_current_context().exit(EXIT_EXPIRES)
@@ -285,6 +301,12 @@ def _print_made(certificate: "x509.Certificate", path: Path, key: Path | None = 
     click.echo(f"{path}\n{_text(facts(certificate), datetime.now(UTC))}")
     if key is not None:
         click.echo(f"{key}\n  private key, readable by you alone")
+
+
+def _key_text(key: "PublicKeyTypes") -> str:
+    from grms.certificates import key_fingerprint  # noqa: PLC0415  # see the module's docstring
+
+    return f"  key's SHA-256: {key_fingerprint(key)}"
 
 
 def _text(found: "Facts", now: datetime) -> str:

@@ -78,6 +78,15 @@ def read_request(path: Path) -> x509.CertificateSigningRequest:
         raise PkiError(f"{path}: holds no request for a certificate in PEM form") from error
 
 
+def holds_request(path: Path) -> bool:
+    """Returns whether a file holds a request for a certificate, rather than certificates.
+
+    Raises:
+        PkiError: it cannot be read.
+    """
+    return b"CERTIFICATE REQUEST-----" in read_pem(path)
+
+
 def read_key(path: Path) -> ec.EllipticCurvePrivateKey:
     """Returns the private key in a file that only its owner and group can read.
 

@@ -91,6 +91,18 @@ def test_show_says_what_is_in_a_certificate() -> None:
     assert run("show", "ca/ca.crt", "KTH.crt", "--expires-within", "11").exit_code == 1
 
 
+def test_an_authority_can_look_at_a_request() -> None:
+    """The key's fingerprint is what the site was told, and what the certificate has later."""
+    said = run("request", "KTH").output
+    line = next(each for each in said.splitlines() if "key's SHA-256" in each)
+    shown = run("show", "KTH.csr")
+    assert shown.exit_code == 0
+    assert "request of site: KTH" in shown.output
+    assert line in shown.output
+    run("issue", "KTH", "--ca", "ca", "--request", "KTH.csr")
+    assert line in run("show", "KTH.crt").output
+
+
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [

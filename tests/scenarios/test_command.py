@@ -10,6 +10,13 @@ import pytest
 
 COMMAND = "from scenarios.command import main; main()"
 
+HEARING = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+"""
+"""Processes are born deaf to Ctrl-C in the background, and to a closed terminal under nohup."""
+
 WORKS = """
 import asyncio
 import scenarios.cli
@@ -58,9 +65,7 @@ def test_a_signal_among_the_imports_shows_no_traceback(
     """One word, at once, and the status that shells expect."""
     slow = "import time\nprint('imports', flush=True)\ntime.sleep(60)\n"
     (tmp_path / "click.py").write_text(slow)
-    # In the background, processes are born deaf to Ctrl-C.
-    listening = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
-    done = signalled(listening + COMMAND, number, tmp_path)
+    done = signalled(HEARING + COMMAND, number, tmp_path)
     assert done == (status, "imports\n", "interrupted\n")
 
 
@@ -70,7 +75,7 @@ def test_a_signal_among_the_imports_shows_no_traceback(
 @pytest.mark.parametrize("heard", ["default_int_handler", "SIG_IGN"])
 def test_a_command_is_ended_as_by_ctrl_c(heard: str, number: int, status: int) -> None:
     """What it has begun it ends in order, in the background as well."""
-    begin = f"import signal; signal.signal(signal.SIGINT, signal.{heard})\n"
+    begin = f"{HEARING}signal.signal(signal.SIGINT, signal.{heard})\n"
     done = signalled(begin + WORKS + COMMAND, number)
     assert done == (status, "works\nended in order\n", "")
 

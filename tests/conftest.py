@@ -1,6 +1,7 @@
 """Hypothesis profiles, and the folders of recorded traces and workflows.
 
-`HYPOTHESIS_PROFILE=ci pytest` runs four times as many examples as the default, always the same.
+`HYPOTHESIS_PROFILE=ci pytest` runs four times as many examples as the default, always the same;
+`checked` runs fewer, for kernels that are ten times as slow because every access is checked.
 """
 
 import os
@@ -18,6 +19,14 @@ settings.register_profile(
     derandomize=True,
     print_blob=True,
     # A slow shared runner is no reason to fail.
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile(
+    "checked",
+    max_examples=40,
+    deadline=None,
+    derandomize=True,
+    print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))

@@ -9,11 +9,9 @@ that was acknowledged either.
 import asyncio
 import contextlib
 import os
-import signal
 import stat
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +44,8 @@ from broker.telemetry import PlanTelemetry
 from broker.v1 import plan_pb2_grpc, resource_pb2_grpc, workflow_pb2_grpc
 from grms.certificates import PkiError, site_of_certificate
 from grms.pki_files import read_certificates
+from grms.process_signals import signals
+from grms.service_errors import Unexpected
 from grms.tls import TlsFiles, channel_credentials, channel_options
 from grms.unix_sockets import SocketInUseError, remove_stale_socket
 
@@ -241,11 +241,12 @@ class Daemon:
         _make_room(path)
         size = self._config.limits.message_bytes
         server = aio.server(
+            interceptors=[Unexpected(self._log)],
             options=[
                 ("grpc.max_receive_message_length", size),
                 ("grpc.max_send_message_length", -1),
                 ("grpc.so_reuseport", 0),
-            ]
+            ],
         )
         names = [site.name for site in self._config.sites]
         workflow_pb2_grpc.add_WorkflowServiceServicer_to_server(WorkflowService(self._desk), server)
@@ -316,34 +317,6 @@ def _channel(site: SiteConfig) -> aio.Channel:
     return aio.secure_channel(site.address, credentials, options=options)
 
 
-@asynccontextmanager
-async def signals(daemon: Daemon, exit_at_once: Callable[[], None]) -> AsyncIterator[None]:
-    """Lets the first SIGTERM or SIGINT stop a daemon in order, and the second at once."""
-    loop = asyncio.get_running_loop()
-    count = 0
-
-    def handle() -> None:
-        nonlocal count
-        count += 1
-        if count == 1:
-            daemon.stop()
-        else:
-            exit_at_once()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, handle)
-    try:
-        yield
-    finally:
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.remove_signal_handler(number)
-
-
-def _exit_at_once() -> None:
-    # What was acknowledged is in the journal; the kernel closes the rest.
-    os._exit(128 + signal.SIGTERM)
-
-
 def serve(config_path: Path, log: Log) -> None:
     """Runs a broker until it is stopped by a signal.
 
@@ -361,7 +334,7 @@ def serve(config_path: Path, log: Log) -> None:
     async def main() -> None:
         with Journal(Path(config.journal.path)) as journal:
             daemon = Daemon(config, journal, log)
-            async with signals(daemon, _exit_at_once):
+            async with signals(daemon.stop):
                 await daemon.run()
 
     asyncio.run(main())

@@ -5,9 +5,6 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, Final, NoReturn
 
 import grpc
-from google.protobuf.any_pb2 import Any as AnyMessage
-from google.rpc import error_details_pb2, status_pb2
-from grpc import aio
 
 from broker.commands import (
     Answer,
@@ -42,8 +39,7 @@ from broker.wire import (
     write_plan,
     write_supply,
 )
-
-Context = aio.ServicerContext[Any, Any]
+from grms.service_errors import Context, refuse
 
 STATUS: Final = {
     Refusal.INVALID: grpc.StatusCode.INVALID_ARGUMENT,
@@ -53,31 +49,8 @@ STATUS: Final = {
 }
 """The status of each refusal."""
 
-DETAILS_KEY: Final = "grpc-status-details-bin"
-"""Where gRPC carries `google.rpc.Status`."""
-
 NEWS_MAX: Final = 1000
 """News that wait for a slow watcher; the oldest are dropped."""
-
-
-async def refuse(context: Context, code: grpc.StatusCode, reason: str, field: str = "") -> NoReturn:
-    """Ends a call with an error.
-
-    Args:
-        context: of the call.
-        code: the status.
-        reason: for a person.
-        field: the field of the request that is wrong; empty where it is none.
-    """
-    metadata: Sequence[tuple[str, bytes]] = ()
-    if field:
-        violation = error_details_pb2.BadRequest.FieldViolation(field=field, description=reason)
-        packed = AnyMessage()
-        packed.Pack(error_details_pb2.BadRequest(field_violations=[violation]))
-        status = status_pb2.Status(code=code.value[0], message=reason, details=[packed])
-        metadata = ((DETAILS_KEY, status.SerializeToString()),)
-    await context.abort(code, reason, trailing_metadata=metadata)
-    raise AssertionError("abort does not return")
 
 
 class Desk:
@@ -103,7 +76,7 @@ class Desk:
         await self.check(context)
         answer = await self.engine.ask(make)
         if isinstance(answer, Refuse):
-            await refuse(context, STATUS[answer.refusal], answer.reason, answer.field)
+            await refuse(context, STATUS[answer.refusal], answer.reason, field=answer.field)
         return answer
 
     async def check(self, context: Context) -> None:
@@ -116,7 +89,7 @@ class Desk:
 
     async def invalid(self, context: Context, error: WireError) -> NoReturn:
         """Ends a call whose request means nothing."""
-        await refuse(context, grpc.StatusCode.INVALID_ARGUMENT, str(error), error.field)
+        await refuse(context, grpc.StatusCode.INVALID_ARGUMENT, str(error), field=error.field)
 
     # --- those who watch -----------------------------------------------------------------------
 
@@ -280,7 +253,7 @@ class WorkflowService(workflow_pb2_grpc.WorkflowServiceServicer):
         message = await self._desk.engine.look(at)
         if message is None:
             reason = f"there is no workflow {name!r}"
-            await refuse(context, grpc.StatusCode.NOT_FOUND, reason, "workflow_id")
+            await refuse(context, grpc.StatusCode.NOT_FOUND, reason, field="workflow_id")
         return message
 
 
@@ -391,7 +364,7 @@ class ResourceService(resource_pb2_grpc.ResourceServiceServicer):
         if supply.site and supply.site not in self._sites:
             known = ", ".join(self._sites) or "none"
             reason = f"there is no site {supply.site!r} in the configuration; there are: {known}"
-            await refuse(context, grpc.StatusCode.INVALID_ARGUMENT, reason, "resource.site")
+            await refuse(context, grpc.StatusCode.INVALID_ARGUMENT, reason, field="resource.site")
         return supply
 
     async def _shown(self, answer: Answer) -> resource_pb2.Resource:

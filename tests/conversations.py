@@ -24,7 +24,8 @@ from google.protobuf.message_factory import GetMessageClass
 from google.rpc import error_details_pb2, status_pb2
 from grpc import aio
 
-DETAILS_KEY = "grpc-status-details-bin"
+from grms.service_errors import DETAILS_KEY
+
 BLESS = "HANSE_BLESS"
 
 

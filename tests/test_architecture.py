@@ -21,8 +21,8 @@ ROOT = Path(__file__).resolve().parents[1]
 LAYERS = ("scenarios", "broker", "grms", "lrms_sim")
 """From the top floor to the ground floor; a package imports itself and those below it."""
 
-SERVING = ("certificates", "journal", "pki_files", "telemetry", "tls", "unix_sockets")
-LIBRARIES = tuple(f"grms.{name}" for name in SERVING)
+SERVING = "certificates journal pki_files process_signals service_errors telemetry tls unix_sockets"
+LIBRARIES = tuple(f"grms.{name}" for name in SERVING.split())
 """What knows nothing of what a site does, and serves both daemons."""
 
 ONLY_THROUGH = {("broker", "grms"): ("grms.client", "grms.v1", *LIBRARIES)}

@@ -11,8 +11,7 @@ import contextlib
 import itertools
 import math
 import os
-import signal
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -26,10 +25,12 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from grms.names import parse_endpoint
+from grms.process_signals import signals
+from grms.service_errors import Context, Unexpected, refuse
 from grms.site.clock import Clock, VirtualClock
 from grms.site.config import SiteConfig
 from grms.site.config_files import load_config, load_policies, location_policy
-from grms.site.door import Context, Door, Rate, refuse
+from grms.site.door import Door, Rate
 from grms.site.engine import Engine, EngineFailedError
 from grms.site.events import Restarted
 from grms.site.group_commit import GroupCommit, timed, writer
@@ -44,7 +45,6 @@ from grms.site.reload import Reload
 from grms.site.replay_service import Replay, ReplayService
 from grms.site.reservation_service import Reservations, ReservationService
 from grms.site.reservations import Resource
-from grms.site.service_errors import Unexpected
 from grms.site.settings import Limits, PartnerSettings, SiteSettings
 from grms.site.site_clock import check_clock, make_clock
 from grms.site.state import SiteState
@@ -517,34 +517,6 @@ class Daemon:
 
 
 @asynccontextmanager
-async def signals(daemon: Daemon, exit_at_once: Callable[[], None]) -> AsyncIterator[None]:
-    """Lets the first SIGTERM or SIGINT stop a daemon in order, and the second at once."""
-    loop = asyncio.get_running_loop()
-    count = 0
-
-    def handle() -> None:
-        nonlocal count
-        count += 1
-        if count == 1:
-            daemon.stop()
-        else:
-            exit_at_once()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, handle)
-    try:
-        yield
-    finally:
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.remove_signal_handler(number)
-
-
-def _exit_at_once() -> None:
-    # What was acknowledged is in the journal; the kernel closes the rest.
-    os._exit(128 + signal.SIGTERM)
-
-
-@asynccontextmanager
 async def lifeline(daemon: Daemon, *, wanted: bool) -> AsyncIterator[None]:
     """Lets the end of standard input stop a daemon: who has started it is gone."""
     if not wanted:
@@ -588,7 +560,7 @@ def serve(config_path: Path, log: Log, *, until_eof: bool = False) -> None:
             durability=durability,  # type: ignore[arg-type]  # one of the two words
         ) as journal:
             daemon = Daemon(build_core(config, config_path, journal, log), config_path, log)
-            async with signals(daemon, _exit_at_once), lifeline(daemon, wanted=until_eof):
+            async with signals(daemon.stop), lifeline(daemon, wanted=until_eof):
                 await daemon.run()
 
     asyncio.run(main())

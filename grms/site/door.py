@@ -7,23 +7,17 @@ defines them; it is counted.
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NoReturn
+from typing import Final, NoReturn
 
 import grpc
-from google.protobuf.any_pb2 import Any as AnyMessage
-from google.protobuf.duration_pb2 import Duration
-from google.protobuf.message import Message
-from google.rpc import error_details_pb2, status_pb2
-from grpc import aio
 
+from grms.service_errors import Context, refuse
 from grms.site.commands import Refusal, Refuse
 from grms.site.engine import Engine, Reply
 from grms.site.events import Event
 from grms.site.user_socket import User, UserSocket
 from grms.site.wire import WireError
 from grms.tls import NotAdmittedError, admit
-
-Context = aio.ServicerContext[Any, Any]
 
 STATUS: Final = {
     Refusal.INVALID: grpc.StatusCode.INVALID_ARGUMENT,
@@ -34,9 +28,6 @@ STATUS: Final = {
     Refusal.UNAVAILABLE: grpc.StatusCode.UNAVAILABLE,
 }
 """The status of each refusal."""
-
-DETAILS_KEY: Final = "grpc-status-details-bin"
-"""Where gRPC carries `google.rpc.Status`."""
 
 BURST_S: Final = 10.0
 """So many seconds' worth of calls may come at once."""
@@ -69,43 +60,6 @@ class Rate:
         if len(self._buckets) > BUCKETS_MAX:
             del self._buckets[next(iter(self._buckets))]
         return wait
-
-
-async def refuse(
-    context: Context,
-    code: grpc.StatusCode,
-    reason: str,
-    *,
-    field: str = "",
-    retry_s: float = 0.0,
-) -> NoReturn:
-    """Ends a call with an error.
-
-    Args:
-        context: of the call.
-        code: the status.
-        reason: for a person.
-        field: the field of the request that is wrong.
-        retry_s: after how long it is worth trying again.
-    """
-    details: list[Message] = []
-    if field:
-        violation = error_details_pb2.BadRequest.FieldViolation(field=field, description=reason)
-        details.append(error_details_pb2.BadRequest(field_violations=[violation]))
-    if retry_s > 0:
-        delay = Duration()
-        delay.FromNanoseconds(int(retry_s * 1e9))
-        details.append(error_details_pb2.RetryInfo(retry_delay=delay))
-    metadata: Sequence[tuple[str, bytes]] = ()
-    if details:
-        status = status_pb2.Status(code=code.value[0], message=reason)
-        for detail in details:
-            packed = AnyMessage()
-            packed.Pack(detail)
-            status.details.append(packed)
-        metadata = ((DETAILS_KEY, status.SerializeToString()),)
-    await context.abort(code, reason, trailing_metadata=metadata)
-    raise AssertionError("abort does not return")
 
 
 class Door:

@@ -6,8 +6,9 @@ from typing import Final
 
 import grpc
 
+from grms.service_errors import Context, refuse
 from grms.site.commands import ReplyJob
-from grms.site.door import Context, Door, refuse
+from grms.site.door import Door
 from grms.site.events import Cancel, Submit
 from grms.site.jobs import HomeJob
 from grms.site.lifecycle import JobState

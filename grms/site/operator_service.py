@@ -5,8 +5,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from grms.policy.location import AwrtLocation
+from grms.service_errors import Context
 from grms.site.config_files import ConfigError
-from grms.site.door import Context, Door
+from grms.site.door import Door
 from grms.site.events import Drain, Resume
 from grms.site.journal import Journal
 from grms.site.partner_links import PartnerLinks

@@ -2,8 +2,9 @@
 
 from collections.abc import Awaitable, Callable
 
+from grms.service_errors import Context
 from grms.site.commands import AnswerOffer, AnswerStatus
-from grms.site.door import Context, Door
+from grms.site.door import Door
 from grms.site.events import (
     OfferReceived,
     ReportReceived,

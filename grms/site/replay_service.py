@@ -14,9 +14,9 @@ from typing import Final
 
 import grpc
 
+from grms.service_errors import Context, refuse
 from grms.site.clock import VirtualClock
 from grms.site.commands import Command
-from grms.site.door import Context, refuse
 from grms.site.engine import Engine
 from grms.site.events import Event, LrmsAccepted, Submit
 from grms.site.jobs import GuestJob, Request

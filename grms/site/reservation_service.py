@@ -9,7 +9,8 @@ from typing import Any, Final
 
 import grpc
 
-from grms.site.door import Context, Door, refuse
+from grms.service_errors import Context, refuse
+from grms.site.door import Door
 from grms.site.engine import Engine
 from grms.site.group_commit import Note
 from grms.site.journal import Journal

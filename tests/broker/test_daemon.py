@@ -4,7 +4,9 @@ import signal
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
+import grpc
 import pytest
 
 from broker.client import BrokerClient, CallError
@@ -142,6 +144,17 @@ def test_errors_have_a_code_and_name_what_is_wrong(tmp_path: Path) -> None:
         with pytest.raises(CallError, match="update it instead") as refused:
             client.register(replace(POOL[0], resource=Resource("alpha", price=1.0)))
         assert refused.value.code == "FAILED_PRECONDITION"
+
+
+def test_bytes_that_are_no_message_are_the_caller_s_fault(tmp_path: Path) -> None:
+    """They are INVALID_ARGUMENT, as at a site, and the broker goes on."""
+    with serving(configure(tmp_path)) as (_, client):
+        with grpc.insecure_channel(f"unix:{tmp_path}/gorba.sock") as channel:
+            raw: Any = channel.unary_unary("/broker.v1.WorkflowService/Submit")
+            with pytest.raises(grpc.RpcError) as refused:
+                raw(b"\xff\xff\xff", timeout=20)
+        assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+        assert client.workflows() == []
 
 
 def test_the_first_signal_drains_and_leaves_no_socket(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ import pytest
 from google.rpc import error_details_pb2, status_pb2
 from grpc import aio
 
+from grms.service_errors import DETAILS_KEY
 from grms.site import job_service
-from grms.site.door import DETAILS_KEY
 from grms.site.user_socket import User
 from grms.v1 import job_pb2, request_pb2
 from tests.grms.site.daemons import Running, document, running

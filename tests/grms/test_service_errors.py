@@ -8,7 +8,7 @@ import structlog
 from grpc import aio
 from structlog.testing import capture_logs
 
-from grms.site.service_errors import TEXT, Unexpected
+from grms.service_errors import TEXT, Unexpected
 from tests.waiting import run
 
 

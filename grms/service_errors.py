@@ -1,18 +1,67 @@
-"""What a caller and the log are told when this program itself is wrong."""
+"""What a caller is told: why it is refused, or that this program itself is wrong.
 
-from collections.abc import Awaitable, Callable
-from typing import Any
+Every refusal has a gRPC status, a reason for a person, and details for programs as `google.rpc`
+defines them.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final, NoReturn
 
 import grpc
 import structlog
-from google.protobuf.message import DecodeError
+from google.protobuf.any_pb2 import Any as AnyMessage
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.message import DecodeError, Message
+from google.rpc import error_details_pb2, status_pb2
 from grpc import aio
+
+Context = aio.ServicerContext[Any, Any]
+
+DETAILS_KEY: Final = "grpc-status-details-bin"
+"""Where gRPC carries `google.rpc.Status`."""
 
 Handler = Any
 
 GARBLED = "the bytes are no message of this method"
 
 TEXT = "the daemon has met an error of its own; its log says more"
+
+
+async def refuse(
+    context: Context,
+    code: grpc.StatusCode,
+    reason: str,
+    *,
+    field: str = "",
+    retry_s: float = 0.0,
+) -> NoReturn:
+    """Ends a call with an error.
+
+    Args:
+        context: of the call.
+        code: the status.
+        reason: for a person.
+        field: the field of the request that is wrong.
+        retry_s: after how long it is worth trying again.
+    """
+    details: list[Message] = []
+    if field:
+        violation = error_details_pb2.BadRequest.FieldViolation(field=field, description=reason)
+        details.append(error_details_pb2.BadRequest(field_violations=[violation]))
+    if retry_s > 0:
+        delay = Duration()
+        delay.FromNanoseconds(int(retry_s * 1e9))
+        details.append(error_details_pb2.RetryInfo(retry_delay=delay))
+    metadata: Sequence[tuple[str, bytes]] = ()
+    if details:
+        status = status_pb2.Status(code=code.value[0], message=reason)
+        for detail in details:
+            packed = AnyMessage()
+            packed.Pack(detail)
+            status.details.append(packed)
+        metadata = ((DETAILS_KEY, status.SerializeToString()),)
+    await context.abort(code, reason, trailing_metadata=metadata)
+    raise AssertionError("abort does not return")
 
 
 class _Garbled:

@@ -16,8 +16,8 @@ cdef enum:
 cdef extern from *:
     """
     /* As in broker.plan: sums in another order must not make a limit missed. */
-    static const double hanse_time_tolerance = 1e-6;
-    static const double hanse_cost_tolerance = 1e-9;
+    #define hanse_time_tolerance 1e-6
+    #define hanse_cost_tolerance 1e-9
     """
     const double TIME_TOLERANCE "hanse_time_tolerance"
     const double COST_TOLERANCE "hanse_cost_tolerance"

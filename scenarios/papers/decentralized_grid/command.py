@@ -6,8 +6,6 @@ from typing import Final
 from rich.console import Console
 from rich.table import Table
 
-from lrms_sim.schedule_files import replacing
-from scenarios.errors import OutputError
 from scenarios.papers.decentralized_grid.grids import EGOISTIC
 from scenarios.papers.decentralized_grid.page import render, verdict
 from scenarios.papers.decentralized_grid.reference import FOUR_SITES, PAIRS, SETUPS, THREE_SITES
@@ -19,10 +17,8 @@ from scenarios.papers.decentralized_grid.study import (
     improvement_of,
     run_study,
 )
+from scenarios.papers.study_folder import make_folder, write_study
 from scenarios.report import words
-
-RESULT: Final = "study.json"
-PAGE: Final = "study.html"
 
 
 def run_command(options: StudyOptions, console: Console, progress: Console) -> Path:
@@ -40,19 +36,9 @@ def run_command(options: StudyOptions, console: Console, progress: Console) -> P
         OutputError: a file cannot be written.
         ScenarioError: see `run_study`, whose other errors come through as well.
     """
-    try:
-        options.folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        reason = error.strerror or error
-        raise OutputError(f"{options.folder} cannot be made: {reason}") from error
+    make_folder(options.folder)
     study = run_study(options, progress)
-    page = options.folder / PAGE
-    for path, text in ((options.folder / RESULT, study.to_json()), (page, render(study))):
-        try:
-            with replacing(path) as draft:
-                draft.write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise OutputError(f"{path} cannot be written: {error.strerror or error}") from error
+    page = write_study(options.folder, study.to_json(), render(study))
     print_study(console, study)
     return page
 

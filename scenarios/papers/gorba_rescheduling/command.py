@@ -1,21 +1,16 @@
 """What `scenario paper gorba-rescheduling` does, apart from its command line."""
 
 from pathlib import Path
-from typing import Final
 
 from rich.console import Console
 from rich.table import Table
 
-from lrms_sim.schedule_files import replacing
-from scenarios.errors import OutputError
 from scenarios.papers.gorba_rescheduling.figures import load_of
 from scenarios.papers.gorba_rescheduling.page import METHODS, render, verdict
 from scenarios.papers.gorba_rescheduling.reference import CLASSES
 from scenarios.papers.gorba_rescheduling.statements import statements
 from scenarios.papers.gorba_rescheduling.study import Study, StudyOptions, run_study
-
-RESULT: Final = "study.json"
-PAGE: Final = "study.html"
+from scenarios.papers.study_folder import make_folder, write_study
 
 
 def run_command(options: StudyOptions, console: Console, progress: Console) -> Path:
@@ -33,19 +28,9 @@ def run_command(options: StudyOptions, console: Console, progress: Console) -> P
         OutputError: a file cannot be written, or the runs from before cannot be read.
         KeyboardInterrupt: the user has enough; the same options go on from there.
     """
-    try:
-        options.folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        reason = error.strerror or error
-        raise OutputError(f"{options.folder} cannot be made: {reason}") from error
+    make_folder(options.folder)
     study = run_study(options, progress)
-    page = options.folder / PAGE
-    for path, text in ((options.folder / RESULT, study.to_json()), (page, render(study))):
-        try:
-            with replacing(path) as draft:
-                draft.write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise OutputError(f"{path} cannot be written: {error.strerror or error}") from error
+    page = write_study(options.folder, study.to_json(), render(study))
     print_study(console, study)
     return page
 

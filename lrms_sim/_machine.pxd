@@ -1,13 +1,14 @@
 # One machine: clock, running heap, waiting queue. Its owner drives it; it owns no job columns.
 from libc.math cimport INFINITY
+from libc.stdint cimport int8_t
 
 from lrms_sim._types cimport job_index_t, processors_t, seconds_t
 from lrms_sim._view cimport DisciplineOps, View
 
 cdef struct Running:
     seconds_t end_time
+    job_index_t rank             # among jobs that end together: the job, or the number of its start
     job_index_t job
-    processors_t processors
 
 cdef struct JobLog:
     # What has happened to which jobs since the owner last looked.
@@ -22,8 +23,17 @@ cdef struct JobColumns:
     const processors_t* processors
     const seconds_t* requested_time
     const seconds_t* run_time
+    const int8_t* group          # NULL where unknown
     seconds_t* start_time
     seconds_t* end_time
+
+cdef struct Cost:
+    # Σ weight · wait of all jobs so far, for an owner who gives up beyond a limit.
+    const double* weight         # by job; NULL where nobody asks
+    double started               # Σ weight · wait of the jobs that have started
+    double waiting               # Σ weight of the jobs that wait
+    double waiting_since         # Σ weight · submit time of these
+    double limit
 
 cdef struct MachineCore:
     View view                    # first: a View* handed to a discipline is a MachineCore* here
@@ -32,18 +42,21 @@ cdef struct MachineCore:
     const seconds_t* run_time    # by job; behind the discipline's back
     seconds_t* start_time        # by job, written when it starts
     seconds_t* end_time          # by job, written when it starts
-    Running* heap                # running jobs, least (end_time, job) first
+    Running* heap                # running jobs, least (end_time, rank) first
     Py_ssize_t running
     Py_ssize_t heap_capacity
+    job_index_t starts           # jobs started so far
     bint pass_pending            # something has happened at view.now and no pass has followed
     JobLog started
     JobLog ended
+    Cost cost
 
 cdef int core_open(
     MachineCore* core, processors_t processors, DisciplineOps ops, void* notes
 ) except -1
 cdef void core_close(MachineCore* core) noexcept
 cdef void core_bind(MachineCore* core, JobColumns columns) noexcept nogil
+cdef int core_set_clock(MachineCore* core, seconds_t now) except -1 nogil
 cdef job_index_t core_pop_ended(MachineCore* core) except -2 nogil
 cdef int core_enqueue(MachineCore* core, job_index_t job) except -1 nogil
 cdef int core_pass(MachineCore* core) except -1 nogil

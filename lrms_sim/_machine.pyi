@@ -3,7 +3,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from lrms_sim._schedulers import Scheduler
+from lrms_sim._scheduler import Scheduler
 
 _Times: TypeAlias = npt.NDArray[np.float64]
 _Counts: TypeAlias = npt.NDArray[np.int32]
@@ -20,12 +20,18 @@ class MachineKernel:
         run_time: _Times,
         start_time: _Times,
         end_time: _Times,
+        groups: npt.NDArray[np.int8] | None = None,
     ) -> None:
         """Says where the jobs are; may be called again when the columns have moved."""
 
     def run(self, rows: int) -> int:
         """Replays arrivals until row `rows` or, at the last one, until the machine is empty."""
 
+    def limit_cost(self, weight: _Times, limit: float) -> None:
+        """Lets `run` stop once Σ weight · wait over all jobs so far is above a limit."""
+
+    @property
+    def exceeded(self) -> bool: ...
     def keep_log(self) -> None:
         """Notes from now on which jobs start and end, for `drain_log`."""
 

@@ -2,15 +2,20 @@
 
 At one instant a machine handles all terminations in order (end time, job), then all submissions
 in order of arrival, then makes one scheduling pass (*batched*). A discipline that asks for passes
-*per event* gets one after each of them, submissions before terminations.
+*per event* gets one after each of them, submissions before terminations, and these in the order in
+which the jobs were started. Such a machine has the processors of a job back when its estimated end
+has come, even if its termination is still to be handled: as no run time exceeds its request, that
+can only be at the very instant of the end.
 """
 
 from libc.math cimport INFINITY
-from libc.stdlib cimport free, realloc
+from libc.stdint cimport int8_t
+from libc.stdlib cimport free
 from libc.string cimport memset
 
-from lrms_sim._queue cimport NO_JOB, queue_free, queue_push, queue_remove
-from lrms_sim._schedulers cimport Scheduler
+from lrms_sim._memory cimport doubled, safe_realloc
+from lrms_sim._queue cimport queue_free, queue_push, queue_remove
+from lrms_sim._scheduler cimport Scheduler
 from lrms_sim._types cimport job_index_t, processors_t, seconds_t
 from lrms_sim._view cimport DisciplineOps, View
 
@@ -18,7 +23,7 @@ from lrms_sim._view cimport DisciplineOps, View
 cdef inline bint ends_before(const Running* left, const Running* right) noexcept nogil:
     # Without branches: which of two jobs ends first is as hard to predict as a coin.
     return (left.end_time < right.end_time) | (
-        (left.end_time == right.end_time) & (left.job < right.job)
+        (left.end_time == right.end_time) & (left.rank < right.rank)
     )
 
 
@@ -36,18 +41,29 @@ cdef inline void sift_up(Running* heap, Py_ssize_t place, Running entry) noexcep
 
 cdef int log_job(JobLog* log, job_index_t job) except -1 nogil:
     cdef Py_ssize_t capacity
-    cdef void* grown
     if log.count == log.capacity:
-        capacity = log.capacity * 2 if log.capacity else 256
-        grown = realloc(log.job, capacity * sizeof(job_index_t))
-        if grown == NULL:
-            with gil:
-                raise MemoryError(f"no memory for a log of {capacity} jobs")
-        log.job = <job_index_t*> grown
+        capacity = doubled(log.capacity, 256)
+        log.job = <job_index_t*> safe_realloc(
+            log.job, capacity, sizeof(job_index_t), b"jobs in a log"
+        )
         log.capacity = capacity
     log.job[log.count] = job
     log.count += 1
     return 0
+
+
+cdef int give_back(MachineCore* core, job_index_t job) except -1 nogil:
+    # The processors of a job are free from now on, and the discipline knows it.
+    core.view.processors_free += core.view.job_processors[job]
+    if core.ops.ended != NULL:
+        core.ops.ended(core.notes, &core.view, job)
+    return 0
+
+
+cdef inline bint given_back_early(const MachineCore* core, job_index_t job) noexcept nogil:
+    # Whether a running job's processors are free although its termination is still to come.
+    cdef const View* view = &core.view
+    return core.ops.per_event and view.start_time[job] + view.requested_time[job] <= view.now
 
 
 cdef int start_job(View* view, Py_ssize_t slot) except -1 nogil:
@@ -57,33 +73,58 @@ cdef int start_job(View* view, Py_ssize_t slot) except -1 nogil:
     cdef processors_t width
     cdef Py_ssize_t place
     cdef Running entry
-    cdef void* grown
-    if job == NO_JOB or view.job_processors[job] > view.processors_free:
+    if job < 0 or view.job_processors[job] > view.processors_free:
         with gil:
             raise AssertionError(f"the discipline started job {job}, which does not fit")
     width = view.job_processors[job]
     if core.running == core.heap_capacity:
-        place = core.heap_capacity * 2 if core.heap_capacity else 256
-        grown = realloc(core.heap, place * sizeof(Running))
-        if grown == NULL:
-            with gil:
-                raise MemoryError(f"no memory for {place} running jobs")
-        core.heap = <Running*> grown
+        place = doubled(core.heap_capacity, 256)
+        core.heap = <Running*> safe_realloc(core.heap, place, sizeof(Running), b"running jobs")
         core.heap_capacity = place
     queue_remove(&view.queue, slot)
     view.processors_free -= width
     view.processors_waiting -= width
     entry.end_time = view.now + core.run_time[job]
+    entry.rank = core.starts if core.ops.per_event else job
     entry.job = job
-    entry.processors = width
     core.start_time[job] = view.now
     core.end_time[job] = entry.end_time
     place = core.running
     core.running += 1
+    core.starts += 1
     sift_up(core.heap, place, entry)
     if core.started.kept:
         log_job(&core.started, job)
+    if core.cost.weight != NULL:
+        cost_started(core, job)
+    if given_back_early(core, job):
+        give_back(core, job)    # its request is too short to be seen on the clock
     return 0
+
+
+cdef inline void cost_submitted(MachineCore* core, job_index_t job) noexcept nogil:
+    cdef double weight = core.cost.weight[job]
+    core.cost.waiting += weight
+    core.cost.waiting_since += weight * core.view.submit_time[job]
+
+
+cdef inline void cost_started(MachineCore* core, job_index_t job) noexcept nogil:
+    cdef double weight = core.cost.weight[job]
+    core.cost.started += weight * (core.view.now - core.view.submit_time[job])
+    core.cost.waiting -= weight
+    core.cost.waiting_since -= weight * core.view.submit_time[job]
+    if core.view.queue.count == 0:
+        # Nothing waits: what rounding has left behind ends here.
+        core.cost.waiting = 0.0
+        core.cost.waiting_since = 0.0
+
+
+cdef inline bint cost_exceeded(const MachineCore* core) noexcept nogil:
+    # Whoever waits has waited until now at least.
+    return core.cost.weight != NULL and (
+        core.cost.started + (core.cost.waiting * core.view.now - core.cost.waiting_since)
+        > core.cost.limit
+    )
 
 
 cdef int core_open(
@@ -117,9 +158,30 @@ cdef void core_bind(MachineCore* core, JobColumns columns) noexcept nogil:
     core.view.job_processors = columns.processors
     core.view.requested_time = columns.requested_time
     core.view.start_time = columns.start_time
+    core.view.job_group = columns.group
     core.run_time = columns.run_time
     core.start_time = columns.start_time
     core.end_time = columns.end_time
+
+
+cdef int give_back_due(MachineCore* core, Py_ssize_t place) except -1 nogil:
+    # Of the jobs at and below a place of the heap, those whose estimated end is now. Below a job
+    # that ends later nobody ends by now, so few are looked at.
+    if place >= core.running or core.heap[place].end_time > core.view.now:
+        return 0
+    if given_back_early(core, core.heap[place].job):
+        give_back(core, core.heap[place].job)
+    give_back_due(core, 2 * place + 1)
+    return give_back_due(core, 2 * place + 2)
+
+
+cdef int core_set_clock(MachineCore* core, seconds_t now) except -1 nogil:
+    # Everything before that moment has been handled.
+    if now > core.view.now:
+        core.view.now = now
+        if core.ops.per_event:
+            give_back_due(core, 0)
+    return 0
 
 
 cdef job_index_t core_pop_ended(MachineCore* core) except -2 nogil:
@@ -128,7 +190,6 @@ cdef job_index_t core_pop_ended(MachineCore* core) except -2 nogil:
     cdef Running last
     cdef Py_ssize_t place = 0
     cdef Py_ssize_t below
-    core.view.processors_free += core.heap[0].processors
     core.running -= 1
     # The hole sinks to a leaf along the earlier children, then the last entry rises from there:
     # it belongs near the bottom nearly always, so this asks about half as much on the way.
@@ -143,8 +204,8 @@ cdef job_index_t core_pop_ended(MachineCore* core) except -2 nogil:
         core.heap[place] = core.heap[below]
         place = below
     sift_up(core.heap, place, last)
-    if core.ops.ended != NULL:
-        core.ops.ended(core.notes, &core.view, job)
+    if not given_back_early(core, job):
+        give_back(core, job)
     if core.ended.kept:
         log_job(&core.ended, job)
     core.pass_pending = True
@@ -155,6 +216,8 @@ cdef int core_enqueue(MachineCore* core, job_index_t job) except -1 nogil:
     cdef View* view = &core.view
     queue_push(&view.queue, job, view.job_processors[job], view.requested_time[job])
     view.processors_waiting += view.job_processors[job]
+    if core.cost.weight != NULL:
+        cost_submitted(core, job)
     if core.ops.submitted != NULL:
         core.ops.submitted(core.notes, view, job)
     core.pass_pending = True
@@ -185,7 +248,7 @@ cdef int core_advance(MachineCore* core, seconds_t until, bint inclusive) except
         time = core_next_time(core)
         if time == INFINITY or time > until or (time == until and not inclusive):
             return 0
-        core.view.now = time
+        core_set_clock(core, time)
         core_pop_due(core)
         if core.pass_pending or core.view.wake_time <= time:
             core_pass(core)
@@ -193,23 +256,23 @@ cdef int core_advance(MachineCore* core, seconds_t until, bint inclusive) except
 
 cdef Py_ssize_t replay(MachineCore* core, Py_ssize_t row, Py_ssize_t stop, Py_ssize_t count) \
         except -1 nogil:
-    # Replays from arrival `row` on. Stops at the first instant with row >= stop < count; drains
-    # the machine if stop == count.
+    # Replays from arrival `row` on. Stops at the first instant with row >= stop < count, or
+    # beyond the limit of the cost; drains the machine if stop == count.
     cdef View* view = &core.view
     cdef const seconds_t* submit_time = view.submit_time
     cdef seconds_t next_submit, next_own
     while True:
         next_submit = submit_time[row] if row < count else INFINITY
         next_own = core_next_time(core)
-        if row >= stop and (stop < count or next_own == INFINITY):
+        if row >= stop and (stop < count or next_own == INFINITY) or cost_exceeded(core):
             return row
         if core.ops.per_event and next_submit <= next_own:
-            view.now = next_submit
+            core_set_clock(core, next_submit)
             core_enqueue(core, <job_index_t> row)
             core_pass(core)
             row += 1
             continue
-        view.now = next_own if next_own < next_submit else next_submit
+        core_set_clock(core, next_own if next_own < next_submit else next_submit)
         core_pop_due(core)
         if not core.ops.per_event:
             while row < count and submit_time[row] == view.now:
@@ -227,17 +290,17 @@ cdef class MachineKernel:
     cdef const processors_t[::1] processors
     cdef const seconds_t[::1] requested_time
     cdef const seconds_t[::1] run_time
+    cdef const int8_t[::1] groups
     cdef seconds_t[::1] start_time
     cdef seconds_t[::1] end_time
+    cdef const double[::1] cost_weight
     cdef Py_ssize_t row
 
     def __cinit__(self, int processors, Scheduler scheduler not None):
         if processors < 1:
             raise ValueError(f"a machine needs at least 1 processor, not {processors}")
-        if scheduler.taken:
-            raise ValueError("this scheduler belongs to another machine; each needs its own")
+        scheduler.take()
         core_open(&self.core, processors, scheduler.ops, scheduler.notes)
-        scheduler.taken = True
         self.scheduler = scheduler
 
     def __dealloc__(self):
@@ -251,6 +314,7 @@ cdef class MachineKernel:
         const seconds_t[::1] run_time,
         seconds_t[::1] start_time,
         seconds_t[::1] end_time,
+        const int8_t[::1] groups=None,
     ):
         """Says where the jobs are; may be called again when the columns have moved."""
         cdef JobColumns columns
@@ -260,6 +324,10 @@ cdef class MachineKernel:
             == start_time.shape[0] == end_time.shape[0] == count
         ):
             raise ValueError(f"every column needs {count} rows, as submit_time has")
+        if groups is not None and groups.shape[0] != count:
+            raise ValueError(f"groups has {groups.shape[0]} rows for {count} jobs")
+        self.scheduler.check(groups is not None)
+        self.groups = groups
         self.submit_time = submit_time
         self.processors = processors
         self.requested_time = requested_time
@@ -274,6 +342,8 @@ cdef class MachineKernel:
             columns.run_time = &run_time[0]
             columns.start_time = &start_time[0]
             columns.end_time = &end_time[0]
+            if groups is not None:
+                columns.group = &groups[0]
         core_bind(&self.core, columns)
 
     def run(self, Py_ssize_t rows):
@@ -284,6 +354,19 @@ cdef class MachineKernel:
         with nogil:
             self.row = replay(&self.core, self.row, rows, count)
         return self.row
+
+    def limit_cost(self, const double[::1] weight, double limit):
+        """Lets `run` stop once Σ weight · wait over all jobs so far is above a limit."""
+        if weight.shape[0] != self.submit_time.shape[0]:
+            raise ValueError(f"weight has {weight.shape[0]} rows; there are other jobs")
+        self.cost_weight = weight
+        self.core.cost.weight = &weight[0] if weight.shape[0] else NULL
+        self.core.cost.limit = limit
+
+    @property
+    def exceeded(self):
+        """Whether `run` stopped beyond the limit of the cost."""
+        return bool(cost_exceeded(&self.core))
 
     def keep_log(self):
         """Notes from now on which jobs start and end, for `drain_log`."""
@@ -297,7 +380,7 @@ cdef class MachineKernel:
             raise IndexError(f"job {job} of {self.submit_time.shape[0]}")
         with nogil:
             core_advance(core, submit_time, False)
-            core.view.now = submit_time
+            core_set_clock(core, submit_time)
             if not core.ops.per_event:
                 core_pop_due(core)
             core_enqueue(core, <job_index_t> job)
@@ -308,8 +391,8 @@ cdef class MachineKernel:
         """Does everything that is due before `to`, and at `to` where inclusive."""
         with nogil:
             core_advance(&self.core, to, inclusive)
-        if to < INFINITY:
-            self.core.view.now = to
+            if to < INFINITY:
+                core_set_clock(&self.core, to)
 
     def drain_log(self):
         """Returns the jobs that started and that ended since the last call."""

@@ -1,19 +1,20 @@
 # The waiting queue of one machine, in order of arrival.
 #
 # Slots are appended at the tail and never move while a discipline looks at them. A job that
-# starts leaves a hole: width and request of a hole are larger than any machine, so a scan passes
-# over it without a test of its own. Each block of 64 slots keeps lower bounds of its widths and
+# starts leaves a hole, which keeps its number as ~job, so that the slots stay sorted by job:
+# width and request of a hole are larger than any machine, so a scan passes over it without a test
+# of its own. Each block of 64 slots keeps lower bounds of its widths and
 # requests; a scan for a job that fits skips a block that cannot hold one. A queue of a hundred
 # thousand jobs is thereby searched in about a microsecond, which a saturated machine needs.
 from libc.math cimport INFINITY
-from libc.stdlib cimport free, realloc
+from libc.stdlib cimport free
 
+from lrms_sim._memory cimport doubled, safe_realloc
 from lrms_sim._types cimport job_index_t, processors_t, seconds_t
 
 cdef enum:
     BLOCK_SHIFT = 6
     BLOCK_SIZE = 64
-    NO_JOB = -1
     WIDTH_OF_HOLE = 0x7FFFFFFF
 
 cdef struct WaitingQueue:
@@ -21,7 +22,7 @@ cdef struct WaitingQueue:
     Py_ssize_t tail                  # one past the last slot in use
     Py_ssize_t capacity              # slots allocated, a multiple of BLOCK_SIZE
     Py_ssize_t count                 # jobs waiting
-    job_index_t* job                 # by slot; NO_JOB in a hole
+    job_index_t* job                 # by slot, ascending; ~job, less than 0, in a hole
     processors_t* width              # by slot
     seconds_t* request               # by slot, requested time
     processors_t* block_width_min    # by block, lower bound
@@ -50,28 +51,22 @@ cdef inline void queue_free(WaitingQueue* queue) noexcept nogil:
 
 
 cdef inline int _queue_reserve(WaitingQueue* queue, Py_ssize_t capacity) except -1 nogil:
-    cdef void* grown
-    grown = realloc(queue.job, capacity * sizeof(job_index_t))
-    if grown != NULL:
-        queue.job = <job_index_t*> grown
-        grown = realloc(queue.width, capacity * sizeof(processors_t))
-    if grown != NULL:
-        queue.width = <processors_t*> grown
-        grown = realloc(queue.request, capacity * sizeof(seconds_t))
-    if grown != NULL:
-        queue.request = <seconds_t*> grown
-        grown = realloc(
-            queue.block_width_min, (capacity >> BLOCK_SHIFT) * sizeof(processors_t)
-        )
-    if grown != NULL:
-        queue.block_width_min = <processors_t*> grown
-        grown = realloc(
-            queue.block_request_min, (capacity >> BLOCK_SHIFT) * sizeof(seconds_t)
-        )
-    if grown == NULL:
-        with gil:
-            raise MemoryError(f"no memory for a waiting queue of {capacity} jobs")
-    queue.block_request_min = <seconds_t*> grown
+    cdef Py_ssize_t blocks = capacity >> BLOCK_SHIFT
+    queue.job = <job_index_t*> safe_realloc(
+        queue.job, capacity, sizeof(job_index_t), b"waiting jobs"
+    )
+    queue.width = <processors_t*> safe_realloc(
+        queue.width, capacity, sizeof(processors_t), b"waiting jobs"
+    )
+    queue.request = <seconds_t*> safe_realloc(
+        queue.request, capacity, sizeof(seconds_t), b"waiting jobs"
+    )
+    queue.block_width_min = <processors_t*> safe_realloc(
+        queue.block_width_min, blocks, sizeof(processors_t), b"blocks of waiting jobs"
+    )
+    queue.block_request_min = <seconds_t*> safe_realloc(
+        queue.block_request_min, blocks, sizeof(seconds_t), b"blocks of waiting jobs"
+    )
     queue.capacity = capacity
     return 0
 
@@ -103,7 +98,7 @@ cdef inline void _queue_compact(WaitingQueue* queue) noexcept nogil:
     queue.head = 0
     queue.tail = 0
     for slot in range(first, last):
-        if queue.job[slot] != NO_JOB:
+        if queue.job[slot] >= 0:
             _queue_put(queue, queue.job[slot], queue.width[slot], queue.request[slot])
 
 
@@ -115,7 +110,7 @@ cdef inline int queue_push(
         if queue.capacity > 0 and queue.count * 2 <= queue.capacity:
             _queue_compact(queue)
         else:
-            _queue_reserve(queue, queue.capacity * 2 if queue.capacity else 16 * BLOCK_SIZE)
+            _queue_reserve(queue, doubled(queue.capacity, 16 * BLOCK_SIZE))
     _queue_put(queue, job, width, request)
     queue.count += 1
     return 0
@@ -125,7 +120,7 @@ cdef inline void queue_remove(WaitingQueue* queue, Py_ssize_t slot) noexcept nog
     cdef Py_ssize_t first, last, block, other
     cdef processors_t width_min = WIDTH_OF_HOLE
     cdef seconds_t request_min = INFINITY
-    queue.job[slot] = NO_JOB
+    queue.job[slot] = ~queue.job[slot]
     queue.width[slot] = WIDTH_OF_HOLE
     queue.request[slot] = INFINITY
     queue.count -= 1
@@ -135,7 +130,7 @@ cdef inline void queue_remove(WaitingQueue* queue, Py_ssize_t slot) noexcept nog
         return
     if slot == queue.head:
         # The bounds of this block stay too low, which costs a look and nothing else.
-        while queue.job[queue.head] == NO_JOB:
+        while queue.job[queue.head] < 0:
             queue.head += 1
         return
     block = slot >> BLOCK_SHIFT
@@ -150,6 +145,24 @@ cdef inline void queue_remove(WaitingQueue* queue, Py_ssize_t slot) noexcept nog
             request_min = queue.request[other]
     queue.block_width_min[block] = width_min
     queue.block_request_min[block] = request_min
+
+
+cdef inline Py_ssize_t queue_slot(const WaitingQueue* queue, job_index_t job) noexcept nogil:
+    # The slot of a job that waits here.
+    cdef Py_ssize_t low = queue.head
+    cdef Py_ssize_t high = queue.tail - 1
+    cdef Py_ssize_t middle
+    cdef job_index_t other
+    while low < high:
+        middle = (low + high) >> 1
+        other = queue.job[middle]
+        if other < 0:
+            other = ~other
+        if other < job:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 cdef inline Py_ssize_t queue_next_fit(

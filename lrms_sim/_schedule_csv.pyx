@@ -11,9 +11,10 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.mem cimport PyMem_Free
 from libc.stdint cimport int16_t, int32_t, int64_t, uint64_t
-from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, strlen
 
+from lrms_sim._memory cimport safe_realloc
 from lrms_sim._types cimport job_index_t, processors_t, seconds_t
 
 cdef extern from "Python.h":
@@ -120,13 +121,6 @@ cdef inline void mark_free(uint64_t* busy, processors_t first, processors_t last
     for word in range(word + 1, last_word):
         busy[word] = 0
     busy[last_word] &= ~high
-
-
-cdef void* grown(void* block, size_t size) except NULL:
-    cdef void* larger = realloc(block, size)
-    if larger == NULL:
-        raise MemoryError(f"no memory for {size} bytes")
-    return larger
 
 
 cdef char* put_intervals(char* at, const Allocation* allocation, int64_t number) noexcept nogil:
@@ -241,8 +235,12 @@ cdef class RowWriter:
         cdef Py_ssize_t place, above
         if self.running == self.heap_capacity:
             self.heap_capacity = self.heap_capacity * 2 if self.heap_capacity else 256
-            self.heap = <Running*> grown(self.heap, self.heap_capacity * sizeof(Running))
-        allocation = <Allocation*> grown(NULL, bytes_needed)
+            self.heap = <Running*> safe_realloc(
+                self.heap, self.heap_capacity, sizeof(Running), b"running jobs"
+            )
+        allocation = <Allocation*> safe_realloc(
+            NULL, bytes_needed, 1, b"bytes of an allocation"
+        )
         allocation.count = count
         allocation.holders = 2
         allocation.intervals = <Interval*> (allocation + 1)
@@ -284,8 +282,8 @@ cdef class RowWriter:
                     continue
                 if count == self.scratch_capacity:
                     self.scratch_capacity = count * 2 if count else 256
-                    self.scratch = <Interval*> grown(
-                        self.scratch, self.scratch_capacity * sizeof(Interval)
+                    self.scratch = <Interval*> safe_realloc(
+                        self.scratch, self.scratch_capacity, sizeof(Interval), b"intervals"
                     )
                 self.scratch[count] = Interval(first, first + run - 1)
                 count += 1
@@ -330,7 +328,9 @@ cdef class RowWriter:
         )
         if self.filled + needed > self.capacity:
             self.capacity = self.filled + needed + BUFFER_BYTES
-            self.buffer = <char*> grown(self.buffer, self.capacity)
+            self.buffer = <char*> safe_realloc(
+                self.buffer, self.capacity, 1, b"bytes of a buffer"
+            )
         return 0
 
     cdef int flush(self) except -1:

@@ -2,6 +2,8 @@
 #
 # The true run time of a job is not here and cannot be reached from here: a discipline knows what
 # a batch system knows. It decides by calling `start`; the machine checks and does the rest.
+from libc.stdint cimport int8_t
+
 from lrms_sim._queue cimport WaitingQueue
 from lrms_sim._types cimport job_index_t, processors_sum_t, processors_t, seconds_t
 
@@ -15,6 +17,7 @@ cdef struct View:
     const processors_t* job_processors    # by job
     const seconds_t* requested_time       # by job
     const seconds_t* start_time           # by job, of those that have started
+    const int8_t* job_group               # by job, user group 1 to 5; NULL where unknown
     WaitingQueue queue
     # Starts the job in a slot of the queue, now.
     int (*start)(View* view, Py_ssize_t slot) except -1 nogil

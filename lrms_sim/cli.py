@@ -13,6 +13,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from lrms_sim.spelling import printable, shown
+from lrms_sim.strategy_command import (
+    at_local_time,
+    chosen_discipline,
+    strategy_group,
+    strategy_options,
+)
+from lrms_sim.utility.command import utility
 from lrms_sim.version import __version__
 
 if TYPE_CHECKING:
@@ -22,6 +30,9 @@ if TYPE_CHECKING:
 
 EXIT_ERROR = 2
 """Status of the process where something is wrong that the user can put right."""
+
+EXIT_NOTHING = 1
+"""Status of the process where a log has no job that could be replayed."""
 
 EXIT_INTERRUPTED = 130
 """Status of the process after Ctrl-C, as shells have it: 128 plus the signal's number."""
@@ -33,9 +44,9 @@ PROCESSORS_MAX = 2**31 - 1
 JOBS_MAX = 2**31 - 2
 SEED_MAX = 2**63 - 1
 LONG_BYTES = 16_000_000
-"""Size of a log from which on reading it shows how far it is."""
+"""Reading a log of this size shows how far it is."""
 LONG_JOBS = 500_000
-"""Number of jobs from which on working on them shows how far it is."""
+"""Working on so many jobs shows how far it is."""
 
 PREPARATION = (
     ("processors_from", ("allocated", "requested"), "The field that says how wide a job is."),
@@ -44,7 +55,7 @@ PREPARATION = (
     ("overrun", ("kill", "extend"), "Jobs that ran longer than requested: cap which of the two."),
     ("too_wide", ("drop", "error"), "Jobs wider than the machine."),
     ("submit_time_negative", ("drop", "keep"), "Jobs submitted before time 0."),
-    ("partial_execution", ("drop", "keep"), "Lines of status 2, 3, 4: parts of other jobs."),
+    ("partial_execution", ("drop", "keep"), "Lines of status 2, 3, 4 beside one of the whole job."),
     ("job_id_repeated", ("renumber", "drop", "error"), "Job numbers that come again."),
 )
 """Name, choices (the default first) and help of each rule of lrms_sim.preparation."""
@@ -55,12 +66,21 @@ SENTENCES = {
     "easy": "FCFS, but later jobs may pass if they do not delay the head.",
     "easy-per-event": "EASY, deciding after every single event of an instant.",
     "conservative": "Every waiting job holds a reservation; later jobs fill gaps.",
+    "fcfs-group": "FCFS, but group after group of users, the heaviest first.",
+    "easy-group": "EASY, but group after group of users.",
+    "conservative-group": "Plans anew at every pass, group after group of users.",
 }
 """What each queue discipline does; docs/disciplines.md has all of it."""
 
 _Command = TypeVar("_Command", bound=Callable[..., object])
 _FILE = click.Path(path_type=Path, dir_okay=False)
 _PROCESSORS = click.IntRange(1, PROCESSORS_MAX)
+
+
+def _located(_: click.Context, __: click.Parameter, value: Path) -> Path:
+    from lrms_sim.trace_folders import located  # noqa: PLC0415  # see the module's docstring
+
+    return located(value)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 96})
@@ -94,7 +114,7 @@ def _preparation_options(command: _Command) -> _Command:
 
 
 @cli.command()
-@click.argument("trace", type=_FILE)
+@click.argument("trace", type=_FILE, callback=_located)
 @click.option(
     "--processors",
     type=_PROCESSORS,
@@ -103,11 +123,10 @@ def _preparation_options(command: _Command) -> _Command:
 )
 @click.option(
     "--discipline",
-    default="fcfs",
-    show_default=True,
     metavar="NAME",
-    help="Queue discipline; `lrms-sim disciplines` lists them.",
+    help="Queue discipline; `lrms-sim disciplines` lists them.  [default: fcfs]",
 )
+@strategy_options
 @click.option(
     "--window-days",
     metavar="A:B",
@@ -132,7 +151,10 @@ def run(
     trace: Path,
     *,
     processors: int | None,
-    discipline: str,
+    discipline: str | None,
+    strategy: Path | None,
+    group_order: str | None,
+    time_zone: str | None,
     window_days: str | None,
     first_jobs: int | None,
     shift: Any,
@@ -141,29 +163,37 @@ def run(
     name: str | None,
     as_json: bool,
     **preparation: Any,
-) -> None:
+) -> int:
     """Replay a log on one machine.
 
     Prints how the machine's users and its operator fare: response times, slowdowns, utilization.
-    TRACE is a log in the Standard Workload Format, plain or gzip-compressed. Records that cannot
+    TRACE is a log in the Standard Workload Format, plain or gzip-compressed, or the key of one that
+    `scenario fetch` has got: kth, ctc, sdsc05, sdsc00. Records that cannot
     run are dropped or altered by rules that have an option each; the table counts every one.
 
     \b
     Examples:
       lrms-sim run CTC-SP2-1996-3.1-cln.swf.gz --discipline easy
       lrms-sim run CTC-SP2-1996-3.1-cln.swf.gz --processors 430 --window-days 0:150
+      lrms-sim run jobs.swf --discipline easy-group --group-order 2,1,3,4,5
+      lrms-sim run CTC-SP2-1996-3.1-cln.swf.gz --processors 430 --strategy f3.json
       lrms-sim run jobs.swf --schedule schedule.csv --swf schedule.swf.gz --json
     """  # noqa: D301  # as above
-    from lrms_sim.disciplines import discipline_by_name  # noqa: PLC0415  # see the module's docstring
-    from lrms_sim.machine import simulate  # noqa: PLC0415  # same
+    from lrms_sim.machine import simulate  # noqa: PLC0415  # see the module's docstring
     from lrms_sim.preparation import PreparationOptions, prepare  # noqa: PLC0415  # same
-    from lrms_sim.run_report import RunReport, print_json, print_tables  # noqa: PLC0415  # same
+    from lrms_sim.run_report import (  # noqa: PLC0415  # same
+        RunReport,
+        no_job_left,
+        print_json,
+        print_tables,
+        what_was_lost,
+    )
     from lrms_sim.windows import window_by_days  # noqa: PLC0415  # same
 
     for path in (schedule, swf):
         _check_output(path, trace)
     with _user_errors():
-        queue = discipline_by_name(discipline)
+        queue = chosen_discipline(discipline, strategy, group_order)
         first_day, last_day = _days(window_days)
         log = _read(trace)
         size = processors or _processors_of(log)
@@ -171,10 +201,18 @@ def run(
         jobs = window_by_days(
             prepared.jobs, first_day, last_day, first_jobs=first_jobs, shift=shift
         )
-    with _bar("replaying", len(jobs)) as progress:
+    if len(jobs) == 0:
+        click.echo(f"Error: {printable(no_job_left(prepared))}", err=True)
+        return EXIT_NOTHING
+    with _user_errors():
+        row = int((prepared.jobs.job_id == jobs.job_id[0]).argmax())
+        origin = float(prepared.jobs.submit_time[row] - jobs.submit_time[0])
+        queue = at_local_time(queue, log.header.fields, time_zone, jobs, origin)
+    with _bar("replaying", len(jobs)) as progress, _user_errors():
         result = simulate(jobs, size, queue, name=name or _stem(trace), progress=progress)
-    # Where a window leaves the clock as it was, most of the time to its end is not its own.
-    late = first_day is not None and shift == "none" and len(jobs) > 0
+    # Where a window leaves the clock as it was, most of the time to its end is not its own. A
+    # window from day 0 is one from time 0, as is one without a first day.
+    late = bool(first_day) and shift == "none"
     report = RunReport(
         schedule=result,
         discipline=queue.name,
@@ -187,6 +225,9 @@ def run(
         print_json(report)
     else:
         print_tables(report, written=[path for path in (schedule, swf) if path is not None])
+    if lost := what_was_lost(prepared.report):
+        click.echo(f"warning: {lost}", err=True)
+    return 0
 
 
 def _write(result: "Schedule", schedule: Path | None, swf: Path | None, log: "SwfLog") -> None:
@@ -282,11 +323,11 @@ def _span_days(jobs: "JobTable") -> float:
 def disciplines() -> None:
     """List the queue disciplines."""
     for name, sentence in SENTENCES.items():
-        click.echo(f"{name:<16}{sentence}")
+        click.echo(f"{name:<19}{sentence}")
 
 
 @cli.command()
-@click.argument("trace", type=_FILE)
+@click.argument("trace", type=_FILE, callback=_located)
 @click.option(
     "--processors",
     type=_PROCESSORS,
@@ -295,7 +336,7 @@ def disciplines() -> None:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON, not as tables.")
 @_preparation_options
-def info(trace: Path, *, processors: int | None, as_json: bool, **preparation: Any) -> None:
+def info(trace: Path, *, processors: int | None, as_json: bool, **preparation: Any) -> int:
     """Tell what a log holds.
 
     Prints its machine, span, users, jobs and load, and which records cannot run as they stand.
@@ -305,13 +346,28 @@ def info(trace: Path, *, processors: int | None, as_json: bool, **preparation: A
       lrms-sim info CTC-SP2-1996-3.1-cln.swf.gz --processors 430
     """  # noqa: D301  # as above
     from lrms_sim.preparation import PreparationOptions, prepare  # noqa: PLC0415  # see the module's docstring
-    from lrms_sim.run_report import describe_log, print_log  # noqa: PLC0415  # same
+    from lrms_sim.run_report import (  # noqa: PLC0415  # same
+        describe_log,
+        no_job_left,
+        print_log,
+        what_was_lost,
+    )
 
     with _user_errors():
         log = _read(trace)
         size = processors or _processors_of(log)
         prepared = prepare(log, size, PreparationOptions(**preparation))
     print_log(describe_log(log, prepared, size), prepared.report, as_json=as_json)
+    if len(prepared.jobs) == 0:
+        click.echo(f"Error: {printable(no_job_left(prepared))}", err=True)
+        return EXIT_NOTHING
+    if lost := what_was_lost(prepared.report):
+        click.echo(f"warning: {lost}", err=True)
+    return 0
+
+
+cli.add_command(strategy_group)
+cli.add_command(utility)
 
 
 @contextmanager
@@ -372,13 +428,22 @@ def _read(trace: Path) -> "SwfLog":
 
 
 def _processors_of(log: "SwfLog") -> int:
-    processors = log.header.max_procs
-    if processors is None or not 1 <= processors <= PROCESSORS_MAX:
-        found = "does not say" if processors is None else f"says {processors} for"
-        raise click.ClickException(
-            f"{log.path}: the header {found} MaxProcs; give the machine's size with --processors"
-        )
-    return processors
+    header = log.header
+    said = [value for value in header.values("MaxProcs") if value]
+    processors = header.max_procs
+    if processors is not None and 1 <= processors <= PROCESSORS_MAX and len(set(said)) == 1:
+        return processors
+    if not said:
+        found = "does not say MaxProcs"
+    elif len(set(said)) > 1:
+        found = f"says MaxProcs {len(said)} times: {', '.join(said[:5])}"
+    elif processors is None:
+        found = f"says {shown(said[0])} for MaxProcs, which is no whole number"
+    else:
+        found = f"says {processors} for MaxProcs"
+    raise click.ClickException(
+        f"{log.path}: the header {found}; give the machine's size with --processors"
+    )
 
 
 def _days(text: str | None) -> tuple[float | None, float | None]:
@@ -395,6 +460,12 @@ def _days(text: str | None) -> tuple[float | None, float | None]:
             f"{text!r} is not two days A:B, such as 0:150, 150: or :150",
             param_hint="--window-days",
         ) from None
+    if first_day is not None and last_day is not None and last_day <= first_day:
+        raise click.BadParameter(
+            f"{text!r} ends on day {last_day:g}, which is not after day {first_day:g}, where it "
+            "begins; say the earlier day first, such as 0:150",
+            param_hint="--window-days",
+        )
     return first_day, last_day
 
 
@@ -414,23 +485,29 @@ def _check_output(path: Path | None, trace: Path | None) -> None:
         raise click.ClickException(f"{path}: cannot be written: permission denied")
 
 
+def _run(arguments: list[str]) -> object:
+    if not arguments:
+        with click.Context(cli, info_name="lrms-sim") as context:
+            click.echo(context.get_help(), err=True)
+        return EXIT_ERROR
+    return cli.main(arguments, prog_name="lrms-sim", standalone_mode=False)
+
+
 def run_command(arguments: Sequence[str]) -> int:
     """Runs the command line.
 
     Args:
-        arguments: what follows the command's name; none at all asks for help.
+        arguments: what follows the command's name.
 
     Returns:
         The status for the process: 0, or one of the `EXIT_…` values.
     """
     try:
-        status = cli.main(
-            list(arguments) or ["--help"], prog_name="lrms-sim", standalone_mode=False
-        )
+        status = _run(list(arguments))
         # Output that is still in the buffer fails here, where it is caught.
         sys.stdout.flush()
     except click.ClickException as error:
-        click.echo(f"error: {' '.join(error.format_message().split())}", err=True)
+        click.echo(f"Error: {printable(' '.join(error.format_message().split()))}", err=True)
         return EXIT_ERROR
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
@@ -441,16 +518,9 @@ def run_command(arguments: Sequence[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_PIPE
     except OSError as error:
-        click.echo(f"error: {error}", err=True)
+        click.echo(f"Error: {error}", err=True)
         return EXIT_ERROR
     except MemoryError:
-        click.echo("error: not enough memory; replay fewer jobs at a time", err=True)
+        click.echo("Error: not enough memory; replay fewer jobs at a time", err=True)
         return EXIT_ERROR
     return status if isinstance(status, int) else 0
-
-
-def main() -> None:
-    """Runs the command line of this process and ends it."""
-    # No linear algebra is done here, and starting the threads for it takes longer than a run.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    sys.exit(run_command(sys.argv[1:]))

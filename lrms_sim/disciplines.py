@@ -7,7 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from lrms_sim import _schedulers
+from lrms_sim._conservative import ConservativeScheduler
+from lrms_sim._easy import EasyScheduler
+from lrms_sim._fcfs import FcfsScheduler, ListScheduler
+from lrms_sim._scheduler import Scheduler
+from lrms_sim.criteria import GroupOrder
+from lrms_sim.strategies import Strategy
 
 
 class Discipline(Protocol):
@@ -17,30 +22,49 @@ class Discipline(Protocol):
     def name(self) -> str:
         """The word for this discipline in files and on the command line."""
 
-    def scheduler(self) -> _schedulers.Scheduler:
+    @property
+    def per_event(self) -> bool:
+        """Whether a pass follows every single event, submissions before terminations.
+
+        Else the discipline is batched: one pass follows all events of an instant, terminations
+        before submissions.
+        """
+
+    def scheduler(self) -> Scheduler:
         """Returns a new compiled scheduler; each machine owns one of its own."""
 
 
+class Batched:
+    """What the batched disciplines have in common."""
+
+    __slots__ = ()
+
+    @property
+    def per_event(self) -> bool:
+        """Whether a pass follows every single event."""
+        return False
+
+
 @dataclass(frozen=True, slots=True)
-class Fcfs:
+class Fcfs(Batched):
     """First come, first served: the head of the queue starts as soon as it fits."""
 
     name: str = "fcfs"
 
-    def scheduler(self) -> _schedulers.Scheduler:
+    def scheduler(self) -> Scheduler:
         """Returns a new compiled scheduler."""
-        return _schedulers.FcfsScheduler()
+        return FcfsScheduler()
 
 
 @dataclass(frozen=True, slots=True)
-class ListScheduling:
+class ListScheduling(Batched):
     """List scheduling: the first job in queue order that fits starts now."""
 
     name: str = "list"
 
-    def scheduler(self) -> _schedulers.Scheduler:
+    def scheduler(self) -> Scheduler:
         """Returns a new compiled scheduler."""
-        return _schedulers.ListScheduler()
+        return ListScheduler()
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +72,9 @@ class Easy:
     """EASY backfilling (Lifka 1995): later jobs may pass unless they delay the blocked head.
 
     Attributes:
-        per_event: make a pass after every single event, submissions before terminations at one
-            instant, instead of one pass after all events of an instant.
+        per_event: make a pass after every single event, submissions before terminations and these
+            in the order of their starts, instead of one pass after all events of an instant. A
+            running job whose estimated end has come counts as gone.
     """
 
     per_event: bool = False
@@ -59,20 +84,20 @@ class Easy:
         """The word for this discipline in files and on the command line."""
         return "easy-per-event" if self.per_event else "easy"
 
-    def scheduler(self) -> _schedulers.Scheduler:
+    def scheduler(self) -> Scheduler:
         """Returns a new compiled scheduler."""
-        return _schedulers.EasyScheduler(per_event=self.per_event)
+        return EasyScheduler(per_event=self.per_event)
 
 
 @dataclass(frozen=True, slots=True)
-class Conservative:
+class Conservative(Batched):
     """Conservative backfilling with compression: every waiting job holds a reservation."""
 
     name: str = "conservative"
 
-    def scheduler(self) -> _schedulers.Scheduler:
+    def scheduler(self) -> Scheduler:
         """Returns a new compiled scheduler."""
-        return _schedulers.ConservativeScheduler()
+        return ConservativeScheduler()
 
 
 DISCIPLINES: dict[str, Callable[[], Discipline]] = {
@@ -81,6 +106,9 @@ DISCIPLINES: dict[str, Callable[[], Discipline]] = {
     "easy": Easy,
     "easy-per-event": lambda: Easy(per_event=True),
     "conservative": Conservative,
+    "fcfs-group": lambda: Strategy("fcfs", GroupOrder()),
+    "easy-group": lambda: Strategy("easy", GroupOrder()),
+    "conservative-group": lambda: Strategy("conservative", GroupOrder()),
 }
 
 
@@ -96,3 +124,21 @@ def discipline_by_name(name: str) -> Discipline:
         raise ValueError(
             f"unknown discipline {name!r}; there are: {', '.join(DISCIPLINES)}"
         ) from None
+
+
+def scheduler_of(discipline: Discipline) -> Scheduler:
+    """Returns a new scheduler of a discipline, for the machine that is to own it.
+
+    Raises:
+        TypeError: it is no discipline, or its scheduler is none that a machine could run.
+    """
+    make = getattr(discipline, "scheduler", None)
+    scheduler = make() if callable(make) else None
+    if not isinstance(scheduler, Scheduler):
+        found = repr(discipline) if scheduler is None else f"the scheduler of {discipline!r}"
+        raise TypeError(
+            f"{found} is none that a machine can run; a queue discipline is one of those in "
+            f"lrms_sim.disciplines ({', '.join(DISCIPLINES)}), or a kernel of its own "
+            "(CONTRIBUTING.md says how)"
+        )
+    return scheduler

@@ -40,3 +40,42 @@ def user_groups(jobs: JobTable) -> Int8Array:
     for share in _SHARES_FROM:
         group += (1000 * consumption < share * total).astype(np.int8)
     return group[index]
+
+
+def known_user_groups(jobs: JobTable) -> Int8Array:
+    """Returns `user_groups`, for jobs whose users are known.
+
+    Args:
+        jobs: the workload, n jobs.
+
+    Raises:
+        ValueError: no user is known of any job, so that groups mean nothing.
+    """
+    if len(jobs) and int(jobs.user.max()) < 0:
+        raise ValueError(
+            "user groups are needed, and the log does not say which user any of its jobs belongs to"
+        )
+    return user_groups(jobs)
+
+
+def check_groups(groups: npt.NDArray[np.integer], count: int) -> Int8Array:
+    """Returns the groups of so many jobs as the kernels take them.
+
+    Args:
+        groups: shape (count,), values 1 to 5.
+        count: number of jobs.
+
+    Raises:
+        ValueError: they have another shape, or hold something else.
+    """
+    groups = np.asarray(groups)
+    if groups.shape != (count,):
+        raise ValueError(f"groups has shape {groups.shape} for {count} jobs")
+    if groups.dtype.kind not in "iu":
+        raise ValueError(f"groups are {groups.dtype}; whole numbers are needed")
+    if count and not (groups.min() >= GROUPS[0] and groups.max() <= GROUPS[-1]):
+        raise ValueError(
+            f"groups run from {groups.min()} to {groups.max()}; they must be in "
+            f"{GROUPS[0]}..{GROUPS[-1]}"
+        )
+    return np.ascontiguousarray(groups, np.int8)

@@ -8,7 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from lrms_sim._machine import MachineKernel
-from lrms_sim.disciplines import Discipline, Fcfs
+from lrms_sim._strategies import StrategyScheduler
+from lrms_sim.disciplines import Discipline, Fcfs, scheduler_of
+from lrms_sim.groups import GROUPS, check_groups, known_user_groups
 from lrms_sim.jobs import JOBS_MAX, JobTable
 from lrms_sim.schedule import MachineInfo, Schedule
 
@@ -37,6 +39,7 @@ def simulate(
     processors: int,
     discipline: Discipline | None = None,
     *,
+    groups: npt.NDArray[np.integer] | None = None,
     name: str = "machine",
     progress: Callable[[int], None] | None = None,
 ) -> Schedule:
@@ -46,6 +49,8 @@ def simulate(
         jobs: the workload, n jobs, none wider than the machine.
         processors: size of the machine.
         discipline: FCFS where left out.
+        groups: shape (n,), the group 1 to 5 of each job's user; where left out, and the discipline
+            needs them, those of `lrms_sim.groups.user_groups`.
         name: the machine's name in the schedule.
         progress: called now and then with the number of jobs that have arrived so far.
 
@@ -53,16 +58,28 @@ def simulate(
         The schedule, rows as in `jobs`.
 
     Raises:
-        ValueError: a job is wider than the machine, or the machine has no processor.
+        ValueError: a job is wider than the machine, the machine has no processor, or groups are
+            needed and cannot be had.
+        TypeError: the discipline is none that a machine can run.
     """
     check_machine(jobs, processors, name)
-    discipline = discipline or Fcfs()
+    scheduler = scheduler_of(discipline or Fcfs())
     count = len(jobs)
+    if groups is not None:
+        groups = check_groups(groups, count)
+    elif scheduler.needs_groups:
+        groups = known_user_groups(jobs)
     start_time = np.full(count, np.nan)
     end_time = np.full(count, np.nan)
-    kernel = MachineKernel(processors, discipline.scheduler())
+    kernel = MachineKernel(processors, scheduler)
     kernel.bind(
-        jobs.submit_time, jobs.processors, jobs.requested_time, jobs.run_time, start_time, end_time
+        jobs.submit_time,
+        jobs.processors,
+        jobs.requested_time,
+        jobs.run_time,
+        start_time,
+        end_time,
+        groups,
     )
     row = 0
     while True:
@@ -92,7 +109,8 @@ class MachineState:
     Attributes:
         now: the machine's clock, seconds; minus infinity before anything has happened.
         processors: size of the machine.
-        processors_free: processors no running job holds.
+        processors_free: processors no running job holds; with a pass per event a job whose
+            estimated end has come holds none.
         processors_waiting: waiting parallelism, the sum of the waiting jobs' processors.
         jobs_running: count.
         jobs_waiting: count.
@@ -121,11 +139,14 @@ class Machine:
     def __init__(self, processors: int, discipline: Discipline | None = None) -> None:
         check_machine(JobTable.empty(), processors, "machine")
         self._processors = processors
-        self._kernel = MachineKernel(processors, (discipline or Fcfs()).scheduler())
+        scheduler = scheduler_of(discipline or Fcfs())
+        self._scheduler = scheduler
+        self._kernel = MachineKernel(processors, scheduler)
         self._kernel.keep_log()
         self._count = 0
         self._float_columns = np.zeros((5, 0))
         self._width_column = np.zeros(0, np.int32)
+        self._group_column = np.zeros(0, np.int8)
         self._room(64)
 
     def _room(self, capacity: int) -> None:
@@ -133,13 +154,23 @@ class Machine:
         floats[:, : self._count] = self._float_columns[:, : self._count]
         widths = np.zeros(capacity, np.int32)
         widths[: self._count] = self._width_column[: self._count]
+        groups = np.full(capacity, GROUPS[-1], np.int8)
+        groups[: self._count] = self._group_column[: self._count]
         self._float_columns = floats
         self._width_column = widths
+        self._group_column = groups
         submit, request, run, start, end = floats
-        self._kernel.bind(submit, widths, request, run, start, end)
+        self._kernel.bind(submit, widths, request, run, start, end, groups)
 
     def submit(
-        self, *, submit_time: float, processors: int, requested_time: float, run_time: float
+        self,
+        *,
+        submit_time: float,
+        processors: int,
+        requested_time: float,
+        run_time: float,
+        group: int | None = None,
+        waiting_since: float | None = None,
     ) -> int:
         """Puts a job into the queue at `submit_time`.
 
@@ -150,6 +181,9 @@ class Machine:
             processors: at most the machine's.
             requested_time: seconds, at least `run_time`.
             run_time: seconds, more than 0; the discipline never sees it.
+            group: of the job's user, 1 to 5; only some disciplines look at it.
+            waiting_since: seconds, for a job that came to a machine before this one; since
+                `submit_time` where left out.
 
         Returns:
             The job's number: 0, 1, 2, … in order of submission.
@@ -170,13 +204,19 @@ class Machine:
                 f"requested_time is {requested_time}; it must be finite and at least the "
                 f"run_time, {run_time}"
             )
+        if group is None and self._scheduler.needs_groups:
+            raise ValueError("this discipline needs the user group of every job")
+        if group is not None and group not in GROUPS:
+            raise ValueError(f"group is {group}; it must be in {GROUPS[0]}..{GROUPS[-1]}")
         job = self._count
         if job == JOBS_MAX:
             raise ValueError(f"this machine has taken {job} jobs, the most one can")
         if job == len(self._width_column):
             self._room(2 * job)
-        self._float_columns[:3, job] = submit_time, requested_time, run_time
+        since = submit_time if waiting_since is None else min(waiting_since, submit_time)
+        self._float_columns[:3, job] = since, requested_time, run_time
         self._width_column[job] = processors
+        self._group_column[job] = GROUPS[-1] if group is None else group
         self._count += 1
         self._kernel.enqueue(job, submit_time)
         return job
@@ -187,7 +227,8 @@ class Machine:
         Args:
             to: seconds, not before the clock; infinity runs until the machine is empty.
             inclusive: False leaves what is due at that very moment to be done, for a machine that
-                makes passes per event and is about to take submissions of that moment.
+                makes passes per event and is about to take submissions of that moment. Jobs whose
+                estimated end has come by then count as gone on such a machine.
 
         Raises:
             ValueError: the moment is past, or not a number.
@@ -199,9 +240,25 @@ class Machine:
     def collect(self) -> tuple[list[int], list[int]]:
         """Returns the jobs that started and the jobs that ended since the last call.
 
-        Starts are in the order in which they were made, ends in the order (end time, job).
+        Starts are in the order in which they were made, ends in the order (end time, job); with a
+        pass per event, of jobs that end together those that started first end first.
         """
         return self._kernel.drain_log()
+
+    @property
+    def history(self) -> tuple[float, float] | None:
+        """What the rules of a discipline remember of jobs that have ended; None for no rules."""
+        scheduler = self._scheduler
+        return scheduler.history if isinstance(scheduler, StrategyScheduler) else None
+
+    def remember(self, history: tuple[float, float] | None) -> None:
+        """Takes over the `history` of a machine before this one.
+
+        Args:
+            history: of a machine with the same discipline.
+        """
+        if history is not None and isinstance(self._scheduler, StrategyScheduler):
+            self._scheduler.remember(*history)
 
     @property
     def now(self) -> float:

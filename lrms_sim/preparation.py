@@ -6,6 +6,7 @@ defaults are the rules of Fölling, Grimme, Lepping and Papaspyrou, whose job co
 reproduce.
 """
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Final, Literal, get_args, get_type_hints
 
@@ -13,11 +14,27 @@ import numpy as np
 import numpy.typing as npt
 
 from lrms_sim.jobs import BoolArray, FloatArray, Int32Array, Int64Array, JobTable
+from lrms_sim.spelling import share
 from lrms_sim.swf_log import SwfLog
 
 IntpArray = npt.NDArray[np.intp]
 
 Treatment = Literal["dropped", "altered", "kept"]
+
+TIME_MAX: Final = 2.0**53
+"""Latest time a log may say, seconds: up to here every whole second is a number of its own."""
+
+LOSSY_SHARE: Final = 0.25
+"""From this share of dropped records on, what was lost is said beside the figures."""
+
+_KEEPING: Final = {
+    "partial-execution": ("partial_execution", "keep"),
+    "submit-time-negative": ("submit_time_negative", "keep"),
+    "run-time-zero": ("run_time_zero", "one_second"),
+    "requested-time-missing": ("requested_time_missing", "run_time"),
+    "job-id-repeated": ("job_id_repeated", "renumber"),
+}
+"""Option and choice that keep the records that a rule drops, by the rule's reason."""
 
 _PARTIAL_STATUS_MIN: Final = 2
 _PARTIAL_STATUS_MAX: Final = 4
@@ -39,7 +56,8 @@ class PreparationOptions:
         submit_time_negative: SWF writes -1 for "not known": `drop` the job, or `keep` it at the
             negative time.
         partial_execution: lines of status 2, 3 and 4 repeat a part of a job that has a line of
-            its own (SWF 2.2): `drop` them, or `keep` them as jobs.
+            its own, of another status (SWF 2.2): `drop` them, or `keep` them as jobs. Where there
+            is no such line they are no parts, and always kept.
         job_id_repeated: a number that an earlier record has: `renumber` the job past the
             largest number of the log, `drop` it, or stop with an `error`.
     """
@@ -115,6 +133,36 @@ class PreparationReport:
         """Returns the number of records to which the rule of that short name applied."""
         return sum(entry.count for entry in self.entries if entry.reason == reason)
 
+    @property
+    def is_lossy(self) -> bool:
+        """Whether so many records were dropped that one should know: `LOSSY_SHARE` of them."""
+        return self.records_dropped > 0 and (
+            self.records_dropped >= LOSSY_SHARE * self.records_read
+        )
+
+    def losses(self, option: Callable[[str, str], str]) -> str:
+        """Returns in words how many records were dropped, why, and what keeps them.
+
+        Args:
+            option: says an option of `PreparationOptions` and a choice as its user writes them.
+        """
+        dropped = [entry for entry in self.entries if entry.treatment == "dropped"]
+        dropped.sort(key=lambda entry: (-entry.count, entry.reason))
+        reasons = [
+            f"{entry.count:,} {entry.description}"
+            + (
+                f" ({option(*_KEEPING[entry.reason])} keeps them)"
+                if entry.reason in _KEEPING
+                else ""
+            )
+            for entry in dropped
+        ]
+        part = share(self.records_dropped / self.records_read) if self.records_read else share(0)
+        return (
+            f"{self.records_dropped:,} of {self.records_read:,} records ({part}) were dropped: "
+            f"{', '.join(reasons)}"
+        )
+
     def rows(self) -> list[tuple[str, int, Treatment]]:
         """Returns what a person wants to see: description, count and treatment of each rule."""
         return [(entry.description, entry.count, entry.treatment) for entry in self.entries]
@@ -169,7 +217,8 @@ def prepare(
         The jobs and a report.
 
     Raises:
-        ValueError: the size is less than 1, or an option says `error` and its case is there.
+        ValueError: the size is less than 1, an option says `error` and its case is there, or a
+            time is beyond `TIME_MAX`.
     """
     options = options or PreparationOptions()
     if machine_processors < 1:
@@ -185,6 +234,15 @@ def prepare(
 
     _drop_unusable(tally, log, (run_time, requested_time, processors), options)
     _drop_too_wide(tally, log, processors, machine_processors, options)
+    _check_exact(
+        tally,
+        log,
+        {
+            "submit time": log.submit_time,
+            "run time": run_time,
+            "requested time": requested_time,
+        },
+    )
     job_id = _distinct_job_ids(tally, log, options)
 
     overrun = run_time > requested_time
@@ -237,7 +295,7 @@ def _drop_unusable(
     """Drops what has no run time, request or width, given as `columns`, even after the options."""
     run_time, requested_time, processors = columns
     if options.partial_execution == "drop":
-        partial = (log.status >= _PARTIAL_STATUS_MIN) & (log.status <= _PARTIAL_STATUS_MAX)
+        partial = _partial(log)
         tally.drop("partial-execution", "line repeats a part of another job", partial)
     if options.submit_time_negative == "drop":
         tally.drop("submit-time-negative", "submit time negative", log.submit_time < 0)
@@ -245,6 +303,35 @@ def _drop_unusable(
     tally.drop("run-time-zero", "run time 0 s", run_time == 0)
     tally.drop("requested-time-missing", "requested time missing", requested_time <= 0)
     tally.drop("processors-unknown", "number of processors unknown", processors <= 0)
+
+
+def _says_partial(log: SwfLog) -> BoolArray:
+    """Returns which records have a status that stands for a part of a job."""
+    return (log.status >= _PARTIAL_STATUS_MIN) & (log.status <= _PARTIAL_STATUS_MAX)
+
+
+def _partial(log: SwfLog) -> BoolArray:
+    """Returns which records repeat a part of a job: those of a number that has a whole line too.
+
+    Some logs hold exit codes in the field of the status.
+    """
+    partial = _says_partial(log)
+    if partial.any():
+        partial &= np.isin(log.job_id, log.job_id[~partial])
+    return partial
+
+
+def _check_exact(tally: _Tally, log: SwfLog, columns: Mapping[str, FloatArray]) -> None:
+    """Checks that kept times are whole numbers' range of a double: beyond, seconds are lost."""
+    for title, column in columns.items():
+        beyond = tally.kept & (np.abs(column) > TIME_MAX)
+        if beyond.any():
+            row = int(np.argmax(beyond))
+            raise ValueError(
+                f"{log.path}: {title} of job {log.job_id[row]} is {column[row]:g} s; beyond "
+                f"2**53 s ({np.count_nonzero(beyond)} such records) seconds cannot be told "
+                "apart, correct the log"
+            )
 
 
 def _drop_too_wide(
@@ -322,6 +409,13 @@ def _note_alterations(
         tally.note("overrun", "run time above request, killed at the request", overrun)
     else:
         tally.note("overrun", "run time above request, request extended", overrun)
+    if options.partial_execution == "drop":
+        tally.note(
+            "partial-without-whole",
+            "status of a part, but of no other job",
+            _says_partial(log),
+            "kept",
+        )
     tally.note("submit-time-negative", "submit time negative", log.submit_time < 0, "kept")
     tally.note(
         "unsorted", "submitted before its predecessor in the log, sorted", _unsorted(log, tally)

@@ -14,6 +14,7 @@ from lrms_sim.groups import GROUPS, user_groups
 from lrms_sim.metrics import MachineMetrics, awrt_by_group, machine_metrics
 from lrms_sim.preparation import PreparationReport, Prepared
 from lrms_sim.schedule import Schedule
+from lrms_sim.spelling import printable
 from lrms_sim.swf_log import SwfLog
 from lrms_sim.version import __version__
 
@@ -114,6 +115,33 @@ def describe_log(log: SwfLog, prepared: Prepared, processors: int) -> LogDescrip
     )
 
 
+def what_was_lost(report: PreparationReport) -> str:
+    """Returns a sentence on the records that were dropped, and what keeps them; "" for few."""
+    return report.losses(_as_option) if report.is_lossy else ""
+
+
+def _as_option(name: str, choice: str) -> str:
+    return f"--{name.replace('_', '-')} {choice}"
+
+
+def no_job_left(prepared: Prepared) -> str:
+    """Returns a sentence on why there is no job to replay, and what keeps some.
+
+    Args:
+        prepared: the log's jobs; where there are some, none is within the window.
+    """
+    report, jobs = prepared.report, prepared.jobs
+    if report.records_read == 0:
+        return f"{report.path}: holds no job"
+    if len(jobs) == 0:
+        return f"{report.path}: no job is left: {report.losses(_as_option)}"
+    first, last = (jobs.submit_time[at] / SECONDS_PER_DAY for at in (0, -1))
+    return (
+        f"{report.path}: none of {len(jobs):,} jobs is within --window-days and --first-jobs; "
+        f"they are submitted from day {first:.1f} to day {last:.1f}"
+    )
+
+
 def _utc(seconds: int | None) -> str | None:
     try:
         return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat()
@@ -135,6 +163,8 @@ def print_json(report: RunReport) -> None:
 
 def _dump(values: dict[str, Any]) -> None:
     text = json.dumps(_without_nan(values), indent=2, ensure_ascii=False, allow_nan=False)
+    # What could steer a terminal is the same value as an escape of JSON.
+    text = "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
     sys.stdout.write(text + "\n")
 
 
@@ -247,7 +277,7 @@ def _seconds(value: float) -> tuple[str, str]:
 def _title(text: str) -> "RenderableType":
     from rich.text import Text  # noqa: PLC0415  # JSON needs none of it
 
-    return Text(f"\n{text}", style="bold")
+    return Text(f"\n{printable(text)}", style="bold")
 
 
 def _table(heads: tuple[str, str, str], rows: Iterable[tuple[str, str, str]]) -> "RenderableType":
@@ -261,7 +291,7 @@ def _table(heads: tuple[str, str, str], rows: Iterable[tuple[str, str, str]]) ->
     table.add_column(heads[2], style="dim")
     for row in rows:
         # Names come from the user's files; what looks like markup in them is text.
-        table.add_row(*(Text(cell) for cell in row))
+        table.add_row(*(Text(printable(cell)) for cell in row))
     return table
 
 
@@ -272,6 +302,6 @@ def _show(*parts: "RenderableType") -> None:
     console = Console()
     with console.capture() as captured:
         for part in parts:
-            console.print(Text(part) if isinstance(part, str) else part)
+            console.print(Text(printable(part)) if isinstance(part, str) else part)
     # One write, here: rich would end the process by itself where nobody reads on.
     sys.stdout.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))

@@ -63,6 +63,22 @@ class Schedule:
     def __len__(self) -> int:
         return len(self.jobs)
 
+    def select(self, rows: npt.NDArray[np.int64]) -> "Schedule":
+        """Returns the schedule of some jobs alone, on the same machines.
+
+        Args:
+            rows: increasing row numbers.
+        """
+        return Schedule(
+            jobs=self.jobs.select(rows),
+            start_time=self.start_time[rows],
+            end_time=self.end_time[rows],
+            machines=self.machines,
+            submitted_to=self.submitted_to[rows],
+            executed_on=self.executed_on[rows],
+            log_job_id=self.log_job_id[rows],
+        )
+
     @property
     def wait_time(self) -> FloatArray:
         """Seconds between submission and start, shape (n,)."""

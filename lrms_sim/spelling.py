@@ -72,6 +72,21 @@ def shorten(text: str, length: int) -> str:
     return text if len(text) <= length else text[: length - 1].rstrip() + "…"
 
 
+def printable(text: str) -> str:
+    """Returns the text without anything that could steer a terminal or hide other text.
+
+    Control and format characters are spelled out as escape sequences of Python, tabs become
+    blanks. For what comes from files of strangers.
+    """
+    return "".join(
+        character if character.isprintable() else _spelled(character) for character in text
+    )
+
+
+def _spelled(character: str) -> str:
+    return " " if character == "\t" else character.encode("unicode_escape").decode("ascii")
+
+
 def listed(parts: Sequence[str]) -> str:
     """Returns "a", "a and b", "a, b and c"."""
     if len(parts) < 2:

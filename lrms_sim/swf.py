@@ -10,6 +10,7 @@ the whole text, so that logs of tens of millions of jobs fit an ordinary machine
 
 import gzip
 import os
+import re
 import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -46,6 +47,12 @@ _OTHER_FORMATS: Final = {
 }
 _MAGIC_BYTES_MAX: Final = max(len(magic) for magic in [_GZIP_MAGIC, *_OTHER_FORMATS])
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+_WIDE_TEXT: Final = re.compile(rb"\xff\xfe|\xfe\xff|\0\0\xfe\xff|[ -~]\0[\t -~]\0|\0[ -~]\0[\t -~]")
+"""How UTF-16 and UTF-32 begin, with a byte order mark or without."""
+_ZLIB_FAULTS: Final = {
+    "incorrect data check": "its checksum (CRC) is not that of its content",
+    "incorrect length check": "its length is not that of its content",
+}
 
 _KINDS: Final = bytes(kind for _, _, kind in FIELDS)
 _SLOTS: Final = bytes(_KINDS[:at].count(kind) for at, kind in enumerate(_KINDS))
@@ -168,8 +175,15 @@ def _whole_lines(pieces: Iterator[bytes], path: str) -> Iterator[bytes]:
     first = True
     for piece in pieces:
         text = rest + piece
-        if first and text.startswith(_BYTE_ORDER_MARK):
+        if first:
             text = text.removeprefix(_BYTE_ORDER_MARK)
+            if _WIDE_TEXT.match(text):
+                raise SwfError(
+                    path,
+                    None,
+                    "is UTF-16 or UTF-32 text; a log is ASCII or UTF-8, convert it: "
+                    "iconv -f UTF-16 -t UTF-8",
+                )
         first = False
         cut = text.rfind(b"\n") + 1
         rest = text[cut:]
@@ -212,8 +226,12 @@ def _unpack(file: BinaryIO, packed: bytes, path: str) -> Iterator[bytes]:
         try:
             piece = member.decompress(packed, BLOCK_BYTES)
         except zlib.error as error:
+            known = (words for fault, words in _ZLIB_FAULTS.items() if fault in str(error))
             raise SwfError(
-                path, None, f"is damaged: {error} ({unpacked} bytes could be unpacked)"
+                path,
+                None,
+                f"is damaged: {next(known, error)} ({unpacked} bytes could be unpacked), "
+                "fetch or copy the file again",
             ) from error
         unpacked += len(piece)
         if piece:

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lrms_sim.jobs import FloatArray, Int32Array, Int64Array, JobTable
+from lrms_sim.spelling import printable
 
 REAL, LONG, INT = range(3)
 """Kinds of fields: float64, int64 and int32, in the order of `DTYPES`."""
@@ -47,6 +48,8 @@ FIELD_NAMES: Final = tuple(name for name, _, _ in FIELDS)
 class SwfHeader:
     """The comment lines of a log and the fields that they hold.
 
+    What its fields say is fit for terminals and pages: control characters in it are spelled out.
+
     Attributes:
         lines: every comment line as it stands in the log, without the line end.
     """
@@ -70,7 +73,8 @@ class SwfHeader:
             found = re.match(r";[ \t]{0,2}([A-Za-z]\w*):(?!//)[ \t]*(.*?)\s*$", line)
             if found:
                 key, value = found.groups()
-                values[key] = (*values.get(key, ()), value)
+                # Values are shown to people; a log may come from anybody.
+                values[key] = (*values.get(key, ()), printable(value))
         object.__setattr__(self, "_values", values)
 
     @classmethod

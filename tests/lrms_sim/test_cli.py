@@ -55,7 +55,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
 
 def process(*arguments: str, folder: Path) -> "subprocess.CompletedProcess[str]":
     """Runs the command as a process of its own."""
-    code = "from lrms_sim.cli import main; main()"
+    code = "from lrms_sim.command import main; main()"
     return subprocess.run(  # noqa: S603  # our own interpreter
         [sys.executable, "-c", code, *arguments],
         capture_output=True,
@@ -119,11 +119,13 @@ def test_run_as_json(run: Run) -> None:
         (("--window-days", "1:", "--shift", "window"), 2, 13610, 0),
         (("--window-days", "1:", "--shift", "first_job"), 2, 10, 0),
         (("--first-jobs", "3"), 3, 100005, 0),
-        (("--window-days", "7:"), 0, None, 0),
+        # Day 0 is time 0: as without a first day.
+        (("--window-days", "0:1", "--first-jobs", "1"), 1, 10, 0),
+        (("--window-days", "0:"), 4, 100010, 0),
     ],
 )
 def test_windows(
-    run: Run, arguments: tuple[str, ...], jobs: int, makespan: float | None, origin: float
+    run: Run, arguments: tuple[str, ...], jobs: int, makespan: float, origin: float
 ) -> None:
     """A window selects jobs; unless it shifts the clock its makespan counts from its first job."""
     _, out, _ = run("run", "log.swf", "--json", *arguments)
@@ -218,13 +220,82 @@ def test_generate_by_days(run: Run, tmp_path: Path) -> None:
     assert 10 * 86400 < log.submit_time[-1] < 20 * 86400
 
 
-def test_a_log_without_jobs(run: Run) -> None:
-    """A log without jobs is replayed to no jobs; what has no value is a dash."""
+def test_a_window_from_day_0_is_one_without_a_first_day(run: Run, tmp_path: Path) -> None:
+    """Both count the makespan from time 0, also where the log's first days are empty."""
+    (tmp_path / "late.swf").write_text("\n".join(LOG.splitlines()[:4] + LOG.splitlines()[6:7]))
+    one, other = (
+        run("run", "late.swf", "--json", "--window-days", window)[1] for window in ("0:150", ":150")
+    )
+    assert one == other
+    assert json.loads(one)["makespan_s"] == 100005
+
+
+def test_a_log_without_jobs(run: Run, tmp_path: Path) -> None:
+    """Where there is nothing to replay, the status says so, and no schedule is written."""
     assert run("generate", "--processors", "4", "--jobs", "0", "-o", "none.swf")[0] == 0
-    status, out, err = run("run", "none.swf", "--schedule", "none.csv")
-    assert (status, err) == (0, "")
-    assert "AWRT -" in " ".join(out.split())
-    assert run("info", "none.swf")[0] == 0
+    for arguments in (("run", "none.swf", "--schedule", "none.csv"), ("info", "none.swf")):
+        status, _, err = run(*arguments)
+        assert (status, err) == (cli.EXIT_NOTHING, "Error: none.swf: holds no job\n")
+    assert not (tmp_path / "none.csv").exists()
+
+
+def test_a_window_without_jobs(run: Run) -> None:
+    """The error says where the jobs are."""
+    status, out, err = run("run", "log.swf", "--window-days", "7:")
+    assert (status, out) == (cli.EXIT_NOTHING, "")
+    assert err == (
+        "Error: log.swf: none of 4 jobs is within --window-days and --first-jobs; they are "
+        "submitted from day 0.0 to day 1.2\n"
+    )
+
+
+def test_a_log_without_requested_times(run: Run, tmp_path: Path) -> None:
+    """The error names what was lost and the option that keeps it; with the option all is well."""
+    unsaid = re.sub(r"^(\d+ \d+ -1 \d+ \d -1 -1 \d) \d+", r"\1 -1", LOG, flags=re.MULTILINE)
+    (tmp_path / "unsaid.swf").write_text(unsaid)
+    for command in ("run", "info"):
+        status, _, err = run(command, "unsaid.swf")
+        assert status == cli.EXIT_NOTHING
+        assert err == (
+            "Error: unsaid.swf: no job is left: 5 of 5 records (100.0%) were dropped: 4 requested "
+            "time missing (--requested-time-missing run_time keeps them), 1 run time 0 s "
+            "(--run-time-zero one_second keeps them)\n"
+        )
+    assert run("run", "unsaid.swf", "--requested-time-missing", "run_time")[::2] == (0, "")
+
+
+@pytest.mark.parametrize("command", ["run", "info"])
+def test_much_that_was_lost_is_said(run: Run, command: str) -> None:
+    """Beside the figures of what is left, a warning says what is not in them."""
+    status, out, err = run(command, "log.swf", "--processors", "1", "--json")
+    assert status == 0
+    assert json.loads(out)["preparation"]["jobs_prepared"] == 3
+    assert err == (
+        "warning: 2 of 5 records (40.0%) were dropped: 1 run time 0 s (--run-time-zero one_second "
+        "keeps them), 1 wider than the machine (1)\n"
+    )
+    assert run(command, "log.swf")[2] == ""
+
+
+HOSTILE = "\x1b]0;owned\x07\x1b[31mred\x9b2J\u202e end"
+
+
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_text_of_a_header_does_not_steer_the_terminal(
+    run: Run, tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    """Escape sequences in a log are shown, never obeyed; so are those in its name."""
+    name = "evil\x1b[2J\x9b.swf"
+    (tmp_path / name).write_text(LOG.replace("test [bold]machine[/bold]", HOSTILE))
+    for arguments in (("info", name), ("run", name, "--swf", "copy.swf"), ("info", "copy.swf")):
+        status, out, err = run(*arguments, *options, "--processors", "2")
+        assert status == 0
+        assert all(character.isprintable() or character == "\n" for character in out + err)
+        if arguments[0] == "info":
+            assert r"\x1b]0;owned\x07\x1b[31mred\x9b2J\u202e end" in out.replace("\\\\", "\\")
+    status, _, err = run("info", "none" + name)
+    assert status == cli.EXIT_ERROR
+    assert err.strip("\n").isprintable()
 
 
 def test_one_processor(run: Run) -> None:
@@ -247,7 +318,13 @@ BAD: list[tuple[tuple[str, ...], str]] = [
     (("run", "log.swf", "--discipline", "sjf"), "'sjf'; there are: fcfs, list, easy"),
     (("run", "log.swf", "--processors", "0"), "0 is not in the range"),
     (("run", "log.swf", "--processors", "1", "--too-wide", "error"), "job 1 needs 2 processors"),
-    (("run", "log.swf", "--window-days", "5:3"), "last_day is 3.0"),
+    (("run", "log.swf", "--window-days", "5:3"), "'5:3' ends on day 3, which is not after day 5"),
+    (("run", "log.swf", "--window-days", "5:5"), "'5:5' ends on day 5, which is not after day 5"),
+    (("run", "many.swf"), "says 'many' for MaxProcs, which is no whole number; give .* --proc"),
+    (("info", "two.swf"), "header says MaxProcs 2 times: 128, 256; give the machine's size with"),
+    (("run", "wide.swf"), "wide.swf: is UTF-16 or UTF-32 text; .* convert it: iconv"),
+    (("run", "broken.swf.gz"), r"is damaged: its checksum \(CRC\) is not that of its content"),
+    (("run", "far.swf"), r"far.swf: submit time of job 2 is 9.0072e\+15 s; beyond 2\*\*53 s"),
     (("run", "log.swf", "--window-days", "5"), "'5' is not two days A:B"),
     (("run", "log.swf", "--window-days", "a:b"), "'a:b' is not two days A:B"),
     (("run", "log.swf", "--window-days", "nan:"), "first_day is nan"),
@@ -279,20 +356,35 @@ def test_bad_input_is_one_line(
     (tmp_path / "short.swf").write_text("; MaxProcs: 4\n1 2 3\n")
     (tmp_path / "silent.swf").write_text("; no size\n")
     (tmp_path / "none.swf").write_text("; MaxProcs: 0\n")
+    (tmp_path / "many.swf").write_text(LOG.replace("MaxProcs: 2", "MaxProcs: many"))
+    (tmp_path / "two.swf").write_text("; MaxProcs: 128\n; MaxProcs: 256\n")
+    (tmp_path / "wide.swf").write_text(LOG, encoding="utf-16")
+    (tmp_path / "far.swf").write_text(LOG.replace("2 1 -1 5", f"2 {2**53 + 2} -1 5"))
+    broken = bytearray(gzip.compress(LOG.encode()))
+    broken[-6] ^= 1
+    (tmp_path / "broken.swf.gz").write_bytes(broken)
     before = sorted(tmp_path.iterdir())
     status, out, err = run(*arguments)
     assert (status, out) == (cli.EXIT_ERROR, "")
-    assert err.startswith("error: ")
+    assert err.startswith("Error: ")
     assert err.count("\n") == 1
     assert re.search(words, err)
     assert sorted(tmp_path.iterdir()) == before
+
+
+def test_without_a_command_the_help_is_an_error(run: Run) -> None:
+    """As with the other commands: nothing was done, and what there is stands on standard error."""
+    status, out, err = run()
+    assert (status, out) == (cli.EXIT_ERROR, "")
+    assert err.startswith("Usage: lrms-sim [OPTIONS] COMMAND")
+    assert "disciplines" in err
 
 
 def test_unwritable_folder_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file that may not be written is refused before the work begins."""
     monkeypatch.setattr(os, "access", lambda _, mode: mode != os.W_OK)
     status, _, err = run("run", "log.swf", "--schedule", "a.csv")
-    assert (status, err) == (2, "error: a.csv: cannot be written: permission denied\n")
+    assert (status, err) == (2, "Error: a.csv: cannot be written: permission denied\n")
 
 
 def raising(error: BaseException) -> Callable[..., object]:
@@ -323,7 +415,7 @@ def test_no_memory_is_said(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """A workload that does not fit the memory is an error like others."""
     monkeypatch.setattr(machine, "simulate", raising(MemoryError()))
     status, _, err = run("run", "log.swf")
-    assert (status, err) == (2, "error: not enough memory; replay fewer jobs at a time\n")
+    assert (status, err) == (2, "Error: not enough memory; replay fewer jobs at a time\n")
 
 
 class Terminal(io.StringIO):
@@ -361,21 +453,20 @@ def test_a_long_log_that_is_damaged(run: Run, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(sys, "stderr", terminal)
     Path("bad.swf").write_text("1 2 3\n")
     assert run("run", "bad.swf")[0] == 2
-    assert "error: bad.swf:1: 3 fields" in terminal.getvalue()
+    assert "Error: bad.swf:1: 3 fields" in terminal.getvalue()
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ((), ["Usage: lrms-sim", "lrms-sim generate --processors 256", "disciplines"]),
-        (("-h",), ["Usage: lrms-sim"]),
+        (("-h",), ["Usage: lrms-sim", "lrms-sim generate --processors 256", "disciplines"]),
         (("run", "--help"), ["lrms-sim run CTC-SP2-1996-3.1-cln.swf.gz", "--overrun", "kill"]),
         (("generate", "--help"), ["--load", "Examples:"]),
         (("--version",), [f"lrms-sim, version {__version__}"]),
     ],
 )
 def test_help_teaches(run: Run, arguments: tuple[str, ...], words: list[str]) -> None:
-    """Help has examples, and comes without any argument too."""
+    """Help has examples."""
     status, out, err = run(*arguments)
     assert (status, err) == (0, "")
     for word in words:
@@ -391,7 +482,7 @@ def test_as_a_process(tmp_path: Path) -> None:
     assert (tmp_path / "a.csv").read_text().count("\n") == 5
     failed = process("run", "none.swf", folder=tmp_path)
     assert failed.returncode == 2
-    assert failed.stderr == "error: none.swf: cannot be read: No such file or directory\n"
+    assert failed.stderr == "Error: none.swf: cannot be read: No such file or directory\n"
 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])
@@ -402,7 +493,7 @@ def test_nobody_reads_on(tmp_path: Path, unbuffered: str) -> None:
     os.close(reader)
     try:
         done = subprocess.run(
-            [sys.executable, "-c", "from lrms_sim.cli import main; main()", "run", "log.swf"],
+            [sys.executable, "-c", "from lrms_sim.command import main; main()", "run", "log.swf"],
             stdout=writer,
             stderr=subprocess.PIPE,
             check=False,
@@ -421,8 +512,8 @@ def test_nobody_reads_on(tmp_path: Path, unbuffered: str) -> None:
 def test_help_loads_nothing_heavy(tmp_path: Path) -> None:
     """The command line itself needs neither numpy nor rich, and no threads for linear algebra."""
     code = (
-        "import os, sys; from lrms_sim import cli\n"
-        "try: cli.main()\n"
+        "import os, sys; from lrms_sim.command import main\n"
+        "try: main()\n"
         "except SystemExit: pass\n"
         "print([name for name in ('numpy', 'rich', 'gzip', 'json') if name in sys.modules],"
         " os.environ['OPENBLAS_NUM_THREADS'])"

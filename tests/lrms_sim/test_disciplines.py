@@ -1,6 +1,7 @@
 import pytest
 
 from lrms_sim.disciplines import DISCIPLINES, Easy, discipline_by_name
+from tests.oracles.disciplines import PASSES
 
 
 @pytest.mark.parametrize("name", DISCIPLINES)
@@ -22,7 +23,14 @@ def test_an_unknown_name_is_refused_with_those_there_are() -> None:
         discipline_by_name("sjf")
 
 
-def test_passes_per_event_are_said_by_the_scheduler() -> None:
-    """The machine learns from the scheduler which kind of pass it wants."""
-    assert Easy(per_event=True).scheduler().per_event
-    assert not Easy().scheduler().per_event
+def test_passes_per_event_are_said_by_the_discipline() -> None:
+    """Whoever drives a machine asks the discipline which kind of pass it makes."""
+    assert Easy(per_event=True).per_event
+    assert [name for name in DISCIPLINES if discipline_by_name(name).per_event] == [
+        "easy-per-event"
+    ]
+
+
+def test_every_discipline_has_an_oracle() -> None:
+    """All comparisons with the plain oracles go over their names."""
+    assert set(PASSES) == set(DISCIPLINES)

@@ -5,6 +5,7 @@ decimals. CTC agrees with it exactly; KTH, SDSC05 and SDSC00 were other versions
 """
 
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +14,11 @@ import pytest
 from lrms_sim import metrics
 from lrms_sim.disciplines import discipline_by_name
 from lrms_sim.machine import simulate
+from lrms_sim.preparation import PreparationOptions, prepare
+from lrms_sim.swf import read_swf
+from tests.long_queues import NEVER, LongFrom
 from tests.oracles.disciplines import simulate_plainly
-from tests.recorded import PROCESSORS, recorded
+from tests.recorded import LOGS, PROCESSORS, recorded
 
 pytestmark = pytest.mark.traces
 
@@ -86,6 +90,61 @@ def test_easy(row: Expected, traces_folder: Path) -> None:
     machine = PROCESSORS[row.workload.partition("-")[0]]
     schedule = simulate(jobs, machine, discipline_by_name("easy"))
     assert f"{metrics.awrt(schedule):.4f}" == row.awrt
+
+
+# What a well-known simulator of that kind gives, which takes the requested processors (field 8):
+# log, machine, mean wait in seconds, and a digest of the lines "job start" of all jobs.
+PER_EVENT = [
+    (
+        "KTH",
+        100,
+        "6836.8721",
+        "0502a5909e58c8728ea921b189b266a15fc2ec6f5cd0a109ec206dd8ba004b8c",
+    ),
+    (
+        "CTC",
+        338,
+        "14272.5945",
+        "61dcd199189e9093fccfc899753bbdf386722881c8b4a445fa49c0d013662e04",
+    ),
+]
+
+
+@pytest.mark.parametrize(("log", "processors", "mean_wait", "digest"), PER_EVENT)
+def test_easy_per_event_starts_every_job_as_the_reference_does(
+    log: str, processors: int, mean_wait: str, digest: str, traces_folder: Path
+) -> None:
+    """EASY per event gives the reference's wait of every job."""
+    options = PreparationOptions(processors_from="requested")
+    jobs = prepare(read_swf(traces_folder / LOGS[log]), processors, options).jobs
+    schedule = simulate(jobs, processors, discipline_by_name("easy-per-event"))
+    assert f"{metrics.mean_wait_time(schedule):.4f}" == mean_wait
+    starts = zip(jobs.job_id.tolist(), schedule.start_time.tolist(), strict=True)
+    lines = "".join(f"{job} {start:.0f}\n" for job, start in starts)
+    assert sha256(lines.encode()).hexdigest() == digest
+
+
+# What the kernel gave when it kept every plan in flat arrays: log, machine, and a digest of the lines
+# "job start" of all jobs.
+CONSERVATIVE = [
+    ("KTH", 100, "48c260573bfa92c486b5345961af39dc6b532e8616e7430956d06b3e07c2b2ee"),
+    ("CTC", 430, "46107288d9b62d225c7c10a938981eb366c141643426e79bf556a5e29ebe43b6"),
+    ("CTC", 338, "534bcc949c0ca5909a61cc9182147a6577fcbcaa2600600a1d1b835da4e4f199"),
+    ("SDSC00", 128, "114479d141aa39503f6584becf113b2eedd8f4883a929f4c6c166820039fea92"),
+]
+
+
+@pytest.mark.parametrize("long_queue", [1, 30, 256, NEVER])
+@pytest.mark.parametrize(("log", "processors", "digest"), CONSERVATIVE)
+def test_conservative_starts_every_job_as_it_always_did(
+    log: str, processors: int, digest: str, long_queue: int, traces_folder: Path
+) -> None:
+    """Wherever a queue begins to count as long, every start of a recorded log stays the same."""
+    jobs = prepare(read_swf(traces_folder / LOGS[log]), processors).jobs
+    schedule = simulate(jobs, processors, LongFrom(long_queue))
+    starts = zip(jobs.job_id.tolist(), schedule.start_time.tolist(), strict=True)
+    lines = "".join(f"{job} {start:.0f}\n" for job, start in starts)
+    assert sha256(lines.encode()).hexdigest() == digest
 
 
 # The plain oracle recomputes everything at every event; conservative backfilling it can follow

@@ -60,9 +60,9 @@ def test_good_records_pass_unchanged() -> None:
         ({"processors_allocated": 9}, "too-wide"),
         ({"processors_allocated": -1, "processors_requested": 9}, "too-wide"),
         ({"submit_time": -1}, "submit-time-negative"),
-        ({"status": 2}, "partial-execution"),
-        ({"status": 3}, "partial-execution"),
-        ({"status": 4}, "partial-execution"),
+        ({"job_id": 1, "status": 2}, "partial-execution"),
+        ({"job_id": 1, "status": 3}, "partial-execution"),
+        ({"job_id": 1, "status": 4}, "partial-execution"),
     ],
 )
 def test_unusable_records_are_dropped_and_counted(record: dict[str, float], reason: str) -> None:
@@ -151,7 +151,33 @@ def test_negative_submissions_may_stay() -> None:
 
 def test_partial_executions_may_stay() -> None:
     """`partial_execution = keep` takes every line for a job."""
-    assert len(one_of({"status": 3}, partial_execution="keep").jobs) == 1
+    log = log_of({}, {"job_id": 1, "status": 3})
+    assert len(prepare(log, 8, PreparationOptions(partial_execution="keep")).jobs) == 2
+    assert len(prepare(log, 8).jobs) == 1
+
+
+@pytest.mark.parametrize("status", [2, 3, 4])
+def test_a_part_of_no_other_job_is_a_job(status: int) -> None:
+    """Some logs hold exit codes in that field: without a line of the whole job it is the job."""
+    prepared = prepare(log_of({}, {"status": status}), 8)
+    assert prepared.jobs.job_id.tolist() == [1, 2]
+    assert reasons(prepared) == {"partial-without-whole": (1, "kept")}
+
+
+def test_parts_without_a_whole_line_are_all_kept() -> None:
+    """Nothing is lost of a job whose log has its parts alone; they get numbers of their own."""
+    prepared = prepare(log_of({"job_id": 7, "status": 2}, {"job_id": 7, "status": 3}), 8)
+    assert prepared.jobs.job_id.tolist() == [7, 8]
+
+
+@pytest.mark.parametrize("field", ["submit_time", "run_time", "requested_time"])
+def test_times_that_lose_seconds_are_refused(field: str) -> None:
+    """Beyond 2**53 s a second more is the same number; AWRT would be nonsense without a word."""
+    assert len(one_of({"requested_time": 2.0**53, field: 2.0**53}).jobs) == 1
+    with pytest.raises(ValueError, match=r"of job 1 is 9.0072e\+15 s; beyond 2\*\*53 s"):
+        one_of({"requested_time": 2.0**53, field: 2.0**53 + 2})
+    # A record that is dropped does no harm.
+    assert len(one_of({field: 2.0**53 + 2, "processors_allocated": 9}).jobs) == 0
 
 
 def test_unsorted_log_is_sorted_and_counted() -> None:
@@ -240,12 +266,16 @@ def test_rows_are_for_people() -> None:
 def plainly(log: SwfLog, processors: int) -> list[tuple[float, int, int, float, float]]:
     """The default rules, record by record, as one would write them down."""
     jobs = []
+    parts = {2, 3, 4}
+    whole = {job for job, status in zip(log.job_id, log.status, strict=True) if status not in parts}
     for row in range(len(log)):
         width = int(log.processors_allocated[row])
         if width <= 0:
             width = int(log.processors_requested[row])
         run, request = float(log.run_time[row]), float(log.requested_time[row])
-        if log.status[row] in {2, 3, 4} or log.submit_time[row] < 0:
+        if log.status[row] in parts and log.job_id[row] in whole:
+            continue
+        if log.submit_time[row] < 0:
             continue
         if run > 0 and request > 0 and 0 < width <= processors:
             submit = float(log.submit_time[row])

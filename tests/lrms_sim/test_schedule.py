@@ -33,3 +33,14 @@ def test_a_schedule_needs_a_machine() -> None:
     """Jobs that ran nowhere are no schedule."""
     with pytest.raises(ValueError, match="at least one machine"):
         dataclasses.replace(simulate(JOBS, 2), machines=())
+
+
+def test_some_jobs_of_a_schedule_are_a_schedule() -> None:
+    """Rows are taken from every column; the machines stay."""
+    schedule = simulate(JOBS, 2)
+    part = schedule.select(np.array([1]))
+    assert part.start_time.tolist() == [10]
+    assert part.end_time.tolist() == [15]
+    assert part.jobs.processors.tolist() == [2]
+    assert part.log_job_id.tolist() == [2]
+    assert part.machines == schedule.machines

@@ -419,6 +419,18 @@ def test_malformed_files_are_named(tmp_path: Path, text: str, words: str) -> Non
     assert str(caught.value).startswith(str(path))
 
 
+def test_the_line_of_a_mistake_is_named_however_the_file_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A long file is read in pieces; lines are counted over all of them."""
+    monkeypatch.setattr("lrms_sim.schedule_files._READ_ROWS", 2)
+    path = tmp_path / "jobs.csv"
+    rows = [GOOD.replace("1,kth", f"{number},kth", 1) for number in range(1, 6)]
+    path.write_text("\n".join([HEADER, *rows, "6,kth,delay,0", ""]))
+    with pytest.raises(ScheduleFileError, match=r"jobs\.csv:7: 4 fields"):
+        read_csv(path, [MachineInfo("kth", 4)])
+
+
 @pytest.mark.parametrize(
     ("name", "content"),
     [
@@ -473,7 +485,9 @@ def test_swf_of_one_machine(tmp_path: Path) -> None:
         "MaxPartitions": "1",
         "Partition": "2 m1 (4 processors)",
     }
-    assert log.job_id.tolist() == [2, 3]
+    assert log.job_id.tolist() == [2, 3], "jobs of several sites: their numbers may be the same"
+    write_swf(schedule, tmp_path / "m0.swf", executed_on=0)
+    assert read_swf(tmp_path / "m0.swf").job_id.tolist() == [9], "the log's own number"
     assert log.partition.tolist() == [2, 2]
     with pytest.raises(ValueError, match="machine 2 does not exist; there are 2"):
         write_swf(schedule, tmp_path / "m2.swf", executed_on=2)

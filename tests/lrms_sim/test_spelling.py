@@ -69,3 +69,11 @@ def test_long_values_are_cut() -> None:
     assert spelling.shown("x" * 100) == "'" + "x" * 56 + "..."
     assert len(spelling.shown(list(range(1000)))) == spelling.SHOWN_MAX
     assert spelling.shown(True) == "True"
+
+
+def test_printable_text_steers_nothing() -> None:
+    """Control and format characters are spelled out; letters of all languages stay."""
+    assert spelling.printable("Königliche 計算機, 80 %") == "Königliche 計算機, 80 %"
+    assert spelling.printable("a\tb\x1b[2J\x00\x7f\x9b\u2028\u202e") == (
+        r"a b\x1b[2J\x00\x7f\x9b\u2028\u202e"
+    )

@@ -2,6 +2,7 @@ import gzip
 import io
 import math
 import struct
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 
@@ -264,10 +265,19 @@ def test_damaged_gzip_is_an_error() -> None:
     """A flipped bit and rubbish behind the data are seen."""
     packed = bytearray(gzip.compress(LINE * 50))
     packed[-6] ^= 1
-    with pytest.raises(SwfError, match=r"is damaged: .*incorrect data check"):
+    with pytest.raises(SwfError, match=r"is damaged: its checksum \(CRC\) is not that of"):
         read(bytes(packed))
     with pytest.raises(SwfError, match=r"is damaged: .*incorrect header"):
         read(gzip.compress(LINE) + b"rubbish")
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_wide_text_is_named(encoding: str, pack: Callable[[bytes], bytes]) -> None:
+    """What some editors call Unicode is told apart from rubbish, with what to do."""
+    for text in ("; MaxProcs: 8\n", LINE.decode()):
+        with pytest.raises(SwfError, match=r"<stream>: is UTF-16 or UTF-32 text; .* iconv"):
+            read(pack(text.encode(encoding)))
 
 
 @pytest.mark.parametrize("content", [b"", gzip.compress(b"", mtime=0), b"\xef\xbb\xbf"])

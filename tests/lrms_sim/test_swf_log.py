@@ -133,3 +133,12 @@ def test_log_of_jobs_says_what_a_table_knows() -> None:
         "status": [1],
         "user": [7],
     }
+
+
+def test_what_a_header_says_can_be_shown() -> None:
+    """Control characters are spelled out in fields; the line itself stays as it stands."""
+    line = "; Computer: \x1b[31mSP2\x07\tof \u202eKTH\x9b"
+    header = SwfHeader((line,))
+    assert header.lines == (line,)
+    assert header.computer == r"\x1b[31mSP2\x07 of \u202eKTH\x9b"
+    assert header.values("Computer") == (header.computer,)

@@ -3,7 +3,7 @@
 Each function is one paragraph of docs/disciplines.md. None of them looks at a job's run time.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from lrms_sim.jobs import JobTable
 from tests.oracles.machine import PlainJob, PlainMachine, plain_jobs
@@ -13,14 +13,14 @@ Pass = Callable[[PlainMachine, float], None]
 
 def fcfs(machine: PlainMachine, now: float) -> None:
     """Starts the head of the queue as long as it fits."""
-    while machine.waiting and machine.fits_now(machine.waiting[0]):
+    while machine.waiting and machine.fits(machine.waiting[0], now):
         machine.start(machine.waiting[0], now)
 
 
 def list_scheduling(machine: PlainMachine, now: float) -> None:
     """Goes through the queue once and starts whatever fits at its turn."""
     for job in list(machine.waiting):
-        if machine.fits_now(job):
+        if machine.fits(job, now):
             machine.start(job, now)
 
 
@@ -42,7 +42,7 @@ def easy(machine: PlainMachine, now: float) -> None:
     machine.first_shadow.setdefault(head.row, shadow_time)
     for job in later:
         ends_in_time = now + job.requested_time <= shadow_time
-        if machine.fits_now(job) and (ends_in_time or job.processors <= extra_processors):
+        if machine.fits(job, now) and (ends_in_time or job.processors <= extra_processors):
             machine.start(job, now)
             if not ends_in_time:
                 extra_processors -= job.processors
@@ -97,36 +97,70 @@ def earliest_fit(machine: PlainMachine, job: PlainJob, now: float) -> float:
     return next(moment for moment in moments if fits_from(moment))
 
 
+def by_group(make_pass: Pass) -> Pass:
+    """Returns the pass on the queue sorted by group, without memory of earlier passes."""
+
+    def sorted_pass(machine: PlainMachine, now: float) -> None:
+        on_order(machine, now, make_pass, lambda job: job.group)
+
+    return sorted_pass
+
+
+def on_order(
+    machine: PlainMachine, now: float, make_pass: Pass, key: Callable[[PlainJob], float]
+) -> None:
+    """Makes a pass on the queue sorted by a key, ties by arrival, and forgets what it promised."""
+    machine.waiting.sort(key=lambda job: (key(job), job.row))
+    machine.reservation.clear()
+    machine.ended_early = False
+    make_pass(machine, now)
+    machine.reservation.clear()
+    machine.waiting.sort(key=lambda job: job.row)
+
+
 PASSES: dict[str, Pass] = {
     "fcfs": fcfs,
     "list": list_scheduling,
     "easy": easy,
     "easy-per-event": easy,
     "conservative": conservative,
+    "fcfs-group": by_group(fcfs),
+    "easy-group": by_group(easy),
+    "conservative-group": by_group(conservative),
 }
 """The pass of each discipline, by the discipline's name."""
 
+PER_EVENT = {"easy-per-event"}
+"""The disciplines that make a pass after every single event."""
 
-def simulate_plainly(jobs: JobTable, processors: int, discipline: str) -> PlainMachine:
+
+def simulate_plainly(
+    jobs: JobTable,
+    processors: int,
+    discipline: str | Pass,
+    groups: Sequence[int] | None = None,
+) -> PlainMachine:
     """Runs a workload on one machine to the end.
 
     Args:
         jobs: the workload.
         processors: the machine's size.
-        discipline: a key of `PASSES`.
+        discipline: a key of `PASSES`, or a pass.
+        groups: of the jobs' users; all 5 where left out.
 
     Returns:
         The machine, idle, with what became of every job.
     """
-    machine = PlainMachine(processors)
-    make_pass = PASSES[discipline]
-    arrivals = plain_jobs(jobs)
-    per_event = discipline == "easy-per-event"
+    per_event = isinstance(discipline, str) and discipline in PER_EVENT
+    machine = PlainMachine(processors, per_event=per_event)
+    make_pass = PASSES[discipline] if isinstance(discipline, str) else discipline
+    arrivals = plain_jobs(jobs, groups)
     while arrivals or machine.running or machine.waiting:
         next_arrival = [arrivals[0].submit_time] if arrivals else []
         now = min([machine.next_event_time, *next_arrival])
-        if per_event:
-            # Each event has a pass of its own; submissions come first.
+        if machine.per_event:
+            # Each event has a pass of its own; submissions come first. What has been started
+            # by one pass may end at this very instant, but not before those of earlier starts.
             if arrivals and arrivals[0].submit_time == now:
                 machine.waiting.append(arrivals.pop(0))
             else:

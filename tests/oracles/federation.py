@@ -7,11 +7,11 @@ sections 3 and 4.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from lrms_sim.jobs import JobTable
-from tests.oracles.disciplines import PASSES
+from tests.oracles.disciplines import PASSES, PER_EVENT
 from tests.oracles.machine import PlainJob, PlainMachine, Running, plain_jobs
 
 
@@ -35,7 +35,8 @@ class PlainSite:
     """A site: its machine, its users' jobs, and how it deals with its partners.
 
     `location` is "awrt", or the names of the partners to ask, in that order. A partner without a
-    policy is neither asked nor answered.
+    policy is neither asked nor answered. `groups` are those of the jobs' users; all 5 where it is
+    None.
     """
 
     name: str
@@ -44,6 +45,7 @@ class PlainSite:
     jobs: JobTable
     policies: Mapping[str, PlainPolicy]
     location: Literal["awrt"] | tuple[str, ...] = "awrt"
+    groups: Sequence[int] | None = None
 
 
 @dataclass(slots=True)
@@ -83,7 +85,7 @@ class PlainFederation:
         if policy == "keep":
             return not offered
         if policy == "awf":
-            return job.processors <= machine.processors_free
+            return job.processors <= machine.processors_free(job.submit_time)
         assert not isinstance(policy, str)
         nwp = machine.processors_waiting / machine.processors
         njp = 100.0 * job.processors / machine.processors
@@ -163,20 +165,19 @@ def replay_plainly(sites: Sequence[PlainSite]) -> PlainFederation:
 
     Jobs are numbered by their place in the order (submit time, site, row in the site's table).
     """
-    state = PlainFederation(sites, [PlainMachine(site.processors) for site in sites])
+    machines = [
+        PlainMachine(site.processors, per_event=site.discipline in PER_EVENT) for site in sites
+    ]
+    state = PlainFederation(sites, machines)
     numbered = sorted(
         (job.submit_time, index, job.row, job)
         for index, site in enumerate(sites)
-        for job in plain_jobs(site.jobs)
+        for job in plain_jobs(site.jobs, site.groups)
     )
-    arrivals = [
-        PlainJob(row, job.submit_time, job.processors, job.requested_time, job.run_time)
-        for row, (_, _, _, job) in enumerate(numbered)
-    ]
+    arrivals = [replace(job, row=row) for row, (_, _, _, job) in enumerate(numbered)]
     state.home = [index for _, index, _, _ in numbered]
-    per_event = [k for k, site in enumerate(sites) if site.discipline == "easy-per-event"]
+    per_event = [k for k, site in enumerate(sites) if site.discipline in PER_EVENT]
     batched = [k for k in range(len(sites)) if k not in per_event]
-    machines = state.machines
     while arrivals or any(machine.running or machine.waiting for machine in machines):
         next_arrival = [arrivals[0].submit_time] if arrivals else []
         now = min([*(machine.next_event_time for machine in machines), *next_arrival])

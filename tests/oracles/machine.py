@@ -6,7 +6,7 @@ last bit. Disciplines are in `tests/oracles/disciplines.py`.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from lrms_sim.jobs import JobTable
@@ -14,13 +14,14 @@ from lrms_sim.jobs import JobTable
 
 @dataclass(frozen=True, slots=True)
 class PlainJob:
-    """A job; `row` is its place in the order of arrival."""
+    """A job; `row` is its place in the order of arrival, `group` that of its user."""
 
     row: int
     submit_time: float
     processors: int
     requested_time: float
     run_time: float
+    group: int = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,9 @@ class PlainMachine:
 
     Attributes:
         processors: its size.
-        running: jobs that hold processors now.
+        per_event: whether a pass follows every single event.
+        running: jobs that have started and whose end was not handled yet, in the order in which
+            they were started.
         waiting: jobs in the queue, in order of arrival.
         reservation: of each waiting job its reserved start (conservative backfilling only).
         ended_early: whether a job has ended before its estimated end since the last pass.
@@ -59,6 +62,7 @@ class PlainMachine:
     """
 
     processors: int
+    per_event: bool = False
     running: list[Running] = field(default_factory=list)
     waiting: list[PlainJob] = field(default_factory=list)
     reservation: dict[int, float] = field(default_factory=dict)
@@ -68,10 +72,17 @@ class PlainMachine:
     first_reservation: dict[int, float] = field(default_factory=dict)
     first_shadow: dict[int, float] = field(default_factory=dict)
 
-    @property
-    def processors_free(self) -> int:
-        """Processors nobody holds now."""
-        return self.processors - sum(running.job.processors for running in self.running)
+    def processors_free(self, now: float) -> int:
+        """Returns how many processors nobody holds now.
+
+        On a machine with a pass for every event a job whose estimated end has come holds none,
+        even if its end has not been handled yet.
+        """
+        return self.processors - sum(
+            running.job.processors
+            for running in self.running
+            if not (self.per_event and running.estimated_end <= now)
+        )
 
     @property
     def processors_waiting(self) -> int:
@@ -84,13 +95,13 @@ class PlainMachine:
         ends = [running.end_time for running in self.running]
         return min([*ends, *self.reservation.values()], default=math.inf)
 
-    def fits_now(self, job: PlainJob) -> bool:
+    def fits(self, job: PlainJob, now: float) -> bool:
         """Returns whether the job could start now."""
-        return job.processors <= self.processors_free
+        return job.processors <= self.processors_free(now)
 
     def start(self, job: PlainJob, now: float) -> None:
         """Starts a waiting job."""
-        assert self.fits_now(job)
+        assert self.fits(job, now)
         assert job.submit_time <= now
         assert job.row not in self.start_time
         self.waiting.remove(job)
@@ -99,8 +110,13 @@ class PlainMachine:
         self.start_time[job.row] = now
 
     def due(self, now: float) -> list[Running]:
-        """Returns the running jobs that end at `now`, in order of (end time, row)."""
+        """Returns the running jobs that end by `now`, in the order in which that is handled.
+
+        That is (end time, row); with a pass for every event it is (end time, order of starts).
+        """
         ending = [running for running in self.running if running.end_time <= now]
+        if self.per_event:
+            return sorted(ending, key=lambda running: running.end_time)
         return sorted(ending, key=lambda running: (running.end_time, running.job.row))
 
     def end(self, running: Running) -> None:
@@ -112,8 +128,8 @@ class PlainMachine:
             self.ended_early = True
 
 
-def plain_jobs(jobs: JobTable) -> list[PlainJob]:
-    """Returns the rows of a job table."""
+def plain_jobs(jobs: JobTable, groups: Sequence[int] | None = None) -> list[PlainJob]:
+    """Returns the rows of a job table, of users of these groups."""
     columns: Iterable[tuple[float, int, float, float]] = zip(
         jobs.submit_time.tolist(),
         jobs.processors.tolist(),
@@ -121,4 +137,8 @@ def plain_jobs(jobs: JobTable) -> list[PlainJob]:
         jobs.run_time.tolist(),
         strict=True,
     )
-    return [PlainJob(row, *values) for row, values in enumerate(columns)]
+    groups = [5] * len(jobs) if groups is None else list(groups)
+    return [
+        PlainJob(row, *values, group)
+        for row, (values, group) in enumerate(zip(columns, groups, strict=True))
+    ]

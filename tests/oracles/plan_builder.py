@@ -6,12 +6,13 @@ buckets nor sets. It shares with the kernel only the order in which ties are bro
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 
-from broker.plan import Placement
-from broker.problem import Problem
-from broker.resources import WEEK, Resource
-from broker.workflow import Alternative, Task, Workflow
+from broker.model.plan import Placement, Plan
+from broker.model.problem import Problem
+from broker.model.resources import WEEK, Resource
+from broker.model.workflow import Alternative, Task, Workflow
 from tests.oracles.plan_checker import is_open, price_between
 
 Key = tuple[str, str]
@@ -19,14 +20,18 @@ Taken = dict[str, list[tuple[float, float, int]]]
 
 
 def plain_build(
-    problem: Problem, sequence: Sequence[Key], strategy: int
+    problem: Problem,
+    sequence: Sequence[Key],
+    strategy: int,
+    old: Plan | None = None,
 ) -> tuple[dict[Key, Placement], list[Key]]:
     """Returns the placements of all tasks and the order in which they were planned.
 
     Args:
         problem: what to plan.
         sequence: workflow and task of every task that is not fixed, once.
-        strategy: from 1 to 5.
+        strategy: from 1 to 6.
+        old: whose places RAS-6 keeps.
     """
     taken: Taken = {resource.name: [] for resource in problem.resources}
     placed = {placement.key: placement for placement in problem.fixed}
@@ -43,7 +48,7 @@ def plain_build(
             if going is None:
                 break
             waiting.remove(going)
-            found = plain_place(problem, tasks[going], placed, taken, strategy)
+            found = plain_place(problem, tasks[going], placed, taken, strategy, old=old)
             if found is not None:
                 placed[going] = found
                 hold(taken, found)
@@ -68,12 +73,19 @@ def plain_place(
     placed: dict[Key, Placement],
     taken: Taken,
     strategy: int,
+    *,
+    old: Plan | None = None,
 ) -> Placement | None:
     """Returns where the strategy puts a task, or None where nothing is ever free."""
     if strategy > 3:
-        share = plain_share(problem, going, placed) if strategy == 5 else math.inf
+        share = plain_share(problem, going, placed) if strategy >= 5 else math.inf
         found = plain_end(problem, going, placed, taken, share)
-        return found or plain_end(problem, going, placed, taken, math.inf)
+        found = found or plain_end(problem, going, placed, taken, math.inf)
+        before = old.placement(going[0].name, going[1].name) if strategy == 6 and old else None
+        kept = plain_kept(problem, going, placed, taken, before)
+        if kept is None or before is None or found is None:
+            return found
+        return kept if kept.end <= max(found.end, before.end) else found
     workflow, task = going
     ends = [placed[workflow.name, name].end for name in task.predecessors]
     earliest = max([problem.now, workflow.earliest_start, *ends])
@@ -99,6 +111,20 @@ def plain_place(
         if best is None or (start, asked, *rank) < best[0]:
             best = ((start, asked, *rank), placement)
     return best[1] if best else None
+
+
+def plain_kept(
+    problem: Problem,
+    going: tuple[Workflow, Task],
+    placed: dict[Key, Placement],
+    taken: Taken,
+    before: Placement | None,
+) -> Placement | None:
+    """Returns when a task can be where an old plan has it; None where it cannot be there now."""
+    workflow, task = going
+    mine = [a for a in task.alternatives if before is not None and a.demands == before.demands]
+    only = (workflow, replace(task, alternatives=tuple(mine[:1]))) if mine else None
+    return plain_end(problem, only, placed, taken, math.inf) if only else None
 
 
 def plain_end(

@@ -7,10 +7,10 @@ hours are walked day by day, costs are summed step by step. Nothing of the plann
 import math
 from itertools import pairwise
 
-from broker.plan import Placement, Plan
-from broker.problem import Problem
-from broker.resources import Resource
-from broker.workflow import Task, Workflow
+from broker.model.plan import Placement, Plan
+from broker.model.problem import Problem
+from broker.model.resources import Resource
+from broker.model.workflow import Task, Workflow
 
 DAY = 86_400.0
 RELATIVE_TOLERANCE = 1e-9

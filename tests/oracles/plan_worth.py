@@ -2,10 +2,12 @@
 
 import math
 
-from broker.plan import Plan
+from broker.model.heft import in_order
+from broker.model.plan import Plan
+from broker.model.problem import Problem
 from broker.planner.evaluation import Bounds
 from broker.planner.goals import CRITERIA, Goals
-from broker.problem import Problem
+from tests.oracles.plan_builder import Taken, hold, plain_end, predecessors_placed
 
 
 def plain_fitness(
@@ -20,9 +22,19 @@ def plain_fitness(
         raw += sum(100_000 * goal.weight * found[name] for name, goal in members.items())
         if any(found[name] < goal.threshold for name, goal in members.items()):
             break
+    fitness = bent(raw, *plain_penalty(problem, plan, goals, bounds))
     if plan.unplanned:
-        return 0.0, raw
-    return raw * plain_penalty(problem, plan, goals), raw
+        return fitness / 200_000 - len(plan.unplanned), raw
+    return fitness, raw
+
+
+def bent(raw: float, factor: float, thirds: float) -> float:
+    """Returns raw fitness times factor over 3^thirds, and below 100 its logarithm, bent to fit."""
+    found = raw * factor * 3**-thirds if thirds < 600 else 0.0
+    if found >= 100:
+        return found
+    logarithm = math.log(max(raw, 1e-3)) + math.log(factor) - thirds * math.log(3)
+    return 100 / (1 + max(0.0, math.log(100) - logarithm))
 
 
 def plain_criteria(problem: Problem, plan: Plan, bounds: Bounds) -> dict[str, float]:
@@ -78,24 +90,81 @@ def share(value: float, least: float, most: float) -> float:
     return 0.0 if value >= most else 1 - (value - least) / (most - least)
 
 
-def plain_penalty(problem: Problem, plan: Plan, goals: Goals) -> float:
-    """Returns the product of the four penalty factors."""
+def plain_earliest_ends(problem: Problem) -> dict[str, float]:
+    """Returns by workflow when it could end if nothing else were planned; infinity: never."""
+    taken: Taken = {resource.name: [] for resource in problem.resources}
+    for placement in problem.fixed:
+        if placement.end > problem.now:
+            hold(taken, placement)
+    found = {}
+    for workflow in problem.workflows:
+        placed = {each.key: each for each in problem.fixed if each.workflow == workflow.name}
+        for task in in_order(workflow):
+            going = (workflow, task)
+            if (workflow.name, task.name) not in placed and predecessors_placed(placed, *going):
+                place = plain_end(problem, going, placed, taken, math.inf)
+                if place is not None:
+                    placed[place.key] = place
+        whole = len(placed) == len(workflow.tasks)
+        found[workflow.name] = max(e.end for e in placed.values()) if whole else math.inf
+    return found
+
+
+def plain_least_costs(problem: Problem) -> dict[str, float]:
+    """Returns by workflow what it costs at least, at the lowest prices of the week."""
+    fixed = {p.key: p.cost for p in problem.fixed}
+    return {
+        w.name: sum(
+            fixed[w.name, t.name]
+            if (w.name, t.name) in fixed
+            else min(
+                sum(
+                    d.units * min(price for _, price in problem.resource[d.resource].price_steps())
+                    for d in a.demands
+                )
+                * t.work
+                / problem.resource[a.primary].performance
+                for a in t.alternatives
+            )
+            for t in w.tasks
+        )
+        for w in problem.workflows
+    }
+
+
+def plain_penalty(
+    problem: Problem, plan: Plan, goals: Goals, bounds: Bounds
+) -> tuple[float, float]:
+    """Returns the factors that are never near 0, and how often the fitness is divided by three.
+
+    Only limits that can be kept are penalized; the others weigh together less than one of them.
+    """
     outcomes = plan.outcomes(problem.workflows)
     count = len(outcomes)
-    allowed = sum(
-        max(0.0, w.due_date - begin_of(problem, w.name))
-        for w in problem.workflows
-        if w.due_date < math.inf
-    )
-    budgets = sum(w.budget for w in problem.workflows if w.budget < math.inf)
-    factor = 1.0
-    for beyond, scale, third in (
-        ([o.tardiness for o in outcomes], allowed, goals.tardiness_third),
-        ([o.over_budget for o in outcomes], budgets, goals.over_budget_third),
-    ):
-        offenders = sum(each > 0 for each in beyond)
-        if offenders:
+    ends, costs = plain_earliest_ends(problem), plain_least_costs(problem)
+    dates, budgets = [], []
+    for workflow, each, shortest in zip(problem.workflows, outcomes, bounds.time_min, strict=True):
+        end = max((p.end for p in plan if p.workflow == workflow.name), default=-math.inf)
+        begin = begin_of(problem, workflow.name)
+        submitted = workflow.earliest_start if workflow.earliest_start > -math.inf else begin
+        allowed = max(workflow.due_date - submitted, float(shortest) - begin)
+        dates.append((end, workflow.due_date, ends[workflow.name], allowed, 1e-6))
+        spent = max(workflow.budget, costs[workflow.name])
+        slack = workflow.budget * 1e-9
+        budgets.append((each.cost, workflow.budget, costs[workflow.name], spent, slack))
+    factor, thirds = 1.0, 0.0
+    for limits, third in ((dates, goals.tardiness_third), (budgets, goals.over_budget_third)):
+        kept = [each for each in limits if each[1] >= each[2] - each[4]]
+        missed = [found - limit for found, limit, _, _, slack in kept if found > limit + slack]
+        scale = sum(allowed for _, limit, _, allowed, _ in limits if limit < math.inf)
+        if missed:
             wide = max(goals.offenders_third, 2 / count) - 1 / count
-            factor *= goals.first_offender * 3 ** (-(offenders - 1) / count / wide)
-            factor *= 3 ** (-sum(beyond) / max(scale, 1e-9) / third)
-    return factor
+            factor *= goals.first_offender
+            thirds += (len(missed) - 1) / count / wide + sum(missed) / max(scale, 1e-9) / third
+        lost = [each for each in limits if each[1] < each[2] - each[4]]
+        weights = [min((least - limit) / allowed, 10) + 1 for _, limit, least, allowed, _ in lost]
+        excess = [max(0.0, found - least) / allowed for found, _, least, allowed, _ in lost]
+        share = sum(w * x / (1 + x) for w, x in zip(weights, excess, strict=True))
+        if lost:
+            factor *= 1 - goals.lost_limits / (count + 1) * share / sum(weights)
+    return factor, thirds

@@ -1,0 +1,55 @@
+# Passes over the waiting jobs in an order other than that of arrival; nothing is remembered from
+# one pass to the next but who waits and who runs.
+from libc.stdint cimport int32_t
+
+from lrms_sim._criteria cimport GROUPS, Priority
+from lrms_sim._lanes cimport Lane
+from lrms_sim._profile cimport Profile
+from lrms_sim._releases cimport Releases
+from lrms_sim._types cimport job_index_t, processors_t, seconds_t
+from lrms_sim._view cimport View
+
+cdef enum Algorithm:
+    ALGORITHM_FCFS
+    ALGORITHM_LIST
+    ALGORITHM_EASY
+    ALGORITHM_CONSERVATIVE
+
+cdef enum OrderKind:
+    ORDER_ARRIVAL
+    ORDER_PROCESSORS             # ascending
+    ORDER_REQUEST                # ascending
+    ORDER_GROUP                  # group after group
+    ORDER_CRITERION              # descending
+
+cdef struct Alternative:
+    Algorithm algorithm
+    OrderKind order
+    int32_t groups[GROUPS]       # for ORDER_GROUP: the groups, 0 to 4, the first served first
+    Priority priority            # for ORDER_CRITERION
+
+cdef struct Planned:
+    # A waiting job on its way into the plan of a conservative pass.
+    double key
+    seconds_t request
+    job_index_t job
+    processors_t width
+    processors_t width_min       # of this job and all behind it
+
+cdef struct Waiting:
+    Lane lanes[GROUPS]           # in use where `by_lane`
+    bint by_lane
+    bint by_value                # lanes are searched by criteria
+    job_index_t blocker          # one that waits and was better than all that fitted; -1 for none
+    Releases releases            # in use where `by_release`
+    bint by_release
+    double work[GROUPS]          # Σ requested_time · processors of those that wait, by group
+    bint by_work
+    Profile profile
+    Planned* planned
+    Py_ssize_t planned_capacity
+
+cdef void waiting_free(Waiting* waiting) noexcept nogil
+cdef int waiting_submitted(Waiting* waiting, View* view, job_index_t job) except -1 nogil
+cdef int waiting_ended(Waiting* waiting, View* view, job_index_t job) except -1 nogil
+cdef int waiting_pass(Waiting* waiting, View* view, Alternative* how) except -1 nogil

@@ -1,0 +1,389 @@
+"""FCFS, LIST, EASY and conservative backfilling on any order of the waiting jobs.
+
+What each does and how it breaks ties: docs/disciplines.md. None remembers anything from pass to
+pass, so that one may follow the other at any time.
+
+A pass that goes through the sorted queue once is made as a search for the best job that may
+start, again and again: what a start takes away is never given back within a pass, so whoever was
+passed over stays passed over.
+"""
+
+from libc.math cimport INFINITY
+from libc.stdlib cimport free, qsort
+
+from lrms_sim._criteria cimport GROUPS, Criterion, criterion_in_force, criterion_value
+from lrms_sim._lanes cimport (
+    Best,
+    Room,
+    lane_free,
+    lane_push,
+    lane_remove,
+    lanes_search,
+    room_admits,
+    room_for_all,
+)
+from lrms_sim._memory cimport doubled, safe_realloc
+from lrms_sim._profile cimport profile_begin, profile_close, profile_earliest, profile_take
+from lrms_sim._queue cimport (
+    BLOCK_SHIFT,
+    BLOCK_SIZE,
+    WaitingQueue,
+    queue_next_backfill,
+    queue_next_fit,
+    queue_slot,
+)
+from lrms_sim._releases cimport (
+    Shadow,
+    releases_ended,
+    releases_free,
+    releases_shadow,
+    releases_start,
+)
+from lrms_sim._types cimport job_index_t, processors_t, seconds_t
+from lrms_sim._view cimport View
+
+
+cdef void waiting_free(Waiting* waiting) noexcept nogil:
+    cdef Py_ssize_t group
+    for group in range(GROUPS):
+        lane_free(&waiting.lanes[group])
+    releases_free(&waiting.releases)
+    profile_close(&waiting.profile)
+    free(waiting.planned)
+    waiting.planned = NULL
+    waiting.planned_capacity = 0
+
+
+cdef inline Py_ssize_t group_of(const View* view, job_index_t job) noexcept nogil:
+    # 0 to 4; where groups are not known, and nobody asks for them, all are in one.
+    return 0 if view.job_group == NULL else view.job_group[job] - 1
+
+
+cdef int waiting_submitted(Waiting* waiting, View* view, job_index_t job) except -1 nogil:
+    cdef processors_t width = view.job_processors[job]
+    cdef seconds_t request = view.requested_time[job]
+    cdef Py_ssize_t group
+    if waiting.by_lane:
+        group = group_of(view, job)
+        lane_push(&waiting.lanes[group], job, width, request, waiting.by_value)
+        if waiting.by_work:
+            waiting.work[group] += request * width
+    return 0
+
+
+cdef int waiting_ended(Waiting* waiting, View* view, job_index_t job) except -1 nogil:
+    if waiting.by_release:
+        releases_ended(&waiting.releases, view, job)
+    return 0
+
+
+cdef inline int start(Waiting* waiting, View* view, job_index_t job) except -1 nogil:
+    cdef Py_ssize_t slot = queue_slot(&view.queue, job)
+    cdef Py_ssize_t group
+    if job == waiting.blocker:
+        waiting.blocker = -1
+    if waiting.by_lane:
+        group = group_of(view, job)
+        lane_remove(&waiting.lanes[group], queue_slot(&waiting.lanes[group].queue, job))
+        if waiting.by_work:
+            # Whole seconds are summed without error; what others leave behind ends here.
+            waiting.work[group] -= view.requested_time[job] * view.job_processors[job]
+            if waiting.lanes[group].queue.count == 0:
+                waiting.work[group] = 0.0
+    if waiting.by_release:
+        return releases_start(&waiting.releases, view, slot)
+    return view.start(view, slot)
+
+
+# --- the best job that may start ----------------------------------------------------------
+
+cdef inline void take(Best* best, const WaitingQueue* queue, Py_ssize_t slot) noexcept nogil:
+    if slot >= 0:
+        best.job = queue.job[slot]
+        best.width = queue.width[slot]
+        best.request = queue.request[slot]
+
+
+cdef inline Py_ssize_t first_admitted(
+    const WaitingQueue* queue, const Room* room
+) noexcept nogil:
+    return queue_next_backfill(
+        queue, queue.head, room.free, room.extra, room.now, room.shadow_time
+    )
+
+
+cdef void search_narrowest(
+    const WaitingQueue* queue, const Room* room, Best* best
+) noexcept nogil:
+    # The narrowest job, the first of these; in order of arrival the first one found wins a tie.
+    cdef processors_t least = room.free
+    cdef Py_ssize_t slot = queue.head
+    cdef Py_ssize_t found = -1
+    while True:
+        slot = queue_next_backfill(
+            queue, slot, least, room.extra, room.now, room.shadow_time
+        )
+        if slot < 0:
+            break
+        found = slot
+        least = queue.width[slot] - 1
+        slot += 1
+    take(best, queue, found)
+
+
+cdef void search_shortest(
+    const WaitingQueue* queue, const Room* room, Best* best
+) noexcept nogil:
+    # The job with the least requested time, the first of these.
+    cdef seconds_t least = INFINITY
+    cdef Py_ssize_t slot = queue.head
+    cdef Py_ssize_t found = -1
+    cdef Py_ssize_t block
+    while slot < queue.tail:
+        block = slot >> BLOCK_SHIFT
+        if slot & (BLOCK_SIZE - 1) == 0 and (
+            queue.block_request_min[block] >= least or queue.block_width_min[block] > room.free
+        ):
+            slot += BLOCK_SIZE
+            continue
+        if queue.request[slot] < least and room_admits(
+            room, queue.width[slot], queue.request[slot]
+        ):
+            least = queue.request[slot]
+            found = slot
+        slot += 1
+    take(best, queue, found)
+
+
+cdef Best search(
+    Waiting* waiting, View* view, Alternative* how, const Room* room
+) noexcept nogil:
+    # The first job in the order that the room admits.
+    cdef Best best
+    cdef Py_ssize_t place, group
+    best.job = -1
+    best.value = 0.0
+    best.width = 0
+    best.request = 0.0
+    if how.order == ORDER_CRITERION:
+        lanes_search(
+            waiting.lanes, view.submit_time, criterion_in_force(&how.priority, view.now), room,
+            &best,
+        )
+    elif how.order == ORDER_GROUP:
+        for place in range(GROUPS):
+            group = how.groups[place]
+            if waiting.lanes[group].queue.count > 0:
+                take(
+                    &best, &waiting.lanes[group].queue,
+                    first_admitted(&waiting.lanes[group].queue, room),
+                )
+                if best.job >= 0:
+                    break
+    elif how.order == ORDER_PROCESSORS:
+        search_narrowest(&view.queue, room, &best)
+    elif how.order == ORDER_REQUEST:
+        search_shortest(&view.queue, room, &best)
+    else:
+        take(&best, &view.queue, first_admitted(&view.queue, room))
+    return best
+
+
+# --- passes -------------------------------------------------------------------------------
+
+cdef int start_heads(Waiting* waiting, View* view, Alternative* how, Best* head) \
+        except -1 nogil:
+    # Starts heads as long as they fit; `head` becomes the one that does not, job -1 for none.
+    cdef Room room
+    room_for_all(&room, view.processors, view.now)
+    head.job = -1
+    while view.queue.count > 0:
+        head[0] = search(waiting, view, how, &room)
+        if head.width > view.processors_free:
+            return 0
+        start(waiting, view, head.job)
+        head.job = -1
+    return 0
+
+
+cdef int greedy_pass(Waiting* waiting, View* view, Alternative* how) except -1 nogil:
+    # FCFS on a criterion. Who was the blocked head last time mostly still is, and a search that
+    # begins with a good job has little to look at.
+    cdef const Criterion* criterion = criterion_in_force(&how.priority, view.now)
+    cdef const seconds_t* submit_time = view.submit_time
+    cdef Room room
+    cdef Best best
+    cdef job_index_t last
+    room_for_all(&room, view.processors, view.now)
+    while True:
+        last = waiting.blocker
+        best.job = last
+        best.value = 0.0
+        best.width = 0
+        if last >= 0:
+            best.width = view.job_processors[last]
+            best.value = criterion_value(
+                criterion, group_of(view, last), view.now - submit_time[last],
+                view.requested_time[last], best.width,
+            )
+        lanes_search(waiting.lanes, submit_time, criterion, &room, &best)
+        waiting.blocker = best.job
+        if best.width > view.processors_free:
+            return 0
+        start(waiting, view, best.job)
+        if (
+            view.queue.count == 0
+            or queue_next_fit(&view.queue, view.queue.head, view.processors_free) < 0
+        ):
+            return 0
+
+
+cdef int list_pass(Waiting* waiting, View* view, Alternative* how) except -1 nogil:
+    cdef Room room
+    cdef Best best
+    room_for_all(&room, view.processors, view.now)
+    while view.queue.count > 0 and view.processors_free > 0:
+        room.free = view.processors_free
+        room.extra = view.processors_free
+        best = search(waiting, view, how, &room)
+        if best.job < 0:
+            break
+        start(waiting, view, best.job)
+    return 0
+
+
+cdef int easy_pass(Waiting* waiting, View* view, Alternative* how) except -1 nogil:
+    cdef Room room
+    cdef Best head, best
+    cdef Shadow shadow
+    start_heads(waiting, view, how, &head)
+    # Most passes end here: nobody behind the blocked head fits at all.
+    if (
+        view.queue.count < 2
+        or view.processors_free == 0
+        or queue_next_fit(&view.queue, view.queue.head, view.processors_free) < 0
+    ):
+        return 0
+    shadow = releases_shadow(&waiting.releases, view.processors_free, head.width)
+    room_for_all(&room, view.processors, view.now)
+    room.shadow_time = shadow.time
+    while view.processors_free > 0:
+        room.free = view.processors_free
+        room.extra = shadow.extra
+        best = search(waiting, view, how, &room)
+        if best.job < 0:
+            break
+        start(waiting, view, best.job)
+        if view.now + best.request > shadow.time:
+            shadow.extra -= best.width
+    return 0
+
+
+cdef int before(const void* left, const void* right) noexcept nogil:
+    cdef const Planned* one = <const Planned*> left
+    cdef const Planned* other = <const Planned*> right
+    if one.key != other.key:
+        return -1 if one.key < other.key else 1
+    return -1 if one.job < other.job else 1
+
+
+cdef int plan_queue(
+    Waiting* waiting, const WaitingQueue* queue, View* view, const Criterion* criterion,
+    Py_ssize_t group, OrderKind order, Py_ssize_t count,
+) except -1 nogil:
+    # Appends the jobs of a queue to the plan, with what they are sorted by.
+    cdef Planned* planned
+    cdef Py_ssize_t slot
+    for slot in range(queue.head, queue.tail):
+        if queue.job[slot] < 0:
+            continue
+        planned = &waiting.planned[count]
+        planned.job = queue.job[slot]
+        planned.width = queue.width[slot]
+        planned.request = queue.request[slot]
+        planned.key = 0.0
+        if order == ORDER_CRITERION:
+            planned.key = -criterion_value(
+                criterion, group, view.now - view.submit_time[planned.job], planned.request,
+                planned.width,
+            )
+        elif order == ORDER_PROCESSORS:
+            planned.key = planned.width
+        elif order == ORDER_REQUEST:
+            planned.key = planned.request
+        count += 1
+    return 0
+
+
+cdef int plan_jobs(Waiting* waiting, View* view, Alternative* how) except -1 nogil:
+    # Writes down the waiting jobs in the order.
+    cdef Py_ssize_t count = view.queue.count
+    cdef const Criterion* criterion = NULL
+    cdef processors_t least = view.processors
+    cdef Py_ssize_t place, group, done
+    if count > waiting.planned_capacity:
+        place = doubled(count, 256)
+        waiting.planned = <Planned*> safe_realloc(
+            waiting.planned, place, sizeof(Planned), b"waiting jobs in a plan"
+        )
+        waiting.planned_capacity = place
+    if how.order == ORDER_GROUP or how.order == ORDER_CRITERION:
+        if how.order == ORDER_CRITERION:
+            criterion = criterion_in_force(&how.priority, view.now)
+        done = 0
+        for place in range(GROUPS):
+            group = how.groups[place]
+            plan_queue(
+                waiting, &waiting.lanes[group].queue, view, criterion, group, how.order, done
+            )
+            done += waiting.lanes[group].queue.count
+    else:
+        plan_queue(waiting, &view.queue, view, NULL, 0, how.order, 0)
+    if how.order != ORDER_GROUP and how.order != ORDER_ARRIVAL:
+        qsort(waiting.planned, count, sizeof(Planned), before)
+    for place in range(count - 1, -1, -1):
+        if waiting.planned[place].width < least:
+            least = waiting.planned[place].width
+        waiting.planned[place].width_min = least
+    return 0
+
+
+cdef int conservative_pass(Waiting* waiting, View* view, Alternative* how) except -1 nogil:
+    # Every waiting job gets a reservation anew, in the order; those that begin now start.
+    cdef Profile* profile = &waiting.profile
+    cdef Planned* planned
+    cdef seconds_t start_time
+    cdef Py_ssize_t place, count
+    if view.queue.count == 0:
+        return 0
+    plan_jobs(waiting, view, how)
+    profile_begin(profile, view.now, view.processors)
+    for place in range(waiting.releases.count):
+        profile_take(
+            profile, view.now, waiting.releases.release[place].time,
+            waiting.releases.release[place].processors,
+        )
+    count = view.queue.count
+    for place in range(count):
+        planned = &waiting.planned[place]
+        # Nobody from here on can start now, so nobody needs to know when he could.
+        if planned.width_min > view.processors_free:
+            return 0
+        start_time = profile_earliest(profile, planned.width, planned.request)
+        profile_take(profile, start_time, start_time + planned.request, planned.width)
+        if start_time <= view.now:
+            start(waiting, view, planned.job)
+    return 0
+
+
+cdef int waiting_pass(Waiting* waiting, View* view, Alternative* how) except -1 nogil:
+    cdef Best head
+    if how.algorithm == ALGORITHM_EASY:
+        return easy_pass(waiting, view, how)
+    if how.algorithm == ALGORITHM_CONSERVATIVE:
+        return conservative_pass(waiting, view, how)
+    if how.algorithm == ALGORITHM_LIST:
+        return list_pass(waiting, view, how)
+    if how.order == ORDER_CRITERION:
+        return greedy_pass(waiting, view, how)
+    return start_heads(waiting, view, how, &head)

@@ -1,0 +1,11 @@
+# A discipline's compiled side: its operations and its notes, owned by one machine.
+from lrms_sim._view cimport DisciplineOps
+
+cdef class Scheduler:
+    cdef DisciplineOps ops
+    cdef void* notes
+    cdef bint taken           # a machine owns this scheduler
+    cdef readonly bint needs_groups    # it reads job_group, which must not be NULL then
+
+    cdef int take(self) except -1              # for a machine that makes it its own
+    cdef int check(self, bint groups) except -1    # for a machine that is given its jobs

@@ -1,0 +1,121 @@
+"""The process of a command: what begins it, and what signals do to it.
+
+Every command of the house begins here and imports next to nothing before that, since Ctrl-C has
+to work while everything else is imported. SIGTERM and SIGHUP end a command as Ctrl-C does: what it
+has started is ended and what it has begun to write is removed, in order. The process then ends
+with the status that shells expect, 128 plus the signal's number, and never with a traceback.
+
+Three phases. While the command's own module is imported nothing has begun: a signal ends the
+process at once. While the command runs, a signal raises `KeyboardInterrupt`, but never in the
+middle of an import: there it may come out as another error, or be lost. The signal then comes
+again a few milliseconds later. When the command is done, a signal ends the process at once.
+
+Before the first line here, for some ten milliseconds, the interpreter itself answers to Ctrl-C: it
+is killed by it, or shows a traceback of its own start.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    # Named like the constant of `typing`, the import of which takes longer than all else here.
+    from collections.abc import Callable, Iterable, Sequence
+    from types import FrameType
+
+EXIT_INTERRUPTED = 130
+"""Status of the process after Ctrl-C, as shells have it: 128 plus the signal's number."""
+
+AGAIN_S = 0.005
+"""Seconds after which a signal that came during an import comes again."""
+
+_FRAMES_MAX = 1000
+_IMPORTS = ("<frozen importlib", "<frozen zipimport")
+
+_received: list[int] = []
+
+
+def run(module: str) -> None:
+    """Runs the command line of this process and ends it.
+
+    Args:
+        module: whose `run_command` takes the arguments and returns the status of the process.
+    """
+    # The module `signal` takes ten times as long to import as all that comes before it.
+    import _signal  # type: ignore[import-not-found]  # noqa: PLC0415  # nobody has stubs
+
+    # Where a process is to be deaf to a signal, in the background or under nohup, it stays so.
+    heard: list[int] = []
+    if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
+        heard.append(_signal.SIGINT)
+        _signal.signal(_signal.SIGINT, _leave)
+    import signal  # noqa: PLC0415  # see above
+
+    heard += [
+        number
+        for number in (signal.SIGTERM, signal.SIGHUP)
+        if signal.getsignal(number) is signal.SIG_DFL
+    ]
+    _listen(heard, _leave)
+    __import__(module)
+    run_command: Callable[[Sequence[str]], int] = sys.modules[module].run_command
+    # asyncio takes Ctrl-C over, to cancel its tasks, where it finds this very function.
+    signal.default_int_handler = _interrupt  # type: ignore[assignment]  # it need not always raise
+    signal.signal(signal.SIGALRM, _again)
+    _listen(heard, _interrupt)
+    try:
+        status = run_command(sys.argv[1:])
+    except KeyboardInterrupt:
+        os.write(2, b"interrupted\n")
+        status = EXIT_INTERRUPTED
+    finally:
+        _listen(heard, _leave)
+    if status == EXIT_INTERRUPTED and _received:
+        status = 128 + _received[0]
+    sys.exit(status)
+
+
+def _listen(numbers: Iterable[int], handler: Callable[[int, FrameType | None], None]) -> None:
+    import signal  # noqa: PLC0415  # see `run`
+
+    for number in numbers:
+        signal.signal(number, handler)
+
+
+def _leave(number: int, _: FrameType | None) -> None:
+    # Nothing has begun, or all is done; an exception could only come out as something else.
+    os.write(2, b"interrupted\n")
+    os._exit(128 + number)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    # Whoever has taken Ctrl-C over for a while (asyncio; somebody who is moving files) gets the
+    # other signals too.
+    import signal  # noqa: PLC0415  # see `run`
+
+    if not _received:
+        _received.append(number)
+    handler = signal.getsignal(signal.SIGINT)
+    if callable(handler) and handler is not _interrupt:
+        handler(signal.SIGINT, frame)
+    elif _importing(frame):
+        signal.setitimer(signal.ITIMER_REAL, AGAIN_S)
+    else:
+        raise KeyboardInterrupt
+
+
+def _again(_: int, frame: FrameType | None) -> None:
+    _interrupt(_received[0], frame)
+
+
+def _importing(frame: FrameType | None) -> bool:
+    """Returns whether a module is being imported there."""
+    for _ in range(_FRAMES_MAX):
+        if frame is None:
+            return False
+        if frame.f_code.co_filename.startswith(_IMPORTS):
+            return True
+        frame = frame.f_back
+    return False

@@ -1,0 +1,158 @@
+"""What `lrms-sim` knows of strategies: its options, and the command `lrms-sim strategy`."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from lrms_sim.disciplines import Discipline
+    from lrms_sim.jobs import JobTable
+
+_Command = TypeVar("_Command", bound=Callable[..., object])
+_FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+def strategy_options(command: _Command) -> _Command:
+    """Adds the options of a command that replays a log under a strategy."""
+    for option in reversed(
+        (
+            click.option(
+                "--strategy",
+                type=_FILE,
+                metavar="FILE",
+                help="A strategy file (*.json) instead of a discipline; docs/strategies.md.",
+            ),
+            click.option(
+                "--group-order",
+                metavar="LIST",
+                help="For disciplines by group: the groups, the first served first, as 2,1,3,4,5.",
+            ),
+            click.option(
+                "--time-zone",
+                metavar="NAME",
+                help="The site's time zone, for strategies that ask what time it is: a name as "
+                "Europe/Stockholm, or seconds east of UTC.  [default: the log's header]",
+            ),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+def chosen_discipline(
+    discipline: str | None, strategy: Path | None, group_order: str | None
+) -> "Discipline":
+    """Returns what the options of a command say.
+
+    Args:
+        discipline: a name; None for FCFS, or where there is a strategy.
+        strategy: a strategy file.
+        group_order: of a discipline by group.
+
+    Raises:
+        ValueError: a name or a file cannot be used, or the options contradict each other.
+    """
+    from lrms_sim.criteria import GroupOrder  # noqa: PLC0415  # help and errors come at once
+    from lrms_sim.disciplines import discipline_by_name  # noqa: PLC0415  # same
+    from lrms_sim.strategies import Strategy  # noqa: PLC0415  # same
+    from lrms_sim.strategy_files import load_strategy  # noqa: PLC0415  # same
+
+    if strategy is not None:
+        for name, value in (("--discipline", discipline), ("--group-order", group_order)):
+            if value is not None:
+                raise click.UsageError(f"--strategy and {name} exclude each other")
+        return load_strategy(strategy).policy
+    chosen = discipline_by_name("fcfs" if discipline is None else discipline)
+    if group_order is None:
+        return chosen
+    by_group = isinstance(chosen, Strategy) and isinstance(chosen.order, GroupOrder)
+    if not by_group:
+        raise ValueError(f"--group-order goes with a discipline by group, not with {chosen.name!r}")
+    assert isinstance(chosen, Strategy)
+    words = group_order.split(",")
+    if not all(word.strip().isdecimal() for word in words):
+        raise ValueError(
+            f"--group-order is {group_order!r}; the five groups are needed, as 2,1,3,4,5"
+        )
+    groups: Any = tuple(int(word) for word in words)
+    return replace(chosen, order=GroupOrder(groups))
+
+
+def at_local_time(
+    discipline: "Discipline",
+    fields: Mapping[str, str],
+    time_zone: str | None,
+    jobs: "JobTable",
+    origin: float,
+) -> "Discipline":
+    """Returns a discipline that knows what time it is at its site.
+
+    Args:
+        discipline: returned as it is where that does not matter to it.
+        fields: of the log's header.
+        time_zone: instead of the header's.
+        jobs: that are replayed.
+        origin: the moment of the log, seconds after its start, that is second 0 of the jobs'.
+
+    Raises:
+        ValueError: the time cannot be told; the text says what is missing.
+    """
+    from lrms_sim.situations import header_start, zone_named, zone_of_header  # noqa: PLC0415  # see above
+    from lrms_sim.strategies import Policy, with_local_time  # noqa: PLC0415  # same
+
+    if not (isinstance(discipline, Policy) and discipline.needs_calendar):
+        return discipline
+    try:
+        if time_zone is None:
+            zone, unix_start = zone_of_header(fields)
+        else:
+            zone, unix_start = zone_named(as_zone(time_zone)), header_start(fields)
+    except ValueError as error:
+        hint = "" if time_zone is not None else "; --time-zone names one"
+        raise ValueError(f"{error}{hint}") from error
+    return with_local_time(
+        discipline,
+        zone=zone,
+        unix_start=unix_start + origin,
+        first=float(jobs.submit_time[0]) if len(jobs) else 0.0,
+        last=float(jobs.submit_time[-1]) if len(jobs) else 0.0,
+    )
+
+
+def as_zone(text: str) -> str | float:
+    """Returns the number that a text is, else the text: a time zone as a user writes it."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        return text
+    return seconds if math.isfinite(seconds) else text
+
+
+@click.group("strategy")
+def strategy_group() -> None:
+    """Look at strategy files."""
+
+
+@strategy_group.command("show")
+@click.argument("file", type=_FILE)
+def show(file: Path) -> None:
+    """Print what a strategy file holds.
+
+    \b
+    Example:
+      lrms-sim strategy show f3.json
+    """  # noqa: D301  # \b keeps the lines of the example as they are
+    from rich.console import Console  # noqa: PLC0415  # help and errors come at once
+
+    from lrms_sim.strategy_files import StrategyFileError, load_strategy  # noqa: PLC0415  # same
+    from lrms_sim.strategy_view import print_strategy  # noqa: PLC0415  # same
+
+    try:
+        loaded = load_strategy(file)
+    except StrategyFileError as error:
+        raise click.ClickException(str(error)) from error
+    print_strategy(Console(), loaded)

@@ -1,0 +1,361 @@
+"""Strategies as files: JSON with a schema version, what was learned, and its provenance.
+
+Two schemas: `hanse.greedy/1` holds a criterion for each situation, `hanse.strategy-rules/1` a
+table, fuzzy rules, or one constant strategy. docs/strategies.md describes them. Every error names
+the file, the place in it, what was found and what is expected.
+"""
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final, TypeVar, cast
+
+from lrms_sim.criteria import (
+    STATIC_ORDERS,
+    Criterion,
+    CriterionOrder,
+    GroupOrder,
+    Order,
+)
+from lrms_sim.spelling import shown, unknown
+from lrms_sim.strategies import (
+    FEATURES,
+    Policy,
+    Strategy,
+    StrategyRule,
+    StrategyRules,
+    StrategyTable,
+    paper_strategies,
+)
+
+GREEDY_SCHEMA: Final = "hanse.greedy/1"
+"""Value of the key `schema` in files of one strategy by criteria."""
+
+RULES_SCHEMA: Final = "hanse.strategy-rules/1"
+"""The same in files of a table, of rules, or of a constant strategy."""
+
+FILE_BYTES_MAX: Final = 4 * 1024 * 1024
+"""Largest file that is read."""
+
+_GREEDY_KEYS: Final = frozenset(
+    {"schema", "name", "algorithm", "situations", "criteria", "provenance"}
+)
+_RULES_KEYS: Final = frozenset(
+    {"schema", "name", "features", "strategies", "table", "rules", "strategy", "provenance"}
+)
+_KINDS: Final = ("strategy", "table", "rules")
+
+_T = TypeVar("_T")
+
+
+class StrategyFileError(ValueError):
+    """A strategy file that cannot be used; the text says what is wrong and where."""
+
+
+@dataclass(frozen=True, slots=True)
+class StrategyFile:
+    """What a file holds.
+
+    Attributes:
+        policy: the strategy, table or rules; its name is that in the file.
+        provenance: where it comes from, as its maker noted.
+    """
+
+    policy: Policy
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+
+def load_strategy(path: str | os.PathLike[str]) -> StrategyFile:
+    """Reads a strategy file.
+
+    Args:
+        path: the JSON file.
+
+    Raises:
+        StrategyFileError: the file cannot be read, is no JSON, or breaks the format.
+    """
+    path = Path(path)
+    try:
+        with path.open("rb") as file:
+            content = file.read(FILE_BYTES_MAX + 1)
+        if len(content) > FILE_BYTES_MAX:
+            raise StrategyFileError(f"{path}: a strategy file has at most {FILE_BYTES_MAX} bytes")
+        document = json.loads(content.decode("utf-8"), parse_constant=_no_number)
+    except OSError as error:
+        raise StrategyFileError(f"{path}: cannot be read: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise StrategyFileError(f"{path}: byte {error.start} is not UTF-8 text") from error
+    except json.JSONDecodeError as error:
+        text = f"{path}:{error.lineno}:{error.colno}: no JSON: {error.msg}"
+        raise StrategyFileError(text) from error
+    except _NoNumberError as error:
+        raise StrategyFileError(
+            f"{path}: {error} is no number that JSON or a strategy has"
+        ) from error
+    except RecursionError as error:
+        raise StrategyFileError(f"{path}: nested too deeply") from error
+    return strategy_from_document(document, source=str(path))
+
+
+def save_strategy(file: StrategyFile, path: str | os.PathLike[str]) -> None:
+    """Writes a strategy file; a reader sees the old file or the whole new one.
+
+    Args:
+        file: its numbers come back to the last bit.
+        path: the JSON file.
+
+    Raises:
+        OSError: the file cannot be written.
+        TypeError: the provenance holds what JSON cannot say.
+    """
+    path = Path(path)
+    text = json.dumps(strategy_to_document(file), indent=1, allow_nan=False) + "\n"
+    temporary = path.with_name(path.name + ".part")
+    temporary.write_text(text, encoding="utf-8")
+    temporary.replace(path)
+
+
+def strategy_to_document(file: StrategyFile) -> dict[str, Any]:
+    """Returns what a file says, ready for JSON."""
+    policy = file.policy
+    provenance = dict(file.provenance)
+    if isinstance(policy, Strategy) and isinstance(policy.order, CriterionOrder):
+        return {
+            "schema": GREEDY_SCHEMA,
+            "name": policy.name,
+            "algorithm": policy.algorithm,
+            **_criteria_document(policy.order),
+            "provenance": provenance,
+        }
+    document: dict[str, Any] = {"schema": RULES_SCHEMA, "name": policy.name}
+    if isinstance(policy, Strategy):
+        document["strategy"] = _strategy_document(policy)
+    else:
+        document["features"] = list(FEATURES)
+        document["strategies"] = [_strategy_document(s) for s in policy.strategies]
+        if isinstance(policy, StrategyTable):
+            document["table"] = list(policy.table)
+        else:
+            document["rules"] = [
+                {
+                    "mu": list(rule.means),
+                    "sigma": list(rule.deviations),
+                    "recommend": list(rule.recommendations),
+                }
+                for rule in policy.rules
+            ]
+    return document | {"provenance": provenance}
+
+
+def strategy_from_document(document: object, *, source: str) -> StrategyFile:
+    """Builds what a file holds from decoded JSON.
+
+    Args:
+        document: what the JSON says.
+        source: what to call it in errors.
+
+    Raises:
+        StrategyFileError: the document breaks the format.
+    """
+    try:
+        top = _object(document, "the document")
+        schema = top.get("schema")
+        if schema not in (GREEDY_SCHEMA, RULES_SCHEMA):
+            raise _MistakeError(
+                f"schema is {shown(schema)}; this version reads {GREEDY_SCHEMA!r} and "
+                f"{RULES_SCHEMA!r}"
+            )
+        _known_keys(top, _GREEDY_KEYS if schema == GREEDY_SCHEMA else _RULES_KEYS, "the document")
+        name = top.get("name", "")
+        if not isinstance(name, str) or len(name) > 200 or not (name.isprintable()):
+            raise _MistakeError(
+                f"name is {shown(name)}; a text of at most 200 characters is expected"
+            )
+        provenance = _object(top.get("provenance", {}), "provenance")
+        policy = _greedy(top) if schema == GREEDY_SCHEMA else _rules_or_table(top)
+    except ValueError as error:
+        raise StrategyFileError(f"{source}: {error}") from error
+    if name and isinstance(policy, Strategy):
+        policy = replace(policy, label=name if name != policy.name else "")
+    elif name and not isinstance(policy, Strategy):
+        policy = replace(policy, name=name)
+    return StrategyFile(policy, provenance)
+
+
+class _NoNumberError(Exception):
+    pass
+
+
+class _MistakeError(ValueError):
+    # What is wrong with a document; the caller adds where it was found.
+    pass
+
+
+def _no_number(word: str) -> float:
+    raise _NoNumberError(word)
+
+
+def _greedy(top: Mapping[str, Any]) -> Strategy:
+    algorithm = top.get("algorithm", "fcfs")
+    return Strategy(cast("Any", algorithm), _criterion_order(top, "the document"))
+
+
+def _rules_or_table(top: Mapping[str, Any]) -> Policy:
+    kinds = [kind for kind in _KINDS if kind in top]
+    if len(kinds) != 1:
+        raise _MistakeError(
+            f"one of {', '.join(_KINDS)} is needed; found {', '.join(kinds) or 'none'}"
+        )
+    if "strategy" in top:
+        for key in ("strategies", "features"):
+            if key in top:
+                raise _MistakeError(f"{key} goes with a table or rules, not with one strategy")
+        return _strategy(top["strategy"], "strategy")
+    if top.get("features", list(FEATURES)) != list(FEATURES):
+        raise _MistakeError(
+            f"features are {shown(top['features'])}; this version knows exactly {list(FEATURES)}"
+        )
+    strategies = paper_strategies()
+    if "strategies" in top:
+        given = _list(top["strategies"], "strategies")
+        if not given:
+            raise _MistakeError("strategies is empty; leave it out for those of the paper")
+        strategies = tuple(_strategy(s, f"strategies[{i}]") for i, s in enumerate(given))
+    if "table" in top:
+        return _table(top["table"], strategies)
+    rules = _list(top["rules"], "rules")
+    return StrategyRules(
+        tuple(_rule(rule, f"rules[{i}]") for i, rule in enumerate(rules)), strategies=strategies
+    )
+
+
+def _table(value: object, strategies: tuple[Strategy, ...]) -> StrategyTable:
+    entries = _list(value, "table")
+    for place, entry in enumerate(entries):
+        if isinstance(entry, bool) or not isinstance(entry, int):
+            raise _MistakeError(f"table[{place}] is {shown(entry)}; a whole number is expected")
+    return StrategyTable(tuple(entries), strategies=strategies)
+
+
+def _strategy(value: object, place: str) -> Strategy:
+    given = _object(value, place)
+    _known_keys(given, frozenset({"algorithm", "order"}), place)
+    order = given.get("order", "arrival")
+    return _at(place, lambda: Strategy(given.get("algorithm", "fcfs"), _order(order, place)))
+
+
+def _order(value: object, place: str) -> Order:
+    if isinstance(value, str):
+        if value not in STATIC_ORDERS:
+            words = (*STATIC_ORDERS, "an object with groups or criteria")
+            raise _MistakeError(unknown("order", value, words))
+        return cast("Order", value)
+    order = _object(value, "order")
+    if "groups" in order:
+        _known_keys(order, frozenset({"groups"}), "order")
+        groups = _list(order["groups"], "groups")
+        if any(isinstance(g, bool) or not isinstance(g, int) for g in groups):
+            raise _MistakeError(f"groups is {shown(groups)}; whole numbers are expected")
+        return GroupOrder(cast("Any", tuple(groups)))
+    _known_keys(order, frozenset({"situations", "criteria"}), "order")
+    return _criterion_order(order, place)
+
+
+def _criterion_order(given: Mapping[str, Any], place: str) -> CriterionOrder:
+    if "criteria" not in given:
+        raise _MistakeError(f"{place} has no criteria")
+    criteria = tuple(
+        _criterion(criterion, f"criteria[{i}]")
+        for i, criterion in enumerate(_list(given["criteria"], "criteria"))
+    )
+    kind = given.get("situations", "week")
+    if not isinstance(kind, str):
+        raise _MistakeError(f"situations is {shown(kind)}; a word is expected")
+    return CriterionOrder(criteria, kind)
+
+
+def _criterion(value: object, place: str) -> Criterion:
+    given = _object(value, place)
+    _known_keys(given, frozenset({"kind", "w", "K", "a", "b"}), place)
+    kind = given.get("kind")
+    if not isinstance(kind, str):
+        raise _MistakeError(f"{place}.kind is {shown(kind)}; f1, f2, f3 or f4 is expected")
+    w = _numbers(given.get("w"), f"{place}.w")
+    k = _numbers(given.get("K"), f"{place}.K")
+    a = _number(given.get("a"), f"{place}.a")
+    b = _number(given.get("b", 0.0), f"{place}.b")
+    return _at(place, lambda: Criterion(cast("Any", kind), cast("Any", w), cast("Any", k), a, b))
+
+
+def _rule(value: object, place: str) -> StrategyRule:
+    given = _object(value, place)
+    _known_keys(given, frozenset({"mu", "sigma", "recommend"}), place)
+    columns = [_numbers(given.get(key), f"{place}.{key}") for key in ("mu", "sigma", "recommend")]
+    return _at(place, lambda: StrategyRule(*columns))
+
+
+def _at(place: str, make: Callable[[], _T]) -> _T:
+    """Names the place in errors of the values themselves."""
+    try:
+        return make()
+    except ValueError as error:
+        raise _MistakeError(f"{place}: {error}") from error
+
+
+def _numbers(value: object, place: str) -> tuple[float, ...]:
+    numbers = _list(value, place)
+    return tuple(_number(number, f"{place}[{i}]") for i, number in enumerate(numbers))
+
+
+def _number(value: object, place: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise _MistakeError(f"{place} is {shown(value)}; a number is expected")
+    try:
+        return float(value)
+    except OverflowError as error:
+        raise _MistakeError(f"{place} is too large a number") from error
+
+
+def _list(value: object, place: str) -> list[Any]:
+    if not isinstance(value, list):
+        raise _MistakeError(f"{place} is {shown(value)}; a list […] is expected")
+    return value
+
+
+def _object(value: object, place: str) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise _MistakeError(f"{place} is {shown(value)}; an object {{…}} is expected")
+    return value
+
+
+def _known_keys(value: Mapping[str, Any], keys: frozenset[str], place: str) -> None:
+    wrong = sorted(set(value) - keys)
+    if wrong:
+        raise _MistakeError(f"{place}: {unknown('key', wrong[0], sorted(keys))}")
+
+
+def _criteria_document(order: CriterionOrder) -> dict[str, Any]:
+    return {
+        "situations": order.kind,
+        "criteria": [
+            {
+                "kind": criterion.kind,
+                "w": list(criterion.weights),
+                "K": list(criterion.constants),
+                "a": criterion.waiting,
+                "b": criterion.size,
+            }
+            for criterion in order.criteria
+        ],
+    }
+
+
+def _strategy_document(strategy: Strategy) -> dict[str, Any]:
+    order = strategy.order
+    if isinstance(order, GroupOrder):
+        return {"algorithm": strategy.algorithm, "order": {"groups": list(order.groups)}}
+    if isinstance(order, CriterionOrder):
+        return {"algorithm": strategy.algorithm, "order": _criteria_document(order)}
+    return {"algorithm": strategy.algorithm, "order": order}

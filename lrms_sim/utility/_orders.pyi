@@ -1,0 +1,1 @@
+# Passes along an order, used from compiled code alone.

@@ -1,0 +1,1 @@
+# Best fit, preemption and squeezing, used from compiled code alone.

@@ -1,0 +1,453 @@
+"""The commands `lrms-sim utility …`. What is slow to import is imported by the command that needs it."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from lrms_sim.utility.options import MachineOptions
+    from lrms_sim.utility.policies import Policy
+    from lrms_sim.utility.source import Source
+
+_Command = TypeVar("_Command", bound=Callable[..., object])
+_FILE = click.Path(path_type=Path, dir_okay=False)
+_SECONDS = click.FloatRange(0)
+POLICIES_SHOWN = (
+    "fcfs,easy,density,edf,best-fit,over-aggressive,pre-aggressive,both-aggressive,"
+    "over-value,pre-value,both-value,both-greedy,replan,replan-rigid"
+)
+"""What `compare` compares unless told otherwise."""
+
+
+@click.group()
+def utility() -> None:
+    """Schedule jobs whose utility falls with time: suspend, squeeze, learn.
+
+    SOURCE is a log (.swf, .swf.gz), a workload as CSV, or the word `model`: the random jobs of the
+    paper on utility-based scheduling, 24 processors, time in steps.
+
+    \b
+    Examples:
+      lrms-sim utility run model --policy both-aggressive
+      lrms-sim utility train KTH-SP2-1996-2.swf.gz --window-days 150:330 -o kth.json
+      lrms-sim utility run KTH-SP2-1996-2.swf.gz --window-days 0:150 --policy both-value --value kth.json
+      lrms-sim utility compare KTH-SP2-1996-2.swf.gz --learn-days 150:330 --test-days 0:150
+    """  # noqa: D301  # \b keeps the lines of the examples as they are
+
+
+def _source_options(command: _Command) -> _Command:
+    for option in reversed(
+        (
+            click.option(
+                "--processors",
+                type=click.IntRange(1, 2**31 - 1),
+                metavar="N",
+                help="Size of the machine.  [default: MaxProcs of a log, 24 of the model]",
+            ),
+            click.option(
+                "--rules",
+                default="lenient",
+                show_default=True,
+                metavar="FILE",
+                help="Utilities of a log's jobs: a TOML file, or `lenient`, `tight`.",
+            ),
+            click.option(
+                "--rate",
+                type=click.FloatRange(0, 1000),
+                default=0.1,
+                show_default=True,
+                help="Arrivals in a step of the model.",
+            ),
+            click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+def _machine_options(command: _Command) -> _Command:
+    for option in reversed(
+        (
+            click.option(
+                "--grow",
+                type=click.Choice(["never", "first", "last"]),
+                default="first",
+                show_default=True,
+                help="When squeezed jobs get free processors.",
+            ),
+            click.option(
+                "--leave",
+                type=click.Choice(["never", "worthless", "zero"]),
+                default="zero",
+                show_default=True,
+                help="Which waiting jobs leave the queue.",
+            ),
+            click.option("--spare-worthless", is_flag=True, help="Force and squeeze no job that would bring nothing."),
+            click.option("--no-refit", is_flag=True, help="No best fit after a preemption."),
+            click.option("--step", type=_SECONDS, metavar="S", help="Ends in whole steps.  [default: 0; 1 of the model]"),
+            click.option("--requeue", is_flag=True, help="Requeue jobs instead of suspending them."),
+            click.option("--checkpoint", type=_SECONDS, default=0.0, metavar="S", help="Seconds between checkpoints, with --requeue."),
+            click.option("--suspension-cost", type=_SECONDS, default=0.0, metavar="S", help="Seconds that each suspension costs."),
+            click.option("--resize-cost", type=_SECONDS, default=0.0, metavar="S", help="Seconds that each resize costs."),
+            click.option("--exempt", type=_SECONDS, default=0.0, metavar="S", help="Seconds a job runs before it may be suspended."),
+            click.option("--suspensions-max", type=click.IntRange(0, 2**31 - 1), default=2**31 - 1, metavar="N", help="Suspensions of one job."),
+            click.option("--memory", type=_SECONDS, metavar="X", help="Memory for suspended jobs, in machines.  [default: no limit]"),
+            click.option("--speedup", default="linear", show_default=True, metavar="LAW", help="linear, amdahl:SERIAL, downey:PARALLELISM:VARIANCE."),
+        )
+    ):  # fmt: skip
+        command = option(command)
+    return command
+
+
+def machine_options(given: dict[str, Any], *, seconds: bool) -> "MachineOptions":
+    """Returns the options of a machine as a command line gives them, and takes them out of it.
+
+    Args:
+        given: options by name; those of the machine are removed.
+        seconds: whether the source's times are seconds; else ends are whole steps.
+    """
+    from lrms_sim.utility.options import MachineOptions, Speedup  # noqa: PLC0415  # see the module's docstring
+
+    law, *numbers = given.pop("speedup").split(":")
+    names = {"amdahl": ("serial",), "downey": ("parallelism", "variance")}.get(law, ())
+    try:
+        values = [float(each) for each in numbers]
+        if len(values) != len(names):
+            raise ValueError  # noqa: TRY301  # the same words for both
+    except ValueError:
+        raise click.BadParameter(
+            "write linear, amdahl:0.1 or downey:1:0.5", param_hint="--speedup"
+        ) from None
+    step, memory = given.pop("step"), given.pop("memory")
+    return MachineOptions(
+        grow=given.pop("grow"),
+        leave=given.pop("leave"),
+        worthless=not given.pop("spare_worthless"),
+        refit=not given.pop("no_refit"),
+        step=step if step is not None else 0.0 if seconds else 1.0,
+        suspension="requeue" if given.pop("requeue") else "suspend",
+        checkpoint=given.pop("checkpoint"),
+        suspension_cost=given.pop("suspension_cost"),
+        resize_cost=given.pop("resize_cost"),
+        exempt=given.pop("exempt"),
+        suspensions_max=given.pop("suspensions_max"),
+        suspended_max=float("inf") if memory is None else memory,
+        speedup=Speedup(law, **dict(zip(names, values, strict=True))),
+    )
+
+
+def days(text: str | None, hint: str = "--window-days") -> tuple[float | None, float | None]:
+    """Returns the two days of `A:B`; a side that is left out is None."""
+    if text is None:
+        return None, None
+    first, colon, last = text.partition(":")
+    try:
+        if not colon:
+            raise ValueError  # noqa: TRY301  # the same words for both
+        found = tuple(float(part) if part else None for part in (first, last))
+    except ValueError:
+        raise click.BadParameter(
+            f"{text!r} is not two days A:B, such as 0:150 or 150:", param_hint=hint
+        ) from None
+    return found[0], found[1]
+
+
+def ordered_by(text: str) -> "Policy":
+    """Returns the policy that replans by an order with the weights of `W1,…,W8`."""
+    from lrms_sim.utility.policies import Ordered  # noqa: PLC0415  # see the module's docstring
+
+    try:
+        weights = tuple(float(each) for each in text.split(","))
+    except ValueError:
+        raise click.BadParameter(
+            f"{text!r} are not eight numbers", param_hint="--weights"
+        ) from None
+    return Ordered("replan", "weights", squeezes=True, weights=weights)
+
+
+def _horizon(given: float | None, source: "Source", steps: int) -> float:
+    if given is not None:
+        return given
+    return float("inf") if source.seconds else float(steps)
+
+
+@contextmanager
+def user_errors() -> Iterator[None]:
+    """Turns what our own modules say of a user's input into a message without a traceback."""
+    try:
+        yield
+    except ValueError as error:
+        raise click.ClickException(str(error)) from error
+
+
+def _open(source: str, given: dict[str, Any], *, training: bool = False) -> "Source":
+    from lrms_sim.utility.source import open_source  # noqa: PLC0415  # see the module's docstring
+
+    return open_source(
+        source,
+        processors=given.pop("processors"),
+        rules=given.pop("rules"),
+        rate=given.pop("rate"),
+        seed=given.pop("seed"),
+        training=training,
+    )
+
+
+@contextmanager
+def _bar(words: str, total: int) -> Iterator[Callable[[int], None] | None]:
+    """Yields what is to be told how far it is, where somebody sees it."""
+    if not sys.stderr.isatty() or total < 2:
+        yield None
+        return
+    from rich.console import Console  # noqa: PLC0415  # see the module's docstring
+    from rich.progress import Progress  # noqa: PLC0415  # same
+
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(words, total=total)
+        yield lambda done: progress.update(task, completed=done)
+
+
+def _check_outputs(*paths: Path | None) -> None:
+    for path in paths:
+        if path is not None and not path.parent.is_dir():
+            raise click.ClickException(f"{path}: there is no folder {path.parent}")
+
+
+@utility.command()
+@click.argument("source", metavar="SOURCE")
+@click.option("--policy", default="both-aggressive", show_default=True, metavar="NAME", help="`lrms-sim utility policies` lists them.")  # fmt: skip
+@click.option("--value", type=_FILE, metavar="FILE", help="Value function, for policies by value.")
+@click.option("--weights", metavar="W1,…,W8", help="Replan by an order with these weights, instead of --policy.")  # fmt: skip
+@click.option("--window-days", metavar="A:B", help="Only jobs submitted from day A until day B.")
+@click.option("--horizon", type=_SECONDS, metavar="S", help="Look at nothing that happens later.  [default: the last end; 20000 of the model]")  # fmt: skip
+@click.option("--results", type=_FILE, metavar="FILE", help="Write what became of each job: .csv.")
+@click.option(
+    "--log", "log_file", type=_FILE, metavar="FILE", help="Write who held what when: .csv."
+)
+@click.option("--gantt", type=_FILE, metavar="FILE", help="Write a picture: .svg.")
+@click.option("--picture", metavar="A:B", help="The picture's span, in days (steps of the model).")
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON, not as a table.")
+@_source_options
+@_machine_options
+def run(
+    source: str,
+    *,
+    policy: str,
+    value: Path | None,
+    weights: str | None,
+    window_days: str | None,
+    horizon: float | None,
+    results: Path | None,
+    log_file: Path | None,
+    gantt: Path | None,
+    picture: str | None,
+    as_json: bool,
+    **given: Any,
+) -> None:
+    """Run one policy.
+
+    \b
+    Example, with a picture of the first 200 steps:
+      lrms-sim utility run model --rate 0.3 --policy replan --gantt run.svg --picture 0:200
+    """  # noqa: D301  # as above
+    from lrms_sim.utility import workload_files  # noqa: PLC0415  # see the module's docstring
+    from lrms_sim.utility.gantt import draw  # noqa: PLC0415  # same
+    from lrms_sim.utility.machine import simulate  # noqa: PLC0415  # same
+    from lrms_sim.utility.model import TEST_STEPS  # noqa: PLC0415  # same
+    from lrms_sim.utility.policies import name_of, policy_by_name  # noqa: PLC0415  # same
+    from lrms_sim.utility.report import as_json as json_of  # noqa: PLC0415  # same
+    from lrms_sim.utility.report import figures_of, print_figures  # noqa: PLC0415  # same
+    from lrms_sim.utility.source import DAY  # noqa: PLC0415  # same
+    from lrms_sim.utility.value import load_value_function  # noqa: PLC0415  # same
+
+    _check_outputs(results, log_file, gantt)
+    first, last = days(window_days)
+    begin, end = days(picture, "--picture")
+    with user_errors():
+        chosen = policy_by_name(policy) if weights is None else ordered_by(weights)
+        policy = name_of(chosen)
+        known = load_value_function(value) if value is not None else None
+        if chosen.by_value and known is None:
+            raise ValueError(f"{policy} needs a value function: --value FILE, as `train` writes it")
+        found = _open(source, given)
+        options = machine_options(given, seconds=found.seconds)
+        workload = found.window(first, last)
+        with _bar("running", len(workload)) as progress:
+            outcome = simulate(
+                workload,
+                found.processors,
+                chosen,
+                options=options,
+                value=known,
+                origin=(first or 0.0) * (DAY if found.seconds else 1.0),
+                horizon=_horizon(horizon, found, TEST_STEPS),
+                log=log_file is not None or gantt is not None,
+                progress=progress,
+            )
+        unit = DAY if found.seconds else 1.0
+        if gantt is not None:
+            assert outcome.log is not None
+            span = [None if each is None else each * unit for each in (begin, end)]
+            title = f"{found.name}: {policy}"
+            gantt.write_text(draw(outcome.log, title=title, begin=span[0], end=span[1]), "utf-8")
+    if results is not None:
+        workload_files.write_results(outcome, results)
+    if log_file is not None:
+        assert outcome.log is not None
+        workload_files.write_log(outcome.log, log_file, horizon)
+    figures = figures_of(policy, outcome)
+    if as_json:
+        click.echo(
+            json_of({"source": found.name, "processors": found.processors, **figures.document()})
+        )
+        return
+    print_figures(_console(), [[figures]], f"{found.name}, {found.processors} processors")
+    for path in (results, log_file, gantt):
+        if path is not None:
+            click.echo(f"Written to {path}")
+
+
+@utility.command()
+@click.argument("source", metavar="SOURCE")
+@click.option("--policy", default="both-value", show_default=True, metavar="NAME", help="over-value, pre-value, both-value.")  # fmt: skip
+@click.option("-o", "--output", type=_FILE, required=True, metavar="FILE", help="The value function: .json.")  # fmt: skip
+@click.option("--window-days", metavar="A:B", help="Only jobs submitted from day A until day B.")
+@click.option("--passes", type=click.IntRange(1, 10_000), default=1, show_default=True, help="Over the workload.")  # fmt: skip
+@click.option("--alpha", type=click.FloatRange(0, 1, min_open=True), default=0.003, show_default=True, help="The learning rate.")  # fmt: skip
+@click.option("--delay", type=click.FloatRange(0), metavar="B", help="The rate falls as alpha/(B+t); 0 is the paper's 1/t with --alpha 1.")  # fmt: skip
+@click.option("--rho", type=click.Choice(["per-step", "per-update"]), default="per-step", show_default=True, help="What the average reward is of.")  # fmt: skip
+@click.option("--time-scale", type=click.FloatRange(0, min_open=True), metavar="S", help="What counts as a long time.  [default: the longest request]")  # fmt: skip
+@click.option("--horizon", type=_SECONDS, metavar="S", help="Look at nothing that happens later, in each pass.  [default: the last end; 25000 of the model]")  # fmt: skip
+@click.option("--resume", is_flag=True, help="Go on after the passes that are done.")
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON, not as a table.")
+@_source_options
+@_machine_options
+def train(
+    source: str, *, output: Path, as_json: bool, window_days: str | None, **given: Any
+) -> None:
+    """Learn a value function by temporal differences.
+
+    After Ctrl-C the same command with --resume goes on after the last pass that was done. The seed
+    draws the jobs of the model, and the order of a log's weeks; 0 leaves it as it is.
+    """
+    from lrms_sim.utility.school import Lessons, teach  # noqa: PLC0415  # see the module's docstring
+
+    _check_outputs(output)
+    with user_errors():
+        lessons = Lessons(
+            policy=given.pop("policy"),
+            passes=given.pop("passes"),
+            alpha=given.pop("alpha"),
+            delay=given.pop("delay"),
+            per_step=given.pop("rho") == "per-step",
+            time_scale=given.pop("time_scale"),
+            horizon=given.pop("horizon"),
+            seed=given["seed"],
+            window=days(window_days),
+        )
+        resume = given.pop("resume")
+        found = _open(source, given, training=True)
+        options = machine_options(given, seconds=found.seconds)
+        with _bar("learning", lessons.passes) as progress:
+            training = teach(found, lessons, options, output, resume=resume, progress=progress)
+    if as_json:
+        from lrms_sim.utility.report import as_json as json_of  # noqa: PLC0415  # same
+        from lrms_sim.utility.training import checkpoint  # noqa: PLC0415  # same
+        from lrms_sim.utility.value import value_function_to_document  # noqa: PLC0415  # same
+
+        value = value_function_to_document(training.value)
+        click.echo(json_of({"value": value, "training": checkpoint(training)}))
+        return
+    from lrms_sim.utility.value import RULES  # noqa: PLC0415  # same
+
+    for lesson in training.lessons:
+        click.echo(
+            f"pass {lesson.number}: {100 * lesson.share:.2f} % of the possible utility while "
+            f"learning, {lesson.updates:,} updates"
+        )
+    for rule, p in zip(RULES, training.value.p, strict=True):
+        click.echo(f"  {rule}  {p: .6g}")
+    click.echo(f"Written to {output}")
+
+
+@utility.command()
+@click.argument("source", metavar="SOURCE")
+@click.option("--policies", "names", default=POLICIES_SHOWN, metavar="A,B,…", help="Their names.  [default: fourteen]")  # fmt: skip
+@click.option("--learn-days", metavar="A:B", help="The window to learn on.  [default: all]")
+@click.option("--test-days", metavar="A:B", help="The window to judge on.  [default: all]")
+@click.option("--seeds", type=click.IntRange(1, 1000), default=5, show_default=True, help="Training runs of each policy that learns.")  # fmt: skip
+@click.option("--results", type=_FILE, metavar="FILE", help="Keep the figures of every run: .json; what it holds is not run again.")  # fmt: skip
+@click.option("--picture", type=_FILE, metavar="FILE", help="Write bars of share and suspensions: .svg.")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON, not as a table.")
+@_source_options
+@_machine_options
+def compare(
+    source: str,
+    *,
+    names: str,
+    learn_days: str | None,
+    test_days: str | None,
+    seeds: int,
+    results: Path | None,
+    picture: Path | None,
+    as_json: bool,
+    **given: Any,
+) -> None:
+    """Compare policies: learn in one window, judge in another.
+
+    With the model, learning and testing are on jobs of different seeds. After Ctrl-C the same
+    command goes on with the runs that --results lacks.
+
+    \b
+    Example:
+      lrms-sim utility compare CTC-SP2-1996-3.1-cln.swf.gz --rules tight \\
+        --learn-days 150:330 --test-days 0:150 --picture ctc.svg
+    """  # noqa: D301  # as above
+    from lrms_sim.utility.comparison import Plan, compare_policies, draw_bars  # noqa: PLC0415  # see the module's docstring
+    from lrms_sim.utility.report import as_json as json_of  # noqa: PLC0415  # same
+    from lrms_sim.utility.report import print_figures  # noqa: PLC0415  # same
+
+    _check_outputs(results, picture)
+    with user_errors():
+        seed = given["seed"]
+        found = _open(source, given)
+        plan: Plan = Plan(
+            tuple(name.strip() for name in names.split(",")),
+            days(learn_days, "--learn-days"),
+            days(test_days, "--test-days"),
+            seeds,
+            seed,
+            machine_options(given, seconds=found.seconds),
+        )
+        with _bar("comparing", plan.total) as progress:
+            groups = compare_policies(found, plan, results, progress)
+    if picture is not None:
+        picture.write_text(draw_bars(groups, found.name), encoding="utf-8")
+    if as_json:
+        runs = [each.document() for group in groups for each in group]
+        click.echo(json_of({"source": found.name, "processors": found.processors, "runs": runs}))
+        return
+    print_figures(_console(), groups, f"{found.name}, {found.processors} processors")
+    for path in (results, picture):
+        if path is not None:
+            click.echo(f"Written to {path}")
+
+
+@utility.command()
+def policies() -> None:
+    """List the policies."""
+    from lrms_sim.utility.policies import SENTENCES  # noqa: PLC0415  # see the module's docstring
+
+    for name, sentence in SENTENCES.items():
+        click.echo(f"{name:<17}{sentence}")
+
+
+def _console() -> Any:
+    from rich.console import Console  # noqa: PLC0415  # slow to import
+
+    console = Console()
+    return console if console.is_terminal else Console(width=100)

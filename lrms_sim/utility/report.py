@@ -1,0 +1,114 @@
+"""What `lrms-sim utility` prints: tables for people, JSON for programs."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any, Final
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from lrms_sim import spelling
+from lrms_sim.utility.machine import Outcome
+
+FORMAT: Final = 1
+"""Version of what is printed as JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """The figures of one run.
+
+    Attributes:
+        policy: its name.
+        seed: of its training; None for a policy that has learned nothing.
+        productivity: sum of final utilities.
+        share: of the possible utility.
+        utilization: of the processors.
+        completed: jobs.
+        left: jobs that left the queue.
+        suspensions: of jobs.
+        resizes: of running jobs.
+        price: of both, in processor-seconds of ideal work.
+        busy: processor-seconds that jobs held.
+    """
+
+    policy: str
+    seed: int | None
+    productivity: float
+    share: float
+    utilization: float
+    completed: int
+    left: int
+    suspensions: int
+    resizes: int
+    price: float
+    busy: float
+
+    def document(self) -> dict[str, Any]:
+        """Returns the figures as JSON says them."""
+        return {name: _plain(getattr(self, name)) for name in self.__slots__}
+
+
+def figures_of(policy: str, outcome: Outcome, seed: int | None = None) -> Figures:
+    """Returns the figures of a run."""
+    return Figures(
+        policy,
+        seed,
+        outcome.productivity,
+        outcome.share,
+        outcome.utilization,
+        outcome.count("completed"),
+        outcome.count("left"),
+        sum(machine.suspensions for machine in outcome.machines),
+        sum(machine.resizes for machine in outcome.machines),
+        outcome.price,
+        sum(machine.busy for machine in outcome.machines),
+    )
+
+
+def _plain(value: Any) -> Any:
+    return None if isinstance(value, float) and value != value else value  # noqa: PLR0124  # NaN, which JSON cannot say
+
+
+def as_json(document: dict[str, Any]) -> str:
+    """Returns a document of this version as text."""
+    return json.dumps({"format": FORMAT, **document}, indent=1, allow_nan=False)
+
+
+def print_figures(console: Console, groups: Sequence[Sequence[Figures]], title: str) -> None:
+    """Prints policies beside each other.
+
+    Args:
+        console: for the table.
+        groups: one for each policy: its runs, one for each seed; medians are shown.
+        title: of the table.
+    """
+    seeds = any(len(group) > 1 for group in groups)
+    # No wider than 80 columns with the longest names and a recorded log's numbers.
+    table = Table(title=title, title_justify="left", caption_justify="left")
+    table.box, table.pad_edge, table.padding = box.SIMPLE, False, (0, 1, 0, 0)
+    table.add_column("policy", no_wrap=True)
+    heads = ["share", "range"] if seeds else ["share", "utility"]
+    for name in (*heads, "busy", "done", "left", "susp.", "resized", "price"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.caption = "price: work lost by suspensions and resizes, of all held"
+    if seeds:
+        table.caption = "medians over training seeds; price: work lost, of all held"
+    for group in groups:
+        shares = [each.share for each in group]
+        spread = f"{100 * min(shares):.1f}–{100 * max(shares):.1f}" if len(group) > 1 else ""
+        table.add_row(
+            group[0].policy,
+            spelling.share(median(shares)),
+            spread if seeds else f"{median(each.productivity for each in group):.4g}",
+            spelling.share(median(each.utilization for each in group)),
+            *(
+                spelling.count(round(median(getattr(each, name) for each in group)))
+                for name in ("completed", "left", "suspensions", "resizes")
+            ),
+            spelling.share(median(each.price / each.busy if each.busy else 0.0 for each in group)),
+        )
+    console.print(table)

@@ -1,0 +1,352 @@
+"""Rules that give the jobs of a log their utilities, as a TOML file; docs/utility.md has the format.
+
+The first rule whose conditions all hold gives a job what it says; the rest comes from the defaults.
+"""
+
+import math
+import os
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from lrms_sim.groups import user_groups
+from lrms_sim.jobs import JobTable
+from lrms_sim.preparation import PreparationOptions, PreparationReport, prepare
+from lrms_sim.spelling import shown, unknown
+from lrms_sim.swf_log import SwfLog
+from lrms_sim.utility.jobs import SHAPES, UtilityJobs
+
+FILE_BYTES_MAX: Final = 1024 * 1024
+RULES_MAX: Final = 1000
+
+CONDITIONS: Final = ("queue", "partition", "qos", "user", "group", "user_group", "executable")
+"""What a rule can ask of a job: fields of its record, and its user's group by consumption."""
+
+QOS_FIELDS: Final = ("queue", "partition", "executable", "group")
+"""Where a log may say a job's QOS, for which the format has no field of its own."""
+
+_GIVES: Final = ("weight", "plateau", "zero", "floor", "shape")
+
+
+class UtilityRulesError(ValueError):
+    """Rules that cannot be used; the text says what is wrong and where."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A time that grows with a job's request.
+
+    Attributes:
+        requests: multiples of the request.
+        hours: added to them.
+    """
+
+    requests: float
+    hours: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Utility:
+    """The utility of some jobs.
+
+    Attributes:
+        weight: utility of a processor-second of work.
+        plateau: age until which it is full.
+        zero: age from which it is gone.
+        floor: share of it that is never lost.
+        shape: how it falls.
+    """
+
+    weight: float = 1.0
+    plateau: Span = field(default_factory=lambda: Span(1.0))
+    zero: Span = field(default_factory=lambda: Span(2.0))
+    floor: float = 0.0
+    shape: str = "linear"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Which jobs get which utility.
+
+    Attributes:
+        conditions: the numbers that each field may have.
+        utility: what they get.
+    """
+
+    conditions: Mapping[str, frozenset[int]]
+    utility: Utility
+
+
+@dataclass(frozen=True, slots=True)
+class Malleability:
+    """Which jobs can be squeezed.
+
+    Attributes:
+        share: of the jobs, drawn at random; from 0 to 1.
+        least: fewest processors of those, as a share of their width.
+        seed: of the draw.
+    """
+
+    share: float = 1.0
+    least: float = 0.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Checks the numbers.
+
+        Raises:
+            ValueError: one is out of its bounds.
+        """
+        for name in ("share", "least"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"{name} is {getattr(self, name)}; it must be from 0 to 1")
+        if not 0 <= self.seed < 2**63:
+            raise ValueError(f"seed is {self.seed}; it must be from 0 to 2^63 - 1")
+
+    def processors_min(self, jobs: JobTable) -> npt.NDArray[np.int32]:
+        """Returns the fewest processors of each job, shape (n,)."""
+        generator = np.random.Generator(np.random.PCG64(self.seed))
+        drawn = generator.random(len(jobs)) < self.share
+        least = np.maximum(1, np.ceil(self.least * jobs.processors)).astype(np.int32)
+        return np.where(drawn, least, jobs.processors).astype(np.int32)
+
+
+@dataclass(frozen=True, slots=True)
+class UtilityRules:
+    """Utilities for the jobs of a log.
+
+    Attributes:
+        default: for jobs that no rule is about.
+        rules: tried in their order.
+        malleability: which jobs can be squeezed.
+        qos_field: the field that says a job's QOS.
+    """
+
+    default: Utility = field(default_factory=Utility)
+    rules: tuple[Rule, ...] = ()
+    malleability: Malleability = field(default_factory=Malleability)
+    qos_field: str = "queue"
+
+
+LENIENT: Final = UtilityRules(Utility(plateau=Span(1.0, 1.0), zero=Span(2.0, 24.0)))
+"""Full for an hour beyond the request, gone a day after twice the request."""
+
+TIGHT: Final = UtilityRules(Utility(plateau=Span(1.0), zero=Span(2.0)))
+"""The paper's: full for the request, gone after twice the request."""
+
+PRESETS: Final = {"lenient": LENIENT, "tight": TIGHT}
+"""Rules that need no file."""
+
+
+def utilities(
+    log: SwfLog,
+    processors: int,
+    rules: UtilityRules,
+    options: PreparationOptions | None = None,
+) -> tuple[UtilityJobs, PreparationReport]:
+    """Prepares a log and gives its jobs utilities.
+
+    Args:
+        log: the records.
+        processors: of the machine.
+        rules: who gets what.
+        options: of the preparation.
+
+    Returns:
+        The jobs, and what the preparation did.
+
+    Raises:
+        ValueError: the rules give a utility that rises, or the preparation refuses the log.
+    """
+    # The preparation keeps a job's user as it is and looks at it nowhere: a number of the record
+    # in its place says which record became which job, renumbered ones too.
+    marked = replace(log, user=np.arange(len(log.job_id), dtype=np.int32))
+    prepared = prepare(marked, processors, options)
+    rows = prepared.jobs.user
+    jobs = replace(prepared.jobs, user=log.user[rows])
+    chosen = np.full(len(jobs), len(rules.rules))
+    columns: dict[str, npt.NDArray[Any]] = {
+        name: getattr(log, name)[rows] for name in CONDITIONS if name in _FIELDS
+    }
+    columns["qos"] = getattr(log, rules.qos_field)[rows]
+    columns["user_group"] = user_groups(jobs) if len(jobs) else np.zeros(0, np.int8)
+    for number in range(len(rules.rules) - 1, -1, -1):
+        mask = np.ones(len(jobs), np.bool_)
+        for name, wanted in rules.rules[number].conditions.items():
+            mask &= np.isin(columns[name], sorted(wanted))
+        chosen[mask] = number
+    given = [rule.utility for rule in rules.rules] + [rules.default]
+
+    def column(value: Callable[[Utility], float]) -> npt.NDArray[np.float64]:
+        numbers: npt.NDArray[np.float64] = np.array([value(each) for each in given], np.float64)
+        return np.take(numbers, chosen)
+
+    request = jobs.requested_time
+    plateau = (
+        column(lambda u: u.plateau.requests) + column(lambda u: 3600 * u.plateau.hours) / request
+    )
+    zero = column(lambda u: u.zero.requests) + column(lambda u: 3600 * u.zero.hours) / request
+    workload = UtilityJobs.of(
+        jobs,
+        weight=column(lambda u: u.weight),
+        plateau=plateau,
+        zero=zero,
+        floor=column(lambda u: u.floor),
+        shape=column(lambda u: SHAPES.index(u.shape)),
+        processors_min=rules.malleability.processors_min(jobs),
+    )
+    return workload, prepared.report
+
+
+_FIELDS: Final = ("queue", "partition", "user", "group", "executable")
+
+
+def load_rules(path: str | os.PathLike[str]) -> UtilityRules:
+    """Reads rules.
+
+    Args:
+        path: the TOML file.
+
+    Raises:
+        UtilityRulesError: it cannot be read, is no TOML, or breaks the format.
+    """
+    path = Path(path)
+    try:
+        if path.stat().st_size > FILE_BYTES_MAX:
+            raise UtilityRulesError(f"{path}: more than {FILE_BYTES_MAX} bytes")
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UtilityRulesError(f"{path}: cannot be read: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise UtilityRulesError(f"{path}: byte {error.start} is not UTF-8 text") from error
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise UtilityRulesError(f"{path}: no TOML: {error}") from error
+    return rules_from_document(document, source=str(path))
+
+
+def rules_from_document(document: Mapping[str, Any], *, source: str) -> UtilityRules:
+    """Builds rules from a decoded TOML document.
+
+    Args:
+        document: what the TOML says.
+        source: what to call it in errors.
+
+    Raises:
+        UtilityRulesError: the document breaks the format.
+    """
+    _known(document, ("default", "rule", "malleable", "qos_field"), source, "the document")
+    qos_field = document.get("qos_field", "queue")
+    if qos_field not in QOS_FIELDS:
+        raise UtilityRulesError(f"{source}: {unknown('field of QOS', str(qos_field), QOS_FIELDS)}")
+    default = _utility(
+        _table(document.get("default", {}), source, "default"), Utility(), source, "default"
+    )
+    given = document.get("rule", [])
+    if not isinstance(given, list) or len(given) > RULES_MAX:
+        raise UtilityRulesError(f"{source}: rule must be at most {RULES_MAX} tables [[rule]]")
+    rules = []
+    for number, each in enumerate(given, 1):
+        place = f"rule {number}"
+        table = _table(each, source, place)
+        conditions = {
+            name: _numbers(value, source, f"{place}, {name}")
+            for name, value in table.items()
+            if name in CONDITIONS
+        }
+        if not conditions:
+            raise UtilityRulesError(
+                f"{source}: {place} asks nothing of a job; give one of {', '.join(CONDITIONS)}"
+            )
+        rest = {name: value for name, value in table.items() if name not in CONDITIONS}
+        rules.append(Rule(conditions, _utility(rest, default, source, place)))
+    malleable = _table(document.get("malleable", {}), source, "malleable")
+    _known(malleable, ("share", "least", "seed"), source, "malleable")
+    seed = malleable.get("seed", 0)
+    if isinstance(seed, bool) or not isinstance(seed, int):
+        raise UtilityRulesError(f"{source}: malleable, seed is {shown(seed)}; a whole number")
+    try:
+        malleability = Malleability(
+            _number(malleable.get("share", 1.0), source, "malleable, share"),
+            _number(malleable.get("least", 0.0), source, "malleable, least"),
+            seed,
+        )
+    except UtilityRulesError:
+        raise
+    except ValueError as error:
+        raise UtilityRulesError(f"{source}: malleable: {error}") from error
+    return UtilityRules(default, tuple(rules), malleability, qos_field)
+
+
+def _utility(table: Mapping[str, Any], base: Utility, source: str, place: str) -> Utility:
+    known = _GIVES if place == "default" else (*CONDITIONS, *_GIVES)
+    _known(table, known, source, place)
+    made = Utility(
+        _number(table.get("weight", base.weight), source, f"{place}, weight"),
+        _span(table["plateau"], source, f"{place}, plateau")
+        if "plateau" in table
+        else base.plateau,
+        _span(table["zero"], source, f"{place}, zero") if "zero" in table else base.zero,
+        _number(table.get("floor", base.floor), source, f"{place}, floor"),
+        table.get("shape", base.shape),
+    )
+    if made.weight < 0:
+        raise UtilityRulesError(
+            f"{source}: {place}, weight is {made.weight}; it must be at least 0: "
+            "the utility would rise with time"
+        )
+    if not 0 <= made.floor <= 1:
+        raise UtilityRulesError(f"{source}: {place}, floor is {made.floor}; from 0 to 1")
+    if made.shape not in SHAPES:
+        raise UtilityRulesError(f"{source}: {place}: {unknown('shape', str(made.shape), SHAPES)}")
+    if made.zero.requests < made.plateau.requests or made.zero.hours < made.plateau.hours:
+        raise UtilityRulesError(
+            f"{source}: {place}: zero is {_said(made.zero)}, before the plateau's end, "
+            f"{_said(made.plateau)}, for some requests: the utility would rise with time"
+        )
+    return made
+
+
+def _said(span: Span) -> str:
+    return f"{span.requests:g} requests and {span.hours:g} hours"
+
+
+def _span(value: object, source: str, place: str) -> Span:
+    table = _table(value, source, place)
+    _known(table, tuple(each.name for each in fields(Span)), source, place)
+    span = Span(
+        _number(table.get("requests", 0.0), source, f"{place}, requests"),
+        _number(table.get("hours", 0.0), source, f"{place}, hours"),
+    )
+    if span.requests < 0 or span.hours < 0:
+        raise UtilityRulesError(f"{source}: {place} is {_said(span)}; at least 0 of both")
+    return span
+
+
+def _table(value: object, source: str, place: str) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise UtilityRulesError(f"{source}: {place} is {shown(value)}; a table is expected")
+    return value
+
+
+def _known(table: Mapping[str, Any], names: tuple[str, ...], source: str, place: str) -> None:
+    for name in table:
+        if name not in names:
+            raise UtilityRulesError(f"{source}: {place}: {unknown('key', name, names)}")
+
+
+def _number(value: object, source: str, place: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise UtilityRulesError(f"{source}: {place} is {shown(value)}; a finite number is expected")
+    return float(value)
+
+
+def _numbers(value: object, source: str, place: str) -> frozenset[int]:
+    numbers = value if isinstance(value, list) else [value]
+    if not numbers or any(isinstance(each, bool) or not isinstance(each, int) for each in numbers):
+        raise UtilityRulesError(f"{source}: {place} is {shown(value)}; whole numbers are expected")
+    return frozenset(numbers)

@@ -1,0 +1,174 @@
+"""A training run as `lrms-sim utility train` does it: passes, checkpoints, and the file at the end."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from lrms_sim.provenance import source_commit
+from lrms_sim.schedule_files import replacing
+from lrms_sim.utility.jobs import UtilityJobs
+from lrms_sim.utility.machine import Learning
+from lrms_sim.utility.model import TRAINING_STEPS
+from lrms_sim.utility.options import MachineOptions
+from lrms_sim.utility.policies import policy_by_name
+from lrms_sim.utility.source import Source
+from lrms_sim.utility.training import (
+    Training,
+    begin,
+    checkpoint,
+    learn,
+    reordered,
+    resumed,
+    scales_for,
+)
+from lrms_sim.utility.value import ValueFunction, save_value_function
+from lrms_sim.version import __version__
+
+
+@dataclass(frozen=True, slots=True)
+class Lessons:
+    """How to learn.
+
+    Attributes:
+        policy: by value.
+        passes: over the workload.
+        alpha: learning rate.
+        delay: None for a constant rate; see `Learning`.
+        per_step: what the average reward is of.
+        time_scale: seconds; the longest request where None.
+        horizon: seconds; the last end where None, and the paper's of its model.
+        seed: of a log's order of weeks.
+        window: days.
+    """
+
+    policy: str = "both-value"
+    passes: int = 1
+    alpha: float = 0.003
+    delay: float | None = None
+    per_step: bool = True
+    time_scale: float | None = None
+    horizon: float | None = None
+    seed: int = 0
+    window: tuple[float | None, float | None] = (None, None)
+
+
+def fingerprint(workload: UtilityJobs) -> str:
+    """Returns what a workload is recognized by."""
+    digest = hashlib.sha256()
+    jobs = workload.jobs
+    for column in (
+        jobs.submit_time,
+        jobs.processors,
+        jobs.requested_time,
+        jobs.run_time,
+        workload.weight,
+        workload.plateau,
+        workload.zero,
+        workload.floor,
+        workload.shape,
+        workload.processors_min,
+    ):
+        digest.update(np.ascontiguousarray(column).tobytes())
+    return digest.hexdigest()
+
+
+def teach(
+    source: Source,
+    lessons: Lessons,
+    options: MachineOptions,
+    output: Path,
+    *,
+    resume: bool = False,
+    progress: Callable[[int], None] | None = None,
+) -> Training:
+    """Learns, keeping a checkpoint beside the output after each pass, and writes the output.
+
+    Args:
+        source: where the jobs come from.
+        lessons: how to learn.
+        options: of the machine.
+        output: the value function's file.
+        resume: whether to go on from a checkpoint.
+        progress: is told the number of passes done.
+
+    Returns:
+        The whole training run.
+
+    Raises:
+        ValueError: the policy is not by value, or the checkpoint is of another run.
+    """
+    policy = policy_by_name(lessons.policy)
+    if not policy.by_value:
+        raise ValueError(f"{lessons.policy} has nothing to learn; policies by value do")
+    workload = source.window(*lessons.window)
+    if source.seconds:
+        workload = reordered(workload, lessons.seed)
+    time_scale = lessons.time_scale or (None if source.seconds else 10.0)
+    scales = scales_for(workload, source.processors, time_scale)
+    run = {
+        "workload": fingerprint(workload),
+        "processors": source.processors,
+        "lessons": {**asdict(lessons), "window": list(lessons.window), "passes": 0},
+        "options": json.loads(json.dumps(asdict(options))),
+    }
+    value = ValueFunction(
+        scales=scales,
+        name=f"{lessons.policy} of {source.name}",
+        provenance={
+            "program": f"lrms-sim {__version__}",
+            "commit": source_commit(),
+            "source": source.name,
+            "workload_sha256": run["workload"],
+            "jobs": len(workload),
+            "lessons": {**asdict(lessons), "window": list(lessons.window)},
+            "options": _sayable(asdict(options)),
+        },
+    )
+    rules = Learning(lessons.alpha, lessons.delay, lessons.per_step)
+    training = begin(value, rules)
+    draft = output.with_name(output.name + ".checkpoint")
+    if resume:
+        training = _resumed(training, draft, run)
+    for number in range(len(training.lessons), lessons.passes):
+        horizon = lessons.horizon or (float("inf") if source.seconds else float(TRAINING_STEPS))
+        training = learn(training, workload, source.processors, policy, options, horizon=horizon)
+        _keep(draft, {"run": run, "training": checkpoint(training)})
+        if progress is not None:
+            progress(number + 1)
+    updates = training.learning.updates
+    said = {**training.value.provenance, "updates": updates, "rho": training.learning.rho}
+    training = replace(training, value=replace(training.value, provenance=said))
+    save_value_function(training.value, output)
+    draft.unlink(missing_ok=True)
+    return training
+
+
+def _sayable(options: dict[str, object]) -> dict[str, object]:
+    # JSON has no infinity.
+    return {name: None if value == float("inf") else value for name, value in options.items()}
+
+
+def _keep(path: Path, document: dict[str, object]) -> None:
+    with replacing(path) as draft:
+        draft.write_text(json.dumps(document), encoding="utf-8")
+
+
+def _resumed(training: Training, path: Path, run: dict[str, object]) -> Training:
+    if not path.exists():
+        return training
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        saved = document["run"]
+        if saved != json.loads(json.dumps(run)):
+            changed = [name for name in run if saved.get(name) != json.loads(json.dumps(run[name]))]
+            raise ValueError(
+                f"{path}: is of another run ({', '.join(changed)} differ); give the same "
+                "options, or leave --resume out to begin anew"
+            )
+        return resumed(training, document["training"])
+    except (OSError, KeyError, TypeError, json.JSONDecodeError) as error:
+        raise ValueError(f"{path}: is no checkpoint: {error}") from error

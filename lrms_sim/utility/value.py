@@ -1,0 +1,230 @@
+"""The value function of a machine's state, and its files.
+
+Eight fuzzy rules over three inputs (Vengerov, section 3.3): x1, the mean unit utility that the
+running jobs are expected to bring, weighted by processors; x2, the least expected time to a
+completion; x3, the free processors. Each is large to the degree x1 / `utility`, x2 / `time`,
+x3 / `processors`, kept between 0 and 1, and small to the rest; a rule's weight is the product.
+"""
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from lrms_sim.spelling import shown
+from lrms_sim.utility._kernel import rule_weights
+
+SCHEMA: Final = "hanse.value-function/1"
+"""Value of the key `schema` in files that this version reads and writes."""
+
+RULES: Final = ("SSS", "SSL", "SLS", "SLL", "LSS", "LSL", "LLS", "LLL")
+"""The rules in their order: is x1, x2, x3 small or large."""
+
+PAPER_P: Final = (-0.97, -0.25, -0.86, -0.39, 0.48, -0.85, 4.03, 0.19)
+"""What the paper's combined policy learned in one run (section 5)."""
+
+FILE_BYTES_MAX: Final = 1024 * 1024
+"""Largest file that is read."""
+
+_KEYS: Final = ("schema", "name", "p", "scales", "provenance")
+
+
+class ValueFunctionError(ValueError):
+    """A file of a value function that cannot be used; the text says what is wrong and where."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scales:
+    """What counts as wholly large.
+
+    Attributes:
+        utility: of x1; more than 0. 1 where all weights are.
+        time: of x2, in seconds; more than 0. The paper's MaxJobLength.
+        processors: of x3: the machine's size.
+    """
+
+    utility: float = 1.0
+    time: float = 10.0
+    processors: int = 24
+
+    def __post_init__(self) -> None:
+        """Checks the numbers.
+
+        Raises:
+            ValueError: one is not finite or not more than 0.
+        """
+        for name in ("utility", "time", "processors"):
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value > 0):
+                raise ValueError(f"scale of {name} is {value}; it must be finite and more than 0")
+
+    def for_kernel(self) -> dict[str, Any]:
+        """Returns the scales as the kernel takes them."""
+        return {"utility": self.utility, "time": self.time, "processors": self.processors}
+
+
+@dataclass(frozen=True, slots=True)
+class ValueFunction:
+    """What a machine's state is worth.
+
+    Attributes:
+        p: the outputs of `RULES`, in their order; finite.
+        scales: of the three inputs.
+        name: for people.
+        provenance: where it comes from; what JSON can say.
+    """
+
+    p: tuple[float, ...] = (0.0,) * len(RULES)
+    scales: Scales = field(default_factory=Scales)
+    name: str = "value function"
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Checks the outputs.
+
+        Raises:
+            ValueError: there are not eight, or one is not finite.
+        """
+        if len(self.p) != len(RULES) or not all(map(math.isfinite, self.p)):
+            raise ValueError(f"p is {self.p}; it must be {len(RULES)} finite numbers")
+
+    def rule_weights(self, x1: float, x2: float, x3: float) -> tuple[float, ...]:
+        """Returns the weight of each rule in a state; they sum to 1.
+
+        Args:
+            x1: utility.
+            x2: seconds.
+            x3: processors.
+        """
+        return rule_weights(x1, x2, x3, self.scales.for_kernel())
+
+    def value(self, x1: float, x2: float, x3: float) -> float:
+        """Returns the value of a state (equation 1)."""
+        weights = self.rule_weights(x1, x2, x3)
+        return sum(p * weight for p, weight in zip(self.p, weights, strict=True))
+
+
+def load_value_function(path: str | os.PathLike[str]) -> ValueFunction:
+    """Reads a value function.
+
+    Args:
+        path: the JSON file.
+
+    Raises:
+        ValueFunctionError: it cannot be read, is no JSON, or breaks the format.
+    """
+    path = Path(path)
+    try:
+        size = path.stat().st_size
+        if size > FILE_BYTES_MAX:
+            raise ValueFunctionError(
+                f"{path}: {size} bytes; a value function has at most {FILE_BYTES_MAX}"
+            )
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ValueFunctionError(f"{path}: cannot be read: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise ValueFunctionError(f"{path}: byte {error.start} is not UTF-8 text") from error
+    except json.JSONDecodeError as error:
+        raise ValueFunctionError(
+            f"{path}:{error.lineno}:{error.colno}: no JSON: {error.msg}"
+        ) from error
+    except (RecursionError, ValueError) as error:
+        raise ValueFunctionError(f"{path}: no value function: {error}") from error
+    return value_function_from_document(document, source=str(path))
+
+
+def value_function_from_document(document: object, *, source: str) -> ValueFunction:
+    """Builds a value function from decoded JSON.
+
+    Args:
+        document: what the JSON says.
+        source: what to call it in errors.
+
+    Raises:
+        ValueFunctionError: the document breaks the format.
+    """
+    top = _object(document, source, "the document")
+    if top.get("schema") != SCHEMA:
+        raise ValueFunctionError(
+            f"{source}: schema is {shown(top.get('schema'))}; this version reads {SCHEMA!r}"
+        )
+    for key in top:
+        if key not in _KEYS:
+            raise ValueFunctionError(f"{source}: unknown key {key!r}")
+    p = _object(top.get("p"), source, "p")
+    if tuple(p) != RULES:
+        raise ValueFunctionError(f"{source}: p has the keys {list(p)}; {list(RULES)} are expected")
+    scales = _object(top.get("scales"), source, "scales")
+    if sorted(scales) != ["processors", "time", "utility"]:
+        raise ValueFunctionError(
+            f"{source}: scales has the keys {list(scales)}; utility, time, processors are expected"
+        )
+    name = top.get("name", "value function")
+    if not isinstance(name, str):
+        raise ValueFunctionError(f"{source}: name is {shown(name)}; a text is expected")
+    numbers = [_number(value, source, f"p.{rule}") for rule, value in p.items()]
+    size = scales["processors"]
+    if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size < 2**31:
+        raise ValueFunctionError(
+            f"{source}: scales.processors is {shown(size)}; a whole number from 1 is expected"
+        )
+    try:
+        return ValueFunction(
+            tuple(numbers),
+            Scales(
+                _number(scales["utility"], source, "scales.utility"),
+                _number(scales["time"], source, "scales.time"),
+                size,
+            ),
+            name,
+            _object(top.get("provenance", {}), source, "provenance"),
+        )
+    except ValueFunctionError:
+        raise
+    except ValueError as error:
+        raise ValueFunctionError(f"{source}: {error}") from error
+
+
+def value_function_to_document(value: ValueFunction) -> dict[str, Any]:
+    """Returns what a file of this value function says, ready for JSON."""
+    return {
+        "schema": SCHEMA,
+        "name": value.name,
+        "p": dict(zip(RULES, value.p, strict=True)),
+        "scales": value.scales.for_kernel(),
+        "provenance": dict(value.provenance),
+    }
+
+
+def save_value_function(value: ValueFunction, path: str | os.PathLike[str]) -> None:
+    """Writes a value function; a reader sees the old file or the whole new one.
+
+    Args:
+        value: its numbers come back to the last bit.
+        path: the JSON file.
+
+    Raises:
+        OSError: the file cannot be written.
+        TypeError: the provenance holds what JSON cannot say.
+    """
+    path = Path(path)
+    text = json.dumps(value_function_to_document(value), indent=1, allow_nan=False) + "\n"
+    temporary = path.with_name(path.name + ".part")
+    temporary.write_text(text, encoding="utf-8")
+    temporary.replace(path)
+
+
+def _object(value: object, source: str, place: str) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueFunctionError(f"{source}: {place} is {shown(value)}; an object is expected")
+    return value
+
+
+def _number(value: object, source: str, place: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ValueFunctionError(f"{source}: {place} is {shown(value)}; a number is expected")
+    return float(value)

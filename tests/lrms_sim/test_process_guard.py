@@ -1,0 +1,162 @@
+"""The processes of the four commands, and signals."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks.interrupts import COMMANDS, Try, attempt
+
+COMMAND = "from scenarios.command import main; main()"
+PACKAGES = ("lrms_sim", "grms", "broker", "scenarios")
+
+HEARING = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+"""
+"""Processes are born deaf to Ctrl-C in the background, and to a closed terminal under nohup."""
+
+WORKS = """
+import asyncio
+import scenarios.cli
+
+async def work():
+    try:
+        print("works", flush=True)
+        await asyncio.sleep(60)
+    finally:
+        await asyncio.sleep(0)
+        print("ended in order", flush=True)
+
+def run_command(arguments):
+    try:
+        asyncio.run(work())
+    except KeyboardInterrupt:
+        return scenarios.cli.EXIT_INTERRUPTED
+
+scenarios.cli.run_command = run_command
+"""
+
+
+def signalled(program: str, number: int, path: Path | None = None) -> tuple[int, str, str]:
+    """Sends a program a signal when it has written a line; returns status, output and errors."""
+    paths = [str(path)] if path else []
+    with subprocess.Popen(  # noqa: S603  # this very interpreter
+        [sys.executable, "-c", program],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([*paths, *filter(None, sys.path)])},
+    ) as process:
+        assert process.stdout is not None
+        first = process.stdout.readline()
+        process.send_signal(number)
+        out, error = process.communicate(timeout=30)
+    return process.returncode, first + out, error
+
+
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_signal_among_the_imports_shows_no_traceback(
+    tmp_path: Path, package: str, number: int, status: int
+) -> None:
+    """One word, at once, and the status that shells expect."""
+    slow = "import time\nprint('imports', flush=True)\ntime.sleep(60)\n"
+    (tmp_path / "click.py").write_text(slow)
+    done = signalled(f"{HEARING}from {package}.command import main; main()", number, tmp_path)
+    assert done == (status, "imports\n", "interrupted\n")
+
+
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)], ids=["term", "hup"]
+)
+@pytest.mark.parametrize("heard", ["default_int_handler", "SIG_IGN"])
+def test_a_command_is_ended_as_by_ctrl_c(heard: str, number: int, status: int) -> None:
+    """What it has begun it ends in order, in the background as well."""
+    begin = f"{HEARING}signal.signal(signal.SIGINT, signal.{heard})\n"
+    done = signalled(begin + WORKS + COMMAND, number)
+    assert done == (status, "works\nended in order\n", "")
+
+
+def test_what_a_process_is_deaf_to_stays_so() -> None:
+    """Under nohup a command goes on when the terminal is closed."""
+    begin = "import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
+    program = begin + WORKS.replace("sleep(60)", "sleep(0.2)") + COMMAND
+    assert signalled(program, signal.SIGHUP) == (0, "works\nended in order\n", "")
+
+
+LAZY = """
+import sys
+import scenarios.cli
+
+def run_command(arguments):
+    try:
+        import slow_to_import
+        import time
+        time.sleep(60)
+    except KeyboardInterrupt:
+        print("interrupted in", "the middle" if "slow_to_import" not in sys.modules else "order")
+        return scenarios.cli.EXIT_INTERRUPTED
+
+scenarios.cli.run_command = run_command
+"""
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_import_within_a_command_is_not_broken_off(
+    tmp_path: Path, number: int, status: int
+) -> None:
+    """Libraries turn the interruption of their import into other errors, or lose it."""
+    (tmp_path / "slow_to_import.py").write_text(
+        "import time\nprint('imports', flush=True)\n"
+        "try:\n    time.sleep(0.4)\nexcept BaseException:\n    pass  # and so it is lost\n"
+    )
+    done = signalled(HEARING + LAZY + COMMAND, number, tmp_path)
+    assert done == (status, "imports\ninterrupted in order\n", "")
+
+
+LATE = """
+import threading, time
+import scenarios.cli
+
+def linger():
+    print("done", flush=True)
+    time.sleep(0.5)
+
+scenarios.cli.run_command = lambda _: threading.Timer(0.0, linger).start() or 0
+"""
+
+
+def test_a_signal_when_all_is_done_shows_no_traceback() -> None:
+    """The interpreter waits for threads at its end; who interrupts that sees one word."""
+    status, out, error = signalled(HEARING + LATE + COMMAND, signal.SIGINT)
+    assert (status, out, error) == (130, "done\n", "interrupted\n")
+
+
+@pytest.mark.parametrize("command", sorted(COMMANDS))
+def test_interrupted_at_random_a_command_ends_as_it_should(command: str, tmp_path: Path) -> None:
+    """A few tries of what the benchmark does by the hundred."""
+    for delay_s in (0.15, 0.4):
+        one = attempt(command, delay_s, tmp_path)
+        assert one.verdict != "WRONG", one
+
+
+def test_a_traceback_of_a_command_is_told_from_one_of_the_interpreters_start() -> None:
+    """A frame of the house beyond the way to the guard means that the guard did not hold."""
+    head = "Traceback (most recent call last):\n"
+    start = (
+        '  File "<frozen site>", line 1, in <module>\n  File "/v/bin/grms", line 3, in <module>\n'
+    )
+    end = "KeyboardInterrupt\n"
+    assert Try("grms", 0.0, -2, head + start + end).verdict == "interpreter"
+    house = '  File "/h/grms/cli.py", line 3, in <module>\n'
+    assert Try("grms", 0.0, -2, head + start + house + end).verdict == "WRONG"
+    assert Try("grms", 0.0, 130, head + start + "interrupted\n").verdict == "WRONG"
+    assert Try("grms", 0.0, 130, "interrupted\n").verdict == "as it should"
+    assert Try("grms", 0.0, 2, "Error: something\n").verdict == "WRONG"

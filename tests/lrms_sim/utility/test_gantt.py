@@ -1,0 +1,80 @@
+import re
+from xml.etree import ElementTree as ET  # our own pictures
+
+import pytest
+
+from lrms_sim.utility.gantt import bars, draw
+from lrms_sim.utility.log import Allocation, AllocationLog
+from lrms_sim.utility.machine import simulate
+from lrms_sim.utility.model import PaperModel
+from lrms_sim.utility.options import MachineOptions
+from lrms_sim.utility.policies import POLICIES
+
+
+def sample(processors: int | tuple[int, ...] = 24) -> AllocationLog:
+    """Returns the log of a run in which jobs are suspended and squeezed."""
+    log = simulate(
+        PaperModel(0.3).draw(200, 5),
+        processors,
+        POLICIES["both-aggressive"],
+        options=MachineOptions(step=1.0),
+        log=True,
+    ).log
+    assert log is not None
+    return log
+
+
+def test_bars_hold_what_the_stretches_hold() -> None:
+    """No processor is held twice at one time, and none is left out."""
+    allocations = sample().allocations()
+    drawn = bars(allocations, 24)
+    for each in allocations:
+        assert sum(bar.count for bar in drawn if bar.allocation is each) == each.processors
+    for moment in {each.start for each in allocations}:
+        rows = [
+            row
+            for bar in drawn
+            if bar.allocation.start <= moment < bar.allocation.end
+            for row in range(bar.first, bar.first + bar.count)
+        ]
+        assert len(rows) == len(set(rows))
+        assert not rows or max(rows) < 24
+
+
+def test_too_many_processors_cannot_be_drawn() -> None:
+    """A log that gives what is not there is found out."""
+    with pytest.raises(ValueError, match="job 1 finds 4 of 5 processors"):
+        bars([Allocation(0, 0, 0.0, 9.0, 4, "end"), Allocation(1, 0, 1.0, 2.0, 5, "end")], 8)
+
+
+def test_suspensions_and_squeezed_stretches_can_be_seen() -> None:
+    """Each squeezed bar is hatched, and each suspension that ended has its line."""
+    log = sample()
+    picture = draw(log, title="A <run> & more")
+    ET.fromstring(picture)  # noqa: S314  # our own picture
+    assert "A &lt;run&gt; &amp; more" in picture
+    allocations = log.allocations()
+    widths = log.workload.jobs.processors
+    less = [
+        bar
+        for bar in bars(allocations, 24)
+        if bar.allocation.processors < widths[bar.allocation.job]
+    ]
+    assert picture.count('class="less"') == len(less) > 0
+    assert len(re.findall(r'class="wait"', picture)) > 0
+    assert "<title>job " in picture
+
+
+def test_two_machines_stand_above_each_other() -> None:
+    """Each has its own axis."""
+    assert draw(sample((24, 12)), title="two").count('class="grid"') == 2
+
+
+def test_a_span_is_cut_out_of_a_run() -> None:
+    """Less is drawn of less time, the same bytes each time; an empty span is refused."""
+    log = sample()
+    whole, part = draw(log, title="x"), draw(log, title="x", begin=20.0, end=60.0)
+    assert part == draw(log, title="x", begin=20.0, end=60.0)
+    assert 0 < part.count("<rect") < whole.count("<rect")
+    with pytest.raises(ValueError, match="from 60 to 60; it must be upward"):
+        draw(log, title="x", begin=60.0, end=60.0)

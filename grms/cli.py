@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from grms.names import printable
-from grms.pki_cli import pki
+from grms.pki.cli import pki
 from grms.site_cli import COMMANDS as SITE_COMMANDS
+from grms.tune_cli import tune
 from lrms_sim.version import __version__
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from grms.learning.command import TrainOptions
+    from grms.learning.rule_bases.command import TrainOptions
 
 EXIT_ERROR = 2
 """Status of the process where something is wrong that the user can put right."""
@@ -39,10 +40,13 @@ PIPE_WIDTH = 120
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="grms")
 def cli() -> None:
-    """Run a site of a federation and use it, keep its keys, and learn how it exchanges jobs."""
+    """Run a site of a federation and use it, keep its keys, and learn how it exchanges jobs.
+
+    `train` learns how a site exchanges jobs, `tune` how it orders its own queue.
+    """
 
 
-for command in (pki, *SITE_COMMANDS):
+for command in (pki, tune, *SITE_COMMANDS):
     cli.add_command(command)
 
 
@@ -66,7 +70,7 @@ for command in (pki, *SITE_COMMANDS):
 )
 @click.option(
     "--strategy",
-    type=click.Choice(["paper", "self-adaptive", "cma"]),
+    type=click.Choice(["paper", "self-adaptive", "two-parents", "cma"]),
     default="paper",
     show_default=True,
 )
@@ -103,11 +107,13 @@ def train(scenarios: tuple[str, ...], **chosen: Any) -> None:
     A scenario is a TOML file, or the name of one that comes with the program; of several the
     results are averaged. Partners use the policies that the scenario gives them.
     """
-    from grms.learning.command import (  # noqa: PLC0415  # see the module's docstring
-        TrainingInterrupted,
-        command_to_resume,
+    from grms.learning.rule_bases.command import (  # noqa: PLC0415  # see the module's docstring
         print_outcome,
         run_training,
+    )
+    from grms.learning.session import (  # noqa: PLC0415  # same
+        TrainingInterrupted,
+        command_to_resume,
     )
 
     options = _train_options(scenarios, chosen)
@@ -124,24 +130,27 @@ def train(scenarios: tuple[str, ...], **chosen: Any) -> None:
 
 
 def _train_options(scenarios: tuple[str, ...], chosen: dict[str, Any]) -> "TrainOptions":
-    from grms.learning.command import Limits, TrainOptions  # noqa: PLC0415  # see the docstring
-    from grms.learning.strategies import StrategySettings  # noqa: PLC0415  # same
+    from grms.learning.evolution.strategies import StrategySettings  # noqa: PLC0415  # same
+    from grms.learning.rule_bases.command import TrainOptions  # noqa: PLC0415  # see the docstring
+    from grms.learning.rule_bases.encoding import RuleBaseSettings  # noqa: PLC0415  # same
+    from grms.learning.session import Limits, Workers  # noqa: PLC0415  # same
 
     if chosen["scheduler"] is not None and chosen["executor"] != "dask":
         raise click.UsageError("--scheduler goes with --executor dask")
-    taken = ("site", "partners", "together", "strategy", "seed", "executor", "workers")
+    taken = ("site", "partners", "together", "strategy", "seed")
     try:
         return TrainOptions(
             scenarios=scenarios,
             objective=chosen["objective"].replace("-", "_"),
+            rules=RuleBaseSettings(
+                rules=chosen["rules"], nwp_step=chosen["nwp_step"], njp_step=chosen["njp_step"]
+            ),
             settings=StrategySettings(
-                rules=chosen["rules"],
                 parents=chosen["parents"],
                 offspring=chosen["offspring"],
-                nwp_step=chosen["nwp_step"],
-                njp_step=chosen["njp_step"],
                 flip_probability=chosen["flip"],
             ),
+            workers=Workers(chosen["executor"], chosen["workers"], chosen["scheduler"]),
             limits=Limits(
                 chosen["generations"],
                 chosen["evaluations"],
@@ -149,7 +158,6 @@ def _train_options(scenarios: tuple[str, ...], chosen: dict[str, Any]) -> "Train
                 chosen["stagnation"],
                 chosen["target"],
             ),
-            scheduler=chosen["scheduler"],
             output=chosen["output"],
             resume=chosen["resume"],
             **{name: chosen[name] for name in taken},
@@ -220,24 +228,18 @@ def run_command(arguments: Sequence[str]) -> int:
 
 def _user_errors() -> tuple[type[Exception], ...]:
     """Returns the errors that a user can put right; their text says what, where and how."""
-    from grms.certificates import PkiError  # noqa: PLC0415  # same
     from grms.client import SiteError  # noqa: PLC0415  # same
+    from grms.kit.unix_sockets import SocketInUseError  # noqa: PLC0415  # same
     from grms.learning.checkpoint import CheckpointError  # noqa: PLC0415  # see the docstring
     from grms.learning.executors import ExecutorError  # noqa: PLC0415  # same
-    from grms.learning.source import SourceError  # noqa: PLC0415  # same
+    from grms.learning.local_strategies.workloads import WorkloadError  # noqa: PLC0415  # same
+    from grms.learning.rule_bases.source import SourceError  # noqa: PLC0415  # same
     from grms.lrms.port import LrmsError  # noqa: PLC0415  # same
+    from grms.pki.certificates import PkiError  # noqa: PLC0415  # same
     from grms.policy.files import RuleBaseError  # noqa: PLC0415  # same
-    from grms.site.config_files import ConfigError  # noqa: PLC0415  # same
-    from grms.site.journal import JournalError  # noqa: PLC0415  # same
-    from grms.unix_sockets import SocketInUseError  # noqa: PLC0415  # same
+    from grms.site.configuration.files import ConfigError  # noqa: PLC0415  # same
+    from grms.site.engine.journal import JournalError  # noqa: PLC0415  # same
 
-    training = (CheckpointError, ExecutorError, RuleBaseError, SourceError)
+    training = (CheckpointError, ExecutorError, RuleBaseError, SourceError, WorkloadError)
     serving = (ConfigError, JournalError, LrmsError, PkiError, SiteError, SocketInUseError)
     return (*training, *serving, OSError)
-
-
-def main() -> None:
-    """Runs the command line of this process and ends it."""
-    # gRPC's own lines say nothing that our errors do not.
-    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
-    sys.exit(run_command(sys.argv[1:]))

@@ -27,6 +27,7 @@ import grpc
 from google.rpc import error_details_pb2, status_pb2
 from grpc import aio
 
+from grms.kit.backoff import Backoff, BackoffSettings
 from grms.v1 import (
     job_pb2,
     job_pb2_grpc,
@@ -38,8 +39,9 @@ from grms.v1 import (
 TIMEOUT_S: Final = 30.0
 """How long a call is tried unless told otherwise, seconds."""
 
-PAUSE_FIRST_S: Final = 0.1
-PAUSE_MOST_S: Final = 2.0
+PAUSES: Final = BackoffSettings(first_s=0.1, most_s=2.0)
+"""Between attempts to reach the daemon."""
+
 PAGE: Final = 1000
 PROCESSORS_MAX: Final = 2**31 - 1
 
@@ -69,6 +71,8 @@ class Outcome(enum.StrEnum):
     COMPLETED = "completed"
     FAILED = "failed"
     CANCELLED = "cancelled"
+    TIMEOUT = "timeout"
+    NOT_RUN = "not_run"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +93,7 @@ class Job:
         outcome: None before the end.
         cancel_requested: cancellation has been asked for.
         reason: why it stands where it stands, for a person; may be empty.
+        stuck: why it does not go on by itself, in a list; empty where it does.
     """
 
     job_id: str
@@ -104,6 +109,7 @@ class Job:
     outcome: Outcome | None
     cancel_requested: bool
     reason: str
+    stuck: str = ""
 
     @property
     def has_ended(self) -> bool:
@@ -147,14 +153,17 @@ def _job(message: job_pb2.Job) -> Job:
         outcome=None if outcome == "unspecified" else Outcome(outcome),
         cancel_requested=message.cancel_requested,
         reason=message.reason,
+        stuck=message.stuck,
     )
 
 
 def _details(error: aio.AioRpcError) -> tuple[str, float]:
     """Returns the offending field, and after how long to try again; where they are said."""
     field, retry_s = "", 0.0
-    metadata = dict(error.trailing_metadata() or ())
-    status = status_pb2.Status.FromString(bytes(metadata.get(_DETAILS_KEY, b"")))
+    # Not `dict(metadata)`: the keys of older grpcio's metadata are pairs.
+    pairs: Any = error.trailing_metadata() or ()
+    found = (value for key, value in pairs if key == _DETAILS_KEY)
+    status = status_pb2.Status.FromString(next(found, b""))
     for detail in status.details:
         bad, retry = error_details_pb2.BadRequest(), error_details_pb2.RetryInfo()
         if detail.Unpack(bad) and bad.field_violations:
@@ -211,6 +220,7 @@ class Client:
         script: str | None = None,
         arguments: Sequence[str] = (),
         run_time_s: float | None = None,
+        user_group: int | None = None,
         name: str = "",
         key: str | None = None,
     ) -> Job:
@@ -223,6 +233,7 @@ class Client:
                 run it, and says so in the job's `reason`.
             arguments: of the script.
             run_time_s: how long a simulated batch system lets it run, seconds.
+            user_group: 1 to 5, by which a simulated queue may be ordered; needs `run_time_s`.
             name: a word of one's own.
             key: the same key gives the same job; a new one is made where left out.
 
@@ -239,6 +250,10 @@ class Client:
             raise ValueError("key is empty; leave it out, or give each job one of its own")
         if script is not None and run_time_s is not None:
             raise ValueError("run_time_s is for a job without a script, where it is simulated")
+        if user_group is not None and (run_time_s is None or not 1 <= user_group <= 5):
+            raise ValueError(
+                f"user_group is {user_group}; 1 to 5 is possible, for a job with run_time_s"
+            )
         request = job_pb2.SubmitRequest(
             idempotency_key=str(uuid.uuid4()) if key is None else key, name=name
         )
@@ -246,6 +261,7 @@ class Client:
         request.request.requested_time_s = requested_time_s
         if run_time_s is not None:
             request.request.simulated.run_time_s = run_time_s
+            request.request.simulated.user_group = user_group or 0
         elif script is not None:
             request.request.program.script = script
             request.request.program.arguments.extend(arguments)
@@ -260,13 +276,24 @@ class Client:
         return _job(await self._call(self._jobs.Get, job_pb2.GetRequest(job_id=job_id)))
 
     async def jobs(
-        self, *, states: Sequence[JobState] = (), all_users: bool = False
+        self,
+        *,
+        states: Sequence[JobState] = (),
+        all_users: bool = False,
+        user: str = "",
+        partner: str = "",
+        since_s: float = 0.0,
+        stuck: bool = False,
     ) -> AsyncIterator[Job]:
         """Yields one's jobs in the order in which they were received.
 
         Args:
             states: only jobs in these; all where empty.
             all_users: other users' jobs too, for operators.
+            user: only jobs of this user, with `all_users`.
+            partner: only jobs that are or were at this site.
+            since_s: only jobs received at this moment of the site's clock or later.
+            stuck: only jobs that do not go on by themselves.
 
         Raises:
             SiteError: it has refused.
@@ -275,6 +302,11 @@ class Client:
             states=[f"JOB_STATE_{state.name}" for state in states],
             all_users=all_users,
             page_size=PAGE,
+            user=user,
+            partner=partner,
+            since_s=since_s,
+            stuck=stuck,
+            without_program=True,
         )
         while True:
             page = await self._call(self._jobs.List, request)
@@ -304,12 +336,13 @@ class Client:
             raise SiteError("NOT_FOUND", "there is no job ''", "job_id")
         request = job_pb2.WatchRequest(job_id=job_id)
         deadline = time.monotonic() + self._timeout_s
-        pause = PAUSE_FIRST_S
+        backoff = Backoff(PAUSES)
         shown: Job | None = None
         while True:
             try:
                 async for message in self._jobs.Watch(request):
-                    deadline, pause = time.monotonic() + self._timeout_s, PAUSE_FIRST_S
+                    deadline = time.monotonic() + self._timeout_s
+                    backoff.reset()
                     # Revisions do not tell: a daemon that has started again counts anew.
                     job = _job(message)
                     if job != shown:
@@ -317,11 +350,9 @@ class Client:
                         yield job
                     if job.has_ended:
                         return
-                await asyncio.sleep(pause)
-                pause = min(PAUSE_MOST_S, pause * 2)
+                await asyncio.sleep(backoff.next_s())
             except aio.AioRpcError as error:
-                await self._pause_or_raise(error, deadline, pause)
-                pause = min(PAUSE_MOST_S, pause * 2)
+                await self._pause_or_raise(error, deadline, backoff.next_s())
 
     async def wait(self, job_id: str) -> Job:
         """Returns a job when it has ended.
@@ -355,6 +386,34 @@ class Client:
         )
         return answer
 
+    async def take_back(self, job_id: str) -> Job:
+        """Has a job ended at its partner, and then decided anew; for operators.
+
+        Raises:
+            SiteError: there is none of that id, or it is at no partner.
+        """
+        return _job(await self._intervene(self._operator.TakeBack, job_id))
+
+    async def resubmit(self, job_id: str) -> Job:
+        """Decides a job anew at once, at the risk that it runs twice; for operators.
+
+        Raises:
+            SiteError: there is none of that id, or it is at no partner.
+        """
+        return _job(await self._intervene(self._operator.Resubmit, job_id))
+
+    async def write_off(self, job_id: str) -> Job:
+        """Ends a job as failed, whatever its partner does with it; for operators.
+
+        Raises:
+            SiteError: there is none of that id, or it is at no partner.
+        """
+        return _job(await self._intervene(self._operator.WriteOff, job_id))
+
+    async def _intervene(self, method: Any, job_id: str) -> job_pb2.Job:
+        answer: job_pb2.Job = await self._call(method, operator_pb2.InterveneRequest(job_id=job_id))
+        return answer
+
     async def drain(self) -> operator_pb2.StatusResponse:
         """Lets the site take no more work; for operators."""
         request = operator_pb2.DrainRequest()
@@ -369,14 +428,13 @@ class Client:
 
     async def _call(self, method: Callable[..., Awaitable[T]], request: Any) -> T:
         deadline = time.monotonic() + self._timeout_s
-        pause = PAUSE_FIRST_S
+        backoff = Backoff(PAUSES)
         while True:
             left = max(0.001, deadline - time.monotonic())
             try:
                 return await method(request, timeout=left)
             except aio.AioRpcError as error:
-                await self._pause_or_raise(error, deadline, pause)
-                pause = min(PAUSE_MOST_S, pause * 2)
+                await self._pause_or_raise(error, deadline, backoff.next_s())
 
     async def _pause_or_raise(self, error: aio.AioRpcError, deadline: float, pause: float) -> None:
         """Returns when it is time to try again.
@@ -440,9 +498,21 @@ class SyncClient:
         """See `Client.get`."""
         return self._do(self._client.get(job_id))
 
-    def jobs(self, *, states: Sequence[JobState] = (), all_users: bool = False) -> Iterator[Job]:
+    def jobs(self, **wanted: Any) -> Iterator[Job]:
         """See `Client.jobs`."""
-        return self._each(self._client.jobs(states=states, all_users=all_users))
+        return self._each(self._client.jobs(**wanted), PAGE)
+
+    def take_back(self, job_id: str) -> Job:
+        """See `Client.take_back`."""
+        return self._do(self._client.take_back(job_id))
+
+    def resubmit(self, job_id: str) -> Job:
+        """See `Client.resubmit`."""
+        return self._do(self._client.resubmit(job_id))
+
+    def write_off(self, job_id: str) -> Job:
+        """See `Client.write_off`."""
+        return self._do(self._client.write_off(job_id))
 
     def cancel(self, job_id: str) -> Job:
         """See `Client.cancel`."""
@@ -485,12 +555,18 @@ class SyncClient:
             future.cancel()
             raise
 
-    def _each(self, entries: AsyncIterator[T]) -> Iterator[T]:
-        async def following() -> T | None:
-            return await anext(entries, None)
+    def _each(self, entries: AsyncIterator[T], at_once: int = 1) -> Iterator[T]:
+        # From thread to thread takes its time: of many entries, many go at once.
+        async def following() -> list[T]:
+            found: list[T] = []
+            async for entry in entries:
+                found.append(entry)
+                if len(found) == at_once:
+                    break
+            return found
 
-        while (entry := self._do(following())) is not None:
-            yield entry
+        while found := self._do(following()):
+            yield from found
 
 
 async def _finish() -> None:

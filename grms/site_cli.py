@@ -13,6 +13,8 @@ import click
 from grms.names import printable
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from grms.client import Job, SyncClient
 
 SOCKET_VARIABLE = "HANSE_SOCKET"
@@ -20,6 +22,9 @@ SOCKET_VARIABLE = "HANSE_SOCKET"
 
 COMMANDS: list[click.Command] = []
 """What `grms` gets from here."""
+
+LINES_AT_ONCE = 1000
+"""Lines of a list that are written together."""
 
 _JOB_COLUMNS = "{:<14} {:<10} {:>6} {:>12} {:<12} {:<14} {}"
 
@@ -54,9 +59,9 @@ def serve(config: Path, *, until_eof: bool) -> None:
 
     CONFIG is the site's configuration; docs/operating.md describes it.
     """
-    from grms.site.config_files import load_config  # noqa: PLC0415  # see the module's docstring
-    from grms.site.daemon import serve as run  # noqa: PLC0415  # same
-    from grms.site.logs import configure_logs  # noqa: PLC0415  # same
+    from grms.kit.logs import configure_logs  # noqa: PLC0415  # same
+    from grms.site.configuration.files import load_config  # noqa: PLC0415  # see the module's docstring
+    from grms.site.start import serve as run  # noqa: PLC0415  # same
 
     settings = load_config(config)
     log = configure_logs(settings.name, form=settings.logging.format, level=settings.logging.level)
@@ -112,33 +117,180 @@ def submit(
         click.get_current_context().exit(1)
 
 
+STATES = [
+    "received",
+    "offering",
+    "resolving",
+    "withdrawing",
+    "submitting",
+    "queued",
+    "running",
+    "delegated",
+    "suspect",
+    "ended",
+]
+"""Where a job can stand, as `grms.client.JobState` has it."""
+
+
 @click.command()
 @site_option
 @timeout_option
 @click.option("--all", "all_users", is_flag=True, help="Other users' jobs too; for operators.")
 @click.option("--open", "only_open", is_flag=True, help="Only jobs that have not ended.")
-def jobs(socket: Path, *, timeout_s: float, all_users: bool, only_open: bool) -> None:
-    """List your jobs, in the order in which they were received."""
+@click.option("--state", "states", multiple=True, type=click.Choice(STATES), help="Only these.")
+@click.option("--user", default="", help="Only this user's jobs; for operators.")
+@click.option("--partner", default="", help="Only jobs that are, or were, at this site.")
+@click.option(
+    "--since",
+    type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"]),
+    help="Only jobs received at this local time or later.",
+)
+@click.option(
+    "--stuck", is_flag=True, help="Only jobs that do not go on by themselves, each with its reason."
+)
+@click.option("--limit", type=click.IntRange(1), help="So many at most.  [default: all]")
+def jobs(
+    socket: Path,
+    *,
+    timeout_s: float,
+    all_users: bool,
+    only_open: bool,
+    states: tuple[str, ...],
+    user: str,
+    partner: str,
+    since: "datetime | None",
+    stuck: bool,
+    limit: int | None,
+) -> None:
+    """List your jobs, in the order in which they were received.
+
+    What can be done about one that is stuck: `grms take-back`, `grms resubmit`, `grms write-off`.
+    """
+    from grms.client import JobState  # noqa: PLC0415  # see the module's docstring
+
+    wanted = states or (STATES[:-1] if only_open else ())
     head = _JOB_COLUMNS.format("JOB", "USER", "PROCS", "REQUESTED/s", "STATE", "RUNS ON", "NAME")
     with _client(socket, timeout_s) as site:
-        found = site.jobs(all_users=all_users)
+        found = site.jobs(
+            states=[JobState(state) for state in wanted if not (only_open and state == "ended")],
+            all_users=all_users or bool(user),
+            user=user,
+            partner=partner,
+            since_s=0.0 if since is None else since.timestamp(),
+            stuck=stuck,
+        )
         first = next(found, None)
         click.echo(head)
-        for job in [] if first is None else itertools.chain([first], found):
-            if only_open and job.has_ended:
-                continue
-            state = job.outcome or job.state
-            click.echo(
-                _JOB_COLUMNS.format(
-                    job.job_id,
-                    printable(job.user),
-                    job.processors,
-                    f"{job.requested_time_s:g}",
-                    str(state),
-                    job.executed_on or "-",
-                    printable(job.name),
-                ).rstrip()
-            )
+        lines: list[str] = []
+        for job in itertools.islice(
+            [] if first is None else itertools.chain([first], found), limit
+        ):
+            lines.append(_job_line(job))
+            if stuck:
+                lines.append(f"  {printable(job.stuck)}")
+            if len(lines) >= LINES_AT_ONCE:
+                click.echo("\n".join(lines))
+                lines.clear()
+        if lines:
+            click.echo("\n".join(lines))
+
+
+def _job_line(job: "Job") -> str:
+    return _JOB_COLUMNS.format(
+        job.job_id,
+        printable(job.user),
+        job.processors,
+        f"{job.requested_time_s:g}",
+        str(job.outcome or job.state),
+        job.executed_on or "-",
+        printable(job.name),
+    ).rstrip()
+
+
+def _intervene(
+    socket: Path, timeout_s: float, *, job_ids: tuple[str, ...], act: str, risk: str, yes: bool
+) -> None:
+    """Does something about jobs at partners, after a look at what it risks."""
+    from grms.client import SiteError, SiteUnavailable  # noqa: PLC0415  # see the module's docstring
+
+    if not yes:
+        click.echo(textwrap.fill(risk, 79), err=True)
+        count = f"{len(job_ids)} jobs" if len(job_ids) > 1 else job_ids[0]
+        if not click.confirm(f"Do it to {printable(count)}?", err=True):
+            click.echo("nothing was done", err=True)
+            click.get_current_context().exit(1)
+    refused = False
+    with _client(socket, timeout_s) as site:
+        for job_id in job_ids:
+            try:
+                job = getattr(site, act)(job_id)
+            except SiteUnavailable:
+                raise  # the others would only wait as long
+            except SiteError as error:
+                click.echo(f"Error: {printable(str(error))}", err=True)
+                refused = True
+            else:
+                click.echo(_words(job))
+    if refused:
+        click.get_current_context().exit(2)
+
+
+jobs_argument = click.argument("job_ids", nargs=-1, required=True, metavar="JOB...")
+yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
+
+
+@click.command("take-back")
+@jobs_argument
+@site_option
+@timeout_option
+@yes_option
+def take_back(job_ids: tuple[str, ...], socket: Path, *, timeout_s: float, yes: bool) -> None:
+    """Have jobs ended at their partner, then decided anew; for operators.
+
+    Nothing runs twice at one time. What a job has done there is lost and done again, and while the
+    partner says nothing the job stays where it is.
+    """
+    risk = (
+        "The partner is asked to end it; when it has, the job is decided anew. What it has done "
+        "there is lost. While the partner says nothing the job stays where it is."
+    )
+    _intervene(socket, timeout_s, job_ids=job_ids, act="take_back", risk=risk, yes=yes)
+
+
+@click.command()
+@jobs_argument
+@site_option
+@timeout_option
+@yes_option
+def resubmit(job_ids: tuple[str, ...], socket: Path, *, timeout_s: float, yes: bool) -> None:
+    """Decide jobs anew at once, whatever their partner does; for operators.
+
+    A job MAY RUN TWICE, whole or in part: the partner is told to end it as soon as it listens, but
+    may run it until then. For jobs that may not run twice use `grms take-back`.
+    """
+    risk = (
+        "The job is decided anew at once. It MAY RUN TWICE: its partner is told to end it as soon "
+        "as it listens, but may run it until then, and write the same files."
+    )
+    _intervene(socket, timeout_s, job_ids=job_ids, act="resubmit", risk=risk, yes=yes)
+
+
+@click.command("write-off")
+@jobs_argument
+@site_option
+@timeout_option
+@yes_option
+def write_off(job_ids: tuple[str, ...], socket: Path, *, timeout_s: float, yes: bool) -> None:
+    """End jobs as failed, whatever their partner does; for operators.
+
+    The partner is told to end a job as soon as it listens. If it runs there to its end after all,
+    NOBODY HEARS OF IT: its user sees a failed job.
+    """
+    risk = (
+        "The job ends as failed, for good. If its partner runs it after all, NOBODY HEARS OF IT: "
+        "what it has done is not reported to its user."
+    )
+    _intervene(socket, timeout_s, job_ids=job_ids, act="write_off", risk=risk, yes=yes)
 
 
 @click.command()
@@ -293,4 +445,5 @@ def _words(job: "Job") -> str:
     return f"{job.job_id}: {state}{where}{took}{reason}"
 
 
-COMMANDS += [serve, submit, status, jobs, cancel, watch, partners, drain, reload]
+COMMANDS += [serve, submit, status, jobs, cancel, watch]
+COMMANDS += [take_back, resubmit, write_off, partners, drain, reload]

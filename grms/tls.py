@@ -1,4 +1,4 @@
-"""Mutual TLS between sites: credentials for gRPC, and who the other side is.
+"""Mutual TLS between sites: what servers and channels need, and who the other side is.
 
 Three checks stand between a stranger and a service. TLS makes sure that the other side has the key
 of a certificate that the federation's authority signed and that is valid. The certificate says
@@ -7,24 +7,25 @@ of partners says whether this site deals with it at all, at every call, so that 
 off the list is out at once, on open connections too.
 """
 
+import ssl
 from collections.abc import Container, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from pathlib import Path
-from threading import Lock
 
 import grpc
 from cryptography import x509
 
-from grms.certificates import IdentityError, PkiError, check_signature, site_of_certificate
 from grms.names import tls_name
-from grms.pki_files import read_certificates, read_key, read_pem
+from grms.pki.certificates import IdentityError, PkiError, check_signature, site_of_certificate
+from grms.pki.files import read_certificates, read_key, read_pem
 
 _IDENTITIES_KEPT = 1024
 
 
-class Refusal(StrEnum):
+class AdmissionRefusal(StrEnum):
     """Why the other side of a connection is not let in."""
 
     NO_CERTIFICATE = "no_certificate"
@@ -40,6 +41,10 @@ class Refusal(StrEnum):
     """It is a site, but not a partner of this one."""
 
 
+class CertificateTimeError(PkiError):
+    """A certificate is right, but not valid at this time."""
+
+
 class NotAdmittedError(Exception):
     """The other side of a connection is not let in.
 
@@ -49,18 +54,18 @@ class NotAdmittedError(Exception):
         status: with which gRPC status the call ends.
     """
 
-    def __init__(self, refusal: Refusal, site: str | None = None) -> None:
-        known = refusal is Refusal.NOT_LISTED
+    def __init__(self, refusal: AdmissionRefusal, site: str | None = None) -> None:
+        known = refusal is AdmissionRefusal.NOT_LISTED
         self.refusal = refusal
         self.site = site
         self.status = (
             grpc.StatusCode.PERMISSION_DENIED if known else grpc.StatusCode.UNAUTHENTICATED
         )
         text = {
-            Refusal.NO_CERTIFICATE: "no client certificate; partners use mutual TLS",
-            Refusal.NO_IDENTITY: "the client certificate names no site as hanse://site/<name>",
-            Refusal.EXPIRED: f"the certificate of {site} has expired; renew it",
-            Refusal.NOT_LISTED: f"{site} is not among the partners of this site",
+            AdmissionRefusal.NO_CERTIFICATE: "no client certificate; partners use mutual TLS",
+            AdmissionRefusal.NO_IDENTITY: "the client certificate names no site as hanse://site/<name>",
+            AdmissionRefusal.EXPIRED: f"the certificate of {site} has expired; renew it",
+            AdmissionRefusal.NOT_LISTED: f"{site} is not among the partners of this site",
         }
         super().__init__(text[refusal])
 
@@ -89,7 +94,8 @@ class TlsFiles:
 
         Raises:
             PkiError: a file cannot be read, key and certificate do not belong together, the
-                certificate is another site's, of another authority or not valid now.
+                certificate is another site's or of another authority.
+            CertificateTimeError: that is as it should be, but it is not valid now.
         """
         authorities = read_certificates(self.authority)
         certificate = read_certificates(self.certificate)[0]
@@ -101,13 +107,13 @@ class TlsFiles:
             raise PkiError(f"{self.certificate}: {error}") from error
         if found != site:
             raise PkiError(f"{self.certificate}: is for the site {found}, not for {site}")
+        self._check_issuer(certificate, authorities)
         begin, end = certificate.not_valid_before_utc, certificate.not_valid_after_utc
         if not begin.timestamp() <= now < end.timestamp():
-            raise PkiError(
+            raise CertificateTimeError(
                 f"{self.certificate}: is valid from {begin:%F %T} to {end:%F %T} UTC; "
                 "renew it with `grms pki renew`, or set the clock"
             )
-        self._check_issuer(certificate, authorities)
         return certificate
 
     def _check_issuer(
@@ -128,61 +134,62 @@ class TlsFiles:
         )
 
 
-class _ServerFiles:
-    """Gives gRPC the files' present content whenever a connection begins.
+class ServerTls:
+    """The TLS of a server that speaks with holders of certificates alone.
 
-    gRPC asks from threads of its own. Where the files cannot be read or do not belong together,
-    as while somebody replaces them one by one, the last good ones stay in use.
-    """
+    A renewed certificate is used from the next connection on, without a restart. Where the files
+    cannot be read or do not belong together, as while somebody replaces them one by one, the last
+    good ones stay in use.
 
-    def __init__(self, files: TlsFiles) -> None:
-        self._files = files
-        self._lock = Lock()
-        self._stamp: tuple[int, ...] = ()
-        self.initial = self._load()
-
-    def _load(self) -> grpc.ServerCertificateConfiguration:
-        stamp = self._files._stamp()  # noqa: SLF001  # one module, two halves of one thing
-        if read_key(self._files.key).public_key() != (
-            read_certificates(self._files.certificate)[0].public_key()
-        ):
-            raise PkiError(f"{self._files.key}: is not the key of {self._files.certificate}")
-        read_certificates(self._files.authority)
-        configuration = grpc.ssl_server_certificate_configuration(
-            [(read_pem(self._files.key), read_pem(self._files.certificate))],
-            root_certificates=read_pem(self._files.authority),
-        )
-        self._stamp = stamp
-        return configuration
-
-    def fetch(self) -> grpc.ServerCertificateConfiguration | None:
-        """Returns the new configuration, None where the one in use stays."""
-        with self._lock:
-            try:
-                if self._files._stamp() == self._stamp:  # noqa: SLF001  # as above
-                    return None
-                return self._load()
-            except (OSError, PkiError):
-                return None
-
-
-def server_credentials(files: TlsFiles) -> grpc.ServerCredentials:
-    """Returns credentials for a server that speaks with holders of certificates alone.
-
-    A renewed certificate is used from the next connection on, without a restart.
+    Args:
+        files: keys and certificates.
 
     Raises:
         PkiError: a file cannot be read, or key and certificate do not belong together.
     """
+
+    def __init__(self, files: TlsFiles) -> None:
+        self._files = files
+        self._stamp: tuple[int, ...] = ()
+        try:
+            self._context = self._load()
+        except ssl.SSLError as error:
+            raise PkiError(f"{files.certificate}: cannot be used: {error}") from error
+        except OSError as error:
+            raise PkiError(f"{error.filename}: cannot be read: {error.strerror}") from error
+
+    def context(self) -> ssl.SSLContext:
+        """Returns what the next connection is made with."""
+        with suppress(OSError, PkiError):
+            if self._files._stamp() != self._stamp:  # noqa: SLF001  # one module, two halves of one thing
+                self._context = self._load()
+        return self._context
+
+    def _load(self) -> ssl.SSLContext:
+        files = self._files
+        stamp = files._stamp()  # noqa: SLF001  # as above
+        if read_key(files.key).public_key() != read_certificates(files.certificate)[0].public_key():
+            raise PkiError(f"{files.key}: is not the key of {files.certificate}")
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.verify_mode = ssl.CERT_REQUIRED
+        # Each connection is verified anew: no session is taken up again.
+        context.options |= ssl.OP_NO_TICKET
+        context.num_tickets = 0
+        context.set_alpn_protocols(["h2"])
+        read_certificates(files.authority)
+        context.load_verify_locations(cadata=read_pem(files.authority).decode("ascii"))
+        context.load_cert_chain(files.certificate, files.key)
+        self._stamp = stamp
+        return context
+
+
+def shown_site(pem: bytes) -> str:
+    """Returns the site of a certificate that TLS has verified; empty where it names none."""
     try:
-        source = _ServerFiles(files)
-    except OSError as error:
-        raise PkiError(f"{error.filename}: cannot be read: {error.strerror}") from error
-    return grpc.dynamic_ssl_server_credentials(
-        source.initial,
-        source.fetch,  # type: ignore[arg-type]  # None is documented for "no change"; the stub lacks it
-        require_client_authentication=True,
-    )
+        return _identity(pem)[0]
+    except ValueError:
+        return ""
 
 
 def channel_credentials(files: TlsFiles) -> grpc.ChannelCredentials:
@@ -219,7 +226,7 @@ def admit(
     """Returns the partner at the other side of a call.
 
     Args:
-        connection: what `context.auth_context()` of the call returns.
+        connection: what was shown, as gRPC's `auth_context` has it.
         partners: the sites that are let in.
         now: seconds since 1970.
 
@@ -228,15 +235,15 @@ def admit(
     """
     shown = list(connection.get("x509_pem_cert", ()))
     if len(shown) != 1:
-        raise NotAdmittedError(Refusal.NO_CERTIFICATE)
+        raise NotAdmittedError(AdmissionRefusal.NO_CERTIFICATE)
     try:
         site, end = _identity(bytes(shown[0]))
     except ValueError as error:
-        raise NotAdmittedError(Refusal.NO_IDENTITY) from error
+        raise NotAdmittedError(AdmissionRefusal.NO_IDENTITY) from error
     if now >= end:
-        raise NotAdmittedError(Refusal.EXPIRED, site)
+        raise NotAdmittedError(AdmissionRefusal.EXPIRED, site)
     if site not in partners:
-        raise NotAdmittedError(Refusal.NOT_LISTED, site)
+        raise NotAdmittedError(AdmissionRefusal.NOT_LISTED, site)
     return site
 
 

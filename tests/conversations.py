@@ -24,7 +24,7 @@ from google.protobuf.message_factory import GetMessageClass
 from google.rpc import error_details_pb2, status_pb2
 from grpc import aio
 
-from grms.service_errors import DETAILS_KEY
+from grms.kit.refusals import DETAILS_KEY
 
 BLESS = "HANSE_BLESS"
 
@@ -110,7 +110,7 @@ def _written(message: Any) -> str:
 
 
 def _refused(error: aio.AioRpcError) -> str:
-    details = dict(error.trailing_metadata() or ()).get(DETAILS_KEY)
+    details = dict(list(error.trailing_metadata() or ())).get(DETAILS_KEY)
     field = ""
     if isinstance(details, bytes):
         status = status_pb2.Status.FromString(details)

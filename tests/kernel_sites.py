@@ -1,5 +1,7 @@
 """The oracles' plain sites as the project's own."""
 
+import numpy as np
+
 from grms.federation.federation import Site
 from grms.policy.location import AwrtLocation, FixedOrder
 from grms.policy.transfer import (
@@ -60,4 +62,5 @@ def kernel_site(site: PlainSite) -> Site:
         location_policy=(
             AwrtLocation() if site.location == "awrt" else FixedOrder(tuple(site.location))
         ),
+        groups=None if site.groups is None else np.array(site.groups, np.int8),
     )

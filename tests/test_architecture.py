@@ -9,10 +9,11 @@ import re
 import sys
 import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from tests.source_imports import cython_code, imports, is_inside, reaches
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -21,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[1]
 LAYERS = ("scenarios", "broker", "grms", "lrms_sim")
 """From the top floor to the ground floor; a package imports itself and those below it."""
 
-SERVING = "certificates journal pki_files process_signals service_errors telemetry tls unix_sockets"
+SERVING = "kit pki telemetry tls handshakes"
 LIBRARIES = tuple(f"grms.{name}" for name in SERVING.split())
 """What knows nothing of what a site does, and serves both daemons."""
 
@@ -38,72 +39,45 @@ PURE = (
     "lrms_sim/scaling.py",
     "lrms_sim/schedule.py",
     "lrms_sim/windows.py",
+    "lrms_sim/utility/_*.p[yx][xd]",
+    "lrms_sim/utility/jobs.py",
+    "lrms_sim/utility/log.py",
+    "lrms_sim/utility/machine.py",
+    "lrms_sim/utility/options.py",
+    "lrms_sim/utility/policies.py",
     "grms/policy/*.p[yx]*",
+    "grms/utility_exchange.py",
     "grms/federation/*.p[yx]*",
-    "grms/learning/catalog.py",
-    "grms/learning/cma_strategy.py",
-    "grms/learning/encoding.py",
+    "grms/learning/evolution/*.py",
+    "grms/learning/rule_bases/encoding.py",
     "grms/learning/fingerprint.py",
-    "grms/learning/operators.py",
-    "grms/learning/strategies.py",
-    "grms/learning/termination.py",
-    "grms/learning/visits.py",
-    "grms/site/reservations.py",
-    "grms/site/wire.py",
-    "grms/site/codec.py",
-    "grms/site/commands.py",
-    "grms/site/compaction.py",
-    "grms/site/events.py",
-    "grms/site/guests.py",
-    "grms/site/home.py",
-    "grms/site/jobs.py",
-    "grms/site/lifecycle.py",
-    "grms/site/memory.py",
-    "grms/site/offers.py",
-    "grms/site/partners.py",
-    "grms/site/records.py",
-    "grms/site/settings.py",
-    "grms/site/state.py",
-    "grms/site/turn.py",
+    "grms/learning/rule_bases/visits.py",
+    "grms/site/facts/*.py",
+    "grms/site/core/*.py",
     "grms/testing/*.py",
-    "grms/backoff.py",
+    "grms/kit/backoff.py",
     "grms/names.py",
-    "grms/site/discovery.py",
+    "grms/site/watching/discovery.py",
     "grms/telemetry/outbox.py",
     "grms/telemetry/payloads.py",
     "grms/telemetry/topics.py",
-    "broker/commands.py",
-    "broker/critical.py",
-    "broker/cycle.py",
-    "broker/desk.py",
-    "broker/events.py",
-    "broker/floor.py",
-    "broker/gantt/layout.py",
-    "broker/heft.py",
-    "broker/importing.py",
-    "broker/instances.py",
-    "broker/lifecycle.py",
-    "broker/limits.py",
-    "broker/measures.py",
-    "broker/memory.py",
-    "broker/offers.py",
-    "broker/plan.py",
-    "broker/pool.py",
-    "broker/pools.py",
-    "broker/problem.py",
-    "broker/records.py",
-    "broker/resources.py",
-    "broker/settings.py",
-    "broker/situation.py",
-    "broker/state.py",
-    "broker/turn.py",
-    "broker/words.py",
-    "broker/workflow.py",
+    "broker/model/*.py",
+    "broker/core/*.py",
+    "broker/pictures/layout.py",
+    "broker/files/importing.py",
+    "broker/pictures/words.py",
     "broker/planner/*.p[yx]*",
 )
 """Modules that decide or compute: time, randomness and files are arguments or not there."""
 
-SHELLS = ("grms/policy/files.py", "grms/testing/draws.py", "broker/planner/search.py")
+SHELLS = (
+    "grms/policy/files.py",
+    "grms/policy/words.py",
+    "grms/learning/evolution/randomness.py",
+    "grms/testing/draws.py",
+    "broker/planner/methods.py",
+    "broker/planner/search.py",
+)
 """Modules matched by PURE that are there for files, for making generators, or for the clock and
 threads of a search."""
 
@@ -179,12 +153,19 @@ COMES_WITH = {
 EXTRAS = {"grms/learning/executors.py": "cluster"}
 """The modules that may import what an extra of pyproject.toml brings, and which one."""
 
-DISCIPLINE_KERNELS = ("lrms_sim._schedulers",)
-"""Compiled code that stands for a batch system's scheduler."""
+MACHINE_KERNELS = frozenset({"lrms_sim._machine", "grms.federation._kernel"})
+"""Compiled code that runs a batch system's scheduler, and knows what it must not."""
 
 BEYOND_DISCIPLINES_MODULES = ("lrms_sim._machine",)
 BEYOND_DISCIPLINES_NAMES = ("run_time", ".end_time")
 """When a running job really ends is its run time by another name; with a dot: as a member."""
+
+UTILITY_KERNELS = ("lrms_sim.utility._passes", "lrms_sim.utility._orders")
+"""Compiled code that schedules jobs with utilities."""
+
+BEYOND_UTILITY_MODULES = ("lrms_sim._machine", "lrms_sim.utility._core", "lrms_sim.utility._kernel")
+BEYOND_UTILITY_NAMES = ("run_time", "run_left", "true_end")
+"""What the machine alone knows of a job: how long it takes, has left, and when it will end."""
 
 DECISION_KERNELS = ("grms/policy/*.p[yx][xd]",)
 """Compiled code that takes a site's transfer and location decisions."""
@@ -192,109 +173,6 @@ DECISION_KERNELS = ("grms/policy/*.p[yx][xd]",)
 BEYOND_DECISIONS_MODULES = ("lrms_sim._machine", "lrms_sim._queue", "lrms_sim._view")
 BEYOND_DECISIONS_NAMES = ("run_time", "requested_time", ".end_time")
 """A decision takes numbers, never a machine: it cannot look at one, its own or a partner's."""
-
-# --- reading sources -----------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Import:
-    """One imported module, with the names taken from it; none for `import module`."""
-
-    module: str
-    names: tuple[str, ...]
-    line: int
-
-
-def module_name(path: Path) -> str:
-    """Returns the dotted name of a source file given relative to the root."""
-    parts = path.with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-def resolve(module: str, level: int, importer: Path) -> str:
-    """Returns the absolute name of a possibly relative import in the file `importer`."""
-    if level == 0:
-        return module
-    package = list(importer.parts[:-1])
-    base = package[: len(package) - (level - 1)]
-    return ".".join([*base, module] if module else base)
-
-
-def python_imports(text: str, importer: Path) -> Iterator[Import]:
-    """Yields every import of Python source, those inside functions and `if` blocks as well."""
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                yield Import(alias.name, (), node.lineno)
-        elif isinstance(node, ast.ImportFrom):
-            module = resolve(node.module or "", node.level, importer)
-            yield Import(module, tuple(alias.name for alias in node.names), node.lineno)
-        elif (
-            isinstance(node, ast.Call)
-            and ast.unparse(node.func) in {"import_module", "importlib.import_module", "__import__"}
-            and node.args
-            and isinstance(node.args[0], ast.Constant)
-        ):
-            yield Import(str(node.args[0].value), (), node.lineno)
-
-
-_TRIVIA = re.compile(
-    r"""[a-zA-Z]{0,2}(\"{3}|'{3})(?:\\.|.)*?\1     # long strings
-      | [a-zA-Z]{0,2}"(?:\\.|[^"\\\n])*"
-      | [a-zA-Z]{0,2}'(?:\\.|[^'\\\n])*'
-      | \#[^\n]*""",
-    re.DOTALL | re.VERBOSE,
-)
-
-
-def cython_code(text: str) -> str:
-    """Returns Cython source without comments and strings, every line where it was."""
-    return _TRIVIA.sub(lambda match: '""' + "\n" * match.group().count("\n"), text)
-
-
-_FROM = re.compile(
-    r"^[ \t]*from[ \t]+(\.*)([\w.]*)[ \t]+c?import[ \t]*(\([^)]*\)|[^\n;]*)", re.MULTILINE
-)
-_IMPORT = re.compile(r"^[ \t]*c?import[ \t]+([^\n;(]+)$", re.MULTILINE)
-_ALIAS = re.compile(r"^([\w.*]+)(?:\s+as\s+\w+)?$")
-
-
-def cython_imports(text: str, importer: Path) -> Iterator[Import]:
-    """Yields every import and cimport of Cython source."""
-    code = cython_code(text).replace("\\\n", " \n")
-    for match in _FROM.finditer(code):
-        dots, module, names = match.groups()
-        taken = [_ALIAS.match(name.strip()) for name in names.strip("()").split(",")]
-        line = code.count("\n", 0, match.start()) + 1
-        yield Import(
-            resolve(module, len(dots), importer),
-            tuple(name.group(1) for name in taken if name),
-            line,
-        )
-    for match in _IMPORT.finditer(code):
-        for part in match.group(1).split(","):
-            alias = _ALIAS.match(part.strip())
-            if alias:
-                yield Import(alias.group(1), (), code.count("\n", 0, match.start()) + 1)
-
-
-def imports(text: str, importer: Path) -> list[Import]:
-    """Returns every import of a source file, by its suffix."""
-    read = cython_imports if importer.suffix in {".pyx", ".pxd", ".pxi"} else python_imports
-    return list(read(text, importer))
-
-
-def is_inside(module: str, packages: tuple[str, ...]) -> bool:
-    """Returns whether a module is one of the packages or within one."""
-    return any(module == package or module.startswith(package + ".") for package in packages)
-
-
-def reaches(found: Import, modules: tuple[str, ...]) -> bool:
-    """Returns whether an import takes one of the modules, as `import x.y` or `from x import y`."""
-    return is_inside(found.module, modules) or any(
-        is_inside(f"{found.module}.{name}", modules) for name in found.names
-    )
-
 
 # --- the rules -----------------------------------------------------------------------------------
 
@@ -393,6 +271,21 @@ def cimport_closure(modules: tuple[str, ...], root: Path) -> list[Path]:
     return list(seen)
 
 
+def discipline_kernels(root: Path) -> tuple[str, ...]:
+    """Returns the Cython modules that stand for a batch system's scheduler: all but machines."""
+    scheduler = ("lrms_sim._scheduler",)
+    modules = {
+        ".".join(path.relative_to(root).with_suffix("").parts)
+        for package in LAYERS
+        for path in (root / package).rglob("*.pyx")
+        if any(
+            reaches(each, scheduler)
+            for each in imports(path.read_text(encoding="utf-8"), path.relative_to(root))
+        )
+    }
+    return tuple(sorted(modules - MACHINE_KERNELS))
+
+
 def undeclared_imports(text: str, path: Path, declared: frozenset[str]) -> list[str]:
     """Returns the imports that neither Python, the project nor a declared dependency provides."""
     known = {*sys.stdlib_module_names, *LAYERS, *declared}
@@ -444,8 +337,8 @@ def test_imports_go_downward() -> None:
         ("grms/policy/files.py", "import broker"),
         ("broker/planner.py", "from grms.policy import transfer"),
         ("broker/planner.py", "from grms import client, policy"),
-        ("broker/journal.py", "from grms.site.journal import Journal"),
-        ("scenarios/spec.py", "import tests.oracle"),
+        ("broker/engine/journal.py", "from grms.site.engine.journal import Journal"),
+        ("scenarios/spec/spec.py", "import tests.oracle"),
     ],
 )
 def test_an_upward_import_is_caught(path: str, text: str) -> None:
@@ -456,7 +349,7 @@ def test_an_upward_import_is_caught(path: str, text: str) -> None:
 def test_a_downward_import_is_allowed() -> None:
     """Imports of the own package, of those below, and of words in strings are no violations."""
     for path, text in (
-        ("scenarios/spec.py", "import grms, lrms_sim\nfrom . import replay"),
+        ("scenarios/spec/spec.py", "import grms, lrms_sim\nfrom . import replay"),
         ("broker/planner.py", "from grms import client\nimport grms.client"),
         ("grms/federation/_federation.pyx", "from lrms_sim._machine cimport MachineCore"),
         ("lrms_sim/_machine.pyx", "'''\nimport grms\n'''\n# from grms cimport x\n"),
@@ -514,7 +407,9 @@ def test_a_pure_line_is_allowed() -> None:
 
 def test_the_true_run_time_is_out_of_a_disciplines_reach() -> None:
     """Neither a discipline nor anything it cimports knows the machine or names a run time."""
-    closure = cimport_closure(DISCIPLINE_KERNELS, ROOT)
+    kernels = discipline_kernels(ROOT)
+    assert {"lrms_sim._fcfs", "lrms_sim._easy", "lrms_sim._conservative"} <= set(kernels)
+    closure = cimport_closure(kernels, ROOT)
     assert {path.suffix for path in closure} == {".pyx", ".pxd"}
     assert Path("lrms_sim/_view.pxd") in closure
     assert [
@@ -524,6 +419,31 @@ def test_the_true_run_time_is_out_of_a_disciplines_reach() -> None:
             read(path), path, BEYOND_DISCIPLINES_MODULES, BEYOND_DISCIPLINES_NAMES
         )
     ] == []
+
+
+def test_the_true_run_time_is_out_of_a_utility_policys_reach() -> None:
+    """Nor does a pass over jobs with utilities: expected ends follow from requests."""
+    closure = cimport_closure(UTILITY_KERNELS, ROOT)
+    assert Path("lrms_sim/utility/_view.pxd") in closure
+    assert [
+        line
+        for path in closure
+        for line in reach_violations(read(path), path, BEYOND_UTILITY_MODULES, BEYOND_UTILITY_NAMES)
+    ] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from lrms_sim.utility._core cimport MalleableCore",
+        "cdef f(View* view):\n    return view.run_left[0]",
+        "cdef f(Results* results):\n    return results.true_end",
+    ],
+)
+def test_a_utility_policys_reach_for_the_run_time_is_caught(text: str) -> None:
+    """Each way to what the machine alone knows is a violation."""
+    path = Path("lrms_sim/utility/_passes.pyx")
+    assert len(reach_violations(text, path, BEYOND_UTILITY_MODULES, BEYOND_UTILITY_NAMES)) == 1
 
 
 def test_a_decision_takes_numbers_not_machines() -> None:
@@ -550,19 +470,27 @@ def test_a_decision_takes_numbers_not_machines() -> None:
 )
 def test_a_reach_for_the_run_time_is_caught(text: str) -> None:
     """Each way for a discipline to the true run time is a violation."""
-    path = Path("lrms_sim/_schedulers.pyx")
+    path = Path("lrms_sim/_easy.pyx")
     found = reach_violations(text, path, BEYOND_DISCIPLINES_MODULES, BEYOND_DISCIPLINES_NAMES)
     assert len(found) == 1
+
+
+def test_a_new_discipline_is_found(tmp_path: Path) -> None:
+    """Whatever cimports the base of the schedulers is a discipline, wherever it lies."""
+    (tmp_path / "grms").mkdir()
+    (tmp_path / "grms/_new.pyx").write_text("from lrms_sim._scheduler cimport Scheduler\n")
+    (tmp_path / "grms/_other.pyx").write_text("from lrms_sim._view cimport View\n")
+    assert discipline_kernels(tmp_path) == ("grms._new",)
 
 
 def test_a_reach_over_a_header_is_caught(tmp_path: Path) -> None:
     """The rule follows cimports: a header in between that names a run time is found."""
     package = tmp_path / "lrms_sim"
     package.mkdir()
-    (package / "_schedulers.pyx").write_text("from lrms_sim._view cimport View\n")
+    (package / "_easy.pyx").write_text("from lrms_sim._view cimport View\n")
     (package / "_view.pxd").write_text("from ._secret cimport Jobs\n")
     (package / "_secret.pxd").write_text("cdef struct Jobs:\n    double* run_time\n")
-    closure = cimport_closure(("lrms_sim._schedulers",), tmp_path)
+    closure = cimport_closure(("lrms_sim._easy",), tmp_path)
     assert Path("lrms_sim/_secret.pxd") in closure
     text = (package / "_secret.pxd").read_text()
     assert reach_violations(text, Path("lrms_sim/_secret.pxd"), (), BEYOND_DISCIPLINES_NAMES)

@@ -26,11 +26,14 @@ OWN_LOAD = {"processors", "processors_free", "processors_waiting"}
 """What a site knows of itself when it decides; the table in the document lists the same."""
 
 READ_OF_HOME = {
-    "home.by_awrt",
-    "home.history_changed",
     "home.partners",
     "home.partner_count",
     "home.transfer",
+}
+READ_TO_ORDER = {
+    "home.by_awrt",
+    "home.partners",
+    "home.partner_count",
     "home.consumption",  # of own users' jobs that a partner has run and reported
     "home.weighted_response",  # same
 }
@@ -38,7 +41,7 @@ READ_OF_PARTNER = {
     "partner.core.view.processors",  # its size, which is public
     "partner.transfer",  # its own policy, applied to its own load: the question and the answer
 }
-READ_OF_ALL = {"federation.sites", "federation.count"}
+READ_OF_ALL = {"federation.sites"}
 
 NAME = "a site's name"
 SIZE = "its size in processors"
@@ -56,6 +59,7 @@ MAY_CROSS = {
     "DescribeResponse.site": NAME,
     "DescribeResponse.processors": SIZE,
     "DescribeResponse.protocol_version": VERSION,
+    "DescribeResponse.offer_seen": NUMBER,
     "OfferId.epoch": NUMBER,
     "OfferId.number": NUMBER,
     "OfferRequest.site": NAME,
@@ -73,6 +77,7 @@ MAY_CROSS = {
     "Program.EnvironmentEntry.key": REQUEST,
     "Program.EnvironmentEntry.value": REQUEST,
     "SimulatedProgram.run_time_s": REQUEST,
+    "SimulatedProgram.user_group": REQUEST,
     "OfferResponse.answer": ANSWER,
     "ResolveRequest.site": NAME,
     "ResolveRequest.offer": NUMBER,
@@ -93,7 +98,7 @@ MAY_CROSS = {
 WORDS_THAT_CROSS = {
     "Answer": {"UNSPECIFIED", "ACCEPTED", "DECLINED"},
     "OfferState": {"UNSPECIFIED", "UNKNOWN", "ACCEPTED", "DECLINED", "WITHDRAWN", "ENDED"},
-    "Outcome": {"UNSPECIFIED", "COMPLETED", "FAILED", "CANCELLED"},
+    "Outcome": {"UNSPECIFIED", "COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NOT_RUN"},
 }
 """Every word of every enumeration in them: whether a job waits or runs is not among them."""
 
@@ -192,8 +197,20 @@ def decision() -> str:
 
 
 def test_a_decision_reads_what_the_policy_lists_and_no_more() -> None:
-    """Of home: its order and the history of its own jobs; of a partner: its size, its answer."""
+    """Of home: its order and its policies; of a partner: its size, its answer."""
     assert reads(decision()) == READ_OF_HOME | READ_OF_PARTNER | READ_OF_ALL
+
+
+def test_partners_are_ordered_by_what_the_policy_lists_and_no_more() -> None:
+    """What became of own users' jobs at a partner; learned when such a job is completed."""
+    kernel = (ROOT / KERNEL).read_text(encoding="utf-8")
+    assert reads(function(kernel, "learn")) == READ_TO_ORDER
+    # Nobody else orders partners, or writes what they are ordered by.
+    rest = kernel.replace(
+        kernel[kernel.index("cdef inline void learn(") : kernel.index("cdef int advance_site(")], ""
+    )
+    assert re.findall(r"move_by_awrt_fast\(|\b(?:consumption|weighted_response)\[", rest) == []
+    assert rest.count("learn(home, index, consumption, ") == 1
 
 
 def test_a_load_is_seen_by_its_own_site_alone() -> None:

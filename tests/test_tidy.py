@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from lrms_sim.version import __version__
+from tests.covered_elsewhere import COVERED_ELSEWHERE
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -37,34 +38,6 @@ FORBIDDEN = {
     r"\b(registry|registry-1)[.](npmjs|docker)[.]": "a package registry; say the package's name",
 }
 """Patterns that no file contains, with the reason."""
-
-COVERED_ELSEWHERE = {
-    "broker/client.py": ("tests/broker/test_daemon.py", "it needs somebody who answers"),
-    "broker/logs.py": ("tests/broker/test_daemon.py", "the daemon writes it"),
-    "broker/remote_site.py": ("tests/broker/test_dispatcher.py", "driven over real gRPC there"),
-    "broker/services.py": ("tests/broker/test_daemon.py", "driven through the client there"),
-    "broker/sites.py": ("tests/broker/test_simulated_site.py", "a port and its data"),
-    "broker/commands.py": ("tests/broker/test_state.py", "data alone"),
-    "broker/cycle.py": ("tests/broker/test_state.py", "a part of the state"),
-    "broker/desk.py": ("tests/broker/test_state.py", "a part of the state"),
-    "broker/events.py": ("tests/broker/test_state.py", "data alone"),
-    "broker/floor.py": ("tests/broker/test_state.py", "a part of the state"),
-    "broker/memory.py": ("tests/broker/test_state.py", "a part of the state"),
-    "broker/records.py": ("tests/broker/test_state.py", "data alone"),
-    "broker/turn.py": ("tests/broker/test_state.py", "a part of the state"),
-    "grms/federation/_kernel.pyx": ("tests/grms/test_federation.py", "only its face drives it"),
-    "grms/federation/federation.py": ("tests/grms/test_federation.py", "one subject, two files"),
-    "grms/site/commands.py": ("tests/grms/site/test_lifecycle.py", "data alone"),
-    "grms/site/events.py": ("tests/grms/site/test_lifecycle.py", "data alone"),
-    "grms/site/turn.py": ("tests/grms/site/test_state.py", "a part of the state"),
-    "grms/site/records.py": ("tests/grms/site/test_lifecycle.py", "data alone"),
-    "grms/testing/__main__.py": ("tests/grms/testing/test_trial.py", "the command runs trials"),
-    "grms/testing/faults.py": ("tests/grms/testing/test_network.py", "data alone"),
-    "grms/testing/site.py": ("tests/grms/testing/test_trial.py", "only trials drive it"),
-    "lrms_sim/_schedule_csv.pyx": ("tests/lrms_sim/test_schedule_files.py", "only files use it"),
-    "lrms_sim/version.py": ("tests/test_tidy.py", "one constant, compared with the changelog"),
-}
-"""Modules without a test module of their own: which covers them instead, and why."""
 
 # --- reading sources -----------------------------------------------------------------------------
 

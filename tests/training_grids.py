@@ -1,11 +1,16 @@
 """Small federations to learn from, and random individuals."""
 
+import math
+from typing import Any
+
 import numpy as np
 from hypothesis import strategies as st
 
 from grms.federation.federation import Federation, Site
-from grms.learning.encoding import REALS_PER_RULE, Genome
-from grms.learning.fitness import Evaluation, Fitness, Objective, TrainingCase
+from grms.learning.evolution.evaluation import Evaluation
+from grms.learning.evolution.genes import GeneSpace, Genome
+from grms.learning.rule_bases.encoding import REALS_PER_RULE, RuleBaseSettings
+from grms.learning.rule_bases.fitness import Fitness, Objective, TrainingCase
 from grms.policy.transfer import AcceptWhenFit, Gaussian, Rule, RuleBase
 from lrms_sim.jobs import JobTable
 from tests.random_workloads import random_jobs
@@ -27,9 +32,9 @@ def genomes(draw: st.DrawFn, *, rules: int | None = None) -> Genome:
 
 def same_genome(one: Genome, other: Genome) -> bool:
     """Returns whether two individuals are equal to the last bit."""
-    return (one.real.tobytes(), one.accept.tobytes()) == (
+    return (one.real.tobytes(), one.binary.tobytes()) == (
         other.real.tobytes(),
-        other.accept.tobytes(),
+        other.binary.tobytes(),
     )
 
 
@@ -70,11 +75,16 @@ def grid_of_known_optimum() -> tuple[Fitness, float]:
     return Fitness([TrainingCase(Federation(sites), "a", ("b",))]), least
 
 
-def sphere(genome: Genome) -> Evaluation:
+def sphere(genome: Genome, _: float = math.inf) -> Evaluation:
     """Returns a value that is 0 where all real genes are 3 and nothing is accepted."""
     # Summed one by one: golden values must not depend on the processor.
-    value = sum((gene - 3.0) ** 2 for gene in genome.real.tolist()) + sum(genome.accept.tolist())
+    value = sum((gene - 3.0) ** 2 for gene in genome.real.tolist()) + sum(genome.binary.tolist())
     return Evaluation(value, ((value,),))
+
+
+def rule_space(rules: int = 2, **settings: Any) -> GeneSpace:
+    """Returns the genes of so many rules."""
+    return RuleBaseSettings(rules, **settings).space
 
 
 def no_genome(rules: int = 2) -> Genome:

@@ -5,7 +5,7 @@ import numpy as np
 import numpy.typing as npt
 
 from grms.policy._decisions import CompiledTransfer
-from lrms_sim._schedulers import Scheduler
+from lrms_sim._scheduler import Scheduler
 
 _Times: TypeAlias = npt.NDArray[np.float64]
 _Counts: TypeAlias = npt.NDArray[np.int32]
@@ -31,6 +31,7 @@ class FederationKernel:
         start_time: _Times,
         end_time: _Times,
         executed_on: _Sites,
+        groups: npt.NDArray[np.int8] | None = None,
     ) -> None:
         """Says where the jobs are, merged in order of arrival."""
 

@@ -8,6 +8,7 @@ after the arrivals of that instant, as it does alone.
 """
 
 from libc.math cimport INFINITY, NAN
+from libc.stdint cimport int8_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
@@ -16,7 +17,7 @@ from grms.policy._decisions cimport (
     SiteLoad,
     TransferPolicy,
     accept_fast,
-    order_by_awrt_fast,
+    move_by_awrt_fast,
     site_index_t,
 )
 from lrms_sim._machine cimport (
@@ -29,56 +30,66 @@ from lrms_sim._machine cimport (
     core_next_time,
     core_open,
     core_pass,
+    core_set_clock,
 )
-from lrms_sim._schedulers cimport Scheduler
+from lrms_sim._scheduler cimport Scheduler
 from lrms_sim._types cimport job_index_t, processors_t, seconds_t
 
-cdef struct SiteState:
+cdef struct SiteRun:
     MachineCore core
-    seconds_t next_time              # when the machine next does something by itself
     site_index_t* partners           # in the order in which they are asked
     Py_ssize_t partner_count
     bint by_awrt                     # else the order is fixed
-    bint history_changed             # a delegated job has ended since partners were ordered
     double* consumption              # by partner: Σ p·m of own jobs completed there
     double* weighted_response        # by partner: Σ p·m·(C−r) of these
     const TransferPolicy** transfer  # by partner
 
 cdef struct Federation:
-    SiteState* sites
+    SiteRun* sites
+    seconds_t* next_time             # by site: when its machine next does something by itself
     Py_ssize_t count
     JobColumns jobs
     const site_index_t* submitted_to
     site_index_t* executed_on
 
 
+cdef inline void learn(
+    SiteRun* home, site_index_t index, double consumption, double response_time
+) noexcept nogil:
+    # A site learns that partner `index` has completed one of its jobs, and orders partners anew.
+    home.consumption[index] += consumption
+    home.weighted_response[index] += consumption * response_time
+    if home.by_awrt:
+        move_by_awrt_fast(
+            home.partners, home.partner_count, home.consumption, home.weighted_response, index
+        )
+
+
 cdef int advance_site(
     Federation* federation, site_index_t index, seconds_t until, bint inclusive
 ) except -1 nogil:
     # Advances one machine and books what it did for other sites' users with those sites.
-    cdef SiteState* site = &federation.sites[index]
+    cdef SiteRun* site = &federation.sites[index]
     cdef JobColumns* jobs = &federation.jobs
-    cdef SiteState* home
+    cdef SiteRun* home
     cdef job_index_t job
     cdef double consumption
     cdef Py_ssize_t i
     core_advance(&site.core, until, inclusive)
-    site.next_time = core_next_time(&site.core)
+    if until < INFINITY:
+        core_set_clock(&site.core, until)    # a load that is asked for is that of this moment
+    federation.next_time[index] = core_next_time(&site.core)
     for i in range(site.core.ended.count):
         job = site.core.ended.job[i]
         if federation.submitted_to[job] != index:
             home = &federation.sites[federation.submitted_to[job]]
             consumption = jobs.run_time[job] * jobs.processors[job]
-            home.consumption[index] += consumption
-            home.weighted_response[index] += consumption * (
-                jobs.end_time[job] - jobs.submit_time[job]
-            )
-            home.history_changed = True
+            learn(home, index, consumption, jobs.end_time[job] - jobs.submit_time[job])
     site.core.ended.count = 0
     return 0
 
 
-cdef inline SiteLoad load_of(const SiteState* site) noexcept nogil:
+cdef inline SiteLoad load_of(const SiteRun* site) noexcept nogil:
     cdef SiteLoad load
     load.processors = site.core.view.processors
     load.processors_free = site.core.view.processors_free
@@ -91,21 +102,10 @@ cdef site_index_t decide(
 ) noexcept nogil:
     # Where a job submitted at `home_index` runs (FIG. 2 of the paper). Each party looks at its
     # own load only; of a partner the home site knows its size and its answer.
-    cdef SiteState* home = &federation.sites[home_index]
-    cdef SiteState* partner
+    cdef SiteRun* home = &federation.sites[home_index]
+    cdef SiteRun* partner
     cdef site_index_t index
     cdef Py_ssize_t i
-    if home.by_awrt and home.history_changed:
-        # Site order first: ties go by it whatever the order was before.
-        index = 0
-        for i in range(federation.count):
-            if i != home_index:
-                home.partners[index] = <site_index_t> i
-                index += 1
-        order_by_awrt_fast(
-            home.partners, home.partner_count, home.consumption, home.weighted_response
-        )
-        home.history_changed = False
     for i in range(home.partner_count):
         index = home.partners[i]
         partner = &federation.sites[index]
@@ -121,24 +121,26 @@ cdef site_index_t decide(
 
 
 cdef int replay(Federation* federation, Py_ssize_t row, Py_ssize_t stop) except -1 nogil:
-    cdef SiteState* site
+    cdef SiteRun* site
     cdef site_index_t index, target
     cdef seconds_t now
     while row < stop:
         now = federation.jobs.submit_time[row]
         for index in range(<site_index_t> federation.count):
-            site = &federation.sites[index]
-            if site.next_time <= now:
-                advance_site(federation, index, now, not site.core.ops.per_event)
+            # Of a thousand sites few have anything to do: these times lie side by side.
+            if federation.next_time[index] <= now:
+                advance_site(
+                    federation, index, now, not federation.sites[index].core.ops.per_event
+                )
         target = decide(
             federation, federation.submitted_to[row], federation.jobs.processors[row]
         )
         federation.executed_on[row] = target
         site = &federation.sites[target]
-        site.core.view.now = now
+        core_set_clock(&site.core, now)
         core_enqueue(&site.core, <job_index_t> row)
         core_pass(&site.core)
-        site.next_time = core_next_time(&site.core)
+        federation.next_time[target] = core_next_time(&site.core)
         row += 1
     return 0
 
@@ -152,6 +154,7 @@ cdef class FederationKernel:
     cdef const processors_t[::1] processors
     cdef const seconds_t[::1] requested_time
     cdef const seconds_t[::1] run_time
+    cdef const int8_t[::1] groups
     cdef const site_index_t[::1] submitted_to
     cdef seconds_t[::1] start_time
     cdef seconds_t[::1] end_time
@@ -163,12 +166,13 @@ cdef class FederationKernel:
         cdef Py_ssize_t i, j
         cdef Scheduler scheduler
         cdef CompiledTransfer policy
-        cdef SiteState* site
+        cdef SiteRun* site
         if not 1 <= count < 2**15:
             raise ValueError(f"{count} sites; between 1 and {2**15 - 1} are possible")
         self.keep_alive = [list(schedulers), [list(row) for row in transfer]]
-        self.federation.sites = <SiteState*> calloc(count, sizeof(SiteState))
-        if self.federation.sites == NULL:
+        self.federation.next_time = <seconds_t*> calloc(count, sizeof(seconds_t))
+        self.federation.sites = <SiteRun*> calloc(count, sizeof(SiteRun))
+        if self.federation.sites == NULL or self.federation.next_time == NULL:
             raise MemoryError(f"no memory for {count} sites")
         self.federation.count = count
         for i in range(count):
@@ -182,16 +186,14 @@ cdef class FederationKernel:
                 or site.weighted_response == NULL or site.transfer == NULL
             ):
                 raise MemoryError(f"no memory for {count} sites")
-            scheduler = schedulers[i]
-            if scheduler.taken:
-                raise ValueError("this scheduler belongs to another machine; each needs its own")
-            scheduler.taken = True
+            scheduler = <Scheduler?> schedulers[i]    # never None
+            scheduler.take()
             core_open(&site.core, processors[i], scheduler.ops, scheduler.notes)
             site.core.ended.kept = True
-            site.next_time = INFINITY
+            self.federation.next_time[i] = INFINITY
             for j in range(count):
                 if transfer[i][j] is not None and i != j:
-                    policy = transfer[i][j]
+                    policy = <CompiledTransfer?> transfer[i][j]
                     site.transfer[j] = &policy.policy
             site.by_awrt = orders[i] is None
             order = [j for j in range(count) if j != i] if orders[i] is None else orders[i]
@@ -211,6 +213,7 @@ cdef class FederationKernel:
                 free(self.federation.sites[i].weighted_response)
                 free(self.federation.sites[i].transfer)
             free(self.federation.sites)
+        free(self.federation.next_time)
 
     def bind(
         self,
@@ -222,6 +225,7 @@ cdef class FederationKernel:
         seconds_t[::1] start_time,
         seconds_t[::1] end_time,
         site_index_t[::1] executed_on,
+        const int8_t[::1] groups=None,
     ):
         """Says where the jobs are, merged in order of arrival."""
         cdef JobColumns* jobs = &self.federation.jobs
@@ -236,6 +240,11 @@ cdef class FederationKernel:
         for i in range(count):
             if not 0 <= submitted_to[i] < self.federation.count:
                 raise ValueError(f"job {i} is submitted to site {submitted_to[i]}")
+        if groups is not None and groups.shape[0] != count:
+            raise ValueError(f"groups has {groups.shape[0]} rows for {count} jobs")
+        for scheduler in self.keep_alive[0]:
+            (<Scheduler> scheduler).check(groups is not None)
+        self.groups = groups
         self.submit_time = submit_time
         self.processors = processors
         self.requested_time = requested_time
@@ -252,6 +261,8 @@ cdef class FederationKernel:
             jobs.run_time = &run_time[0]
             jobs.start_time = &start_time[0]
             jobs.end_time = &end_time[0]
+            if groups is not None:
+                jobs.group = &groups[0]
             self.federation.submitted_to = &submitted_to[0]
             self.federation.executed_on = &executed_on[0]
         for i in range(self.federation.count):

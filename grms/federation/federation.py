@@ -8,14 +8,18 @@ import numpy as np
 from grms.federation._kernel import FederationKernel
 from grms.policy._decisions import CompiledTransfer
 from grms.policy.location import AwrtLocation, FixedOrder, LocationPolicy
-from grms.policy.transfer import TransferPolicy
-from lrms_sim.disciplines import Discipline, Fcfs
+from grms.policy.transfer import TransferPolicy, compiled_transfer
+from lrms_sim.disciplines import Discipline, Fcfs, scheduler_of
+from lrms_sim.groups import Int8Array, check_groups, known_user_groups
 from lrms_sim.jobs import FloatArray, JobTable, concatenate
 from lrms_sim.machine import PROGRESS_ROWS, check_machine, simulate
 from lrms_sim.schedule import Int16Array, MachineInfo, Schedule
 
 SITES_MAX = 2**15 - 1
 """Most sites in one federation: the kernel numbers them with 16 bits."""
+
+NAMES_LISTED_MAX = 20
+"""Most names of sites in an error's text."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,8 @@ class Site:
         transfer_policies: by partner's name. A partner that is missing is neither asked nor
             answered.
         location_policy: in which order partners are asked.
+        groups: the user group 1 to 5 of each of its jobs, wherever it runs; where left out, and
+            some site's discipline looks at groups, those of `lrms_sim.groups.user_groups`.
     """
 
     name: str
@@ -38,6 +44,7 @@ class Site:
     discipline: Discipline = field(default_factory=Fcfs)
     transfer_policies: Mapping[str, TransferPolicy] = field(default_factory=dict)
     location_policy: LocationPolicy = field(default_factory=AwrtLocation)
+    groups: Int8Array | None = None
 
 
 class ReplayScratch:
@@ -71,12 +78,19 @@ class Federation:
     def __init__(self, sites: Sequence[Site]) -> None:
         _check(sites)
         self.sites = tuple(sites)
-        self.jobs, origin, self._rows = concatenate([site.jobs for site in sites])
+        self.jobs, origin, rows = concatenate([site.jobs for site in sites])
         self._submitted_to = origin.astype(np.int16)
-        self._log_job_id = np.empty(len(origin), np.int64)
-        for index, site in enumerate(sites):
-            mine = origin == index
-            self._log_job_id[mine] = site.jobs.job_id[self._rows[mine]]
+        before = np.cumsum([0, *(len(site.jobs) for site in sites)])[:-1]
+        # Of each merged job its place among all workloads one after the other.
+        self._place = before[origin] + rows
+        self._log_job_id = np.concatenate([site.jobs.job_id for site in sites])[self._place]
+        self._groups = self._merged_groups()
+
+    def _merged_groups(self) -> Int8Array | None:
+        # A site that orders its queue by group does so with its guests, by their groups at home.
+        if not any(scheduler_of(site.discipline).needs_groups for site in self.sites):
+            return None
+        return np.concatenate([_groups_of(site) for site in self.sites])[self._place]
 
     def replay(self, *, progress: Callable[[int], None] | None = None) -> Schedule:
         """Replays the workloads, the sites exchanging jobs.
@@ -107,6 +121,7 @@ class Federation:
             start_time,
             end_time,
             executed_on,
+            self._groups,
         )
         row = 0
         while True:
@@ -126,23 +141,28 @@ class Federation:
         Returns:
             The schedule, rows as `replay` has them.
         """
-        start_time = np.full(len(self.jobs), np.nan)
-        end_time = np.full(len(self.jobs), np.nan)
+        alone = []
         done = 0
-        for index, site in enumerate(self.sites):
+        for site in self.sites:
             before = done
 
             def shifted(arrived: int, before: int = before) -> None:
                 if progress is not None:
                     progress(before + arrived)
 
-            alone = simulate(
-                site.jobs, site.processors, site.discipline, name=site.name, progress=shifted
+            alone.append(
+                simulate(
+                    site.jobs,
+                    site.processors,
+                    site.discipline,
+                    groups=site.groups if self._groups is None else _groups_of(site),
+                    name=site.name,
+                    progress=shifted,
+                )
             )
-            mine = self._submitted_to == index
-            start_time[mine] = alone.start_time[self._rows[mine]]
-            end_time[mine] = alone.end_time[self._rows[mine]]
             done += len(site.jobs)
+        start_time = np.concatenate([schedule.start_time for schedule in alone])[self._place]
+        end_time = np.concatenate([schedule.end_time for schedule in alone])[self._place]
         return self._schedule(start_time, end_time, self._submitted_to)
 
     def awrt(
@@ -175,6 +195,7 @@ class Federation:
             scratch.start_time,
             scratch.end_time,
             scratch.executed_on,
+            self._groups,
         )
         kernel.run(len(jobs))
         return kernel.awrt()
@@ -187,11 +208,11 @@ class Federation:
             if (site.name, partner) in instead:
                 return instead[site.name, partner]
             policy = site.transfer_policies.get(partner)
-            return None if policy is None else policy.compiled
+            return None if policy is None else compiled_transfer(policy)
 
         return FederationKernel(
             [site.processors for site in sites],
-            [site.discipline.scheduler() for site in sites],
+            [scheduler_of(site.discipline) for site in sites],
             [[transfer(site, other.name) for other in sites] for site in sites],
             [
                 [index[name] for name in site.location_policy.order]
@@ -235,13 +256,24 @@ def replay_alone(
     return Federation(sites).replay_alone(progress=progress)
 
 
+def _groups_of(site: Site) -> Int8Array:
+    try:
+        if site.groups is not None:
+            return check_groups(site.groups, len(site.jobs))
+        return known_user_groups(site.jobs)
+    except ValueError as error:
+        raise ValueError(f"site {site.name!r}: {error}") from error
+
+
 def _check(sites: Sequence[Site]) -> None:
     if not 1 <= len(sites) <= SITES_MAX:
         raise ValueError(f"{len(sites)} sites; between 1 and {SITES_MAX} are possible")
-    names = [site.name for site in sites]
-    for position, site in enumerate(sites):
-        if site.name in names[:position]:
+    names = {site.name: None for site in sites}
+    seen: set[str] = set()
+    for site in sites:
+        if site.name in seen:
             raise ValueError(f"two sites are called {site.name!r}; names must be unique")
+        seen.add(site.name)
         check_machine(site.jobs, site.processors, site.name)
         location = site.location_policy
         if isinstance(location, AwrtLocation) and location.open_jobs != "ignore":
@@ -260,5 +292,11 @@ def _check(sites: Sequence[Site]) -> None:
                 if partner not in names:
                     raise ValueError(
                         f"site {site.name!r} has {what} {partner!r}; the sites are "
-                        f"{', '.join(names)}"
+                        f"{_listed(list(names))}"
                     )
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Returns names side by side; of many the first ones and how many there are."""
+    more = f" … ({len(names)} in all)" if len(names) > NAMES_LISTED_MAX else ""
+    return ", ".join(names[:NAMES_LISTED_MAX]) + more

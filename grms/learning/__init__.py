@@ -1,1 +1,1 @@
-"""Evolution of transfer policies: strategies that ask and are told, fitness by replay."""
+"""Evolution: strategies that ask and are told, whatever the genes mean."""

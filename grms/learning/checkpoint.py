@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from grms.learning.encoding import Genome
+from grms.learning.evolution.evaluation import Evaluation
+from grms.learning.evolution.genes import Genome
+from grms.learning.evolution.termination import GenerationRecord
 from grms.learning.fingerprint import first_difference
-from grms.learning.fitness import Evaluation
-from grms.learning.termination import GenerationRecord
 
-SCHEMA = "hanse.training/1"
+SCHEMA = "hanse.training/2"
 """Value of the key `schema` in files that this version reads and writes."""
 
 FILE_BYTES_MAX = 256 << 20
@@ -47,17 +47,17 @@ class Best:
         return {
             "genome": self.genome.to_state(),
             "value": self.evaluation.value,
-            "awrt": [list(case) for case in self.evaluation.awrt],
+            "figures": [list(row) for row in self.evaluation.figures],
             "generation": self.generation,
         }
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
         """Returns the individual that `to_state` described."""
-        awrt = tuple(tuple(case) for case in state["awrt"])
+        figures = tuple(tuple(row) for row in state["figures"])
         return cls(
             Genome.from_state(state["genome"]),
-            Evaluation(state["value"], awrt),
+            Evaluation(state["value"], figures),
             state["generation"],
         )
 

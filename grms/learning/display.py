@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
-from grms.learning.termination import GenerationRecord
+from grms.learning.evolution.termination import GenerationRecord
 
 LINE_INTERVAL_S = 1.0
 """Least time between two plain lines, seconds; the first and the last always appear."""

@@ -7,23 +7,22 @@ nothing else. Ctrl-C in the middle of an evaluation leaves neither processes nor
 
 import importlib
 import logging
+import math
 import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from functools import partial
 from multiprocessing.connection import Connection, wait
 from types import TracebackType
 from typing import Any, Protocol, Self
 
-from grms.learning.encoding import Genome
-from grms.learning.fitness import Evaluation
-
-FitnessFunction = Callable[[Genome], Evaluation]
-"""What judges one genome; `grms.learning.fitness.Fitness` is one."""
+from grms.learning.evolution.evaluation import Evaluation, FitnessFunction
+from grms.learning.evolution.genes import Genome
 
 WORKERS_MAX = 10_000
 """Most workers of one executor."""
@@ -59,13 +58,16 @@ class Executor(Protocol):
     ) -> None:
         """Ends all workers that it has started."""
 
-    def evaluate(self, fitness: FitnessFunction, genomes: Sequence[Genome]) -> list[Evaluation]:
+    def evaluate(
+        self, fitness: FitnessFunction, genomes: Sequence[Genome], bound: float = math.inf
+    ) -> list[Evaluation]:
         """Returns what came of each genome, in their order.
 
         Args:
             fitness: thread-safe; for other processes it can be pickled. Handed to each worker
                 once for as long as calls come with the same one.
             genomes: any number.
+            bound: the value above which it does not matter how bad a genome is.
         """
 
 
@@ -99,10 +101,12 @@ class ThreadExecutor:
     ) -> None:
         self._pool.shutdown(wait=True, cancel_futures=True)
 
-    def evaluate(self, fitness: FitnessFunction, genomes: Sequence[Genome]) -> list[Evaluation]:
+    def evaluate(
+        self, fitness: FitnessFunction, genomes: Sequence[Genome], bound: float = math.inf
+    ) -> list[Evaluation]:
         """Returns what came of each genome, in their order; see `Executor.evaluate`."""
         # An interrupted `map` cancels what has not begun.
-        return list(self._pool.map(fitness, genomes))
+        return list(self._pool.map(partial(_evaluate, fitness, bound), genomes))
 
 
 class ProcessExecutor:
@@ -135,7 +139,9 @@ class ProcessExecutor:
             self._ends[1].close()
         self._close()
 
-    def evaluate(self, fitness: FitnessFunction, genomes: Sequence[Genome]) -> list[Evaluation]:
+    def evaluate(
+        self, fitness: FitnessFunction, genomes: Sequence[Genome], bound: float = math.inf
+    ) -> list[Evaluation]:
         """Returns what came of each genome, in their order; see `Executor.evaluate`.
 
         Raises:
@@ -150,7 +156,7 @@ class ProcessExecutor:
         try:
             with _interrupts_blocked():
                 # Handing over tasks starts processes.
-                found = self._pool.map(_evaluate_here, genomes, chunksize=size)
+                found = self._pool.map(partial(_evaluate_here, bound), genomes, chunksize=size)
             return list(found)
         except BrokenProcessPool as error:
             raise ExecutorError(
@@ -246,7 +252,9 @@ class DaskExecutor:
         self._client.close()
         self._close_cluster()
 
-    def evaluate(self, fitness: FitnessFunction, genomes: Sequence[Genome]) -> list[Evaluation]:
+    def evaluate(
+        self, fitness: FitnessFunction, genomes: Sequence[Genome], bound: float = math.inf
+    ) -> list[Evaluation]:
         """Returns what came of each genome, in their order; see `Executor.evaluate`.
 
         Raises:
@@ -257,7 +265,7 @@ class DaskExecutor:
             return []
         for _ in range(DASK_TRIES):
             try:
-                return self._evaluate(fitness, genomes)
+                return self._evaluate(fitness, genomes, bound)
             except TimeoutError as error:
                 raise ExecutorError(
                     f"the dask scheduler has had no worker for {self._patience_s:g} s"
@@ -274,14 +282,18 @@ class DaskExecutor:
                 self._scattered = self._fitness = None
         raise ExecutorError("dask workers went away again and again; see their logs")
 
-    def _evaluate(self, fitness: FitnessFunction, genomes: Sequence[Genome]) -> list[Evaluation]:
+    def _evaluate(
+        self, fitness: FitnessFunction, genomes: Sequence[Genome], bound: float
+    ) -> list[Evaluation]:
         if fitness is not self._fitness:
             self._client.wait_for_workers(1, timeout=self._patience_s)
             self._scattered = self._client.scatter(fitness, broadcast=True, hash=False)
             self._fitness = fitness
         size = _batch_size(len(genomes), len(self._client.nthreads()) or 1)
         batches = [list(genomes[i : i + size]) for i in range(0, len(genomes), size)]
-        futures = self._client.map(_evaluate_batch, batches, fitness=self._scattered, pure=False)
+        futures = self._client.map(
+            _evaluate_batch, batches, fitness=self._scattered, bound=bound, pure=False
+        )
         try:
             parts = self._client.gather(futures)
         except BaseException:
@@ -336,6 +348,10 @@ def _interrupts_blocked() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+def _evaluate(fitness: FitnessFunction, bound: float, genome: Genome) -> Evaluation:
+    return fitness(genome, bound)
+
+
 # --- in another process --------------------------------------------------------------------------
 
 _here: list[FitnessFunction] = []
@@ -353,9 +369,11 @@ def _end_with_parent(parents_life: Connection) -> None:
     os._exit(1)
 
 
-def _evaluate_here(genome: Genome) -> Evaluation:
-    return _here[0](genome)
+def _evaluate_here(bound: float, genome: Genome) -> Evaluation:
+    return _here[0](genome, bound)
 
 
-def _evaluate_batch(genomes: Sequence[Genome], fitness: FitnessFunction) -> list[Evaluation]:
-    return [fitness(genome) for genome in genomes]
+def _evaluate_batch(
+    genomes: Sequence[Genome], fitness: FitnessFunction, bound: float
+) -> list[Evaluation]:
+    return [fitness(genome, bound) for genome in genomes]

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from grms.learning.checkpoint import Best, Checkpoint, Snapshot
-from grms.learning.encoding import Genome
-from grms.learning.executors import Executor, FitnessFunction
-from grms.learning.fitness import Evaluation
-from grms.learning.strategies import Strategy
-from grms.learning.termination import GenerationRecord, Termination
+from grms.learning.evolution.evaluation import Evaluation, FitnessFunction
+from grms.learning.evolution.genes import Genome
+from grms.learning.evolution.strategies import Strategy
+from grms.learning.evolution.termination import GenerationRecord, Termination
+from grms.learning.executors import Executor
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,9 +73,10 @@ def train(
     run = _Run(strategy, earlier, clock)
     written_s = clock()
     try:
-        while run.best is None or (reason := termination.reason(run.history)) is None:
+        while not (reason := run.reason(termination)):
             genomes = strategy.ask()
-            record = run.tell(genomes, executor.evaluate(fitness, genomes))
+            evaluations = executor.evaluate(fitness, genomes, strategy.bound)
+            record = run.tell(genomes, evaluations)
             if checkpoint is not None and clock() - written_s >= checkpoint.interval_s:
                 checkpoint.write(run.snapshot)
                 written_s = clock()
@@ -87,6 +88,7 @@ def train(
         raise
     if checkpoint is not None:
         checkpoint.write(run.ended(reason))
+    assert run.best is not None
     return TrainingResult(run.best, run.snapshot.history, reason)
 
 
@@ -109,11 +111,17 @@ class _Run:
     def best(self) -> Best | None:
         return self.snapshot.best
 
+    def reason(self, termination: Termination) -> str | None:
+        """Returns why to stop now; nothing for going on."""
+        if self.best is None:
+            return None
+        return self._strategy.exhausted or termination.reason(self.history)
+
     def tell(
         self, genomes: Sequence[Genome], evaluations: Sequence[Evaluation]
     ) -> GenerationRecord:
         values = [evaluation.value for evaluation in evaluations]
-        self._strategy.tell(values)
+        self._strategy.tell(values, [evaluation.figures for evaluation in evaluations])
         first = min(range(len(values)), key=values.__getitem__)
         best = self.best
         if best is None or values[first] < best.evaluation.value:

@@ -32,6 +32,8 @@ class LrmsJob:
         run_time: seconds it really runs; only a simulated LRMS reads it. None lets it run as
             long as requested.
         command: what a real LRMS executes; a simulated one ignores it.
+        group: user group, 1 to 5; only a simulated LRMS reads it, and only under a discipline by
+            group. None where nobody has said, which counts as 5.
     """
 
     job_id: str
@@ -39,6 +41,7 @@ class LrmsJob:
     requested_time: float
     run_time: float | None = None
     command: str = ""
+    group: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +97,13 @@ class LrmsEnded:
         job_id: which.
         time: when, seconds.
         run_time: how long it held its processors, seconds.
+        timed_out: it was ended because its requested time was over.
     """
 
     job_id: str
     time: float
     run_time: float
+    timed_out: bool = False
 
 
 LrmsEvent = LrmsStarted | LrmsEnded

@@ -24,6 +24,7 @@ from grms.lrms.port import (
     LrmsState,
 )
 from lrms_sim.disciplines import Discipline
+from lrms_sim.groups import GROUPS
 from lrms_sim.machine import Machine
 
 _END, _START, _END_AT_ONCE = range(3)
@@ -43,6 +44,7 @@ class _Known:
     job: LrmsJob
     run_time: float
     number: int
+    submit_time: float | None = None  # None for a job of a machine that is gone
     phase: LrmsPhase = LrmsPhase.WAITING
     start_time: float | None = None
     end_time: float | None = None
@@ -61,7 +63,7 @@ class SimulatedLrms:
         self._processors = processors
         self._discipline = discipline
         # A machine that makes a pass per event takes an instant's submissions before its ends.
-        self._inclusive = not getattr(discipline, "per_event", False)
+        self._inclusive = not discipline.per_event
         self._machine = Machine(processors, discipline)
         self._jobs: dict[str, _Known] = {}
         self._by_number: list[str] = []
@@ -100,7 +102,7 @@ class SimulatedLrms:
         lrms = cls(processors, discipline)
         for job, start_time in running:
             lrms._running[job.job_id] = None
-            known = _Known(job, _run_time(job), -1, LrmsPhase.RUNNING, start_time)
+            known = _Known(job, _run_time(job), -1, None, LrmsPhase.RUNNING, start_time)
             lrms._jobs[job.job_id] = known
         for job in waiting:
             lrms._waiting[job.job_id] = None
@@ -133,11 +135,12 @@ class SimulatedLrms:
                 processors=job.processors,
                 requested_time=job.requested_time,
                 run_time=run_time,
+                group=job.group or GROUPS[-1],
             )
         except ValueError as error:
             raise LrmsError(f"job {job.job_id}: {error}") from error
         assert number == len(self._by_number)
-        self._jobs[job.job_id] = _Known(job, run_time, number)
+        self._jobs[job.job_id] = _Known(job, run_time, number, now)
         self._by_number.append(job.job_id)
         self._waiting[job.job_id] = None
         self.advance(now)
@@ -211,6 +214,11 @@ class SimulatedLrms:
         """Returns what is known of a job; None for an id that was never submitted."""
         known = self._jobs.get(job_id)
         return None if known is None else _record(known)
+
+    def phase_now(self, job_id: str) -> LrmsPhase | None:
+        """Returns where a job stands, None for an id that was never submitted."""
+        known = self._jobs.get(job_id)
+        return None if known is None else known.phase
 
     def follow(self, job_id: str) -> None:
         """Counts a job in `first_end`, until it has ended; one that is not known changes nothing.
@@ -301,7 +309,7 @@ class SimulatedLrms:
                 known.phase, known.end_time = LrmsPhase.ENDED, time
                 self._running.pop(job_id, None)
                 self._over(job_id)
-                self._events.append(LrmsEnded(job_id, time, known.run_time))
+                self._events.append(LrmsEnded(job_id, time, known.run_time, _cut(known.job)))
             else:
                 known.phase, known.start_time = LrmsPhase.RUNNING, time
                 self._waiting.pop(job_id, None)
@@ -311,7 +319,9 @@ class SimulatedLrms:
                 self._events.append(LrmsStarted(job_id, time))
 
     def _build_anew(self, now: float) -> None:
+        history = self._machine.history
         self._machine = Machine(self._processors, self._discipline)
+        self._machine.remember(history)
         self._by_number = []
         running = sorted(self._running, key=self._start_of)
         for job_id in running:
@@ -351,6 +361,8 @@ class SimulatedLrms:
                 processors=known.job.processors,
                 requested_time=known.job.requested_time,
                 run_time=known.run_time,
+                group=known.job.group or GROUPS[-1],
+                waiting_since=known.submit_time,
             )
         except ValueError as error:
             raise LrmsError(
@@ -363,6 +375,10 @@ class SimulatedLrms:
 def _run_time(job: LrmsJob) -> float:
     # A batch system kills what exceeds its request.
     return job.requested_time if job.run_time is None else min(job.run_time, job.requested_time)
+
+
+def _cut(job: LrmsJob) -> bool:
+    return job.run_time is not None and job.run_time > job.requested_time
 
 
 def _record(known: _Known) -> LrmsRecord:

@@ -56,6 +56,13 @@ cdef void order_by_awrt_fast(
     const double* consumption,
     const double* weighted_response,
 ) noexcept nogil
+cdef void move_by_awrt_fast(
+    site_index_t* partners,
+    Py_ssize_t count,
+    const double* consumption,
+    const double* weighted_response,
+    site_index_t changed,
+) noexcept nogil
 
 cdef class MembershipTable:
     cdef MembershipCache cache

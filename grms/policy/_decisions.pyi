@@ -13,6 +13,10 @@ class MembershipTable:
 class CompiledTransfer:
     """A transfer policy in the form in which every host executes it."""
 
+    @property
+    def decides(self) -> bool:
+        """Whether there is a policy: one made by a constructor below."""
+
     @staticmethod
     def always_keep() -> CompiledTransfer: ...
     @staticmethod

@@ -7,7 +7,7 @@ same instructions.
 
 from libc.math cimport exp
 from libc.stdlib cimport calloc, free
-from libc.string cimport memset
+from libc.string cimport memmove, memset
 
 from lrms_sim._types cimport processors_sum_t, processors_t
 
@@ -87,6 +87,13 @@ cdef bint accept_fast(
     return policy.kind == ALWAYS_KEEP and own
 
 
+cdef inline double delegated_awrt(
+    site_index_t site, const double* consumption, const double* weighted_response
+) noexcept nogil:
+    # No history counts as 0: such a partner comes first and so gets a chance to have one.
+    return weighted_response[site] / consumption[site] if consumption[site] > 0.0 else 0.0
+
+
 cdef void order_by_awrt_fast(
     site_index_t* partners,
     Py_ssize_t count,
@@ -94,24 +101,51 @@ cdef void order_by_awrt_fast(
     const double* weighted_response,
 ) noexcept nogil:
     # Stable insertion sort of `partners`, which arrive in site order, by ascending AWRT of what
-    # was delegated to each; sums are indexed by site. No history counts as 0: such a partner
-    # comes first and so gets a chance to have one.
+    # was delegated to each; sums are indexed by site.
     cdef Py_ssize_t i, place
     cdef site_index_t site
-    cdef double awrt, other
+    cdef double awrt
     for i in range(1, count):
         site = partners[i]
-        awrt = weighted_response[site] / consumption[site] if consumption[site] > 0.0 else 0.0
+        awrt = delegated_awrt(site, consumption, weighted_response)
         place = i
         while place > 0:
-            other = consumption[partners[place - 1]]
-            if other > 0.0:
-                other = weighted_response[partners[place - 1]] / other
-            if other <= awrt:
+            if delegated_awrt(partners[place - 1], consumption, weighted_response) <= awrt:
                 break
             partners[place] = partners[place - 1]
             place -= 1
         partners[place] = site
+
+
+cdef void move_by_awrt_fast(
+    site_index_t* partners,
+    Py_ssize_t count,
+    const double* consumption,
+    const double* weighted_response,
+    site_index_t changed,
+) noexcept nogil:
+    # What order_by_awrt_fast would make of `partners`, which are in that order but for one whose
+    # sums have changed: a replay orders anew after every delegated job that ends.
+    cdef double awrt = delegated_awrt(changed, consumption, weighted_response)
+    cdef double other
+    cdef Py_ssize_t place = 0
+    cdef Py_ssize_t low = 0
+    cdef Py_ssize_t high = count - 1
+    cdef Py_ssize_t middle
+    while partners[place] != changed:
+        place += 1
+    memmove(
+        &partners[place], &partners[place + 1], (count - 1 - place) * sizeof(site_index_t)
+    )
+    while low < high:
+        middle = (low + high) // 2
+        other = delegated_awrt(partners[middle], consumption, weighted_response)
+        if other < awrt or (other == awrt and partners[middle] < changed):
+            low = middle + 1
+        else:
+            high = middle
+    memmove(&partners[low + 1], &partners[low], (count - 1 - low) * sizeof(site_index_t))
+    partners[low] = changed
 
 
 cdef class MembershipTable:
@@ -175,6 +209,11 @@ cdef class CompiledTransfer:
 
     def __dealloc__(self):
         free(self.owned_rules)
+
+    @property
+    def decides(self):
+        """Whether there is a policy: one made by a constructor below."""
+        return self.policy.kind != NO_POLICY
 
     @staticmethod
     def always_keep():

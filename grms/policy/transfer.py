@@ -138,3 +138,19 @@ class RuleBase(_CompiledOnce):
                 for rule in self.rules
             ]
         )
+
+
+def compiled_transfer(policy: TransferPolicy) -> CompiledTransfer:
+    """Returns a policy as every host executes it.
+
+    Raises:
+        TypeError: it has no such form. One that is written in Python cannot run: what it says
+            would never be asked.
+    """
+    compiled = getattr(policy, "compiled", None)
+    if type(compiled) is not CompiledTransfer or not compiled.decides:
+        raise TypeError(
+            f"{policy!r} is no transfer policy that can run; possible are AlwaysKeep, "
+            "AcceptWhenFit and RuleBase of grms.policy.transfer, and what compiles to them"
+        )
+    return compiled

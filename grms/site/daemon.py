@@ -8,50 +8,42 @@ nothing that was acknowledged either.
 
 import asyncio
 import contextlib
-import itertools
 import math
 import os
-from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import grpc
 import structlog
 from grpc import aio
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
-from grpc_reflection.v1alpha import reflection
 
+from grms.handshakes import Handshake
+from grms.kit.reflection import serve_reflection
+from grms.kit.refusals import Context, Unexpected, refuse
+from grms.kit.service_manager import notify
+from grms.kit.unix_sockets import remove_stale_socket
 from grms.names import parse_endpoint
-from grms.process_signals import signals
-from grms.service_errors import Context, Unexpected, refuse
-from grms.site.clock import Clock, VirtualClock
-from grms.site.config import SiteConfig
-from grms.site.config_files import load_config, load_policies, location_policy
-from grms.site.door import Door, Rate
-from grms.site.engine import Engine, EngineFailedError
-from grms.site.events import Restarted
-from grms.site.group_commit import GroupCommit, timed, writer
-from grms.site.job_service import JobService, Watchers
-from grms.site.journal import Journal, JournalError
-from grms.site.lrms_driver import MachineDriver, MachineHistory
-from grms.site.operator_service import OperatorService, SiteFacts
-from grms.site.partner_links import LinkSettings, PartnerLinks, channel_maker
-from grms.site.partner_service import PartnerService
-from grms.site.records import Record
-from grms.site.reload import Reload
-from grms.site.replay_service import Replay, ReplayService
-from grms.site.reservation_service import Reservations, ReservationService
-from grms.site.reservations import Resource
-from grms.site.settings import Limits, PartnerSettings, SiteSettings
-from grms.site.site_clock import check_clock, make_clock
-from grms.site.state import SiteState
-from grms.site.upkeep import compact
-from grms.site.user_socket import UserSocket
-from grms.tls import TlsFiles, channel_credentials, channel_options, server_credentials
-from grms.unix_sockets import remove_stale_socket
+from grms.site.core.reservations import Resource
+from grms.site.engine.clock import VirtualClock
+from grms.site.engine.engine import EngineFailedError
+from grms.site.engine.journal import JournalError
+from grms.site.engine.upkeep import without_collection
+from grms.site.facts.events import Restarted, TimePassed
+from grms.site.parts import Core, tls_files
+from grms.site.services.jobs import JobService, Watchers
+from grms.site.services.operators import OperatorService, SiteFacts
+from grms.site.services.partners import PartnerService
+from grms.site.services.reload import Reload
+from grms.site.services.replay import Replay, ReplayService
+from grms.site.services.reservations import Reservations, ReservationService
+from grms.site.sockets.descriptors import connection_limits
+from grms.site.sockets.door import Door, Rate
+from grms.site.sockets.partners import PartnerPort, PortLimits
+from grms.site.sockets.users import UserSocket
+from grms.site.sockets.waiting_room import SERVICES
+from grms.tls import ServerTls
 from grms.v1 import (
     job_pb2_grpc,
     operator_pb2_grpc,
@@ -59,167 +51,20 @@ from grms.v1 import (
     replay_pb2_grpc,
     reservation_pb2_grpc,
 )
-from lrms_sim.disciplines import discipline_by_name
-
-if TYPE_CHECKING:
-    from grms.site.observer import Observer
 
 Log = structlog.typing.FilteringBoundLogger
 
 CONDUCTOR_SOCKET = ".conductor"
 """What the path of the conductor's socket has after that of the users' socket."""
 
+DEADLINES_LOOKED_AT_S = 2.0
+"""How often it is looked whether a job is overdue."""
+
 REFUSALS_LOGGED_PER_S = 0.1
 """How often it is logged that connections are refused; all are counted."""
 
-_SERVICES = (
-    "grms.v1.JobService",
-    "grms.v1.OperatorService",
-    "grms.v1.ReservationService",
-)
-
-
-def site_settings(config: SiteConfig, epoch: int, shown: str) -> SiteSettings:
-    """Returns what the pure state is told.
-
-    Args:
-        config: of the site.
-        epoch: of its journal.
-        shown: what errors call the configuration's file.
-
-    Raises:
-        ConfigError: a policy cannot be used.
-    """
-    limits, virtual = config.limits, config.clock.kind == "virtual"
-    speed = config.clock.speed
-    return SiteSettings(
-        name=config.name,
-        processors=config.processors,
-        epoch=epoch,
-        partners=tuple(PartnerSettings(p.name, p.processors or 0) for p in config.partners),
-        transfer=load_policies(config, shown),
-        location=location_policy(config),
-        on_lost=config.suspect,
-        decision_time_max=math.inf if virtual else limits.decision_timeout_s * speed,
-        limits=Limits(
-            jobs_open=limits.open_jobs,
-            jobs_open_per_user=limits.open_jobs_per_user,
-            jobs_kept=limits.ended_jobs,
-            guests_open=limits.guest_jobs,
-            payload_bytes=limits.message_bytes,
-        ),
-    )
-
-
-@dataclass(slots=True)
-class Core:
-    """The parts of a daemon that have no socket.
-
-    Attributes:
-        config: of the site.
-        journal: of the site.
-        engine: with the state.
-        driver: the batch system.
-        clock: tells the time.
-        links: to the partners.
-        observer: sees what happens, for those who watch; None where nobody does.
-    """
-
-    config: SiteConfig
-    journal: Journal
-    engine: Engine
-    driver: MachineDriver
-    clock: Clock
-    links: PartnerLinks
-    observer: "Observer | None"
-
-
-def build_core(config: SiteConfig, config_path: Path, journal: Journal, log: Log) -> Core:
-    """Returns a daemon without sockets, with the state its journal makes.
-
-    Args:
-        config: of the site.
-        config_path: its file.
-        journal: of the site; its records are read.
-        log: where events go.
-
-    Raises:
-        ConfigError: a policy cannot be used.
-        JournalError: the journal cannot be read, or is another clock's.
-        LrmsError: the machine of the journal's jobs cannot be made.
-    """
-    settings = site_settings(config, journal.epoch, str(config_path))
-    if config.clock.kind != "virtual":
-        # The journal of a replay has to keep its whole schedule.
-        compact(journal, settings, log)
-    history = MachineHistory(config.name, journal.epoch)
-    latest = -math.inf
-
-    def noting() -> Iterator[Record]:
-        nonlocal latest
-        for record in journal.records():
-            history.apply(record)
-            latest = max(latest, record.time)
-            yield record
-
-    state = SiteState(settings, noting())
-    clock = make_clock(config.clock, latest)
-    check_clock(config.clock, clock, journal, latest)
-    new_id = itertools.count(1)
-    machine = history.machine(config.processors, discipline_by_name(config.lrms.discipline))
-    driver = MachineDriver(machine, new_id, history.programs)
-
-    observer = None
-    if config.publishes or config.metrics is not None:
-        # Loading all of it takes as long as a start, and a replay starts many daemons.
-        from grms.site.observer import Observer  # noqa: PLC0415  # as above
-
-        observer = Observer(config, log)
-    write = writer(journal)
-
-    def on_problem(problem: str) -> None:
-        if problem:
-            log.error("journal_cannot_be_written", problem=problem)
-        else:
-            log.info("journal_can_be_written_again")
-        engine.hold_back(problem)
-
-    commit = GroupCommit(
-        write if observer is None else timed(write, observer.metrics.journal_committed),
-        in_thread=config.journal.survives == "power_loss",
-        on_problem=on_problem,
-    )
-    engine = Engine(state, commit, driver, clock, new_id)
-    files = tls_files(config)
-    links = PartnerLinks(
-        LinkSettings(
-            site=config.name,
-            processors=config.processors,
-            offer_timeout_s=config.limits.offer_timeout_s,
-            lost_after_s=config.suspect_after_s,
-            virtual=config.clock.kind == "virtual",
-            message_bytes=config.limits.message_bytes,
-        ),
-        engine,
-        {partner.name: partner.address for partner in config.partners},
-        channel_maker(
-            None if files is None else lambda: channel_credentials(files),
-            channel_options,
-            config.limits.message_bytes,
-        ),
-    )
-    engine.connect(links)
-    if observer is not None:
-        observer.connect(engine, links)
-    return Core(config, journal, engine, driver, clock, links, observer)
-
-
-def tls_files(config: SiteConfig) -> TlsFiles | None:
-    """Returns where keys and certificates are; None without TLS."""
-    tls = config.tls
-    if tls is None:
-        return None
-    return TlsFiles(Path(tls.authority), Path(tls.certificate), Path(tls.key))
+EXHAUSTION_LOGGED_PER_S = 1 / 60
+"""How often it is logged that there are no descriptors."""
 
 
 class Daemon:
@@ -229,10 +74,14 @@ class Daemon:
         core: the parts without sockets.
         config_path: the configuration's file, which is read again for its policies.
         log: where events go.
+        users: the users' socket where it is open already; it is closed by whoever has opened it.
     """
 
-    def __init__(self, core: Core, config_path: Path, log: Log) -> None:
+    def __init__(
+        self, core: Core, config_path: Path, log: Log, users: UserSocket | None = None
+    ) -> None:
         self._core = core
+        self._users = users
         self._config_path = config_path
         self._log = log
         self._health = health.aio.HealthServicer()
@@ -246,6 +95,7 @@ class Daemon:
             ],
         )
         self._refusals_logged = Rate(REFUSALS_LOGGED_PER_S)
+        self._exhaustion_logged = Rate(EXHAUSTION_LOGGED_PER_S)
         self.ready = asyncio.Event()
 
     def stop(self) -> None:
@@ -272,6 +122,7 @@ class Daemon:
             self._log.error("failed", error=str(core.engine.failure))
             raise core.engine.failure
         core.engine.commit.close()
+        core.events.close()
         self._log.info("stopped")
 
     async def _serve(self, door: Door, watchers: Watchers, servers: list[aio.Server]) -> None:
@@ -286,8 +137,10 @@ class Daemon:
                 tasks.append(group.create_task(core.observer.run(), name="telemetry"))
             if not isinstance(core.clock, VirtualClock):
                 tasks.append(group.create_task(self._follow_lrms(), name="lrms"))
+                tasks.append(group.create_task(self._follow_deadlines(), name="deadlines"))
             await asyncio.sleep(0)
-            core.engine.tell(Restarted(next(core.engine.new_id), core.engine.load()))
+            with without_collection():
+                core.engine.tell(Restarted(next(core.engine.new_id), core.engine.load()))
             for server in servers:
                 await server.start()
             await self._serving(serving=True)
@@ -298,6 +151,7 @@ class Daemon:
                 clock=core.config.clock.kind,
                 records=core.journal.count,
             )
+            notify("READY=1", "STATUS=serving")
             self.ready.set()
             await self._until_stopped()
             await self._drain(door, watchers, servers)
@@ -305,6 +159,12 @@ class Daemon:
                 await core.observer.stop()
             for task in reversed(tasks):
                 task.cancel()
+
+    async def _follow_deadlines(self) -> None:
+        engine = self._core.engine
+        while True:  # waits for time, not for an event
+            await asyncio.sleep(DEADLINES_LOOKED_AT_S)
+            engine.tell(TimePassed(next(engine.new_id), engine.load()))
 
     async def _commit(self) -> None:
         try:
@@ -314,9 +174,11 @@ class Daemon:
 
     async def _open(self, stack: AsyncExitStack) -> tuple[Door, Watchers, list[aio.Server]]:
         core, config = self._core, self._core.config
-        users = await stack.enter_async_context(
-            UserSocket(Path(config.listen.users), config.limits.connections)
-        )
+        shares, port_limits = connection_limits(config, self._log)
+        users = self._users
+        if users is None:
+            users = UserSocket(Path(config.listen.users), shares)
+            await stack.enter_async_context(users)
         if core.observer is not None:
             await stack.enter_async_context(core.observer)
         watchers = Watchers(config.limits.watchers)
@@ -331,10 +193,13 @@ class Daemon:
             tls=config.tls is not None,
             submissions=Rate(config.limits.submissions_per_s),
             offers=Rate(config.limits.offers_per_s),
+            log=self._log,
         )
         if core.observer is not None:
             door.on_refused = core.observer.metrics.refused
-        users.on_refused = partial(self._connection_refused, door)
+        users.is_operator = door.is_operator
+        users.on_refused = partial(self._connection_refused, door, "connections")
+        users.on_exhausted = partial(self._exhausted, door)
         replay = self._replay()
         servers: list[aio.Server] = []
 
@@ -346,7 +211,16 @@ class Daemon:
         stack.push_async_callback(stop_servers)
         servers.append(self._user_server(door, users, watchers))
         if config.listen.partners is not None:
-            servers.append(self._partner_server(door, replay))
+            port = self._partner_port(door, port_limits)
+            servers.append(self._partner_server(door, replay, port))
+            try:
+                await stack.enter_async_context(port)
+            except OSError as error:
+                text = (
+                    f"cannot listen for partners on {config.listen.partners}: "
+                    f"{error.strerror or error}; is the address in use, or another's?"
+                )
+                raise OSError(text) from error
         if replay is not None:
             servers.append(self._conductor_server(replay, stack))
         return door, watchers, servers
@@ -358,10 +232,38 @@ class Daemon:
         if job is not None:
             watchers.tell(job)
 
-    def _connection_refused(self, door: Door, reason: str) -> None:
-        if self._refusals_logged.wait_s("") == 0.0:
-            self._log.warning("connection_refused", reason=reason, limit="limits.connections")
-        door.count("connections")
+    def _connection_refused(self, door: Door, kind: str, reason: str) -> None:
+        if self._refusals_logged.wait_s(kind) == 0.0:
+            self._log.warning("connection_refused", reason=reason, limit=f"limits.{kind}")
+        door.count(kind)
+
+    def _exhausted(self, door: Door, why: str) -> None:
+        if self._exhaustion_logged.wait_s("") == 0.0:
+            self._log.error("no_connection_can_be_taken", problem=why)
+        door.count("descriptors")
+
+    def _handshake_failed(self, handshake: Handshake, problem: str, address: str) -> None:
+        if self._core.observer is not None:
+            self._core.observer.metrics.handshake_failed(handshake)
+        if self._refusals_logged.wait_s(f"{handshake} {address}") == 0.0:
+            self._log.warning(
+                "handshake_failed", reason=str(handshake), problem=problem, address=address
+            )
+
+    def _partner_port(self, door: Door, limits: PortLimits) -> PartnerPort:
+        config = self._core.config
+        assert config.listen.partners is not None
+        files = tls_files(config)
+        port = PartnerPort(
+            parse_endpoint(config.listen.partners),
+            None if files is None else ServerTls(files),
+            limits,
+        )
+        port.on_refused = partial(self._connection_refused, door, "partner_connections")
+        port.on_exhausted = partial(self._exhausted, door)
+        port.on_handshake_failed = self._handshake_failed
+        door.shown = port.shown
+        return port
 
     def _replay(self) -> Replay | None:
         core = self._core
@@ -370,9 +272,10 @@ class Daemon:
         return Replay(core.engine, core.journal, core.driver, core.clock, core.links)
 
     def _server(self, door: Door) -> aio.Server:
-        limits = self._core.config.limits
+        limits, observer = self._core.config.limits, self._core.observer
+        more = {} if observer is None else {"took": observer.metrics.call_answered}
         return aio.server(
-            interceptors=[Unexpected(self._log, lambda: door.count("invalid"))],
+            interceptors=[Unexpected(self._log, lambda: door.count("invalid"), **more)],
             maximum_concurrent_rpcs=limits.calls,
             options=[
                 ("grpc.max_receive_message_length", limits.message_bytes),
@@ -410,12 +313,11 @@ class Daemon:
             OperatorService(door, core.links, facts), server
         )
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
-        names = (*_SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME)
-        reflection.enable_server_reflection(names, server)
+        serve_reflection((*SERVICES, health.SERVICE_NAME), server)
         server.add_insecure_port(users.inner_address)
         return server
 
-    def _partner_server(self, door: Door, replay: Replay | None) -> aio.Server:
+    def _partner_server(self, door: Door, replay: Replay | None, port: PartnerPort) -> aio.Server:
         core = self._core
         server = self._server(door)
         links = core.links
@@ -438,18 +340,7 @@ class Daemon:
                 ReservationService(door, self._reservations), server
             )
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
-        assert core.config.listen.partners is not None
-        address = str(parse_endpoint(core.config.listen.partners))
-        files = tls_files(core.config)
-        credentials = None if files is None else server_credentials(files)
-        try:
-            if credentials is None:
-                server.add_insecure_port(address)
-            else:
-                server.add_secure_port(address, credentials)
-        except RuntimeError as error:
-            text = f"cannot listen for partners on {address}; is the address in use, or another's?"
-            raise OSError(text) from error
+        server.add_insecure_port(port.inner_address)
         return server
 
     def _conductor_server(self, replay: Replay, stack: AsyncExitStack) -> aio.Server:
@@ -470,7 +361,7 @@ class Daemon:
     async def _serving(self, *, serving: bool) -> None:
         status = health_pb2.HealthCheckResponse
         value = status.SERVING if serving else status.NOT_SERVING
-        for name in ("", *_SERVICES):
+        for name in ("", *SERVICES):
             await self._health.set(name, value)
 
     async def _follow_lrms(self) -> None:
@@ -506,6 +397,7 @@ class Daemon:
         self._reservations.close()
         await self._serving(serving=False)
         grace = core.config.limits.drain_s
+        notify("STOPPING=1", "STATUS=answering the last calls")
         self._log.info("draining", seconds=grace)
         if core.engine.failure is not None:
             grace = 0.0
@@ -514,53 +406,3 @@ class Daemon:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(grace):
                     await core.engine.commit.settled()
-
-
-@asynccontextmanager
-async def lifeline(daemon: Daemon, *, wanted: bool) -> AsyncIterator[None]:
-    """Lets the end of standard input stop a daemon: who has started it is gone."""
-    if not wanted:
-        yield
-        return
-    loop = asyncio.get_running_loop()
-
-    def ended() -> None:
-        loop.remove_reader(0)
-        daemon.stop()
-
-    loop.add_reader(0, ended)
-    try:
-        yield
-    finally:
-        loop.remove_reader(0)
-
-
-def serve(config_path: Path, log: Log, *, until_eof: bool = False) -> None:
-    """Runs a site daemon until it is stopped by a signal.
-
-    Args:
-        config_path: the site's configuration.
-        log: where events go.
-        until_eof: the end of standard input stops it too.
-
-    Raises:
-        ConfigError: the configuration cannot be used.
-        JournalError: the journal cannot be used.
-        LrmsError: the machine of the journal's jobs cannot be made.
-        SocketInUseError: another process listens on the users' socket.
-        OSError: an address cannot be listened on.
-    """
-    config = load_config(config_path)
-    durability = {"power_loss": "power", "crash": "process"}[config.journal.survives]
-
-    async def main() -> None:
-        with Journal(
-            Path(config.journal.path),
-            config.name,
-            durability=durability,  # type: ignore[arg-type]  # one of the two words
-        ) as journal:
-            daemon = Daemon(build_core(config, config_path, journal, log), config_path, log)
-            async with signals(daemon.stop), lifeline(daemon, wanted=until_eof):
-                await daemon.run()
-
-    asyncio.run(main())

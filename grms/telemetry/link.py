@@ -19,7 +19,7 @@ import aiomqtt
 import numpy as np
 import structlog
 
-from grms.backoff import Backoff, BackoffSettings
+from grms.kit.backoff import Backoff, BackoffSettings
 from grms.names import PORT_MAX, check_host, is_loopback
 from grms.tls import TlsFiles
 

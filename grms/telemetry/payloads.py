@@ -37,7 +37,7 @@ JobStateName = Literal[
     "suspect",
     "ended",
 ]
-OutcomeName = Literal["completed", "failed", "cancelled"]
+OutcomeName = Literal["completed", "failed", "cancelled", "timeout", "not_run"]
 SiteName = Annotated[str, Field(pattern=f"^{SITE_NAME.pattern}$")]
 Word = Annotated[str, Field(min_length=1, max_length=256)]
 Count = Annotated[int, Field(ge=0, lt=2**63)]

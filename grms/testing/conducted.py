@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from grms.federation.federation import Site
-from grms.site.commands import (
+from grms.site.core.state import SiteState
+from grms.site.facts.commands import (
     AnswerOffer,
     AnswerReport,
     Append,
@@ -26,7 +27,7 @@ from grms.site.commands import (
     SendOffer,
     SendReport,
 )
-from grms.site.events import (
+from grms.site.facts.events import (
     Event,
     LrmsAccepted,
     LrmsEnded,
@@ -38,12 +39,10 @@ from grms.site.events import (
     ReportReceived,
     Submit,
 )
-from grms.site.jobs import Load, Request
-from grms.site.lifecycle import Outcome
-from grms.site.records import Record
-from grms.site.settings import Limits, PartnerSettings, SiteSettings
-from grms.site.state import SiteState
-from lrms_sim.disciplines import Easy
+from grms.site.facts.jobs import Load, Request
+from grms.site.facts.lifecycle import Outcome
+from grms.site.facts.records import Record
+from grms.site.facts.settings import Limits, PartnerSettings, SiteSettings
 from lrms_sim.jobs import concatenate
 from lrms_sim.machine import Machine
 from lrms_sim.schedule import MachineInfo, Schedule
@@ -73,7 +72,7 @@ class _Host:
             )
         )
         self.machine = Machine(site.processors, site.discipline)
-        self.per_event = isinstance(site.discipline, Easy) and site.discipline.per_event
+        self.per_event = site.discipline.per_event
         self.keys: list[str] = []
         self.rows: list[int] = []
         self.askers: dict[int, tuple[_Host, SendOffer | SendReport]] = {}
@@ -93,9 +92,8 @@ class _Host:
     def advance(self, now: float) -> None:
         # Everything due by now; at a machine that makes passes per event the ends of this very
         # instant come after its arrivals.
-        to = math.nextafter(now, -math.inf) if self.per_event and now < math.inf else now
-        if self.machine.next_event_time <= to:
-            self.machine.advance(to)
+        if self.machine.next_event_time <= now:
+            self.machine.advance(now, inclusive=not self.per_event or now == math.inf)
             self.tell()
 
     def tell(self) -> None:

@@ -1,10 +1,11 @@
 """A fake batch system: first come, first served, and an eye on what runs twice."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from grms.site.jobs import Load, Request
-from grms.site.lifecycle import Outcome
+from grms.site.facts.jobs import Load, Request
+from grms.site.facts.lifecycle import Outcome
 from grms.testing.clock import ManualClock
 
 
@@ -37,7 +38,11 @@ class FakeLrms:
         clock: of the simulation.
         processors: size of the machine.
         run_time: gives the true run time of a payload, seconds.
-        jobs: all that were ever submitted, by key.
+        jobs: those it remembers, by key.
+        forget_after: so many seconds after the end of a job that somebody was told of it is
+            forgotten; infinity for never.
+        history: all that were ever submitted, in order.
+        heard_since: since when the listener is there.
         listener: told of each job that starts or ends; None while the daemon is down.
         free: processors no running job holds.
     """
@@ -47,6 +52,9 @@ class FakeLrms:
     run_time: Callable[[bytes], float]
     jobs: dict[str, FakeLrmsJob] = field(default_factory=dict)
     listener: Callable[[FakeLrmsJob], None] | None = None
+    forget_after: float = math.inf
+    history: list[FakeLrmsJob] = field(default_factory=list)
+    heard_since: float = 0.0
     free: int = field(init=False)
     _waiting: list[FakeLrmsJob] = field(default_factory=list)
 
@@ -74,6 +82,7 @@ class FakeLrms:
         if request.processors > self.processors:
             raise ValueError(f"{key} needs {request.processors} of {self.processors} processors")
         job = self.jobs[key] = FakeLrmsJob(key, request, payload)
+        self.history.append(job)
         self._waiting.append(job)
         self.clock.after(0.0, self._start)
 
@@ -107,4 +116,13 @@ class FakeLrms:
         job.outcome = outcome
         if self.listener is not None:
             self.listener(job)
+        if self.forget_after < math.inf:
+            self.clock.after(self.forget_after, self._forget, job)
         self._start()
+
+    def _forget(self, job: FakeLrmsJob) -> None:
+        # Only what whoever is above has had the time to note.
+        if self.listener is None or self.clock.now - self.heard_since < self.forget_after:
+            self.clock.after(self.forget_after, self._forget, job)
+        else:
+            del self.jobs[job.key]

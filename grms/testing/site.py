@@ -9,9 +9,11 @@ survives; everything else is gone.
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
-from grms.site.commands import (
+from grms.site.core.state import SiteState
+from grms.site.facts.commands import (
     AnswerOffer,
     AnswerReport,
     AnswerStatus,
@@ -23,11 +25,13 @@ from grms.site.commands import (
     Refuse,
     ReplyJob,
     SendOffer,
+    SendProbe,
     SendReport,
     SendResolve,
     SendWithdraw,
 )
-from grms.site.events import (
+from grms.site.facts.compaction import compacted
+from grms.site.facts.events import (
     Event,
     LrmsAccepted,
     LrmsEnded,
@@ -36,8 +40,11 @@ from grms.site.events import (
     OfferFailed,
     OfferReceived,
     PartnerDown,
+    PartnerFaulty,
     PartnerLost,
     PartnerUp,
+    ProbeAnswered,
+    ProbeFailed,
     ReportAnswered,
     ReportFailed,
     ReportReceived,
@@ -45,17 +52,24 @@ from grms.site.events import (
     Restarted,
     StatusAnswered,
     StatusFailed,
+    TimePassed,
     WithdrawReceived,
 )
-from grms.site.lifecycle import Outcome
-from grms.site.records import Record
-from grms.site.settings import SiteSettings
-from grms.site.state import SiteState
+from grms.site.facts.jobs import Completion, OfferId
+from grms.site.facts.lifecycle import Outcome
+from grms.site.facts.records import Record
+from grms.site.facts.settings import SiteSettings
 from grms.testing.clock import ManualClock
 from grms.testing.draws import Draws
 from grms.testing.faults import Crashes, Timing
 from grms.testing.lrms import FakeLrms, FakeLrmsJob
 from grms.testing.network import Network
+
+
+@dataclass(frozen=True, slots=True)
+class Rubbish(Command):
+    """An answer that the protocol does not have."""
+
 
 Make = Callable[[int], Event]
 """Makes an event of its id."""
@@ -86,6 +100,7 @@ class SimulatedSite:
         journal: what is durable.
         up: it runs.
         crash_count: how often it has died.
+        watch: is told of every event and what came of it; None where nobody looks.
     """
 
     settings: SiteSettings
@@ -102,6 +117,7 @@ class SimulatedSite:
     journal: list[Record] = field(default_factory=list)
     up: bool = False
     crash_count: int = 0
+    watch: Callable[["SimulatedSite", Event, list[Command]], None] | None = None
     state: SiteState = field(init=False)
     _life: int = 0
     _last_id: int = 0
@@ -128,6 +144,7 @@ class SimulatedSite:
             SendResolve: self._send_question,
             SendWithdraw: self._send_question,
             SendReport: self._send_report,
+            SendProbe: self._send_probe,
             LrmsSubmit: self._lrms_submit,
             LrmsCancel: self._lrms_cancel,
             Publish: lambda _: None,
@@ -142,12 +159,14 @@ class SimulatedSite:
         self._last_id = 0
         self.state = self.factory(self.settings, list(self.journal))
         self.lrms.listener = self._lrms_tells
+        self.lrms.heard_since = self.clock.now
         self._say("starts")
         life = self._life
         self.happen(lambda i: Restarted(i, self.lrms.load()))
         for partner in self.settings.partners:
             self._unanswered[partner.name] = 0
             self._probe(life, partner.name)
+        self._tick(life)
 
     def crash(self) -> None:
         """Dies. A commit that is under way has been made, or not."""
@@ -168,6 +187,16 @@ class SimulatedSite:
         self._say("crashes")
         self.clock.after(self.draws.exponential(self.crashes.down_mean), self._restart)
 
+    def compact(self) -> None:
+        """Leaves out of the journal what is needed no more, unless records are being written."""
+        if self._commit is None:
+            self.journal[:] = compacted(self.settings, lambda: self.journal) or self.journal
+
+    def _tick(self, life: int) -> None:
+        if self._life == life and self.timing.probe_interval:
+            self.happen(lambda i: TimePassed(i, self.lrms.load()))
+            self.clock.after(self.timing.probe_interval, self._tick, life)
+
     def _restart(self) -> None:
         if not self.up:
             self.start()
@@ -183,6 +212,11 @@ class SimulatedSite:
         """What the site's own clock shows, seconds."""
         return self.clock.now + self.clock_offset
 
+    @property
+    def written_down(self) -> bool:
+        """Whether all that the site knows is in its journal."""
+        return self._commit is None and not any(isinstance(c, Append) for c in self._outbox)
+
     def ask(self, make: Make, reply: Reply) -> None:
         """Puts a question to the site, if it is up; the answer may never come."""
         if self.up:
@@ -195,7 +229,10 @@ class SimulatedSite:
         event = make(self._last_id)
         if self.tell is not None:
             self._say(f"event {event}")
-        self._outbox += self.state.handle(event, self.now)
+        commands = self.state.handle(event, self.now)
+        if self.watch is not None:
+            self.watch(self, event, commands)
+        self._outbox += commands
         self._pump()
 
     def _pump(self) -> None:
@@ -250,6 +287,8 @@ class SimulatedSite:
         answered: Callable[[Command], Make | None],
         failed: Make,
         delay: float = 0.0,
+        *,
+        probed: bool = False,
     ) -> None:
         # `answered` makes the event of an answer, or None where the answer is a refusal.
         self._last_call += 1
@@ -259,13 +298,18 @@ class SimulatedSite:
         def answer_arrives(command: Command) -> None:
             if self._life == life and call in self._calls:
                 done, gone = self._calls.pop(call)
-                self.happen(done(command) or gone)
+                if not isinstance(command, Rubbish):
+                    self.happen(done(command) or gone)
+                else:
+                    self._heard_rubbish(partner, gone, probed=probed)
 
         def serve() -> None:
             target = self.sites[partner]
             target.ask(
                 question(target),
-                lambda command: self.network.send(partner, name, lambda: answer_arrives(command)),
+                lambda command: self.network.send(
+                    partner, name, partial(answer_arrives, target.says(command))
+                ),
             )
 
         def deadline() -> None:
@@ -282,6 +326,35 @@ class SimulatedSite:
             self.clock.after(delay, begin)
         else:
             begin()
+
+    def _heard_rubbish(self, partner: str, gone: Make, *, probed: bool) -> None:
+        life = self._life
+        self.happen(lambda i: PartnerFaulty(i, self.lrms.load(), partner, "rubbish", probed))
+        if not probed and self._life == life:
+            self.happen(gone)
+
+    def says(self, answer: Command) -> Command:
+        """Returns what a partner hears of an answer; an honest site says what is so."""
+        return answer
+
+    def reports(self, completion: Completion) -> Completion:
+        """Returns what a home site hears of the end of its job; an honest site says what is so."""
+        return completion
+
+    def _send_probe(self, command: SendProbe) -> None:
+        name, partner = self.settings.name, command.partner
+        self._call(
+            partner,
+            lambda _: lambda i: ResolveReceived(i, name, command.offer),
+            lambda answer: (
+                (lambda i: ProbeAnswered(i, self.lrms.load(), partner, answer.status))
+                if isinstance(answer, AnswerStatus)
+                else None
+            ),
+            lambda i: ProbeFailed(i, partner),
+            command.delay_s,
+            probed=True,
+        )
 
     def _send_offer(self, command: SendOffer) -> None:
         name, load = self.settings.name, self.lrms.load
@@ -342,9 +415,10 @@ class SimulatedSite:
 
     def _send_report(self, command: SendReport) -> None:
         name, offers = self.settings.name, (command.completion.offer,)
+        told = (self.reports(command.completion),)
         self._call(
             command.partner,
-            lambda _: lambda i: ReportReceived(i, name, (command.completion,)),
+            lambda home: lambda i: ReportReceived(i, name, told, home.lrms.load()),
             lambda answer: (
                 (lambda i: ReportAnswered(i, command.partner, offers))
                 if isinstance(answer, AnswerReport)
@@ -395,17 +469,23 @@ class SimulatedSite:
             return
         name, answered = self.settings.name, False
 
-        def answer_arrives() -> None:
+        def answer_arrives(seen: OfferId | None) -> None:
             nonlocal answered
             if self._life == life and not answered:
                 answered = True
                 self._unanswered[partner] = 0
                 size = self.sites[partner].settings.processors
-                self.happen(lambda i: PartnerUp(i, self.lrms.load(), partner, size))
+                self.happen(lambda i: PartnerUp(i, self.lrms.load(), partner, size, seen))
 
         def serve() -> None:
-            if self.sites[partner].up:
-                self.network.send(partner, name, answer_arrives)
+            target = self.sites[partner]
+            book = target.state.partners.get(name) if target.up else None
+            if book is None or not book.listed:
+                return
+            if target.written_down:
+                self.network.send(partner, name, partial(answer_arrives, book.offer_seen))
+            else:
+                self.clock.after(0.05, serve)
 
         def deadline() -> None:
             if self._life != life or answered:

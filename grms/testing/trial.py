@@ -10,26 +10,52 @@ mended, and when the sites have come to rest:
 - no job was ever given to batch systems twice;
 - nobody waits for anybody, and nothing is left in any queue;
 - what the journal holds is what the site knows.
+
+In many runs batch systems forget ended jobs, journals are compacted while their sites run, and
+operators reload other policies and partners. In some, one site is a rogue for good: it talks rubbish,
+lies, or has its journal put back from an older copy (`grms.testing.rogues`). Then an operator at each
+honest site resubmits what the rogue holds beyond its deadline, and of the honest sites
+
+- every acknowledged job has ended, and was run by honest sites at most once;
+- one that ended anywhere but at the rogue has run to its end;
+- no job was with the rogue for longer than its deadline without being shown as overdue.
+
+And of every submission that led to an offer: the partner was the right one to be asked first, by
+records alone (`grms.testing.order`).
 """
 
-from collections import Counter
+import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Literal
 
 from grms.policy.location import AwrtLocation, FixedOrder, LocationPolicy
 from grms.policy.transfer import AcceptWhenFit, Gaussian, Rule, RuleBase, TransferPolicy
-from grms.site.commands import Command, ReplyJob
-from grms.site.events import Cancel, Submit
-from grms.site.jobs import HomeJob, Request
-from grms.site.lifecycle import JobState, Outcome
-from grms.site.settings import PartnerSettings, SiteSettings
-from grms.site.state import SiteState
+from grms.site.core.offers import deadline_of
+from grms.site.core.state import SiteState
+from grms.site.facts.commands import Append, Command, ReplyJob
+from grms.site.facts.events import (
+    Cancel,
+    Event,
+    PartnerFaulty,
+    PartnerUp,
+    PoliciesChanged,
+    Resubmit,
+    Submit,
+)
+from grms.site.facts.jobs import HomeJob, Request
+from grms.site.facts.lifecycle import JobState, Outcome
+from grms.site.facts.records import EpochBegun, JobOffered
+from grms.site.facts.settings import PartnerSettings, SiteSettings
 from grms.testing.clock import ManualClock
 from grms.testing.draws import Draws
 from grms.testing.faults import Crashes, Faults, Timing
+from grms.testing.findings import known, unfinished
 from grms.testing.lrms import FakeLrms, FakeLrmsJob
 from grms.testing.network import Network
+from grms.testing.order import OrderJudge
+from grms.testing.rogues import Lies, PutBack, TalksRubbish
 from grms.testing.site import SimulatedSite, StateFactory
 
 FAULTS_UNTIL = 60.0
@@ -41,7 +67,17 @@ PATIENCE = 2000.0
 _GIVE = RuleBase((Rule(Gaussian(0.0, 1.0), Gaussian(0.0, 1.0), accept=False),), "give")
 """Offers every own job, and declines every other."""
 
-_PLAN, _NETWORK, _SITES, _USERS = range(4)
+OPERATOR_LOOKS = 5.0
+"""How often operators look for jobs that are stuck, seconds."""
+
+ROGUES: dict[str, type[SimulatedSite]] = {
+    "rubbish": TalksRubbish,
+    "liar": Lies,
+    "put back": PutBack,
+}
+"""What one of the sites may be."""
+
+_PLAN, _NETWORK, _SITES, _USERS, _WORLD = range(5)
 
 
 @dataclass(slots=True)
@@ -69,6 +105,12 @@ class Verdict:
         cancelled: how many of these ended cancelled.
         crashes: how often daemons died.
         twice: how many ran more than once; a problem unless jobs are resubmitted.
+        rogue: what one of the sites was; empty where all were honest.
+        faults: how often honest sites found it faulty.
+        disbelieved: how many of its reports they did not believe.
+        resubmitted: how many jobs operators have taken out of its hands.
+        epochs: how many were begun because a journal was put back.
+        judged: how many offers were judged by the order of those who are asked.
     """
 
     seed: int
@@ -78,6 +120,12 @@ class Verdict:
     cancelled: int
     crashes: int
     twice: int
+    rogue: str = ""
+    faults: int = 0
+    disbelieved: int = 0
+    resubmitted: int = 0
+    epochs: int = 0
+    judged: int = 0
 
 
 @dataclass(slots=True)
@@ -101,6 +149,14 @@ class Trial:
     sites: dict[str, SimulatedSite] = field(default_factory=dict)
     _wishes: dict[bytes, _Wish] = field(default_factory=dict)
     _problems: list[str] = field(default_factory=list)
+    _rogue: str = ""
+    _manner: str = ""
+    _resubmitted: set[str] = field(default_factory=set)
+    _told: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
+    _untold: set[str] = field(default_factory=set)
+    _judges: dict[str, OrderJudge] = field(default_factory=dict)
+    _judged: int = 0
+    _partners: dict[str, tuple[PartnerSettings, ...]] = field(default_factory=dict)
 
     def run(self) -> Verdict:
         """Runs it, and judges."""
@@ -114,6 +170,7 @@ class Trial:
         self._make_sites(plan, network)
         self._make_wishes(plan)
         self._make_faults(plan, network)
+        self._make_world(Draws(self.seed, _WORLD + 1))
         for site in self.sites.values():
             site.start()
         self.clock.advance(FAULTS_UNTIL)
@@ -137,16 +194,21 @@ class Trial:
     def _make_sites(self, plan: Draws, network: Network) -> None:
         names = ["a", "b", "c", "d"][: plan.integer(2, 4)]
         sizes = {name: plan.integer(2, 6) for name in names}
-        draws = Draws(self.seed, _SITES)
+        draws, world = Draws(self.seed, _SITES), Draws(self.seed, _WORLD)
+        if world.chance(0.5):
+            self._manner = list(ROGUES)[world.integer(0, len(ROGUES) - 1)]
+            self._rogue = names[world.integer(0, len(names) - 1)]
         probability = (0.0, 0.005, 0.02)[plan.integer(0, 2)]
         for name in names:
             others = [other for other in names if other != name]
             giver = plan.chance(0.5)
-            policy: TransferPolicy = _GIVE if giver else AcceptWhenFit()
+            put_back = name == self._rogue and self._manner == "put back"
+            policy: TransferPolicy = _GIVE if giver or put_back else AcceptWhenFit()
             location: LocationPolicy = (
                 AwrtLocation(open_jobs="count") if plan.chance(0.7) else FixedOrder(tuple(others))
             )
-            self.sites[name] = self.site(
+            make = ROGUES[self._manner] if name == self._rogue else self.site
+            self.sites[name] = make(
                 settings=SiteSettings(
                     name=name,
                     processors=sizes[name],
@@ -161,17 +223,30 @@ class Trial:
                     decision_time_max=20.0,
                     retry_first_s=0.5,
                     retry_most_s=8.0,
+                    run_time_grace=0.1,
+                    clock_grace=120.0,
+                    elapsed_grace=0.1,
+                    undecided_time_max=60.0,
+                    delegated_time_max=300.0,
+                    probe_first_s=3.0,
+                    probe_most_s=60.0,
                 ),
                 clock=self.clock,
                 clock_offset=plan.between(-50.0, 50.0),
                 network=network,
                 draws=draws,
-                lrms=FakeLrms(self.clock, sizes[name], self._run_time),
+                lrms=FakeLrms(
+                    self.clock,
+                    sizes[name],
+                    self._run_time,
+                    forget_after=2.0 if world.chance(0.5) else math.inf,
+                ),
                 sites=self.sites,
                 factory=self.factory,
                 crashes=Crashes(probability),
                 timing=Timing(),
                 tell=self.tell,
+                watch=self._watch,
             )
 
     def _run_time(self, payload: bytes) -> float:
@@ -217,6 +292,115 @@ class Trial:
             victim = self.sites[names[plan.integer(0, len(names) - 1)]]
             self.clock.after(plan.between(0.0, FAULTS_UNTIL), victim.crash)
 
+    def _make_world(self, world: Draws) -> None:
+        # What else happens to sites: their journals are compacted, their policies reloaded.
+        for site in self.sites.values():
+            self._partners[site.settings.name] = site.settings.partners
+            for _ in range(world.integer(0, 2)):
+                self.clock.after(world.between(0.0, FAULTS_UNTIL), site.compact)
+            for _ in range(world.integer(0, 2)):
+                self.clock.after(world.between(0.0, FAULTS_UNTIL), self._reload, site, world)
+            if site.settings.name != self._rogue:
+                self.clock.after(OPERATOR_LOOKS, self._look_after, site)
+            if isinstance(site, PutBack):
+                begin = world.between(0.0, 0.5 * FAULTS_UNTIL)
+                self.clock.after(begin, site.make_copy)
+                self.clock.after(world.between(begin, 0.9 * FAULTS_UNTIL), site.lose)
+
+    def _reload(self, site: SimulatedSite, world: Draws) -> None:
+        # Other policies; and a partner may be taken off the list, to come back a little later.
+        everybody = self._partners[site.settings.name]
+        names = [partner.name for partner in everybody]
+        gone = names[world.integer(0, len(names) - 1)] if world.chance(0.3) else ""
+        policy: TransferPolicy = _GIVE if world.chance(0.5) else AcceptWhenFit()
+        location: LocationPolicy = AwrtLocation(open_jobs="count")
+        if world.chance(0.4):
+            location = FixedOrder(tuple(name for name in reversed(names) if name != gone))
+        fewer = tuple(partner for partner in everybody if partner.name != gone)
+        self._put_into_force(site, fewer, policy, location)
+        if gone:
+            delay = world.between(1.0, 10.0)
+            location = AwrtLocation(open_jobs="count")
+            self.clock.after(delay, self._put_into_force, site, everybody, _GIVE, location)
+
+    def _put_into_force(
+        self,
+        site: SimulatedSite,
+        partners: tuple[PartnerSettings, ...],
+        policy: TransferPolicy,
+        location: LocationPolicy,
+    ) -> None:
+        transfer = {partner.name: policy for partner in partners}
+        site.settings = replace(
+            site.settings, partners=partners, transfer=transfer, location=location
+        )
+        if site.up:
+            site.happen(lambda i: PoliciesChanged(i, transfer, location, partners))
+
+    # --- those who look ------------------------------------------------------------------------
+
+    def _watch(self, site: SimulatedSite, event: Event, commands: list[Command]) -> None:
+        name = site.settings.name
+        judge = self._judges.get(name)
+        self._check_numbers(site, event, commands)
+        if event.id == 1 or judge is None:
+            # It has just started: the second opinion begins with the journal, too.
+            if judge is not None:
+                self._judged += judge.judged
+            judge = self._judges[name] = OrderJudge()
+            for record in site.journal:
+                judge.follow(record)
+        wrong = judge.judge(site.state, event, commands, site.now)
+        if wrong:
+            self._problems.append(f"{name}: {wrong}")
+        if isinstance(event, PartnerFaulty):
+            book = site.state.partners[event.partner]
+            if book.listed and not book.faulty:
+                self._problems.append(f"{name}: {event.partner} talks rubbish and is not faulty")
+
+    def _check_numbers(self, site: SimulatedSite, event: Event, commands: list[Command]) -> None:
+        # Nobody makes a new offer by a number that the partner has said it has seen.
+        name = site.settings.name
+        if event.id == 1:
+            self._told = {key: seen for key, seen in self._told.items() if key[0] != name}
+        for command in commands:
+            for record in command.records if isinstance(command, Append) else ():
+                if not isinstance(record, JobOffered):
+                    continue
+                told = self._told.get((name, record.partner))
+                if (
+                    told is not None
+                    and told[0] == site.state.memory.epoch
+                    and record.number <= told[1]
+                ):
+                    offer = f"{told[0]}/{told[1]}"
+                    self._problems.append(f"{name} gives offer {offer} a second time")
+        if isinstance(event, PartnerUp) and event.offer_seen is not None:
+            seen = event.offer_seen
+            self._told[name, event.partner] = (seen.epoch, seen.number)
+
+    def _look_after(self, site: SimulatedSite) -> None:
+        # An operator takes out of the rogue's hands what it holds beyond its deadline.
+        if site.timing.probe_interval:
+            self.clock.after(OPERATOR_LOOKS, self._look_after, site)
+        if not (site.up and self._rogue):
+            return
+        for job in list(site.state.jobs()):
+            if job.partner != self._rogue or not site.state.why_stuck(job, site.now):
+                continue
+            if not job.overdue and job.state is not JobState.SUSPECT:
+                # It is about to be shown.
+                late = site.now - deadline_of(job, site.settings)
+                if late > 3 * site.timing.probe_interval and job.job_id not in self._untold:
+                    self._untold.add(job.job_id)
+                    self._problems.append(f"{job.job_id} is {late:.0f} s late; nobody was told")
+                continue
+            self._resubmitted.add(job.job_id)
+            site.ask(
+                partial(Resubmit, load=site.lrms.load(), job_id=job.job_id, by="root"),
+                lambda _: None,
+            )
+
     # --- users ---------------------------------------------------------------------------------
 
     def _submit(self, payload: bytes, draws: Draws) -> None:
@@ -225,9 +409,11 @@ class Trial:
 
         def reply(command: Command) -> None:
             if not isinstance(command, ReplyJob):
+                if wish.home == self._rogue:
+                    return
                 self._problems.append(f"the submission of {payload!r} was refused: {command}")
                 return
-            if wish.job_id not in {"", command.job_id}:
+            if wish.job_id not in {"", command.job_id} and wish.home != self._rogue:
                 self._problems.append(f"{payload!r} is both {wish.job_id} and {command.job_id}")
             if not wish.job_id and wish.cancel_time is not None:
                 delay = max(0.0, wish.cancel_time - self.clock.now)
@@ -244,7 +430,7 @@ class Trial:
 
     def _cancel(self, wish: _Wish, draws: Draws) -> None:
         def reply(command: Command) -> None:
-            if isinstance(command, ReplyJob):
+            if isinstance(command, ReplyJob) or wish.home == self._rogue:
                 wish.cancel_told = True
             else:
                 self._problems.append(f"the cancellation of {wish.job_id} was refused: {command}")
@@ -258,33 +444,43 @@ class Trial:
 
     def _at_rest(self) -> bool:
         return all(
-            site.up and not site.state.memory.jobs_open and not _unfinished(site.state)
-            for site in self.sites.values()
+            site.up and not site.state.memory.jobs_open and not unfinished(site.state, self._rogue)
+            for site in self._honest()
         ) and all(
             wish.job_id and (wish.cancel_time is None or wish.cancel_told)
             for wish in self._wishes.values()
+            if wish.home != self._rogue
         )
+
+    def _honest(self) -> list[SimulatedSite]:
+        return [site for name, site in self.sites.items() if name != self._rogue]
 
     def _verdict(self) -> Verdict:
         runs: dict[bytes, list[FakeLrmsJob]] = {payload: [] for payload in self._wishes}
-        for site in self.sites.values():
-            for ran in site.lrms.jobs.values():
+        for site in self._honest():
+            for ran in site.lrms.history:
                 runs[ran.payload].append(ran)
         ended: list[HomeJob] = []
         for payload, wish in self._wishes.items():
+            if wish.home == self._rogue:
+                continue  # its users have nobody to rely on
             job = self.sites[wish.home].state.job(wish.job_id)
             if job is None or job.state is not JobState.ENDED:
                 state = "nowhere" if job is None else job.state.name
                 self._problems.append(f"{payload!r} ({wish.job_id}) has not ended: {state}")
                 continue
             ended.append(job)
-            self._judge(wish, job, runs[payload])
-        for site in self.sites.values():
+            if self._rogue in job.asked:
+                self._judge_with_rogue(wish, job, runs[payload])
+            else:
+                self._judge(wish, job, runs[payload])
+        for site in self._honest():
             name = site.settings.name
-            self._problems += [f"{name}: {what}" for what in _unfinished(site.state)]
+            self._problems += [f"{name}: {what}" for what in unfinished(site.state, self._rogue)]
             if site.lrms.free != site.lrms.processors or site.lrms.load().processors_waiting:
                 self._problems.append(f"{name}: the batch system is not empty")
             self._judge_journal(site)
+            self._judge_partners(site)
         return Verdict(
             seed=self.seed,
             problems=tuple(self._problems),
@@ -292,8 +488,50 @@ class Trial:
             delegated=sum(bool(job.partner) for job in ended),
             cancelled=sum(job.outcome is Outcome.CANCELLED for job in ended),
             crashes=sum(site.crash_count for site in self.sites.values()),
-            twice=sum(len(each) > 1 for each in runs.values()),
+            twice=sum(
+                len(each) > 1
+                for payload, each in runs.items()
+                if self._wishes[payload].home != self._rogue
+            ),
+            rogue=self._manner,
+            resubmitted=len(self._resubmitted),
+            epochs=sum(
+                isinstance(record, EpochBegun)
+                for site in self.sites.values()
+                for record in site.journal
+            ),
+            judged=self._judged + sum(judge.judged for judge in self._judges.values()),
+            **self._found_out(),
         )
+
+    def _found_out(self) -> dict[str, int]:
+        books = [
+            site.state.partners[self._rogue]
+            for site in self._honest()
+            if self._rogue in site.state.partners
+        ]
+        return {
+            "faults": sum(book.faults for book in books),
+            "disbelieved": sum(book.disbelieved for book in books),
+        }
+
+    def _judge_partners(self, site: SimulatedSite) -> None:
+        # A liar is seen through each time.
+        for partner, book in site.state.partners.items():
+            if partner == self._rogue and self._manner == "liar" and book.ended != book.disbelieved:
+                told = f"{book.disbelieved} of {book.ended} lies were not believed"
+                self._problems.append(f"{site.settings.name}: {told}")
+
+    def _judge_with_rogue(self, wish: _Wish, job: HomeJob, runs: list[FakeLrmsJob]) -> None:
+        # What the rogue has done with it nobody knows; the honest sites have to be right.
+        if len(runs) > 1 and self.on_lost == "wait":
+            self._problems.append(f"{job.job_id} was run by honest sites {len(runs)} times")
+        if wish.cancel_time is not None or job.partner == self._rogue:
+            return
+        outcome = runs[0].outcome if runs else None
+        if job.outcome is not Outcome.COMPLETED or outcome is not Outcome.COMPLETED:
+            text = f"{job.job_id} is {job.outcome} at home, and in truth {outcome}"
+            self._problems.append(text)
 
     def _judge(self, wish: _Wish, job: HomeJob, runs: list[FakeLrmsJob]) -> None:
         name = job.job_id
@@ -320,48 +558,6 @@ class Trial:
                 f"{site.settings.name}: the journal says {known(again)}, the site "
                 f"{known(site.state)}"
             )
-
-
-def _unfinished(state: SiteState) -> list[str]:
-    found = []
-    for name, book in state.partners.items():
-        for what, things in (
-            ("undecided offers", book.undecided),
-            ("open jobs", book.open),
-            ("abandoned offers", book.abandoned),
-            ("guests", book.guests),
-        ):
-            if things:
-                found.append(f"{what} with {name}: {list(things)}")
-    if state.memory.at_lrms or state.memory.unconfirmed:
-        found.append(f"jobs thought to be in the batch system: {list(state.memory.at_lrms)}")
-    return found
-
-
-def known(state: SiteState) -> object:
-    """Returns what a site knows that has to survive a restart, to compare."""
-    memory = state.memory
-    jobs = [
-        (job.job_id, job.state, job.outcome, job.partner, job.asked, job.end_time)
-        for job in memory.jobs.values()
-    ]
-    books = [
-        (
-            name,
-            book.next_number,
-            book.settled(),
-            book.consumption,
-            book.weighted_response,
-            book.epoch,
-            book.settled_below,
-            sorted(book.answered),
-            sorted((offer.epoch, offer.number) for offer in book.guests),
-            Counter(type(answer).__name__ for answer in book.answered.values()),
-            (book.offered, book.accepted, book.ended, book.guest_offered, book.guest_accepted),
-        )
-        for name, book in memory.books.items()
-    ]
-    return jobs, books, memory.next_job, sorted(memory.at_lrms)
 
 
 def run_trial(

@@ -34,7 +34,7 @@ JOB_STATE_SUSPECT: JobState
 JOB_STATE_ENDED: JobState
 
 class Job(_message.Message):
-    __slots__ = ("job_id", "user", "name", "request", "state", "executed_on", "submit_time_s", "start_time_s", "end_time_s", "outcome", "cancel_requested", "revision", "reason")
+    __slots__ = ("job_id", "user", "name", "request", "state", "executed_on", "submit_time_s", "start_time_s", "end_time_s", "outcome", "cancel_requested", "revision", "reason", "stuck")
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     USER_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
@@ -48,6 +48,7 @@ class Job(_message.Message):
     CANCEL_REQUESTED_FIELD_NUMBER: _ClassVar[int]
     REVISION_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
+    STUCK_FIELD_NUMBER: _ClassVar[int]
     job_id: str
     user: str
     name: str
@@ -61,7 +62,8 @@ class Job(_message.Message):
     cancel_requested: bool
     revision: int
     reason: str
-    def __init__(self, job_id: _Optional[str] = ..., user: _Optional[str] = ..., name: _Optional[str] = ..., request: _Optional[_Union[_request_pb2.JobRequest, _Mapping]] = ..., state: _Optional[_Union[JobState, str]] = ..., executed_on: _Optional[str] = ..., submit_time_s: _Optional[float] = ..., start_time_s: _Optional[float] = ..., end_time_s: _Optional[float] = ..., outcome: _Optional[_Union[_request_pb2.Outcome, str]] = ..., cancel_requested: _Optional[bool] = ..., revision: _Optional[int] = ..., reason: _Optional[str] = ...) -> None: ...
+    stuck: str
+    def __init__(self, job_id: _Optional[str] = ..., user: _Optional[str] = ..., name: _Optional[str] = ..., request: _Optional[_Union[_request_pb2.JobRequest, _Mapping]] = ..., state: _Optional[_Union[JobState, str]] = ..., executed_on: _Optional[str] = ..., submit_time_s: _Optional[float] = ..., start_time_s: _Optional[float] = ..., end_time_s: _Optional[float] = ..., outcome: _Optional[_Union[_request_pb2.Outcome, str]] = ..., cancel_requested: bool = ..., revision: _Optional[int] = ..., reason: _Optional[str] = ..., stuck: _Optional[str] = ...) -> None: ...
 
 class SubmitRequest(_message.Message):
     __slots__ = ("request", "idempotency_key", "name")
@@ -80,16 +82,26 @@ class GetRequest(_message.Message):
     def __init__(self, job_id: _Optional[str] = ...) -> None: ...
 
 class ListRequest(_message.Message):
-    __slots__ = ("states", "all_users", "page_size", "page_token")
+    __slots__ = ("states", "all_users", "page_size", "page_token", "user", "partner", "since_s", "stuck", "without_program")
     STATES_FIELD_NUMBER: _ClassVar[int]
     ALL_USERS_FIELD_NUMBER: _ClassVar[int]
     PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
     PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    USER_FIELD_NUMBER: _ClassVar[int]
+    PARTNER_FIELD_NUMBER: _ClassVar[int]
+    SINCE_S_FIELD_NUMBER: _ClassVar[int]
+    STUCK_FIELD_NUMBER: _ClassVar[int]
+    WITHOUT_PROGRAM_FIELD_NUMBER: _ClassVar[int]
     states: _containers.RepeatedScalarFieldContainer[JobState]
     all_users: bool
     page_size: int
     page_token: str
-    def __init__(self, states: _Optional[_Iterable[_Union[JobState, str]]] = ..., all_users: _Optional[bool] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
+    user: str
+    partner: str
+    since_s: float
+    stuck: bool
+    without_program: bool
+    def __init__(self, states: _Optional[_Iterable[_Union[JobState, str]]] = ..., all_users: bool = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., user: _Optional[str] = ..., partner: _Optional[str] = ..., since_s: _Optional[float] = ..., stuck: bool = ..., without_program: bool = ...) -> None: ...
 
 class ListResponse(_message.Message):
     __slots__ = ("jobs", "next_page_token")

@@ -1,3 +1,4 @@
+from grms.v1 import job_pb2 as _job_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
@@ -56,7 +57,7 @@ class StatusResponse(_message.Message):
     journal_records: int
     journal_bytes: int
     telemetry_connected: bool
-    def __init__(self, site: _Optional[str] = ..., version: _Optional[str] = ..., now_s: _Optional[float] = ..., clock: _Optional[str] = ..., up_time_s: _Optional[float] = ..., draining: _Optional[bool] = ..., lrms_reachable: _Optional[bool] = ..., processors: _Optional[int] = ..., processors_free: _Optional[int] = ..., processors_waiting: _Optional[int] = ..., jobs: _Optional[_Mapping[str, int]] = ..., guest_jobs: _Optional[_Mapping[str, int]] = ..., journal_records: _Optional[int] = ..., journal_bytes: _Optional[int] = ..., telemetry_connected: _Optional[bool] = ...) -> None: ...
+    def __init__(self, site: _Optional[str] = ..., version: _Optional[str] = ..., now_s: _Optional[float] = ..., clock: _Optional[str] = ..., up_time_s: _Optional[float] = ..., draining: bool = ..., lrms_reachable: bool = ..., processors: _Optional[int] = ..., processors_free: _Optional[int] = ..., processors_waiting: _Optional[int] = ..., jobs: _Optional[_Mapping[str, int]] = ..., guest_jobs: _Optional[_Mapping[str, int]] = ..., journal_records: _Optional[int] = ..., journal_bytes: _Optional[int] = ..., telemetry_connected: bool = ...) -> None: ...
 
 class PartnersRequest(_message.Message):
     __slots__ = ()
@@ -69,7 +70,7 @@ class PartnersResponse(_message.Message):
     def __init__(self, partners: _Optional[_Iterable[_Union[PartnerStatus, _Mapping]]] = ...) -> None: ...
 
 class PartnerStatus(_message.Message):
-    __slots__ = ("name", "endpoint", "processors", "reachable", "lost", "last_heard_s", "offered", "accepted", "ended", "open", "awrt_s", "guest_offered", "guest_accepted", "guest_open", "problem")
+    __slots__ = ("name", "endpoint", "processors", "reachable", "lost", "last_heard_s", "offered", "accepted", "ended", "open", "awrt_s", "guest_offered", "guest_accepted", "guest_open", "problem", "faulty", "faults", "incompatible", "disbelieved", "distrust", "disputed")
     NAME_FIELD_NUMBER: _ClassVar[int]
     ENDPOINT_FIELD_NUMBER: _ClassVar[int]
     PROCESSORS_FIELD_NUMBER: _ClassVar[int]
@@ -85,6 +86,12 @@ class PartnerStatus(_message.Message):
     GUEST_ACCEPTED_FIELD_NUMBER: _ClassVar[int]
     GUEST_OPEN_FIELD_NUMBER: _ClassVar[int]
     PROBLEM_FIELD_NUMBER: _ClassVar[int]
+    FAULTY_FIELD_NUMBER: _ClassVar[int]
+    FAULTS_FIELD_NUMBER: _ClassVar[int]
+    INCOMPATIBLE_FIELD_NUMBER: _ClassVar[int]
+    DISBELIEVED_FIELD_NUMBER: _ClassVar[int]
+    DISTRUST_FIELD_NUMBER: _ClassVar[int]
+    DISPUTED_FIELD_NUMBER: _ClassVar[int]
     name: str
     endpoint: str
     processors: int
@@ -100,7 +107,13 @@ class PartnerStatus(_message.Message):
     guest_accepted: int
     guest_open: int
     problem: str
-    def __init__(self, name: _Optional[str] = ..., endpoint: _Optional[str] = ..., processors: _Optional[int] = ..., reachable: _Optional[bool] = ..., lost: _Optional[bool] = ..., last_heard_s: _Optional[float] = ..., offered: _Optional[int] = ..., accepted: _Optional[int] = ..., ended: _Optional[int] = ..., open: _Optional[int] = ..., awrt_s: _Optional[float] = ..., guest_offered: _Optional[int] = ..., guest_accepted: _Optional[int] = ..., guest_open: _Optional[int] = ..., problem: _Optional[str] = ...) -> None: ...
+    faulty: bool
+    faults: int
+    incompatible: int
+    disbelieved: int
+    distrust: int
+    disputed: int
+    def __init__(self, name: _Optional[str] = ..., endpoint: _Optional[str] = ..., processors: _Optional[int] = ..., reachable: bool = ..., lost: bool = ..., last_heard_s: _Optional[float] = ..., offered: _Optional[int] = ..., accepted: _Optional[int] = ..., ended: _Optional[int] = ..., open: _Optional[int] = ..., awrt_s: _Optional[float] = ..., guest_offered: _Optional[int] = ..., guest_accepted: _Optional[int] = ..., guest_open: _Optional[int] = ..., problem: _Optional[str] = ..., faulty: bool = ..., faults: _Optional[int] = ..., incompatible: _Optional[int] = ..., disbelieved: _Optional[int] = ..., distrust: _Optional[int] = ..., disputed: _Optional[int] = ...) -> None: ...
 
 class ReloadPoliciesRequest(_message.Message):
     __slots__ = ()
@@ -128,3 +141,9 @@ class DrainRequest(_message.Message):
 class ResumeRequest(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
+
+class InterveneRequest(_message.Message):
+    __slots__ = ("job_id",)
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    job_id: str
+    def __init__(self, job_id: _Optional[str] = ...) -> None: ...

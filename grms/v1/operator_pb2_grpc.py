@@ -3,9 +3,10 @@
 import grpc
 import warnings
 
+from grms.v1 import job_pb2 as grms_dot_v1_dot_job__pb2
 from grms.v1 import operator_pb2 as grms_dot_v1_dot_operator__pb2
 
-GRPC_GENERATED_VERSION = '1.85.1'
+GRPC_GENERATED_VERSION = '1.72.2'
 GRPC_VERSION = grpc.__version__
 _version_not_supported = False
 
@@ -18,14 +19,14 @@ except ImportError:
 if _version_not_supported:
     raise RuntimeError(
         f'The grpc package installed is at version {GRPC_VERSION},'
-        + ' but the generated code in grms/v1/operator_pb2_grpc.py depends on'
+        + f' but the generated code in grms/v1/operator_pb2_grpc.py depends on'
         + f' grpcio>={GRPC_GENERATED_VERSION}.'
         + f' Please upgrade your grpc module to grpcio>={GRPC_GENERATED_VERSION}'
         + f' or downgrade your generated code using grpcio-tools<={GRPC_VERSION}.'
     )
 
 
-class OperatorServiceStub:
+class OperatorServiceStub(object):
     """Missing associated documentation comment in .proto file."""
 
     def __init__(self, channel):
@@ -59,9 +60,24 @@ class OperatorServiceStub:
                 request_serializer=grms_dot_v1_dot_operator__pb2.ResumeRequest.SerializeToString,
                 response_deserializer=grms_dot_v1_dot_operator__pb2.StatusResponse.FromString,
                 _registered_method=True)
+        self.TakeBack = channel.unary_unary(
+                '/grms.v1.OperatorService/TakeBack',
+                request_serializer=grms_dot_v1_dot_operator__pb2.InterveneRequest.SerializeToString,
+                response_deserializer=grms_dot_v1_dot_job__pb2.Job.FromString,
+                _registered_method=True)
+        self.Resubmit = channel.unary_unary(
+                '/grms.v1.OperatorService/Resubmit',
+                request_serializer=grms_dot_v1_dot_operator__pb2.InterveneRequest.SerializeToString,
+                response_deserializer=grms_dot_v1_dot_job__pb2.Job.FromString,
+                _registered_method=True)
+        self.WriteOff = channel.unary_unary(
+                '/grms.v1.OperatorService/WriteOff',
+                request_serializer=grms_dot_v1_dot_operator__pb2.InterveneRequest.SerializeToString,
+                response_deserializer=grms_dot_v1_dot_job__pb2.Job.FromString,
+                _registered_method=True)
 
 
-class OperatorServiceServicer:
+class OperatorServiceServicer(object):
     """Missing associated documentation comment in .proto file."""
 
     def Status(self, request, context):
@@ -101,6 +117,29 @@ class OperatorServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def TakeBack(self, request, context):
+        """Asks the partner that has a job to end it; when it has, the job is decided anew. It is never at
+        two places at one time; what it has done there is done again. While the partner says nothing the
+        job stays where it is. NOT_FOUND; FAILED_PRECONDITION where the job is at no partner.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Resubmit(self, request, context):
+        """Decides a job anew at once. If the partner runs it after all, it runs twice. Errors as above.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def WriteOff(self, request, context):
+        """Ends a job as failed. If the partner runs it after all, nobody hears of it. Errors as above.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_OperatorServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -129,6 +168,21 @@ def add_OperatorServiceServicer_to_server(servicer, server):
                     request_deserializer=grms_dot_v1_dot_operator__pb2.ResumeRequest.FromString,
                     response_serializer=grms_dot_v1_dot_operator__pb2.StatusResponse.SerializeToString,
             ),
+            'TakeBack': grpc.unary_unary_rpc_method_handler(
+                    servicer.TakeBack,
+                    request_deserializer=grms_dot_v1_dot_operator__pb2.InterveneRequest.FromString,
+                    response_serializer=grms_dot_v1_dot_job__pb2.Job.SerializeToString,
+            ),
+            'Resubmit': grpc.unary_unary_rpc_method_handler(
+                    servicer.Resubmit,
+                    request_deserializer=grms_dot_v1_dot_operator__pb2.InterveneRequest.FromString,
+                    response_serializer=grms_dot_v1_dot_job__pb2.Job.SerializeToString,
+            ),
+            'WriteOff': grpc.unary_unary_rpc_method_handler(
+                    servicer.WriteOff,
+                    request_deserializer=grms_dot_v1_dot_operator__pb2.InterveneRequest.FromString,
+                    response_serializer=grms_dot_v1_dot_job__pb2.Job.SerializeToString,
+            ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
             'grms.v1.OperatorService', rpc_method_handlers)
@@ -137,7 +191,7 @@ def add_OperatorServiceServicer_to_server(servicer, server):
 
 
  # This class is part of an EXPERIMENTAL API.
-class OperatorService:
+class OperatorService(object):
     """Missing associated documentation comment in .proto file."""
 
     @staticmethod
@@ -265,6 +319,87 @@ class OperatorService:
             '/grms.v1.OperatorService/Resume',
             grms_dot_v1_dot_operator__pb2.ResumeRequest.SerializeToString,
             grms_dot_v1_dot_operator__pb2.StatusResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def TakeBack(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/grms.v1.OperatorService/TakeBack',
+            grms_dot_v1_dot_operator__pb2.InterveneRequest.SerializeToString,
+            grms_dot_v1_dot_job__pb2.Job.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Resubmit(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/grms.v1.OperatorService/Resubmit',
+            grms_dot_v1_dot_operator__pb2.InterveneRequest.SerializeToString,
+            grms_dot_v1_dot_job__pb2.Job.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def WriteOff(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/grms.v1.OperatorService/WriteOff',
+            grms_dot_v1_dot_operator__pb2.InterveneRequest.SerializeToString,
+            grms_dot_v1_dot_job__pb2.Job.FromString,
             options,
             channel_credentials,
             insecure,

@@ -4,6 +4,7 @@ isort:skip_file
 What the operators of a site talk to. Nothing of this is for partners."""
 
 from collections import abc as _abc
+from grms.v1 import job_pb2 as _job_pb2
 from grms.v1 import operator_pb2 as _operator_pb2
 from grpc import aio as _aio
 import abc as _abc_1
@@ -44,6 +45,15 @@ class OperatorServiceStub:
     """Takes no more submissions and declines offers; what has been taken is brought to its end."""
     Resume: _grpc.UnaryUnaryMultiCallable[_operator_pb2.ResumeRequest, _operator_pb2.StatusResponse]
     """Undoes Drain."""
+    TakeBack: _grpc.UnaryUnaryMultiCallable[_operator_pb2.InterveneRequest, _job_pb2.Job]
+    """Asks the partner that has a job to end it; when it has, the job is decided anew. It is never at
+    two places at one time; what it has done there is done again. While the partner says nothing the
+    job stays where it is. NOT_FOUND; FAILED_PRECONDITION where the job is at no partner.
+    """
+    Resubmit: _grpc.UnaryUnaryMultiCallable[_operator_pb2.InterveneRequest, _job_pb2.Job]
+    """Decides a job anew at once. If the partner runs it after all, it runs twice. Errors as above."""
+    WriteOff: _grpc.UnaryUnaryMultiCallable[_operator_pb2.InterveneRequest, _job_pb2.Job]
+    """Ends a job as failed. If the partner runs it after all, nobody hears of it. Errors as above."""
 
 @_typing.type_check_only
 class OperatorServiceAsyncStub(OperatorServiceStub):
@@ -61,6 +71,15 @@ class OperatorServiceAsyncStub(OperatorServiceStub):
     """Takes no more submissions and declines offers; what has been taken is brought to its end."""
     Resume: _aio.UnaryUnaryMultiCallable[_operator_pb2.ResumeRequest, _operator_pb2.StatusResponse]  # type: ignore[assignment]
     """Undoes Drain."""
+    TakeBack: _aio.UnaryUnaryMultiCallable[_operator_pb2.InterveneRequest, _job_pb2.Job]  # type: ignore[assignment]
+    """Asks the partner that has a job to end it; when it has, the job is decided anew. It is never at
+    two places at one time; what it has done there is done again. While the partner says nothing the
+    job stays where it is. NOT_FOUND; FAILED_PRECONDITION where the job is at no partner.
+    """
+    Resubmit: _aio.UnaryUnaryMultiCallable[_operator_pb2.InterveneRequest, _job_pb2.Job]  # type: ignore[assignment]
+    """Decides a job anew at once. If the partner runs it after all, it runs twice. Errors as above."""
+    WriteOff: _aio.UnaryUnaryMultiCallable[_operator_pb2.InterveneRequest, _job_pb2.Job]  # type: ignore[assignment]
+    """Ends a job as failed. If the partner runs it after all, nobody hears of it. Errors as above."""
 
 class OperatorServiceServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
@@ -105,5 +124,32 @@ class OperatorServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_operator_pb2.StatusResponse, _abc.Awaitable[_operator_pb2.StatusResponse]]:
         """Undoes Drain."""
+
+    @_abc_1.abstractmethod
+    def TakeBack(
+        self,
+        request: _operator_pb2.InterveneRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_job_pb2.Job, _abc.Awaitable[_job_pb2.Job]]:
+        """Asks the partner that has a job to end it; when it has, the job is decided anew. It is never at
+        two places at one time; what it has done there is done again. While the partner says nothing the
+        job stays where it is. NOT_FOUND; FAILED_PRECONDITION where the job is at no partner.
+        """
+
+    @_abc_1.abstractmethod
+    def Resubmit(
+        self,
+        request: _operator_pb2.InterveneRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_job_pb2.Job, _abc.Awaitable[_job_pb2.Job]]:
+        """Decides a job anew at once. If the partner runs it after all, it runs twice. Errors as above."""
+
+    @_abc_1.abstractmethod
+    def WriteOff(
+        self,
+        request: _operator_pb2.InterveneRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_job_pb2.Job, _abc.Awaitable[_job_pb2.Job]]:
+        """Ends a job as failed. If the partner runs it after all, nobody hears of it. Errors as above."""
 
 def add_OperatorServiceServicer_to_server(servicer: OperatorServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

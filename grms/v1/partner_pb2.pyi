@@ -43,14 +43,16 @@ class DescribeRequest(_message.Message):
     def __init__(self, site: _Optional[str] = ..., processors: _Optional[int] = ..., protocol_version: _Optional[int] = ...) -> None: ...
 
 class DescribeResponse(_message.Message):
-    __slots__ = ("site", "processors", "protocol_version")
+    __slots__ = ("site", "processors", "protocol_version", "offer_seen")
     SITE_FIELD_NUMBER: _ClassVar[int]
     PROCESSORS_FIELD_NUMBER: _ClassVar[int]
     PROTOCOL_VERSION_FIELD_NUMBER: _ClassVar[int]
+    OFFER_SEEN_FIELD_NUMBER: _ClassVar[int]
     site: str
     processors: int
     protocol_version: int
-    def __init__(self, site: _Optional[str] = ..., processors: _Optional[int] = ..., protocol_version: _Optional[int] = ...) -> None: ...
+    offer_seen: OfferId
+    def __init__(self, site: _Optional[str] = ..., processors: _Optional[int] = ..., protocol_version: _Optional[int] = ..., offer_seen: _Optional[_Union[OfferId, _Mapping]] = ...) -> None: ...
 
 class OfferId(_message.Message):
     __slots__ = ("epoch", "number")
@@ -96,7 +98,7 @@ class WithdrawRequest(_message.Message):
     site: str
     offer: OfferId
     cancel: bool
-    def __init__(self, site: _Optional[str] = ..., offer: _Optional[_Union[OfferId, _Mapping]] = ..., cancel: _Optional[bool] = ...) -> None: ...
+    def __init__(self, site: _Optional[str] = ..., offer: _Optional[_Union[OfferId, _Mapping]] = ..., cancel: bool = ...) -> None: ...
 
 class OfferStatus(_message.Message):
     __slots__ = ("state", "completion")

@@ -5,7 +5,7 @@ import warnings
 
 from grms.v1 import partner_pb2 as grms_dot_v1_dot_partner__pb2
 
-GRPC_GENERATED_VERSION = '1.85.1'
+GRPC_GENERATED_VERSION = '1.72.2'
 GRPC_VERSION = grpc.__version__
 _version_not_supported = False
 
@@ -18,14 +18,14 @@ except ImportError:
 if _version_not_supported:
     raise RuntimeError(
         f'The grpc package installed is at version {GRPC_VERSION},'
-        + ' but the generated code in grms/v1/partner_pb2_grpc.py depends on'
+        + f' but the generated code in grms/v1/partner_pb2_grpc.py depends on'
         + f' grpcio>={GRPC_GENERATED_VERSION}.'
         + f' Please upgrade your grpc module to grpcio>={GRPC_GENERATED_VERSION}'
         + f' or downgrade your generated code using grpcio-tools<={GRPC_VERSION}.'
     )
 
 
-class PartnerServiceStub:
+class PartnerServiceStub(object):
     """Missing associated documentation comment in .proto file."""
 
     def __init__(self, channel):
@@ -61,7 +61,7 @@ class PartnerServiceStub:
                 _registered_method=True)
 
 
-class PartnerServiceServicer:
+class PartnerServiceServicer(object):
     """Missing associated documentation comment in .proto file."""
 
     def Describe(self, request, context):
@@ -73,7 +73,8 @@ class PartnerServiceServicer:
 
     def Offer(self, request, context):
         """Offers a job. The answer is in the receiver's journal before it is given, and the same offer
-        has the same answer ever after. Any error means to the asker: outcome unknown.
+        has the same answer ever after. ALREADY_EXISTS: the offer's number is another job's, and this
+        one is not taken; any other error means to the asker: outcome unknown.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -138,7 +139,7 @@ def add_PartnerServiceServicer_to_server(servicer, server):
 
 
  # This class is part of an EXPERIMENTAL API.
-class PartnerService:
+class PartnerService(object):
     """Missing associated documentation comment in .proto file."""
 
     @staticmethod

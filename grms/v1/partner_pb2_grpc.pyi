@@ -41,7 +41,8 @@ class PartnerServiceStub:
     """Says who the site is."""
     Offer: _grpc.UnaryUnaryMultiCallable[_partner_pb2.OfferRequest, _partner_pb2.OfferResponse]
     """Offers a job. The answer is in the receiver's journal before it is given, and the same offer
-    has the same answer ever after. Any error means to the asker: outcome unknown.
+    has the same answer ever after. ALREADY_EXISTS: the offer's number is another job's, and this
+    one is not taken; any other error means to the asker: outcome unknown.
     """
     Resolve: _grpc.UnaryUnaryMultiCallable[_partner_pb2.ResolveRequest, _partner_pb2.OfferStatus]
     """Asks what became of an offer."""
@@ -61,7 +62,8 @@ class PartnerServiceAsyncStub(PartnerServiceStub):
     """Says who the site is."""
     Offer: _aio.UnaryUnaryMultiCallable[_partner_pb2.OfferRequest, _partner_pb2.OfferResponse]  # type: ignore[assignment]
     """Offers a job. The answer is in the receiver's journal before it is given, and the same offer
-    has the same answer ever after. Any error means to the asker: outcome unknown.
+    has the same answer ever after. ALREADY_EXISTS: the offer's number is another job's, and this
+    one is not taken; any other error means to the asker: outcome unknown.
     """
     Resolve: _aio.UnaryUnaryMultiCallable[_partner_pb2.ResolveRequest, _partner_pb2.OfferStatus]  # type: ignore[assignment]
     """Asks what became of an offer."""
@@ -90,7 +92,8 @@ class PartnerServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_partner_pb2.OfferResponse, _abc.Awaitable[_partner_pb2.OfferResponse]]:
         """Offers a job. The answer is in the receiver's journal before it is given, and the same offer
-        has the same answer ever after. Any error means to the asker: outcome unknown.
+        has the same answer ever after. ALREADY_EXISTS: the offer's number is another job's, and this
+        one is not taken; any other error means to the asker: outcome unknown.
         """
 
     @_abc_1.abstractmethod

@@ -7,20 +7,22 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class LoadRequest(_message.Message):
-    __slots__ = ("replay_id", "jobs_total", "submit_time_s", "processors", "requested_time_s", "run_time_s")
+    __slots__ = ("replay_id", "jobs_total", "submit_time_s", "processors", "requested_time_s", "run_time_s", "user_group")
     REPLAY_ID_FIELD_NUMBER: _ClassVar[int]
     JOBS_TOTAL_FIELD_NUMBER: _ClassVar[int]
     SUBMIT_TIME_S_FIELD_NUMBER: _ClassVar[int]
     PROCESSORS_FIELD_NUMBER: _ClassVar[int]
     REQUESTED_TIME_S_FIELD_NUMBER: _ClassVar[int]
     RUN_TIME_S_FIELD_NUMBER: _ClassVar[int]
+    USER_GROUP_FIELD_NUMBER: _ClassVar[int]
     replay_id: str
     jobs_total: int
     submit_time_s: _containers.RepeatedScalarFieldContainer[float]
     processors: _containers.RepeatedScalarFieldContainer[int]
     requested_time_s: _containers.RepeatedScalarFieldContainer[float]
     run_time_s: _containers.RepeatedScalarFieldContainer[float]
-    def __init__(self, replay_id: _Optional[str] = ..., jobs_total: _Optional[int] = ..., submit_time_s: _Optional[_Iterable[float]] = ..., processors: _Optional[_Iterable[int]] = ..., requested_time_s: _Optional[_Iterable[float]] = ..., run_time_s: _Optional[_Iterable[float]] = ...) -> None: ...
+    user_group: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, replay_id: _Optional[str] = ..., jobs_total: _Optional[int] = ..., submit_time_s: _Optional[_Iterable[float]] = ..., processors: _Optional[_Iterable[int]] = ..., requested_time_s: _Optional[_Iterable[float]] = ..., run_time_s: _Optional[_Iterable[float]] = ..., user_group: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class LoadResponse(_message.Message):
     __slots__ = ("rows_arrived", "now_s")

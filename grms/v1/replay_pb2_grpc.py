@@ -5,7 +5,7 @@ import warnings
 
 from grms.v1 import replay_pb2 as grms_dot_v1_dot_replay__pb2
 
-GRPC_GENERATED_VERSION = '1.85.1'
+GRPC_GENERATED_VERSION = '1.72.2'
 GRPC_VERSION = grpc.__version__
 _version_not_supported = False
 
@@ -18,14 +18,14 @@ except ImportError:
 if _version_not_supported:
     raise RuntimeError(
         f'The grpc package installed is at version {GRPC_VERSION},'
-        + ' but the generated code in grms/v1/replay_pb2_grpc.py depends on'
+        + f' but the generated code in grms/v1/replay_pb2_grpc.py depends on'
         + f' grpcio>={GRPC_GENERATED_VERSION}.'
         + f' Please upgrade your grpc module to grpcio>={GRPC_GENERATED_VERSION}'
         + f' or downgrade your generated code using grpcio-tools<={GRPC_VERSION}.'
     )
 
 
-class ReplayServiceStub:
+class ReplayServiceStub(object):
     """Missing associated documentation comment in .proto file."""
 
     def __init__(self, channel):
@@ -56,7 +56,7 @@ class ReplayServiceStub:
                 _registered_method=True)
 
 
-class ReplayServiceServicer:
+class ReplayServiceServicer(object):
     """Missing associated documentation comment in .proto file."""
 
     def Load(self, request_iterator, context):
@@ -122,7 +122,7 @@ def add_ReplayServiceServicer_to_server(servicer, server):
 
 
  # This class is part of an EXPERIMENTAL API.
-class ReplayService:
+class ReplayService(object):
     """Missing associated documentation comment in .proto file."""
 
     @staticmethod

@@ -13,10 +13,14 @@ class Outcome(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     OUTCOME_COMPLETED: _ClassVar[Outcome]
     OUTCOME_FAILED: _ClassVar[Outcome]
     OUTCOME_CANCELLED: _ClassVar[Outcome]
+    OUTCOME_TIMEOUT: _ClassVar[Outcome]
+    OUTCOME_NOT_RUN: _ClassVar[Outcome]
 OUTCOME_UNSPECIFIED: Outcome
 OUTCOME_COMPLETED: Outcome
 OUTCOME_FAILED: Outcome
 OUTCOME_CANCELLED: Outcome
+OUTCOME_TIMEOUT: Outcome
+OUTCOME_NOT_RUN: Outcome
 
 class JobRequest(_message.Message):
     __slots__ = ("processors", "requested_time_s", "program", "simulated")
@@ -48,7 +52,9 @@ class Program(_message.Message):
     def __init__(self, script: _Optional[str] = ..., arguments: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class SimulatedProgram(_message.Message):
-    __slots__ = ("run_time_s",)
+    __slots__ = ("run_time_s", "user_group")
     RUN_TIME_S_FIELD_NUMBER: _ClassVar[int]
+    USER_GROUP_FIELD_NUMBER: _ClassVar[int]
     run_time_s: float
-    def __init__(self, run_time_s: _Optional[float] = ...) -> None: ...
+    user_group: int
+    def __init__(self, run_time_s: _Optional[float] = ..., user_group: _Optional[int] = ...) -> None: ...

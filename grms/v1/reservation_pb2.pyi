@@ -134,14 +134,24 @@ class ReleaseRequest(_message.Message):
     def __init__(self, reservation_id: _Optional[str] = ...) -> None: ...
 
 class LaunchRequest(_message.Message):
-    __slots__ = ("idempotency_key", "reservation_id", "job")
+    __slots__ = ("idempotency_key", "reservation_id", "job", "to_the_end")
     IDEMPOTENCY_KEY_FIELD_NUMBER: _ClassVar[int]
     RESERVATION_ID_FIELD_NUMBER: _ClassVar[int]
     JOB_FIELD_NUMBER: _ClassVar[int]
+    TO_THE_END_FIELD_NUMBER: _ClassVar[int]
     idempotency_key: str
     reservation_id: str
     job: _request_pb2.JobRequest
-    def __init__(self, idempotency_key: _Optional[str] = ..., reservation_id: _Optional[str] = ..., job: _Optional[_Union[_request_pb2.JobRequest, _Mapping]] = ...) -> None: ...
+    to_the_end: bool
+    def __init__(self, idempotency_key: _Optional[str] = ..., reservation_id: _Optional[str] = ..., job: _Optional[_Union[_request_pb2.JobRequest, _Mapping]] = ..., to_the_end: bool = ...) -> None: ...
+
+class ExtendRequest(_message.Message):
+    __slots__ = ("reservation_id", "end_s")
+    RESERVATION_ID_FIELD_NUMBER: _ClassVar[int]
+    END_S_FIELD_NUMBER: _ClassVar[int]
+    reservation_id: str
+    end_s: float
+    def __init__(self, reservation_id: _Optional[str] = ..., end_s: _Optional[float] = ...) -> None: ...
 
 class WatchReservationsRequest(_message.Message):
     __slots__ = ()

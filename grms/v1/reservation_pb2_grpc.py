@@ -5,7 +5,7 @@ import warnings
 
 from grms.v1 import reservation_pb2 as grms_dot_v1_dot_reservation__pb2
 
-GRPC_GENERATED_VERSION = '1.85.1'
+GRPC_GENERATED_VERSION = '1.72.2'
 GRPC_VERSION = grpc.__version__
 _version_not_supported = False
 
@@ -18,14 +18,14 @@ except ImportError:
 if _version_not_supported:
     raise RuntimeError(
         f'The grpc package installed is at version {GRPC_VERSION},'
-        + ' but the generated code in grms/v1/reservation_pb2_grpc.py depends on'
+        + f' but the generated code in grms/v1/reservation_pb2_grpc.py depends on'
         + f' grpcio>={GRPC_GENERATED_VERSION}.'
         + f' Please upgrade your grpc module to grpcio>={GRPC_GENERATED_VERSION}'
         + f' or downgrade your generated code using grpcio-tools<={GRPC_VERSION}.'
     )
 
 
-class ReservationServiceStub:
+class ReservationServiceStub(object):
     """Missing associated documentation comment in .proto file."""
 
     def __init__(self, channel):
@@ -54,6 +54,11 @@ class ReservationServiceStub:
                 request_serializer=grms_dot_v1_dot_reservation__pb2.LaunchRequest.SerializeToString,
                 response_deserializer=grms_dot_v1_dot_reservation__pb2.Reservation.FromString,
                 _registered_method=True)
+        self.Extend = channel.unary_unary(
+                '/grms.v1.ReservationService/Extend',
+                request_serializer=grms_dot_v1_dot_reservation__pb2.ExtendRequest.SerializeToString,
+                response_deserializer=grms_dot_v1_dot_reservation__pb2.Reservation.FromString,
+                _registered_method=True)
         self.Watch = channel.unary_stream(
                 '/grms.v1.ReservationService/Watch',
                 request_serializer=grms_dot_v1_dot_reservation__pb2.WatchReservationsRequest.SerializeToString,
@@ -61,7 +66,7 @@ class ReservationServiceStub:
                 _registered_method=True)
 
 
-class ReservationServiceServicer:
+class ReservationServiceServicer(object):
     """Missing associated documentation comment in .proto file."""
 
     def Offer(self, request, context):
@@ -90,6 +95,16 @@ class ReservationServiceServicer:
     def Launch(self, request, context):
         """Runs a job in a reservation, at its beginning or now if that has passed. The same key has
         the same answer. FAILED_PRECONDITION where the job does not fit into what is left of it.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Extend(self, request, context):
+        """Moves the end of a reservation, for a job that takes longer than was thought. The answer is
+        durable; an end that is reached already changes nothing, so repeating is nothing.
+        FAILED_PRECONDITION where the reservation is over or the time after it is not free: then
+        everything stays as it is. Sites that do not have this call yet say UNIMPLEMENTED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -125,6 +140,11 @@ def add_ReservationServiceServicer_to_server(servicer, server):
                     request_deserializer=grms_dot_v1_dot_reservation__pb2.LaunchRequest.FromString,
                     response_serializer=grms_dot_v1_dot_reservation__pb2.Reservation.SerializeToString,
             ),
+            'Extend': grpc.unary_unary_rpc_method_handler(
+                    servicer.Extend,
+                    request_deserializer=grms_dot_v1_dot_reservation__pb2.ExtendRequest.FromString,
+                    response_serializer=grms_dot_v1_dot_reservation__pb2.Reservation.SerializeToString,
+            ),
             'Watch': grpc.unary_stream_rpc_method_handler(
                     servicer.Watch,
                     request_deserializer=grms_dot_v1_dot_reservation__pb2.WatchReservationsRequest.FromString,
@@ -138,7 +158,7 @@ def add_ReservationServiceServicer_to_server(servicer, server):
 
 
  # This class is part of an EXPERIMENTAL API.
-class ReservationService:
+class ReservationService(object):
     """Missing associated documentation comment in .proto file."""
 
     @staticmethod
@@ -238,6 +258,33 @@ class ReservationService:
             target,
             '/grms.v1.ReservationService/Launch',
             grms_dot_v1_dot_reservation__pb2.LaunchRequest.SerializeToString,
+            grms_dot_v1_dot_reservation__pb2.Reservation.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Extend(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/grms.v1.ReservationService/Extend',
+            grms_dot_v1_dot_reservation__pb2.ExtendRequest.SerializeToString,
             grms_dot_v1_dot_reservation__pb2.Reservation.FromString,
             options,
             channel_credentials,

@@ -46,6 +46,12 @@ class ReservationServiceStub:
     """Runs a job in a reservation, at its beginning or now if that has passed. The same key has
     the same answer. FAILED_PRECONDITION where the job does not fit into what is left of it.
     """
+    Extend: _grpc.UnaryUnaryMultiCallable[_reservation_pb2.ExtendRequest, _reservation_pb2.Reservation]
+    """Moves the end of a reservation, for a job that takes longer than was thought. The answer is
+    durable; an end that is reached already changes nothing, so repeating is nothing.
+    FAILED_PRECONDITION where the reservation is over or the time after it is not free: then
+    everything stays as it is. Sites that do not have this call yet say UNIMPLEMENTED.
+    """
     Watch: _grpc.UnaryStreamMultiCallable[_reservation_pb2.WatchReservationsRequest, _reservation_pb2.Reservation]
     """Sends the present state of the caller's reservations, and then every change."""
 
@@ -64,6 +70,12 @@ class ReservationServiceAsyncStub(ReservationServiceStub):
     Launch: _aio.UnaryUnaryMultiCallable[_reservation_pb2.LaunchRequest, _reservation_pb2.Reservation]  # type: ignore[assignment]
     """Runs a job in a reservation, at its beginning or now if that has passed. The same key has
     the same answer. FAILED_PRECONDITION where the job does not fit into what is left of it.
+    """
+    Extend: _aio.UnaryUnaryMultiCallable[_reservation_pb2.ExtendRequest, _reservation_pb2.Reservation]  # type: ignore[assignment]
+    """Moves the end of a reservation, for a job that takes longer than was thought. The answer is
+    durable; an end that is reached already changes nothing, so repeating is nothing.
+    FAILED_PRECONDITION where the reservation is over or the time after it is not free: then
+    everything stays as it is. Sites that do not have this call yet say UNIMPLEMENTED.
     """
     Watch: _aio.UnaryStreamMultiCallable[_reservation_pb2.WatchReservationsRequest, _reservation_pb2.Reservation]  # type: ignore[assignment]
     """Sends the present state of the caller's reservations, and then every change."""
@@ -104,6 +116,18 @@ class ReservationServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_reservation_pb2.Reservation, _abc.Awaitable[_reservation_pb2.Reservation]]:
         """Runs a job in a reservation, at its beginning or now if that has passed. The same key has
         the same answer. FAILED_PRECONDITION where the job does not fit into what is left of it.
+        """
+
+    @_abc_1.abstractmethod
+    def Extend(
+        self,
+        request: _reservation_pb2.ExtendRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_reservation_pb2.Reservation, _abc.Awaitable[_reservation_pb2.Reservation]]:
+        """Moves the end of a reservation, for a job that takes longer than was thought. The answer is
+        durable; an end that is reached already changes nothing, so repeating is nothing.
+        FAILED_PRECONDITION where the reservation is over or the time after it is not free: then
+        everything stays as it is. Sites that do not have this call yet say UNIMPLEMENTED.
         """
 
     @_abc_1.abstractmethod

@@ -4,8 +4,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from grms.pki import Authority, create_authority, generate_key, issue_for_server, issue_for_site
-from grms.pki_files import AUTHORITY_CERTIFICATE, write_authority, write_certificate, write_key
+from grms.pki.authority import (
+    Authority,
+    create_authority,
+    generate_key,
+    issue_for_server,
+    issue_for_site,
+)
+from grms.pki.files import AUTHORITY_CERTIFICATE, write_authority, write_certificate, write_key
 from grms.tls import TlsFiles
 
 LOOPBACK = ("localhost", "127.0.0.1")

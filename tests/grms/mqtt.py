@@ -14,8 +14,8 @@ from typing import Any, Protocol, Self
 import aiomqtt
 import pytest
 
-from grms.backoff import BackoffSettings
-from grms.site.embedded_mqtt import EmbeddedBroker, site_account, watcher_account
+from grms.kit.backoff import BackoffSettings
+from grms.site.watching.embedded_mqtt import EmbeddedBroker, site_account, watcher_account
 from grms.telemetry.link import MqttSettings
 from grms.tls import TlsFiles
 from tests.grms.keys import Federation

@@ -10,15 +10,16 @@ import click
 import pytest
 
 from grms import cli
-from grms.learning.catalog import STRATEGIES
-from grms.learning.fitness import OBJECTIVES
-from grms.learning.strategies import StrategySettings
+from grms.learning.evolution.catalog import STRATEGIES
+from grms.learning.evolution.strategies import StrategySettings
+from grms.learning.rule_bases.encoding import RuleBaseSettings
+from grms.learning.rule_bases.fitness import OBJECTIVES
 from grms.policy.files import load_rule_base, save_rule_base
 from lrms_sim.version import __version__
 from tests.training_grids import YES
 
 ROOT = Path(__file__).parents[2]
-COMMAND = (sys.executable, "-c", "from grms.cli import main; main()")
+COMMAND = (sys.executable, "-c", "from grms.command import main; main()")
 
 SMALL = """
 name = "small"
@@ -140,13 +141,13 @@ def test_choices_and_defaults_are_those_of_the_library() -> None:
     assert isinstance(objective, click.Choice)
     assert tuple(strategy.choices) == STRATEGIES
     assert tuple(name.replace("-", "_") for name in objective.choices) == OBJECTIVES
-    settings = StrategySettings()
+    settings, rules = StrategySettings(), RuleBaseSettings()
     for name, value in (
-        ("rules", settings.rules),
+        ("rules", rules.rules),
         ("parents", settings.parents),
         ("offspring", settings.offspring),
-        ("nwp_step", settings.nwp_step),
-        ("njp_step", settings.njp_step),
+        ("nwp_step", rules.nwp_step),
+        ("njp_step", rules.njp_step),
         ("flip", settings.flip_probability),
     ):
         assert options[name].default == value
@@ -234,7 +235,7 @@ def test_what_a_user_can_put_right_ends_with_status_2_and_words(
     save_rule_base(YES, elsewhere / "damaged.json")
     damaged = (elsewhere / "damaged.json").read_text().replace("1000000000.0", "0", 1)
     (elsewhere / "damaged.json").write_text(damaged)
-    for folder, content in (("half", '{"schema":"hanse.training/1"}'), ("rubbish", "{")):
+    for folder, content in (("half", '{"schema":"hanse.training/2"}'), ("rubbish", "{")):
         (elsewhere / folder).mkdir()
         (elsewhere / folder / "checkpoint.json").write_text(content)
     before = sorted(elsewhere.rglob("*"))
@@ -338,11 +339,11 @@ def test_ctrl_c_before_the_first_generation_leaves_nothing(elsewhere: Path) -> N
     program = (
         "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
         "from grms.learning import executors; really = executors.ThreadExecutor.evaluate\n"
-        "def evaluate(self, fitness, genomes):\n"
+        "def evaluate(self, fitness, genomes, bound):\n"
         "    print('begun', file=sys.stderr, flush=True)\n"
-        "    return really(self, fitness, genomes)\n"
+        "    return really(self, fitness, genomes, bound)\n"
         "executors.ThreadExecutor.evaluate = evaluate\n"
-        "from grms.cli import main; main()"
+        "from grms.command import main; main()"
     )
     with subprocess.Popen(  # noqa: S603  # this very interpreter
         [sys.executable, "-c", program, *arguments],

@@ -5,6 +5,8 @@ Schedules made by hand are in test_federation_by_hand.py.
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -12,9 +14,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from grms.federation.federation import Site, replay, replay_alone
+from grms.federation.federation import Federation, Site, replay, replay_alone
 from grms.policy.location import AwrtLocation, FixedOrder
 from grms.policy.transfer import AcceptWhenFit
+from lrms_sim._scheduler import Scheduler
 from lrms_sim.disciplines import discipline_by_name
 from lrms_sim.jobs import JobTable, concatenate
 from lrms_sim.machine import simulate
@@ -23,7 +26,7 @@ from tests.kernel_sites import kernel_site
 from tests.oracles.checks import Replay
 from tests.oracles.federation import PlainFederation, PlainSite
 from tests.oracles.federation import replay_plainly as oracle_replay
-from tests.random_workloads import random_sites
+from tests.random_workloads import random_jobs, random_sites
 from tests.strategies import (
     DISCIPLINES,
     OneMachine,
@@ -86,6 +89,90 @@ def test_hundreds_of_random_federations_equal_oracle(hundred: int) -> None:
         delegated += int(np.count_nonzero(schedule.executed_on != schedule.submitted_to))
     assert compared >= 95
     assert delegated > 100
+
+
+def test_thirty_sites_equal_oracle() -> None:
+    """Where histories move many partners about, they are asked in the order of the oracle."""
+    rng = np.random.default_rng(5)
+    names = [f"s{number:02d}" for number in range(30)]
+    sites = [
+        PlainSite(
+            name,
+            processors,
+            DISCIPLINES[number % len(DISCIPLINES)],
+            random_jobs(rng, 60, processors),
+            dict.fromkeys((other for other in names if other != name), "awf"),
+        )
+        for number, name in enumerate(names)
+        for processors in [int(rng.integers(2, 40))]
+    ]
+    schedule = replay([kernel_site(site) for site in sites])
+    assert_same(schedule, oracle_replay(sites))
+    assert np.count_nonzero(schedule.executed_on != schedule.submitted_to) > 100
+
+
+def test_a_thousand_sites_are_checked_once_each() -> None:
+    """Names are looked up, not searched: twice the sites take no eight times as long."""
+    looked_up = 0
+
+    class Counted(str):
+        __slots__ = ()
+
+        def __eq__(self, other: object) -> bool:
+            nonlocal looked_up
+            looked_up += 1
+            return str.__eq__(self, other)
+
+        __hash__ = str.__hash__
+
+    count = 200
+    names = [Counted(f"site {number}") for number in range(count)]
+    policy = AcceptWhenFit()
+    sites = [
+        Site(name, 8, JobTable.empty(), transfer_policies={n: policy for n in names if n != name})
+        for name in names
+    ]
+    looked_up = 0
+    Federation(sites)
+    assert looked_up <= 2 * count * count
+
+
+def test_the_text_of_an_error_names_some_of_many_sites() -> None:
+    """A thousand names would hide what is wrong."""
+    sites = [Site(f"s{number}", 8, JobTable.empty()) for number in range(99)]
+    sites[0] = replace(sites[0], transfer_policies={"nobody": AcceptWhenFit()})
+    with pytest.raises(ValueError, match=r"'nobody'; the sites are s0, .*, s19 … \(99 in all\)$"):
+        Federation(sites)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_sites_that_order_by_group_equal_oracle(seed: int) -> None:
+    """Guests are served by their groups at home, beside sites that do not look at groups."""
+    rng = np.random.default_rng(seed)
+    names = ("easy-group", "fcfs-group", "conservative-group", "easy")
+    sites = [
+        replace(
+            site,
+            discipline=names[place % len(names)],
+            groups=rng.integers(1, 6, len(site.jobs)).tolist(),
+            policies=dict.fromkeys(site.policies, "awf"),
+        )
+        for place, site in enumerate(random_sites(rng, 40))
+    ]
+    assert_same(replay([kernel_site(site) for site in sites]), oracle_replay(sites))
+
+
+def test_groups_that_are_missing_or_wrong_name_the_site() -> None:
+    """One site that orders by group needs the groups of every site's jobs."""
+    jobs = JobTable.from_columns(submit_time=[0.0], processors=[1], run_time=[1.0])
+    known = np.array([1], np.int8)
+    by_group = Site("a", 4, jobs, discipline_by_name("easy-group"), groups=known)
+    with pytest.raises(ValueError, match="site 'b': user groups are needed"):
+        Federation([by_group, Site("b", 4, jobs)])
+    with pytest.raises(ValueError, match=r"site 'b': groups has shape \(2,\) for 1 jobs"):
+        Federation([by_group, Site("b", 4, jobs, groups=np.array([1, 1], np.int8))])
+    schedule = replay([by_group, Site("b", 4, jobs, groups=known)])
+    assert schedule.start_time.tolist() == [0.0, 0.0]
 
 
 # Against single machines.
@@ -255,3 +342,10 @@ def test_progress_counts_up_to_all_jobs() -> None:
         host(sites, progress=seen.append)
         assert seen == sorted(seen)
         assert seen[-1] == 2 * count
+
+
+def test_a_discipline_written_in_python_is_refused() -> None:
+    """A federation says what is possible, as a machine by itself does."""
+    mine: Any = SimpleNamespace(name="mine", per_event=False, scheduler=Scheduler)
+    with pytest.raises(TypeError, match="a queue discipline is one of those in lrms_sim"):
+        replay([Site("a", 4, JobTable.empty(), discipline=mine)])

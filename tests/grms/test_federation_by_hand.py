@@ -4,6 +4,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import pytest
+
 from grms.federation.federation import Site, replay
 from grms.policy.location import FixedOrder
 from grms.policy.transfer import AcceptWhenFit, AlwaysKeep, Gaussian, Rule, RuleBase
@@ -196,6 +198,23 @@ def test_a_per_event_machine_completes_after_the_arrivals_of_the_instant() -> No
     """As before, but b makes a pass per event: its end at 5 comes after the arrival at 5."""
     b = replace(eager("b"), discipline=discipline_by_name("easy-per-event"))
     assert where(generous(Job(0, 1, 5), Job(5, 1, 5)), b, eager("c")) == ["b", "b"]
+
+
+@pytest.mark.parametrize(("request_of_b", "on"), [(5, "b"), (9, "a")])
+def test_a_per_event_machine_is_free_when_an_estimated_end_has_come(
+    request_of_b: float, on: str
+) -> None:
+    """At 5, before its end is handled, b's job counts as gone if it requested no more than 5 s.
+
+    Had it requested 9 s, nobody could know that it ends now: AWF at b declines, and a's job waits
+    at home.
+    """
+    mine = JobTable.from_columns(
+        submit_time=[0], processors=[1], run_time=[5], requested_time=[request_of_b]
+    )
+    b = replace(awf_site("b", 1, ["a"]), jobs=mine, discipline=discipline_by_name("easy-per-event"))
+    a = awf_site("a", 1, ["b"], Job(0, 1, 20), Job(5, 1, 1))
+    assert where(a, b) == ["a", "b", on]
 
 
 def test_the_partner_that_served_sooner_is_asked_first() -> None:

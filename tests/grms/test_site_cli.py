@@ -1,12 +1,15 @@
 """The commands around a site's daemon."""
 
 import asyncio
+import io
+import os
 import re
 from pathlib import Path
 
 import pytest
 
 from grms.cli import run_command
+from grms.site.sockets.users import user_of
 from tests.grms.site.daemons import document, running, two_sites
 from tests.waiting import run
 
@@ -63,7 +66,11 @@ def test_an_operators_way(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
                 said = capsys.readouterr().out
                 assert expected in said
                 # The daemons of the test log to the same place.
-                shown = [line for line in said.splitlines() if "[info " not in line]
+                shown = [
+                    line
+                    for line in said.splitlines()
+                    if not re.search(r"\[(debug|info|warning) ", line)
+                ]
                 assert max(map(len, shown)) <= 80
 
     run(scene)
@@ -161,15 +168,17 @@ def test_what_no_site_could_take_is_said_before_it_is_asked(
 def test_a_script_that_was_not_run_is_said_so(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A simulated batch system completes a job with a script, and does not pretend to run it."""
+    """A simulated batch system ends a job with a script, and does not pretend to have run it."""
     script = tmp_path / "job.sh"
     script.write_text("exit 1", encoding="utf-8")
 
     async def scene() -> None:
         async with running(document(tmp_path), tmp_path):
             job = ("-p", "1", "-t", "0.05", "--wait", "--script", script)
-            assert await grms("submit", "--site", tmp_path / "home.sock", *job) == 0
-            assert "(simulated: its script was not run)" in capsys.readouterr().err
+            assert await grms("submit", "--site", tmp_path / "home.sock", *job) == 1
+            told = capsys.readouterr().err
+            assert "ended, not_run on home" in told
+            assert "(simulated: its script was not run)" in told
 
     run(scene)
 
@@ -181,5 +190,65 @@ def test_a_failed_job_is_a_failed_command(tmp_path: Path) -> None:
         async with running(document(tmp_path), tmp_path):
             site = ("--site", tmp_path / "home.sock", "-p", "9", "-t", "5", "--wait")
             assert await grms("submit", *site, "--run-time", "1") in {1, 2}
+
+    run(scene)
+
+
+def test_jobs_are_found_by_what_is_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """State, user, partner, time, a limit; over answers that end before there is anything."""
+    monkeypatch.setattr("grms.site.services.jobs.LOOKED_AT_MAX", 2)
+
+    async def scene() -> None:
+        async with two_sites(tmp_path) as (home, _):
+            site = ("--site", str(tmp_path / "home.sock"))
+            for number in range(7):
+                await home.submit(f"k{number}", run_time_s=500.0, requested_time_s=500.0)
+            me = user_of(os.getuid()).name
+
+            async def shown(*options: str) -> list[str]:
+                capsys.readouterr()
+                assert await grms("jobs", *options, *site) == 0
+                return capsys.readouterr().out.splitlines()[1:]
+
+            assert [line.split()[0] for line in await shown()] == [
+                f"home-{number}" for number in range(1, 8)
+            ]
+            assert len(await shown("--limit", "2")) == 2
+            assert len(await shown("--state", "running", "--state", "queued")) == 4
+            assert all("away" in line for line in await shown("--partner", "away"))
+            assert len(await shown("--partner", "away")) == 3
+            assert len(await shown("--user", me)) == 7
+            assert not await shown("--user", "nobody-else")
+            assert not await shown("--since", "2100-01-01")
+            assert len(await shown("--since", "2020-01-01T00:00")) == 7
+            assert not await shown("--stuck")
+            capsys.readouterr()
+            assert await grms("write-off", "--yes", "home-5", "home-99", *site) == 2
+            told = capsys.readouterr()
+            assert "home-5: ended, failed" in told.out
+            assert "there is no job 'home-99'" in told.err
+
+    run(scene)
+
+
+def test_what_is_risked_is_said_before_it_is_done(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without --yes each asks; whoever does not say yes has done nothing."""
+
+    async def scene() -> None:
+        monkeypatch.setattr("sys.stdin", io.StringIO("n\n" * 3))
+        gone = ("--site", str(tmp_path / "none.sock"), "--timeout", "0.2")
+        for act, risk in (
+            ("take-back", "is lost"),
+            ("resubmit", "MAY RUN TWICE"),
+            ("write-off", "NOBODY HEARS OF IT"),
+        ):
+            assert await grms(act, "home-1", *gone) == 1
+            assert risk in " ".join(capsys.readouterr().err.split())
+            assert await grms(act, "--help") == 0
+            assert risk.split()[-1].lower() in capsys.readouterr().out.lower()
 
     run(scene)

@@ -9,17 +9,19 @@ from pathlib import Path
 import grpc
 import pytest
 
-from grms.certificates import PkiError
-from grms.pki import renew
-from grms.pki_files import read_certificates, write_certificate
+from grms.names import Endpoint
+from grms.pki.authority import renew
+from grms.pki.certificates import PkiError
+from grms.pki.files import read_certificates, write_certificate
+from grms.site.sockets.partners import PartnerPort, PortLimits
 from grms.tls import (
+    AdmissionRefusal,
     NotAdmittedError,
-    Refusal,
+    ServerTls,
     TlsFiles,
     admit,
     channel_credentials,
     channel_options,
-    server_credentials,
 )
 from tests.grms.keys import Federation, new_federation
 
@@ -49,10 +51,12 @@ class Server:
         self.now: Callable[[], float] = time.time
         self.port = 0
         self.certificates: list[bytes] = []
+        self.front: PartnerPort | None = None
 
     async def who(self, _: bytes, context: grpc.aio.ServicerContext[bytes, bytes]) -> bytes:
         """Answers with the caller's name."""
-        shown = context.auth_context()
+        assert self.front is not None
+        shown = self.front.shown(context.peer())
         self.certificates += shown.get("x509_pem_cert", [])
         try:
             return admit(shown, self.partners, now=self.now()).encode()
@@ -63,7 +67,7 @@ class Server:
 
 @asynccontextmanager
 async def serving(
-    credentials: grpc.ServerCredentials | None,
+    tls: ServerTls | None,
 ) -> AsyncIterator[Server]:
     """Runs KTH's server on a free port."""
     mine = Server()
@@ -72,13 +76,13 @@ async def serving(
     server.add_generic_rpc_handlers(
         (grpc.method_handlers_generic_handler("test.Echo", {"Who": handler}),)
     )
-    if credentials is None:
-        mine.port = server.add_insecure_port("127.0.0.1:0")
-    else:
-        mine.port = server.add_secure_port("127.0.0.1:0", credentials)
+    mine.front = PartnerPort(Endpoint("127.0.0.1", 0), tls, PortLimits())
+    server.add_insecure_port(mine.front.inner_address)
     await server.start()
     try:
-        yield mine
+        async with mine.front as front:
+            mine.port = front.address[1]
+            yield mine
     finally:
         await server.stop(grace=None)
 
@@ -106,14 +110,14 @@ async def refused(server: Server, files: TlsFiles | None, expected: str = "KTH")
 
 async def test_partners_know_each_other_by_certificate(federation: Federation) -> None:
     """A partner is let in under the name in its certificate."""
-    async with serving(server_credentials(federation.site("KTH"))) as server:
+    async with serving(ServerTls(federation.site("KTH"))) as server:
         assert await ask(server, federation.site("CTC")) == "CTC"
         assert await ask(server, federation.site("SDSC")) == "SDSC"
 
 
 async def test_an_unlisted_site_of_the_right_authority_is_refused(federation: Federation) -> None:
     """Being of the federation is not being a partner, and names are equal letter by letter."""
-    async with serving(server_credentials(federation.site("KTH"))) as server:
+    async with serving(ServerTls(federation.site("KTH"))) as server:
         for site in ("NIKHEF", "ctc", "KTH"):
             files = federation.site(site) if site != "KTH" else _files(federation, "KTH")
             assert await refused(server, files) is grpc.StatusCode.PERMISSION_DENIED
@@ -123,7 +127,7 @@ async def test_whoever_is_taken_off_the_list_is_out_at_once(federation: Federati
     """The list is asked at every call, so an open connection does not outlive a change."""
     files = federation.site("CTC")
     async with (
-        serving(server_credentials(federation.site("KTH"))) as server,
+        serving(ServerTls(federation.site("KTH"))) as server,
         grpc.aio.secure_channel(
             f"127.0.0.1:{server.port}", channel_credentials(files), channel_options("KTH")
         ) as channel,
@@ -139,7 +143,7 @@ async def test_whoever_is_taken_off_the_list_is_out_at_once(federation: Federati
 
 async def test_a_certificate_that_ends_ends_its_connection(federation: Federation) -> None:
     """A call after the certificate's end is refused though TLS accepted it at its beginning."""
-    async with serving(server_credentials(federation.site("KTH"))) as server:
+    async with serving(ServerTls(federation.site("KTH"))) as server:
         server.now = lambda: time.time() + 31 * 86400
         assert await refused(server, federation.site("CTC")) is grpc.StatusCode.UNAUTHENTICATED
 
@@ -148,7 +152,7 @@ async def test_another_authority_is_refused(federation: Federation, tmp_path: Pa
     """A certificate of the right name by a wrong authority does not get through TLS."""
     stranger = new_federation(tmp_path / "stranger").site("CTC")
     believing = TlsFiles(federation.ca, stranger.certificate, stranger.key)
-    async with serving(server_credentials(federation.site("KTH"))) as server:
+    async with serving(ServerTls(federation.site("KTH"))) as server:
         assert await refused(server, believing) is grpc.StatusCode.UNAVAILABLE
         # Nor does a client believe a server of another authority.
         assert await refused(server, stranger) is grpc.StatusCode.UNAVAILABLE
@@ -162,16 +166,16 @@ async def test_an_expired_certificate_is_refused(federation: Federation) -> None
     ended = old.site("CTC", now=past, days=1)
     with pytest.raises(PkiError, match=r"is valid from .* renew it"):
         ended.check(site="CTC", now=time.time())
-    async with serving(server_credentials(old.site("KTH"))) as server:
+    async with serving(ServerTls(old.site("KTH"))) as server:
         assert await refused(server, ended) is grpc.StatusCode.UNAVAILABLE
         assert server.certificates == []
-    async with serving(server_credentials(ended)) as server:
+    async with serving(ServerTls(ended)) as server:
         assert await refused(server, old.site("SDSC"), "CTC") is grpc.StatusCode.UNAVAILABLE
 
 
 async def test_a_server_that_is_another_site_is_not_called(federation: Federation) -> None:
     """Who is asked for CTC at KTH's address gets nothing: the address proves no name."""
-    async with serving(server_credentials(federation.site("KTH"))) as server:
+    async with serving(ServerTls(federation.site("KTH"))) as server:
         files = federation.site("CTC")
         for expected in ("CTC", "kth", "KTH2"):
             assert await refused(server, files, expected) is grpc.StatusCode.UNAVAILABLE
@@ -180,14 +184,14 @@ async def test_a_server_that_is_another_site_is_not_called(federation: Federatio
 
 async def test_a_certificate_of_no_site_is_refused(federation: Federation) -> None:
     """The certificate of an MQTT broker is no client's: TLS or the missing name stops it."""
-    async with serving(server_credentials(federation.site("KTH"))) as server:
+    async with serving(ServerTls(federation.site("KTH"))) as server:
         status = await refused(server, federation.server("broker"))
         assert status in {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.UNAUTHENTICATED}
 
 
 async def test_without_tls_there_is_no_identity(federation: Federation) -> None:
     """A plain connection does not reach a TLS server, and a plain server admits nobody."""
-    async with serving(server_credentials(federation.site("KTH"))) as server:
+    async with serving(ServerTls(federation.site("KTH"))) as server:
         assert await refused(server, None) is grpc.StatusCode.UNAVAILABLE
     async with serving(None) as server:
         assert await refused(server, None) is grpc.StatusCode.UNAUTHENTICATED
@@ -196,7 +200,7 @@ async def test_without_tls_there_is_no_identity(federation: Federation) -> None:
 async def test_a_renewed_certificate_is_used_without_a_restart(federation: Federation) -> None:
     """The next connection sees the new certificate; half-replaced files change nothing."""
     kth, ctc = federation.site("KTH"), federation.site("CTC")
-    async with serving(server_credentials(kth)) as server:
+    async with serving(ServerTls(kth)) as server:
         assert await ask(server, ctc) == "CTC"
         old = read_certificates(kth.certificate)[0]
         # Another site's certificate without its key: the old pair stays in use.
@@ -221,47 +225,47 @@ def test_admission_by_hand(federation: Federation) -> None:
     now = time.time()
     assert admit({"x509_pem_cert": [pem]}, PARTNERS, now=now) == "CTC"
     for connection, partners, at, refusal, status in (
-        ({}, PARTNERS, now, Refusal.NO_CERTIFICATE, grpc.StatusCode.UNAUTHENTICATED),
+        ({}, PARTNERS, now, AdmissionRefusal.NO_CERTIFICATE, grpc.StatusCode.UNAUTHENTICATED),
         (
             {"x509_common_name": [b"CTC"], "x509_subject_alternative_name": [b"hanse://site/CTC"]},
             PARTNERS,
             now,
-            Refusal.NO_CERTIFICATE,
+            AdmissionRefusal.NO_CERTIFICATE,
             grpc.StatusCode.UNAUTHENTICATED,
         ),
         (
             {"x509_pem_cert": [pem, pem]},
             PARTNERS,
             now,
-            Refusal.NO_CERTIFICATE,
+            AdmissionRefusal.NO_CERTIFICATE,
             grpc.StatusCode.UNAUTHENTICATED,
         ),
         (
             {"x509_pem_cert": [b"none"]},
             PARTNERS,
             now,
-            Refusal.NO_IDENTITY,
+            AdmissionRefusal.NO_IDENTITY,
             grpc.StatusCode.UNAUTHENTICATED,
         ),
         (
             {"x509_pem_cert": [federation.server("broker").certificate.read_bytes()]},
             PARTNERS,
             now,
-            Refusal.NO_IDENTITY,
+            AdmissionRefusal.NO_IDENTITY,
             grpc.StatusCode.UNAUTHENTICATED,
         ),
         (
             {"x509_pem_cert": [pem]},
             PARTNERS,
             now + 31 * 86400,
-            Refusal.EXPIRED,
+            AdmissionRefusal.EXPIRED,
             grpc.StatusCode.UNAUTHENTICATED,
         ),
         (
             {"x509_pem_cert": [pem]},
             frozenset({"SDSC"}),
             now,
-            Refusal.NOT_LISTED,
+            AdmissionRefusal.NOT_LISTED,
             grpc.StatusCode.PERMISSION_DENIED,
         ),
     ):
@@ -292,14 +296,14 @@ def test_a_daemon_finds_out_before_it_listens(federation: Federation, tmp_path: 
     ):
         with pytest.raises(PkiError, match=match):
             files.check(site=site, now=at)
-    for make in (server_credentials, channel_credentials):
+    for make in (ServerTls, channel_credentials):
         with pytest.raises(PkiError, match="No such file"):
             make(TlsFiles(kth.authority, kth.certificate, tmp_path / "none"))
     with pytest.raises(PkiError, match="is not the key of"):
-        server_credentials(TlsFiles(kth.authority, kth.certificate, ctc.key))
+        ServerTls(TlsFiles(kth.authority, kth.certificate, ctc.key))
     kth.key.chmod(0o644)
     with pytest.raises(PkiError, match="chmod 600"):
-        server_credentials(kth)
+        ServerTls(kth)
 
 
 def test_an_authority_and_its_successor(federation: Federation, tmp_path: Path) -> None:

@@ -4,12 +4,12 @@ import os
 import time
 from pathlib import Path
 
-from grms.learning.encoding import Genome
-from grms.learning.fitness import Evaluation
+from grms.learning.evolution.evaluation import Evaluation
+from grms.learning.evolution.genes import Genome
 
 
-def sleep_long(genome: Genome) -> Evaluation:
+def sleep_long(genome: Genome, _: float) -> Evaluation:
     """Leaves a file that tells which process is at work, and sleeps."""
     Path(os.environ["SLEEPING_FOLDER"], f"worker-{os.getpid()}").touch()
     time.sleep(600)
-    return Evaluation(float(genome.rules), ())
+    return Evaluation(float(len(genome.binary)), ())

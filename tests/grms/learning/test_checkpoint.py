@@ -8,7 +8,6 @@ from unittest.mock import patch
 import pytest
 from hypothesis import given
 
-from grms.learning.catalog import new_strategy
 from grms.learning.checkpoint import (
     Best,
     Checkpoint,
@@ -16,15 +15,16 @@ from grms.learning.checkpoint import (
     Snapshot,
     is_unfinished,
 )
-from grms.learning.encoding import Genome
-from grms.learning.fitness import Evaluation
-from grms.learning.strategies import StrategySettings
-from grms.learning.termination import GenerationRecord
-from tests.training_grids import genomes, no_genome, same_genome
+from grms.learning.evolution.catalog import new_strategy
+from grms.learning.evolution.evaluation import Evaluation
+from grms.learning.evolution.genes import Genome
+from grms.learning.evolution.strategies import StrategySettings
+from grms.learning.evolution.termination import GenerationRecord
+from tests.training_grids import genomes, no_genome, rule_space, same_genome
 
 DESCRIPTION = {"site": "a", "partners": ["b"], "load": 0.1 + 0.2, "none": None}
 RECORD = GenerationRecord(0, 3, 1 / 3, math.pi, 1e300, 0.25)
-STRATEGY = new_strategy("paper", StrategySettings(rules=2), 1)
+STRATEGY = new_strategy("paper", rule_space(2), StrategySettings(), 1)
 
 
 def snapshot(genome: Genome | None = None, finished: str = "") -> Snapshot:
@@ -51,7 +51,7 @@ def test_a_snapshot_comes_back_to_the_last_bit(
     assert same_genome(again.best.genome, genome)
     assert again.best.generation == 0
     assert again.best.evaluation.value == 1 / 3
-    assert math.isnan(again.best.evaluation.awrt[0][1])
+    assert math.isnan(again.best.evaluation.figures[0][1])
 
 
 def test_writing_again_replaces_the_whole_file(tmp_path: Path) -> None:

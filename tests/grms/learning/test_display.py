@@ -4,7 +4,7 @@ import pytest
 from rich.console import Console
 
 from grms.learning.display import Pace, duration, shown, value_words
-from grms.learning.termination import GenerationRecord
+from grms.learning.evolution.termination import GenerationRecord
 
 
 def record(generation: int, elapsed_s: float, best: float = 54_109.4) -> GenerationRecord:

@@ -13,7 +13,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from grms.learning.encoding import Genome
+from grms.learning.evolution.evaluation import Evaluation
+from grms.learning.evolution.genes import Genome
+from grms.learning.evolution.operators import uniform_genome
+from grms.learning.evolution.randomness import generator
 from grms.learning.executors import (
     WORKERS_MAX,
     DaskExecutor,
@@ -24,17 +27,14 @@ from grms.learning.executors import (
     check_workers,
     default_workers,
 )
-from grms.learning.fitness import Evaluation
-from grms.learning.operators import uniform_genome
-from grms.learning.randomness import generator
-from tests.training_grids import no_genome, small_fitness
+from tests.training_grids import no_genome, rule_space, small_fitness
 
 ROOT = Path(__file__).parents[3]
 
 
 def individuals(count: int) -> list[Genome]:
     rng = generator(1)
-    return [uniform_genome(rng, 3, 10, 100) for _ in range(count)]
+    return [uniform_genome(rng, rule_space(3)) for _ in range(count)]
 
 
 def children() -> dict[int, str]:
@@ -116,11 +116,11 @@ def test_dask_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) ->
         DaskExecutor()
 
 
-def fails(genome: Genome) -> Evaluation:
-    raise ArithmeticError(f"{genome.rules} rules")
+def fails(genome: Genome, _: float) -> Evaluation:
+    raise ArithmeticError(f"{len(genome.binary)} rules")
 
 
-def ends_its_process(_: Genome) -> Evaluation:
+def ends_its_process(_: Genome, _bound: float) -> Evaluation:
     os._exit(3)
 
 

@@ -1,21 +1,5 @@
-import json
-from dataclasses import replace
-
-import pytest
-
-from grms.federation.federation import Federation, Site
-from grms.learning.fingerprint import (
-    describe_fitness,
-    first_difference,
-    jobs_sha256,
-    policy_words,
-)
-from grms.learning.fitness import Fitness, TrainingCase
-from grms.policy.location import FixedOrder
-from grms.policy.transfer import AcceptWhenFit, AlwaysKeep, Gaussian, Rule, RuleBase
-from lrms_sim.disciplines import Easy
+from grms.learning.fingerprint import first_difference, jobs_sha256
 from lrms_sim.jobs import JobTable
-from tests.training_grids import YES, two_sites
 
 COLUMNS = {
     "submit_time": [0, 5],
@@ -23,12 +7,6 @@ COLUMNS = {
     "run_time": [10, 20],
     "requested_time": [10, 30],
 }
-
-
-def describe(sites: list[Site], objective: str = "egoistic") -> dict[str, object]:
-    return describe_fitness(
-        Fitness([TrainingCase(Federation(sites), "a", ("b",))], objective)  # type: ignore[arg-type]  # one of the two
-    )
 
 
 def test_a_checksum_sees_what_a_replay_sees() -> None:
@@ -44,58 +22,6 @@ def test_a_checksum_sees_what_a_replay_sees() -> None:
         ("requested_time", [10, 31]),
     ):
         assert jobs_sha256(JobTable.from_columns(**COLUMNS | {column: value})) != checksum
-
-
-def test_a_rule_base_is_told_by_its_rules() -> None:
-    """Two of one name are two, the same rules of another provenance are one."""
-    one = RuleBase((Rule(Gaussian(0, 1), Gaussian(0, 1), accept=True),), "x", {"seed": 1})
-    other = RuleBase((Rule(Gaussian(0, 2), Gaussian(0, 1), accept=True),), "x", {"seed": 1})
-    assert policy_words(one) == policy_words(replace(one, provenance={}))
-    assert policy_words(one) != policy_words(other)
-    assert policy_words(AcceptWhenFit()) == "awf"
-
-
-def test_a_description_is_plain_and_repeatable() -> None:
-    """JSON keeps it, and two readings of the same are equal."""
-    described = describe(two_sites())
-    assert json.loads(json.dumps(described)) == described
-    assert first_difference(described, describe(two_sites())) is None
-
-
-def test_what_is_learned_is_not_part_of_what_it_rests_on() -> None:
-    """The policies that evolve are left out; those of everybody else are in."""
-    described = describe(two_sites())
-    sites = described["cases"][0]["sites"]  # type: ignore[index]  # nested plain values
-    assert sites[0]["policies"] == {}
-    assert sites[1]["policies"] == {"a": "awf"}
-    mine = [replace(two_sites()[0], transfer_policies={"b": AlwaysKeep()}), two_sites()[1]]
-    assert describe(mine) == described
-
-
-@pytest.mark.parametrize(
-    ("change", "place"),
-    [
-        ({"discipline": Easy()}, r"cases[0].sites[1].discipline was 'fcfs' and is 'easy'"),
-        ({"processors": 26}, "cases[0].sites[1].processors was 25 and is 26"),
-        (
-            {"transfer_policies": {"a": YES}},
-            "cases[0].sites[1].policies.a was 'awf' and is 'yes (SHA-256 of its rules: ",
-        ),
-        (
-            {"location_policy": FixedOrder(("a",))},
-            "cases[0].sites[1].location was 'awrt' and is ['a']",
-        ),
-        ({"jobs": JobTable.from_columns(**COLUMNS)}, "cases[0].sites[1].jobs was "),
-        ({"transfer_policies": {}}, "cases[0].sites[1].policies.a is there no more"),
-    ],
-)
-def test_a_difference_is_named_with_its_place(change: dict[str, object], place: str) -> None:
-    """Whatever the values of a fitness depend on."""
-    a, b = two_sites()
-    changed = [a, replace(b, **change)]  # type: ignore[arg-type]  # one field of a site
-    difference = first_difference(describe(two_sites()), describe(changed))
-    assert difference is not None
-    assert difference.startswith(place)
 
 
 def test_differences_of_any_shape() -> None:

@@ -3,15 +3,16 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from grms.learning.catalog import STRATEGIES, new_strategy, strategy_from_state
 from grms.learning.checkpoint import Checkpoint, CheckpointError
-from grms.learning.encoding import Genome
-from grms.learning.executors import FitnessFunction, ProcessExecutor, ThreadExecutor
-from grms.learning.fitness import Evaluation
-from grms.learning.strategies import StrategySettings
-from grms.learning.termination import (
+from grms.learning.evolution.catalog import STRATEGIES, new_strategy, strategy_from_state
+from grms.learning.evolution.class_search import ClassSearch
+from grms.learning.evolution.evaluation import Evaluation, FitnessFunction
+from grms.learning.evolution.genes import Genome
+from grms.learning.evolution.strategies import StrategySettings
+from grms.learning.evolution.termination import (
     AnyOf,
     EvaluationLimit,
     GenerationLimit,
@@ -19,10 +20,18 @@ from grms.learning.termination import (
     TargetValue,
     TimeLimit,
 )
+from grms.learning.executors import ProcessExecutor, ThreadExecutor
 from grms.learning.training import TrainingResult, train
-from tests.training_grids import grid_of_known_optimum, same_genome, small_fitness, sphere
+from tests.training_grids import (
+    grid_of_known_optimum,
+    rule_space,
+    same_genome,
+    small_fitness,
+    sphere,
+)
 
-SETTINGS = StrategySettings(rules=3, parents=4, offspring=12)
+SPACE = rule_space(3)
+SETTINGS = StrategySettings(parents=4, offspring=12)
 
 
 def run(
@@ -35,7 +44,7 @@ def run(
 ) -> TrainingResult:
     earlier = checkpoint.read() if checkpoint is not None and resume else None
     strategy = (
-        new_strategy(name, SETTINGS, 5)
+        new_strategy(name, SPACE, SETTINGS, 5)
         if earlier is None
         else strategy_from_state(earlier.strategy)
     )
@@ -87,11 +96,11 @@ class _Interrupted:
         self._left = after
         self._error = error
 
-    def __call__(self, genome: Genome) -> Evaluation:
+    def __call__(self, genome: Genome, bound: float) -> Evaluation:
         self._left -= 1
         if self._left == 0:
             raise self._error
-        return sphere(genome)
+        return sphere(genome, bound)
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
@@ -130,7 +139,7 @@ def test_a_checkpoint_is_written_now_and_then(tmp_path: Path) -> None:
 
     with ThreadExecutor(1) as executor:
         train(
-            new_strategy("paper", SETTINGS, 1),
+            new_strategy("paper", SPACE, SETTINGS, 1),
             sphere,
             executor,
             GenerationLimit(9),
@@ -150,7 +159,7 @@ def test_workers_make_no_difference() -> None:
     results = []
     for executor in (ThreadExecutor(1), ThreadExecutor(2), ThreadExecutor(3), ProcessExecutor(2)):
         with executor:
-            strategy = new_strategy("self-adaptive", SETTINGS, 2)
+            strategy = new_strategy("self-adaptive", SPACE, SETTINGS, 2)
             results.append(train(strategy, fitness, executor, GenerationLimit(5)))
     for result in results[1:]:
         assert_same(result, results[0])
@@ -161,10 +170,10 @@ def test_workers_make_no_difference() -> None:
 def test_the_known_optimum_is_found(name: str, seed: int) -> None:
     """Keep narrow jobs and give wide ones away: every strategy gets there, and no further."""
     fitness, least = grid_of_known_optimum()
-    settings = StrategySettings(rules=4, parents=6, offspring=30)
+    settings = StrategySettings(parents=6, offspring=30)
     with ThreadExecutor(1) as executor:
         result = train(
-            new_strategy(name, settings, seed),
+            new_strategy(name, rule_space(4), settings, seed),
             fitness,
             executor,
             AnyOf((TargetValue(least * (1 + 1e-12)), EvaluationLimit(6000))),
@@ -179,7 +188,7 @@ def test_the_history_says_what_happened() -> None:
     told: list[GenerationRecord] = []
     with ThreadExecutor(1) as executor:
         result = train(
-            new_strategy("paper", SETTINGS, 3),
+            new_strategy("paper", SPACE, SETTINGS, 3),
             sphere,
             executor,
             GenerationLimit(20),
@@ -212,7 +221,9 @@ def test_seconds_go_on_where_they_stopped(tmp_path: Path) -> None:
         clock = seconds(start)
         earlier = checkpoint.read() if start else None
         strategy = (
-            strategy_from_state(earlier.strategy) if earlier else new_strategy("paper", SETTINGS, 1)
+            strategy_from_state(earlier.strategy)
+            if earlier
+            else new_strategy("paper", SPACE, SETTINGS, 1)
         )
         with ThreadExecutor(1) as executor:
             result = train(
@@ -234,3 +245,20 @@ def test_a_checkpoint_that_cannot_be_written_ends_the_run(tmp_path: Path) -> Non
     checkpoint = Checkpoint(tmp_path / "gone" / "c.json", {}, interval_s=0.0)
     with pytest.raises(CheckpointError, match="cannot be written"):
         run("paper", 1000, checkpoint, fitness=sphere)
+
+
+def test_a_strategy_with_nothing_left_to_ask_ends_the_run() -> None:
+    """Its word is the reason; a limit that comes first still counts."""
+
+    def judge(genome: Genome, _: float) -> Evaluation:
+        value = float(genome.integer.sum())
+        return Evaluation(value, ((value,), (1.0,) * len(genome.integer)))
+
+    choices = np.full(3, 4, np.int64)
+    for limit, reason in ((9, "all 3 classes are done"), (2, "generation 2 of 2 is done")):
+        search = ClassSearch(choices, np.full(3, 2, np.int64))
+        with ThreadExecutor(2) as executor:
+            result = train(search, judge, executor, GenerationLimit(limit))
+        assert result.reason == reason
+    assert result.best.genome.integer.tolist() == [0, 0, 2]
+    assert result.evaluations == 1 + 3 + 3

@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 
 from grms.lrms.port import LrmsEnded, LrmsError, LrmsEvent, LrmsJob, LrmsPhase, LrmsStarted
 from grms.lrms.simulated import SimulatedLrms
+from lrms_sim.criteria import Criterion, CriterionOrder
 from lrms_sim.disciplines import discipline_by_name
 from lrms_sim.machine import simulate
+from lrms_sim.strategies import Strategy, StrategyTable
 from tests.strategies import OneMachine, disciplines, one_machine
 
 
@@ -105,7 +107,9 @@ def carry_out(lrms: SimulatedLrms, operations: Iterable[Operation]) -> None:
             lrms.submit_now(what, moment)
 
 
-@given(drawn=driven(), name=st.sampled_from(["fcfs", "list", "easy"]), data=st.data())
+@given(
+    drawn=driven(), name=st.sampled_from(["fcfs", "list", "easy", "easy-per-event"]), data=st.data()
+)
 def test_a_restored_machine_goes_on_as_the_old_one(
     drawn: Driven, name: str, data: st.DataObject
 ) -> None:
@@ -238,7 +242,7 @@ def test_a_job_without_run_time_runs_as_long_as_requested() -> None:
     events = lrms.poll_now(100.0)
     assert [event for event in events if isinstance(event, LrmsEnded)] == [
         LrmsEnded("a", 20.0, 20.0),
-        LrmsEnded("b", 20.0, 20.0),
+        LrmsEnded("b", 20.0, 20.0, timed_out=True),
     ]
 
 
@@ -290,3 +294,38 @@ def test_a_machine_that_has_become_too_small_is_an_error(*, runs: bool) -> None:
             waiting=[] if runs else [job],
             moment=6.0,
         )
+
+
+def test_a_queue_by_group_is_served_by_group_through_cancels() -> None:
+    """A cancel builds the machine anew; groups, and how long jobs have waited, outlive that."""
+    aging = Strategy(
+        "fcfs", CriterionOrder((Criterion("f2", (1.0, 0.1, 0.1, 0.1, 0.1), (0.0,) * 5, 1.0),))
+    )
+    lrms = SimulatedLrms(4, aging)
+    lrms.submit_now(LrmsJob("run", 4, 100.0, 100.0), 0.0)
+    # At 100 the first has waited 0.1 · 99, the second 5, the third, of no group at all, 0.1 · 90.
+    lrms.submit_now(LrmsJob("old", 4, 10.0, 10.0, group=2), 1.0)
+    lrms.submit_now(LrmsJob("gone", 4, 10.0, 10.0, group=1), 2.0)
+    lrms.submit_now(LrmsJob("nobody", 4, 10.0, 10.0), 10.0)
+    lrms.submit_now(LrmsJob("heavy", 4, 10.0, 10.0, group=1), 95.0)
+    assert lrms.cancel_now("gone", 96.0)
+    events = [e for e in lrms.poll_now(500.0) if isinstance(e, LrmsStarted)]
+    assert [(e.job_id, e.time) for e in events[-3:]] == [
+        ("old", 100.0),
+        ("heavy", 110.0),
+        ("nobody", 120.0),
+    ]
+
+
+def test_rules_remember_what_ended_through_cancels() -> None:
+    """The features of the state are those of the machine before the cancel."""
+    table = StrategyTable((0,) * 192)
+    lrms = SimulatedLrms(4, table)
+    lrms.submit_now(LrmsJob("first", 4, 10.0, 10.0, group=1), 0.0)
+    lrms.submit_now(LrmsJob("second", 4, 10.0, 10.0, group=1), 0.0)
+    lrms.advance(20.0)
+    before = lrms._machine.history  # what is not to be forgotten
+    assert before == (4 * 10 * 10 + 4 * 10 * 20, 4 * 10 * 10 * 2)
+    lrms.submit_now(LrmsJob("third", 4, 10.0, 10.0), 21.0)
+    assert lrms.cancel_now("third", 22.0)
+    assert lrms._machine.history == before  # same

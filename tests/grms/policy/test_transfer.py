@@ -1,8 +1,20 @@
 import math
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from grms.policy.transfer import AcceptWhenFit, AlwaysKeep, Gaussian, Rule, RuleBase
+from grms.federation.federation import Site, replay
+from grms.policy._decisions import CompiledTransfer
+from grms.policy.transfer import (
+    AcceptWhenFit,
+    AlwaysKeep,
+    Gaussian,
+    Rule,
+    RuleBase,
+    compiled_transfer,
+)
+from lrms_sim.jobs import JobTable
 
 RULE = Rule(Gaussian(0, 1), Gaussian(50, 10), accept=True)
 
@@ -36,3 +48,49 @@ def test_rule_bases_compare_by_their_rules() -> None:
 def test_a_policy_is_compiled_once(policy: AcceptWhenFit | AlwaysKeep | RuleBase) -> None:
     """The compiled form is kept with the policy."""
     assert policy.compiled is policy.compiled
+
+
+class Overriding(CompiledTransfer):
+    """Derived in Python: what it overrides no host would call."""
+
+    def accept(self, *_: object, **__: object) -> bool:
+        """Is never asked."""
+        raise AssertionError
+
+
+class PlainPython:
+    """A policy as somebody might write it."""
+
+    name = "mine"
+
+    def accept(self, *_: object, **__: object) -> bool:
+        """Is never asked."""
+        raise AssertionError
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        SimpleNamespace(name="mine", compiled=Overriding()),
+        SimpleNamespace(name="mine", compiled=CompiledTransfer()),
+        SimpleNamespace(name="mine", compiled=None),
+        PlainPython(),
+        Overriding(),
+        "awf",
+    ],
+)
+def test_a_policy_written_in_python_is_refused(policy: Any) -> None:
+    """It would be ignored without a word; the error says what is possible."""
+    with pytest.raises(TypeError, match="possible are AlwaysKeep, AcceptWhenFit and RuleBase"):
+        compiled_transfer(policy)
+    jobs = JobTable.from_columns(submit_time=[0], processors=[1], run_time=[5])
+    a = Site("a", 1, jobs, transfer_policies={"b": policy})
+    b = Site("b", 1, jobs, transfer_policies={"a": AcceptWhenFit()})
+    with pytest.raises(TypeError, match="possible are AlwaysKeep, AcceptWhenFit and RuleBase"):
+        replay([a, b])
+
+
+def test_the_policies_there_are_run() -> None:
+    """What the error names is not refused."""
+    for policy in (AlwaysKeep(), AcceptWhenFit(), RuleBase((RULE,))):
+        assert compiled_transfer(policy) is policy.compiled

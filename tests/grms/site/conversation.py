@@ -1,16 +1,18 @@
 """A site to talk to: hands over events one by one and keeps what was journaled."""
 
+import math
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
 from grms.policy.location import AwrtLocation
 from grms.policy.transfer import AcceptWhenFit, AlwaysKeep, TransferPolicy
-from grms.site.commands import Append, Command, Publish
-from grms.site.events import Event, PartnerUp, Submit
-from grms.site.jobs import HomeJob, Load, OfferId, Request
-from grms.site.records import Record
-from grms.site.settings import PartnerSettings, SiteSettings
-from grms.site.state import SiteState
+from grms.site.core.state import SiteState
+from grms.site.facts.commands import Append, Command, Publish
+from grms.site.facts.events import Event, PartnerUp, Restarted, Submit
+from grms.site.facts.invariants import check
+from grms.site.facts.jobs import HomeJob, Load, OfferId, Request
+from grms.site.facts.records import Record
+from grms.site.facts.settings import PartnerSettings, SiteSettings
 
 AnyCommand = TypeVar("AnyCommand", bound=Command)
 
@@ -29,6 +31,7 @@ def settings(**changes: Any) -> SiteSettings:
         "partners": (PartnerSettings("b", 8), PartnerSettings("c", 4)),
         "transfer": awf,
         "location": AwrtLocation(open_jobs="count"),
+        "clock_grace": math.inf,  # time stands still here, unless a test moves it
         "retry_first_s": 1.0,
         "retry_most_s": 4.0,
     }
@@ -59,7 +62,14 @@ class Conversation:
     def __call__(self, event: type[Event], **values: Any) -> list[Command]:
         """Hands over an event, and returns the commands but records and publications."""
         self.last_id += 1
+        before = {job.job_id: job.state for job in self.state.memory.jobs.values()}
         commands = self.state.handle(event(id=self.last_id, **values), self.now)
+        # Watchers hear of every job whose state has changed; at a restart there are none yet.
+        told = {command.job_id for command in commands if isinstance(command, Publish)}
+        for job in self.state.memory.jobs.values():
+            same = job.state is before.get(job.job_id)
+            assert same or job.job_id in told or event is Restarted, job.job_id
+        check(self.state.memory)
         assert all(command.cause == self.last_id for command in commands)
         appends = [command for command in commands if isinstance(command, Append)]
         assert appends == [command for command in commands[:1] if isinstance(command, Append)]
@@ -71,6 +81,7 @@ class Conversation:
         """Ends the process; another begins with the journal, and the partners are found again."""
         self.settings = given or self.settings
         self.state = SiteState.recover(self.settings, list(self.journal))
+        check(self.state.memory)
 
     def submit(self, load: Load | None = FULL, **changes: Any) -> list[Command]:
         """Hands in a job of ann's; by default where home is full."""

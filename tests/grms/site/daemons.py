@@ -11,9 +11,10 @@ from typing import Any
 import structlog
 from grpc import aio
 
-from grms.site.config_files import load_config
-from grms.site.daemon import Core, Daemon, build_core
-from grms.site.journal import Journal
+from grms.site.configuration.files import load_config
+from grms.site.daemon import Daemon
+from grms.site.engine.journal import Journal
+from grms.site.parts import Core, build_core
 from grms.v1 import (
     job_pb2,
     job_pb2_grpc,

@@ -15,15 +15,16 @@ import grpc
 import pytest
 from grpc import aio
 from grpc_health.v1 import health_pb2, health_pb2_grpc
-from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
-from grms.site import group_commit
+from grms.kit.reflection import STABLE
+from grms.site.engine import group_commit
 from grms.v1 import job_pb2, job_pb2_grpc
 from lrms_sim.toml_text import dumps
+from tests.grms.kit.test_reflection import asked
 from tests.grms.site.daemons import document, free_port, running, two_sites
 from tests.waiting import run, until
 
-COMMAND = (sys.executable, "-c", "from grms.cli import main; main()", "serve")
+COMMAND = (sys.executable, "-c", "from grms.command import main; main()", "serve")
 
 
 class Process:
@@ -303,12 +304,9 @@ def test_monitors_and_tools_find_what_they_expect(tmp_path: Path) -> None:
             health: Any = health_pb2_grpc.HealthStub(channel)
             answer = await health.Check(health_pb2.HealthCheckRequest(service="grms.v1.JobService"))
             assert answer.status == health_pb2.HealthCheckResponse.SERVING
-            stub: Any = reflection_pb2_grpc.ServerReflectionStub(channel)  # type: ignore[arg-type]  # takes both kinds
-            call = stub.ServerReflectionInfo(
-                iter([reflection_pb2.ServerReflectionRequest(list_services="")])
-            )
-            names = [s.name async for e in call for s in e.list_services_response.service]
-            assert {"grms.v1.JobService", "grms.v1.OperatorService"} <= set(names)
+            answers = await asked(channel, STABLE, list_services="")
+            names = {service.name for service in answers.list_services_response.service}
+            assert {"grms.v1.JobService", "grms.v1.OperatorService"} <= names
 
     run(scene)
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from grms.site import records
-from grms.site.lifecycle import (
+from grms.site.facts import records
+from grms.site.facts.lifecycle import (
     GUEST_BEGINNINGS,
     GUEST_MOVES,
     JOB_BEGINNING,
@@ -16,7 +16,7 @@ from grms.site.lifecycle import (
     GuestState,
     JobState,
 )
-from grms.site.settings import Limits
+from grms.site.facts.settings import Limits
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "protocol.md"
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import structlog
 
-from grms.backoff import BackoffSettings
+from grms.kit.backoff import BackoffSettings
 from grms.telemetry.link import MqttLink, MqttSettings, Outgoing
 from grms.tls import TlsFiles
 from tests.grms.keys import new_federation

@@ -9,10 +9,10 @@ from hypothesis import given
 
 from grms.federation.federation import Site, replay
 from grms.policy.transfer import AcceptWhenFit
-from grms.site.records import JobDelegated, JobEnded, Record
-from grms.site.state import SiteState
+from grms.site.core.state import SiteState
+from grms.site.facts.records import JobDelegated, JobEnded, Record
 from grms.testing.conducted import ConductedReplay
-from grms.testing.trial import known
+from grms.testing.findings import known
 from lrms_sim.jobs import JobTable
 from lrms_sim.schedule import Schedule
 from lrms_sim.windows import window_by_days

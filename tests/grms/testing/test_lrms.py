@@ -1,7 +1,7 @@
 import pytest
 
-from grms.site.jobs import Load, Request
-from grms.site.lifecycle import Outcome
+from grms.site.facts.jobs import Load, Request
+from grms.site.facts.lifecycle import Outcome
 from grms.testing.clock import ManualClock
 from grms.testing.lrms import FakeLrms
 

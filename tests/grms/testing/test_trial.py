@@ -3,6 +3,7 @@
 And the test of the test: a protocol with one of its precautions left out is found out.
 """
 
+import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,26 +11,36 @@ from dataclasses import replace
 import pytest
 from click.testing import CliRunner
 
-from grms.site.commands import AnswerStatus, Append, Command, LrmsSubmit
-from grms.site.events import (
+from grms.site.core.state import SiteState
+from grms.site.facts.commands import AnswerStatus, Append, Command, LrmsSubmit
+from grms.site.facts.events import (
     Event,
     OfferFailed,
     OfferReceived,
+    PartnerFaulty,
+    PartnerUp,
     ReportFailed,
     Restarted,
+    Submit,
+    TimePassed,
     WithdrawReceived,
 )
-from grms.site.lifecycle import GuestState
-from grms.site.records import GuestDeclined
-from grms.site.state import SiteState
+from grms.site.facts.lifecycle import GuestState
+from grms.site.facts.records import GuestDeclined
 from grms.testing.__main__ import main
-from grms.testing.trial import Verdict, run_trial
+from grms.testing.trial import ROGUES, Verdict, run_trial
 
 CHUNKS = 10
 CHUNK = 250
 """Seeds in one test; together a few thousand. `benchmarks/faults.py` runs 100,000."""
 
-MUTANT_RUNS = 400
+SUMMED = (
+    *("jobs", "delegated", "cancelled", "crashes"),
+    *("faults", "disbelieved", "resubmitted", "epochs", "judged"),
+)
+"""Figures of a verdict that tell whether enough happens."""
+
+MUTANT_RUNS = 800
 """In so many runs a missing precaution has to be found out."""
 
 
@@ -43,13 +54,19 @@ def test_every_acknowledged_job_runs_exactly_once(chunk: int) -> None:
             f"{verdict.problems}\nto replay: python -m grms.testing --seed {seed}"
         )
         assert verdict.twice == 0
-        for name in ("jobs", "delegated", "cancelled", "crashes"):
+        for name in SUMMED:
             seen[name] += getattr(verdict, name)
+        seen[verdict.rogue] += 1
     # The worlds are bad enough, and work moves in them.
     assert seen["jobs"] > 5 * CHUNK
     assert seen["delegated"] > CHUNK // 2
     assert seen["cancelled"] > CHUNK // 2
     assert seen["crashes"] > CHUNK
+    # So are the rogues, and they are found out.
+    assert min(seen[manner] for manner in ROGUES) > CHUNK // 10
+    for name in ("faults", "disbelieved", "resubmitted", "epochs"):
+        assert seen[name] > 0, name
+    assert seen["judged"] > CHUNK
 
 
 def test_with_resubmission_every_job_runs_at_least_once() -> None:
@@ -144,6 +161,76 @@ class TakesNothingUp(SiteState):
         return [] if isinstance(event, Restarted) else super().handle(event, now)
 
 
+class IgnoresRubbish(SiteState):
+    """Takes rubbish for silence."""
+
+    def handle(self, event: Event, now: float) -> list[Command]:
+        """Does not hear it."""
+        return [] if isinstance(event, PartnerFaulty) else super().handle(event, now)
+
+
+class BelievesEverything(SiteState):
+    """Holds no report against what it knows."""
+
+    def handle(self, event: Event, now: float) -> list[Command]:
+        """Has patience with any number."""
+        self.memory.settings = replace(
+            self.memory.settings, run_time_grace=math.inf, clock_grace=math.inf
+        )
+        return super().handle(event, now)
+
+
+class GivesNumbersTwice(SiteState):
+    """Does not hear which of its offers a partner has seen."""
+
+    def handle(self, event: Event, now: float) -> list[Command]:
+        """Goes on in its old epoch."""
+        if isinstance(event, PartnerUp):
+            event = replace(event, offer_seen=None)
+        return super().handle(event, now)
+
+
+class SubmitsEndedAgain(SiteState):
+    """Gives the batch system after a restart what has ended."""
+
+    def handle(self, event: Event, now: float) -> list[Command]:
+        """Looks it up, which is no help where the batch system has forgotten it."""
+        commands = super().handle(event, now)
+        if isinstance(event, Restarted):
+            for book in self.partners.values():
+                commands += [
+                    LrmsSubmit(event.id, guest.lrms_key, guest.request, guest.payload, lookup=True)
+                    for guest in book.guests.values()
+                    if guest.completion is not None
+                ]
+        return commands
+
+
+class ForgetsOpenJobs(SiteState):
+    """Orders partners as if nothing were open at them."""
+
+    def handle(self, event: Event, now: float) -> list[Command]:
+        """Counts what has ended alone."""
+        kept = {}
+        if isinstance(event, Submit):
+            for name, book in self.partners.items():
+                kept[name] = (book.open_consumption, book.open_submitted)
+                book.open_consumption = book.open_submitted = 0.0
+        commands = super().handle(event, now)
+        for name, (consumption, submitted) in kept.items():
+            self.partners[name].open_consumption = consumption
+            self.partners[name].open_submitted = submitted
+        return commands
+
+
+class NeverOverdue(SiteState):
+    """Shows no operator what waits for ever."""
+
+    def handle(self, event: Event, now: float) -> list[Command]:
+        """Lets no time pass."""
+        return [] if isinstance(event, TimePassed) else super().handle(event, now)
+
+
 def found_out(factory: Callable[..., SiteState]) -> Verdict | Exception | None:
     """Returns the first verdict against a protocol, or the error it stumbled over."""
     for seed in range(MUTANT_RUNS):
@@ -167,6 +254,12 @@ def found_out(factory: Callable[..., SiteState]) -> Verdict | Exception | None:
         (ForgetsDeclines, "the journal says|2 times"),
         (ReportsOnce, "guests with|has not ended"),
         (TakesNothingUp, "has not ended"),
+        (IgnoresRubbish, "talks rubbish and is not faulty"),
+        (BelievesEverything, "lies were not believed"),
+        (GivesNumbersTwice, "a second time"),
+        (SubmitsEndedAgain, "2 times"),
+        (ForgetsOpenJobs, "asked before"),
+        (NeverOverdue, "nobody was told|has not ended"),
     ],
 )
 def test_a_missing_precaution_is_found_out(factory: type[SiteState], text: str) -> None:

@@ -1,0 +1,157 @@
+"""TLS handshakes that fail: why, in words, at both sides.
+
+The side that refuses sees OpenSSL's error. The side that is refused gets an alert (RFC 8446, section
+6), which gRPC turns into "Socket closed"; so after a failure it shakes hands once more with Python's
+`ssl`, which says what the alert was (`why_refused`).
+"""
+
+import socket
+import ssl
+from enum import StrEnum
+from typing import Final
+
+from grms.names import Endpoint, tls_name
+from grms.pki.certificates import PkiError
+from grms.tls import TlsFiles
+
+
+class Handshake(StrEnum):
+    """How a handshake has failed, seen from the side that refuses."""
+
+    NO_CERTIFICATE = "no_certificate"
+    """The other side shows none."""
+
+    UNKNOWN_AUTHORITY = "unknown_authority"
+    """Its certificate was not signed by an authority of this site's."""
+
+    EXPIRED = "expired"
+    """Its certificate has ended, or has not begun."""
+
+    BAD_CERTIFICATE = "bad_certificate"
+    """Its certificate is for something else, or damaged."""
+
+    NOT_TLS = "not_tls"
+    """It does not speak TLS, or none that is new enough."""
+
+    REFUSED = "refused"
+    """It refuses the certificate of this site."""
+
+    CLOSED = "closed"
+    """It hung up in the middle."""
+
+    SLOW = "slow"
+    """It did not come to an end in time."""
+
+    OTHER = "other"
+    """Anything else; the words say what."""
+
+
+_TIME: Final = {9: "not valid yet", 10: "expired"}
+"""What OpenSSL's codes for a certificate's time mean (`X509_V_ERR_…`)."""
+
+_UNKNOWN: Final = frozenset({2, 7, 18, 19, 20, 21})
+"""OpenSSL's codes where no known authority has signed, or not rightly."""
+
+_PLAIN: Final = (
+    "HTTP_REQUEST",
+    "HTTPS_PROXY_REQUEST",
+    "WRONG_VERSION_NUMBER",
+    "UNSUPPORTED_PROTOCOL",
+    "RECORD_LAYER_FAILURE",
+    "UNKNOWN_PROTOCOL",
+    "PACKET_LENGTH_TOO_LONG",
+    "BAD_RECORD_TYPE",
+)
+
+_ALERTS: Final = {
+    "UNKNOWN_CA": "its authority is not known there",
+    "CERTIFICATE_EXPIRED": "it has expired, or the clocks differ",
+    "CERTIFICATE_REQUIRED": "none was shown",
+    "BAD_CERTIFICATE": "it is bad",
+    "UNSUPPORTED_CERTIFICATE": "it is of an unsupported kind, or for something else",
+    "CERTIFICATE_REVOKED": "it was revoked",
+    "CERTIFICATE_UNKNOWN": "it cannot be used",
+    "ACCESS_DENIED": "access is denied",
+    "DECRYPT_ERROR": "its signature is wrong",
+}
+
+
+def handshake_problem(error: ssl.SSLError) -> tuple[Handshake, str]:
+    """Returns how a handshake has failed, and that in words about the other side.
+
+    Args:
+        error: as OpenSSL has met it at this side.
+    """
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return _certificate_problem(error)
+    if isinstance(error, ssl.SSLEOFError):
+        return Handshake.CLOSED, "it hung up in the middle"
+    reason = error.reason or str(error)
+    if "DID_NOT_RETURN_A_CERTIFICATE" in reason:
+        return Handshake.NO_CERTIFICATE, "it shows no certificate"
+    if (alert := _alert(reason)) is not None:
+        return Handshake.REFUSED, f"it refuses this site's certificate: {alert}"
+    if any(plain in reason for plain in _PLAIN):
+        text = f"it does not speak TLS 1.2 or newer ({reason.lower().replace('_', ' ')})"
+        return Handshake.NOT_TLS, text
+    return Handshake.OTHER, reason.lower().replace("_", " ")
+
+
+def _certificate_problem(error: ssl.SSLCertVerificationError) -> tuple[Handshake, str]:
+    code = error.verify_code
+    if code in _TIME:
+        return Handshake.EXPIRED, f"its certificate is {_TIME[code]}"
+    if code in _UNKNOWN:
+        text = f"its certificate is of an unknown authority ({error.verify_message})"
+        return Handshake.UNKNOWN_AUTHORITY, text
+    return Handshake.BAD_CERTIFICATE, f"its certificate: {error.verify_message}"
+
+
+def _alert(reason: str) -> str | None:
+    _, found, name = reason.partition("_ALERT_")
+    if not found:
+        return None
+    return _ALERTS.get(name, name.lower().replace("_", " "))
+
+
+def why_refused(endpoint: Endpoint, files: TlsFiles, partner: str, timeout_s: float) -> str:
+    """Returns why no TLS connection to a partner comes about; empty where one does.
+
+    It connects, shows this site's certificate and waits for the first byte: in TLS 1.3 a server says
+    that it refuses a client after the client's handshake has ended. It blocks.
+
+    Args:
+        endpoint: where the partner is.
+        files: of this site.
+        partner: whose certificate is wanted there.
+        timeout_s: for each step, seconds.
+    """
+    try:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.load_verify_locations(str(files.authority))
+        context.load_cert_chain(str(files.certificate), str(files.key))
+        context.set_alpn_protocols(["h2"])
+        name = tls_name(partner)
+    except (OSError, PkiError) as error:
+        return f"the own certificate cannot be used: {error}"
+    try:
+        with socket.create_connection((endpoint.host, endpoint.port), timeout_s) as plain:
+            return _shake(context, plain, name, partner)
+    except OSError:
+        return ""  # it is no matter of TLS
+
+
+def _shake(context: ssl.SSLContext, plain: socket.socket, name: str, partner: str) -> str:
+    try:
+        with context.wrap_socket(plain, server_hostname=name) as secure:
+            secure.recv(1)
+    except ssl.SSLCertVerificationError as error:
+        if error.verify_code == 62:  # X509_V_ERR_HOSTNAME_MISMATCH
+            return f"who answers there has a certificate, but not that of {partner}"
+        return f"TLS: {handshake_problem(error)[1]}"
+    except ssl.SSLError as error:
+        return f"TLS: {handshake_problem(error)[1]}"
+    except OSError:
+        return ""  # no word, no reason
+    return ""

@@ -1,0 +1,1 @@
+"""What both daemons are made of: journals, refusals, signals, sockets, pauses."""

@@ -1,0 +1,335 @@
+"""What every journal has in common: one SQLite file that one process may write.
+
+The file is in write-ahead mode and every commit is synced (`synchronous=FULL`), so what was
+committed has survived whatever happens next. A lock beside the file keeps a second process away,
+and goes with the process, however that ends; whoever only looks may read the file meanwhile.
+
+What stands in the file is the affair of those who derive from `JournalFile`: the records of a site
+(`grms.site.engine.journal`) and those of a broker (`broker.engine.journal`).
+"""
+
+import fcntl
+import os
+import sqlite3
+import stat
+import time
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Final, Literal, Self
+
+BUSY_S: Final = 5.0
+"""How long is waited for somebody who reads."""
+
+MODE: Final = 0o600
+"""Of a journal: scripts and keys of users are in it."""
+
+OTHERS: Final = 0o077
+"""The permissions that nobody but a journal's user has."""
+
+_NOTES = "CREATE TABLE notes (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;"
+
+
+def row_checksum(before: int, number: int, row: Sequence[Any]) -> int:
+    """Returns the checksum of a row of records, 32 bits: a change of any of it changes it.
+
+    Args:
+        before: the checksum of the row before, where rows are a chain; else 0.
+        number: of the row.
+        row: moment in seconds, kind and text of the record; then its bytes, if it has any.
+    """
+    moment, kind, body, *payload = row
+    head = f"{number} {moment!r} {kind} {body} "
+    return zlib.crc32(payload[0] or b"" if payload else b"", zlib.crc32(head.encode(), before))
+
+
+class JournalError(Exception):
+    """The journal cannot be used; the text says which file, what is wrong, and what to do."""
+
+
+class JournalDamagedError(JournalError):
+    """The file is not what this program has written."""
+
+
+class JournalTakenError(JournalError):
+    """Another process has the journal."""
+
+
+class JournalFullError(JournalError):
+    """There is no room on the disk. What was to be appended is not in the journal."""
+
+
+@dataclass(frozen=True, slots=True)
+class JournalKind:
+    """What tells the journals of one program from others, and the words of their errors.
+
+    Attributes:
+        application_id: what `file` and SQLite can tell such a file by.
+        version: of the tables and of what is in them; a later one may not be readable.
+        schema: the statements that make the tables, but the notes.
+        tables: that there are then, but the notes.
+        program: who writes it: "daemon", "broker".
+        only_one: how many may have it: "only one broker may use it".
+        look: what to do before a new one is begun.
+        versions_read: others that this program reads as well.
+    """
+
+    application_id: int
+    version: int
+    schema: str
+    tables: frozenset[str]
+    program: str
+    only_one: str
+    look: str
+    versions_read: frozenset[int] = frozenset()
+
+
+class JournalFile:
+    """An open journal; nobody else can open it meanwhile, but read it.
+
+    Attributes:
+        path: of the file, without symbolic links.
+        narrowed: the permissions that the file had and others had use of, which were taken away;
+            None where it was as it should be.
+
+    Args:
+        path: of the file; made where it does not exist, in an existing folder, for its user alone.
+        kind: what it is a journal of.
+        notes: what a new one is told about itself, beside its epoch, the moment of its creation.
+        durability: "power", or "process", which leaves the sync out: what was appended survives
+            the end of the process in any way, but not a power failure.
+
+    Raises:
+        JournalTakenError: another process has it.
+        JournalDamagedError: the file is damaged, or no journal.
+        JournalError: it is of a later version, is reached by several names (hard links), is open to
+            others and not ours to close, or cannot be opened.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        kind: JournalKind,
+        notes: dict[str, str],
+        *,
+        durability: Literal["power", "process"] = "power",
+    ) -> None:
+        # By whatever way it is named: the lock lies beside the file itself.
+        self.path = path.resolve()
+        self._kind = kind
+        self._own_notes = {**notes, "epoch": str(time.time_ns())}
+        self.narrowed: int | None = None
+        self._lock = self._take()
+        try:
+            self._make_private()
+            self._connection = self._open(durability)
+            try:
+                self._prepare()
+            except BaseException:
+                self._connection.close()
+                raise
+        except BaseException:
+            self._lock.close()
+            raise
+
+    # --- opening -------------------------------------------------------------------------------
+
+    def _take(self) -> IO[bytes]:
+        beside = self.path.with_name(self.path.name + ".lock")
+        try:
+            number = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, MODE)
+            lock = os.fdopen(number, "ab")
+        except OSError as error:
+            raise JournalError(
+                f"{beside}: {error.strerror}; the journal's folder must exist and be writable"
+            ) from error
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            lock.close()
+            raise JournalTakenError(
+                f"{self.path}: another process has this journal; {self._kind.only_one}"
+            ) from error
+        return lock
+
+    def _make_private(self) -> None:
+        """Makes the file where it is missing, and takes from others what they could read of it.
+
+        SQLite gives the files beside it (`-wal`, `-shm`) the permissions of the file itself.
+        """
+        try:
+            number = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, MODE)
+        except OSError as error:
+            raise JournalError(f"{self.path}: cannot be opened: {error.strerror}") from error
+        try:
+            found = os.fstat(number)
+            if found.st_nlink > 1:
+                raise JournalError(
+                    f"{self.path}: this journal has {found.st_nlink} names (hard links), and a lock "
+                    "protects one of them; remove the others"
+                )
+            if stat.S_IMODE(found.st_mode) & OTHERS:
+                os.fchmod(number, MODE)
+                self.narrowed = stat.S_IMODE(found.st_mode)
+        except OSError as error:
+            raise JournalError(
+                f"{self.path}: others may read this journal (mode "
+                f"{stat.S_IMODE(found.st_mode):04o}), and it is another user's: {error.strerror}; "
+                "scripts and keys are in it; make it its daemon's user's, with mode 0600"
+            ) from error
+        finally:
+            os.close(number)
+        for name in ("-wal", "-shm"):
+            beside = self.path.with_name(self.path.name + name)
+            with suppress(OSError):
+                if stat.S_IMODE(beside.stat().st_mode) & OTHERS:
+                    beside.chmod(MODE)
+
+    def _open(self, durability: str) -> sqlite3.Connection:
+        try:
+            connection = sqlite3.connect(
+                self.path, timeout=BUSY_S, isolation_level=None, check_same_thread=False
+            )
+            try:
+                connection.execute("PRAGMA journal_mode=WAL")
+                level = {"power": "FULL", "process": "NORMAL"}[durability]
+                connection.execute(f"PRAGMA synchronous={level}")
+            except BaseException:
+                connection.close()
+                raise
+        except sqlite3.Error as error:
+            raise self._explained(error) from error
+        return connection
+
+    def _prepare(self) -> None:
+        with self._explaining():
+            if self._pragma("application_id") == 0 and not self._tables():
+                self._create()
+            self._check_header()
+            found = self._connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+            if found != "ok":
+                raise self._damaged(str(found))
+
+    def _create(self) -> None:
+        execute = self._connection.execute
+        execute("BEGIN IMMEDIATE")
+        for statement in (_NOTES + self._kind.schema).split(";"):
+            execute(statement)
+        self._connection.executemany("INSERT INTO notes VALUES (?, ?)", self._own_notes.items())
+        execute(f"PRAGMA user_version={self._kind.version}")
+        execute(f"PRAGMA application_id={self._kind.application_id}")
+        execute("COMMIT")
+
+    def _check_header(self) -> None:
+        kind = self._kind
+        known = {"notes", *kind.tables}
+        # SQLite's own tables, as the one for AUTOINCREMENT, do not count.
+        if self._pragma("application_id") != kind.application_id or self._tables() != known:
+            raise self._damaged(f"it is a database, but no journal of a {kind.program}")
+        version = self._pragma("user_version")
+        readable = {kind.version, *kind.versions_read}
+        if version not in readable:
+            raise JournalError(
+                f"{self.path}: this journal is of version {version}, and this program writes "
+                f"version {max(readable)}; use the program that wrote it, or a later one"
+            )
+        if not self.note("epoch"):
+            raise self._damaged("it has no epoch")
+
+    def _pragma(self, name: str) -> int:
+        return int(self._connection.execute(f"PRAGMA {name}").fetchone()[0])
+
+    def _tables(self) -> set[str]:
+        rows = self._connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
+        return {name for (name,) in rows if not name.startswith("sqlite_")}
+
+    # --- use -----------------------------------------------------------------------------------
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        """Makes all that is written within durable at its end, or nothing where it raises."""
+        connection = self._connection
+        with self._explaining():
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def _explaining(self) -> Iterator[None]:
+        """Makes errors of the database those of a journal."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise self._explained(error) from error
+
+    def note(self, key: str) -> str | None:
+        """Returns a note that was set, or None; "epoch" and others are the journal's own."""
+        found = self._connection.execute("SELECT value FROM notes WHERE key = ?", (key,)).fetchone()
+        return None if found is None else str(found[0])
+
+    def set_note(self, key: str, value: str) -> None:
+        """Keeps a word about the journal itself, such as which replay it belongs to.
+
+        Raises:
+            ValueError: the note is one of the journal's own.
+            JournalError: as for writing anything else.
+        """
+        if key in self._own_notes:
+            raise ValueError(f"the note {key!r} is the journal's own")
+        with self._explaining():
+            self._connection.execute("INSERT OR REPLACE INTO notes VALUES (?, ?)", (key, value))
+
+    @property
+    def size_bytes(self) -> int:
+        """What its files take on the disk, bytes."""
+        files = (self.path, self.path.with_name(self.path.name + "-wal"))
+        return sum(file.stat().st_size for file in files if file.exists())
+
+    def close(self) -> None:
+        """Ends the use of the journal; twice is nothing."""
+        try:
+            self._connection.close()
+        finally:
+            self._lock.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    # --- errors --------------------------------------------------------------------------------
+
+    def _damaged(self, what: str) -> JournalDamagedError:
+        return JournalDamagedError(
+            f"{self.path}: this journal is damaged: {what}; move it away and begin a new one "
+            f"(never an older copy of it), after {self._kind.look}"
+        )
+
+    def _explained(self, error: sqlite3.Error) -> JournalError:
+        extended = int(getattr(error, "sqlite_errorcode", 0))
+        code = extended & 0xFF
+        # The second: no room for the file by which readers find their way in the log.
+        if code == sqlite3.SQLITE_FULL or extended == sqlite3.SQLITE_IOERR_SHMSIZE:
+            return JournalFullError(
+                f"{self.path}: the disk is full; make room for the journal, it loses nothing"
+            )
+        if code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}:
+            return self._damaged(str(error))
+        return JournalError(
+            f"{self.path}: {error}; check that the folder and the disk are as they should be, "
+            f"then start the {self._kind.program} again"
+        )

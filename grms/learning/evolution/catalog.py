@@ -1,0 +1,68 @@
+"""The strategies by name, new ones and saved ones."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from grms.learning.evolution.class_search import ClassSearch
+from grms.learning.evolution.cma_strategy import CmaStrategy
+from grms.learning.evolution.genes import GeneSpace, Genome
+from grms.learning.evolution.randomness import generator
+from grms.learning.evolution.strategies import (
+    STEP_RULES,
+    EvolutionStrategy,
+    Strategy,
+    StrategySettings,
+)
+from grms.learning.evolution.symbiotic import SymbioticEvolution
+
+STRATEGIES: tuple[str, ...] = (*STEP_RULES, "cma")
+"""The names of all strategies for any space of genes; docs/training.md describes them."""
+
+
+def new_strategy(
+    name: str,
+    space: GeneSpace,
+    settings: StrategySettings,
+    seed: int,
+    founders: Sequence[Genome] = (),
+) -> Strategy:
+    """Returns a strategy that has not begun.
+
+    Args:
+        name: one of `STRATEGIES`.
+        space: the genes of the problem.
+        settings: μ, λ and the rest.
+        seed: of its random stream, 0 and more.
+        founders: genomes to begin with; CMA-ES, which begins in the middle, has no use for them.
+
+    Raises:
+        ValueError: there is no such strategy, or it cannot work with the settings or the seed.
+    """
+    if name == "cma":
+        return CmaStrategy(space, settings, seed)
+    for rule in STEP_RULES:
+        if name == rule:
+            return EvolutionStrategy(
+                space, settings, generator(seed), step_rule=rule, founders=founders
+            )
+    raise ValueError(f"there is no strategy {name!r}; there are: {', '.join(STRATEGIES)}")
+
+
+def strategy_from_state(state: Mapping[str, Any]) -> Strategy:
+    """Returns the strategy whose `to_state` this is; it goes on bit for bit.
+
+    Raises:
+        ValueError: there is no such strategy, or it cannot go on here.
+    """
+    name = state["strategy"]
+    if name in STEP_RULES:
+        return EvolutionStrategy.from_state(state)
+    others: dict[str, Callable[[Mapping[str, Any]], Strategy]] = {
+        CmaStrategy.name: CmaStrategy.from_state,
+        ClassSearch.name: ClassSearch.from_state,
+        SymbioticEvolution.name: SymbioticEvolution.from_state,
+    }
+    if name not in others:
+        names = ", ".join((*STEP_RULES, *others))
+        raise ValueError(f"there is no strategy {name!r}; there are: {names}")
+    return others[name](state)

@@ -1,0 +1,197 @@
+"""CMA-ES through the package `cma` (Hansen 2016, "The CMA Evolution Strategy: A Tutorial").
+
+The search space has one real coordinate for each gene. Real genes are divided by the width of
+their initial range, so that all have the same scale. A binary gene is the sign of its coordinate,
+which is confined to [-1, 1]; its standard deviation never falls below a margin at which a gene that
+lies at the very end of the range still flips once in a generation of all binary genes. Without the
+margin a gene would freeze as soon as selection has agreed on it (Hamano et al. 2022, "CMA-ES with
+Margin"). An integer gene of k choices is the cell of [0, 1], cut into k equal ones, that its
+coordinate lies in; the standard deviation stays above half a cell. The package's own option for
+integer variables is not used: it draws from numpy's global generator, and a saved run could not go
+on bit for bit.
+
+The state of a strategy is its conversation: settings, seed and every value that it was told. The
+package's objects have no form that JSON could keep, and a pickle in a checkpoint would run whatever
+code somebody put there. Going through the conversation again takes a second or two for a whole
+training run, and leads to the very same state with the very same versions of the package and of
+numpy, which are therefore noted and compared.
+"""
+
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from statistics import NormalDist
+from typing import Any, Self
+
+import cma  # type: ignore[import-untyped]  # the package has no types
+import numpy as np
+
+from grms.learning.evolution.genes import FloatArray, GeneSpace, Genome
+from grms.learning.evolution.randomness import generator
+from grms.learning.evolution.strategies import Figures, Individual, StrategySettings, check_values
+
+SIGMA_START = 0.3
+"""First standard deviation, as a part of a gene's initial range."""
+
+
+def versions() -> dict[str, str]:
+    """Returns the versions that a conversation has to be continued with."""
+    return {"cma": cma.__version__, "numpy": np.__version__}
+
+
+class CmaStrategy:
+    """CMA-ES over a space of genes.
+
+    Args:
+        space: the genes; steps are CMA-ES's own.
+        settings: λ (`offspring`); μ is CMA-ES's own, and binary and integer genes change as
+            described above.
+        seed: of the strategy's own random stream.
+
+    Raises:
+        ValueError: λ is less than 2, or the seed is negative.
+    """
+
+    name = "cma"
+    """The word for this strategy in files and on the command line."""
+
+    def __init__(self, space: GeneSpace, settings: StrategySettings, seed: int) -> None:
+        if settings.offspring < 2:
+            raise ValueError(f"offspring is {settings.offspring}; CMA-ES needs at least 2")
+        self.space = space
+        self.settings = settings
+        self._seed = seed
+        self._told: list[list[float]] = []
+        self._asked: list[FloatArray] = []
+        self._best: Individual | None = None
+        self._es = _new(space, settings.offspring, generator(seed))
+
+    @property
+    def generation(self) -> int:
+        """Generations told so far; CMA-ES has no founders."""
+        return len(self._told)
+
+    @property
+    def best(self) -> Individual | None:
+        """The best individual told so far; None before the first generation."""
+        return self._best
+
+    @property
+    def bound(self) -> float:
+        """Infinite: CMA-ES ranks all that it asked for."""
+        return math.inf
+
+    @property
+    def exhausted(self) -> str:
+        """Empty: there is always another generation."""
+        return ""
+
+    def ask(self) -> list[Genome]:
+        """Returns the genomes of the next generation; the same until they are told."""
+        if not self._asked:
+            self._asked = [np.asarray(point, np.float64) for point in self._es.ask()]
+        return [self._genome(point) for point in self._asked]
+
+    def tell(self, values: Sequence[float], figures: Sequence[Figures] = ()) -> None:
+        """Learns the values of what was asked, in that order; smaller is better.
+
+        Raises:
+            ValueError: nothing was asked, there are more or fewer values than genomes, or one is
+                not a finite number.
+        """
+        del figures
+        check_values(values, len(self._asked))
+        told = [float(value) for value in values]
+        first = min(range(len(told)), key=told.__getitem__)
+        if self._best is None or told[first] < self._best.value:
+            self._best = Individual(self._genome(self._asked[first]), told[first])
+        with warnings.catch_warnings():
+            # Values that are all equal make the package warn; termination is somebody else's task.
+            warnings.simplefilter("ignore")
+            self._es.tell(self._asked, told)
+        self._told.append(told)
+        self._asked = []
+
+    def _genome(self, point: FloatArray) -> Genome:
+        space = self.space
+        reals, binaries = len(space.low), space.binaries
+        real = space.low + point[:reals] * space.span
+        cell = np.floor(point[reals + binaries :] * space.choices).astype(np.int64)
+        integer = np.clip(cell, 0, space.choices - 1)
+        return space.confined(Genome(real, point[reals : reals + binaries] > 0, integer))
+
+    def to_state(self) -> dict[str, Any]:
+        """Returns all the strategy knows as plain values that JSON keeps exactly."""
+        return {
+            "strategy": self.name,
+            "space": self.space.to_state(),
+            "settings": asdict(self.settings),
+            "seed": self._seed,
+            "versions": versions(),
+            "told": list(self._told),
+            "asked": bool(self._asked),
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """Returns the strategy that `to_state` described; it goes on bit for bit.
+
+        Raises:
+            ValueError: the state comes of other versions of `cma` or numpy.
+        """
+        for package, version in versions().items():
+            if state["versions"].get(package) != version:
+                raise ValueError(
+                    f"it was made with {package} {state['versions'].get(package)}, and here is "
+                    f"{package} {version}; CMA-ES goes on with the same version only"
+                )
+        strategy = cls(
+            GeneSpace.from_state(state["space"]),
+            StrategySettings(**state["settings"]),
+            state["seed"],
+        )
+        for values in state["told"]:
+            strategy.ask()
+            strategy.tell(values)
+        if state["asked"]:
+            strategy.ask()
+        return strategy
+
+
+def flip_margin(binaries: int, offspring: int) -> float:
+    """Returns the least standard deviation of a binary gene's coordinate.
+
+    From the end of the range, 1 away from the threshold, it crosses it with probability 1/(λ·b):
+    about one binary gene in each generation, as Hamano et al. (2022, section 3) choose it.
+
+    Args:
+        binaries: number of binary genes, b.
+        offspring: λ.
+    """
+    return 1.0 / NormalDist().inv_cdf(1.0 - 1.0 / max(4.0, float(offspring * binaries)))
+
+
+def _new(space: GeneSpace, offspring: int, rng: np.random.Generator) -> Any:
+    reals, binaries, integers = len(space.low), space.binaries, len(space.choices)
+    start = np.concatenate([np.full(reals, 0.5), np.zeros(binaries), np.full(integers, 0.5)])
+    low, high = (0.0, 1.0) if space.bounded else (-np.inf, np.inf)
+    options = {
+        "popsize": offspring,
+        "randn": lambda *shape: rng.standard_normal(shape),
+        "seed": np.nan,  # leaves numpy's global generator alone
+        "bounds": [
+            [low] * reals + [-1.0] * binaries + [0.0] * integers,
+            [high] * reals + [1.0] * (binaries + integers),
+        ],
+        # Binary genes start twice as wide: their range is twice as wide.
+        "CMA_stds": [1.0] * reals + [2.0] * binaries + [1.0] * integers,
+        "minstd": [0.0] * reals
+        + [flip_margin(binaries, offspring)] * binaries
+        + (0.5 / space.choices).tolist(),
+        "verbose": -9,
+        "verb_log": 0,
+        "verb_disp": 0,
+        "signals_filename": "",
+    }
+    return cma.CMAEvolutionStrategy(start, SIGMA_START, options)

@@ -1,0 +1,110 @@
+"""Variation: one function each, everything random drawn from the generator that is given.
+
+Evolution strategies after Schwefel, "Evolution and Optimum Seeking" (1995), and Beyer and Schwefel,
+"Evolution strategies: a comprehensive introduction" (2002). A kind of gene that a space does not
+have draws nothing.
+"""
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from grms.learning.evolution.genes import FloatArray, GeneSpace, Genome
+
+Scalar = TypeVar("Scalar", np.float64, np.bool_, np.int64)
+
+
+def uniform_genome(rng: np.random.Generator, space: GeneSpace) -> Genome:
+    """Returns an individual drawn uniformly: reals from their initial ranges, all choices alike."""
+    real = space.low + rng.random(len(space.low)) * space.span
+    binary = rng.random(space.binaries) < 0.5
+    return Genome(real, binary, rng.integers(space.choices))
+
+
+def discrete_recombination(rng: np.random.Generator, parents: Sequence[Genome]) -> Genome:
+    """Returns a child each of whose genes is that of a parent drawn anew for it.
+
+    Args:
+        rng: the generator.
+        parents: at least one; all of them take part.
+    """
+
+    def mixed(genes: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
+        count = genes.shape[1]
+        chosen: npt.NDArray[Scalar] = genes[
+            rng.integers(len(parents), size=count), np.arange(count)
+        ]
+        return chosen
+
+    return Genome(
+        mixed(np.stack([parent.real for parent in parents])),
+        mixed(np.stack([parent.binary for parent in parents])),
+        mixed(np.stack([parent.integer for parent in parents])),
+    )
+
+
+def gaussian_mutation(rng: np.random.Generator, genome: Genome, step: FloatArray) -> Genome:
+    """Returns the individual with a normal step added to each real gene.
+
+    Args:
+        rng: the generator.
+        genome: the individual.
+        step: standard deviation for each real gene, shape (n,).
+    """
+    real = genome.real + rng.standard_normal(len(genome.real)) * step
+    return Genome(real, genome.binary, genome.integer)
+
+
+def flip_mutation(rng: np.random.Generator, genome: Genome, probability: float) -> Genome:
+    """Returns the individual with each binary gene turned round with a probability."""
+    flips = rng.random(len(genome.binary)) < probability
+    return Genome(genome.real, genome.binary ^ flips, genome.integer)
+
+
+def redraw_mutation(
+    rng: np.random.Generator, genome: Genome, space: GeneSpace, probability: float
+) -> Genome:
+    """Returns the individual with each integer gene drawn anew with a probability.
+
+    All of a gene's choices are equally likely, the present one included.
+    """
+    redrawn = rng.random(len(genome.integer)) < probability
+    integer = np.where(redrawn, rng.integers(space.choices), genome.integer)
+    return Genome(genome.real, genome.binary, integer)
+
+
+def geometric_mean_steps(steps: Sequence[FloatArray]) -> FloatArray:
+    """Returns step sizes recombined over all parents by their geometric mean, shape (n,)."""
+    mean: FloatArray = np.exp(np.mean(np.log(steps), axis=0))
+    return mean
+
+
+def intermediate_steps(rng: np.random.Generator, steps: Sequence[FloatArray]) -> FloatArray:
+    """Returns the mean of the step sizes of two parents drawn at random, shape (n,).
+
+    The two may be the same one (Beyer and Schwefel 2002, section 3.2, ρ = 2).
+    """
+    first, second = rng.integers(len(steps), size=2)
+    mean: FloatArray = 0.5 * (steps[first] + steps[second])
+    return mean
+
+
+def lognormal_steps(
+    rng: np.random.Generator, step: FloatArray, common_rate: float, own_rate: float
+) -> FloatArray:
+    """Returns self-adapted step sizes (Schwefel 1995, section 5).
+
+    Args:
+        rng: the generator.
+        step: present step sizes, shape (n,).
+        common_rate: τ₀, of the factor that all share.
+        own_rate: τ, of the factor that each has.
+
+    Returns:
+        step · exp(τ₀·N(0,1) + τ·Nᵢ(0,1)), shape (n,).
+    """
+    common = common_rate * rng.standard_normal()
+    factors: FloatArray = np.exp(common + own_rate * rng.standard_normal(len(step)))
+    return step * factors

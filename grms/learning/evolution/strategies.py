@@ -1,0 +1,333 @@
+"""Evolution strategies that ask and are told.
+
+A strategy proposes genomes (`ask`) and learns their values (`tell`); it never evaluates, never
+looks at a clock and knows no problem: what genes there are, a `GeneSpace` tells. All it knows, its
+random generator included, is in its state: a strategy that is rebuilt from `to_state` goes on bit
+for bit.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, Protocol, Self
+
+import numpy as np
+
+from grms.learning.evolution.genes import FloatArray, GeneSpace, Genome
+from grms.learning.evolution.operators import (
+    discrete_recombination,
+    flip_mutation,
+    gaussian_mutation,
+    geometric_mean_steps,
+    intermediate_steps,
+    lognormal_steps,
+    redraw_mutation,
+    uniform_genome,
+)
+from grms.learning.evolution.randomness import generator_from_state, generator_state
+
+INDIVIDUALS_MAX = 100_000
+"""Most parents, and most offspring in a generation."""
+
+StepRule = Literal["paper", "self-adaptive", "two-parents"]
+"""How wide mutations are; the names of the strategies that differ in it.
+
+`paper`: as wide as the space says, always (paper 003, section 4.5). `self-adaptive`: a step size for
+each real gene, recombined by the geometric mean of all parents (Schwefel 1995). `two-parents`: the
+same with the mean of two random parents (paper 001, section IV-C; Beyer and Schwefel 2002).
+"""
+
+STEP_RULES: tuple[StepRule, ...] = ("paper", "self-adaptive", "two-parents")
+
+STEP_RANGES: dict[StepRule, tuple[float, float]] = {
+    "self-adaptive": (1e-6, 1.0),
+    "two-parents": (1e-5, math.inf),
+}
+"""Self-adapted steps stay between these parts of a gene's initial range: with a step of nothing a
+gene would never move again, and steps of genes that do not matter wander without end."""
+
+STEP_START = 0.1
+"""Self-adapted steps begin at this part of a gene's initial range."""
+
+
+@dataclass(frozen=True, slots=True)
+class StrategySettings:
+    """The settings of an evolution strategy; the defaults are those of paper 003 (section 4.5).
+
+    Attributes:
+        parents: μ.
+        offspring: λ, asked for in each generation.
+        flip_probability: chance of each binary gene to turn round; the paper gives none.
+        redraw_probability: chance of each integer gene to be drawn anew.
+    """
+
+    parents: int = 13
+    offspring: int = 91
+    flip_probability: float = 0.1
+    redraw_probability: float = 0.1
+
+    def __post_init__(self) -> None:
+        """Checks the bounds.
+
+        Raises:
+            ValueError: a setting is out of its bounds.
+        """
+        for name in ("parents", "offspring"):
+            if not 1 <= getattr(self, name) <= INDIVIDUALS_MAX:
+                raise ValueError(
+                    f"{name} is {getattr(self, name)}; it must be from 1 to {INDIVIDUALS_MAX}"
+                )
+        for name in ("flip_probability", "redraw_probability"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"{name} is {getattr(self, name)}; it is a probability")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Individual:
+    """A genome with its value.
+
+    Attributes:
+        genome: the genes.
+        value: what was told of it; smaller is better.
+        step: step sizes of the real genes where the strategy adapts them, shape (n,).
+    """
+
+    genome: Genome
+    value: float
+    step: FloatArray | None = None
+
+
+def check_values(values: Sequence[float], asked: int) -> None:
+    """Checks what a strategy is told.
+
+    Args:
+        values: one for each genome.
+        asked: number of genomes it asked for.
+
+    Raises:
+        ValueError: nothing was asked, there are more or fewer values than genomes, or one is not a
+            finite number.
+    """
+    if asked == 0:
+        raise ValueError("nothing was asked, so nothing can be told")
+    if len(values) != asked:
+        raise ValueError(f"{len(values)} values for {asked} genomes")
+    bad = next((value for value in values if not np.isfinite(value)), None)
+    if bad is not None:
+        raise ValueError(f"a value is {bad}; it must be a finite number")
+
+
+Figures = tuple[tuple[float, ...], ...]
+"""What an evaluation measured beside its value: `Evaluation.figures`."""
+
+
+class Strategy(Protocol):
+    """What proposes genomes and learns their values."""
+
+    @property
+    def name(self) -> str:
+        """The word for this strategy in files and on the command line."""
+
+    @property
+    def generation(self) -> int:
+        """Generations bred and told so far; founders, which nobody bred, do not count."""
+
+    @property
+    def best(self) -> Individual | None:
+        """The best individual told so far; None before the first generation."""
+
+    @property
+    def bound(self) -> float:
+        """The value above which it does not matter how bad a genome of this generation is.
+
+        It holds for the whole generation that was asked, so what an evaluation that stops there
+        finds does not depend on who evaluates when.
+        """
+
+    @property
+    def exhausted(self) -> str:
+        """Why there is nothing more to ask, for people; empty while there is."""
+
+    def ask(self) -> list[Genome]:
+        """Returns the genomes of the next generation; the same until they are told."""
+
+    def tell(self, values: Sequence[float], figures: Sequence[Figures] = ()) -> None:
+        """Learns the values of what was asked, in that order; smaller is better.
+
+        Args:
+            values: one for each genome.
+            figures: what was measured beside it, for strategies that look at it.
+
+        Raises:
+            ValueError: nothing was asked, there are more or fewer values than genomes, or one is
+                not a finite number.
+        """
+
+    def to_state(self) -> dict[str, Any]:
+        """Returns all the strategy knows as plain values that JSON keeps exactly."""
+
+
+class EvolutionStrategy:
+    """The (μ+λ)-strategy of the papers, with fixed or with self-adapted steps.
+
+    The first generation is μ uniform individuals, or some that are given and uniform ones. Every further one is λ children: each gene is
+    that of a parent drawn anew for it among all μ; real genes take a normal step; binary genes may
+    flip, and integer genes may be drawn anew. The best μ of parents and children are the next
+    parents; of equal values the older, and among children the earlier, is better.
+
+    Where steps adapt themselves, each individual carries a step size for each real gene, which is
+    recombined and mutated log-normally before it is used.
+
+    Args:
+        space: the genes.
+        settings: μ, λ and the rest.
+        rng: the only source of randomness.
+        step_rule: how wide mutations are.
+        founders: genomes that the first generation begins with, before those that are drawn; of
+            more than μ the first μ.
+    """
+
+    def __init__(
+        self,
+        space: GeneSpace,
+        settings: StrategySettings,
+        rng: np.random.Generator,
+        *,
+        step_rule: StepRule = "paper",
+        founders: Sequence[Genome] = (),
+    ) -> None:
+        self.space = space
+        self.settings = settings
+        self._rng = rng
+        self._step_rule: StepRule = step_rule
+        self._parents: list[Individual] = []
+        self._asked: list[tuple[Genome, FloatArray | None]] = []
+        self._told = 0
+        self._founders = tuple(founders)
+
+    @property
+    def name(self) -> str:
+        """The word for this strategy in files and on the command line."""
+        return self._step_rule
+
+    @property
+    def generation(self) -> int:
+        """Generations bred and told so far; founders, which nobody bred, do not count."""
+        return max(0, self._told - 1)
+
+    @property
+    def best(self) -> Individual | None:
+        """The best individual told so far; None before the first generation."""
+        return self._parents[0] if self._parents else None
+
+    @property
+    def parents(self) -> tuple[Individual, ...]:
+        """The present parents, best first."""
+        return tuple(self._parents)
+
+    @property
+    def bound(self) -> float:
+        """The value of the worst parent: who is worse is none of the next parents."""
+        return self._parents[-1].value if self._parents else math.inf
+
+    @property
+    def exhausted(self) -> str:
+        """Empty: there is always another generation."""
+        return ""
+
+    def ask(self) -> list[Genome]:
+        """Returns the genomes of the next generation; the same until they are told."""
+        if not self._asked:
+            if self._parents:
+                self._asked = [self._child() for _ in range(self.settings.offspring)]
+            else:
+                given = [(genome, self._first_step()) for genome in self._founders]
+                drawn = [self._founder() for _ in range(self.settings.parents - len(given))]
+                self._asked = [*given, *drawn][: self.settings.parents]
+        return [genome for genome, _ in self._asked]
+
+    def tell(self, values: Sequence[float], figures: Sequence[Figures] = ()) -> None:
+        """Learns the values of what was asked, in that order; smaller is better.
+
+        Raises:
+            ValueError: nothing was asked, there are more or fewer values than genomes, or one is
+                not a finite number.
+        """
+        del figures
+        check_values(values, len(self._asked))
+        children = [
+            Individual(genome, float(value), step)
+            for (genome, step), value in zip(self._asked, values, strict=True)
+        ]
+        # A stable sort: parents stand before children, so the older wins a tie.
+        self._parents = sorted([*self._parents, *children], key=lambda one: one.value)
+        self._parents = self._parents[: self.settings.parents]
+        self._asked = []
+        self._told += 1
+
+    def _founder(self) -> tuple[Genome, FloatArray | None]:
+        genome = uniform_genome(self._rng, self.space)
+        return genome, self._first_step()
+
+    def _first_step(self) -> FloatArray | None:
+        return None if self._step_rule == "paper" else self.space.span * STEP_START
+
+    def _child(self) -> tuple[Genome, FloatArray | None]:
+        child = discrete_recombination(self._rng, [parent.genome for parent in self._parents])
+        step = None if self._step_rule == "paper" else self._adapted_step()
+        child = gaussian_mutation(self._rng, child, self.space.step if step is None else step)
+        child = flip_mutation(self._rng, child, self.settings.flip_probability)
+        child = redraw_mutation(self._rng, child, self.space, self.settings.redraw_probability)
+        return self.space.confined(child), step
+
+    def _adapted_step(self) -> FloatArray:
+        steps = [parent.step for parent in self._parents if parent.step is not None]
+        pairwise = self._step_rule == "two-parents"
+        count = max(1, len(self.space.low))
+        step = lognormal_steps(
+            self._rng,
+            intermediate_steps(self._rng, steps) if pairwise else geometric_mean_steps(steps),
+            1 / np.sqrt(2 * count),
+            1 / np.sqrt(2 * np.sqrt(count)),
+        )
+        least, most = STEP_RANGES[self._step_rule]
+        return np.clip(step, least * self.space.span, most * self.space.span)
+
+    def to_state(self) -> dict[str, Any]:
+        """Returns all the strategy knows as plain values that JSON keeps exactly."""
+
+        def noted(genome: Genome, step: FloatArray | None) -> dict[str, Any]:
+            return genome.to_state() | {"step": None if step is None else step.tolist()}
+
+        return {
+            "strategy": self.name,
+            "space": self.space.to_state(),
+            "settings": asdict(self.settings),
+            "rng": generator_state(self._rng),
+            "told": self._told,
+            "parents": [
+                noted(one.genome, one.step) | {"value": one.value} for one in self._parents
+            ],
+            "asked": [noted(genome, step) for genome, step in self._asked],
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """Returns the strategy that `to_state` described; it goes on bit for bit."""
+        strategy = cls(
+            GeneSpace.from_state(state["space"]),
+            StrategySettings(**state["settings"]),
+            generator_from_state(state["rng"]),
+            step_rule=state["strategy"],
+        )
+
+        def step_of(one: Mapping[str, Any]) -> FloatArray | None:
+            return None if one["step"] is None else np.array(one["step"], np.float64)
+
+        strategy._told = state["told"]
+        strategy._parents = [
+            Individual(Genome.from_state(one), one["value"], step_of(one))
+            for one in state["parents"]
+        ]
+        strategy._asked = [(Genome.from_state(one), step_of(one)) for one in state["asked"]]
+        return strategy

@@ -1,0 +1,450 @@
+"""Symbiotic evolution of rules (paper 000, section 5.2): an individual is a rule, not a rule base.
+
+A rule is good if the rule bases it takes part in are. Each generation composes rule bases of rules
+that differ from one another, every rule in equally many; the value of a rule is the mean value of its
+rule bases. Rules are grouped into clusters by where they apply, and a cluster sends the more parents
+the better its best rules are, so that rules for rare states survive beside those for frequent ones.
+
+Genes of a rule, in units of each feature's range: the centres and the widths of its Gaussians, and for
+each alternative the place of its recommendation among five levels, real and rounded.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from grms.learning.evolution.genes import FloatArray, Genome, IntegerArray
+from grms.learning.evolution.randomness import generator_from_state, generator_state
+from grms.learning.evolution.strategies import Figures, Individual, check_values
+
+LEVELS = (-5, -1, 0, 1, 5)
+"""Recommendations for an alternative (paper 000, figure 2)."""
+
+CENTRE_RANGE = (0.0, 1.0)
+"""Where centres begin, in units of the feature's range."""
+
+WIDTH_RANGE = (0.02, 0.52)
+"""Where widths begin, in units of the feature's range."""
+
+WIDTH_MIN = 0.005
+"""Least width: a narrower rule would apply to a single state of the recorded replay."""
+
+STEP_FACTOR = 1.224
+"""Factor of the common step after a generation (paper 000, section 5.2.2)."""
+
+SUCCESS_TARGET = 1.0 / 8.0
+"""The step grows where more children than this are better than one of their parents."""
+
+
+@dataclass(frozen=True, slots=True)
+class SymbioticSettings:
+    """Settings of symbiotic evolution; the defaults are the paper's, but for what it leaves open.
+
+    Attributes:
+        parents: μ, rules.
+        offspring: λ, rules.
+        base_rules: rules of a rule base, N_r.
+        bases_per_rule: rule bases that a rule takes part in, N_s.
+        recombined: ρ, parents of a child.
+        similar: how many of them are those most similar to the first.
+        clusters: into which rules are grouped for selection.
+        cluster_best: how many of a cluster's rules its worth is the mean of.
+        plus: parents may go on beside children. Without, a rule lives for one generation, so that a
+            lucky composition is not remembered for ever.
+        step: standard deviation of mutation at the beginning, in units of a feature's range.
+    """
+
+    parents: int = 50
+    offspring: int = 350
+    base_rules: int = 50
+    bases_per_rule: int = 10
+    recombined: int = 12
+    similar: int = 5
+    clusters: int = 10
+    cluster_best: int = 5
+    plus: bool = False
+    step: float = 0.1
+
+    def __post_init__(self) -> None:
+        """Checks the bounds.
+
+        Raises:
+            ValueError: a setting is out of its bounds, or the rules cannot be shared out evenly.
+        """
+        least = {"similar": 0}
+        for name in (
+            *("parents", "offspring", "base_rules", "bases_per_rule"),
+            *("recombined", "similar", "clusters", "cluster_best"),
+        ):
+            if not least.get(name, 1) <= getattr(self, name) <= 100_000:
+                raise ValueError(f"{name} is {getattr(self, name)}; it must be from 1 to 100000")
+        if not 0 < self.step < np.inf:
+            raise ValueError(f"step is {self.step}; it must be a finite number above 0")
+        if not self.similar < self.recombined <= self.parents <= self.offspring:
+            raise ValueError(
+                f"{self.similar} similar of {self.recombined} recombined of {self.parents} parents "
+                f"of {self.offspring} offspring; each must not be more than the next"
+            )
+        if (
+            self.base_rules > self.offspring
+            or self.offspring * self.bases_per_rule % self.base_rules
+        ):
+            raise ValueError(
+                f"{self.offspring} rules in {self.bases_per_rule} rule bases each do not fill rule "
+                f"bases of {self.base_rules}"
+            )
+
+    @property
+    def bases(self) -> int:
+        """Rule bases of a generation, N_f."""
+        return self.offspring * self.bases_per_rule // self.base_rules
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RuleSpace:
+    """What rules are about.
+
+    Attributes:
+        low: shape (f,), where the range of each feature begins.
+        high: shape (f,), where it ends; the unit of a rule's genes is the difference.
+        alternatives: how many a rule recommends among.
+    """
+
+    low: FloatArray
+    high: FloatArray
+    alternatives: int
+
+    def __post_init__(self) -> None:
+        """Checks the bounds.
+
+        Raises:
+            ValueError: a range is empty or no number, or there is no alternative.
+        """
+        span = self.high - self.low
+        if not (len(span) and (np.isfinite(span) & (span > 0)).all() and self.alternatives >= 1):
+            raise ValueError("rules need features with ranges that are not empty, and alternatives")
+
+    @property
+    def genes(self) -> int:
+        """Genes of a rule."""
+        return 2 * len(self.low) + self.alternatives
+
+    def to_state(self) -> dict[str, Any]:
+        """Returns the space as plain values."""
+        return {
+            "low": self.low.tolist(),
+            "high": self.high.tolist(),
+            "alternatives": self.alternatives,
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """Returns the space that `to_state` described."""
+        return cls(
+            np.array(state["low"], np.float64),
+            np.array(state["high"], np.float64),
+            state["alternatives"],
+        )
+
+    def rule_base(self, rules: FloatArray) -> Genome:
+        """Returns rules as the genome of a rule base.
+
+        Args:
+            rules: shape (n, genes).
+
+        Returns:
+            Real genes rule by rule: centres, then widths, in the features' own units. Integer genes
+            rule by rule: for each alternative the place of its recommendation in `LEVELS`.
+        """
+        features, span = len(self.low), self.high - self.low
+        centres = self.low + rules[:, :features] * span
+        widths = rules[:, features : 2 * features] * span
+        places = np.rint(rules[:, 2 * features :]).astype(np.int64)
+        real = np.concatenate([centres, widths], axis=1).ravel()
+        return Genome(real, np.zeros(0, np.bool_), places.ravel())
+
+
+def random_rules(rng: np.random.Generator, space: RuleSpace, count: int) -> FloatArray:
+    """Returns rules drawn uniformly, shape (count, genes)."""
+    features = len(space.low)
+    low, high = CENTRE_RANGE
+    centres = low + rng.random((count, features)) * (high - low)
+    low, high = WIDTH_RANGE
+    widths = low + rng.random((count, features)) * (high - low)
+    places = rng.integers(len(LEVELS), size=(count, space.alternatives)).astype(np.float64)
+    return np.concatenate([centres, widths, places], axis=1)
+
+
+def confined_rules(rules: FloatArray, features: int) -> FloatArray:
+    """Returns rules whose widths are wide enough and whose recommendations are among the levels."""
+    widths = np.maximum(np.abs(rules[:, features : 2 * features]), WIDTH_MIN)
+    places = np.clip(rules[:, 2 * features :], 0.0, len(LEVELS) - 1.0)
+    return np.concatenate([rules[:, :features], widths, places], axis=1)
+
+
+def similarity(rules: FloatArray, features: int) -> FloatArray:
+    """Returns how alike the areas of rules are (paper 000, equation 11), shape (n, n).
+
+    The mean over the features of the overlap of two normalised Gaussians,
+    exp(-(μ₁-μ₂)² / 2(σ₁²+σ₂²)) / √(2π(σ₁²+σ₂²)), in units of each feature's range: in the features'
+    own units the first one alone would decide.
+    """
+    total = np.zeros((len(rules), len(rules)))
+    for feature in range(features):
+        centre, variance = rules[:, feature], rules[:, features + feature] ** 2
+        both = variance[:, None] + variance[None, :]
+        apart = centre[:, None] - centre[None, :]
+        total += np.exp(-(apart**2) / (2.0 * both)) / np.sqrt(2.0 * np.pi * both)
+    mean: FloatArray = total / features
+    return mean
+
+
+def compose(
+    rng: np.random.Generator, alike: FloatArray, bases: int, base_rules: int
+) -> list[list[int]]:
+    """Returns which rules make up each rule base (paper 000, Algorithm 3).
+
+    The first rule of a base is random, each further one the least similar to the one before. Every
+    rule is in equally many bases: one whose places left are as many as the bases left is taken
+    by force, which always works out.
+
+    Args:
+        rng: the generator.
+        alike: shape (n, n), `similarity` of the rules.
+        bases: how many rule bases.
+        base_rules: rules of each; `bases · base_rules` is a multiple of n.
+    """
+    count = len(alike)
+    quota = np.full(count, bases * base_rules // count)
+    composed = []
+    for left in range(bases, 0, -1):
+        chosen: list[int] = []
+        open_ = quota > 0
+        forced = quota == left
+        for places in range(base_rules, 0, -1):
+            candidates = np.flatnonzero(forced if np.count_nonzero(forced) >= places else open_)
+            if chosen:
+                # argmin takes the first of equals: rules are in a fixed order.
+                rule = int(candidates[np.argmin(alike[chosen[-1], candidates])])
+            else:
+                rule = int(candidates[rng.integers(len(candidates))])
+            chosen.append(rule)
+            open_[rule] = forced[rule] = False
+        quota[chosen] -= 1
+        composed.append(chosen)
+    return composed
+
+
+def clustered(rng: np.random.Generator, points: FloatArray, clusters: int) -> IntegerArray:
+    """Returns the cluster of each point: k-means from random points, until nothing changes.
+
+    Args:
+        rng: the generator.
+        points: shape (n, f).
+        clusters: how many at most; n where there are fewer points.
+
+    Returns:
+        Shape (n,), from 0; a cluster may be empty.
+    """
+    centres = points[rng.permutation(len(points))[:clusters]]
+    member = np.full(len(points), -1, np.int64)
+    for _ in range(100):
+        distance = ((points[:, None, :] - centres[None, :, :]) ** 2).sum(axis=2)
+        nearest = distance.argmin(axis=1).astype(np.int64)
+        if (nearest == member).all():
+            break
+        member = nearest
+        for cluster in np.unique(member):
+            centres[cluster] = points[member == cluster].mean(axis=0)
+    return member
+
+
+def selected(
+    values: FloatArray, member: IntegerArray, count: int, cluster_best: int
+) -> IntegerArray:
+    """Returns the next parents (paper 000, Algorithm 4), by their index, best first.
+
+    A cluster with mean value f̄ of its best sends ⌊count·(1/f̄)/Σ(1/f̄) + ½⌋ of its best rules; what
+    is missing is filled by the best of the rest, and what is too much is dropped from the worst.
+
+    Args:
+        values: shape (n,), of each rule; above 0, smaller is better.
+        member: shape (n,), cluster of each rule.
+        count: how many parents.
+        cluster_best: how many rules a cluster's worth is the mean of.
+    """
+    by_value = np.argsort(values, kind="stable")
+    clusters = np.unique(member)
+    ranked = [by_value[member[by_value] == cluster] for cluster in clusters]
+    worth = np.array([1.0 / values[one[:cluster_best]].mean() for one in ranked])
+    shares = np.floor(count * worth / worth.sum() + 0.5).astype(int)
+    taken = np.zeros(len(values), np.bool_)
+    for one, share in zip(ranked, shares, strict=True):
+        taken[one[:share]] = True
+    chosen = by_value[taken[by_value]][:count]
+    rest = by_value[~taken[by_value]][: count - len(chosen)]
+    both = np.concatenate([chosen, rest])
+    return both[np.argsort(values[both], kind="stable")].astype(np.int64)
+
+
+class SymbioticEvolution:
+    """Evolves rules; what it asks are rule bases, and the best of them ever is its result.
+
+    Args:
+        space: what rules are about.
+        settings: numbers of rules, bases and parents, and the rest.
+        rng: the only source of randomness.
+    """
+
+    name = "symbiotic"
+    """The word for this strategy in files and on the command line."""
+
+    def __init__(
+        self, space: RuleSpace, settings: SymbioticSettings, rng: np.random.Generator
+    ) -> None:
+        self.rules = space
+        self.settings = settings
+        self._rng = rng
+        self._step = settings.step
+        self._parents = np.zeros((0, space.genes))
+        self._parent_values = np.zeros(0)
+        self._children = np.zeros((0, space.genes))
+        self._rivals = np.zeros(0)
+        self._bases: list[list[int]] = []
+        self._best: Individual | None = None
+        self._told = 0
+
+    @property
+    def generation(self) -> int:
+        """Generations bred and told so far; the first, of random rules, does not count."""
+        return max(0, self._told - 1)
+
+    @property
+    def best(self) -> Individual | None:
+        """The best rule base told so far; None before the first generation."""
+        return self._best
+
+    @property
+    def bound(self) -> float:
+        """Infinite: a rule's value is the mean over its rule bases, bad ones included."""
+        return float("inf")
+
+    @property
+    def exhausted(self) -> str:
+        """Empty: there is always another generation."""
+        return ""
+
+    @property
+    def step(self) -> float:
+        """The common step of mutation, in units of a feature's range."""
+        return self._step
+
+    def ask(self) -> list[Genome]:
+        """Returns the rule bases of the next generation; the same until they are told."""
+        if not self._bases:
+            settings = self.settings
+            if len(self._parents):
+                self._breed()
+            else:
+                self._children = random_rules(self._rng, self.rules, settings.offspring)
+                self._rivals = np.full(settings.offspring, np.nan)
+            alike = similarity(self._children, len(self.rules.low))
+            self._bases = compose(self._rng, alike, settings.bases, settings.base_rules)
+        return [self.rules.rule_base(self._children[base]) for base in self._bases]
+
+    def tell(self, values: Sequence[float], figures: Sequence[Figures] = ()) -> None:
+        """Learns the values of the rule bases asked, in that order; smaller is better.
+
+        Raises:
+            ValueError: nothing was asked, there are more or fewer values than rule bases, or one is
+                not a finite number above 0.
+        """
+        del figures
+        check_values(values, len(self._bases))
+        if min(values) <= 0:
+            raise ValueError(f"a value is {min(values)}; it must be more than 0")
+        first = min(range(len(values)), key=values.__getitem__)
+        if self._best is None or values[first] < self._best.value:
+            genome = self.rules.rule_base(self._children[self._bases[first]])
+            self._best = Individual(genome, float(values[first]))
+        worth = np.zeros(len(self._children))
+        for base, value in zip(self._bases, values, strict=True):
+            worth[base] += value / self.settings.bases_per_rule
+        if len(self._parents):
+            rate = float((worth < self._rivals).mean())
+            self._step *= STEP_FACTOR if rate > SUCCESS_TARGET else 1.0 / STEP_FACTOR
+        self._select(worth)
+        self._bases = []
+        self._told += 1
+
+    def _breed(self) -> None:
+        settings, rng, features = self.settings, self._rng, len(self.rules.low)
+        alike = similarity(self._parents, features)
+        scale = np.ones(self.rules.genes)
+        scale[2 * features :] = len(LEVELS)
+        children, rivals = [], []
+        for _ in range(settings.offspring):
+            first = int(rng.integers(len(self._parents)))
+            near = np.argsort(-alike[first], kind="stable")
+            family = [first, *near[near != first][: settings.similar].tolist()]
+            others = np.setdiff1d(np.arange(len(self._parents)), family)
+            more = settings.recombined - len(family)
+            family += rng.permutation(others)[:more].tolist()
+            genes = np.array(family)[rng.integers(len(family), size=self.rules.genes)]
+            child = self._parents[genes, np.arange(self.rules.genes)]
+            children.append(child + rng.standard_normal(self.rules.genes) * self._step * scale)
+            rivals.append(self._parent_values[family[rng.integers(len(family))]])
+        self._children = confined_rules(np.array(children), features)
+        self._rivals = np.array(rivals)
+
+    def _select(self, worth: FloatArray) -> None:
+        settings = self.settings
+        rules, values = self._children, worth
+        if settings.plus and len(self._parents):
+            rules = np.concatenate([self._parents, rules])
+            values = np.concatenate([self._parent_values, values])
+        member = clustered(self._rng, rules[:, : len(self.rules.low)], settings.clusters)
+        chosen = selected(values, member, settings.parents, settings.cluster_best)
+        self._parents, self._parent_values = rules[chosen], values[chosen]
+
+    def to_state(self) -> dict[str, Any]:
+        """Returns all that is known as plain values that JSON keeps exactly."""
+        best = self._best
+        return {
+            "strategy": self.name,
+            "space": self.rules.to_state(),
+            "settings": asdict(self.settings),
+            "rng": generator_state(self._rng),
+            "step": self._step,
+            "parents": self._parents.tolist(),
+            "parent_values": self._parent_values.tolist(),
+            "children": self._children.tolist() if self._bases else [],
+            "rivals": self._rivals.tolist() if self._bases else [],
+            "bases": [list(base) for base in self._bases],
+            "best": None if best is None else best.genome.to_state() | {"value": best.value},
+            "told": self._told,
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """Returns the evolution that `to_state` described; it goes on bit for bit."""
+        space = RuleSpace.from_state(state["space"])
+        evolution = cls(
+            space, SymbioticSettings(**state["settings"]), generator_from_state(state["rng"])
+        )
+
+        def rules(key: str) -> FloatArray:
+            return np.array(state[key], np.float64).reshape(-1, space.genes)
+
+        evolution._step = state["step"]
+        evolution._parents = rules("parents")
+        evolution._parent_values = np.array(state["parent_values"], np.float64)
+        evolution._children = rules("children")
+        evolution._rivals = np.array(state["rivals"], np.float64)
+        evolution._bases = [list(base) for base in state["bases"]]
+        if state["best"] is not None:
+            evolution._best = Individual(Genome.from_state(state["best"]), state["best"]["value"])
+        evolution._told = state["told"]
+        return evolution

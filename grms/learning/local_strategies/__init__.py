@@ -1,0 +1,1 @@
+"""The evolution of local scheduling strategies: criteria, tables and rules (papers 000 and 001)."""

@@ -1,0 +1,129 @@
+"""The page on a tuning run."""
+
+import html
+from collections.abc import Sequence
+from typing import Final
+
+from grms.learning.local_strategies.outcome import (
+    Comparison,
+    Tuning,
+    gain_words,
+    group_words,
+    value_words,
+)
+from grms.learning.local_strategies.pictures import choices, convergence
+from grms.learning.pages import document, facts_table, figures_table, image
+from lrms_sim.criteria import CriterionOrder
+from lrms_sim.strategies import Strategy
+
+CONVERGENCE: Final = "convergence.svg"
+CHOICES: Final = "choices.svg"
+PAGE: Final = "tuning.html"
+
+_SITUATIONS: Final = {1: ("always",), 3: ("weekend", "weekday 8–18 h", "weekday night")}
+
+
+def pictures(tuning: Tuning) -> tuple[str, ...]:
+    """Returns how the run converged, and, for tables and rules, what they choose."""
+    lines = {"EASY": tuning.easy_value}
+    if len(tuning.comparisons) == 1 and tuning.unit.startswith("f, s"):
+        best = min(tuning.comparisons[0].training[:-1], key=lambda one: one.value)
+        lines[best.name] = best.value
+    drawn = convergence(tuning.result.history, tuning.unit, lines)
+    if isinstance(tuning.policy, Strategy):
+        return (drawn,)
+    return (drawn, choices(tuning.policy, tuning.visits, tuning.passes))
+
+
+def render(tuning: Tuning, drawings: Sequence[str], file: str) -> str:
+    """Returns a self-contained page.
+
+    Args:
+        tuning: the run.
+        drawings: `pictures` of it.
+        file: name of the strategy's file, which lies beside the page.
+    """
+    result, search = tuning.result, tuning.provenance["search"]
+    facts = [
+        ("method", search["method"]),
+        ("seed", search.get("seed", "no chance in it")),
+        ("objective", " + ".join(_terms(tuning))),
+        ("value", f"{result.best.evaluation.value:,.4f} ({tuning.unit})"),
+        ("found in generation", f"{result.best.generation} of {result.history[-1].generation}"),
+        ("evaluations", f"{result.evaluations:,} in {result.elapsed_s:,.1f} s"),
+        ("stopped because", result.reason),
+        ("strategy", file),
+    ]
+    parts = [facts_table(facts)]
+    parts += [f'<p class="warning">{html.escape(text)}</p>' for text in tuning.warnings]
+    for comparison in tuning.comparisons:
+        parts += _workload(comparison)
+    parts += ["<h2>Convergence</h2>", image(drawings[0], "Best value so far beside constants")]
+    if isinstance(tuning.policy, Strategy):
+        parts += _criteria(tuning.policy)
+    else:
+        parts += ["<h2>What is chosen</h2>", image(drawings[1], _chosen(tuning))]
+    return document(f"Local strategy {tuning.policy.name}", parts)
+
+
+def _terms(tuning: Tuning) -> list[str]:
+    theta = tuning.provenance["theta"]
+    return [f"{weight:g}·AWRT{group}" for group, weight in enumerate(theta, 1) if weight]
+
+
+def _workload(comparison: Comparison) -> list[str]:
+    name = html.escape(comparison.workload.name)
+    unseen = comparison.unseen or (None,) * len(comparison.training)
+    rows = [
+        (
+            seen.name,
+            value_words(seen),
+            gain_words(seen),
+            *(("no jobs", "") if other is None else (value_words(other), gain_words(other))),
+        )
+        for seen, other in zip(comparison.training, unseen, strict=True)
+    ]
+    columns = ("policy", "training, f in s", "gain", "unseen, f in s", "gain")
+    found = [
+        f"<h2>{name}: constants and what was learned</h2>",
+        figures_table(columns, rows, "Value of each policy"),
+        _GAIN,
+    ]
+    for word, case, judged in comparison.parts:
+        of_groups = [(one.name, *group_words(one, case)) for one in judged]
+        heads = ("policy", *(f"AWRT{group}, %" for group in range(1, 6)))
+        found += [
+            f"<h3>User groups, {word} jobs: gain over EASY</h3>",
+            figures_table(heads, of_groups, f"Gain of each group, {word} jobs"),
+        ]
+    return found
+
+
+def _criteria(policy: Strategy) -> list[str]:
+    order = policy.order
+    assert isinstance(order, CriterionOrder)
+    count = len(order.criteria)
+    names = _SITUATIONS.get(count, tuple(f"{hour} h" for hour in range(count)))
+    heads = ("situation", "criterion", *(f"w{g}" for g in range(1, 6)), *(f"K{g}" for g in range(1, 6)), "a", "b")  # fmt: skip
+    rows = [
+        (name, one.kind, *(f"{number:.4g}" for number in one.numbers))
+        for name, one in zip(names, order.criteria, strict=True)
+    ]
+    return ["<h2>What was learned</h2>", figures_table(heads, rows, "Parameters", texts=2)]
+
+
+def _chosen(tuning: Tuning) -> str:
+    assert not isinstance(tuning.policy, Strategy)
+    total = sum(tuning.passes) or 1.0
+    said = (
+        f"{one.name} {100 * count / total:.1f} %"
+        for one, count in zip(tuning.policy.strategies, tuning.passes, strict=True)
+        if count
+    )
+    return "Share of the passes that each strategy made: " + ", ".join(said)
+
+
+_GAIN: Final = (
+    "<p>A gain is how much smaller the objective is than under EASY; more than 0 is better. The "
+    "constants need no learning: their order of groups is known from the training jobs.</p>"
+)

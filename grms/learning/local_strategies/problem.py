@@ -1,0 +1,241 @@
+"""What a user wants tuned, as an encoding and a strategy that searches it."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final, Literal, get_args
+
+import numpy as np
+
+from grms.learning.evolution.catalog import new_strategy
+from grms.learning.evolution.class_search import ClassSearch
+from grms.learning.evolution.genes import Genome
+from grms.learning.evolution.randomness import generator
+from grms.learning.evolution.strategies import Strategy as Search
+from grms.learning.evolution.strategies import StrategySettings
+from grms.learning.evolution.symbiotic import SymbioticEvolution, SymbioticSettings
+from grms.learning.local_strategies.encoding import (
+    CriterionEncoding,
+    Encoding,
+    RulesEncoding,
+    TableEncoding,
+)
+from grms.learning.local_strategies.fitness import COMBINATIONS, Combination, TuningCase
+from grms.learning.local_strategies.workloads import WorkloadOptions
+from grms.learning.session import Limits, Workers
+from lrms_sim.criteria import (
+    CRITERION_KINDS,
+    GREEDY_DEFAULT,
+    Criterion,
+    CriterionKind,
+    CriterionOrder,
+    GroupOrder,
+    aging_smith_order,
+    smith_order,
+)
+from lrms_sim.groups import GROUPS
+from lrms_sim.situations import KINDS
+from lrms_sim.spelling import unknown
+from lrms_sim.strategies import CLASSES, Algorithm, Strategy, paper_strategies
+
+Start = Literal["constant", "random"]
+"""Whether a constant order of groups is among the first individuals."""
+
+Choices = Literal["paper", "smith", "orders"]
+"""What tables and rules choose among: the paper's 13 strategies; the same with the groups in the order
+of weight over work; EASY on several orders, so that an order is chosen in place of a strategy."""
+
+SEARCHES: Final = ("two-parents", "self-adaptive", "cma")
+"""Evolution strategies for the parameters of criteria."""
+
+GENERATIONS: Final = {"criterion": 100, "iterative": CLASSES, "symbiotic": 30}
+"""Where a run stops if nobody sets a limit. Paper 001 has 100; paper 000 gives no number."""
+
+AGING_S: Final = 86400.0
+"""Waiting of this many seconds makes up for the whole range of group ratios, in the choice `orders`."""
+
+
+@dataclass(frozen=True, slots=True)
+class TuneOptions:
+    """What a user asks for.
+
+    Attributes:
+        logs: workloads to tune on, at least one.
+        workloads: how logs become workloads.
+        method: one of f1 to f4; one of them for each situation, joined by commas; `iterative` or
+            `symbiotic`.
+        algorithm: what is done with the queue in the order of a criterion.
+        search: which evolution strategy searches the parameters of criteria.
+        start: whether the constant order is among its first individuals.
+        standard: the strategy that `iterative` begins with everywhere.
+        choices: what `iterative` and `symbiotic` choose among.
+        combination: how several logs count.
+        settings: μ and λ for criteria.
+        symbiotic: settings of symbiotic evolution.
+        seed: of the random stream.
+        limits: when to stop.
+        workers: who evaluates.
+        output: folder for all files; named after log and method where None.
+        resume: go on from the checkpoint there.
+
+    Raises:
+        ValueError: an option is out of its bounds.
+    """
+
+    logs: tuple[Path, ...]
+    workloads: WorkloadOptions = field(default_factory=WorkloadOptions)
+    method: str = "f2"
+    algorithm: Algorithm = "fcfs"
+    search: str = "two-parents"
+    start: Start = "constant"
+    standard: str = "fcfs-group"
+    choices: Choices = "paper"
+    combination: Combination = "sum"
+    settings: StrategySettings = field(default_factory=lambda: StrategySettings(15, 105))
+    symbiotic: SymbioticSettings = field(default_factory=SymbioticSettings)
+    seed: int = 1
+    limits: Limits = field(default_factory=Limits)
+    workers: Workers = field(default_factory=Workers)
+    output: Path | None = None
+    resume: bool = False
+
+    def __post_init__(self) -> None:
+        """Checks what can be checked before anything is read."""
+        for what, value, known in (
+            ("strategy", self.search, SEARCHES),
+            ("start", self.start, get_args(Start)),
+            ("set of choices", self.choices, get_args(Choices)),
+            ("combination", self.combination, COMBINATIONS),
+        ):
+            if value not in known:
+                raise ValueError(unknown(what, value, known))
+        self.limits_in_force.termination()
+        problem(self, GroupOrder())
+
+    @property
+    def kinds(self) -> tuple[CriterionKind, ...]:
+        """The formula of each situation; none for tables and rules.
+
+        Raises:
+            ValueError: there is no such method, or it does not name one for each situation.
+        """
+        if self.method in {"iterative", "symbiotic"}:
+            return ()
+        kinds: list[CriterionKind] = []
+        for word in self.method.split(","):
+            kind = next((one for one in CRITERION_KINDS if one == word), None)
+            if kind is None:
+                known = (*CRITERION_KINDS, "iterative", "symbiotic")
+                raise ValueError(unknown("method", word, known))
+            kinds.append(kind)
+        situations = KINDS[self.workloads.calendar]
+        if len(kinds) == 1:
+            kinds *= situations
+        if len(kinds) != situations:
+            raise ValueError(
+                f"the method names {len(kinds)} criteria; one is needed, or one for each of the "
+                f"{situations} situations of the calendar {self.workloads.calendar!r}"
+            )
+        return tuple(kinds)
+
+    @property
+    def limits_in_force(self) -> Limits:
+        """The limits, with a number of generations where nobody set any."""
+        if self.limits != Limits():
+            return self.limits
+        word = self.method if self.method in GENERATIONS else "criterion"
+        return replace(self.limits, generations=GENERATIONS[word])
+
+    @property
+    def folder(self) -> Path:
+        """The folder for all files."""
+        if self.output is not None:
+            return self.output
+        logs = "-".join(path.name.split(".")[0] for path in self.logs)
+        words = f"tune-{logs}-{self.algorithm}-{self.method}".lower()
+        return Path("out", re.sub(r"[^a-z0-9_-]", "-", words)[:100])
+
+    @property
+    def words(self) -> dict[str, Any]:
+        """What is searched how, as plain values: for provenance, and to compare runs."""
+        common: dict[str, Any] = {"method": self.method, "seed": self.seed}
+        if self.method == "iterative":
+            return {"method": self.method, "standard": self.standard, "choices": self.choices}
+        if self.method == "symbiotic":
+            return common | {"choices": self.choices, "settings": asdict(self.symbiotic)}
+        return common | {
+            "algorithm": self.algorithm,
+            "calendar": self.workloads.calendar,
+            "strategy": self.search,
+            "start": self.start,
+            "settings": asdict(self.settings),
+        }
+
+
+def problem(options: TuneOptions, order: GroupOrder) -> tuple[Encoding, Search]:
+    """Returns what genes mean, and a strategy that has not begun.
+
+    Args:
+        options: what a user asks for.
+        order: the groups by weight over work on the training jobs.
+
+    Raises:
+        ValueError: an option does not go with the others.
+    """
+    if options.method == "iterative":
+        table = TableEncoding(_alternatives(options.choices, order))
+        names = [one.name for one in table.strategies]
+        standard = options.standard
+        if standard not in names:
+            # The order of groups is part of a strategy's name where it is not 1 to 5.
+            standard = next((name for name in names if name.startswith(f"{standard}-")), standard)
+        return table, ClassSearch(table.space.choices, table.standard(standard).integer)
+    if options.method == "symbiotic":
+        rules = RulesEncoding(_alternatives(options.choices, order))
+        rng = generator(options.seed)
+        return rules, SymbioticEvolution(rules.space, options.symbiotic, rng)
+    criterion = CriterionEncoding(options.kinds, options.algorithm, options.workloads.calendar)
+    founders = [constant_genome(criterion, order)] if options.start == "constant" else []
+    search = new_strategy(options.search, criterion.space, options.settings, options.seed, founders)
+    return criterion, search
+
+
+def constant_genome(encoding: CriterionEncoding, order: GroupOrder) -> Genome:
+    """Returns the parameters by which a criterion is a constant order of groups.
+
+    With all weights 1 and a = b = 0 the value of a job is its group's constant: 5 for the first
+    group down to 1 for the last; within a group the order of arrival stays.
+    """
+    first, second, third, fourth, fifth = (
+        float(len(GROUPS) - order.groups.index(group)) for group in GROUPS
+    )
+    ones = (1.0, 1.0, 1.0, 1.0, 1.0)
+    constants = (first, second, third, fourth, fifth)
+    criteria = tuple(Criterion(kind, ones, constants, 0.0) for kind in encoding.kinds)
+    return encoding.encode(CriterionOrder(criteria, encoding.calendar))
+
+
+def shared_order(cases: Sequence[TuningCase]) -> GroupOrder:
+    """Returns the groups by falling weight over work, work being the mean of their shares."""
+    shares = np.mean(
+        [np.array(one.trial.consumption) / sum(one.trial.consumption) for one in cases], axis=0
+    )
+    return smith_order(cases[0].trial.theta, shares.tolist())
+
+
+def _alternatives(choices: Choices, order: GroupOrder) -> tuple[Strategy, ...]:
+    if choices == "paper":
+        return paper_strategies()
+    if choices == "smith":
+        return paper_strategies(groups=order)
+    rank = [float(len(GROUPS) - order.groups.index(group)) for group in GROUPS]
+    aging = aging_smith_order(rank, (1.0,) * len(GROUPS), equal_after=AGING_S)
+    return (
+        Strategy("easy"),
+        Strategy("easy", "requested_time"),
+        Strategy("easy", order, "easy-group"),
+        Strategy("fcfs", order, "fcfs-group"),
+        Strategy("easy", aging, "easy-aging"),
+        Strategy("easy", GREEDY_DEFAULT, "easy-waiting"),
+    )

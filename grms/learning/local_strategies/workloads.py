@@ -1,0 +1,196 @@
+"""Workloads that local strategies are tuned on, and the unseen ones that they are then judged on."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from grms.learning.fingerprint import jobs_sha256
+from grms.learning.local_strategies.fitness import TuningCase, tuning_case
+from lrms_sim.groups import known_user_groups
+from lrms_sim.jobs import JobTable
+from lrms_sim.objectives import PAPER_THETA, Theta
+from lrms_sim.preparation import PreparationOptions, prepare
+from lrms_sim.scaling import scale_to
+from lrms_sim.situations import Calendar, make_calendar, zone_of_header
+from lrms_sim.swf import read_swf
+from lrms_sim.trial import Trial
+from lrms_sim.windows import window_by_days
+
+Days = tuple[float | None, float | None]
+"""First day, included, and last day, not included; None for no limit."""
+
+
+class WorkloadError(ValueError):
+    """A workload that nothing can be tuned on; the text says what is wrong with which."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadOptions:
+    """How the jobs of a log become workloads.
+
+    Attributes:
+        processors: size of the machine; what the log's header says where None.
+        preparation: which records become jobs.
+        scale_to: size of the machine that the workload is scaled to; no scaling where None.
+        scale_factor: f of `lrms_sim.scaling.scale_to`; the ratio of the sizes where None.
+        scale_seed: of the random numbers of scaling.
+        training: days whose jobs a strategy is tuned on.
+        first_jobs: tune on at most so many jobs of those.
+        unseen: days whose jobs it is judged on afterwards; all after the training where None.
+        theta: weight of each user group's AWRT in the objective.
+        calendar: the kind of situations, `week` or `hours`.
+    """
+
+    processors: int | None = None
+    preparation: PreparationOptions = field(default_factory=PreparationOptions)
+    scale_to: int | None = None
+    scale_factor: float | None = None
+    scale_seed: int = 1
+    training: Days = (None, None)
+    first_jobs: int | None = None
+    unseen: Days | None = None
+    theta: Theta = PAPER_THETA
+    calendar: str = "week"
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A log as far as tuning looks at it.
+
+    Attributes:
+        name: a word for people.
+        training: what a strategy is tuned on.
+        unseen: what it is judged on afterwards; None where no job is left for that.
+        provenance: plain values that tell where the jobs come from.
+        warnings: what a user should know before believing the figures.
+    """
+
+    name: str
+    training: TuningCase
+    unseen: TuningCase | None
+    provenance: dict[str, Any]
+    warnings: tuple[str, ...] = ()
+
+
+def read_workload(path: Path, options: WorkloadOptions) -> Workload:
+    """Reads a log and makes the workloads of it.
+
+    Preparation comes first, then scaling, then windows, and then user groups: those of the training
+    jobs for the training, those of the unseen jobs for the unseen.
+
+    Args:
+        path: a log in the Standard Workload Format.
+        options: how its jobs become workloads.
+
+    Raises:
+        WorkloadError: the log cannot be used.
+        OSError: it cannot be read.
+    """
+    name = path.name.split(".")[0]
+    try:
+        log = read_swf(path)
+        size = options.processors or log.header.max_procs
+        if size is None:
+            raise WorkloadError(
+                f"{path}: its header does not say how large the machine is; say it with "
+                f"--processors"
+            )
+        prepared = prepare(log, size, options.preparation)
+        jobs = prepared.jobs
+        if options.scale_to is not None:
+            rng = np.random.default_rng(options.scale_seed)
+            jobs = scale_to(
+                jobs,
+                processors_from=size,
+                processors_to=options.scale_to,
+                rng=rng,
+                factor=options.scale_factor,
+            )
+            size = options.scale_to
+        training, unseen = split(jobs, options)
+        if not len(training):
+            raise WorkloadError(f"{path}: no job is left to tune on")
+        warnings, calendar = _calendar(log.header.fields, jobs, options.calendar)
+        if not len(unseen):
+            warnings.append("no unseen jobs: how the strategy does on them nobody knows")
+        cases = [
+            tuning_case(
+                f"{name}{suffix}",
+                Trial(part, size, groups=known_user_groups(part), theta=options.theta),
+                calendar,
+            )
+            for part, suffix in ((training, ""), (unseen, ", unseen"))
+            if len(part)
+        ]
+    except ValueError as error:
+        if isinstance(error, WorkloadError):
+            raise
+        raise WorkloadError(f"{path}: {error}") from error
+    provenance = {
+        "log": path.name,
+        "processors": size,
+        "records_read": prepared.report.records_read,
+        "jobs_prepared": prepared.report.jobs_prepared,
+        "scale_to": options.scale_to,
+        "scale_factor": options.scale_factor,
+        "scale_seed": options.scale_seed if options.scale_to else None,
+        "jobs": len(training),
+        "jobs_sha256": jobs_sha256(training),
+        "jobs_unseen": len(unseen),
+    }
+    return Workload(
+        name,
+        cases[0],
+        cases[1] if len(cases) > 1 else None,
+        provenance,
+        tuple(f"{name}: {text}" for text in warnings),
+    )
+
+
+def split(jobs: JobTable, options: WorkloadOptions) -> tuple[JobTable, JobTable]:
+    """Returns the jobs to tune on and those to judge by, no job in both.
+
+    Raises:
+        ValueError: both spans share a day.
+    """
+    first, last = options.training
+    training = window_by_days(jobs, first, last, first_jobs=options.first_jobs)
+    if options.unseen is None:
+        after = np.searchsorted(jobs.submit_time, training.submit_time[-1]) if len(training) else 0
+        rows = np.arange(after, len(jobs))
+        seen = np.isin(jobs.job_id[rows], training.job_id)
+        return training, jobs.select(rows[~seen])
+    unseen = window_by_days(jobs, *options.unseen)
+    if np.isin(unseen.job_id, training.job_id).any():
+        raise ValueError(
+            "the days to judge by share jobs with those to tune on; then they are not unseen"
+        )
+    return training, unseen
+
+
+def _calendar(
+    fields: dict[str, str], jobs: JobTable, kind: str
+) -> tuple[list[str], Calendar | None]:
+    # Only criteria that differ from situation to situation need one.
+    try:
+        zone, unix_start = zone_of_header(fields)
+    except ValueError as error:
+        return [str(error)], None
+    first, last = float(jobs.submit_time[0]), float(jobs.submit_time[-1])
+    calendar = make_calendar(kind, zone=zone, unix_start=unix_start, first=first, last=last)
+    return [], calendar
+
+
+def read_workloads(paths: Sequence[Path], options: WorkloadOptions) -> list[Workload]:
+    """Returns `read_workload` of each log.
+
+    Raises:
+        WorkloadError: there is none, or one cannot be used.
+        OSError: one cannot be read.
+    """
+    if not paths:
+        raise WorkloadError("name at least one log")
+    return [read_workload(path, options) for path in paths]

@@ -1,0 +1,89 @@
+"""The picture of what a rule base decides, as SVG that stands alone."""
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from grms.learning.plots import BLUE, ORANGE, svg
+from grms.learning.rule_bases.visits import Visits
+from grms.policy.transfer import RuleBase
+
+ACCEPT = BLUE
+"""Colour of states in which the site runs a job itself."""
+
+DECLINE = ORANGE
+"""Colour of states in which it lets a job go."""
+
+NWP_CELLS = 120
+"""Cells of the decision map along NWP."""
+
+NJP_CELLS = 50
+"""Cells along NJP: 2 % each."""
+
+NAME_LENGTH_MAX = 20
+"""Longest name of a site in a picture; longer ones are cut."""
+
+_PALE = 0.22  # how strong the colour of a cell is that no decision has visited
+
+
+def decision_map(
+    rule_base: RuleBase, nwp: npt.NDArray[np.float64], njp: npt.NDArray[np.float64]
+) -> npt.NDArray[np.bool_]:
+    """Returns what a rule base decides on a grid.
+
+    Args:
+        rule_base: the policy.
+        nwp: shape (a,), values of the normalized waiting parallelism.
+        njp: shape (b,), values of the normalized job parallelism, percent.
+
+    Returns:
+        Shape (b, a); True where the site runs the job itself.
+    """
+    output = rule_base.compiled.output
+    return np.array([[output(x, y) > 0 for x in nwp.tolist()] for y in njp.tolist()])
+
+
+def decision_map_svg(rule_base: RuleBase, visits: Visits, site: str) -> str:
+    """Draws what a rule base decides over NWP × NJP, stronger where a replay has been.
+
+    Args:
+        rule_base: the policy.
+        visits: the states in which it was asked.
+        site: whose policy it is.
+    """
+    edge = float(max(1.0, np.quantile(visits.nwp, 0.999))) if len(visits) else 10.0
+    nwp_edges = np.linspace(0.0, edge, NWP_CELLS + 1)
+    njp_edges = np.linspace(0.0, 100.0, NJP_CELLS + 1)
+    accepted = decision_map(
+        rule_base, (nwp_edges[:-1] + nwp_edges[1:]) / 2, (njp_edges[:-1] + njp_edges[1:]) / 2
+    )
+    count = np.histogram2d(visits.njp, visits.nwp, (njp_edges, nwp_edges))[0]
+    strength = np.where(
+        count > 0, 0.5 + 0.5 * np.log1p(count) / np.log1p(max(count.max(), 1)), _PALE
+    )
+    color = np.where(accepted[..., None], np.array(ACCEPT), np.array(DECLINE))
+    image = 1.0 - strength[..., None] * (1.0 - color)
+
+    shown = site if len(site) <= NAME_LENGTH_MAX else site[: NAME_LENGTH_MAX - 1] + "…"
+
+    def draw(figure: Figure) -> None:
+        axes = figure.add_subplot()
+        axes.imshow(
+            image, origin="lower", aspect="auto", interpolation="nearest", extent=(0, edge, 0, 100)
+        )
+        axes.set_xlabel(f"NWP: processors the queue of {shown} asks for / its processors")
+        axes.set_ylabel("NJP: processors the job asks for, % of the site's")
+        axes.legend(
+            handles=[
+                Patch(color=ACCEPT, label=f"runs at {shown}"),
+                Patch(color=DECLINE, label="is let go"),
+                Patch(color="0.55", label="shaded: where decisions were taken"),
+            ],
+            frameon=False,
+            ncols=3,
+            loc="lower left",
+            bbox_to_anchor=(0, 1),
+        )
+
+    return svg("Decision map", draw)

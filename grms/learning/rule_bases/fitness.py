@@ -1,0 +1,174 @@
+"""What a policy is worth: the AWRT it brings on training workloads.
+
+Evaluating a genome replays whole workloads in compiled code without the interpreter's lock; the
+workloads are merged once, before.
+"""
+
+import math
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from grms.federation.federation import Federation, ReplayScratch
+from grms.learning.evolution.evaluation import Evaluation
+from grms.learning.evolution.genes import Genome
+from grms.learning.rule_bases.encoding import compile_genome, rule_count
+from grms.policy._decisions import MembershipTable
+
+Objective = Literal["egoistic", "no_loser"]
+OBJECTIVES: tuple[Objective, ...] = ("egoistic", "no_loser")
+
+PENALTY = 10.0
+"""Weight of a partner's loss in the objective `no_loser`: one per cent that a partner loses costs
+the site ten per cent of its own, far more than any exchange of work could bring it."""
+
+
+@dataclass(frozen=True)
+class TrainingCase:
+    """One replay that a policy is judged by.
+
+    Attributes:
+        federation: sites and workloads; the policies of all but the evolved site are used as
+            they stand.
+        site: name of the site whose policy evolves.
+        partners: the partners it is to use the policy with.
+
+    Raises:
+        ValueError: a name is not in the federation, or no partner is named.
+    """
+
+    federation: Federation
+    site: str
+    partners: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        """Checks the names."""
+        names = [site.name for site in self.federation.sites]
+        for name in (self.site, *self.partners):
+            if name not in names:
+                raise ValueError(f"there is no site {name!r}; the sites are {', '.join(names)}")
+        if not self.partners or self.site in self.partners:
+            raise ValueError(f"site {self.site!r} needs a partner other than itself")
+
+
+class Fitness:
+    """Judges genomes by replay.
+
+    The objective `egoistic` is the paper's: the AWRT of the evolved site, in seconds, averaged
+    over the cases. `no_loser` is, averaged over the cases, the evolved site's AWRT relative to
+    its AWRT without cooperation, plus `PENALTY` times what each partner's AWRT exceeds its own
+    without cooperation, relative to it: a policy by which a partner loses is worse than any by
+    which none does, or nearly so.
+
+    Args:
+        cases: at least one, all with an evolved site of one size and the same number of rules.
+        objective: which of the two.
+
+    Attributes:
+        cases: the training cases.
+        objective: which of the two.
+        alone: AWRT of each site without cooperation, seconds, for each case in order; nan for a
+            site without jobs.
+
+    Raises:
+        ValueError: there is no case, the evolved site's size differs between cases, or the
+            evolved site has no jobs.
+    """
+
+    def __init__(self, cases: Sequence[TrainingCase], objective: Objective = "egoistic") -> None:
+        if not cases:
+            raise ValueError("a fitness needs at least one training case")
+        self.cases = tuple(cases)
+        if objective not in OBJECTIVES:
+            raise ValueError(f"the objective is {objective!r}; there are: {', '.join(OBJECTIVES)}")
+        self.objective = objective
+        self._indices = [
+            [site.name for site in case.federation.sites].index(case.site) for case in cases
+        ]
+        sizes = {
+            case.federation.sites[index].processors
+            for case, index in zip(cases, self._indices, strict=True)
+        }
+        if len(sizes) > 1:
+            raise ValueError(f"the evolved site has {sorted(sizes)} processors; one size is needed")
+        self._processors = sizes.pop()
+        self.alone = tuple(_awrt_alone(case.federation) for case in cases)
+        for case, alone, index in zip(self.cases, self.alone, self._indices, strict=True):
+            if math.isnan(alone[index]):
+                raise ValueError(f"site {case.site!r} has no jobs, so there is nothing to learn")
+        self._local = threading.local()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_local"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._local = threading.local()
+
+    def __call__(self, genome: Genome, bound: float = math.inf) -> Evaluation:
+        """Replays every case with the genome's policy.
+
+        Args:
+            genome: the individual.
+            bound: not used: an AWRT is known when the replay is over.
+
+        Returns:
+            The value, and as figures the AWRT of each site in seconds: a row for each case, sites
+            in site order.
+        """
+        del bound
+        policy = compile_genome(genome, self._table(rule_count(genome)))
+        awrt = tuple(
+            tuple(
+                case.federation.awrt(
+                    dict.fromkeys(((case.site, partner) for partner in case.partners), policy),
+                    self._scratch(number),
+                )
+            )
+            for number, case in enumerate(self.cases)
+        )
+        values = [
+            self._value(result, alone, index)
+            for result, alone, index in zip(awrt, self.alone, self._indices, strict=True)
+        ]
+        return Evaluation(sum(values) / len(values), awrt)
+
+    def _value(self, awrt: Sequence[float], alone: Sequence[float], evolved: int) -> float:
+        if self.objective == "egoistic":
+            return awrt[evolved]
+        losses = (
+            max(0.0, awrt[site] / alone[site] - 1.0)
+            for site in range(len(awrt))
+            if site != evolved and not math.isnan(alone[site])
+        )
+        return awrt[evolved] / alone[evolved] + PENALTY * sum(losses)
+
+    def _table(self, rules: int) -> MembershipTable:
+        tables: dict[int, MembershipTable] | None = getattr(self._local, "tables", None)
+        if tables is None:
+            tables = self._local.tables = {}
+        if rules not in tables:
+            tables[rules] = MembershipTable(self._processors, rules)
+        return tables[rules]
+
+    def _scratch(self, case: int) -> ReplayScratch:
+        scratches: dict[int, ReplayScratch] | None = getattr(self._local, "scratches", None)
+        if scratches is None:
+            scratches = self._local.scratches = {}
+        if case not in scratches:
+            scratches[case] = ReplayScratch(len(self.cases[case].federation.jobs))
+        return scratches[case]
+
+
+def _awrt_alone(federation: Federation) -> tuple[float, ...]:
+    schedule = federation.replay_alone()
+    consumption = schedule.jobs.resource_consumption
+    weighted = consumption * schedule.response_time
+    sites = len(federation.sites)
+    sums = np.bincount(schedule.submitted_to, consumption, sites)
+    awrt = np.full(sites, np.nan)
+    np.divide(np.bincount(schedule.submitted_to, weighted, sites), sums, out=awrt, where=sums > 0)
+    return tuple(awrt.tolist())

@@ -1,0 +1,250 @@
+"""What a training run hands over: the rule base with its provenance, pictures and a page."""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from grms.federation.federation import Federation
+from grms.learning.pages import document, facts_table, figures_table, image, write_text
+from grms.learning.plots import convergence_svg
+from grms.learning.rule_bases.decision_map import decision_map_svg
+from grms.learning.rule_bases.encoding import decode
+from grms.learning.rule_bases.fingerprint import describe_fitness
+from grms.learning.rule_bases.fitness import Fitness, TrainingCase
+from grms.learning.rule_bases.visits import Visits, decisions
+from grms.learning.training import TrainingResult
+from grms.policy.files import save_rule_base
+from grms.policy.transfer import RuleBase
+from lrms_sim.version import __version__
+
+CONVERGENCE = "convergence.svg"
+DECISION_MAP = "decision-map.svg"
+PAGE = "training.html"
+
+STEM_LENGTH_MAX = 100
+"""Longest name of a rule base's file, without its ending: many partners would make one that no
+file system takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class AwrtRow:
+    """AWRT of one site in one training replay.
+
+    Attributes:
+        case: the replay, for people.
+        site: the site.
+        alone: without cooperation, seconds; nan for a site without jobs.
+        after: with the learned policy, seconds.
+        evolved: whether it is the site that learned.
+    """
+
+    case: str
+    site: str
+    alone: float
+    after: float
+    evolved: bool
+
+    @property
+    def improvement(self) -> float:
+        """By which part AWRT is shorter than alone; more than 0 is a gain."""
+        return 1.0 - self.after / self.alone
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingOutcome:
+    """What a training run hands over.
+
+    Attributes:
+        rule_base: with provenance.
+        rows: AWRT of every site in every training replay.
+        result: of the training.
+        unit: what a fitness value is, for people.
+    """
+
+    rule_base: RuleBase
+    rows: tuple[AwrtRow, ...]
+    result: TrainingResult
+    unit: str
+
+
+def make_outcome(
+    fitness: Fitness,
+    result: TrainingResult,
+    *,
+    case_names: Sequence[str],
+    settings: Mapping[str, Any],
+    origins: Sequence[Mapping[str, Mapping[str, Any]]],
+    commit: str | None,
+) -> TrainingOutcome:
+    """Builds the rule base, its provenance and the table of AWRT.
+
+    Args:
+        fitness: what was trained with.
+        result: what came of it.
+        case_names: a word for each case.
+        settings: of the strategy, its name and seed included; plain values.
+        origins: for each case what is known of its workloads, by site; plain values.
+        commit: of the program's source, where that is known.
+    """
+    best = result.best
+    rows = tuple(
+        AwrtRow(name, site.name, alone, after, evolved=site.name == case.site)
+        for name, case, alones, afters in zip(
+            case_names, fitness.cases, fitness.alone, best.evaluation.figures, strict=True
+        )
+        for site, alone, after in zip(case.federation.sites, alones, afters, strict=True)
+    )
+    described = describe_fitness(fitness)
+    for name, case, origin, alones, afters in zip(
+        case_names,
+        described["cases"],
+        origins,
+        fitness.alone,
+        best.evaluation.figures,
+        strict=True,
+    ):
+        case["scenario"] = name
+        for site, alone, after in zip(case["sites"], alones, afters, strict=True):
+            site["awrt_alone_s"] = _or_none(alone)
+            site["awrt_after_s"] = _or_none(after)
+            site["origin"] = dict(origin.get(site["name"], {}))
+    provenance: dict[str, Any] = {
+        "program": f"hanse {__version__}",
+        **({} if commit is None else {"commit": commit}),
+        "strategy": dict(settings),
+        "objective": fitness.objective,
+        "fitness": best.evaluation.value,
+        "generations": result.history[-1].generation,
+        "evaluations": result.evaluations,
+        "stopped": result.reason,
+        "cases": described["cases"],
+    }
+    partners = list(dict.fromkeys(p for case in fitness.cases for p in case.partners))
+    name = f"{fitness.cases[0].site} for {', '.join(partners)}"
+    unit = "AWRT, s" if fitness.objective == "egoistic" else "AWRT / AWRT alone + penalty"
+    return TrainingOutcome(decode(best.genome, name=name, **provenance), rows, result, unit)
+
+
+def visited_states(fitness: Fitness, rule_base: RuleBase) -> Visits:
+    """Returns the states in which the policy is asked in all training replays."""
+    found = [_visits(case, rule_base) for case in fitness.cases]
+    return Visits(
+        np.concatenate([visits.nwp for visits in found]),
+        np.concatenate([visits.njp for visits in found]),
+        np.concatenate([visits.accepted for visits in found]),
+        np.concatenate([visits.own for visits in found]),
+        sum(visits.doubtful for visits in found),
+    )
+
+
+def _visits(case: TrainingCase, rule_base: RuleBase) -> Visits:
+    sites = [
+        replace(
+            site,
+            transfer_policies={
+                **site.transfer_policies,
+                **dict.fromkeys(case.partners, rule_base),
+            },
+        )
+        if site.name == case.site
+        else site
+        for site in case.federation.sites
+    ]
+    return decisions(sites, Federation(sites).replay(), case.site, case.partners)
+
+
+def rule_base_file(site: str, partners: Sequence[str]) -> str:
+    """Returns the name of a rule base's file, such as kth-for-ctc.json."""
+    words = f"{site}-for-{'-'.join(partners)}".lower()
+    return re.sub(r"[^a-z0-9_.-]", "_", words)[:STEM_LENGTH_MAX] + ".json"
+
+
+def write_outcome(folder: Path, file: str, outcome: TrainingOutcome, visits: Visits) -> None:
+    """Writes the rule base, both pictures and the page.
+
+    Args:
+        folder: is there.
+        file: name of the rule base's file.
+        outcome: what to write.
+        visits: the states in which the policy was asked.
+
+    Raises:
+        OSError: a file cannot be written.
+    """
+    site = next(row.site for row in outcome.rows if row.evolved)
+    convergence = convergence_svg(outcome.result.history, outcome.unit)
+    decision_map = decision_map_svg(outcome.rule_base, visits, site)
+    write_text(folder / CONVERGENCE, convergence)
+    write_text(folder / DECISION_MAP, decision_map)
+    write_text(folder / PAGE, page(outcome, convergence, decision_map, file))
+    # Last: whoever finds the rule base finds all that tells what it is.
+    save_rule_base(outcome.rule_base, folder / file)
+
+
+def page(outcome: TrainingOutcome, convergence: str, decision_map: str, file: str) -> str:
+    """Returns a self-contained HTML page on a training run.
+
+    Args:
+        outcome: the run.
+        convergence: the picture, SVG.
+        decision_map: the picture, SVG.
+        file: name of the rule base's file, which lies beside the page.
+    """
+    result, provenance = outcome.result, outcome.rule_base.provenance
+    strategy = provenance["strategy"]
+    rate = result.evaluations / result.elapsed_s if result.elapsed_s > 0 else math.nan
+    facts = [
+        ("strategy", strategy["name"]),
+        ("seed", strategy["seed"]),
+        ("objective", provenance["objective"].replace("_", "-")),
+        ("fitness", f"{result.best.evaluation.value:,.4f} ({outcome.unit})"),
+        ("found in generation", f"{result.best.generation} of {result.history[-1].generation}"),
+        ("evaluations", f"{result.evaluations:,} in {result.elapsed_s:,.1f} s, {rate:,.0f} per s"),
+        ("stopped because", result.reason),
+        ("rule base", file),
+    ]
+    rows = [
+        (row.case, row.site + (" (learned)" if row.evolved else ""), *awrt_words(row))
+        for row in outcome.rows
+    ]
+    return document(
+        outcome.rule_base.name,
+        [
+            facts_table(facts),
+            "<h2>Average weighted response time on the training replays</h2>",
+            figures_table(_COLUMNS, rows, "Average weighted response times", texts=2),
+            _UNSEEN,
+            "<h2>Convergence</h2>",
+            image(convergence, "Best value so far and mean of each generation"),
+            "<h2>What the policy does</h2>",
+            _MAP,
+            image(decision_map, "Accepting and declining over waiting and job parallelism"),
+        ],
+    )
+
+
+def awrt_words(row: AwrtRow) -> tuple[str, str, str]:
+    """Returns AWRT alone, AWRT after and the improvement as text."""
+    if math.isnan(row.alone):
+        return "no jobs", "no jobs", ""
+    return f"{row.alone:,.2f}", f"{row.after:,.2f}", f"{100 * row.improvement:+.2f}%"
+
+
+def _or_none(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
+_COLUMNS = ("replay", "site", "alone, s", "after, s", "improvement")
+_UNSEEN = (
+    "<p>An improvement is positive where the site's users wait less than alone. These are the "
+    "workloads the policy was chosen by; unseen ones tell what it is worth.</p>"
+)
+_MAP = (
+    "<p>Left to right the queue gets longer, bottom to top the job wider. The site asks the policy of "
+    "its own users' jobs and of those that partners offer.</p>"
+)

@@ -1,0 +1,119 @@
+"""Where the workloads to learn from come from.
+
+Scenario files belong to a floor above this one. What reads them is plugged in from there: an
+installed package names a function in the entry point group `hanse.scenario_loaders`, and the
+command `grms train` looks it up when it is run.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib.metadata import entry_points
+from typing import Any
+
+from grms.federation.federation import Federation, Site
+from grms.learning.rule_bases.fitness import TrainingCase
+from grms.policy.location import FixedOrder
+
+LOADER_GROUP = "hanse.scenario_loaders"
+"""The entry point group of functions that read scenarios."""
+
+
+class SourceError(ValueError):
+    """A scenario that cannot be learned from; the text says what, where and what to do."""
+
+
+@dataclass(frozen=True)
+class TrainingSource:
+    """A scenario, as far as training looks at it.
+
+    Attributes:
+        name: a word for people.
+        sites: with workloads and policies, in the order that breaks ties.
+        provenance: by site, plain values that tell where its workload comes from: the log, its
+            checksum, the window.
+        warnings: what a user should know before believing the figures.
+    """
+
+    name: str
+    sites: tuple[Site, ...]
+    provenance: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+
+ScenarioLoader = Callable[[str], TrainingSource]
+"""Reads the scenario that a user named; raises SourceError where it cannot."""
+
+
+def load_source(reference: str) -> TrainingSource:
+    """Reads a scenario with the loader that is installed.
+
+    Args:
+        reference: a scenario's name or file, as the loader understands it.
+
+    Raises:
+        SourceError: no loader is installed, or the scenario cannot be read.
+    """
+    # Of several the first by name, so that the choice does not depend on the installation.
+    loaders = sorted(entry_points(group=LOADER_GROUP), key=lambda point: point.name)
+    if not loaders:
+        raise SourceError(
+            f"nothing that reads scenarios is installed (entry point group {LOADER_GROUP}); "
+            f"install Hanse itself, such as with: make setup"
+        )
+    loader: ScenarioLoader = loaders[0].load()
+    return loader(reference)
+
+
+def training_cases(
+    source: TrainingSource, site: str, partners: Sequence[str], *, together: bool = False
+) -> list[TrainingCase]:
+    """Returns the replays by which a site's policy for its partners is judged.
+
+    Sites that are neither are left out of the replays, with all that concerns them.
+
+    Args:
+        source: the scenario.
+        site: whose policy evolves.
+        partners: whom it is to use the policy with, at least one.
+        together: one replay with all partners, in place of one with each.
+
+    Raises:
+        SourceError: there is no such site, a partner comes twice or is the site itself, or the
+            site has no jobs.
+    """
+    names = [one.name for one in source.sites]
+    for name in (site, *partners):
+        if name not in names:
+            raise SourceError(
+                f"scenario {source.name} has no site {name!r}; its sites are {', '.join(names)}"
+            )
+    if not partners:
+        raise SourceError(f"site {site} needs a partner to learn with; name one with --partner")
+    if len({site, *partners}) != 1 + len(partners):
+        raise SourceError(f"{', '.join((site, *partners))}: a site is named twice")
+    groups = [tuple(partners)] if together else [(partner,) for partner in partners]
+    return [
+        TrainingCase(Federation(_only(source.sites, {site, *group})), site, group)
+        for group in groups
+    ]
+
+
+def _only(sites: Sequence[Site], names: set[str]) -> list[Site]:
+    """Returns some of the sites, without what they have to do with the others."""
+    return [
+        replace(
+            site,
+            transfer_policies={
+                partner: policy
+                for partner, policy in site.transfer_policies.items()
+                if partner in names
+            },
+            location_policy=FixedOrder(
+                tuple(name for name in site.location_policy.order if name in names)
+            )
+            if isinstance(site.location_policy, FixedOrder)
+            else site.location_policy,
+        )
+        for site in sites
+        if site.name in names
+    ]

@@ -1,0 +1,251 @@
+"""A training run as a user knows it: a folder, a checkpoint, limits, workers, progress, Ctrl-C.
+
+What is learned does not matter here: a command brings the strategy and the fitness.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from rich.console import Console
+
+from grms.learning.checkpoint import Checkpoint, CheckpointError, Snapshot, is_unfinished
+from grms.learning.display import Pace, shown
+from grms.learning.evolution.catalog import strategy_from_state
+from grms.learning.evolution.evaluation import FitnessFunction
+from grms.learning.evolution.strategies import Strategy
+from grms.learning.evolution.termination import (
+    AnyOf,
+    EvaluationLimit,
+    GenerationLimit,
+    Stagnation,
+    TargetValue,
+    Termination,
+    TimeLimit,
+)
+from grms.learning.executors import (
+    DaskExecutor,
+    Executor,
+    ProcessExecutor,
+    ThreadExecutor,
+    check_workers,
+)
+from grms.learning.training import TrainingResult, train
+
+CHECKPOINT = "checkpoint.json"
+"""Name of the checkpoint in the output folder."""
+
+GENERATIONS = 150
+"""Where a run stops if nobody sets a limit: the number of paper 003 (section 4.5)."""
+
+ExecutorName = Literal["threads", "processes", "dask"]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """When to stop; the first limit that is reached counts.
+
+    Attributes:
+        generations: so many; `GENERATIONS` where no limit at all is set.
+        evaluations: after the generation in which so many are reached.
+        seconds: after the generation in which so much time is over.
+        stagnation: after so many generations without gain.
+        target: at this fitness.
+    """
+
+    generations: int | None = None
+    evaluations: int | None = None
+    seconds: float | None = None
+    stagnation: int | None = None
+    target: float | None = None
+
+    @property
+    def generations_max(self) -> int | None:
+        """The generation limit in force."""
+        others = (self.evaluations, self.seconds, self.stagnation, self.target)
+        if self.generations is None and all(other is None for other in others):
+            return GENERATIONS
+        return self.generations
+
+    def termination(self) -> Termination:
+        """Returns the limits as a termination.
+
+        Raises:
+            ValueError: a limit is out of its bounds.
+        """
+        kinds: tuple[tuple[Any, Callable[[Any], Termination]], ...] = (
+            (self.target, TargetValue),
+            (self.generations_max, GenerationLimit),
+            (self.evaluations, EvaluationLimit),
+            (self.seconds, TimeLimit),
+            (self.stagnation, Stagnation),
+        )
+        return AnyOf(tuple(kind(value) for value, kind in kinds if value is not None))
+
+
+@dataclass(frozen=True, slots=True)
+class Workers:
+    """Who evaluates.
+
+    Attributes:
+        executor: the kind.
+        count: how many; as many as there are processors where None.
+        scheduler: address of a dask scheduler; a cluster on this machine where None.
+
+    Raises:
+        ValueError: the number is out of its bounds.
+    """
+
+    executor: ExecutorName = "threads"
+    count: int | None = None
+    scheduler: str | None = None
+
+    def __post_init__(self) -> None:
+        """Checks the bound."""
+        check_workers(self.count)
+
+    def started(self) -> AbstractContextManager[Executor]:
+        """Returns the workers as a context that ends them.
+
+        Raises:
+            ExecutorError: a cluster cannot be reached.
+        """
+        if self.executor == "processes":
+            return ProcessExecutor(self.count)
+        if self.executor == "dask":
+            return DaskExecutor(self.scheduler, self.count)
+        return ThreadExecutor(self.count)
+
+
+class TrainingInterrupted(Exception):  # noqa: N818  # it is no error
+    """Ctrl-C, once everything is saved.
+
+    Attributes:
+        resumable: whether there is a checkpoint to go on from.
+    """
+
+    def __init__(self, text: str, *, resumable: bool) -> None:
+        self.resumable = resumable
+        super().__init__(text)
+
+
+def check_folder(folder: Path, *, resume: bool) -> None:
+    """Refuses a folder in which a run cannot begin, or cannot go on.
+
+    Args:
+        folder: for all files of the run.
+        resume: whether a run is to go on there.
+
+    Raises:
+        CheckpointError: a file is in the way, there is nothing to resume, or something is that would be
+            lost.
+    """
+    path = folder / CHECKPOINT
+    if folder.exists() and not folder.is_dir():
+        raise CheckpointError(f"{folder}: is a file; name a folder with --output")
+    if resume and not path.exists():
+        raise CheckpointError(f"{path}: is not there; nothing to resume")
+    if not resume and is_unfinished(path):
+        raise CheckpointError(
+            f"{path}: a training run was interrupted; go on with --resume, or remove that file, or "
+            f"name another folder with --output"
+        )
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CheckpointError(
+            f"{folder}: the folder cannot be made: {error.strerror or error}; name another one "
+            f"with --output"
+        ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One sitting of a training run.
+
+    Attributes:
+        folder: for all files of the run.
+        description: data and settings of the run, plain values; noted in its checkpoint.
+        limits: when to stop.
+        workers: who evaluates.
+        resume: go on from the checkpoint in the folder.
+    """
+
+    folder: Path
+    description: Mapping[str, Any]
+    limits: Limits = field(default_factory=Limits)
+    workers: Workers = field(default_factory=Workers)
+    resume: bool = False
+
+    @property
+    def checkpoint(self) -> Checkpoint:
+        """The checkpoint in the folder."""
+        return Checkpoint(self.folder / CHECKPOINT, self.description)
+
+    def run(self, strategy: Strategy, fitness: FitnessFunction, console: Console) -> TrainingResult:
+        """Trains until a limit is reached.
+
+        Args:
+            strategy: one that has not begun; of a run that is resumed, the checkpoint's is used.
+            fitness: what judges a genome.
+            console: shows how far it is.
+
+        Raises:
+            TrainingInterrupted: Ctrl-C; a checkpoint is there if a generation was done.
+            CheckpointError: a checkpoint cannot be read or written, or is of another run.
+            ExecutorError: the workers cannot be reached, or died.
+        """
+        earlier: Snapshot | None = None
+        if self.resume:
+            earlier = self.checkpoint.read()
+            strategy = _resumed(self.checkpoint.path, earlier)
+        generations = self.limits.generations_max
+        last = earlier.history[-1] if earlier and earlier.history else None
+        pace = Pace(generations, self.limits.seconds, last)
+        try:
+            with self.workers.started() as executor, shown(pace, generations, console) as show:
+                _make_folder(self.folder)
+                if earlier is None:
+                    # One of a finished run; after an early Ctrl-C it would be taken for this run's.
+                    self.checkpoint.path.unlink(missing_ok=True)
+                return train(
+                    strategy,
+                    fitness,
+                    executor,
+                    self.limits.termination(),
+                    progress=show,
+                    checkpoint=self.checkpoint,
+                    earlier=earlier,
+                )
+        except KeyboardInterrupt as error:
+            raise self._interruption() from error
+
+    def _interruption(self) -> TrainingInterrupted:
+        # What the file says counts: Ctrl-C may come anywhere, between two generations too.
+        if not self.checkpoint.path.exists():
+            text = "interrupted before the first generation was done: nothing to resume"
+            return TrainingInterrupted(text, resumable=False)
+        history = self.checkpoint.read().history
+        text = (
+            f"interrupted after generation {history[-1].generation}; the checkpoint is "
+            f"{self.checkpoint.path}"
+        )
+        return TrainingInterrupted(text, resumable=True)
+
+
+def _resumed(path: Path, earlier: Snapshot) -> Strategy:
+    try:
+        return strategy_from_state(earlier.strategy)
+    except (KeyError, TypeError, ValueError) as error:
+        reason = error if isinstance(error, ValueError) else f"is damaged: {error!r}"
+        raise CheckpointError(f"{path}: {reason}") from error
+
+
+def command_to_resume(arguments: Sequence[str]) -> list[str]:
+    """Returns the arguments that go on with a run, from those that began it."""
+    return [*arguments, *(() if "--resume" in arguments else ("--resume",))]

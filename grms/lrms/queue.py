@@ -1,0 +1,59 @@
+"""From what a site's configuration says of its simulated queue to the discipline of a machine."""
+
+from dataclasses import replace
+from typing import Any, Final
+
+from lrms_sim.criteria import GroupOrder
+from lrms_sim.disciplines import Discipline, discipline_by_name
+from lrms_sim.situations import zone_named
+from lrms_sim.strategies import Strategy, StrategyRules, StrategyTable, with_local_time
+from lrms_sim.strategy_files import load_strategy
+
+UNIX_FIRST: Final = 1_577_836_800.0
+UNIX_LAST: Final = 2_524_608_000.0
+"""The years 2020 to 2050, for which a daemon has a calendar; beyond, weeks repeat."""
+
+REPLAY_LAST: Final = 20 * 366 * 86400.0
+"""The same for a clock that begins with a replay, seconds."""
+
+
+def configured_queue(
+    *,
+    discipline: str,
+    strategy: str | None,
+    group_order: tuple[int, ...] | None,
+    time_zone: str | float | None,
+    time_origin: float,
+) -> Discipline:
+    """Returns the discipline of a simulated machine.
+
+    Args:
+        discipline: its name; FCFS where there is a strategy.
+        strategy: the path of a strategy file, or None.
+        group_order: of a discipline by group, or None.
+        time_zone: of the site, or None.
+        time_origin: Unix time of second 0 of the site's clock.
+
+    Raises:
+        ValueError: the file cannot be used, or asks what time it is and no zone is given.
+    """
+    if strategy is None:
+        chosen = discipline_by_name(discipline)
+        if group_order is None:
+            return chosen
+        groups: Any = group_order
+        by_group = isinstance(chosen, Strategy) and isinstance(chosen.order, GroupOrder)
+        if not by_group:
+            raise ValueError(f"group_order goes with a discipline by group, not with {discipline}")
+        assert isinstance(chosen, Strategy)
+        return replace(chosen, order=GroupOrder(groups))
+    policy = load_strategy(strategy).policy
+    assert isinstance(policy, Strategy | StrategyTable | StrategyRules)
+    if not policy.needs_calendar:
+        return policy
+    if time_zone is None:
+        raise ValueError(f"{strategy} differs from situation to situation; time_zone is needed")
+    first, last = (UNIX_FIRST, UNIX_LAST) if time_origin == 0 else (0.0, REPLAY_LAST)
+    return with_local_time(
+        policy, zone=zone_named(time_zone), unix_start=time_origin, first=first, last=last
+    )

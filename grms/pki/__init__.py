@@ -1,0 +1,1 @@
+"""Certificates: what they say, a private authority that issues them, its files and its commands."""

@@ -1,0 +1,237 @@
+"""Keys and certificates as files.
+
+A private key is created with mode 0600 and never overwritten; a certificate replaces an older one
+in one step, so that a daemon that reads it meanwhile finds the old or the new one, whole.
+"""
+
+import os
+import stat
+from contextlib import suppress
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+from grms.pki.authority import Authority, certificate_pem, key_pem
+from grms.pki.certificates import PkiError
+
+AUTHORITY_CERTIFICATE = "ca.crt"
+AUTHORITY_KEY = "ca.key"
+"""What an authority's folder holds."""
+
+FILE_BYTES_MAX = 1 << 20
+"""Longest file that is taken for a key or for certificates."""
+
+CERTIFICATES_MAX = 64
+"""Most certificates in one file."""
+
+_KEY_MODE = 0o600
+_CERTIFICATE_MODE = 0o644
+_FOLDER_MODE = 0o700
+
+
+def read_pem(path: Path) -> bytes:
+    """Returns the content of a file of keys or certificates.
+
+    Raises:
+        PkiError: it cannot be read, or is too long to be one.
+    """
+    try:
+        with path.open("rb") as file:
+            content = file.read(FILE_BYTES_MAX + 1)
+    except OSError as error:
+        raise PkiError(f"{path}: cannot be read: {error.strerror}") from error
+    if len(content) > FILE_BYTES_MAX:
+        raise PkiError(
+            f"{path}: is longer than {FILE_BYTES_MAX} bytes; that is no PEM file of ours"
+        )
+    return content
+
+
+def read_certificates(path: Path) -> list[x509.Certificate]:
+    """Returns the certificates in a file, at least one.
+
+    Raises:
+        PkiError: it cannot be read, or there is none in it.
+    """
+    try:
+        found = x509.load_pem_x509_certificates(read_pem(path))
+    except ValueError as error:
+        raise PkiError(f"{path}: holds no certificate in PEM form") from error
+    if len(found) > CERTIFICATES_MAX:
+        raise PkiError(
+            f"{path}: holds {len(found)} certificates; at most {CERTIFICATES_MAX} may be"
+        )
+    return found
+
+
+def read_request(path: Path) -> x509.CertificateSigningRequest:
+    """Returns the request for a certificate in a file.
+
+    Raises:
+        PkiError: it cannot be read or is none.
+    """
+    try:
+        return x509.load_pem_x509_csr(read_pem(path))
+    except ValueError as error:
+        raise PkiError(f"{path}: holds no request for a certificate in PEM form") from error
+
+
+def holds_request(path: Path) -> bool:
+    """Returns whether a file holds a request for a certificate, rather than certificates.
+
+    Raises:
+        PkiError: it cannot be read.
+    """
+    return b"CERTIFICATE REQUEST-----" in read_pem(path)
+
+
+def read_key(path: Path) -> ec.EllipticCurvePrivateKey:
+    """Returns the private key in a file that only its owner and group can read.
+
+    Raises:
+        PkiError: it cannot be read, others can read it too, or it is no such key.
+    """
+    check_key_mode(path)
+    try:
+        key = load_pem_private_key(read_pem(path), password=None)
+    except (ValueError, TypeError) as error:
+        raise PkiError(f"{path}: holds no private key in PEM form without a password") from error
+    if not isinstance(key, ec.EllipticCurvePrivateKey):
+        raise PkiError(f"{path}: is no elliptic-curve key; make one with `grms pki request`")
+    return key
+
+
+def check_key_mode(path: Path) -> None:
+    """Checks that nobody but a key's owner and group can read or change it.
+
+    Raises:
+        PkiError: others can, or there is no such file.
+    """
+    try:
+        mode = path.stat().st_mode
+    except OSError as error:
+        raise PkiError(f"{path}: cannot be read: {error.strerror}") from error
+    if mode & (stat.S_IRWXO | stat.S_IWGRP):
+        raise PkiError(
+            f"{path}: has mode {stat.S_IMODE(mode):04o}, so that others can use this key; "
+            f"chmod 600 {path}"
+        )
+
+
+def read_authority(folder: Path) -> Authority:
+    """Returns the authority whose certificate and key are in a folder.
+
+    Raises:
+        PkiError: they are not there, or do not belong together.
+    """
+    certificate = read_certificates(folder / AUTHORITY_CERTIFICATE)[0]
+    key = read_key(folder / AUTHORITY_KEY)
+    if certificate.public_key() != key.public_key():
+        raise PkiError(
+            f"{folder}: {AUTHORITY_KEY} is not the key of {AUTHORITY_CERTIFICATE}; "
+            "bring both back from the same backup"
+        )
+    return Authority(certificate, key)
+
+
+def write_authority(authority: Authority, folder: Path) -> None:
+    """Writes a new authority into a folder, which is made if it is missing.
+
+    Raises:
+        PkiError: there is one already, or it cannot be written.
+    """
+    certificate, key = folder / AUTHORITY_CERTIFICATE, folder / AUTHORITY_KEY
+    refuse_to_overwrite(certificate, key)
+    write_key(authority.key, key)
+    write_certificate(authority.certificate, certificate)
+
+
+def refuse_to_overwrite(*paths: Path) -> None:
+    """Checks that none of the files is there.
+
+    Raises:
+        PkiError: one is.
+    """
+    for path in paths:
+        if path.exists() or path.is_symlink():
+            raise PkiError(f"{path}: is there already and is not overwritten; move it away first")
+
+
+def write_key(key: ec.EllipticCurvePrivateKey, path: Path) -> None:
+    """Writes a private key that nobody but its owner can read.
+
+    Raises:
+        PkiError: the file is there already, or cannot be written.
+    """
+    _write_new(path, key_pem(key), _KEY_MODE)
+
+
+def write_certificate(
+    certificate: x509.Certificate | x509.CertificateSigningRequest,
+    path: Path,
+    *,
+    replace: bool = False,
+) -> None:
+    """Writes a certificate, or a request for one.
+
+    Args:
+        certificate: what to write.
+        path: where.
+        replace: whether it takes the place of the file that is there, in one step.
+
+    Raises:
+        PkiError: the file is there and is not to be replaced, or cannot be written.
+    """
+    content = certificate_pem(certificate)
+    if not replace:
+        _write_new(path, content, _CERTIFICATE_MODE)
+        return
+    new = path.with_name(f".{path.name}.new")
+    with suppress(OSError):
+        new.unlink()  # of a run that was killed
+    _write_new(new, content, _CERTIFICATE_MODE)
+    try:
+        new.replace(path)
+        _sync_folder(path.parent)
+    except OSError as error:
+        with suppress(OSError):
+            new.unlink()
+        raise PkiError(f"{path}: cannot be written: {error.strerror}") from error
+
+
+def _write_new(path: Path, content: bytes, mode: int) -> None:
+    """Writes a file that is not there yet; nothing is left of it where that fails."""
+    try:
+        path.parent.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
+    except OSError as error:
+        raise PkiError(f"{path.parent}: no folder can be made: {error.strerror}") from error
+    try:
+        # The mode holds from the first moment on, whatever the umask allows.
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    except FileExistsError as error:
+        raise PkiError(
+            f"{path}: is there already and is not overwritten; move it away first"
+        ) from error
+    except OSError as error:
+        raise PkiError(f"{path}: cannot be written: {error.strerror}") from error
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            os.fchmod(file.fileno(), mode)
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        _sync_folder(path.parent)
+    except OSError as error:
+        with suppress(OSError):
+            path.unlink()
+        raise PkiError(f"{path}: cannot be written: {error.strerror}") from error
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

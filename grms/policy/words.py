@@ -1,0 +1,57 @@
+"""Transfer policies by what files and command lines call them: a word, or a rule base's file.
+
+A further policy needs a word here and nowhere else.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from grms.policy.files import RuleBaseError, load_rule_base
+from grms.policy.transfer import AcceptWhenFit, AlwaysKeep, TransferPolicy
+
+TRANSFER_POLICIES: Final[Mapping[str, TransferPolicy]] = MappingProxyType(
+    {policy.name: policy for policy in (AcceptWhenFit(), AlwaysKeep())}
+)
+"""The policies that have a word, by it. One object for all pairs of sites: a thousand sites have a
+million of them."""
+
+NO_EXCHANGE: Final = "none"
+"""The word for no exchange of jobs with a partner, and so for no policy."""
+
+TRANSFER_DEFAULT: Final = AcceptWhenFit().name
+"""The word of the policy where nobody names one."""
+
+POOL_WORDS: Final = tuple(TRANSFER_POLICIES)
+"""What a policy of a pool can be besides the path of a rule base file."""
+
+TRANSFER_WORDS: Final = (*TRANSFER_POLICIES, NO_EXCHANGE)
+"""What the policy for a partner can be besides the path of a rule base file."""
+
+
+class PolicyShelf:
+    """Policies by their word or file, each file read once."""
+
+    def __init__(self) -> None:
+        self._read: dict[str, TransferPolicy | RuleBaseError] = {}
+
+    def policy_by_name(self, name: str) -> TransferPolicy:
+        """Returns a policy.
+
+        Args:
+            name: one of `TRANSFER_POLICIES`, or the path of a rule base file.
+
+        Raises:
+            RuleBaseError: the file cannot be used.
+        """
+        if name in TRANSFER_POLICIES:
+            return TRANSFER_POLICIES[name]
+        if name not in self._read:
+            try:
+                self._read[name] = load_rule_base(name)
+            except RuleBaseError as error:
+                self._read[name] = error
+        found = self._read[name]
+        if isinstance(found, RuleBaseError):
+            raise found
+        return found

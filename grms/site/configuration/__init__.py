@@ -1,0 +1,1 @@
+"""A site's configuration, and the files it is read from."""

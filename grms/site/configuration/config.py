@@ -1,0 +1,476 @@
+"""A site's configuration as its file says it, as validated models.
+
+The format is described in docs/operating.md. Relative paths in a file are relative to the file; in
+the models they are absolute, so that a daemon finds them wherever it was started.
+"""
+
+from pathlib import Path
+from typing import Annotated, Final, Literal, Self
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
+
+from grms.lrms.queue import configured_queue
+from grms.names import Endpoint, check_site_name, parse_endpoint
+from grms.policy.words import TRANSFER_DEFAULT, TRANSFER_WORDS
+from lrms_sim.disciplines import DISCIPLINES, Discipline
+
+PARTNERS_MAX: Final = 1000
+"""Most partners of one site."""
+
+RESOURCES_MAX: Final = 10_000
+"""Most reservable resources of one site."""
+
+WATCHER: Final = "watcher"
+"""The account of the daemon's own MQTT broker that reads everything, and no site's."""
+
+SOCKET_PATH_BYTES_MAX: Final = 100
+"""Longest path of a Unix socket: the kernel takes 107 bytes."""
+
+
+class _Model(BaseModel):
+    # Strict: TOML has types, so "96" for 96 is a mistake and not a spelling.
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+def _refuse(text: str) -> PydanticCustomError:
+    return PydanticCustomError("hanse", "{text}", {"text": text})
+
+
+def _word(value: str, what: str, choices: tuple[str, ...]) -> str:
+    if value not in choices:
+        raise _refuse(f"{value!r} is no {what}; there are: {', '.join(choices)}")
+    return value
+
+
+def _discipline(value: str) -> str:
+    return _word(value, "discipline", tuple(DISCIPLINES))
+
+
+def _site_name(value: str) -> str:
+    try:
+        return check_site_name(value)
+    except ValueError as error:
+        raise _refuse(str(error)) from error
+
+
+def _endpoint(value: str) -> str:
+    try:
+        return str(parse_endpoint(value))
+    except ValueError as error:
+        raise _refuse(str(error)) from error
+
+
+def _absolute(value: str, info: ValidationInfo) -> str:
+    if not value or "\0" in value:
+        raise _refuse("must be the path of a file")
+    folder = (info.context or {}).get("folder", Path())
+    return str(Path(folder, value).absolute())
+
+
+def _socket(value: str, info: ValidationInfo) -> str:
+    path = _absolute(value, info)
+    if len(path.encode()) > SOCKET_PATH_BYTES_MAX:
+        text = f"{path!r} is longer than {SOCKET_PATH_BYTES_MAX} bytes, the most a socket can have"
+        raise _refuse(text)
+    return path
+
+
+def _transfer(value: str, info: ValidationInfo) -> str:
+    if value in TRANSFER_WORDS:
+        return value
+    if not value.endswith(".json"):
+        words = ", ".join(TRANSFER_WORDS)
+        text = f"{value!r} is no transfer policy; there are: {words}, and the path of a rule base file (*.json)"
+        raise _refuse(text)
+    return _absolute(value, info)
+
+
+Name = Annotated[str, AfterValidator(_site_name)]
+FilePath = Annotated[str, AfterValidator(_absolute)]
+Address = Annotated[str, AfterValidator(_endpoint)]
+Seconds = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]
+Rate = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=1, le=10**9)]
+
+
+class LrmsConfig(_Model):
+    """The local batch system.
+
+    Attributes:
+        kind: which adapter: `simulated`.
+        discipline: of the simulated machine's queue.
+        strategy: a strategy file instead of a discipline.
+        group_order: for a discipline by group: the groups, the one served first in front.
+        time_zone: of the site, for strategies that ask what time it is.
+        time_origin: Unix time of second 0 of the site's clock; of a replay.
+    """
+
+    kind: Literal["simulated"] = "simulated"
+    discipline: Annotated[str, AfterValidator(_discipline)] = "fcfs"
+    strategy: FilePath | None = None
+    group_order: list[int] | None = None
+    time_zone: str | float | int | None = None
+    time_origin: Annotated[float, Field(allow_inf_nan=False)] = 0.0
+
+    @property
+    def queue(self) -> Discipline:
+        """The discipline; its file is read anew.
+
+        Raises:
+            ValueError: the file cannot be used, or a key is missing.
+        """
+        return configured_queue(
+            discipline=self.discipline,
+            strategy=self.strategy,
+            group_order=None if self.group_order is None else tuple(self.group_order),
+            time_zone=self.time_zone,
+            time_origin=self.time_origin,
+        )
+
+    @model_validator(mode="after")
+    def _check_queue(self) -> Self:
+        if self.strategy is not None and self.discipline != "fcfs":
+            raise _refuse("lrms.strategy and lrms.discipline exclude each other")
+        try:
+            _ = self.queue
+        except ValueError as error:
+            raise _refuse(f"lrms: {error}") from error
+        return self
+
+
+class ClockConfig(_Model):
+    """Which time it is.
+
+    Attributes:
+        kind: `wall`, real time; `scaled`, faster; `virtual`, told by the conductor of a replay.
+        speed: seconds of a scaled clock for a real one.
+        origin: when a scaled clock shows 0, seconds since 1970; all sites of one federation need
+            the same.
+    """
+
+    kind: Literal["wall", "scaled", "virtual"] = "wall"
+    speed: Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)] = 1.0
+    origin: Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)] | None = None
+
+    @model_validator(mode="after")
+    def _check_origin(self) -> Self:
+        if (self.kind == "scaled") != (self.origin is not None):
+            raise _refuse("origin is needed with kind = 'scaled', and goes with no other")
+        if self.kind != "scaled" and self.speed != 1.0:
+            raise _refuse("speed goes with kind = 'scaled' alone")
+        return self
+
+
+class ListenConfig(_Model):
+    """Where the daemon can be reached.
+
+    Attributes:
+        users: the Unix socket of users and operators.
+        partners: host and port for partners; nobody else reaches a site without it.
+    """
+
+    users: Annotated[str, AfterValidator(_socket)]
+    partners: Address | None = None
+
+    @property
+    def endpoint(self) -> Endpoint | None:
+        """Where partners reach the daemon."""
+        return None if self.partners is None else parse_endpoint(self.partners)
+
+
+class TlsConfig(_Model):
+    """The files of mutual TLS, as `grms pki issue` writes them.
+
+    Attributes:
+        authority: certificate of the authority that all partners have.
+        certificate: of this site.
+        key: of this site, readable by the daemon alone.
+    """
+
+    authority: FilePath
+    certificate: FilePath
+    key: FilePath
+
+
+class JournalConfig(_Model):
+    """The journal.
+
+    Attributes:
+        path: the SQLite file; it is made where it is missing.
+        survives: `power_loss`: what is acknowledged is on the disk; `crash`: it is with the
+            operating system, which survives the daemon but not the machine. For replays.
+    """
+
+    path: FilePath
+    survives: Literal["power_loss", "crash"] = "power_loss"
+
+
+class PartnerConfig(_Model):
+    """A site one exchanges jobs with.
+
+    Attributes:
+        name: its name, as its certificate has it.
+        address: host and port; left out where it is found through MQTT presence.
+        processors: its size, where that is to be known before it first answered.
+        transfer: what is kept rather than offered to it, and accepted from it: `awf`, `keep`,
+            `none` (neither asked nor answered), or the path of a rule base file.
+    """
+
+    name: Name
+    address: Address | None = None
+    processors: Count | None = None
+    transfer: Annotated[str, AfterValidator(_transfer)] = TRANSFER_DEFAULT
+
+
+class LimitsConfig(_Model):
+    """What is taken at most, and how long is waited.
+
+    Attributes:
+        open_jobs: own users' jobs that have not ended; beyond, submissions are refused.
+        open_jobs_per_user: the same for one user.
+        ended_jobs: own users' jobs that have ended and can still be asked for.
+        guest_jobs: a partner's jobs that have not ended here; beyond, its offers are declined.
+        submissions_per_s: of one user, on average; ten seconds' worth may come at once.
+        offers_per_s: of one partner, the same.
+        message_bytes: largest message.
+        calls: calls being answered at one time; beyond, they are refused.
+        watchers: calls that watch at one time.
+        connections: connections of users at one time.
+        connections_per_user: of these, for one user who is no operator.
+        connections_reserved: of these, for operators alone.
+        partner_connections: connections at the port of partners at one time.
+        partner_connections_per_site: of these, for one site.
+        request_timeout_s: a request that a partner has begun is to be whole by then, and so is its
+            connection's handshake.
+        offer_timeout_s: a partner that has not answered an offer by then is asked what became
+            of it.
+        decision_timeout_s: time in which partners are asked about one job; then it stays home
+            unless an offer's outcome is unknown.
+        run_time_grace_s: a partner may report a run time that exceeds the request by so much.
+        clock_grace_s: what a partner reports of moments may be off by so much, as clocks differ.
+        undecided_timeout_s: a job whose offer has no outcome by then is shown as stuck.
+        delegated_timeout_s: a delegated job that has not ended so long after it could have been
+            over, had it started at once, is shown as stuck.
+        drain_s: how long a stopping daemon waits for calls to be answered.
+    """
+
+    open_jobs: Count = 100_000
+    open_jobs_per_user: Count = 20_000
+    ended_jobs: Count = 50_000
+    guest_jobs: Count = 20_000
+    submissions_per_s: Rate = 1000.0
+    offers_per_s: Rate = 200.0
+    message_bytes: Annotated[int, Field(ge=1024, le=1 << 30)] = 1 << 20
+    calls: Count = 2000
+    watchers: Count = 500
+    connections: Count = 500
+    connections_per_user: Count = 100
+    connections_reserved: Count = 20
+    partner_connections: Count = 500
+    partner_connections_per_site: Count = 32
+    request_timeout_s: Seconds = 20.0
+    offer_timeout_s: Seconds = 2.0
+    decision_timeout_s: Seconds = 5.0
+    run_time_grace_s: Seconds = 60.0
+    clock_grace_s: Seconds = 300.0
+    undecided_timeout_s: Seconds = 300.0
+    delegated_timeout_s: Seconds = 604_800.0
+    drain_s: Seconds = 10.0
+
+
+class MqttConfig(_Model):
+    """The broker of telemetry.
+
+    Attributes:
+        enabled: whether anything is published at all.
+        address: host and port; left out for a broker inside the daemon, on loopback.
+        username: where the broker wants one.
+        password_file: file with the password alone.
+        tls: use the site's certificate and authority.
+        discovery: take partners' addresses from their presence; only of partners on the list.
+        outbox: events kept while the broker is away; the oldest are dropped beyond.
+    """
+
+    enabled: bool = True
+    address: Address | None = None
+    username: str | None = None
+    password_file: FilePath | None = None
+    tls: bool = False
+    discovery: bool = False
+    outbox: Count = 10_000
+
+
+class MetricsConfig(_Model):
+    """Figures for the site's own operators.
+
+    Attributes:
+        listen: host and port of the Prometheus endpoint; loopback, as it tells the site's load.
+    """
+
+    listen: Address
+
+
+class LoggingConfig(_Model):
+    """The log on standard error.
+
+    Attributes:
+        format: `console` for people, `json` for programs.
+        level: what is written at least.
+    """
+
+    format: Literal["console", "json"] = "console"
+    level: Literal["debug", "info", "warning", "error"] = "info"
+
+
+class ResourceConfig(_Model):
+    """A resource that can be reserved.
+
+    Attributes:
+        resource_id: unique at the site.
+        labels: what it is and has.
+        processors: how many reservations of one processor it holds side by side.
+        speed: run time on the reference resource over run time on this one.
+        cost_per_hour: for one processor, in the federation's currency.
+    """
+
+    resource_id: Annotated[str, Field(min_length=1, max_length=64)]
+    labels: dict[str, str] = {}
+    processors: Count = 1
+    speed: Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)] = 1.0
+    cost_per_hour: Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)] = 0.0
+
+
+class SiteConfig(_Model):
+    """A site.
+
+    Attributes:
+        name: unique in the federation.
+        processors: size of its machine.
+        operators: users, by name, who may use the operators' service; the daemon's own user and
+            root always may.
+        brokers: names, as certificates have them, that may reserve resources over the network.
+        location: in which order partners are asked: a list of their names; or `awrt`, in ascending
+            order of the AWRT of the jobs given to them, where jobs that are still open count with
+            the time they have waited; or `awrt-completed`, where they do not, as in the paper.
+        suspect: what becomes of a job at a partner that is lost: `wait`, or `resubmit`, which
+            risks that it runs twice.
+        suspect_after_s: a partner with open jobs that is silent so long counts as lost.
+        lrms: the local batch system.
+        clock: which time it is.
+        listen: where the daemon can be reached.
+        tls: mutual TLS; without it partners are spoken to on loopback alone.
+        journal: where everything acknowledged is kept.
+        partners: sites one exchanges jobs with, in the order that breaks ties.
+        resources: what can be reserved.
+        limits: what is taken at most, and how long is waited.
+        mqtt: telemetry; where left out, a broker inside the daemon, but none in a conducted
+            replay (a virtual clock).
+        metrics: figures for operators; none where left out.
+        logging: the log on standard error.
+    """
+
+    name: Name
+    processors: Annotated[int, Field(ge=1, le=2**31 - 1)]
+    operators: list[str] = []
+    brokers: list[Name] = []
+    location: str | list[str] = "awrt"
+    suspect: Literal["wait", "resubmit"] = "wait"
+    suspect_after_s: Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)] = 86400.0
+    lrms: LrmsConfig = LrmsConfig()
+    clock: ClockConfig = ClockConfig()
+    listen: ListenConfig
+    tls: TlsConfig | None = None
+    journal: JournalConfig
+    partners: Annotated[list[PartnerConfig], Field(max_length=PARTNERS_MAX)] = []
+    resources: Annotated[list[ResourceConfig], Field(max_length=RESOURCES_MAX)] = []
+    limits: LimitsConfig = LimitsConfig()
+    mqtt: MqttConfig | None = None
+    metrics: MetricsConfig | None = None
+    logging: LoggingConfig = LoggingConfig()
+
+    @field_validator("location", mode="before")
+    @classmethod
+    def _check_location_word(cls, value: object) -> object:
+        if isinstance(value, list) and all(isinstance(name, str) for name in value):
+            return value
+        if value not in {"awrt", "awrt-completed"}:
+            raise _refuse(
+                f"is {value!r}; it must be 'awrt', 'awrt-completed' or a list of partners' names"
+            )
+        return value
+
+    @model_validator(mode="after")
+    def _check_partners(self) -> Self:
+        names = [partner.name for partner in self.partners]
+        for position, name in enumerate(names):
+            if name == self.name:
+                raise _refuse(f"partners[{position}].name is the site itself, {name!r}")
+            if name in names[:position]:
+                raise _refuse(f"partners[{position}].name {name!r} comes twice")
+        order = self.location if isinstance(self.location, list) else []
+        for position, name in enumerate(order):
+            if name not in names:
+                known = ", ".join(names) or "none"
+                raise _refuse(f"location[{position}] {name!r} is no partner; there are: {known}")
+            if name in order[:position]:
+                raise _refuse(f"location[{position}] {name!r} comes twice")
+        ids = [resource.resource_id for resource in self.resources]
+        for position, resource_id in enumerate(ids):
+            if resource_id in ids[:position]:
+                text = f"resources[{position}].resource_id {resource_id!r} comes twice"
+                raise _refuse(text)
+        return self
+
+    @model_validator(mode="after")
+    def _check_network(self) -> Self:
+        if self.tls is None:
+            addresses = {
+                "listen.partners": self.listen.partners,
+                **{f"partners.{p.name}.address": p.address for p in self.partners},
+            }
+            for key, address in addresses.items():
+                if address is not None and not parse_endpoint(address).is_loopback:
+                    text = f"{key} is {address}; without [tls] only loopback addresses are allowed"
+                    raise _refuse(text)
+        if self.metrics is not None and not parse_endpoint(self.metrics.listen).is_loopback:
+            text = f"metrics.listen is {self.metrics.listen}; it tells the site's load, so only loopback is allowed"
+            raise _refuse(text)
+        return self
+
+    @model_validator(mode="after")
+    def _check_mqtt(self) -> Self:
+        mqtt = self.mqtt or MqttConfig()
+        found = mqtt.enabled and mqtt.discovery
+        for partner in self.partners:
+            if partner.address is None and not found:
+                text = f"partners.{partner.name}.address is missing, and mqtt.discovery is off"
+                raise _refuse(text)
+        if mqtt.address is None:
+            given = mqtt.model_fields_set - {"enabled", "outbox"}
+            if given:
+                raise _refuse(f"mqtt.address is missing, and mqtt.{min(given)} goes with it")
+            if self.publishes and self.name == WATCHER:
+                raise _refuse(f"a site called {WATCHER!r} needs mqtt.address, a broker of its own")
+            return self
+        if mqtt.tls and self.tls is None:
+            raise _refuse("mqtt.tls uses the keys of [tls], which is missing")
+        if not mqtt.tls and not parse_endpoint(mqtt.address).is_loopback:
+            text = f"mqtt.address is {mqtt.address}; without mqtt.tls only loopback is allowed"
+            raise _refuse(text)
+        if mqtt.password_file is not None and mqtt.username is None:
+            raise _refuse("mqtt.password_file needs mqtt.username")
+        return self
+
+    @property
+    def publishes(self) -> bool:
+        """Whether there is an MQTT broker to publish to."""
+        return self.clock.kind != "virtual" if self.mqtt is None else self.mqtt.enabled

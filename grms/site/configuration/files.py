@@ -1,0 +1,147 @@
+"""Reads a site's configuration, and the policies that it names.
+
+Everything that is wrong is said at once: the file, the key, the value, and what is allowed.
+"""
+
+import tomllib
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from grms.policy.files import RuleBaseError
+from grms.policy.location import AwrtLocation, FixedOrder, LocationPolicy
+from grms.policy.transfer import TransferPolicy
+from grms.policy.words import NO_EXCHANGE, PolicyShelf
+from grms.site.configuration.config import SiteConfig
+
+FILE_BYTES_MAX: Final = 1 << 20
+"""Largest configuration file that is read."""
+
+SHOWN_MAX: Final = 60
+"""Longest value that an error repeats, in characters."""
+
+
+class ConfigError(Exception):
+    """A configuration that cannot be used; the text has one line for each thing that is wrong."""
+
+
+def load_config(path: Path) -> SiteConfig:
+    """Reads a site's configuration.
+
+    Args:
+        path: the TOML file.
+
+    Raises:
+        ConfigError: it cannot be read, is no TOML, or breaks the format.
+    """
+    try:
+        with path.open("rb") as stream:
+            data = stream.read(FILE_BYTES_MAX + 1)
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from error
+    if len(data) > FILE_BYTES_MAX:
+        raise ConfigError(f"{path}: is larger than {FILE_BYTES_MAX} bytes")
+    return parse_config(data, folder=path.parent, shown=str(path))
+
+
+def parse_config(data: bytes, *, folder: Path, shown: str) -> SiteConfig:
+    """Builds a configuration from the content of a file.
+
+    Args:
+        data: TOML.
+        folder: what relative paths in it are relative to.
+        shown: what errors call it.
+
+    Raises:
+        ConfigError: it is no TOML, or breaks the format.
+    """
+    try:
+        document = tomllib.loads(data.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{shown}: byte {error.start} is not UTF-8 text") from error
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{shown}: no TOML: {error}") from error
+    except RecursionError as error:
+        raise ConfigError(f"{shown}: nested too deeply") from error
+    try:
+        return SiteConfig.model_validate(document, context={"folder": folder})
+    except ValidationError as error:
+        lines = {f"{shown}: {_line(details)}": None for details in error.errors(include_url=False)}
+        raise ConfigError("\n".join(lines)) from error
+
+
+def _line(details: ErrorDetails) -> str:
+    key = ""
+    for part in details["loc"]:
+        key += f"[{part}]" if isinstance(part, int) else f".{part}"
+    key = key.removeprefix(".")
+    if details["type"] == "extra_forbidden":
+        return f"{key}: {_unknown_key(details)}"
+    if details["type"] == "missing":
+        return f"{key}: is missing"
+    text = details["msg"]
+    if details["type"] != "hanse":
+        text = f"is {_shown(details['input'])}; {text[0].lower()}{text[1:]}"
+    return f"{key}: {text}" if key else text
+
+
+def _unknown_key(details: ErrorDetails) -> str:
+    model: Any = SiteConfig
+    for part in details["loc"][:-1]:
+        if isinstance(part, str) and part in model.model_fields:
+            model = _model_of(model.model_fields[part].annotation)
+    names = list(model.model_fields)
+    wrong = str(details["loc"][-1])
+    close = get_close_matches(wrong, names, n=1)
+    meant = f", did you mean {close[0]!r}?" if close else ";"
+    return f"there is no such key here{meant} there are: {', '.join(names)}"
+
+
+def _model_of(annotation: Any) -> Any:
+    # The model inside `Model | None`, `list[Model]` and the like.
+    for inner in (annotation, *getattr(annotation, "__args__", ())):
+        if hasattr(inner, "model_fields"):
+            return inner
+        if inner is not annotation and hasattr(inner, "__args__"):
+            return _model_of(inner)
+    return SiteConfig
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= SHOWN_MAX else text[: SHOWN_MAX - 3] + "..."
+
+
+def load_policies(config: SiteConfig, shown: str) -> dict[str, TransferPolicy]:
+    """Returns the transfer policy for each partner with which jobs are exchanged.
+
+    Args:
+        config: the site.
+        shown: what errors call its file.
+
+    Raises:
+        ConfigError: rule bases cannot be used.
+    """
+    policies: dict[str, TransferPolicy] = {}
+    problems: dict[str, None] = {}
+    shelf = PolicyShelf()
+    for partner in config.partners:
+        if partner.transfer == NO_EXCHANGE:
+            continue
+        try:
+            policies[partner.name] = shelf.policy_by_name(partner.transfer)
+        except RuleBaseError as error:
+            problems[f"{shown}: partners.{partner.name}.transfer: {error}"] = None
+    if problems:
+        raise ConfigError("\n".join(problems))
+    return policies
+
+
+def location_policy(config: SiteConfig) -> LocationPolicy:
+    """Returns the order in which partners are asked."""
+    if isinstance(config.location, list):
+        return FixedOrder(tuple(config.location))
+    return AwrtLocation(open_jobs="ignore" if config.location == "awrt-completed" else "count")

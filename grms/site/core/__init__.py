@@ -1,0 +1,1 @@
+"""The rules of a site: events in, commands out; pure."""

@@ -1,0 +1,266 @@
+"""The guest half of a site: partners' offers, and the jobs that come of them.
+
+- The answer to an offer is in the journal before it is given, so that the same offer has the same
+  answer for ever: a repeated one is not decided again.
+- A withdrawn offer that has not come leaves a tombstone, in the journal before the partner is told:
+  the offer is declined should it still come.
+- What the partner has settled, by its own word, need not be remembered: whatever still comes of
+  it is stale, and declined.
+- The end of a job is kept, and reported, until the partner has acknowledged it.
+"""
+
+from grms.kit.backoff import pause_after
+from grms.site.core.turn import Turn
+from grms.site.facts.commands import (
+    AnswerOffer,
+    AnswerStatus,
+    LrmsCancel,
+    LrmsSubmit,
+    Refusal,
+    Refuse,
+    SendReport,
+)
+from grms.site.facts.events import (
+    OfferReceived,
+    ReportAnswered,
+    ReportFailed,
+    ResolveReceived,
+    WithdrawReceived,
+)
+from grms.site.facts.jobs import GuestJob, OfferId
+from grms.site.facts.lifecycle import GuestState, Outcome
+from grms.site.facts.memory import Memory
+from grms.site.facts.partners import PartnerBook
+from grms.site.facts.records import (
+    GuestAccepted,
+    GuestAcknowledged,
+    GuestCancelRequested,
+    GuestDeclined,
+    GuestEnded,
+    GuestWithdrawn,
+)
+
+_NUMBER_MAX = 2**63 - 1
+
+
+class GuestDesk:
+    """Handles what partners ask, and the jobs they have sent.
+
+    Args:
+        memory: of the site.
+    """
+
+    def __init__(self, memory: Memory) -> None:
+        self.memory = memory
+
+    # --- questions -----------------------------------------------------------------------------
+
+    def offer_received(self, event: OfferReceived, turn: Turn) -> None:
+        """Answers an offer; the same offer always alike."""
+        book = self._book(event, turn)
+        if book is None:
+            return
+        offer = event.offer
+        answer = book.answer_to(offer)
+        if isinstance(answer, GuestJob) and _differs(answer, event):
+            self._dispute(event, book, turn)
+        elif answer is not None or book.is_stale(offer):
+            turn.do(AnswerOffer(event.id, isinstance(answer, GuestJob)))
+        else:
+            self._decide(event, book, turn)
+
+    def _decide(self, event: OfferReceived, book: PartnerBook, turn: Turn) -> None:
+        offer = event.offer
+        if book.incompatible:
+            reason = f"{book.name} speaks version {book.incompatible} of the protocol"
+            turn.do(Refuse(event.id, Refusal.PRECONDITION, reason))
+            return
+        if event.settled_below > offer.number:
+            reason = f"settled_below is {event.settled_below}; the offer itself is {offer.number}"
+            turn.do(Refuse(event.id, Refusal.INVALID, reason, "settled_below"))
+            return
+        if self._answers_full(book, offer):
+            self._refuse_at_limit(event.id, book, turn)
+            return
+        if self._wanted(event, book):
+            turn.note(
+                GuestAccepted(
+                    turn.now,
+                    event.partner,
+                    offer,
+                    event.settled_below,
+                    event.request,
+                    event.payload,
+                )
+            )
+            guest = book.guests[offer]
+            turn.do(AnswerOffer(event.id, accepted=True))
+            turn.do(LrmsSubmit(event.id, guest.lrms_key, guest.request, guest.payload))
+        else:
+            turn.note(GuestDeclined(turn.now, event.partner, offer, event.settled_below))
+            turn.do(AnswerOffer(event.id, accepted=False))
+
+    @staticmethod
+    def _dispute(event: OfferReceived, book: PartnerBook, turn: Turn) -> None:
+        book.disputed += 1
+        offer = f"{event.offer.epoch}/{event.offer.number}"
+        reason = (
+            f"offer {offer} of {book.name} was another job's before: {book.name} works with an "
+            f"older copy of its journal"
+        )
+        turn.do(Refuse(event.id, Refusal.DISPUTED, reason, "offer"))
+
+    def _wanted(self, event: OfferReceived, book: PartnerBook) -> bool:
+        settings, load = self.memory.settings, self.memory.load(event.load)
+        width = event.request.processors
+        policy = settings.transfer.get(event.partner)
+        return (
+            policy is not None
+            and not self.memory.draining
+            and load is not None
+            and width <= load.processors
+            and len(book.guests) < settings.limits.guests_open
+            and len(event.payload) <= settings.limits.payload_bytes
+            and policy.compiled.accept(
+                width,
+                processors=load.processors,
+                processors_free=load.processors_free,
+                processors_waiting=load.processors_waiting,
+                own=False,
+            )
+        )
+
+    def resolve_received(self, event: ResolveReceived, turn: Turn) -> None:
+        """Says what became of an offer."""
+        book = self._book(event, turn)
+        if book is None:
+            return
+        answer = book.answer_to(event.offer)
+        if answer is None and book.is_stale(event.offer):
+            answer = GuestState.DECLINED
+        turn.do(_status(event.id, answer))
+
+    def withdraw_received(self, event: WithdrawReceived, turn: Turn) -> None:
+        """Takes care that an offer will not be accepted, or says that it was."""
+        book = self._book(event, turn)
+        if book is None:
+            return
+        answer = book.answer_to(event.offer)
+        if answer is None:
+            if not book.is_stale(event.offer):
+                if self._answers_full(book, event.offer):
+                    self._refuse_at_limit(event.id, book, turn)
+                    return
+                turn.note(GuestWithdrawn(turn.now, event.partner, event.offer))
+            answer = GuestState.WITHDRAWN
+        elif isinstance(answer, GuestJob) and event.cancel:
+            self._cancel(answer, turn)
+        turn.do(_status(event.id, answer))
+
+    @staticmethod
+    def _cancel(guest: GuestJob, turn: Turn) -> None:
+        if guest.completion is None and not guest.cancel_requested:
+            turn.note(GuestCancelRequested(turn.now, guest.partner, guest.offer))
+            turn.do(LrmsCancel(turn.cause, guest.lrms_key))
+
+    def _book(
+        self, event: OfferReceived | ResolveReceived | WithdrawReceived, turn: Turn
+    ) -> PartnerBook | None:
+        book = self.memory.books.get(event.partner)
+        if book is None or not book.listed:
+            reason = f"{event.partner!r} is no partner of this site"
+            turn.do(Refuse(event.id, Refusal.FORBIDDEN, reason))
+            return None
+        offer = event.offer
+        if not (1 <= offer.epoch <= _NUMBER_MAX and 1 <= offer.number <= _NUMBER_MAX):
+            reason = f"offer {offer.number} of epoch {offer.epoch}; both must be at least 1"
+            turn.do(Refuse(event.id, Refusal.INVALID, reason, "offer"))
+            return None
+        return book
+
+    def _answers_full(self, book: PartnerBook, offer: OfferId) -> bool:
+        # A new epoch makes room.
+        most = self.memory.settings.limits.answers_kept
+        return offer.epoch == book.epoch and len(book.answered) >= most
+
+    @staticmethod
+    def _refuse_at_limit(event_id: int, book: PartnerBook, turn: Turn) -> None:
+        reason = (
+            f"{len(book.answered)} answered offers are not settled, the most this site remembers "
+            f"of one partner; settle some of them first"
+        )
+        turn.do(Refuse(event_id, Refusal.EXHAUSTED, reason))
+
+    # --- the end -------------------------------------------------------------------------------
+
+    def end(
+        self, guest: GuestJob, outcome: Outcome, end_time: float, run_time: float, turn: Turn
+    ) -> None:
+        """Notes the end of a guest job, and reports it."""
+        turn.note(GuestEnded(turn.now, guest.partner, guest.offer, outcome, end_time, run_time))
+        self.report(guest, turn)
+
+    def report(self, guest: GuestJob, turn: Turn) -> None:
+        """Tells the home site of the end of its job."""
+        assert guest.completion is not None
+        settings = self.memory.settings
+        delay = pause_after(guest.attempts, settings.retry_first_s, settings.retry_most_s)
+        guest.reporting = True
+        if guest.state is GuestState.ENDED:
+            guest.move(GuestState.REPORTED)
+        turn.do(SendReport(turn.cause, guest.partner, guest.completion, delay))
+
+    def report_answered(self, event: ReportAnswered, turn: Turn) -> None:
+        """Forgets jobs whose home site has their end."""
+        book = self.memory.books.get(event.partner)
+        if book is None:
+            return
+        for offer in event.offers:
+            guest = book.guests.get(offer)
+            if guest is not None and guest.completion is not None:
+                turn.note(GuestAcknowledged(turn.now, event.partner, offer))
+
+    def report_failed(self, event: ReportFailed, turn: Turn) -> None:
+        """Reports again, after a pause."""
+        book = self.memory.books.get(event.partner)
+        if book is None:
+            return
+        for offer in event.offers:
+            guest = book.guests.get(offer)
+            if guest is not None and guest.reporting:
+                guest.attempts += 1
+                self.report(guest, turn)
+
+    # --- after a restart -----------------------------------------------------------------------
+
+    def take_up(self, turn: Turn) -> None:
+        """Goes on with every guest job that is not acknowledged as ended."""
+        for book in self.memory.books.values():
+            for guest in list(book.guests.values()):
+                if guest.completion is not None:
+                    self.report(guest, turn)
+                    continue
+                turn.do(
+                    LrmsSubmit(
+                        turn.cause,
+                        guest.lrms_key,
+                        guest.request,
+                        guest.payload,
+                        lookup=True,
+                        started=guest.state is GuestState.RUNNING,
+                    )
+                )
+                if guest.cancel_requested:
+                    turn.do(LrmsCancel(turn.cause, guest.lrms_key))
+
+
+def _differs(guest: GuestJob, event: OfferReceived) -> bool:
+    return (guest.request, guest.payload) != (event.request, event.payload)
+
+
+def _status(cause: int, answer: GuestState | GuestJob | None) -> AnswerStatus:
+    if not isinstance(answer, GuestJob):
+        return AnswerStatus(cause, answer)
+    if answer.completion is None:
+        return AnswerStatus(cause, GuestState.ACCEPTED)
+    return AnswerStatus(cause, GuestState.ENDED, answer.completion)

@@ -1,0 +1,185 @@
+"""The home half of a site: its own users' jobs, from the submission to the end.
+
+A job is in the journal before its user is told that it was taken. What happens between is in
+`offers`.
+"""
+
+from grms.site.core.offers import OfferDesk
+from grms.site.core.turn import Turn
+from grms.site.facts.commands import (
+    AnswerReport,
+    LrmsCancel,
+    LrmsSubmit,
+    Refusal,
+    Refuse,
+    ReplyJob,
+)
+from grms.site.facts.events import Cancel, ReportReceived, Submit
+from grms.site.facts.jobs import HomeJob, Load, find_job
+from grms.site.facts.lifecycle import JobState
+from grms.site.facts.memory import Memory
+from grms.site.facts.records import JobCancelRequested, JobReceived
+
+
+class HomeDesk:
+    """Handles what users ask, and what partners say of their jobs.
+
+    Args:
+        memory: of the site.
+        offers: decides where jobs run.
+    """
+
+    def __init__(self, memory: Memory, offers: OfferDesk) -> None:
+        self.memory = memory
+        self.offers = offers
+
+    # --- users ---------------------------------------------------------------------------------
+
+    def submit(self, event: Submit, turn: Turn) -> None:
+        """Takes a user's job, and decides where it runs."""
+        memory = self.memory
+        known = memory.keys.get((event.user, event.idempotency_key))
+        if known is not None:
+            job = memory.jobs[known]
+            if (job.request, job.payload, job.name) != (event.request, event.payload, event.name):
+                turn.do(
+                    Refuse(
+                        event.id,
+                        Refusal.PRECONDITION,
+                        f"the idempotency key belongs to another submission, {job.job_id}",
+                        "idempotency_key",
+                    )
+                )
+            else:
+                turn.do(ReplyJob(event.id, job.job_id))
+            return
+        refusal = self._refusal(event)
+        if refusal is not None:
+            turn.do(refusal)
+            return
+        number = memory.next_job
+        turn.note(
+            JobReceived(
+                turn.now,
+                number,
+                event.user,
+                event.idempotency_key,
+                event.name,
+                event.request,
+                event.payload,
+            )
+        )
+        job = memory.jobs[number]
+        turn.do(ReplyJob(event.id, job.job_id))
+        self.offers.decide(job, event.load, turn)
+
+    def _refusal(self, event: Submit) -> Refuse | None:
+        settings, limits = self.memory.settings, self.memory.settings.limits
+        for field, text, least in (
+            ("idempotency_key", event.idempotency_key, 1),
+            ("user", event.user, 1),
+            ("name", event.name, 0),
+        ):
+            if not least <= len(text) <= limits.text_characters:
+                reason = (
+                    f"{field} has {len(text)} characters; between {least} and "
+                    f"{limits.text_characters} are possible"
+                )
+                # The user is who calls, and no field of the request.
+                wrong = "" if field == "user" else field
+                return Refuse(event.id, Refusal.INVALID, reason, wrong)
+        if event.request.processors > settings.processors:
+            reason = (
+                f"processors is {event.request.processors}; this site has {settings.processors}"
+            )
+            return Refuse(event.id, Refusal.INVALID, reason, "request.processors")
+        if len(event.payload) > limits.payload_bytes:
+            reason = (
+                f"what is to run has {len(event.payload)} bytes; at most "
+                f"{limits.payload_bytes} are possible"
+            )
+            return Refuse(event.id, Refusal.INVALID, reason, "request")
+        if self.memory.draining:
+            return Refuse(event.id, Refusal.UNAVAILABLE, "this site is draining; try later")
+        for whose, count, most in (
+            ("this site", self.memory.jobs_open, limits.jobs_open),
+            (
+                event.user,
+                self.memory.open_by_user.get(event.user, 0),
+                limits.jobs_open_per_user,
+            ),
+        ):
+            if count >= most:
+                reason = f"{whose} has {count} open jobs, the most possible; try later"
+                return Refuse(event.id, Refusal.EXHAUSTED, reason)
+        return None
+
+    def cancel(self, event: Cancel, turn: Turn) -> None:
+        """Brings a job to its end where it stands, as far as that is in the site's hands."""
+        job = self.job(event.job_id)
+        if job is None:
+            reason = f"there is no job {event.job_id!r}"
+            turn.do(Refuse(event.id, Refusal.NOT_FOUND, reason, "job_id"))
+            return
+        if event.user is not None and event.user != job.user:
+            reason = f"job {event.job_id} is another user's"
+            turn.do(Refuse(event.id, Refusal.FORBIDDEN, reason))
+            return
+        if job.state is not JobState.ENDED and not job.cancel_requested:
+            turn.note(JobCancelRequested(turn.now, job.job))
+            self.offers.pursue_cancel(job, event.load, turn)
+            turn.publish(job)
+        turn.do(ReplyJob(event.id, job.job_id))
+
+    def job(self, job_id: str) -> HomeJob | None:
+        """Returns the job of that name, or None."""
+        return find_job(self.memory.jobs, self.memory.settings.name, job_id)
+
+    # --- partners ------------------------------------------------------------------------------
+
+    def report_received(self, event: ReportReceived, turn: Turn) -> None:
+        """Takes note of ended jobs; those it does not know of it need not know of."""
+        memory = self.memory
+        most = memory.settings.limits.report_completions
+        book = memory.books.get(event.partner)
+        if book is None:
+            turn.do(Refuse(event.id, Refusal.FORBIDDEN, f"{event.partner} is no partner"))
+            return
+        if len(event.completions) > most:
+            reason = f"{len(event.completions)} completions; at most {most} are possible"
+            turn.do(Refuse(event.id, Refusal.INVALID, reason, "completions"))
+            return
+        for completion in event.completions:
+            job = book.away(completion.offer)
+            if job is not None:
+                self.offers.completed(job, completion, event.load, turn)
+        turn.do(AnswerReport(event.id))
+
+    # --- after a restart -----------------------------------------------------------------------
+
+    def take_up(self, load: Load | None, turn: Turn) -> None:
+        """Goes on with every job that had not ended."""
+        for job in list(self.memory.jobs.values()):
+            if job.state is JobState.RECEIVED:
+                self.offers.decide(job, load, turn)
+            elif job.state is JobState.OFFERING:
+                job.move(JobState.WITHDRAWING if job.to_end else JobState.RESOLVING)
+                self.offers.ask(job, turn)
+            elif job.state in {JobState.SUBMITTING, JobState.RUNNING}:
+                self._look_up(job, turn)
+            elif job.state is JobState.DELEGATED and job.to_end:
+                self.offers.ask(job, turn)
+        for book in self.memory.books.values():
+            for number in book.abandoned:
+                self.offers.withdraw_abandoned(book, number, 0.0, turn)
+
+    @staticmethod
+    def _look_up(job: HomeJob, turn: Turn) -> None:
+        started = job.state is JobState.RUNNING
+        turn.do(
+            LrmsSubmit(
+                turn.cause, job.lrms_key, job.request, job.payload, lookup=True, started=started
+            )
+        )
+        if job.cancel_requested:
+            turn.do(LrmsCancel(turn.cause, job.lrms_key))

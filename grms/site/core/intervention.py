@@ -1,0 +1,117 @@
+"""What an operator decides about a job that does not go on by itself at a partner.
+
+Three ways, each in the journal with the operator's name, and each with its risk:
+
+- *Taking back* asks the partner to end the job; when it has, the job is decided anew. It is never at
+  two places at one time. While the partner says nothing, the job stays where it is.
+- *Resubmitting* decides the job anew at once. If the partner runs it after all it runs twice.
+- *Writing off* ends the job as failed. If the partner runs it after all nobody hears of it.
+
+In the latter two the partner is told to end the job as soon as it listens.
+"""
+
+import math
+from collections.abc import Callable
+
+from grms.site.core.offers import OfferDesk, deadline_of
+from grms.site.core.turn import Turn
+from grms.site.facts.commands import Refusal, Refuse, ReplyJob
+from grms.site.facts.events import Resubmit, TakeBack, WriteOff
+from grms.site.facts.jobs import HomeJob, find_job
+from grms.site.facts.lifecycle import JobState, Outcome
+from grms.site.facts.memory import Memory
+from grms.site.facts.records import JobResubmitted, JobTakenBack, JobWrittenOff
+
+Act = TakeBack | Resubmit | WriteOff
+
+_AT_PARTNER = (
+    JobState.OFFERING,
+    JobState.RESOLVING,
+    JobState.WITHDRAWING,
+    JobState.DELEGATED,
+    JobState.SUSPECT,
+)
+
+
+class OperatorDesk:
+    """Carries out what operators decide about single jobs.
+
+    Args:
+        memory: of the site.
+        offers: has the jobs that are at partners, or on the way.
+    """
+
+    def __init__(self, memory: Memory, offers: OfferDesk) -> None:
+        self.memory = memory
+        self.offers = offers
+
+    def take_back(self, event: TakeBack, turn: Turn) -> None:
+        """Has a job ended where it is, and then decides it anew."""
+        self._act(event, turn, self._take_back)
+
+    def resubmit(self, event: Resubmit, turn: Turn) -> None:
+        """Decides a job anew, whatever its partner does with it."""
+        self._act(event, turn, self._resubmit)
+
+    def write_off(self, event: WriteOff, turn: Turn) -> None:
+        """Ends a job as failed, whatever its partner does with it."""
+        self._act(event, turn, self._write_off)
+
+    def _act(self, event: Act, turn: Turn, act: Callable[[HomeJob, Act, Turn], None]) -> None:
+        job = find_job(self.memory.jobs, self.memory.settings.name, event.job_id)
+        if job is None:
+            reason = f"there is no job {event.job_id!r}"
+            turn.do(Refuse(event.id, Refusal.NOT_FOUND, reason, "job_id"))
+            return
+        if job.state not in _AT_PARTNER:
+            reason = f"job {job.job_id} is {job.state.value} and at no partner"
+            if job.state is not JobState.ENDED:
+                reason += "; it can be cancelled"
+            turn.do(Refuse(event.id, Refusal.PRECONDITION, reason))
+            return
+        act(job, event, turn)
+        turn.do(ReplyJob(event.id, job.job_id))
+
+    def _take_back(self, job: HomeJob, event: Act, turn: Turn) -> None:
+        if job.take_back:
+            return
+        turn.note(JobTakenBack(turn.now, job.job, event.by))
+        if not job.cancel_requested:
+            self.offers.pursue_cancel(job, event.load, turn)
+        turn.publish(job)
+
+    def _resubmit(self, job: HomeJob, event: Act, turn: Turn) -> None:
+        turn.note(JobResubmitted(turn.now, job.job, event.by))
+        self.offers.abandon(job, event.load, turn)
+
+    def _write_off(self, job: HomeJob, event: Act, turn: Turn) -> None:
+        partner = job.partner
+        turn.note(JobWrittenOff(turn.now, job.job, event.by))
+        self.offers.give_up(job, turn)
+        self.offers.end(
+            job,
+            turn,
+            outcome=Outcome.FAILED,
+            end_time=turn.now,
+            run_time=0.0,
+            reason=f"written off by {event.by}; what {partner} does with it is not known",
+        )
+
+
+def why_stuck(job: HomeJob, memory: Memory, now: float) -> str:
+    """Returns why a job does not go on by itself, for an operator; empty where it does.
+
+    Args:
+        job: an own user's job.
+        memory: of the site.
+        now: seconds.
+    """
+    if job.state not in _AT_PARTNER:
+        return ""
+    if job.state is JobState.SUSPECT:
+        return job.reason or f"{job.partner} is lost"
+    if now <= deadline_of(job, memory.settings):
+        return ""
+    if math.isnan(job.accept_time):
+        return f"{job.partner} has not said for {now - job.offer_time:.0f} s whether it has it"
+    return f"accepted by {job.partner} {now - job.accept_time:.0f} s ago, and not ended"

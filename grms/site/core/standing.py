@@ -1,0 +1,113 @@
+"""What a site makes of partners that are not as the protocol has them.
+
+- A partner that says what the protocol does not have is *faulty* at once: it is offered nothing. It
+  is probed, after pauses that double, with a question about an offer that was never made; an answer
+  that makes sense makes it well. The pauses begin anew only when it has answered an offer well, so
+  that one who is fine until it is offered something is asked less and less.
+- A partner that speaks another version of the protocol is *incompatible* until it says otherwise.
+- A partner that has seen offers that this site does not know of has seen a later journal than this
+  one, which was put back from an older copy. A new epoch begins, so that no number means two jobs.
+"""
+
+from typing import Final
+
+from grms.site.core.offers import OfferDesk
+from grms.site.core.turn import Turn
+from grms.site.facts.events import (
+    OfferDisputed,
+    PartnerFaulty,
+    PartnerIncompatible,
+    PartnerUp,
+    ProbeAnswered,
+    ProbeFailed,
+)
+from grms.site.facts.jobs import OfferId
+from grms.site.facts.lifecycle import GuestState
+from grms.site.facts.memory import Memory
+from grms.site.facts.partners import PartnerBook
+from grms.site.facts.records import EpochBegun, JobDeclined
+
+EPOCH_CLAIMED_MAX: Final = 2**62
+"""A partner that claims to have seen a later epoch has not: the moment would be after 2116."""
+
+
+class PartnerDesk:
+    """Follows how partners stand.
+
+    Args:
+        memory: of the site.
+        offers: has the jobs that are at partners, or on the way.
+    """
+
+    def __init__(self, memory: Memory, offers: OfferDesk) -> None:
+        self.memory = memory
+        self.offers = offers
+
+    def up(self, event: PartnerUp, turn: Turn) -> None:
+        """Notes that a partner can be asked, once it is clear that the journals agree."""
+        book = self.memory.books.get(event.partner)
+        if book is None or not book.listed:
+            return
+        book.incompatible = 0
+        seen = event.offer_seen
+        if seen is not None and not self._agrees(book, seen, turn):
+            return
+        self.offers.partner_up(event, turn)
+
+    def _agrees(self, book: PartnerBook, seen: OfferId, turn: Turn) -> bool:
+        epoch = self.memory.epoch
+        if seen.epoch < epoch or (seen.epoch == epoch and seen.number < book.next_number):
+            return True
+        if seen.epoch >= EPOCH_CLAIMED_MAX:
+            reason = f"it says it has seen an offer of epoch {seen.epoch}, which no journal has"
+            self.offers.fault(book, reason, turn)
+            return False
+        reason = (
+            f"{book.name} has seen offer {seen.epoch}/{seen.number}, and this journal knows of "
+            f"{epoch}/{book.next_number - 1} at most: it is an older copy"
+        )
+        turn.note(EpochBegun(turn.now, seen.epoch + 1, reason))
+        return True
+
+    def disputed(self, event: OfferDisputed, turn: Turn) -> None:
+        """Begins a new epoch: the partner knows the offer's number as that of another job."""
+        book = self.memory.books.get(event.partner)
+        job = None if book is None else book.away(event.offer)
+        if book is None or job is None or event.offer.number not in book.undecided:
+            return
+        offer = f"offer {event.offer.epoch}/{event.offer.number}"
+        reason = f"{book.name} knows {offer} as that of another job"
+        if event.offer.epoch == self.memory.epoch:
+            turn.note(EpochBegun(turn.now, self.memory.epoch + 1, f"{reason}: an older copy"))
+        self.offers.fault(book, reason, turn)
+        turn.note(JobDeclined(turn.now, job.job))
+        self.offers.decide(job, event.load, turn)
+
+    def faulty(self, event: PartnerFaulty, turn: Turn) -> None:
+        """Offers nothing more to a partner that has said what the protocol does not have."""
+        book = self.memory.books.get(event.partner)
+        if book is not None:
+            self.offers.fault(book, event.reason, turn, probed=event.probed)
+
+    def incompatible(self, event: PartnerIncompatible, _turn: Turn) -> None:
+        """Neither asks nor answers a partner while it speaks another version."""
+        book = self.memory.books.get(event.partner)
+        if book is not None:
+            book.incompatible = event.version
+
+    def probe_answered(self, event: ProbeAnswered, turn: Turn) -> None:
+        """Takes a partner for well again, if it knows nothing of an offer that was never made."""
+        book = self.memory.books.get(event.partner)
+        if book is None or not book.faulty:
+            return
+        if event.status in {None, GuestState.DECLINED}:
+            book.faulty = ""
+            return
+        reason = f"it says that an offer that was never made is {event.status.value}"
+        self.offers.fault(book, reason, turn, probed=True)
+
+    def probe_failed(self, event: ProbeFailed, turn: Turn) -> None:
+        """Probes again."""
+        book = self.memory.books.get(event.partner)
+        if book is not None and book.faulty:
+            self.offers.probe(book, turn)

@@ -1,0 +1,279 @@
+"""The state of a site: what happens goes in, what is to be done comes out.
+
+`SiteState.handle(event, now)` is the one door. It reads no clock, draws no random number, opens
+nothing; whoever owns sockets, disks and clocks (the daemon, the simulated network of
+`grms.testing`, a replay) hands over events and carries out the commands. The parts:
+
+- `home`: what users ask; `offers`: where their jobs run, and how an unknown outcome is found out;
+- `intervention`: what operators decide about jobs that do not go on;
+- `standing`: partners that are not as the protocol has them; `belief`: what they report;
+- `guests`: what partners ask, and their jobs here;
+- `memory`: what survives a restart, changed by journal records alone;
+- `lifecycle`: the tables of what may follow what; `docs/protocol.md` draws them.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+from grms.site.core.guests import GuestDesk
+from grms.site.core.home import HomeDesk
+from grms.site.core.intervention import OperatorDesk, why_stuck
+from grms.site.core.offers import OfferDesk
+from grms.site.core.standing import PartnerDesk
+from grms.site.core.turn import Turn
+from grms.site.facts.commands import Command
+from grms.site.facts.events import (
+    Cancel,
+    Drain,
+    Event,
+    LrmsAccepted,
+    LrmsEnded,
+    LrmsRefused,
+    LrmsStarted,
+    OfferAnswered,
+    OfferDisputed,
+    OfferFailed,
+    OfferReceived,
+    PartnerDown,
+    PartnerFaulty,
+    PartnerIncompatible,
+    PartnerLost,
+    PartnerUp,
+    PoliciesChanged,
+    ProbeAnswered,
+    ProbeFailed,
+    ReportAnswered,
+    ReportFailed,
+    ReportReceived,
+    ResolveReceived,
+    Restarted,
+    Resubmit,
+    Resume,
+    StatusAnswered,
+    StatusFailed,
+    Submit,
+    TakeBack,
+    TimePassed,
+    WithdrawReceived,
+    WriteOff,
+)
+from grms.site.facts.jobs import HomeJob
+from grms.site.facts.lifecycle import GuestState, JobState, Outcome
+from grms.site.facts.memory import Memory
+from grms.site.facts.partners import PartnerBook
+from grms.site.facts.records import GuestStarted, JobStarted, Record
+from grms.site.facts.settings import SiteSettings
+
+
+class SiteState:
+    """All that a site knows and decides.
+
+    Attributes:
+        before: own users' jobs that the last event has noted something of, by number, as they were
+            before it; None for one that is new.
+
+    Args:
+        settings: of the site.
+        records: what the journal holds, oldest first; nothing for a new site. Afterwards the event
+            `Restarted` takes up what was open.
+        memory: what the journal's records have made already, in their place.
+
+    Raises:
+        IllegalMove, KeyError: the records contradict each other.
+    """
+
+    def __init__(
+        self,
+        settings: SiteSettings,
+        records: Iterable[Record] = (),
+        *,
+        memory: Memory | None = None,
+    ) -> None:
+        self.memory = Memory(settings) if memory is None else memory
+        for record in records:
+            self.memory.apply(record)
+        self.before: dict[int, HomeJob | None] = {}
+        self._offers = OfferDesk(self.memory)
+        self._home = HomeDesk(self.memory, self._offers)
+        self._guests = GuestDesk(self.memory)
+        self._partners = PartnerDesk(self.memory, self._offers)
+        self._operator = OperatorDesk(self.memory, self._offers)
+        self._handlers: dict[type[Event], Callable[[Any, Turn], None]] = {
+            Restarted: self._restarted,
+            Drain: self._drain,
+            Resume: self._resume,
+            PoliciesChanged: self._policies_changed,
+            Submit: self._home.submit,
+            Cancel: self._home.cancel,
+            OfferReceived: self._guests.offer_received,
+            ResolveReceived: self._guests.resolve_received,
+            WithdrawReceived: self._guests.withdraw_received,
+            ReportReceived: self._home.report_received,
+            OfferAnswered: self._offers.offer_answered,
+            OfferFailed: self._offers.offer_failed,
+            StatusAnswered: self._offers.status_answered,
+            StatusFailed: self._offers.status_failed,
+            ReportAnswered: self._guests.report_answered,
+            ReportFailed: self._guests.report_failed,
+            PartnerUp: self._partners.up,
+            PartnerFaulty: self._partners.faulty,
+            PartnerIncompatible: self._partners.incompatible,
+            ProbeAnswered: self._partners.probe_answered,
+            ProbeFailed: self._partners.probe_failed,
+            OfferDisputed: self._partners.disputed,
+            TimePassed: self._offers.time_passed,
+            TakeBack: self._operator.take_back,
+            Resubmit: self._operator.resubmit,
+            WriteOff: self._operator.write_off,
+            PartnerDown: self._partner_down,
+            PartnerLost: self._offers.partner_lost,
+            LrmsAccepted: self._lrms_accepted,
+            LrmsRefused: self._lrms_refused,
+            LrmsStarted: self._lrms_started,
+            LrmsEnded: self._lrms_ended,
+        }
+
+    @classmethod
+    def recover(cls, settings: SiteSettings, records: Iterable[Record]) -> "SiteState":
+        """Returns the state that a journal's records make; see the class."""
+        return cls(settings, records)
+
+    def handle(self, event: Event, now: float) -> list[Command]:
+        """Takes an event and returns what is to be done, in this order.
+
+        Args:
+            event: what has happened.
+            now: on the site's clock, seconds; never less than in the call before.
+
+        Returns:
+            The commands. If there are records to be journaled, one `Append` with all of them
+            comes first.
+
+        Raises:
+            IllegalMove: this program is wrong; the state must not be used any more.
+        """
+        turn = Turn(self.memory, event.id, now)
+        self.before = turn.before
+        self._handlers[type(event)](event, turn)
+        return turn.commands()
+
+    # --- what the shell may look at ------------------------------------------------------------
+
+    @property
+    def settings(self) -> SiteSettings:
+        """The settings, with the policies that are in force."""
+        return self.memory.settings
+
+    @property
+    def draining(self) -> bool:
+        """Whether no more work is taken."""
+        return self.memory.draining
+
+    @property
+    def partners(self) -> dict[str, PartnerBook]:
+        """What is known of each partner, by name; to be looked at only."""
+        return self.memory.books
+
+    def job(self, job_id: str) -> HomeJob | None:
+        """Returns an own user's job, to be looked at only; None where it is not remembered."""
+        return self._home.job(job_id)
+
+    def why_stuck(self, job: HomeJob, now: float) -> str:
+        """Returns why a job does not go on by itself, for an operator; empty where it does.
+
+        Args:
+            job: an own user's job.
+            now: on the site's clock, seconds.
+        """
+        return why_stuck(job, self.memory, now)
+
+    def jobs(self) -> Iterable[HomeJob]:
+        """Returns the own users' jobs in the order in which they were received."""
+        return self.memory.jobs.values()
+
+    def job_counts(self) -> dict[JobState, int]:
+        """Returns how many own users' jobs are in each state."""
+        counts = dict.fromkeys(JobState, 0)
+        for job in self.memory.jobs.values():
+            counts[job.state] += 1
+        return counts
+
+    def guest_counts(self) -> dict[GuestState, int]:
+        """Returns how many partners' jobs are in each state, as far as they are remembered."""
+        counts = dict.fromkeys(GuestState, 0)
+        for book in self.memory.books.values():
+            for guest in book.guests.values():
+                counts[guest.state] += 1
+            for answer in book.answered.values():
+                counts[answer if isinstance(answer, GuestState) else answer.state] += 1
+        return counts
+
+    # --- the daemon itself ---------------------------------------------------------------------
+
+    def _restarted(self, event: Restarted, turn: Turn) -> None:
+        self._guests.take_up(turn)
+        self._home.take_up(event.load, turn)
+
+    def _drain(self, _event: Drain, _turn: Turn) -> None:
+        self.memory.draining = True
+
+    def _resume(self, _event: Resume, _turn: Turn) -> None:
+        self.memory.draining = False
+
+    def _policies_changed(self, event: PoliciesChanged, _turn: Turn) -> None:
+        settings = self.memory.settings
+        self.memory.settings = replace(
+            settings,
+            transfer=dict(event.transfer),
+            location=event.location,
+            partners=settings.partners if event.partners is None else event.partners,
+        )
+        self.memory.list_partners()
+
+    def _partner_down(self, event: PartnerDown, _turn: Turn) -> None:
+        book = self.memory.books.get(event.partner)
+        if book is not None:
+            book.reachable = False
+
+    # --- the batch system ----------------------------------------------------------------------
+
+    def _lrms_accepted(self, event: LrmsAccepted, turn: Turn) -> None:
+        job = self.memory.at_lrms.get(event.lrms_key)
+        if isinstance(job, HomeJob):
+            if job.state is JobState.SUBMITTING:
+                self.memory.confirm(job)
+                job.move(JobState.QUEUED)
+                turn.publish(job)
+        elif job is not None and job.state is GuestState.ACCEPTED:
+            self.memory.confirm(job)
+            job.move(GuestState.SUBMITTED)
+
+    def _lrms_started(self, event: LrmsStarted, turn: Turn) -> None:
+        job = self.memory.at_lrms.get(event.lrms_key)
+        if isinstance(job, HomeJob):
+            if job.state in {JobState.SUBMITTING, JobState.QUEUED}:
+                turn.note(JobStarted(turn.now, job.job, event.start_time))
+                turn.publish(job)
+        elif job is not None and job.state in {GuestState.ACCEPTED, GuestState.SUBMITTED}:
+            turn.note(GuestStarted(turn.now, job.partner, job.offer, event.start_time))
+
+    def _lrms_ended(self, event: LrmsEnded, turn: Turn) -> None:
+        job = self.memory.at_lrms.get(event.lrms_key)
+        if isinstance(job, HomeJob):
+            self._offers.end(
+                job,
+                turn,
+                outcome=event.outcome,
+                end_time=event.end_time,
+                run_time=event.run_time,
+                reason=event.reason,
+            )
+        elif job is not None:
+            self._guests.end(job, event.outcome, event.end_time, event.run_time, turn)
+
+    def _lrms_refused(self, event: LrmsRefused, turn: Turn) -> None:
+        reason = f"the batch system refused it: {event.reason}"
+        self._lrms_ended(
+            LrmsEnded(event.id, event.lrms_key, Outcome.FAILED, turn.now, 0.0, reason), turn
+        )

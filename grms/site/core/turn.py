@@ -1,0 +1,56 @@
+"""One turn of a site's state: the handling of one event."""
+
+from grms.site.facts.commands import Append, Command, Publish
+from grms.site.facts.jobs import HomeJob
+from grms.site.facts.memory import Memory
+from grms.site.facts.records import Record
+
+
+class Turn:
+    """What the handling of one event has noted and wants done.
+
+    Attributes:
+        memory: of the site.
+        cause: id of the event.
+        now: on the site's clock, seconds.
+        before: own users' jobs that something has been noted of, by number, as they were before;
+            None for one that is new.
+
+    Args:
+        memory: of the site.
+        cause: id of the event.
+        now: on the site's clock, seconds.
+    """
+
+    __slots__ = ("_commands", "_records", "before", "cause", "memory", "now")
+
+    def __init__(self, memory: Memory, cause: int, now: float) -> None:
+        self.memory = memory
+        self.cause = cause
+        self.now = now
+        self.before: dict[int, HomeJob | None] = {}
+        self._records: list[Record] = []
+        self._commands: list[Command] = []
+
+    def note(self, record: Record) -> None:
+        """Makes a fact part of the memory, to be journaled before anything of this turn is done."""
+        number: int | None = getattr(record, "job", None)
+        if number is not None and number not in self.before:
+            job = self.memory.jobs.get(number)
+            self.before[number] = None if job is None else job.as_it_is()
+        self.memory.apply(record)
+        self._records.append(record)
+
+    def do(self, command: Command) -> None:
+        """Wants something done."""
+        self._commands.append(command)
+
+    def publish(self, job: HomeJob) -> None:
+        """Tells watchers that a job has changed."""
+        self._commands.append(Publish(self.cause, job.job_id))
+
+    def commands(self) -> list[Command]:
+        """Returns what is to be done: the records come first, so that they are durable first."""
+        if not self._records:
+            return self._commands
+        return [Append(self.cause, tuple(self._records)), *self._commands]

@@ -1,0 +1,305 @@
+"""Hands events to the pure state and carries out what it commands.
+
+Everything happens on the event loop, one event after the other; nothing here waits. What has to
+wait for the disk waits in the group commit, what has to wait for a partner in the partner links.
+
+The state is ahead of the journal while records are being written, or cannot be written. Nothing
+leaves this place that is not in the journal: answers, messages to partners and commands to the
+batch system follow the records that they rest on, and `job` and `jobs` show own users' jobs as the
+journal has them.
+"""
+
+import asyncio
+import itertools
+from collections import deque
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Protocol, TypeVar
+
+from grms.site.core.state import SiteState
+from grms.site.engine.clock import Clock
+from grms.site.engine.group_commit import GroupCommit
+from grms.site.engine.lrms_driver import MachineDriver
+from grms.site.facts.commands import (
+    AnswerOffer,
+    AnswerReport,
+    AnswerStatus,
+    Append,
+    Command,
+    LrmsCancel,
+    LrmsSubmit,
+    Publish,
+    Refusal,
+    Refuse,
+    ReplyJob,
+    SendOffer,
+    SendProbe,
+    SendReport,
+    SendResolve,
+    SendWithdraw,
+)
+from grms.site.facts.events import Event
+from grms.site.facts.jobs import HomeJob, Load
+from grms.site.facts.lifecycle import JobState
+
+Reply = ReplyJob | Refuse | AnswerOffer | AnswerStatus | AnswerReport
+"""What a question is answered with."""
+
+Send = SendOffer | SendResolve | SendWithdraw | SendReport | SendProbe
+"""What is said to a partner."""
+
+T = TypeVar("T")
+
+
+class EngineFailedError(Exception):
+    """The site's state cannot be relied on any more; its cause says why."""
+
+
+class Outward(Protocol):
+    """Says to partners what the state wants said."""
+
+    def send(self, command: Send) -> None:
+        """Begins to send; the outcome comes back as an event."""
+
+
+class Engine:
+    """The pure state with what it needs to act.
+
+    Attributes:
+        state: of the site.
+        commit: makes records durable.
+        clock: tells the time.
+        new_id: gives each event its id.
+        lrms_wanted: set when the batch system was given something to do.
+        failed: set when nothing can be relied on any more: the process has to end.
+        failure: why.
+
+    Args:
+        state: of the site.
+        commit: makes records durable.
+        driver: the batch system.
+        clock: tells the time.
+        new_id: gives each event its id; shared with the driver.
+    """
+
+    def __init__(
+        self,
+        state: SiteState,
+        commit: GroupCommit,
+        driver: MachineDriver,
+        clock: Clock,
+        new_id: "itertools.count[int]",
+    ) -> None:
+        self.state = state
+        self.commit = commit
+        self.clock = clock
+        self.new_id = new_id
+        self._driver = driver
+        self._outward: Outward | None = None
+        self._publish: list[Callable[[str], None]] = []
+        self._seen: list[Callable[[Event, list[Command]], None]] = []
+        self._events: deque[Event] = deque()
+        self._questions: dict[int, asyncio.Future[Reply]] = {}
+        self._waiting: set[asyncio.Future[bool]] = set()
+        # Of a job, what it was before each event whose records are not written yet.
+        self._behind: dict[int, deque[HomeJob | None]] = {}
+        self._busy = False
+        self.failure: Exception | None = None
+        self.failed = asyncio.Event()
+        self.lrms_wanted = asyncio.Event()
+
+    def connect(self, outward: Outward) -> None:
+        """Says who speaks to partners; before the first event."""
+        self._outward = outward
+
+    def on_publish(self, tell: Callable[[str], None]) -> None:
+        """Calls a function with the id of every job that has changed, once that is durable."""
+        self._publish.append(tell)
+
+    def on_event(self, tell: Callable[[Event, list[Command]], None]) -> None:
+        """Calls a function with every event and what came of it."""
+        self._seen.append(tell)
+
+    def load(self) -> Load:
+        """Returns the batch system's load now, after all that has happened there was handled."""
+        self._poll()
+        return self._driver.load(self.clock.now())
+
+    def tell(self, event: Event) -> None:
+        """Hands over an event that is no question."""
+        self._events.append(event)
+        self._run()
+
+    async def ask(self, event: Event) -> Reply:
+        """Hands over a question and returns its answer, which is durable.
+
+        While the journal cannot be written that is `Refuse`. What was asked is not forgotten: it
+        is done when the journal can be written again, so the question may be repeated.
+        """
+        future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        self._questions[event.id] = future
+        try:
+            self.tell(event)
+            self.hold_back(self.commit.problem)
+            return await future
+        finally:
+            self._questions.pop(event.id, None)
+
+    async def durable(self) -> bool:
+        """Returns whether everything that is known now is durable, as soon as that is clear.
+
+        False while the journal cannot be written.
+        """
+        if not self.commit.pending:
+            return True
+        if self.commit.problem:
+            return False
+        future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._waiting.add(future)
+        self.commit.after(lambda: _answer(future, value=True))
+        try:
+            return await future
+        finally:
+            self._waiting.discard(future)
+
+    def hold_back(self, problem: str) -> None:
+        """Tells those who wait for the journal that it cannot be written.
+
+        Args:
+            problem: why; nothing where it can.
+        """
+        if not problem:
+            return
+        for cause, question in self._questions.items():
+            reason = (
+                f"the journal cannot be written ({problem}); this is done when it can be: ask "
+                "again then, with the same key"
+            )
+            _answer(question, value=Refuse(cause, Refusal.UNAVAILABLE, reason))
+        for future in self._waiting:
+            _answer(future, value=False)
+
+    def job(self, job_id: str) -> HomeJob | None:
+        """Returns an own user's job as the journal has it, to be looked at only; None for none."""
+        job = self.state.job(job_id)
+        return None if job is None else self.written(job)
+
+    def jobs(self) -> Iterator[HomeJob]:
+        """Yields own users' jobs as the journal has them, in the order of their arrival."""
+        for job in self.state.jobs():
+            written = self.written(job)
+            if written is not None:
+                yield written
+
+    def job_counts(self) -> dict[JobState, int]:
+        """Returns how many own users' jobs are in each state, as the journal has them."""
+        counts = dict.fromkeys(JobState, 0)
+        for job in self.jobs():
+            counts[job.state] += 1
+        return counts
+
+    def written(self, job: HomeJob) -> HomeJob | None:
+        """Returns a job as the journal has it, None where it has not been received there."""
+        behind = self._behind.get(job.job)
+        return behind[0] if behind else job
+
+    def poll(self) -> None:
+        """Handles what has happened in the batch system up to now."""
+        self._poll()
+        self.flush()
+
+    @property
+    def next_lrms_time(self) -> float:
+        """When the batch system is to be polled next, seconds; infinity for never."""
+        return self._driver.next_event_time
+
+    def _poll(self) -> None:
+        if events := self._driver.poll(self.clock.now()):
+            self._events.extend(events)
+            self._guarded(self._drain)
+
+    def _run(self) -> None:
+        self._guarded(self._drain)
+        self.flush()
+
+    def flush(self) -> None:
+        """Writes what has gathered, unless a thread does that."""
+        self._guarded(self.commit.flush)
+
+    def _guarded(self, action: Callable[[], None]) -> None:
+        # The state may be half way through an event, or ahead of its journal: what is in the
+        # journal is good, so the way on is a restart.
+        if self.failure is not None:
+            raise EngineFailedError from self.failure
+        try:
+            action()
+        except Exception as error:
+            self.fail(error)
+            raise EngineFailedError from error
+
+    def fail(self, error: Exception) -> None:
+        """Notes that nothing can be relied on any more; the first reason counts."""
+        self.failure = self.failure or error
+        self.failed.set()
+
+    def _drain(self) -> None:
+        # An action may hand over a further event; it is handled after this one.
+        if self._busy:
+            return
+        self._busy = True
+        try:
+            while self._events:
+                event = self._events.popleft()
+                now = self.clock.now()
+                commands = self.state.handle(event, now)
+                for command in commands:
+                    self._carry_out(command)
+                for tell in self._seen:
+                    tell(event, commands)
+        finally:
+            self._busy = False
+
+    def _carry_out(self, command: Command) -> None:
+        if isinstance(command, Append):
+            self.commit.append(command.records)
+            if before := self.state.before:
+                for number, job in before.items():
+                    self._behind.setdefault(number, deque()).append(job)
+                self.commit.after(partial(self._caught_up, tuple(before)))
+        else:
+            self.commit.after(partial(self._do, command))
+
+    def _caught_up(self, numbers: tuple[int, ...]) -> None:
+        for number in numbers:
+            behind = self._behind[number]
+            behind.popleft()
+            if not behind:
+                del self._behind[number]
+
+    def _do(self, command: Command) -> None:
+        if isinstance(command, ReplyJob | Refuse | AnswerOffer | AnswerStatus | AnswerReport):
+            future = self._questions.get(command.cause)
+            if future is not None:
+                _answer(future, value=command)
+        elif isinstance(command, LrmsSubmit | LrmsCancel):
+            driver, now = self._driver, self.clock.now()
+            self._events.extend(
+                driver.submit(command, now)
+                if isinstance(command, LrmsSubmit)
+                else driver.cancel(command, now)
+            )
+            self.lrms_wanted.set()
+            self._guarded(self._drain)
+        elif isinstance(command, Publish):
+            for tell in self._publish:
+                tell(command.job_id)
+        else:
+            assert isinstance(command, Send)
+            assert self._outward is not None
+            self._outward.send(command)
+
+
+def _answer(future: asyncio.Future[T], *, value: T) -> None:
+    # Whoever asked may have gone, or been told that it takes too long.
+    if not future.done():
+        future.set_result(value)

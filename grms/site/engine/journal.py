@@ -1,0 +1,212 @@
+"""The journal: a site's records in one SQLite file.
+
+A site may forget everything but this. `append` returns when its records are on the disk: the file
+is in write-ahead mode and every commit is synced (`synchronous=FULL`). One commit takes some
+milliseconds on an ordinary disk however many records it has, so the daemon puts the records of
+all events that have come meanwhile into one.
+
+`durability="process"` leaves the sync out: what was appended survives the end of the process in
+any way, `kill -9` as well, but not a power failure. It is for replays, which a power failure ends
+anyway.
+
+Each row carries a checksum over itself and the row before, so that a changed, missing or foreign
+row is noticed at the next start. One that is put back from an older copy is not noticed here, but by
+partners (docs/protocol.md). Where a journal is lost a new one is begun; its epoch, the moment of its
+creation, tells partners that it is another.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from grms.kit.journal import (
+    JournalDamagedError,
+    JournalError,
+    JournalFile,
+    JournalFullError,
+    JournalKind,
+    JournalTakenError,
+    row_checksum,
+)
+from grms.names import check_site_name
+from grms.site.facts.codec import Row, decode, encode
+from grms.site.facts.records import Record
+
+__all__ = [
+    "COMPACTED_VERSION",
+    "SCHEMA_VERSION",
+    "Journal",
+    "JournalDamagedError",
+    "JournalError",
+    "JournalFullError",
+    "JournalTakenError",
+]
+
+SCHEMA_VERSION: Final = 1
+"""Of the tables and of the records in them; a later one may not be readable by this program."""
+
+COMPACTED_VERSION: Final = 2
+"""Of a journal that was compacted: it has records that a program of version 1 does not know."""
+
+LATER_VERSION: Final = 3
+"""Of a journal with a record of one of the `LATER` kinds."""
+
+LATER: Final = frozenset(
+    {
+        "EpochBegun",
+        "JobResubmitted",
+        "JobReturned",
+        "JobTakenBack",
+        "JobWrittenOff",
+        "PartnerFaulted",
+        "PartnerStanding",
+        "ReportDisbelieved",
+    }
+)
+"""Kinds of records that programs of versions 1 and 2 do not know: they are not to call it damaged."""
+
+_SCHEMA = """
+CREATE TABLE records (
+    number INTEGER PRIMARY KEY,
+    time REAL NOT NULL,
+    kind TEXT NOT NULL,
+    body TEXT NOT NULL,
+    payload BLOB,
+    checksum INTEGER NOT NULL
+);
+"""
+_KIND = JournalKind(
+    application_id=0x48414E53,  # "HANS"
+    version=SCHEMA_VERSION,
+    schema=_SCHEMA,
+    tables=frozenset({"records"}),
+    program="daemon",
+    only_one="only one daemon may run for a site at a time",
+    look="looking into the batch system for jobs that run",
+    versions_read=frozenset({COMPACTED_VERSION, LATER_VERSION}),
+)
+
+
+class Journal(JournalFile):
+    """An open journal; nobody else can open it meanwhile, but read it.
+
+    After a `JournalFullError` of `append` none of the records is in the journal: whatever waits for
+    them must not be done before they have been appended again, in order. After any other
+    `JournalError` the process has to end: its state is ahead of a journal that nobody knows.
+
+    Args:
+        path: of the file; made where it does not exist, in an existing folder.
+        site: whose journal it is.
+        durability: "power" or "process"; see the module.
+
+    Raises:
+        JournalTakenError: another process has it.
+        JournalDamagedError: the file is damaged, or no journal.
+        JournalError: it is another site's, of a later version, or cannot be opened.
+    """
+
+    def __init__(
+        self, path: Path, site: str, *, durability: Literal["power", "process"] = "power"
+    ) -> None:
+        check_site_name(site)
+        self.site = site
+        super().__init__(path, _KIND, {"site": site}, durability=durability)
+
+    def _prepare(self) -> None:
+        super()._prepare()
+        with self._explaining():
+            last = self._connection.execute(
+                "SELECT number, checksum FROM records ORDER BY number DESC LIMIT 1"
+            ).fetchone()
+        self._count = int(last[0]) if last else 0
+        self._checksum = int(last[1]) if last else 0
+
+    def _check_header(self) -> None:
+        super()._check_header()
+        site = self.note("site")
+        if site != self.site:
+            raise JournalError(
+                f"{self.path}: this is the journal of site {site!r}, not of {self.site!r}; name "
+                f"another file in the site's configuration"
+            )
+        self.epoch = int(self.note("epoch") or 0)
+        if self.epoch < 1:
+            raise self._damaged("it has no epoch")
+
+    def append(self, records: Iterable[Record]) -> None:
+        """Puts records at the end; when it returns they are durable, all of them.
+
+        It may be called in any thread, but not in two at once.
+
+        Raises:
+            JournalFullError: the disk is full. Nothing was appended; it may be tried again.
+            JournalError: the disk has failed otherwise. What was appended is not known.
+        """
+        rows = _rows(records, self._count, self._checksum)
+        if rows:
+            self._write(rows, *([_LATER_NOTED] if _has_later(rows) else []))
+
+    def replace(self, records: Iterable[Record]) -> None:
+        """Puts others in the place of all records: all of it or nothing.
+
+        Raises:
+            ValueError: there is none.
+            JournalFullError: the disk is full. Nothing was changed.
+            JournalError: the disk has failed otherwise.
+        """
+        rows = _rows(records, 0, 0)
+        if not rows:
+            raise ValueError("a journal cannot be left without records")
+        version = LATER_VERSION if _has_later(rows) else COMPACTED_VERSION
+        self._write(rows, "DELETE FROM records", f"PRAGMA user_version={version}")
+
+    def _write(self, rows: Sequence[tuple[Any, ...]], *before: str) -> None:
+        with self._transaction() as connection:
+            for statement in before:
+                connection.execute(statement)
+            connection.executemany("INSERT INTO records VALUES (?, ?, ?, ?, ?, ?)", rows)
+        self._count, self._checksum = int(rows[-1][0]), int(rows[-1][-1])
+
+    def records(self) -> Iterator[Record]:
+        """Yields all records, oldest first.
+
+        Raises:
+            JournalDamagedError: a row is missing or not what was written; the text names it.
+        """
+        expected, checksum = 1, 0
+        with self._explaining():
+            rows = self._connection.execute("SELECT * FROM records ORDER BY number")
+            for number, moment, kind, body, payload, written in rows:
+                row = Row(moment, kind, body, payload)
+                if number != expected:
+                    raise self._damaged(f"record {expected} is missing")
+                checksum = row_checksum(checksum, number, row)
+                if checksum != written:
+                    raise self._damaged(f"record {number} is not what was written")
+                try:
+                    yield decode(row)
+                except ValueError as error:
+                    raise self._damaged(f"record {number}: {error}") from error
+                expected += 1
+
+    @property
+    def count(self) -> int:
+        """How many records it holds."""
+        return self._count
+
+
+_LATER_NOTED: Final = f"PRAGMA user_version={LATER_VERSION}"
+
+
+def _has_later(rows: Sequence[tuple[Any, ...]]) -> bool:
+    return any(row[2] in LATER for row in rows)
+
+
+def _rows(records: Iterable[Record], number: int, checksum: int) -> list[tuple[Any, ...]]:
+    rows = []
+    for record in records:
+        row = encode(record)
+        number += 1
+        checksum = row_checksum(checksum, number, row)
+        rows.append((number, *row, checksum))
+    return rows

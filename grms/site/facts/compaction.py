@@ -1,0 +1,166 @@
+"""Which records of a journal a site still needs, and what stands for the rest.
+
+A journal grows with every job. Of one that has ended and is no longer remembered (`jobs_kept`), and of
+a guest whose home site has settled it, nothing is left but sums: numbers that are next, counts, and
+what partners are judged by. So the records of those that are remembered are kept as they are, in
+order, and tallies behind them put every sum where it was. What a site knows after that is the same to
+the last bit: what an idempotency key, an offer's number or a tombstone keeps from happening twice is
+kept from it as long as before.
+"""
+
+import math
+from collections.abc import Callable, Iterable
+
+from grms.site.facts.jobs import GuestJob, OfferId
+from grms.site.facts.memory import Memory
+from grms.site.facts.records import (
+    AbandonedSettled,
+    EpochBegun,
+    GuestDeclined,
+    GuestWithdrawn,
+    JobAbandoned,
+    PartnerFaulted,
+    PartnerStanding,
+    PartnerTally,
+    Record,
+    ReportDisbelieved,
+    SiteTally,
+)
+from grms.site.facts.settings import SiteSettings
+
+
+class Reading:
+    """Makes a memory of a journal's records, and notes what else compaction has to know.
+
+    Attributes:
+        memory: what the records so far make.
+        moment: of the last one, seconds; minus infinity before the first.
+
+    Args:
+        settings: of the site.
+    """
+
+    def __init__(self, settings: SiteSettings) -> None:
+        self.memory = Memory(settings)
+        self.moment = -math.inf
+        self._given_up: dict[tuple[str, int], int] = {}
+
+    def apply(self, record: Record) -> None:
+        """Takes the next record."""
+        if type(record) is JobAbandoned:
+            job = self.memory.jobs[record.job]
+            self._given_up[job.partner, job.offer_number] = job.job
+        self.memory.apply(record)
+        self.moment = max(self.moment, record.time)
+
+    def needed_about(self) -> int:
+        """Returns how many records are needed, without a look at them; it may be a little less."""
+        books = self.memory.books.values()
+        # Each record of a job is a change of it.
+        count = sum(job.revision for job in self.memory.jobs.values())
+        for book in books:
+            count += sum(len(guest.story) for guest in book.guests.values())
+            for answer in book.answered.values():
+                count += len(answer.story) if isinstance(answer, GuestJob) else 1
+        return count
+
+    def compacted(self, records: Iterable[Record]) -> list[Record] | None:
+        """Returns records that make the same memory; None where all are needed for now.
+
+        Args:
+            records: those that were applied, once more.
+        """
+        memory, given_up = self.memory, self._given_up
+        for name, book in memory.books.items():
+            if any(given_up[name, number] not in memory.jobs for number in book.abandoned):
+                # Such an offer is still to be withdrawn, and its job is forgotten.
+                return None
+        needed = _Needed(memory, given_up)
+        kept = [record for record in records if needed.covers(record)]
+        return [*kept, *_tallies(memory, self.moment if math.isfinite(self.moment) else 0.0)]
+
+
+def compacted(
+    settings: SiteSettings, records: Callable[[], Iterable[Record]]
+) -> list[Record] | None:
+    """Returns records that make the same memory; None where all are needed for now.
+
+    Args:
+        settings: of the site.
+        records: yields the journal's, from the first; it is called twice.
+    """
+    reading = Reading(settings)
+    for record in records():
+        reading.apply(record)
+    return reading.compacted(records())
+
+
+_SUMS = (SiteTally, PartnerTally, PartnerStanding, PartnerFaulted, ReportDisbelieved)
+
+
+class _Needed:
+    """Tells whether what a record is about is still remembered."""
+
+    def __init__(self, memory: Memory, given_up: dict[tuple[str, int], int]) -> None:
+        self._jobs = memory.jobs
+        self._given_up = given_up
+        self._guests: set[tuple[str, OfferId]] = set()
+        self._answers: set[tuple[str, OfferId]] = set()
+        for name, book in memory.books.items():
+            self._guests |= {(name, offer) for offer in book.guests}
+            for number, answer in book.answered.items():
+                if isinstance(answer, GuestJob):
+                    self._guests.add((name, answer.offer))
+                else:
+                    self._answers.add((name, OfferId(book.epoch, number)))
+
+    def covers(self, record: Record) -> bool:
+        """Returns whether a record is needed."""
+        if isinstance(record, EpochBegun):
+            return True  # what comes after it is numbered by it
+        if isinstance(record, _SUMS):
+            return False  # there will be newer sums
+        if isinstance(record, AbandonedSettled):
+            return self._given_up[record.partner, record.number] in self._jobs
+        if isinstance(record, GuestDeclined | GuestWithdrawn):
+            return (record.partner, record.offer) in self._answers
+        offer = getattr(record, "offer", None)
+        if offer is not None:
+            return (getattr(record, "partner", ""), offer) in self._guests
+        return getattr(record, "job", 0) in self._jobs
+
+
+def _tallies(memory: Memory, moment: float) -> list[Record]:
+    tallies: list[Record] = [SiteTally(moment, memory.next_job)]
+    tallies += [
+        PartnerTally(
+            moment,
+            partner=name,
+            next_number=book.next_number,
+            offered=book.offered,
+            accepted=book.accepted,
+            ended=book.ended,
+            consumption=book.consumption,
+            weighted_response=book.weighted_response,
+            open_consumption=book.open_consumption,
+            open_submitted=book.open_submitted,
+            epoch=book.epoch,
+            settled_below=book.settled_below,
+            guest_offered=book.guest_offered,
+            guest_accepted=book.guest_accepted,
+        )
+        for name, book in memory.books.items()
+    ]
+    tallies += [
+        PartnerStanding(
+            moment,
+            name,
+            faults=book.faults,
+            disbelieved=book.disbelieved,
+            distrust=book.distrust,
+            doubt=book.doubt,
+        )
+        for name, book in memory.books.items()
+        if book.faults or book.disbelieved or book.distrust
+    ]
+    return tallies

@@ -1,0 +1,460 @@
+"""What can happen to a site: the events that `SiteState.handle` takes.
+
+Every event has an `id`, chosen by the shell and unique while the process lives; every command that
+comes of the event carries it as `cause`. So the shell knows whom to reply to, and a log which
+event led to what.
+
+Events that can lead to a decision carry the `load` of the batch system, read when the event is
+handed over. Submissions that the state has commanded and that are not confirmed by `LrmsAccepted`
+are counted in by the state, so that the shell may gather events while a commit is under way. None
+means that the batch system does not answer: an own job then stays at home, an offer is declined.
+
+Any event may be handed over twice, late, or after it has lost its meaning; it then changes
+nothing, and where it was a question it gets the same answer.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from grms.policy.location import LocationPolicy
+from grms.policy.transfer import TransferPolicy
+from grms.site.facts.jobs import Completion, Load, OfferId, Request
+from grms.site.facts.lifecycle import GuestState, Outcome
+from grms.site.facts.settings import PartnerSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that has happened.
+
+    Attributes:
+        id: names the event, 1 and more; commands refer to it.
+    """
+
+    id: int
+
+
+# --- the daemon itself ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Restarted(Event):
+    """The daemon has begun to work, with what the journal held; handed over once, first.
+
+    The commands that come of it take up what was open: submissions are looked up in the batch
+    system and made if they are not there, offers are resolved, ends reported.
+    """
+
+    load: Load | None
+
+
+@dataclass(frozen=True, slots=True)
+class Drain(Event):
+    """An operator wants no more work to be taken. A restart ends it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resume(Event):
+    """An operator wants work to be taken again."""
+
+
+@dataclass(frozen=True, slots=True)
+class PoliciesChanged(Event):
+    """An operator has given the site other policies, and perhaps other partners.
+
+    A policy for a site that is no partner is a ValueError of `handle`, and changes nothing.
+
+    Attributes:
+        transfer: by partner's name, replacing all; a partner that is missing is neither asked nor
+            answered.
+        location: in which order partners are asked.
+        partners: the allow-list; None where it stays. What is known of one that is taken off it
+            stays, as over a restart.
+    """
+
+    transfer: Mapping[str, TransferPolicy]
+    location: LocationPolicy
+    partners: tuple[PartnerSettings, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TimePassed(Event):
+    """Some time has passed, and deadlines may have; handed over every few seconds."""
+
+    load: Load | None
+
+
+# --- operators -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class TakeBack(Event):
+    """An operator wants a job back from its partner. Answered by `ReplyJob` or `Refuse`.
+
+    The partner is told to end it; when it has, the job is decided anew, without that partner. It
+    never runs twice at one time; what it has done there is lost, and done again. While the
+    partner says nothing the job stays where it is.
+
+    Attributes:
+        load: of the batch system.
+        job_id: of the job.
+        by: the operator.
+    """
+
+    load: Load | None
+    job_id: str
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class Resubmit(Event):
+    """An operator wants a job decided anew at once. Answered by `ReplyJob` or `Refuse`.
+
+    Its partner is told to end it as soon as it listens. Until then the job may run there, too: it
+    may run twice, whole or in part. Attributes as those of `TakeBack`.
+    """
+
+    load: Load | None
+    job_id: str
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOff(Event):
+    """An operator gives up on a job: it ends as failed. Answered by `ReplyJob` or `Refuse`.
+
+    Its partner is told to end it as soon as it listens. Until then it may run there to its end, of
+    which its user will not hear. Attributes as those of `TakeBack`.
+    """
+
+    load: Load | None
+    job_id: str
+    by: str
+
+
+# --- users ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Submit(Event):
+    """A user hands in a job. Answered by `ReplyJob` or `Refuse`."""
+
+    load: Load | None
+    user: str
+    idempotency_key: str
+    name: str
+    request: Request
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel(Event):
+    """A user wants a job to end. Answered by `ReplyJob` or `Refuse`.
+
+    Attributes:
+        job_id: of the job.
+        user: who asks; None is an operator, who may cancel any job.
+        load: of the batch system.
+    """
+
+    load: Load | None
+    job_id: str
+    user: str | None
+
+
+# --- partners ask --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class OfferReceived(Event):
+    """A partner offers a job. Answered by `AnswerOffer` or `Refuse`.
+
+    Attributes:
+        load: of the batch system.
+        partner: who asks, as its certificate says.
+        offer: names the offer.
+        settled_below: offers with smaller numbers (of this epoch) will not be asked about again.
+        request: of the job.
+        payload: what runs.
+    """
+
+    load: Load | None
+    partner: str
+    offer: OfferId
+    settled_below: int
+    request: Request
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ResolveReceived(Event):
+    """A partner asks what became of its offer. Answered by `AnswerStatus` or `Refuse`."""
+
+    partner: str
+    offer: OfferId
+
+
+@dataclass(frozen=True, slots=True)
+class WithdrawReceived(Event):
+    """A partner takes its offer back. Answered by `AnswerStatus` or `Refuse`.
+
+    Attributes:
+        partner: who asks.
+        offer: names the offer.
+        cancel: if the offer was accepted, its job is to end.
+    """
+
+    partner: str
+    offer: OfferId
+    cancel: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ReportReceived(Event):
+    """A partner tells that delegated jobs have ended. Answered by `AnswerReport` or `Refuse`.
+
+    Attributes:
+        partner: who tells.
+        completions: the ends.
+        load: of the batch system.
+    """
+
+    partner: str
+    completions: tuple[Completion, ...]
+    load: Load | None = None
+
+
+# --- partners answer -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class OfferAnswered(Event):
+    """A partner has answered `SendOffer`."""
+
+    load: Load | None
+    partner: str
+    offer: OfferId
+    accepted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class OfferFailed(Event):
+    """`SendOffer` has had no answer: a broken link, a deadline, any error status.
+
+    Attributes:
+        load: of the batch system.
+        partner: who was asked.
+        offer: names the offer.
+        sent: whether it may have reached the partner. False only where it certainly has not: the
+            message was never handed to the network.
+    """
+
+    load: Load | None
+    partner: str
+    offer: OfferId
+    sent: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class OfferDisputed(Event):
+    """A partner says that the number of an offer is that of another job: it has not taken it.
+
+    Attributes:
+        load: of the batch system.
+        partner: who was asked.
+        offer: names the offer.
+    """
+
+    load: Load | None
+    partner: str
+    offer: OfferId
+
+
+@dataclass(frozen=True, slots=True)
+class StatusAnswered(Event):
+    """A partner has answered `SendResolve` or `SendWithdraw`.
+
+    Attributes:
+        load: of the batch system.
+        partner: who has answered.
+        offer: names the offer.
+        question: the `cause` of the command that asked. An answer counts only while its question
+            stands: "never heard of" is true at one moment and may be false at the next.
+        status: ACCEPTED (not ended yet), DECLINED, WITHDRAWN, ENDED, or None: never heard of.
+        completion: where it has ended.
+    """
+
+    load: Load | None
+    partner: str
+    offer: OfferId
+    question: int
+    status: GuestState | None
+    completion: Completion | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StatusFailed(Event):
+    """`SendResolve` or `SendWithdraw` has had no answer.
+
+    Attributes:
+        load: of the batch system.
+        partner: who was asked.
+        offer: names the offer.
+        question: the `cause` of the command that asked.
+    """
+
+    load: Load | None
+    partner: str
+    offer: OfferId
+    question: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReportAnswered(Event):
+    """A partner has acknowledged the end of jobs."""
+
+    partner: str
+    offers: tuple[OfferId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReportFailed(Event):
+    """`SendReport` has had no answer."""
+
+    partner: str
+    offers: tuple[OfferId, ...]
+
+
+# --- partners come and go ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class PartnerUp(Event):
+    """A partner has said who it is, and can be asked.
+
+    Attributes:
+        load: of the batch system.
+        partner: its name.
+        processors: its size.
+        offer_seen: the last of this site's offers that it knows of; None for none.
+    """
+
+    load: Load | None
+    partner: str
+    processors: int
+    offer_seen: OfferId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PartnerDown(Event):
+    """A partner does not answer; it is not asked until it is up."""
+
+    partner: str
+
+
+@dataclass(frozen=True, slots=True)
+class PartnerLost(Event):
+    """A partner has been down for longer than the site is willing to wait.
+
+    Its jobs become SUSPECT, and the configured answer (`on_lost`) applies.
+    """
+
+    load: Load | None
+    partner: str
+
+
+@dataclass(frozen=True, slots=True)
+class PartnerFaulty(Event):
+    """A partner has said what the protocol does not have; it is offered nothing until it is well.
+
+    Attributes:
+        load: of the batch system.
+        partner: its name.
+        reason: what it has said, for a person.
+        probed: it was the answer to `SendProbe`.
+    """
+
+    load: Load | None
+    partner: str
+    reason: str
+    probed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PartnerIncompatible(Event):
+    """A partner speaks another version of the protocol: it is neither asked nor answered.
+
+    Attributes:
+        partner: its name.
+        version: that it speaks; 0 for the same as this site again.
+    """
+
+    partner: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeAnswered(Event):
+    """A faulty partner has answered `SendProbe`.
+
+    Attributes:
+        load: of the batch system.
+        partner: who has answered.
+        status: as for `StatusAnswered`.
+    """
+
+    load: Load | None
+    partner: str
+    status: GuestState | None
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeFailed(Event):
+    """`SendProbe` has had no answer."""
+
+    partner: str
+
+
+# --- the batch system ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class LrmsAccepted(Event):
+    """The batch system has a job that was submitted with `LrmsSubmit`."""
+
+    lrms_key: str
+
+
+@dataclass(frozen=True, slots=True)
+class LrmsRefused(Event):
+    """The batch system will not take a job, for good; being out of reach is no refusal."""
+
+    lrms_key: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class LrmsStarted(Event):
+    """A job has started."""
+
+    lrms_key: str
+    start_time: float
+
+
+@dataclass(frozen=True, slots=True)
+class LrmsEnded(Event):
+    """A job has ended, in whatever way.
+
+    Attributes:
+        lrms_key: of the job.
+        outcome: how.
+        end_time: when, seconds.
+        run_time: how long it held its processors, seconds; 0 if it never started.
+        reason: for a person; may be empty.
+    """
+
+    lrms_key: str
+    outcome: Outcome
+    end_time: float
+    run_time: float
+    reason: str = ""

@@ -1,0 +1,350 @@
+"""What the site knows of jobs: requests, offers, ends, and the jobs themselves.
+
+A request is all that a decision may see of a job. The payload, what really runs, is bytes that
+are carried from the user to a batch system and never looked into here.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from grms.site.facts.lifecycle import (
+    GUEST_MOVES,
+    JOB_MOVES,
+    GuestState,
+    IllegalMove,
+    JobState,
+    Outcome,
+)
+
+STORY_MAX = 32
+"""How many of its last states a job remembers, for the message of an `IllegalMove`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a job asks for.
+
+    Attributes:
+        processors: needed all at once, at least 1.
+        requested_time: how long it may run, seconds, more than 0.
+
+    Raises:
+        ValueError: a bound is violated.
+    """
+
+    processors: int
+    requested_time: float
+
+    def __post_init__(self) -> None:
+        """Checks the bounds."""
+        if not 1 <= self.processors < 2**31:
+            raise ValueError(f"processors is {self.processors}; it must be at least 1")
+        if not (self.requested_time > 0 and math.isfinite(self.requested_time)):
+            raise ValueError(
+                f"requested_time is {self.requested_time}; it must be finite and more than 0"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What the batch system says of itself at the moment of an event; partners never see it.
+
+    Attributes:
+        processors: size of the machine.
+        processors_free: processors no running job holds.
+        processors_waiting: waiting parallelism, the sum of the waiting jobs' processors.
+    """
+
+    processors: int
+    processors_free: int
+    processors_waiting: int
+
+
+@dataclass(frozen=True, slots=True)
+class OfferId:
+    """Names one offer of a home site to one partner.
+
+    Attributes:
+        epoch: of the home site's journal; a journal that replaces a lost one has a greater one.
+        number: 1, 2, 3, … for each partner and epoch.
+    """
+
+    epoch: int
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """The end of a job that was delegated.
+
+    Attributes:
+        offer: by which it came.
+        outcome: how it ended.
+        end_time: on the clock of the site that ran it, seconds.
+        run_time: how long it held its processors, seconds; 0 if it never started.
+
+    Raises:
+        ValueError: a time is not finite, or the run time is negative.
+    """
+
+    offer: OfferId
+    outcome: Outcome
+    end_time: float
+    run_time: float
+
+    def __post_init__(self) -> None:
+        """Checks the bounds: a partner's word goes into sums that others are judged by."""
+        if not math.isfinite(self.end_time):
+            raise ValueError(f"end_time is {self.end_time}; it must be finite")
+        if not 0 <= self.run_time < math.inf:
+            raise ValueError(f"run_time is {self.run_time}; it must be finite and at least 0")
+
+
+class HomeJob:
+    """A job of one of the site's own users.
+
+    Attributes:
+        job: the site's number of it: 1, 2, 3, …
+        job_id: the name users know it by.
+        lrms_key: the name by which the batch system is asked for it; unique for all time.
+        user: whose it is; never sent to partners.
+        idempotency_key: what the client chose to name its submission.
+        name: a word of the user's own; never sent to partners.
+        request: what it asks for.
+        payload: what runs.
+        submit_time: when it was received, seconds.
+        state: where it stands.
+        partner: to which it is offered or delegated; empty at home.
+        offer_epoch: of that offer; 0 at home.
+        offer_number: of that offer; 0 at home.
+        offer_time: when it was offered, seconds; nan at home.
+        accept_time: when that was accepted, seconds; nan before.
+        asked: partners that have been offered it, in order.
+        remaining: partners still to be asked in this decision; None: no decision has begun.
+        decision_time: when the decision began, seconds; nan before.
+        cancel_requested: its user wants it to end.
+        take_back: an operator wants it back from where it is.
+        overdue: the deadline for what it waits for has passed; its operator has been shown it.
+        question: which question about its offer is on the way to the partner, by the event that
+            caused it; 0 for none.
+        cancel_told: that question tells the partner to end the job.
+        attempts: how often in a row that question had no answer.
+        start_time: nan before.
+        end_time: nan before.
+        outcome: None before the end.
+        reason: for a person; why it stands where it stands.
+        revision: counts the changes.
+        story: its last states, oldest first.
+    """
+
+    __slots__ = (
+        "accept_time",
+        "asked",
+        "attempts",
+        "cancel_requested",
+        "cancel_told",
+        "decision_time",
+        "end_time",
+        "idempotency_key",
+        "job",
+        "job_id",
+        "lrms_key",
+        "name",
+        "offer_epoch",
+        "offer_number",
+        "offer_time",
+        "outcome",
+        "overdue",
+        "partner",
+        "payload",
+        "question",
+        "reason",
+        "remaining",
+        "request",
+        "revision",
+        "start_time",
+        "state",
+        "story",
+        "submit_time",
+        "take_back",
+        "user",
+    )
+
+    def __init__(
+        self,
+        *,
+        job: int,
+        job_id: str,
+        lrms_key: str,
+        user: str,
+        idempotency_key: str,
+        name: str,
+        request: Request,
+        payload: bytes,
+        submit_time: float,
+    ) -> None:
+        self.job = job
+        self.job_id = job_id
+        self.lrms_key = lrms_key
+        self.user = user
+        self.idempotency_key = idempotency_key
+        self.name = name
+        self.request = request
+        self.payload = payload
+        self.submit_time = submit_time
+        self.state = JobState.RECEIVED
+        self.leave_partner()
+        self.asked: tuple[str, ...] = ()
+        self.remaining: list[str] | None = None
+        self.decision_time = math.nan
+        self.cancel_requested = False
+        self.cancel_told = False
+        self.start_time = math.nan
+        self.end_time = math.nan
+        self.outcome: Outcome | None = None
+        self.reason = ""
+        self.revision = 1
+        self.story = [JobState.RECEIVED]
+
+    def move(self, target: JobState) -> None:
+        """Changes the state.
+
+        Raises:
+            IllegalMove: the table does not have this move.
+        """
+        if target not in JOB_MOVES[self.state]:
+            raise IllegalMove(self.job_id, self.story, target)
+        self.state = target
+        self.revision += 1
+        if len(self.story) == STORY_MAX:
+            del self.story[0]
+        self.story.append(target)
+
+    def leave_partner(self) -> None:
+        """Forgets the offer: the job is at home."""
+        self.partner = ""
+        self.offer_epoch = 0
+        self.offer_number = 0
+        self.offer_time = math.nan
+        self.accept_time = math.nan
+        self.take_back = False
+        self.overdue = False
+        self.question = 0
+        self.attempts = 0
+
+    @property
+    def offer(self) -> OfferId:
+        """Names its offer."""
+        return OfferId(self.offer_epoch, self.offer_number)
+
+    @property
+    def to_end(self) -> bool:
+        """Whether its partner has to end it."""
+        return self.cancel_requested or self.take_back
+
+    @property
+    def consumption_requested(self) -> float:
+        """What it may consume at most, processor seconds."""
+        return self.request.requested_time * self.request.processors
+
+    def as_it_is(self) -> "HomeJob":
+        """Returns a copy to be looked at, whatever happens to the job afterwards."""
+        copy = object.__new__(HomeJob)
+        for name in HomeJob.__slots__:
+            setattr(copy, name, getattr(self, name))
+        return copy
+
+
+class GuestJob:
+    """A job of a partner's that this site has accepted.
+
+    Attributes:
+        partner: its home site.
+        offer: by which it came.
+        lrms_key: the name by which the batch system is asked for it; unique for all time.
+        request: what it asks for.
+        payload: what runs.
+        accept_time: seconds.
+        state: where it stands.
+        cancel_requested: its home site wants it to end.
+        completion: None before the end.
+        attempts: how often in a row its report had no answer.
+        reporting: a report is on the way.
+    """
+
+    __slots__ = (
+        "accept_time",
+        "attempts",
+        "cancel_requested",
+        "completion",
+        "lrms_key",
+        "offer",
+        "partner",
+        "payload",
+        "reporting",
+        "request",
+        "state",
+        "story",
+    )
+
+    def __init__(
+        self,
+        *,
+        partner: str,
+        offer: OfferId,
+        lrms_key: str,
+        request: Request,
+        payload: bytes,
+        accept_time: float,
+    ) -> None:
+        self.partner = partner
+        self.offer = offer
+        self.lrms_key = lrms_key
+        self.request = request
+        self.payload = payload
+        self.accept_time = accept_time
+        self.state = GuestState.ACCEPTED
+        self.cancel_requested = False
+        self.completion: Completion | None = None
+        self.attempts = 0
+        self.reporting = False
+        self.story = [GuestState.ACCEPTED]
+
+    def move(self, target: GuestState) -> None:
+        """Changes the state.
+
+        Raises:
+            IllegalMove: the table does not have this move.
+        """
+        if target not in GUEST_MOVES[self.state]:
+            raise IllegalMove(self.lrms_key, self.story, target)
+        self.state = target
+        self.story.append(target)
+
+
+def find_job(jobs: Mapping[int, HomeJob], site: str, job_id: str) -> HomeJob | None:
+    """Returns the job of a name, or None.
+
+    Args:
+        jobs: by number.
+        site: whose jobs they are.
+        job_id: as users know it.
+    """
+    name, _, number = job_id.rpartition("-")
+    if name != site or not (number.isascii() and number.isdigit()):
+        return None
+    job = jobs.get(int(number)) if len(number) < 20 else None
+    return job if job is not None and job.job_id == job_id else None
+
+
+def lrms_key(home: str, epoch: int, number: int) -> str:
+    """Returns the name by which a batch system is asked for a job.
+
+    Args:
+        home: the job's home site.
+        epoch: of that site's journal.
+        number: of the offer for a guest, of the job for a home job. A site is never its own
+            partner, so that the two cannot meet.
+    """
+    return f"{home}/{epoch:x}/{number}"

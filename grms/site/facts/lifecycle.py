@@ -1,0 +1,149 @@
+"""The states of jobs, and which may follow which.
+
+A *home job* is one of the site's own users; a *guest job* is one that a partner has offered. The
+tables are the law: every change of a state goes through `legal`, the documentation draws its
+diagrams from here, and a move that is not listed is an error of this program.
+
+Not every state is in the journal. RESOLVING and WITHDRAWING (is the offer taken? take it back!),
+QUEUED and SUSPECT are what a running daemon knows; after a restart such a job is found in the
+state before, OFFERING, SUBMITTING or DELEGATED, and asking again leads to the same end. That is
+why the tables let a job skip them.
+"""
+
+from collections.abc import Mapping, Sequence
+from enum import Enum
+
+
+class JobState(Enum):
+    """Where a home job stands; the wire has the same names."""
+
+    RECEIVED = "received"
+    OFFERING = "offering"
+    RESOLVING = "resolving"
+    WITHDRAWING = "withdrawing"
+    SUBMITTING = "submitting"
+    QUEUED = "queued"
+    RUNNING = "running"
+    DELEGATED = "delegated"
+    SUSPECT = "suspect"
+    ENDED = "ended"
+
+
+class GuestState(Enum):
+    """Where a partner's offer, or the job it has become, stands."""
+
+    ACCEPTED = "accepted"
+    SUBMITTED = "submitted"
+    RUNNING = "running"
+    ENDED = "ended"
+    REPORTED = "reported"
+    ACKNOWLEDGED = "acknowledged"
+    DECLINED = "declined"
+    WITHDRAWN = "withdrawn"
+
+
+class Outcome(Enum):
+    """How a job came to its end."""
+
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    TIMEOUT = "timeout"
+    NOT_RUN = "not_run"
+
+
+JOB_MOVES: Mapping[JobState, Mapping[JobState, str]] = {
+    JobState.RECEIVED: {
+        JobState.OFFERING: "home would rather not, a partner is asked",
+        JobState.SUBMITTING: "home wants it, or nobody else",
+        JobState.ENDED: "cancelled, or written off",
+    },
+    JobState.OFFERING: {
+        JobState.RECEIVED: "declined, or given up on",
+        JobState.DELEGATED: "accepted",
+        JobState.RESOLVING: "no answer, outcome unknown",
+        JobState.WITHDRAWING: "cancelled before the answer",
+        JobState.ENDED: "reported as ended",
+    },
+    JobState.RESOLVING: {
+        JobState.RECEIVED: "it was declined, or is given up on",
+        JobState.DELEGATED: "it was accepted",
+        JobState.WITHDRAWING: "the partner has not heard of it, or it is cancelled",
+        JobState.ENDED: "reported as ended",
+    },
+    JobState.WITHDRAWING: {
+        JobState.RECEIVED: "taken back, declined, or given up on",
+        JobState.DELEGATED: "it was accepted after all",
+        JobState.ENDED: "reported as ended",
+    },
+    JobState.SUBMITTING: {
+        JobState.QUEUED: "the batch system has it",
+        JobState.RUNNING: "started",
+        JobState.ENDED: "ended, refused or cancelled",
+    },
+    JobState.QUEUED: {
+        JobState.RUNNING: "started",
+        JobState.ENDED: "cancelled",
+    },
+    JobState.RUNNING: {
+        JobState.ENDED: "ended or cancelled",
+    },
+    JobState.DELEGATED: {
+        JobState.SUSPECT: "the partner is lost or has forgotten it",
+        JobState.RECEIVED: "given up on, or taken back",
+        JobState.ENDED: "reported as ended",
+    },
+    JobState.SUSPECT: {
+        JobState.DELEGATED: "the partner is back and has it",
+        JobState.RECEIVED: "given up on, or taken back",
+        JobState.ENDED: "reported as ended, or cancelled",
+    },
+    JobState.ENDED: {},
+}
+"""What a home job's state may become, and by what."""
+
+GUEST_MOVES: Mapping[GuestState, Mapping[GuestState, str]] = {
+    GuestState.ACCEPTED: {
+        GuestState.SUBMITTED: "the batch system has it",
+        GuestState.RUNNING: "started",
+        GuestState.ENDED: "ended, refused or cancelled",
+    },
+    GuestState.SUBMITTED: {
+        GuestState.RUNNING: "started",
+        GuestState.ENDED: "cancelled",
+    },
+    GuestState.RUNNING: {
+        GuestState.ENDED: "ended or cancelled",
+    },
+    GuestState.ENDED: {
+        GuestState.REPORTED: "its end is on the way to the home site",
+        GuestState.ACKNOWLEDGED: "the home site has its end",
+    },
+    GuestState.REPORTED: {
+        GuestState.ACKNOWLEDGED: "the home site has its end",
+    },
+    GuestState.ACKNOWLEDGED: {},
+    GuestState.DECLINED: {},
+    GuestState.WITHDRAWN: {},
+}
+"""What the state of an offer that has been answered may become, and by what."""
+
+JOB_BEGINNING = (JobState.RECEIVED,)
+GUEST_BEGINNINGS = (GuestState.ACCEPTED, GuestState.DECLINED, GuestState.WITHDRAWN)
+"""The states in which a life begins."""
+
+
+class IllegalMove(Exception):  # noqa: N818  # named for what it says, as the states are
+    """A state was to follow one that it may not follow: an error of this program.
+
+    Args:
+        key: of the job.
+        story: its states so far, oldest first.
+        target: the state that was to follow.
+    """
+
+    def __init__(
+        self, key: str, story: Sequence[JobState | GuestState], target: JobState | GuestState
+    ) -> None:
+        told = " → ".join(state.name for state in story)
+        super().__init__(f"job {key} cannot become {target.name}; so far: {told}")

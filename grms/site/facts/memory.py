@@ -1,0 +1,394 @@
+"""What a site remembers, as its journal's records make it.
+
+`apply` is the only way by which what must survive a restart changes: while the daemon runs the
+state notes a record and applies it, and after a restart the journal's records are applied again.
+"""
+
+import math
+from collections import deque
+from collections.abc import Callable
+from dataclasses import fields
+
+from grms.site.facts.jobs import Completion, GuestJob, HomeJob, Load, OfferId, lrms_key
+from grms.site.facts.lifecycle import GuestState, JobState
+from grms.site.facts.partners import PartnerBook, response_time
+from grms.site.facts.records import (
+    AbandonedSettled,
+    EpochBegun,
+    GuestAccepted,
+    GuestAcknowledged,
+    GuestCancelRequested,
+    GuestDeclined,
+    GuestEnded,
+    GuestStarted,
+    GuestWithdrawn,
+    JobAbandoned,
+    JobCancelRequested,
+    JobDeclined,
+    JobDelegated,
+    JobEnded,
+    JobKept,
+    JobOffered,
+    JobReceived,
+    JobResubmitted,
+    JobReturned,
+    JobStarted,
+    JobTakenBack,
+    JobWrittenOff,
+    PartnerFaulted,
+    PartnerStanding,
+    PartnerTally,
+    Record,
+    ReportDisbelieved,
+    SiteTally,
+)
+from grms.site.facts.settings import SiteSettings
+
+
+class Memory:
+    """Jobs and partners of a site.
+
+    Attributes:
+        settings: of the site.
+        epoch: of what is numbered now: the journal's own, or a later one that has begun since.
+        jobs: own users' jobs by number: open ones, and those that ended last.
+        jobs_open: how many have not ended.
+        keys: numbers of jobs by (user, idempotency key).
+        open_by_user: open jobs of each user that has one.
+        ended: numbers of ended jobs in the order of their ends.
+        next_job: number of the next job.
+        unconfirmed: processors of the jobs that the batch system is to get and has not confirmed.
+        at_lrms: what the batch system has or is to get and has not ended, by key.
+        books: by partner's name, listed ones first and in their order.
+        draining: no more work is taken. This alone does not survive a restart.
+
+    Args:
+        settings: of the site.
+    """
+
+    def __init__(self, settings: SiteSettings) -> None:
+        self.settings = settings
+        self.epoch = settings.epoch
+        self.jobs: dict[int, HomeJob] = {}
+        self.jobs_open = 0
+        self.keys: dict[tuple[str, str], int] = {}
+        self.open_by_user: dict[str, int] = {}
+        self.ended: deque[int] = deque()
+        self.next_job = 1
+        self.draining = False
+        self.unconfirmed = 0
+        self.at_lrms: dict[str, HomeJob | GuestJob] = {}
+        self.books: dict[str, PartnerBook] = {}
+        self.list_partners()
+        self._apply: dict[type[Record], Callable[..., None]] = {
+            JobReceived: self._job_received,
+            JobOffered: self._job_offered,
+            JobDeclined: self._job_declined,
+            JobDelegated: self._job_delegated,
+            JobKept: self._job_kept,
+            JobStarted: self._job_started,
+            JobEnded: self._job_ended,
+            JobCancelRequested: self._job_cancel_requested,
+            JobAbandoned: self._job_abandoned,
+            AbandonedSettled: self._abandoned_settled,
+            JobTakenBack: self._job_taken_back,
+            JobReturned: self._job_returned,
+            JobResubmitted: self._job_acted_on,
+            JobWrittenOff: self._job_acted_on,
+            EpochBegun: self._epoch_begun,
+            PartnerFaulted: self._partner_faulted,
+            ReportDisbelieved: self._report_disbelieved,
+            GuestAccepted: self._guest_accepted,
+            GuestDeclined: self._guest_declined,
+            GuestWithdrawn: self._guest_withdrawn,
+            GuestStarted: self._guest_started,
+            GuestEnded: self._guest_ended,
+            GuestCancelRequested: self._guest_cancel_requested,
+            GuestAcknowledged: self._guest_acknowledged,
+            SiteTally: self._site_tally,
+            PartnerTally: self._partner_tally,
+            PartnerStanding: self._partner_tally,
+        }
+
+    def apply(self, record: Record) -> None:
+        """Makes a fact part of the memory.
+
+        Raises:
+            IllegalMove: the fact cannot follow those before it.
+            KeyError: the fact is about a job that is not there.
+        """
+        self._apply[type(record)](record)
+
+    def book(self, partner: str) -> PartnerBook:
+        """Returns the book of a partner; one that is no longer listed gets its own, too."""
+        book = self.books.get(partner)
+        if book is None:
+            book = self.books[partner] = PartnerBook(partner, listed=False)
+        return book
+
+    def list_partners(self) -> None:
+        """Takes the allow-list of the settings: books of those on it come first, in its order."""
+        before = dict(self.books)
+        self.books.clear()
+        for partner in self.settings.partners:
+            book = before.pop(partner.name, None)
+            if book is None:
+                book = PartnerBook(partner.name, listed=True, processors=partner.processors)
+            book.listed = True
+            self.books[partner.name] = book
+        for book in before.values():
+            book.listed = book.reachable = False
+            self.books[book.name] = book
+
+    def confirm(self, job: HomeJob | GuestJob) -> None:
+        """Notes that the batch system has a job; to be called before its state changes."""
+        if job.state in {JobState.SUBMITTING, GuestState.ACCEPTED}:
+            self.unconfirmed -= job.request.processors
+
+    def load(self, told: Load | None) -> Load | None:
+        """Returns the load with the jobs on their way to the batch system counted in.
+
+        Args:
+            told: what the batch system has said of itself.
+        """
+        if told is None or not self.unconfirmed:
+            return told
+        starting = min(self.unconfirmed, told.processors_free)
+        return Load(
+            told.processors,
+            told.processors_free - starting,
+            told.processors_waiting + self.unconfirmed - starting,
+        )
+
+    # --- home jobs -----------------------------------------------------------------------------
+
+    def _job_received(self, record: JobReceived) -> None:
+        settings, number = self.settings, record.job
+        job = HomeJob(
+            job=number,
+            job_id=f"{settings.name}-{number}",
+            lrms_key=lrms_key(settings.name, self.epoch, number),
+            user=record.user,
+            idempotency_key=record.idempotency_key,
+            name=record.name,
+            request=record.request,
+            payload=record.payload,
+            submit_time=record.time,
+        )
+        self.jobs[number] = job
+        self.jobs_open += 1
+        self.keys[job.user, job.idempotency_key] = number
+        self.open_by_user[job.user] = self.open_by_user.get(job.user, 0) + 1
+        self.next_job = number + 1
+
+    def _job_offered(self, record: JobOffered) -> None:
+        job, book = self.jobs[record.job], self.book(record.partner)
+        job.move(JobState.OFFERING)
+        job.partner = record.partner
+        job.offer_epoch = self.epoch
+        job.offer_number = record.number
+        job.offer_time = record.time
+        job.asked += (record.partner,)
+        job.attempts = 0
+        book.undecided[record.number] = job
+        book.next_number = record.number + 1
+        book.offered += 1
+
+    def _job_declined(self, record: JobDeclined) -> None:
+        job = self.jobs[record.job]
+        job.move(JobState.RECEIVED)
+        del self.books[job.partner].undecided[job.offer_number]
+        job.leave_partner()
+
+    def _job_delegated(self, record: JobDelegated) -> None:
+        job = self.jobs[record.job]
+        job.move(JobState.DELEGATED)
+        job.accept_time = record.time
+        job.overdue = False
+        job.attempts = 0
+        book = self.books[job.partner]
+        del book.undecided[job.offer_number]
+        book.accepted += 1
+        book.open_job(job)
+
+    def _job_kept(self, record: JobKept) -> None:
+        job = self.jobs[record.job]
+        job.move(JobState.SUBMITTING)
+        self.unconfirmed += job.request.processors
+        self.at_lrms[job.lrms_key] = job
+
+    def _job_started(self, record: JobStarted) -> None:
+        job = self.jobs[record.job]
+        self.confirm(job)
+        job.move(JobState.RUNNING)
+        job.start_time = record.start_time
+
+    def _job_ended(self, record: JobEnded) -> None:
+        job = self.jobs[record.job]
+        self.confirm(job)
+        job.move(JobState.ENDED)
+        job.end_time = record.end_time
+        job.outcome = record.outcome
+        job.reason = record.reason
+        job.question = 0
+        if record.run_time > 0 and math.isnan(job.start_time):
+            job.start_time = record.end_time - record.run_time
+        if job.partner:
+            self._delegated_job_ended(job, record)
+        else:
+            self.at_lrms.pop(job.lrms_key, None)
+        self.jobs_open -= 1
+        left = self.open_by_user[job.user] - 1
+        if left:
+            self.open_by_user[job.user] = left
+        else:
+            del self.open_by_user[job.user]
+        self.ended.append(job.job)
+        if len(self.ended) > self.settings.limits.jobs_kept:
+            forgotten = self.jobs.pop(self.ended.popleft())
+            del self.keys[forgotten.user, forgotten.idempotency_key]
+
+    def _delegated_job_ended(self, job: HomeJob, record: JobEnded) -> None:
+        book = self.books[job.partner]
+        if job.offer_number in book.open:
+            book.close_job(job)
+        else:
+            # Its end has overtaken the answer to its offer.
+            del book.undecided[job.offer_number]
+            book.accepted += 1
+        book.ended += 1
+        book.believe_report()
+        book.count_response(
+            record.run_time * job.request.processors,
+            response_time(job.submit_time, record.end_time),
+        )
+
+    def _job_cancel_requested(self, record: JobCancelRequested) -> None:
+        job = self.jobs[record.job]
+        job.cancel_requested = True
+        job.revision += 1
+
+    def _job_abandoned(self, record: JobAbandoned) -> None:
+        job = self.jobs[record.job]
+        book = self.books[job.partner]
+        job.move(JobState.RECEIVED)
+        if job.offer_number in book.open:
+            self._lose(job, book, record.time)
+        book.abandoned[job.offer_number] = 0
+        book.abandoned_epochs[job.offer_number] = job.offer_epoch
+        job.leave_partner()
+
+    @staticmethod
+    def _lose(job: HomeJob, book: PartnerBook, now: float) -> None:
+        # What was lost there counts with the time that was lost.
+        book.close_job(job)
+        response = response_time(job.submit_time, now)
+        book.count_response(job.consumption_requested, response)
+
+    def _job_taken_back(self, record: JobTakenBack) -> None:
+        job = self.jobs[record.job]
+        job.take_back = True
+        job.revision += 1
+
+    def _job_returned(self, record: JobReturned) -> None:
+        job = self.jobs[record.job]
+        book = self.books[job.partner]
+        job.move(JobState.RECEIVED)
+        if job.offer_number in book.open:
+            self._lose(job, book, record.time)
+        else:
+            # It was ended before the answer to its offer came.
+            del book.undecided[job.offer_number]
+            book.accepted += 1
+        book.ended += 1
+        job.leave_partner()
+
+    def _job_acted_on(self, record: JobResubmitted | JobWrittenOff) -> None:
+        self.jobs[record.job].revision += 1
+
+    def _abandoned_settled(self, record: AbandonedSettled) -> None:
+        book = self.books[record.partner]
+        del book.abandoned[record.number]
+        del book.abandoned_epochs[record.number]
+        book.undecided.pop(record.number, None)
+
+    # --- partners ------------------------------------------------------------------------------
+
+    def _epoch_begun(self, record: EpochBegun) -> None:
+        self.epoch = record.epoch
+
+    def _partner_faulted(self, record: PartnerFaulted) -> None:
+        self.book(record.partner).faults += 1
+
+    def _report_disbelieved(self, record: ReportDisbelieved) -> None:
+        self.book(record.partner).doubt_report(record.reason)
+
+    # --- guest jobs ----------------------------------------------------------------------------
+
+    def _guest_accepted(self, record: GuestAccepted) -> None:
+        book, offer = self.book(record.partner), record.offer
+        book.see(offer)
+        book.settle(record.settled_below)
+        guest = GuestJob(
+            partner=record.partner,
+            offer=offer,
+            lrms_key=lrms_key(record.partner, offer.epoch, offer.number),
+            request=record.request,
+            payload=record.payload,
+            accept_time=record.time,
+        )
+        book.guests[offer] = guest
+        book.guest_offered += 1
+        book.guest_accepted += 1
+        self.at_lrms[guest.lrms_key] = guest
+        self.unconfirmed += guest.request.processors
+
+    def _guest_declined(self, record: GuestDeclined) -> None:
+        book = self.book(record.partner)
+        book.see(record.offer)
+        book.settle(record.settled_below)
+        book.answered[record.offer.number] = GuestState.DECLINED
+        book.guest_offered += 1
+
+    def _guest_withdrawn(self, record: GuestWithdrawn) -> None:
+        book = self.book(record.partner)
+        book.see(record.offer)
+        book.answered[record.offer.number] = GuestState.WITHDRAWN
+
+    def _guest(self, partner: str, offer: OfferId) -> GuestJob:
+        return self.books[partner].guests[offer]
+
+    def _guest_started(self, record: GuestStarted) -> None:
+        guest = self._guest(record.partner, record.offer)
+        self.confirm(guest)
+        guest.move(GuestState.RUNNING)
+
+    def _guest_ended(self, record: GuestEnded) -> None:
+        guest = self._guest(record.partner, record.offer)
+        self.confirm(guest)
+        guest.move(GuestState.ENDED)
+        guest.completion = Completion(
+            record.offer, record.outcome, record.end_time, record.run_time
+        )
+        self.at_lrms.pop(guest.lrms_key, None)
+
+    def _guest_cancel_requested(self, record: GuestCancelRequested) -> None:
+        self._guest(record.partner, record.offer).cancel_requested = True
+
+    def _guest_acknowledged(self, record: GuestAcknowledged) -> None:
+        book, offer = self.books[record.partner], record.offer
+        guest = book.guests.pop(offer)
+        guest.move(GuestState.ACKNOWLEDGED)
+        if not book.is_stale(offer):
+            book.answered[offer.number] = guest
+
+    # --- sums ----------------------------------------------------------------------------------
+
+    def _site_tally(self, record: SiteTally) -> None:
+        self.next_job = record.next_job
+
+    def _partner_tally(self, record: PartnerTally | PartnerStanding) -> None:
+        book = self.book(record.partner)
+        for field in fields(record):
+            if field.name not in {"time", "partner"}:
+                setattr(book, field.name, getattr(record, field.name))

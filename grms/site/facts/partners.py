@@ -1,0 +1,279 @@
+"""What the site remembers of each partner, and in which order it asks them."""
+
+from grms.policy._decisions import order_by_awrt
+from grms.policy.location import FixedOrder, LocationPolicy
+from grms.site.facts.jobs import GuestJob, HomeJob, OfferId
+from grms.site.facts.lifecycle import GuestState
+
+DISTRUST = 10
+"""So many believable ends make good for one that cannot be believed."""
+
+DISTRUST_MAX = 1000
+"""The most that has to be made good."""
+
+
+class PartnerBook:
+    """All that the site knows of one partner: what it has offered it, and has been offered by it.
+
+    Attributes:
+        name: of the partner.
+        listed: it is on the allow-list. A partner that was taken off it is not asked and not
+            answered; what the journal holds of it stays.
+        processors: its size; 0 while unknown.
+        reachable: it can be asked.
+        lost: it has been out of reach for too long.
+        faulty: what it has said that the protocol does not have, while it is not known to be well
+            again; empty where it is.
+        faults: how often it has become faulty.
+        faults_in_row: the same since it last answered an offer well.
+        incompatible: the version of the protocol that it speaks, where that is another; else 0.
+        disbelieved: reports of it that could not be true.
+        doubt: what could not be true of the last of them.
+        distrust: so many believable ends in a row, and it is believed again.
+        next_number: of the next offer to it.
+        undecided: jobs by number of an offer whose outcome is open, in the order of numbers.
+        open: own jobs at the partner, by offer number, in the order of their acceptance.
+        abandoned: numbers of offers that were given up on, with the withdrawal that is on the way,
+            by the event that caused it.
+        abandoned_epochs: the epochs of these offers, by number.
+        consumption: Σ p·m of own jobs that ended there, processor seconds.
+        weighted_response: Σ p·m·(C−r) of these.
+        open_consumption: Σ of requested processor seconds of the open jobs.
+        open_submitted: Σ of the same times r, the jobs' submit times.
+        offered: offers made to it.
+        accepted: of these, those it took.
+        ended: of these, those that ended.
+        epoch: of the partner's journal.
+        settled_below: offers of that epoch with smaller numbers are settled.
+        number_seen: the greatest number of an offer of that epoch that has come; 0 for none.
+        disputed: offers that came with the number of another job.
+        guests: its jobs here that are not acknowledged as ended.
+        answered: other offers of its epoch that are not settled: a declined or withdrawn one's
+            state, or the guest whose end is acknowledged.
+        guest_offered: offers received from it.
+        guest_accepted: of these, those taken.
+    """
+
+    __slots__ = (
+        "abandoned",
+        "abandoned_epochs",
+        "accepted",
+        "answered",
+        "consumption",
+        "disbelieved",
+        "disputed",
+        "distrust",
+        "doubt",
+        "ended",
+        "epoch",
+        "faults",
+        "faults_in_row",
+        "faulty",
+        "guest_accepted",
+        "guest_offered",
+        "guests",
+        "incompatible",
+        "listed",
+        "lost",
+        "name",
+        "next_number",
+        "number_seen",
+        "offered",
+        "open",
+        "open_consumption",
+        "open_submitted",
+        "processors",
+        "reachable",
+        "settled_below",
+        "undecided",
+        "weighted_response",
+    )
+
+    def __init__(self, name: str, *, listed: bool, processors: int = 0) -> None:
+        self.name = name
+        self.listed = listed
+        self.processors = processors
+        self.reachable = False
+        self.lost = False
+        self.faulty = ""
+        self.faults = 0
+        self.faults_in_row = 0
+        self.incompatible = 0
+        self.disbelieved = 0
+        self.doubt = ""
+        self.distrust = 0
+        self.next_number = 1
+        self.undecided: dict[int, HomeJob] = {}
+        self.open: dict[int, HomeJob] = {}
+        self.abandoned: dict[int, int] = {}
+        self.abandoned_epochs: dict[int, int] = {}
+        self.consumption = 0.0
+        self.weighted_response = 0.0
+        self.open_consumption = 0.0
+        self.open_submitted = 0.0
+        self.offered = 0
+        self.accepted = 0
+        self.ended = 0
+        self.epoch = 0
+        self.settled_below = 1
+        self.number_seen = 0
+        self.disputed = 0
+        self.guests: dict[OfferId, GuestJob] = {}
+        self.answered: dict[int, GuestState | GuestJob] = {}
+        self.guest_offered = 0
+        self.guest_accepted = 0
+
+    # --- as home -------------------------------------------------------------------------------
+
+    def settled(self) -> int:
+        """Returns the number below which the outcome of every own offer is known."""
+        return next(iter(self.undecided), self.next_number)
+
+    def away(self, offer: OfferId) -> HomeJob | None:
+        """Returns the job that an offer is about, while its end is open; None where it is none."""
+        number = offer.number
+        if number in self.abandoned:
+            return None
+        job = self.undecided.get(number) or self.open.get(number)
+        return job if job is not None and job.offer_epoch == offer.epoch else None
+
+    def gave_up(self, offer: OfferId) -> bool:
+        """Returns whether an offer was given up on, and the partner has not said that it knows."""
+        return self.abandoned_epochs.get(offer.number) == offer.epoch
+
+    def doubt_report(self, reason: str) -> None:
+        """Notes that a report cannot be true."""
+        self.disbelieved += 1
+        self.doubt = reason
+        self.distrust = min(self.distrust + DISTRUST, DISTRUST_MAX)
+
+    def believe_report(self) -> None:
+        """Notes the end of a job that may be true."""
+        self.distrust = max(0, self.distrust - 1)
+
+    def open_job(self, job: HomeJob) -> None:
+        """Notes that the partner has a job."""
+        self.open[job.offer_number] = job
+        consumption = job.consumption_requested
+        self.open_consumption += consumption
+        self.open_submitted += consumption * job.submit_time
+
+    def close_job(self, job: HomeJob) -> None:
+        """Notes that the partner no longer has a job."""
+        del self.open[job.offer_number]
+        consumption = job.consumption_requested
+        self.open_consumption -= consumption
+        self.open_submitted -= consumption * job.submit_time
+        if not self.open:
+            # Rounding does not pile up over the years.
+            self.open_consumption = self.open_submitted = 0.0
+
+    def count_response(self, consumption: float, response_time: float) -> None:
+        """Adds a job's response to the history.
+
+        Args:
+            consumption: processor seconds; a job without any has no weight.
+            response_time: seconds.
+        """
+        self.consumption += consumption
+        self.weighted_response += consumption * response_time
+
+    def history(self, now: float, *, count_open: bool) -> tuple[float, float]:
+        """Returns the sums whose ratio is the AWRT by which partners are ordered.
+
+        Args:
+            now: seconds.
+            count_open: open jobs count as `AwrtLocation` says, and so do offers whose outcome is
+                open: who never decides is no better than who never completes.
+
+        Returns:
+            Consumption, processor seconds, and weighted response, processor seconds squared.
+        """
+        if not count_open:
+            return self.consumption, self.weighted_response
+        consumption, submitted = self.open_consumption, self.open_submitted
+        for number, job in self.undecided.items():
+            if number not in self.abandoned:
+                consumption += job.consumption_requested
+                submitted += job.consumption_requested * job.submit_time
+        if consumption <= 0:
+            return self.consumption, self.weighted_response
+        waited = now * consumption - submitted
+        completed = self.weighted_response / self.consumption if self.consumption > 0 else 0.0
+        if waited / consumption <= completed:
+            return self.consumption, self.weighted_response
+        return self.consumption + consumption, self.weighted_response + waited
+
+    def awrt(self, now: float, *, count_open: bool) -> float:
+        """Returns the AWRT by which partners are ordered, seconds; 0 without history."""
+        consumption, weighted = self.history(now, count_open=count_open)
+        return weighted / consumption if consumption > 0 else 0.0
+
+    # --- as guest's host -----------------------------------------------------------------------
+
+    def meet_epoch(self, epoch: int) -> None:
+        """Notes the epoch of the partner's journal; of an older one only open jobs are kept."""
+        if epoch > self.epoch:
+            self.epoch = epoch
+            self.settled_below = 1
+            self.number_seen = 0
+            self.answered.clear()
+
+    def see(self, offer: OfferId) -> None:
+        """Notes that an offer, or the withdrawal of one, has come."""
+        self.meet_epoch(offer.epoch)
+        if offer.epoch == self.epoch:
+            self.number_seen = max(self.number_seen, offer.number)
+
+    @property
+    def offer_seen(self) -> OfferId | None:
+        """The last offer that has come; None where none has."""
+        return OfferId(self.epoch, self.number_seen) if self.number_seen else None
+
+    def settle(self, below: int) -> None:
+        """Forgets the answers to offers with smaller numbers."""
+        if below > self.settled_below:
+            self.settled_below = below
+            for number in [number for number in self.answered if number < below]:
+                del self.answered[number]
+
+    def is_stale(self, offer: OfferId) -> bool:
+        """Returns whether an offer that is not remembered was settled before."""
+        return offer.epoch < self.epoch or (
+            offer.epoch == self.epoch and offer.number < self.settled_below
+        )
+
+    def answer_to(self, offer: OfferId) -> GuestState | GuestJob | None:
+        """Returns what was answered to an offer: the guest it became, its end, or None."""
+        guest = self.guests.get(offer)
+        if guest is not None:
+            return guest
+        return self.answered.get(offer.number) if offer.epoch == self.epoch else None
+
+
+def asking_order(location: LocationPolicy, books: dict[str, PartnerBook], now: float) -> list[str]:
+    """Returns the names of partners in the order in which they are to be asked.
+
+    Args:
+        location: the policy.
+        books: the partners; their order breaks ties.
+        now: seconds.
+    """
+    if isinstance(location, FixedOrder):
+        return [name for name in location.order if name in books]
+    count_open = location.open_jobs == "count"
+    names = list(books)
+    if len(names) < 2:
+        return names
+    sums = [book.history(now, count_open=count_open) for book in books.values()]
+    order = order_by_awrt([one for one, _ in sums], [other for _, other in sums])
+    # Sorting keeps the order of equals: those who are believed, then the others.
+    return sorted([names[index] for index in order], key=lambda name: books[name].distrust > 0)
+
+
+def response_time(submit_time: float, end_time: float) -> float:
+    """Returns the response time of a job that ended elsewhere, seconds.
+
+    A partner's clock may be behind: a job does not end before it was submitted.
+    """
+    return max(0.0, end_time - submit_time)

@@ -1,0 +1,306 @@
+"""What the journal keeps: facts from which a site's state is rebuilt.
+
+A record is written before anybody is told what it says. Applying all records of a journal in
+order gives the state of the site but for what only a running daemon knows (see `lifecycle`).
+"""
+
+from dataclasses import dataclass
+
+from grms.site.facts.jobs import OfferId, Request
+from grms.site.facts.lifecycle import Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A fact.
+
+    Attributes:
+        time: when it became one, on the site's clock, seconds.
+    """
+
+    time: float
+
+
+# --- home jobs -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class JobReceived(Record):
+    """A user's job was taken.
+
+    Attributes:
+        job: the site's number of the job: 1, 2, 3, …
+        user: whose it is.
+        idempotency_key: as the client chose it.
+        name: as the user chose it.
+        request: what it asks for.
+        payload: what runs.
+    """
+
+    job: int
+    user: str
+    idempotency_key: str
+    name: str
+    request: Request
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class JobOffered(Record):
+    """A job is being offered; written before the offer is sent."""
+
+    job: int
+    partner: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class JobDeclined(Record):
+    """The offer came to nothing: declined, or taken back before it was accepted."""
+
+    job: int
+
+
+@dataclass(frozen=True, slots=True)
+class JobDelegated(Record):
+    """The offer was accepted."""
+
+    job: int
+
+
+@dataclass(frozen=True, slots=True)
+class JobKept(Record):
+    """The job runs at home; written before it is submitted to the batch system."""
+
+    job: int
+
+
+@dataclass(frozen=True, slots=True)
+class JobStarted(Record):
+    """A job has started at home."""
+
+    job: int
+    start_time: float
+
+
+@dataclass(frozen=True, slots=True)
+class JobEnded(Record):
+    """A job has ended, here or at a partner's."""
+
+    job: int
+    outcome: Outcome
+    end_time: float
+    run_time: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobCancelRequested(Record):
+    """A job's user wants it to end."""
+
+    job: int
+
+
+@dataclass(frozen=True, slots=True)
+class JobAbandoned(Record):
+    """A lost partner's job is decided anew; the offer stays to be withdrawn."""
+
+    job: int
+
+
+@dataclass(frozen=True, slots=True)
+class AbandonedSettled(Record):
+    """A partner has learned that an abandoned offer is void."""
+
+    partner: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class JobTakenBack(Record):
+    """An operator wants a job back: it is ended where it is, and then decided anew.
+
+    Attributes:
+        job: the site's number of it.
+        by: the operator.
+    """
+
+    job: int
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobReturned(Record):
+    """A job that was to be taken back has been ended by its partner, and is decided anew."""
+
+    job: int
+
+
+@dataclass(frozen=True, slots=True)
+class JobResubmitted(Record):
+    """An operator wants a job decided anew, whatever its partner does; JobAbandoned follows."""
+
+    job: int
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobWrittenOff(Record):
+    """An operator has given up on a job; JobAbandoned and JobEnded follow."""
+
+    job: int
+    by: str
+
+
+# --- partners, and the journal itself ------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class PartnerFaulted(Record):
+    """A partner has said what the protocol does not have, while it counted as well."""
+
+    partner: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReportDisbelieved(Record):
+    """What a partner reported cannot be true; it follows the end of the job.
+
+    Attributes:
+        partner: who reported.
+        number: of the offer by which it had the job.
+        reason: what cannot be.
+    """
+
+    partner: str
+    number: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class EpochBegun(Record):
+    """The journal was found to be older than what partners have seen: its numbers begin anew.
+
+    Attributes:
+        epoch: of all that is numbered from here on.
+        reason: how it was found out.
+    """
+
+    epoch: int
+    reason: str
+
+
+# --- guest jobs ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class GuestAccepted(Record):
+    """A partner's offer was accepted; written before the answer is given.
+
+    Attributes:
+        partner: who asked.
+        offer: names the offer.
+        settled_below: offers with smaller numbers need not be remembered.
+        request: of the job.
+        payload: what runs.
+    """
+
+    partner: str
+    offer: OfferId
+    settled_below: int
+    request: Request
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class GuestDeclined(Record):
+    """A partner's offer was declined; written before the answer is given."""
+
+    partner: str
+    offer: OfferId
+    settled_below: int
+
+
+@dataclass(frozen=True, slots=True)
+class GuestWithdrawn(Record):
+    """A tombstone: an offer that has not come was taken back, and will be declined if it comes."""
+
+    partner: str
+    offer: OfferId
+
+
+@dataclass(frozen=True, slots=True)
+class GuestStarted(Record):
+    """A partner's job has started."""
+
+    partner: str
+    offer: OfferId
+    start_time: float
+
+
+@dataclass(frozen=True, slots=True)
+class GuestEnded(Record):
+    """A partner's job has ended."""
+
+    partner: str
+    offer: OfferId
+    outcome: Outcome
+    end_time: float
+    run_time: float
+
+
+@dataclass(frozen=True, slots=True)
+class GuestCancelRequested(Record):
+    """The home site of a guest job wants it to end."""
+
+    partner: str
+    offer: OfferId
+
+
+@dataclass(frozen=True, slots=True)
+class GuestAcknowledged(Record):
+    """The home site has the end of a guest job."""
+
+    partner: str
+    offer: OfferId
+
+
+# --- sums ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SiteTally(Record):
+    """What is left of records that are no longer needed; see `compaction`."""
+
+    next_job: int
+
+
+@dataclass(frozen=True, slots=True)
+class PartnerTally(Record):
+    """The same for one partner; names and meanings are those of its book."""
+
+    partner: str
+    next_number: int
+    offered: int
+    accepted: int
+    ended: int
+    consumption: float
+    weighted_response: float
+    open_consumption: float
+    open_submitted: float
+    epoch: int
+    settled_below: int
+    guest_offered: int
+    guest_accepted: int
+
+
+@dataclass(frozen=True, slots=True)
+class PartnerStanding(Record):
+    """More sums of one partner, which journals of older programs do not have."""
+
+    partner: str
+    faults: int
+    disbelieved: int
+    distrust: int
+    doubt: str

@@ -1,0 +1,167 @@
+"""What a site is told about itself, its partners and its limits."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from grms.names import check_site_name
+from grms.policy.location import AwrtLocation, LocationPolicy
+from grms.policy.transfer import TransferPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much of everything a site takes on, and what happens at each limit.
+
+    Attributes:
+        jobs_open: own users' jobs that have not ended; a further submission is refused.
+        jobs_open_per_user: the same of one user.
+        jobs_kept: own users' jobs that have ended and are still remembered, with their
+            idempotency keys; the one that ended first is forgotten for a further one.
+        offers_undecided: own offers to one partner whose outcome is open; it is not asked
+            meanwhile, and so cannot be made to remember more than that.
+        guests_open: a partner's jobs here that have not been acknowledged as ended; its further
+            offers are declined.
+        answers_kept: a partner's declined and withdrawn offers that it has not settled; its
+            further offers are refused, which tells it to try a withdrawal later.
+        payload_bytes: size of what runs; a larger job is refused.
+        text_characters: length of users' names, keys and jobs' names.
+        report_completions: ends in one report of a partner; a larger report is refused.
+    """
+
+    jobs_open: int = 100_000
+    jobs_open_per_user: int = 20_000
+    jobs_kept: int = 50_000
+    offers_undecided: int = 1_000
+    guests_open: int = 50_000
+    answers_kept: int = 10_000
+    payload_bytes: int = 1_000_000
+    text_characters: int = 128
+    report_completions: int = 10_000
+
+    def __post_init__(self) -> None:
+        """Checks that every limit leaves room for something."""
+        for name in self.__slots__:
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1")
+
+
+@dataclass(frozen=True, slots=True)
+class PartnerSettings:
+    """A site one may exchange jobs with.
+
+    Attributes:
+        name: of the partner.
+        processors: its size; 0 where it is not known before the partner has described itself.
+    """
+
+    name: str
+    processors: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SiteSettings:
+    """A site.
+
+    Attributes:
+        name: unique in the federation; the beginning of its jobs' names.
+        processors: size of its machine.
+        epoch: of its journal, 1 and more; a journal that replaces a lost one has a greater one.
+        partners: the allow-list; its order breaks ties.
+        transfer: by partner's name. A partner that is missing is neither asked nor answered.
+        location: in which order partners are asked.
+        run_time_grace: a reported run time may exceed the requested time by so much, seconds: batch
+            systems end jobs a little late.
+        clock_grace: clocks of two sites may differ by so much, seconds; infinity: what partners
+            say of moments is not checked, as where one virtual clock is moved for all.
+        elapsed_grace: a reported run time may exceed the time since the offer by so much, seconds,
+            and by a thousandth of it.
+        undecided_time_max: an offer whose outcome is open for so long is overdue, seconds.
+        delegated_time_max: a delegated job is overdue when it has not ended so long after it could
+            have been over, had it started when it was accepted; seconds.
+        probe_first_s: pause before a partner that was found faulty is probed, wall seconds; it
+            doubles with each fault until an offer is answered well.
+        probe_most_s: the longest such pause.
+        on_lost: what becomes of jobs at a partner that is lost. "wait": they stay SUSPECT until it
+            is back, for good if it never is. "resubmit": they are decided anew; if the partner
+            was only out of reach, such a job can run twice, and be cancelled there later.
+        decision_time_max: seconds from the submission during which partners are asked; after that
+            the job stays at home.
+        retry_first_s: pause before a question that had no answer is asked again, wall seconds; it
+            doubles each time.
+        retry_most_s: the longest such pause.
+        limits: how much of everything.
+
+    Raises:
+        ValueError: a name comes twice or is missing, or a bound is violated.
+    """
+
+    name: str
+    processors: int
+    epoch: int = 1
+    partners: tuple[PartnerSettings, ...] = ()
+    transfer: Mapping[str, TransferPolicy] = field(default_factory=dict)
+    location: LocationPolicy = field(default_factory=AwrtLocation)
+    on_lost: Literal["wait", "resubmit"] = "wait"
+    decision_time_max: float = math.inf
+    run_time_grace: float = 60.0
+    clock_grace: float = 300.0
+    elapsed_grace: float = 1.0
+    undecided_time_max: float = math.inf
+    delegated_time_max: float = math.inf
+    probe_first_s: float = 10.0
+    probe_most_s: float = 900.0
+    retry_first_s: float = 0.2
+    retry_most_s: float = 60.0
+    limits: Limits = field(default_factory=Limits)
+
+    def __post_init__(self) -> None:
+        """Checks names and bounds."""
+        check_site_name(self.name)
+        for what, number, most in (
+            ("processors", self.processors, 2**31),
+            ("epoch", self.epoch, 2**63),
+        ):
+            if not 1 <= number < most:
+                raise ValueError(f"{what} is {number}; it must be at least 1 and below {most}")
+        self._check_partners()
+        for key in (
+            "decision_time_max",
+            "run_time_grace",
+            "clock_grace",
+            "elapsed_grace",
+            "undecided_time_max",
+            "delegated_time_max",
+        ):
+            if not getattr(self, key) >= 0:
+                raise ValueError(f"{key} is {getattr(self, key)}; it must be at least 0")
+        for pause, first_s, most_s in (
+            ("retry", self.retry_first_s, self.retry_most_s),
+            ("probe", self.probe_first_s, self.probe_most_s),
+        ):
+            if not 0 <= first_s <= most_s < math.inf:
+                raise ValueError(
+                    f"{pause}_first_s is {first_s} and {pause}_most_s {most_s}; both must be finite, "
+                    f"and the first not more than the second"
+                )
+
+    def _check_partners(self) -> None:
+        names = [partner.name for partner in self.partners]
+        for position, partner in enumerate(self.partners):
+            check_site_name(partner.name)
+            if partner.name == self.name:
+                raise ValueError(f"site {self.name!r} is listed as its own partner")
+            if partner.name in names[:position]:
+                raise ValueError(f"partner {partner.name!r} is listed twice")
+            if not 0 <= partner.processors < 2**31:
+                raise ValueError(
+                    f"partner {partner.name!r} has {partner.processors} processors; at least 1, "
+                    f"or 0 for unknown"
+                )
+        for partner_name in self.transfer:
+            if partner_name not in names:
+                raise ValueError(
+                    f"there is a transfer policy for {partner_name!r}, which is no partner; the "
+                    f"partners are {', '.join(names) or 'none'}"
+                )

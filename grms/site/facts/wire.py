@@ -1,0 +1,236 @@
+"""Between the state's values and the messages of the wire."""
+
+import math
+from typing import Any
+
+from grms.site.facts.jobs import Completion, HomeJob, OfferId, Request
+from grms.site.facts.lifecycle import GuestState, JobState, Outcome
+from grms.v1 import job_pb2, partner_pb2, request_pb2
+from lrms_sim.groups import GROUPS
+
+PROTOCOL_VERSION = 1
+"""Of `proto/grms/v1`."""
+
+OUTCOMES = {
+    Outcome.COMPLETED: request_pb2.OUTCOME_COMPLETED,
+    Outcome.FAILED: request_pb2.OUTCOME_FAILED,
+    Outcome.CANCELLED: request_pb2.OUTCOME_CANCELLED,
+    Outcome.TIMEOUT: request_pb2.OUTCOME_TIMEOUT,
+    Outcome.NOT_RUN: request_pb2.OUTCOME_NOT_RUN,
+}
+_OUTCOMES_READ = {number: outcome for outcome, number in OUTCOMES.items()}
+
+JOB_STATES: dict[JobState, Any] = {
+    state: job_pb2.JobState.Value(f"JOB_STATE_{state.name}") for state in JobState
+}
+_JOB_STATES_READ = {number: state for state, number in JOB_STATES.items()}
+
+_OFFER_STATES = {
+    None: partner_pb2.OFFER_STATE_UNKNOWN,
+    GuestState.ACCEPTED: partner_pb2.OFFER_STATE_ACCEPTED,
+    GuestState.DECLINED: partner_pb2.OFFER_STATE_DECLINED,
+    GuestState.WITHDRAWN: partner_pb2.OFFER_STATE_WITHDRAWN,
+    GuestState.ENDED: partner_pb2.OFFER_STATE_ENDED,
+}
+_OFFER_STATES_READ = {number: state for state, number in _OFFER_STATES.items()}
+
+
+class WireError(ValueError):
+    """A message that means nothing.
+
+    Attributes:
+        field: which field of it.
+    """
+
+    def __init__(self, field: str, text: str) -> None:
+        self.field = field
+        super().__init__(text)
+
+
+def read_request(message: request_pb2.JobRequest, field: str) -> tuple[Request, bytes]:
+    """Returns what a job asks for, and what runs as bytes that are only carried.
+
+    Args:
+        message: the request.
+        field: what errors call it.
+
+    Raises:
+        WireError: a bound is violated.
+    """
+    try:
+        request = Request(message.processors, message.requested_time_s)
+    except ValueError as error:
+        name = str(error).partition(" ")[0]
+        wire_name = "requested_time_s" if name == "requested_time" else name
+        raise WireError(f"{field}.{wire_name}", str(error)) from error
+    program = request_pb2.JobRequest()
+    program.CopyFrom(message)
+    program.ClearField("processors")
+    program.ClearField("requested_time_s")
+    if program.HasField("simulated"):
+        run_time = program.simulated.run_time_s
+        if not (math.isfinite(run_time) and run_time > 0):
+            raise WireError(
+                f"{field}.simulated.run_time_s",
+                f"run_time_s is {run_time}; it must be finite and more than 0",
+            )
+        group = program.simulated.user_group
+        if group not in {0, *GROUPS}:
+            raise WireError(
+                f"{field}.simulated.user_group",
+                f"user_group is {group}; it must be from 1 to {GROUPS[-1]}, or 0 for none",
+            )
+    return request, program.SerializeToString(deterministic=True)
+
+
+def write_request(request: Request, payload: bytes) -> request_pb2.JobRequest:
+    """Returns a job's request as a message."""
+    message = request_pb2.JobRequest.FromString(payload)
+    message.processors = request.processors
+    message.requested_time_s = request.requested_time
+    return message
+
+
+def read_offer(message: partner_pb2.OfferId, field: str = "offer") -> OfferId:
+    """Returns the name of an offer.
+
+    Args:
+        message: the name.
+        field: what errors call it.
+
+    Raises:
+        WireError: it names none.
+    """
+    if not 1 <= message.number < 2**63 or not 1 <= message.epoch < 2**63:
+        raise WireError(
+            field,
+            f"offer {message.epoch}/{message.number} is none; both numbers are at least 1",
+        )
+    return OfferId(message.epoch, message.number)
+
+
+def write_offer(offer: OfferId) -> partner_pb2.OfferId:
+    """Returns the name of an offer as a message."""
+    return partner_pb2.OfferId(epoch=offer.epoch, number=offer.number)
+
+
+def read_completion(message: partner_pb2.Completion, field: str) -> Completion:
+    """Returns the end of a delegated job.
+
+    Raises:
+        WireError: it is not the end of any.
+    """
+    outcome = _OUTCOMES_READ.get(message.outcome)
+    if outcome is None:
+        raise WireError(f"{field}.outcome", f"outcome is {message.outcome}; it must be a known one")
+    if not math.isfinite(message.end_time_s):
+        raise WireError(
+            f"{field}.end_time_s", f"end_time_s is {message.end_time_s}; it must be finite"
+        )
+    if not (math.isfinite(message.run_time_s) and message.run_time_s >= 0):
+        text = f"run_time_s is {message.run_time_s}; it must be finite and at least 0"
+        raise WireError(f"{field}.run_time_s", text)
+    offer = read_offer(message.offer, f"{field}.offer")
+    return Completion(offer, outcome, message.end_time_s, message.run_time_s)
+
+
+def write_completion(completion: Completion) -> partner_pb2.Completion:
+    """Returns the end of a delegated job as a message."""
+    return partner_pb2.Completion(
+        offer=write_offer(completion.offer),
+        outcome=OUTCOMES[completion.outcome],
+        end_time_s=completion.end_time,
+        run_time_s=completion.run_time,
+    )
+
+
+def read_answer(message: partner_pb2.OfferResponse) -> bool:
+    """Returns whether an offer was accepted.
+
+    Raises:
+        WireError: the message says nothing.
+    """
+    if message.answer not in {partner_pb2.ANSWER_ACCEPTED, partner_pb2.ANSWER_DECLINED}:
+        raise WireError("answer", f"answer is {message.answer}; it must be a known one")
+    return message.answer == partner_pb2.ANSWER_ACCEPTED
+
+
+def read_status(message: partner_pb2.OfferStatus) -> tuple[GuestState | None, Completion | None]:
+    """Returns what has become of an offer, and its end where it has ended.
+
+    Raises:
+        WireError: the message says nothing.
+    """
+    if message.state not in _OFFER_STATES_READ:
+        raise WireError("state", f"state is {message.state}; it must be a known one")
+    state = _OFFER_STATES_READ[message.state]
+    if state is not GuestState.ENDED:
+        return state, None
+    return state, read_completion(message.completion, "completion")
+
+
+def write_status(
+    status: GuestState | None, completion: Completion | None
+) -> partner_pb2.OfferStatus:
+    """Returns what has become of an offer as a message."""
+    message = partner_pb2.OfferStatus(state=_OFFER_STATES[status])
+    if completion is not None:
+        message.completion.CopyFrom(write_completion(completion))
+    return message
+
+
+def read_job_state(number: int) -> JobState:
+    """Returns a job's state.
+
+    Raises:
+        WireError: there is no such state.
+    """
+    if number not in _JOB_STATES_READ:
+        raise WireError("states", f"states has {number}; it must be a known one")
+    return _JOB_STATES_READ[number]
+
+
+def write_job(job: HomeJob, site: str, *, program: bool = True) -> job_pb2.Job:
+    """Returns a user's job as its user sees it.
+
+    Args:
+        job: the job.
+        site: name of this site.
+        program: whether to say what runs.
+    """
+    message = job_pb2.Job(
+        job_id=job.job_id,
+        user=job.user,
+        name=job.name,
+        request=write_request(job.request, job.payload if program else b""),
+        state=JOB_STATES[job.state],
+        executed_on=executed_on(job, site),
+        submit_time_s=job.submit_time,
+        cancel_requested=job.cancel_requested,
+        revision=job.revision,
+        reason=job.reason,
+    )
+    if not math.isnan(job.start_time):
+        message.start_time_s = job.start_time
+    if not math.isnan(job.end_time):
+        message.end_time_s = job.end_time
+    if job.outcome is not None:
+        message.outcome = OUTCOMES[job.outcome]
+    return message
+
+
+_HERE = (JobState.SUBMITTING, JobState.QUEUED, JobState.RUNNING)
+_THERE = (JobState.DELEGATED, JobState.SUSPECT)
+
+
+def executed_on(job: HomeJob, site: str) -> str:
+    """Returns the site that has a job or has run it; empty while that is open."""
+    if job.state in _HERE:
+        return site
+    if job.state in _THERE:
+        return job.partner
+    if job.state is JobState.ENDED:
+        return job.partner or (
+            site if job.start_time == job.start_time else ""
+        )  # nan: never started
+    return ""

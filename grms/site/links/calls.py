@@ -1,0 +1,113 @@
+"""Channels to partners, and what counts as an answer that came over one."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final
+
+import grpc
+from grpc import aio
+
+CHANNEL_OPTIONS: Final = (
+    ("grpc.keepalive_time_ms", 20_000),
+    ("grpc.keepalive_timeout_ms", 5_000),
+    ("grpc.keepalive_permit_without_calls", 1),
+    ("grpc.http2.max_pings_without_data", 0),
+    ("grpc.initial_reconnect_backoff_ms", 200),
+    ("grpc.min_reconnect_backoff_ms", 200),
+    ("grpc.max_reconnect_backoff_ms", 2_000),
+    ("grpc.client_idle_timeout_ms", 2**31 - 1),
+    ("grpc.use_local_subchannel_pool", 1),
+    ("grpc.enable_http_proxy", 0),
+)
+"""Of every channel to a partner: a dead connection is noticed within half a minute."""
+
+ChannelMaker = Callable[[str, str], aio.Channel]
+"""Makes a channel to a partner (its name) at an address."""
+
+
+def channel_maker(
+    credentials: Callable[[], grpc.ChannelCredentials] | None,
+    tls_options: Callable[[str], Sequence[tuple[str, Any]]],
+    message_bytes: int,
+) -> ChannelMaker:
+    """Returns what makes channels to partners.
+
+    Args:
+        credentials: of this site, read anew for each channel; None speaks without TLS.
+        tls_options: options that hold a channel to one partner's certificate.
+        message_bytes: largest message.
+    """
+
+    def make(partner: str, address: str) -> aio.Channel:
+        options = [
+            *CHANNEL_OPTIONS,
+            ("grpc.max_receive_message_length", message_bytes),
+            ("grpc.max_send_message_length", message_bytes),
+        ]
+        if credentials is None:
+            return aio.insecure_channel(address, options=options)
+        return aio.secure_channel(address, credentials(), options=[*options, *tls_options(partner)])
+
+    return make
+
+
+class SenselessError(Exception):
+    """A partner has answered what the protocol does not have; the text says what, for a person."""
+
+
+async def answer_to(call: Awaitable[Any]) -> Any:
+    """Returns the answer to a call.
+
+    Raises:
+        SenselessError: it is no message of the protocol, or there is no such call at the partner.
+        ConnectionError: its channel was closed meanwhile.
+        grpc.aio.AioRpcError: there was none.
+    """
+    try:
+        answer = await call
+    except aio.AioRpcError as error:
+        if error.code() is grpc.StatusCode.UNIMPLEMENTED:
+            raise SenselessError(f"it does not know a call: {error.details()}") from error
+        raise
+    except asyncio.CancelledError:
+        # A channel that is closed cancels its calls. To who waits for one that looks like the end
+        # of the own task, which would end for good, and without a word.
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        raise ConnectionError("the connection was given up") from None
+    if answer is None:
+        # So gRPC hands over bytes that cannot be read.
+        raise SenselessError("its answer cannot be read")
+    return answer
+
+
+class Problems:
+    """Finds out and tells why partners cannot be reached.
+
+    Args:
+        why: finds out what gRPC keeps to itself, of a partner at an address; empty where it cannot.
+        tell: is told each time that a partner's problem is another one.
+    """
+
+    def __init__(
+        self,
+        why: Callable[[str, str], Awaitable[str]] | None = None,
+        tell: Callable[[str, str], None] = lambda _partner, _problem: None,
+    ) -> None:
+        self._why = why
+        self._tell = tell
+        self._told: dict[str, str] = {}
+
+    async def explained(self, partner: str, address: str | None, problem: str) -> str:
+        """Returns a problem in better words, where there are any."""
+        if self._why is None or address is None:
+            return problem
+        return await self._why(partner, address) or problem
+
+    def note(self, partner: str, problem: str) -> None:
+        """Takes note of the problem of a partner; empty for none."""
+        if problem != self._told.get(partner, ""):
+            self._told[partner] = problem
+            if problem:
+                self._tell(partner, problem)

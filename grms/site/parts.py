@@ -1,0 +1,284 @@
+"""The parts of a daemon that have no socket: what the journal says, the engine, the links.
+
+Reading a long journal takes seconds, so it is apart (`load`): it needs no event loop and can be done
+in a thread while something else answers.
+"""
+
+import asyncio
+import itertools
+import math
+import time
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import structlog
+
+from grms.handshakes import why_refused
+from grms.kit.debug import checks_wanted
+from grms.lrms.simulated import SimulatedLrms
+from grms.names import parse_endpoint
+from grms.pki.certificates import PkiError
+from grms.site.configuration.config import SiteConfig
+from grms.site.configuration.files import ConfigError, load_policies, location_policy
+from grms.site.core.state import SiteState
+from grms.site.engine.clock import Clock
+from grms.site.engine.engine import Engine
+from grms.site.engine.group_commit import GroupCommit, timed, writer
+from grms.site.engine.journal import Journal
+from grms.site.engine.lrms_driver import MachineDriver, MachineHistory
+from grms.site.engine.site_clock import check_clock, make_clock
+from grms.site.engine.upkeep import Progress, compact, read, without_collection
+from grms.site.facts.invariants import check
+from grms.site.facts.settings import Limits, PartnerSettings, SiteSettings
+from grms.site.links.calls import Problems, channel_maker
+from grms.site.links.partner_links import LinkSettings, PartnerLinks
+from grms.site.sockets.door import Rate
+from grms.site.watching.event_log import EventLog
+from grms.tls import CertificateTimeError, TlsFiles, channel_credentials, channel_options
+
+if TYPE_CHECKING:
+    from grms.site.watching.observer import Observer
+
+Log = structlog.typing.FilteringBoundLogger
+
+PROBLEMS_LOGGED_PER_S = 1 / 30
+"""How often it is logged why a partner cannot be reached, where that changes."""
+
+
+def site_settings(config: SiteConfig, epoch: int, shown: str) -> SiteSettings:
+    """Returns what the pure state is told.
+
+    Args:
+        config: of the site.
+        epoch: of its journal.
+        shown: what errors call the configuration's file.
+
+    Raises:
+        ConfigError: a policy cannot be used.
+    """
+    limits, virtual = config.limits, config.clock.kind == "virtual"
+    speed = config.clock.speed
+    return SiteSettings(
+        name=config.name,
+        processors=config.processors,
+        epoch=epoch,
+        partners=tuple(PartnerSettings(p.name, p.processors or 0) for p in config.partners),
+        transfer=load_policies(config, shown),
+        location=location_policy(config),
+        on_lost=config.suspect,
+        decision_time_max=math.inf if virtual else limits.decision_timeout_s * speed,
+        run_time_grace=limits.run_time_grace_s * speed,
+        clock_grace=math.inf if virtual else limits.clock_grace_s * speed,
+        elapsed_grace=speed,
+        undecided_time_max=math.inf if virtual else limits.undecided_timeout_s * speed,
+        delegated_time_max=math.inf if virtual else limits.delegated_timeout_s * speed,
+        limits=Limits(
+            jobs_open=limits.open_jobs,
+            jobs_open_per_user=limits.open_jobs_per_user,
+            jobs_kept=limits.ended_jobs,
+            guests_open=limits.guest_jobs,
+            payload_bytes=limits.message_bytes,
+        ),
+    )
+
+
+@dataclass(slots=True)
+class Core:
+    """The parts of a daemon that have no socket.
+
+    Attributes:
+        config: of the site.
+        journal: of the site.
+        engine: with the state.
+        driver: the batch system.
+        clock: tells the time.
+        links: to the partners.
+        observer: sees what happens, for those who watch; None where nobody does.
+        events: logs what happens.
+    """
+
+    config: SiteConfig
+    journal: Journal
+    engine: Engine
+    driver: MachineDriver
+    clock: Clock
+    links: PartnerLinks
+    observer: "Observer | None"
+    events: EventLog
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What the journal has made.
+
+    Attributes:
+        state: of the site.
+        machine: that goes on where it was.
+        programs: keys of its jobs that have a script.
+        latest: moment of the last record, seconds; minus infinity where there is none.
+    """
+
+    state: SiteState
+    machine: SimulatedLrms
+    programs: set[str]
+    latest: float
+
+
+def load(
+    config: SiteConfig,
+    config_path: Path,
+    journal: Journal,
+    log: Log,
+    progress: Progress | None = None,
+) -> Loaded:
+    """Returns what the journal makes; it may be called in any thread.
+
+    Args:
+        config: of the site.
+        config_path: its file.
+        journal: of the site; its records are read.
+        log: where events go.
+        progress: is told how far it is, and may stop it.
+
+    Raises:
+        ConfigError: a policy cannot be used.
+        JournalError: the journal cannot be read.
+        LrmsError: the machine of the journal's jobs cannot be made.
+        StoppedError: there is no need to go on.
+    """
+    settings = site_settings(config, journal.epoch, str(config_path))
+    history = MachineHistory(config.name, journal.epoch)
+    with without_collection():
+        reading = read(journal, settings, history, progress or Progress(log, journal.count))
+        if config.clock.kind != "virtual":
+            # The journal of a replay has to keep its whole schedule.
+            compact(journal, reading, log)
+        machine = history.machine(config.processors, config.lrms.queue)
+        state = SiteState(settings, memory=reading.memory)
+    return Loaded(state, machine, history.programs, reading.moment)
+
+
+def check_certificate(config: SiteConfig, log: Log) -> None:
+    """Looks at the site's certificate before anything begins.
+
+    One that is not valid now is logged and no reason not to start: partners are refused until it is
+    renewed, and users are served.
+
+    Args:
+        config: of the site.
+        log: where it is told.
+
+    Raises:
+        ConfigError: it is another site's, not of the authority, or its key is another.
+    """
+    files = tls_files(config)
+    if files is None:
+        return
+    try:
+        files.check(site=config.name, now=time.time())
+    except CertificateTimeError as error:
+        log.error("certificate_not_valid", problem=str(error))  # noqa: TRY400  # no fault of ours
+    except PkiError as error:
+        raise ConfigError(f"tls: {error}") from error
+
+
+def build_core(
+    config: SiteConfig,
+    config_path: Path,
+    journal: Journal,
+    log: Log,
+    loaded: Loaded | None = None,
+) -> Core:
+    """Returns a daemon without sockets, with the state its journal makes.
+
+    Args:
+        config: of the site.
+        config_path: its file.
+        journal: of the site.
+        log: where events go.
+        loaded: what its records have made; they are read where it is left out.
+
+    Raises:
+        ConfigError: a policy or the certificate cannot be used.
+        JournalError: the journal cannot be read, or is another clock's.
+        LrmsError: the machine of the journal's jobs cannot be made.
+    """
+    check_certificate(config, log)
+    if loaded is None:
+        loaded = load(config, config_path, journal, log)
+    clock = make_clock(config.clock, loaded.latest)
+    check_clock(config.clock, clock, journal, loaded.latest)
+    new_id = itertools.count(1)
+    driver = MachineDriver(loaded.machine, new_id, loaded.programs)
+
+    observer = None
+    if config.publishes or config.metrics is not None:
+        # Loading all of it takes as long as a start, and a replay starts many daemons.
+        from grms.site.watching.observer import Observer  # noqa: PLC0415  # as above
+
+        observer = Observer(config, log)
+        observer.journal = journal
+    write = writer(journal)
+
+    def on_problem(problem: str) -> None:
+        if problem:
+            log.error("journal_cannot_be_written", problem=problem)
+        else:
+            log.info("journal_can_be_written_again")
+        engine.hold_back(problem)
+
+    commit = GroupCommit(
+        write if observer is None else timed(write, observer.metrics.journal_committed),
+        in_thread=config.journal.survives == "power_loss",
+        on_problem=on_problem,
+    )
+    engine = Engine(loaded.state, commit, driver, clock, new_id)
+    if checks_wanted():
+        engine.on_event(lambda _event, _commands: check(engine.state.memory))
+    files = tls_files(config)
+    links = PartnerLinks(
+        LinkSettings(
+            site=config.name,
+            processors=config.processors,
+            offer_timeout_s=config.limits.offer_timeout_s,
+            lost_after_s=config.suspect_after_s,
+            virtual=config.clock.kind == "virtual",
+            message_bytes=config.limits.message_bytes,
+        ),
+        engine,
+        {partner.name: partner.address for partner in config.partners},
+        channel_maker(
+            None if files is None else lambda: channel_credentials(files),
+            channel_options,
+            config.limits.message_bytes,
+        ),
+        Problems(
+            None if files is None else partial(_why, files, config.limits.offer_timeout_s),
+            partial(_unreachable, log, Rate(PROBLEMS_LOGGED_PER_S)),
+        ),
+    )
+    engine.connect(links)
+    events = EventLog(log, engine, complete=config.logging.level == "debug")
+    if observer is not None:
+        observer.connect(engine, links)
+    return Core(config, journal, engine, driver, clock, links, observer, events)
+
+
+def tls_files(config: SiteConfig) -> TlsFiles | None:
+    """Returns where keys and certificates are; None without TLS."""
+    tls = config.tls
+    if tls is None:
+        return None
+    return TlsFiles(Path(tls.authority), Path(tls.certificate), Path(tls.key))
+
+
+async def _why(files: TlsFiles, timeout_s: float, partner: str, address: str) -> str:
+    endpoint = parse_endpoint(address)
+    return await asyncio.to_thread(why_refused, endpoint, files, partner, timeout_s)
+
+
+def _unreachable(log: Log, rate: Rate, partner: str, problem: str) -> None:
+    if rate.wait_s(partner) == 0.0:
+        log.warning("partner_unreachable", partner=partner, problem=problem)

@@ -1,0 +1,1 @@
+"""What the daemon answers: the services of `proto/grms/v1`."""

@@ -1,0 +1,293 @@
+"""Users' jobs over gRPC, and those who watch them."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Final
+
+import grpc
+
+from grms.kit.refusals import Context, refuse
+from grms.site.facts.commands import ReplyJob
+from grms.site.facts.events import Cancel, Submit
+from grms.site.facts.jobs import HomeJob
+from grms.site.facts.lifecycle import JobState
+from grms.site.facts.wire import JOB_STATES, WireError, read_job_state, read_request, write_job
+from grms.site.sockets.door import Door
+from grms.site.sockets.users import User
+from grms.v1 import job_pb2, job_pb2_grpc
+
+PAGE_MAX: Final = 1000
+"""Most jobs in one answer of `List`."""
+
+PAGE_BYTES: Final = 3 << 20
+"""An answer of `List` ends with the job that brings it to so many bytes: what a job runs is in it."""
+
+LOOKED_AT_MAX: Final = 20_000
+"""Most jobs that one answer of `List` looks at."""
+
+UPDATES_MAX: Final = 1000
+"""Changes that wait for a slow watcher; beyond, its call is ended."""
+
+
+class Watchers:
+    """Who is told of changes of jobs.
+
+    Attributes:
+        closed: the daemon ends.
+
+    Args:
+        most: watchers at one time.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._by_job: dict[str, set[asyncio.Queue[HomeJob | None]]] = {}
+        self._by_user: dict[str, set[asyncio.Queue[HomeJob | None]]] = {}
+        self._count = 0
+        self.closed = False
+
+    @property
+    def there(self) -> bool:
+        """Whether anybody watches."""
+        return self._count > 0
+
+    @property
+    def full(self) -> bool:
+        """Whether nobody more can watch."""
+        return self._count >= self._most
+
+    def tell(self, job: HomeJob) -> None:
+        """Tells of a change; a watcher that does not keep up is told nothing any more."""
+        for queues in (self._by_job.get(job.job_id), self._by_user.get(job.user)):
+            for queue in list(queues or ()):
+                if queue.full():
+                    queue.get_nowait()
+                    queue.put_nowait(None)
+                else:
+                    queue.put_nowait(job)
+
+    def add(self, job_id: str, user: str) -> asyncio.Queue[HomeJob | None]:
+        """Returns a queue of changes of one job, or where that is empty of a user's jobs."""
+        queue: asyncio.Queue[HomeJob | None] = asyncio.Queue(UPDATES_MAX)
+        table, key = (self._by_job, job_id) if job_id else (self._by_user, user)
+        table.setdefault(key, set()).add(queue)
+        self._count += 1
+        return queue
+
+    def close(self) -> None:
+        """Ends every call that watches: the daemon ends."""
+        self.closed = True
+        for queues in (*self._by_job.values(), *self._by_user.values()):
+            for queue in queues:
+                while queue.full():
+                    queue.get_nowait()
+                queue.put_nowait(None)
+
+    def remove(self, queue: asyncio.Queue[HomeJob | None], job_id: str, user: str) -> None:
+        """Ends a queue."""
+        table, key = (self._by_job, job_id) if job_id else (self._by_user, user)
+        table[key].discard(queue)
+        if not table[key]:
+            del table[key]
+        self._count -= 1
+
+
+class JobService(job_pb2_grpc.JobServiceServicer):
+    """See `proto/grms/v1/job.proto`.
+
+    Args:
+        door: lets users in.
+        watchers: those who watch.
+    """
+
+    def __init__(self, door: Door, watchers: Watchers) -> None:
+        self._door = door
+        self._engine = door.engine
+        self._site = door.engine.state.settings.name
+        self._watchers = watchers
+
+    async def Submit(self, request: job_pb2.SubmitRequest, context: Context) -> job_pb2.Job:  # noqa: N802  # gRPC's name
+        """Takes a job."""
+        user = await self._door.user(context)
+        await self._door.check_submission(context, user)
+        try:
+            wanted, payload = read_request(request.request, "request")
+        except WireError as error:
+            await self._door.invalid(context, error)
+        engine = self._engine
+        event = Submit(
+            next(engine.new_id),
+            engine.load(),
+            user.name,
+            request.idempotency_key,
+            request.name,
+            wanted,
+            payload,
+        )
+        answer = self._answer(await self._door.ask(context, event))
+        self._door.audit(
+            "submit",
+            user,
+            job=answer.job_id,
+            processors=wanted.processors,
+            requested_time_s=wanted.requested_time,
+            cause=event.id,
+        )
+        return answer
+
+    async def Get(self, request: job_pb2.GetRequest, context: Context) -> job_pb2.Job:  # noqa: N802  # gRPC's name
+        """Returns one job."""
+        user = await self._door.user(context)
+        await self._engine.durable()
+        return self._write(await self._seen(context, user, request.job_id))
+
+    async def List(  # noqa: N802  # gRPC's name
+        self, request: job_pb2.ListRequest, context: Context
+    ) -> job_pb2.ListResponse:
+        """Returns jobs in the order in which they were received."""
+        user = await self._door.user(context)
+        if request.all_users:
+            await self._door.operator(context)
+        elif request.user not in {"", user.name}:
+            text = f"jobs of {request.user!r} are for operators, with all_users"
+            await self._door.invalid(context, WireError("user", text))
+        try:
+            states = {read_job_state(number) for number in request.states} or set(JobState)
+            first = _page_begin(request.page_token)
+        except WireError as error:
+            await self._door.invalid(context, error)
+        if request.page_size < 0:
+            text = f"page_size is {request.page_size}; it must be at least 0"
+            await self._door.invalid(context, WireError("page_size", text))
+        most = min(request.page_size or PAGE_MAX, PAGE_MAX)
+        await self._engine.durable()
+        return self._page(request, user, states, first, most)
+
+    def _page(
+        self,
+        request: job_pb2.ListRequest,
+        user: User,
+        states: set[JobState],
+        first: int,
+        most: int,
+    ) -> job_pb2.ListResponse:
+        """Returns some jobs from a number on; it looks at so many that others have their turn soon."""
+        state, now = self._engine.state, self._engine.clock.now()
+        jobs = state.memory.jobs
+        owner = request.user if request.all_users else user.name
+        answer, size = job_pb2.ListResponse(), 0
+        first = max(first, next(iter(jobs), 0))
+        for number in range(first, state.memory.next_job):
+            if len(answer.jobs) == most or size >= PAGE_BYTES or number - first == LOOKED_AT_MAX:
+                answer.next_page_token = str(number)
+                break
+            job = jobs.get(number)
+            job = None if job is None else self._engine.written(job)
+            if (
+                job is None
+                or job.state not in states
+                or (owner and job.user != owner)
+                or (request.partner and job.partner != request.partner)
+                or job.submit_time < request.since_s
+            ):
+                continue
+            stuck = state.why_stuck(job, now)
+            if request.stuck and not stuck:
+                continue
+            message = write_job(job, self._site, program=not request.without_program)
+            message.stuck = stuck
+            size += message.ByteSize()
+            answer.jobs.append(message)
+        return answer
+
+    async def Cancel(self, request: job_pb2.CancelRequest, context: Context) -> job_pb2.Job:  # noqa: N802  # gRPC's name
+        """Asks for the end of a job."""
+        user = await self._door.user(context)
+        await self._door.check_journal(context)
+        engine = self._engine
+        event = Cancel(
+            next(engine.new_id),
+            engine.load(),
+            request.job_id,
+            None if self._door.is_operator(user) else user.name,
+        )
+        reply = await self._door.ask(context, event)
+        # The batch system has been told by now; what came of it may be in the journal, too.
+        await engine.durable()
+        self._door.audit("cancel", user, job=request.job_id, cause=event.id)
+        return self._answer(reply)
+
+    async def Watch(  # noqa: N802  # gRPC's name
+        self, request: job_pb2.WatchRequest, context: Context
+    ) -> AsyncIterator[job_pb2.Job]:
+        """Sends a job's state and every change until its end, or all changes of one's jobs."""
+        user = await self._door.user(context)
+        job = None
+        if request.job_id:
+            job = await self._seen(context, user, request.job_id)
+        if self._watchers.full:
+            self._door.count("watchers", context)
+            await refuse(
+                context,
+                grpc.StatusCode.RESOURCE_EXHAUSTED,
+                "as many calls watch as this site allows; use Get, or try again later",
+                retry_s=5.0,
+            )
+        queue = self._watchers.add(request.job_id, user.name)
+        try:
+            # Who has this knows that no later change escapes it.
+            await context.send_initial_metadata(())
+            revision = 0
+            while True:
+                # A job may change while its message is read: then it is sent again.
+                while job is not None and job.revision > revision:
+                    message = self._write(job)
+                    yield message
+                    if not request.job_id:
+                        break
+                    if message.state == JOB_STATES[JobState.ENDED]:
+                        return
+                    revision, job = message.revision, self._engine.written(job)
+                told = await queue.get()
+                if self._watchers.closed:
+                    await self._door.check_stopping(context)
+                if told is None:
+                    self._door.count("slow_watchers", context)
+                    await refuse(
+                        context,
+                        grpc.StatusCode.RESOURCE_EXHAUSTED,
+                        f"{UPDATES_MAX} changes were not read in time; watch again",
+                    )
+                # It may have changed since; what of that is in the journal is shown.
+                job = self._engine.written(told)
+        finally:
+            self._watchers.remove(queue, request.job_id, user.name)
+
+    async def _seen(self, context: Context, user: User, job_id: str) -> HomeJob:
+        job = self._engine.job(job_id)
+        if job is None or (job.user != user.name and not self._door.is_operator(user)):
+            self._door.count("not_found", context, repr(job_id))
+            await refuse(
+                context,
+                grpc.StatusCode.NOT_FOUND,
+                f"there is no job {job_id!r} of {user.name}",
+                field="job_id",
+            )
+        return job
+
+    def _answer(self, reply: object) -> job_pb2.Job:
+        assert isinstance(reply, ReplyJob)
+        job = self._engine.job(reply.job_id)
+        assert job is not None
+        return self._write(job)
+
+    def _write(self, job: HomeJob) -> job_pb2.Job:
+        return write_job(job, self._site)
+
+
+def _page_begin(token: str) -> int:
+    if not token:
+        return 0
+    if not (token.isascii() and token.isdigit() and len(token) < 20):
+        raise WireError("page_token", "page_token is none that this site has given")
+    return int(token)

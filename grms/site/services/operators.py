@@ -1,0 +1,224 @@
+"""What operators ask, over gRPC: how the site is, its policies, and an end of new work."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from grms.kit.refusals import Context
+from grms.policy.location import AwrtLocation
+from grms.site.configuration.files import ConfigError
+from grms.site.engine.journal import Journal
+from grms.site.facts.commands import ReplyJob
+from grms.site.facts.events import Drain, Resubmit, Resume, TakeBack, WriteOff
+from grms.site.facts.partners import PartnerBook
+from grms.site.facts.wire import WireError, write_job
+from grms.site.links.partner_links import PartnerLinks
+from grms.site.services.reload import Reloaded
+from grms.site.sockets.door import Door
+from grms.v1 import job_pb2, operator_pb2, operator_pb2_grpc
+from lrms_sim.version import __version__
+
+Intervention = type[TakeBack | Resubmit | WriteOff]
+"""What an operator can decide about a job at a partner."""
+
+
+@dataclass(frozen=True, slots=True)
+class SiteFacts:
+    """What the operators' service shows that the state does not know.
+
+    Attributes:
+        clock: "wall", "scaled" or "virtual".
+        journal: of the site.
+        telemetry_connected: whether the MQTT broker is connected.
+        reload: reads the configuration anew; raises ConfigError.
+    """
+
+    clock: str
+    journal: Journal
+    telemetry_connected: Callable[[], bool]
+    reload: Callable[[], Reloaded]
+
+
+class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
+    """See `proto/grms/v1/operator.proto`.
+
+    Args:
+        door: lets operators in.
+        links: to the partners.
+        facts: what the state does not know.
+    """
+
+    def __init__(self, door: Door, links: PartnerLinks, facts: SiteFacts) -> None:
+        self._door = door
+        self._engine = door.engine
+        self._links = links
+        self._facts = facts
+        self._begin = time.monotonic()
+
+    async def Status(  # noqa: N802  # gRPC's name
+        self,
+        request: operator_pb2.StatusRequest,  # noqa: ARG002  # gRPC hands it over
+        context: Context,
+    ) -> operator_pb2.StatusResponse:
+        """Returns how the site is."""
+        await self._door.operator(context)
+        return self._status()
+
+    async def Partners(  # noqa: N802  # gRPC's name
+        self,
+        request: operator_pb2.PartnersRequest,  # noqa: ARG002  # gRPC hands it over
+        context: Context,
+    ) -> operator_pb2.PartnersResponse:
+        """Returns what the site knows of its partners."""
+        await self._door.operator(context)
+        state, now = self._engine.state, self._engine.clock.now()
+        location = state.settings.location
+        count_open = isinstance(location, AwrtLocation) and location.open_jobs == "count"
+        answer = operator_pb2.PartnersResponse()
+        for partner in state.settings.partners:
+            name = partner.name
+            link, book = self._links.links[name], state.partners[name]
+            entry = answer.partners.add(
+                name=name,
+                endpoint=link.address or "",
+                processors=book.processors,
+                reachable=link.up,
+                lost=book.lost,
+                offered=book.offered,
+                accepted=book.accepted,
+                ended=book.ended,
+                open=len(book.open),
+                awrt_s=book.awrt(now, count_open=count_open),
+                guest_offered=book.guest_offered,
+                guest_accepted=book.guest_accepted,
+                guest_open=len(book.guests),
+                problem=problem_with(link.problem, book),
+                faulty=bool(book.faulty),
+                faults=book.faults,
+                incompatible=book.incompatible,
+                disbelieved=book.disbelieved,
+                distrust=book.distrust,
+                disputed=book.disputed,
+            )
+            if link.last_heard == link.last_heard:  # nan: never
+                entry.last_heard_s = link.last_heard
+        return answer
+
+    async def ReloadPolicies(  # noqa: N802  # gRPC's name
+        self,
+        request: operator_pb2.ReloadPoliciesRequest,  # noqa: ARG002  # gRPC hands it over
+        context: Context,
+    ) -> operator_pb2.ReloadPoliciesResponse:
+        """Reads the configuration anew, all that can be changed or none of it."""
+        user = await self._door.operator(context)
+        try:
+            reloaded = self._facts.reload()
+        except ConfigError as error:
+            self._door.audit("reload", user, problem=str(error))
+            await self._door.invalid(context, WireError("", str(error)))
+        self._door.audit("reload", user, restart_needed=list(reloaded.restart_needed))
+        return operator_pb2.ReloadPoliciesResponse(
+            policies=reloaded.policies, restart_needed=reloaded.restart_needed
+        )
+
+    async def Drain(  # noqa: N802  # gRPC's name
+        self,
+        request: operator_pb2.DrainRequest,  # noqa: ARG002  # gRPC hands it over
+        context: Context,
+    ) -> operator_pb2.StatusResponse:
+        """Takes no more work; what has been taken is brought to its end."""
+        user = await self._door.operator(context)
+        event = Drain(next(self._engine.new_id))
+        self._door.audit("drain", user, cause=event.id)
+        self._engine.tell(event)
+        return self._status()
+
+    async def Resume(  # noqa: N802  # gRPC's name
+        self,
+        request: operator_pb2.ResumeRequest,  # noqa: ARG002  # gRPC hands it over
+        context: Context,
+    ) -> operator_pb2.StatusResponse:
+        """Undoes Drain."""
+        user = await self._door.operator(context)
+        event = Resume(next(self._engine.new_id))
+        self._door.audit("resume", user, cause=event.id)
+        self._engine.tell(event)
+        return self._status()
+
+    async def TakeBack(  # noqa: N802  # gRPC's name
+        self, request: operator_pb2.InterveneRequest, context: Context
+    ) -> job_pb2.Job:
+        """Has a job ended at its partner, and then decided anew."""
+        return await self._intervene(context, TakeBack, "take_back", request.job_id)
+
+    async def Resubmit(  # noqa: N802  # gRPC's name
+        self, request: operator_pb2.InterveneRequest, context: Context
+    ) -> job_pb2.Job:
+        """Decides a job anew, whatever its partner does with it."""
+        return await self._intervene(context, Resubmit, "resubmit", request.job_id)
+
+    async def WriteOff(  # noqa: N802  # gRPC's name
+        self, request: operator_pb2.InterveneRequest, context: Context
+    ) -> job_pb2.Job:
+        """Ends a job as failed, whatever its partner does with it."""
+        return await self._intervene(context, WriteOff, "write_off", request.job_id)
+
+    async def _intervene(
+        self,
+        context: Context,
+        kind: Intervention,
+        act: str,
+        job_id: str,
+    ) -> job_pb2.Job:
+        user = await self._door.operator(context)
+        await self._door.check_journal(context)
+        engine = self._engine
+        event = kind(next(engine.new_id), engine.load(), job_id, user.name)
+        reply = await self._door.ask(context, event)
+        assert isinstance(reply, ReplyJob)
+        self._door.audit(act, user, job=job_id, cause=event.id)
+        job = engine.job(reply.job_id)
+        assert job is not None
+        return write_job(job, engine.state.settings.name)
+
+    def _status(self) -> operator_pb2.StatusResponse:
+        engine, facts = self._engine, self._facts
+        state, load = engine.state, engine.load()
+        engine.flush()
+        return operator_pb2.StatusResponse(
+            site=state.settings.name,
+            version=__version__,
+            now_s=engine.clock.now(),
+            clock=facts.clock,
+            up_time_s=time.monotonic() - self._begin,
+            draining=state.draining,
+            lrms_reachable=True,
+            processors=load.processors,
+            processors_free=load.processors_free,
+            processors_waiting=load.processors_waiting,
+            jobs={key.name: number for key, number in engine.job_counts().items() if number},
+            guest_jobs={key.name: number for key, number in state.guest_counts().items() if number},
+            journal_records=facts.journal.count,
+            journal_bytes=facts.journal.size_bytes,
+            telemetry_connected=facts.telemetry_connected(),
+        )
+
+
+def problem_with(link_problem: str, book: PartnerBook) -> str:
+    """Returns what is in the way at a partner, for a person; empty where nothing is.
+
+    Args:
+        link_problem: what its link knows.
+        book: what the site knows.
+    """
+    said = [link_problem] if link_problem else []
+    if book.faulty:
+        said.append(f"faulty: {book.faulty}")
+    if book.distrust:
+        said.append(
+            f"not believed: it has reported {book.doubt or 'what cannot be'}; believed again "
+            f"after {book.distrust} believable reports"
+        )
+    if book.disputed:
+        said.append(f"offered {book.disputed} jobs by numbers of others: its journal is older")
+    return "; ".join(said)

@@ -1,0 +1,155 @@
+"""What partners ask, over gRPC."""
+
+from collections.abc import Awaitable, Callable
+
+from grms.kit.refusals import Context
+from grms.site.facts.commands import AnswerOffer, AnswerStatus
+from grms.site.facts.events import (
+    OfferReceived,
+    PartnerFaulty,
+    PartnerIncompatible,
+    ReportReceived,
+    ResolveReceived,
+    WithdrawReceived,
+)
+from grms.site.facts.wire import (
+    PROTOCOL_VERSION,
+    WireError,
+    read_completion,
+    read_offer,
+    read_request,
+    write_offer,
+    write_status,
+)
+from grms.site.sockets.door import Door
+from grms.v1 import partner_pb2, partner_pb2_grpc
+
+
+class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
+    """See `proto/grms/v1/partner.proto`.
+
+    Args:
+        door: lets partners in.
+        heard: called with the name of a partner that has said something.
+        bring_to: in a replay, brings this site to a moment of the common clock; None without a
+            virtual clock.
+    """
+
+    def __init__(
+        self,
+        door: Door,
+        heard: Callable[[str], None],
+        bring_to: Callable[[Context, float], Awaitable[None]] | None,
+    ) -> None:
+        self._door = door
+        self._engine = door.engine
+        self._heard = heard
+        self._bring_to = bring_to
+
+    async def Describe(  # noqa: N802  # gRPC's name
+        self, request: partner_pb2.DescribeRequest, context: Context
+    ) -> partner_pb2.DescribeResponse:
+        """Says who the site is."""
+        partner = await self._door.partner(context, request.site)
+        await self._door.check_journal(context)
+        self._heard(partner)
+        state = self._engine.state
+        answer = partner_pb2.DescribeResponse(
+            site=state.settings.name,
+            processors=state.settings.processors,
+            protocol_version=PROTOCOL_VERSION,
+        )
+        if await self._engine.durable() and (seen := state.partners[partner].offer_seen):
+            answer.offer_seen.CopyFrom(write_offer(seen))
+        speaks = request.protocol_version
+        other = 0 if speaks == PROTOCOL_VERSION else speaks
+        if other != state.partners[partner].incompatible:
+            self._engine.tell(PartnerIncompatible(next(self._engine.new_id), partner, other))
+        return answer
+
+    async def Offer(  # noqa: N802  # gRPC's name
+        self, request: partner_pb2.OfferRequest, context: Context
+    ) -> partner_pb2.OfferResponse:
+        """Answers an offer."""
+        partner = await self._door.partner(context, request.site)
+        await self._door.check_offer(context, partner)
+        try:
+            offer = read_offer(request.offer)
+            wanted, payload = read_request(request.job, "job")
+        except WireError as error:
+            await self._door.invalid(context, error)
+        self._heard(partner)
+        if self._bring_to is not None:
+            await self._bring_to(context, request.replay_time_s)
+        engine = self._engine
+        event = OfferReceived(
+            next(engine.new_id),
+            engine.load(),
+            partner,
+            offer,
+            request.settled_below,
+            wanted,
+            payload,
+        )
+        reply = await self._door.ask(context, event)
+        assert isinstance(reply, AnswerOffer)
+        answer = partner_pb2.ANSWER_ACCEPTED if reply.accepted else partner_pb2.ANSWER_DECLINED
+        return partner_pb2.OfferResponse(answer=answer)
+
+    async def Resolve(  # noqa: N802  # gRPC's name
+        self, request: partner_pb2.ResolveRequest, context: Context
+    ) -> partner_pb2.OfferStatus:
+        """Says what became of an offer."""
+        partner = await self._door.partner(context, request.site)
+        await self._door.check_stopping(context)
+        try:
+            offer = read_offer(request.offer)
+        except WireError as error:
+            await self._door.invalid(context, error)
+        self._heard(partner)
+        return await self._status(
+            context, ResolveReceived(next(self._engine.new_id), partner, offer)
+        )
+
+    async def Withdraw(  # noqa: N802  # gRPC's name
+        self, request: partner_pb2.WithdrawRequest, context: Context
+    ) -> partner_pb2.OfferStatus:
+        """Takes care that an offer will not be accepted, or says that it was."""
+        partner = await self._door.partner(context, request.site)
+        await self._door.check_journal(context)
+        try:
+            offer = read_offer(request.offer)
+        except WireError as error:
+            await self._door.invalid(context, error)
+        self._heard(partner)
+        event = WithdrawReceived(next(self._engine.new_id), partner, offer, request.cancel)
+        return await self._status(context, event)
+
+    async def Report(  # noqa: N802  # gRPC's name
+        self, request: partner_pb2.ReportRequest, context: Context
+    ) -> partner_pb2.ReportResponse:
+        """Takes note that delegated jobs have ended."""
+        partner = await self._door.partner(context, request.site)
+        await self._door.check_journal(context)
+        try:
+            completions = tuple(
+                read_completion(completion, f"completions[{number}]")
+                for number, completion in enumerate(request.completions)
+            )
+        except WireError as error:
+            reason = f"it reports what cannot be: {error}"
+            engine = self._engine
+            engine.tell(PartnerFaulty(next(engine.new_id), engine.load(), partner, reason))
+            await self._door.invalid(context, error)
+        self._heard(partner)
+        engine = self._engine
+        event = ReportReceived(next(engine.new_id), partner, completions, engine.load())
+        await self._door.ask(context, event)
+        return partner_pb2.ReportResponse()
+
+    async def _status(
+        self, context: Context, event: ResolveReceived | WithdrawReceived
+    ) -> partner_pb2.OfferStatus:
+        reply = await self._door.ask(context, event)
+        assert isinstance(reply, AnswerStatus)
+        return write_status(reply.status, reply.completion)

@@ -1,0 +1,144 @@
+"""Reads the configuration of a running daemon anew, and puts into force what can be.
+
+That is everything an operator changes in the course of things: policies, partners and their
+addresses, operators, and a renewed certificate. It is checked before anything is changed: all or
+none. What else has changed in the file takes a restart, and is named.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import structlog
+
+from grms.pki.certificates import PkiError
+from grms.site.configuration.config import SiteConfig
+from grms.site.configuration.files import ConfigError, load_config, load_policies, location_policy
+from grms.site.engine.engine import Engine
+from grms.site.facts.events import PoliciesChanged
+from grms.site.facts.settings import PartnerSettings
+from grms.site.links.partner_links import PartnerLinks
+from grms.site.sockets.door import Door
+from grms.tls import TlsFiles
+
+CHANGEABLE: Final = frozenset({"partners", "location", "operators"})
+"""Keys of a configuration that are read anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reloaded:
+    """What is in force after a reload.
+
+    Attributes:
+        policies: the name of the transfer policy, by partner.
+        restart_needed: keys that have changed and take a restart.
+    """
+
+    policies: dict[str, str]
+    restart_needed: tuple[str, ...]
+
+
+class Reload:
+    """What a daemon does when it is told to read its configuration anew.
+
+    Args:
+        config: as the daemon was started.
+        path: its file.
+        engine: gets policies and partners.
+        links: are made, moved and given up.
+        door: is told who may come in.
+        files: keys and certificates; None without TLS.
+        on_partners: are told of the configuration with other partners.
+        log: where events go.
+    """
+
+    def __init__(
+        self,
+        config: SiteConfig,
+        path: Path,
+        *,
+        engine: Engine,
+        links: PartnerLinks,
+        door: Door,
+        files: TlsFiles | None,
+        on_partners: Sequence[Callable[[SiteConfig], None]],
+        log: structlog.typing.FilteringBoundLogger,
+    ) -> None:
+        self._config = config
+        self._path = path
+        self._engine = engine
+        self._links = links
+        self._door = door
+        self._files = files
+        self._on_partners = on_partners
+        self._log = log
+        self._shown = self._certificate()
+
+    def __call__(self) -> Reloaded:
+        """Reads everything anew.
+
+        Raises:
+            ConfigError: something in it cannot be used; nothing has changed.
+        """
+        shown, engine = str(self._path), self._engine
+        config = load_config(self._path)
+        transfer, location = load_policies(config, shown), location_policy(config)
+        partners = tuple(PartnerSettings(p.name, p.processors or 0) for p in config.partners)
+        try:
+            replace(engine.state.settings, transfer=transfer, location=location, partners=partners)
+        except ValueError as error:
+            raise ConfigError(f"{shown}: {error}") from error
+        certificate = self._checked_certificate()
+        restart_needed = tuple(sorted(differences(self._config, config)))
+        engine.tell(PoliciesChanged(next(engine.new_id), transfer, location, partners))
+        self._door.partners = frozenset(partner.name for partner in partners)
+        self._door.operators = frozenset(config.operators)
+        self._links.list_partners({partner.name: partner.address for partner in config.partners})
+        if config.partners != self._config.partners:
+            for tell in self._on_partners:
+                tell(config)
+        if certificate != self._shown:
+            self._shown = certificate
+            self._links.renew()
+        self._config = self._config.model_copy(
+            update={key: getattr(config, key) for key in CHANGEABLE}
+        )
+        self._log.info("reloaded", partners=len(partners), restart_needed=restart_needed)
+        policies = {name: policy.name for name, policy in transfer.items()}
+        return Reloaded(policies, restart_needed)
+
+    def _checked_certificate(self) -> tuple[bytes, ...]:
+        if self._files is None:
+            return ()
+        try:
+            self._files.check(site=self._config.name, now=time.time())
+        except PkiError as error:
+            raise ConfigError(str(error)) from error
+        return self._certificate()
+
+    def _certificate(self) -> tuple[bytes, ...]:
+        files = self._files
+        if files is None:
+            return ()
+        return tuple(path.read_bytes() for path in (files.authority, files.certificate, files.key))
+
+
+def differences(before: SiteConfig, after: SiteConfig) -> set[str]:
+    """Returns the keys in which two configurations differ, but those that are read anew."""
+    one, other = before.model_dump(), after.model_dump()
+    return {
+        key
+        for name in one
+        if name not in CHANGEABLE
+        for key in _differ(name, one[name], other[name])
+    }
+
+
+def _differ(key: str, one: Any, other: Any) -> set[str]:
+    if one == other:
+        return set()
+    if isinstance(one, dict) and isinstance(other, dict):
+        return {found for name in one for found in _differ(f"{key}.{name}", one[name], other[name])}
+    return {key}

@@ -1,0 +1,434 @@
+"""A replay under a conductor: the site's users' workload, arriving when the conductor says.
+
+The order in which a replay happens is in `proto/grms/v1/replay.proto`. A response is given when the
+site is at rest: what it says is in the journal, and what has ended was reported. Everything that
+must outlive the daemon is in the journal as well: rows that have arrived are the home jobs there,
+and the schedule is read from its records in the end.
+"""
+
+import asyncio
+import math
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import grpc
+
+from grms.kit.refusals import Context, refuse
+from grms.site.engine.clock import VirtualClock
+from grms.site.engine.engine import Engine
+from grms.site.engine.journal import Journal
+from grms.site.engine.lrms_driver import MachineDriver
+from grms.site.facts.commands import Command
+from grms.site.facts.events import Event, LrmsAccepted, Submit
+from grms.site.facts.jobs import GuestJob, Request
+from grms.site.facts.lifecycle import JobState
+from grms.site.facts.records import (
+    GuestAccepted,
+    GuestEnded,
+    GuestStarted,
+    JobDelegated,
+    JobEnded,
+    JobOffered,
+    JobStarted,
+)
+from grms.site.facts.wire import executed_on
+from grms.site.links.partner_links import PartnerLinks
+from grms.v1 import replay_pb2, replay_pb2_grpc, request_pb2
+from lrms_sim.groups import GROUPS
+
+USER: Final = "replay"
+"""Whose the jobs of a replay are."""
+
+NOTE: Final = "replay"
+"""Under which the journal keeps the replay's id."""
+
+BLOCK_ROWS: Final = 20_000
+"""Rows in one block of a schedule."""
+
+ROWS_MAX: Final = 50_000_000
+"""Most jobs of one workload."""
+
+_UNDECIDED = (JobState.RECEIVED, JobState.OFFERING, JobState.RESOLVING, JobState.WITHDRAWING)
+
+
+@dataclass(slots=True)
+class _Workload:
+    # Columns in order of arrival.
+    replay_id: str = ""
+    total: int = 0
+    submit_time: list[float] = field(default_factory=list)
+    processors: list[int] = field(default_factory=list)
+    requested_time: list[float] = field(default_factory=list)
+    run_time: list[float] = field(default_factory=list)
+    user_group: list[int] = field(default_factory=list)
+
+
+class Waiter:
+    """Waits for conditions on the site's state, which are looked at after every event.
+
+    Args:
+        engine: whose events they are.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._waiting: list[tuple[Callable[[], bool], asyncio.Future[None]]] = []
+        engine.on_event(lambda _event, _commands: self.look())
+
+    def look(self) -> None:
+        """Wakes those whose condition holds."""
+        if not self._waiting:
+            return
+        still = []
+        for condition, future in self._waiting:
+            if future.done():
+                continue
+            if condition():
+                future.set_result(None)
+            else:
+                still.append((condition, future))
+        self._waiting = still
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Returns when a condition holds."""
+        if condition():
+            return
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((condition, future))
+        await future
+
+
+class Replay:
+    """The site's part of a replay.
+
+    Args:
+        engine: of the site.
+        journal: of the site.
+        driver: the machine.
+        clock: the common clock, as this site knows it.
+        links: to the partners.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        journal: Journal,
+        driver: MachineDriver,
+        clock: VirtualClock,
+        links: PartnerLinks,
+    ) -> None:
+        self._engine = engine
+        self._journal = journal
+        self._driver = driver
+        self._clock = clock
+        self._links = links
+        self._waiter = Waiter(engine)
+        for book in engine.state.partners.values():
+            for guest in book.guests.values():
+                driver.follow(guest.lrms_key)
+        engine.on_event(self._follow_guest)
+        self.workload: _Workload | None = None
+
+    def _follow_guest(self, event: Event, _commands: list[Command]) -> None:
+        # The ends of partners' jobs alone are reported to somebody.
+        if isinstance(event, LrmsAccepted):
+            job = self._engine.state.memory.at_lrms.get(event.lrms_key)
+            if isinstance(job, GuestJob):
+                self._driver.follow(event.lrms_key)
+
+    @property
+    def rows_arrived(self) -> int:
+        """How many rows of the workload have arrived."""
+        return self._engine.state.memory.next_job - 1
+
+    def advance(self, to: float) -> None:
+        """Brings the site to a moment; one that is past changes nothing.
+
+        Args:
+            to: seconds.
+        """
+        if to == math.inf:
+            # Event by event, so that the clock shows the last one in the end.
+            while (moment := self._engine.next_lrms_time) < math.inf:
+                self._clock.advance(max(moment, self._clock.now()))
+                self._driver.finish(moment)
+                self._engine.poll()
+        else:
+            self.set_clock(to)
+            self._engine.poll()
+
+    def set_clock(self, to: float) -> None:
+        """Sets the clock to a moment; one that is past changes nothing.
+
+        What is due by then happens when the machine's load is asked for, as for every decision:
+        so the records of both are written together.
+
+        Args:
+            to: seconds, not infinite.
+        """
+        if to > self._clock.now():
+            self._clock.advance(to)
+
+    async def rest(self) -> None:
+        """Returns when every end was reported and everything is in the journal."""
+        await self._waiter.until(lambda: self._links.reports_open == 0)
+        if self._engine.commit.pending:
+            await self._engine.commit.settled()
+
+    @property
+    def now(self) -> float:
+        """The common clock, as this site knows it, seconds."""
+        return self._clock.now()
+
+    @property
+    def site(self) -> str:
+        """Name of this site."""
+        return self._engine.state.settings.name
+
+    @property
+    def processors(self) -> int:
+        """Size of the machine."""
+        return self._engine.state.settings.processors
+
+    def problem_of(self, first_row: int, rows: int) -> str:
+        """Returns why rows cannot arrive, nothing where they can."""
+        if self.workload is None:
+            return "no workload has been loaded"
+        if first_row > self.rows_arrived:
+            return f"row {self.rows_arrived} is next, not {first_row}"
+        if first_row + rows > self.workload.total:
+            return f"the workload has {self.workload.total} rows, not {first_row + rows}"
+        return ""
+
+    def next_report_time(self) -> float:
+        """Returns before which moment no partner's job ends here, seconds."""
+        return self._driver.first_end()
+
+    @property
+    def next_event_time(self) -> float:
+        """When the machine next does something by itself, seconds."""
+        return self._engine.next_lrms_time
+
+    async def arrive(self, row: int) -> str:
+        """Lets one job arrive, unless it has; returns where it went, once that is decided."""
+        assert self.workload is not None
+        engine, work = self._engine, self.workload
+        if engine.commit.pending:
+            # The batch system gets the row before once that is in the journal.
+            await engine.commit.settled()
+        if row == self.rows_arrived:
+            self.set_clock(work.submit_time[row])
+            program = request_pb2.JobRequest()
+            program.simulated.run_time_s = work.run_time[row]
+            if work.user_group:
+                program.simulated.user_group = work.user_group[row]
+            engine.tell(
+                Submit(
+                    next(engine.new_id),
+                    engine.load(),
+                    USER,
+                    str(row),
+                    "",
+                    Request(work.processors[row], work.requested_time[row]),
+                    program.SerializeToString(),
+                )
+            )
+        job = engine.state.memory.jobs.get(row + 1)
+        if job is None:
+            return ""
+        if job.state in _UNDECIDED:
+            await self._waiter.until(lambda: job.state not in _UNDECIDED)
+        return executed_on(job, engine.state.settings.name)
+
+    def schedule(self) -> tuple[list[replay_pb2.OwnRow], list[replay_pb2.GuestRow]]:
+        """Returns what became of the workload, and which guests ran here, from the journal."""
+        site = self._engine.state.settings.name
+        own: dict[int, replay_pb2.OwnRow] = {}
+        offers: dict[int, tuple[str, int]] = {}
+        guests: dict[tuple[str, int], replay_pb2.GuestRow] = {}
+        for record in self._journal.records():
+            if isinstance(record, JobOffered):
+                offers[record.job] = (record.partner, record.number)
+            elif isinstance(record, JobDelegated):
+                partner, number = offers[record.job]
+                own[record.job] = replay_pb2.OwnRow(
+                    row=record.job - 1, executed_on=partner, offer_number=number
+                )
+            elif isinstance(record, JobStarted):
+                own[record.job] = replay_pb2.OwnRow(
+                    row=record.job - 1, executed_on=site, start_time_s=record.start_time
+                )
+            elif isinstance(record, JobEnded):
+                if record.job not in own:
+                    # The report of its end came before the answer to its offer.
+                    partner, number = offers.get(record.job, ("", 0))
+                    own[record.job] = replay_pb2.OwnRow(
+                        row=record.job - 1, executed_on=partner, offer_number=number
+                    )
+                own[record.job].end_time_s = record.end_time
+            elif isinstance(record, GuestAccepted):
+                number = record.offer.number
+                guests[record.partner, number] = replay_pb2.GuestRow(
+                    home=record.partner, offer_number=number
+                )
+            elif isinstance(record, GuestStarted):
+                guests[record.partner, record.offer.number].start_time_s = record.start_time
+            elif isinstance(record, GuestEnded):
+                guests[record.partner, record.offer.number].end_time_s = record.end_time
+        return list(own.values()), list(guests.values())
+
+    @property
+    def is_over(self) -> bool:
+        """Whether every job has arrived and ended."""
+        engine = self._engine
+        return (
+            self.workload is not None
+            and self.rows_arrived == self.workload.total
+            and engine.state.memory.jobs_open == 0
+            and not engine.state.memory.at_lrms
+        )
+
+    def begin(self, workload: _Workload) -> str:
+        """Takes a workload; returns what is wrong with that, nothing where all is well."""
+        noted = self._journal.note(NOTE)
+        if noted not in {None, workload.replay_id}:
+            return f"this journal belongs to the replay {noted!r}, not to {workload.replay_id!r}"
+        if noted is None and self._journal.count:
+            return "this journal has jobs of users already, and is not one of a replay"
+        if noted is None:
+            self._journal.set_note(NOTE, workload.replay_id)
+        self.workload = workload
+        return ""
+
+
+class ReplayService(replay_pb2_grpc.ReplayServiceServicer):
+    """See `proto/grms/v1/replay.proto`.
+
+    Args:
+        replay: the site's part.
+    """
+
+    def __init__(self, replay: Replay) -> None:
+        self._replay = replay
+
+    async def Load(  # noqa: N802  # gRPC's name
+        self, request_iterator: AsyncIterator[replay_pb2.LoadRequest], context: Context
+    ) -> replay_pb2.LoadResponse:
+        """Takes the workload of the site's users."""
+        workload = _Workload()
+        async for block in request_iterator:
+            if not workload.replay_id:
+                workload.replay_id, workload.total = block.replay_id, block.jobs_total
+            columns = (
+                block.submit_time_s,
+                block.processors,
+                block.requested_time_s,
+                block.run_time_s,
+            )
+            if len({len(column) for column in columns}) != 1:
+                await _invalid(context, "the columns of a block have different lengths")
+            workload.submit_time.extend(block.submit_time_s)
+            workload.processors.extend(block.processors)
+            workload.requested_time.extend(block.requested_time_s)
+            workload.run_time.extend(block.run_time_s)
+            workload.user_group.extend(block.user_group)
+            if len(workload.submit_time) > min(workload.total, ROWS_MAX):
+                await _invalid(context, f"more rows than jobs_total, {workload.total}")
+        problem = _problem(workload, self._replay.processors)
+        if problem:
+            await _invalid(context, problem)
+        problem = self._replay.begin(workload)
+        if problem:
+            await refuse(context, grpc.StatusCode.FAILED_PRECONDITION, problem)
+        return replay_pb2.LoadResponse(
+            rows_arrived=self._replay.rows_arrived, now_s=self._replay.now
+        )
+
+    async def Advance(  # noqa: N802  # gRPC's name
+        self, request_iterator: AsyncIterator[replay_pb2.AdvanceRequest], context: Context
+    ) -> AsyncIterator[replay_pb2.AdvanceResponse]:
+        """Brings the site to moments, one after the other."""
+        replay = self._replay
+        async for request in request_iterator:
+            if math.isnan(request.to_s):
+                await _invalid(context, "to_s is not a number")
+            replay.advance(request.to_s)
+            await replay.rest()
+            yield replay_pb2.AdvanceResponse(
+                next_event_time_s=replay.next_event_time,
+                next_report_time_s=replay.next_report_time(),
+            )
+
+    async def Arrive(  # noqa: N802  # gRPC's name
+        self, request_iterator: AsyncIterator[replay_pb2.ArriveRequest], context: Context
+    ) -> AsyncIterator[replay_pb2.ArriveResponse]:
+        """Lets jobs arrive, each decided before the next."""
+        replay = self._replay
+        async for request in request_iterator:
+            problem = replay.problem_of(request.first_row, request.rows)
+            if problem:
+                await refuse(context, grpc.StatusCode.FAILED_PRECONDITION, problem)
+            places: list[str] = []
+            for row in range(request.first_row, request.first_row + request.rows):
+                places.append(await replay.arrive(row))
+                if places[-1] != replay.site:
+                    # From now on another site may have an end to report before the next row.
+                    break
+            await replay.rest()
+            yield replay_pb2.ArriveResponse(
+                executed_on=places,
+                next_event_time_s=replay.next_event_time,
+                next_report_time_s=replay.next_report_time(),
+            )
+
+    async def Finish(  # noqa: N802  # gRPC's name
+        self,
+        request: replay_pb2.FinishRequest,  # noqa: ARG002  # gRPC hands it over
+        context: Context,
+    ) -> AsyncIterator[replay_pb2.FinishResponse]:
+        """Sends what became of the workload and which guests ran here."""
+        replay = self._replay
+        await replay.rest()
+        if not replay.is_over:
+            reason = "jobs of the workload have not arrived or not ended yet"
+            await refuse(context, grpc.StatusCode.FAILED_PRECONDITION, reason)
+        own, guests = replay.schedule()
+        for begin in range(0, max(len(own), len(guests)), BLOCK_ROWS):
+            end = begin + BLOCK_ROWS
+            yield replay_pb2.FinishResponse(own=own[begin:end], guests=guests[begin:end])
+
+
+async def _invalid(context: Context, reason: str) -> None:
+    await refuse(context, grpc.StatusCode.INVALID_ARGUMENT, reason)
+
+
+def _problem(workload: _Workload, processors: int) -> str:
+    if not workload.replay_id:
+        return "the first block has no replay_id"
+    if len(workload.submit_time) != workload.total:
+        return f"{len(workload.submit_time)} rows came; jobs_total is {workload.total}"
+    if workload.user_group and len(workload.user_group) != workload.total:
+        return f"{len(workload.user_group)} rows have a user_group; all or none must"
+    for row, group in enumerate(workload.user_group):
+        if group not in GROUPS:
+            return f"row {row}: user_group is {group}; it must be from 1 to {GROUPS[-1]}"
+    return _first_problem(workload, processors)
+
+
+def _first_problem(workload: _Workload, processors: int) -> str:
+    before = -math.inf
+    columns: Sequence[Sequence[float]] = (
+        workload.submit_time,
+        workload.processors,
+        workload.requested_time,
+        workload.run_time,
+    )
+    for row, (submit, width, request, run) in enumerate(zip(*columns, strict=True)):
+        if not (math.isfinite(submit) and submit >= before):
+            return f"row {row}: submit_time_s is {submit}; rows are in order of arrival"
+        if not 1 <= width <= processors:
+            return f"row {row}: processors is {width}; this site has {processors}"
+        if not (0 < run <= request < math.inf):
+            return f"row {row}: run_time_s is {run}, requested_time_s {request}; 0 < run ≤ request"
+        before = submit
+    return ""

@@ -1,0 +1,83 @@
+"""How many connections the descriptors of this process are enough for.
+
+A connection takes three: where it comes from, and both ends of the way to gRPC. Where there are fewer
+than the configuration wants, fewer connections are taken, so that journal, partners and operators
+have theirs whatever others do.
+"""
+
+import resource
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from grms.site.configuration.config import SiteConfig
+from grms.site.sockets.partners import PortLimits
+from grms.site.sockets.users import Shares
+
+PER_CONNECTION: Final = 3
+"""Descriptors of one connection."""
+
+KEPT: Final = 16
+"""Descriptors kept for files that are opened for a moment, such as certificates and policies."""
+
+
+def available() -> int:
+    """Returns how many descriptors may still be opened, after the limit was raised to its most."""
+    limit, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if limit != most:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+        except (ValueError, OSError):
+            most = limit  # a sandbox may forbid it
+    return most - sum(1 for _ in Path("/proc/self/fd").iterdir())
+
+
+def affordable(there: int, partners: int, wanted: tuple[int, int]) -> tuple[int, int]:
+    """Returns how many connections of users and of partners can be afforded, at least one of each.
+
+    Args:
+        there: descriptors that may still be opened.
+        partners: to which there will be connections, too.
+        wanted: connections of users, and of partners.
+    """
+    room = max(0, there - KEPT - partners) // PER_CONNECTION
+    total = sum(wanted)
+    if room >= total:
+        return wanted
+    users = max(1, room * wanted[0] // max(1, total)) if wanted[0] else 0
+    others = max(1, room - users) if wanted[1] else 0
+    return min(users, wanted[0]), min(others, wanted[1])
+
+
+def connection_limits(
+    config: SiteConfig, log: structlog.typing.FilteringBoundLogger
+) -> tuple[Shares, PortLimits]:
+    """Returns how connections are shared out; fewer where there are not enough descriptors.
+
+    Args:
+        config: of the site.
+        log: where the lack of descriptors is told.
+    """
+    limits, listen = config.limits, config.listen
+    wanted = (limits.connections, limits.partner_connections if listen.partners else 0)
+    there = available()
+    users, partners = affordable(there, len(config.partners), wanted)
+    if (users, partners) != wanted:
+        log.warning(
+            "descriptors_limit_connections",
+            descriptors=there,
+            users=users,
+            partners=partners,
+            wanted=wanted,
+            remedy="raise the limit of open files (ulimit -n, LimitNOFILE=)",
+        )
+    shares = Shares.of(users, limits.connections_per_user, limits.connections_reserved)
+    port = PortLimits(
+        connections=max(1, partners),
+        connections_per_site=limits.partner_connections_per_site,
+        handshake_s=limits.request_timeout_s,
+        request_s=limits.request_timeout_s,
+        requests=max(1, limits.calls // 8),
+    )
+    return shares, port

@@ -1,0 +1,317 @@
+"""Who may come in, how often, and how those are turned away who may not.
+
+Every refusal has a gRPC status, a reason for a person, and details for programs as `google.rpc`
+defines them; it is counted.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Final, NoReturn
+
+import grpc
+import structlog
+
+from grms.kit.refusals import Context, refuse
+from grms.site.engine.engine import Engine, Reply
+from grms.site.facts.commands import Refusal, Refuse
+from grms.site.facts.events import Event
+from grms.site.facts.wire import WireError
+from grms.site.sockets.partners import Shown
+from grms.site.sockets.users import User, UserSocket
+from grms.tls import NotAdmittedError, admit, shown_site
+
+STATUS: Final = {
+    Refusal.INVALID: grpc.StatusCode.INVALID_ARGUMENT,
+    Refusal.NOT_FOUND: grpc.StatusCode.NOT_FOUND,
+    Refusal.FORBIDDEN: grpc.StatusCode.PERMISSION_DENIED,
+    Refusal.PRECONDITION: grpc.StatusCode.FAILED_PRECONDITION,
+    Refusal.EXHAUSTED: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    Refusal.UNAVAILABLE: grpc.StatusCode.UNAVAILABLE,
+    Refusal.DISPUTED: grpc.StatusCode.ALREADY_EXISTS,
+}
+"""The status of each refusal."""
+
+BURST_S: Final = 10.0
+"""So many seconds' worth of calls may come at once."""
+
+BUCKETS_MAX: Final = 10_000
+"""Callers whose rates are remembered."""
+
+
+REFUSALS_LOGGED_PER_S: Final = 0.1
+"""How often a refusal of one caller for one reason is logged; all are counted."""
+
+STRANGE: Final = frozenset(
+    {
+        "no_operator",
+        "no_certificate",
+        "no_identity",
+        "expired",
+        "not_listed",
+        "speaks_for_another",
+        "forbidden",
+        "disputed",
+    }
+)
+"""Reasons that somebody should look at; the others come with a busy day."""
+
+
+class Rate:
+    """Allows so many calls a second for each caller, and ten seconds' worth at once.
+
+    Args:
+        per_s: calls a second.
+        clock: tells real seconds.
+    """
+
+    def __init__(self, per_s: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._per_s = per_s
+        self._most = max(1.0, per_s * BURST_S)
+        self._clock = clock
+        self._buckets: dict[str, tuple[float, float]] = {}
+
+    def wait_s(self, caller: str) -> float:
+        """Counts a call, or returns after how many seconds it could be made; 0 for now."""
+        now = self._clock()
+        tokens, last = self._buckets.pop(caller, (self._most, now))
+        tokens = min(self._most, tokens + (now - last) * self._per_s)
+        wait = 0.0 if tokens >= 1.0 else (1.0 - tokens) / self._per_s
+        self._buckets[caller] = (tokens - 1.0 if wait == 0.0 else tokens, now)
+        if len(self._buckets) > BUCKETS_MAX:
+            del self._buckets[next(iter(self._buckets))]
+        return wait
+
+
+class Door:
+    """Lets callers in, and asks the engine for them.
+
+    Attributes:
+        refused: how many calls were refused, by reason.
+        on_refused: is told the reason of each refusal.
+        stopping: the daemon ends; nothing is let in any more.
+        partners: whom partners' calls are taken from.
+        operators: names of users who may use the operators' service.
+        shown: tells what the other side of a connection has shown, by the connection's source.
+
+    Args:
+        engine: answers.
+        users: knows who is at the other end of a user's connection; None where there are none.
+        operators: names of users who may use the operators' service, besides the daemon's own
+            user and root.
+        own_uid: the daemon's own user.
+        partners: whom partners' calls are taken from.
+        brokers: names that may use the reservation service over the network.
+        tls: whether partners show certificates.
+        submissions: how often users may submit.
+        offers: how often partners may offer.
+        log: where refusals and acts are told.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        users: UserSocket | None,
+        operators: Sequence[str],
+        own_uid: int,
+        partners: Sequence[str],
+        brokers: Sequence[str],
+        tls: bool,
+        submissions: Rate,
+        offers: Rate,
+        log: structlog.typing.FilteringBoundLogger | None = None,
+    ) -> None:
+        self.engine = engine
+        self.refused: Counter[str] = Counter()
+        self.on_refused: Callable[[str], None] | None = None
+        self.stopping = False
+        self.shown: Callable[[str], Shown] = lambda _: {}
+        self._users = users
+        self.operators = frozenset(operators)
+        self._own_uid = own_uid
+        self.partners = frozenset(partners)
+        self._brokers = frozenset(brokers)
+        self._tls = tls
+        self._submissions = submissions
+        self._offers = offers
+        self._log = structlog.get_logger() if log is None else log
+        self._refusals_logged = Rate(REFUSALS_LOGGED_PER_S)
+        self._unlogged: Counter[str] = Counter()
+
+    def count(self, reason: str, context: Context | None = None, text: str = "") -> None:
+        """Counts a refusal, and logs it where the call is known.
+
+        Of one reason and caller not more than six are logged in a minute; the next entry says how
+        many were left out.
+
+        Args:
+            reason: a word for it.
+            context: of the call that is refused.
+            text: for a person.
+        """
+        self.refused[reason] += 1
+        if self.on_refused is not None:
+            self.on_refused(reason)
+        if context is None:
+            return
+        who = self.who(context)
+        key = f"{reason} {who}"
+        if self._refusals_logged.wait_s(key) > 0:
+            if len(self._unlogged) < BUCKETS_MAX:
+                self._unlogged[key] += 1
+            return
+        write = self._log.warning if reason in STRANGE else self._log.info
+        more = {"left_out": left} if (left := self._unlogged.pop(key, 0)) else {}
+        write("refused", reason=reason, caller=who, text=text, **more)
+
+    def who(self, context: Context) -> str:
+        """Returns who calls, as far as it is known: `user:NAME`, `site:NAME` or an address."""
+        peer = context.peer()
+        if self._users is not None and (user := self._users.user(peer)) is not None:
+            return f"user:{user.name}"
+        for pem in self.shown(peer).get("x509_pem_cert", ()):
+            return f"site:{shown_site(pem) or '?'}"
+        return "somebody without a certificate"
+
+    def audit(self, act: str, user: User | str, **details: object) -> None:
+        """Logs what a user or an operator has done.
+
+        Args:
+            act: what it is, in one word.
+            user: who; a broker or another owner of reservations by `broker:NAME` or `user:NAME`.
+            details: on what, and with which result.
+        """
+        who = {"user": user} if isinstance(user, str) else {"user": user.name, "uid": user.uid}
+        self._log.info("audit", act=act, **who, **details)
+
+    # --- who is it? ----------------------------------------------------------------------------
+
+    async def user(self, context: Context) -> User:
+        """Returns the user who calls; UNAUTHENTICATED where the kernel has not said who it is."""
+        user = None if self._users is None else self._users.user(context.peer())
+        if user is None:
+            self.count("no_user", context)
+            await refuse(
+                context,
+                grpc.StatusCode.UNAUTHENTICATED,
+                "users are served over the site's Unix socket alone",
+            )
+        return user
+
+    def is_operator(self, user: User) -> bool:
+        """Returns whether a user is an operator of this site."""
+        return user.uid in {0, self._own_uid} or user.name in self.operators
+
+    async def operator(self, context: Context) -> User:
+        """Returns the operator who calls; PERMISSION_DENIED for any other user."""
+        user = await self.user(context)
+        if not self.is_operator(user):
+            self.count("no_operator", context, "operators alone may do that")
+            await refuse(
+                context,
+                grpc.StatusCode.PERMISSION_DENIED,
+                f"{user.name} is no operator of this site; its configuration lists them",
+            )
+        return user
+
+    async def partner(self, context: Context, claimed: str) -> str:
+        """Returns the partner who calls.
+
+        Refuses one whose certificate does not say who it is, who is not on the list, or who
+        speaks for another.
+
+        Args:
+            context: of the call.
+            claimed: whom the message says it is from.
+        """
+        speaker = await self._certified(context, self.partners, claimed)
+        if speaker != claimed:
+            self.count("speaks_for_another", context, f"it claims to be {claimed!r}")
+            await refuse(
+                context,
+                grpc.StatusCode.PERMISSION_DENIED,
+                f"{speaker} cannot speak for {claimed!r}",
+                field="site",
+            )
+        return speaker
+
+    async def reserver(self, context: Context) -> str:
+        """Returns who wants to reserve: `user:NAME`, or `broker:NAME` over the network."""
+        if self._users is not None and (user := self._users.user(context.peer())) is not None:
+            return f"user:{user.name}"
+        if not self._tls:
+            await self.user(context)
+        return f"broker:{await self._certified(context, self._brokers, '')}"
+
+    async def _certified(self, context: Context, allowed: frozenset[str], claimed: str) -> str:
+        if not self._tls:
+            # Only loopback is listened on: whoever is on this machine is taken at their word.
+            if claimed not in allowed:
+                reason = f"{claimed!r} is not among the partners of this site"
+                self.count("not_listed", context, reason)
+                await refuse(context, grpc.StatusCode.PERMISSION_DENIED, reason, field="site")
+            return claimed
+        try:
+            return admit(self.shown(context.peer()), allowed, now=time.time())
+        except NotAdmittedError as error:
+            self.count(str(error.refusal), context, str(error))
+            await refuse(context, error.status, str(error))
+
+    # --- may it come in now? -------------------------------------------------------------------
+
+    async def check_submission(self, context: Context, user: User) -> None:
+        """Refuses a submission that comes too soon, or while nothing new can be kept."""
+        await self._check_rate(context, self._submissions, user.name, "submissions")
+        await self.check_journal(context)
+
+    async def check_offer(self, context: Context, partner: str) -> None:
+        """Refuses an offer that comes too soon, or while nothing new can be kept."""
+        await self._check_rate(context, self._offers, partner, "offers")
+        await self.check_journal(context)
+
+    async def check_journal(self, context: Context) -> None:
+        """Refuses what would have to be journaled while the journal cannot be written."""
+        problem = self.engine.commit.problem
+        if problem:
+            self.count("journal", context, problem)
+            await refuse(
+                context,
+                grpc.StatusCode.UNAVAILABLE,
+                f"the journal cannot be written ({problem}); nothing new is taken, but what was "
+                "asked just before is done when it can be: ask again then, with the same key",
+                retry_s=1.0,
+            )
+        await self.check_stopping(context)
+
+    async def check_stopping(self, context: Context) -> None:
+        """Refuses everything new once the daemon ends."""
+        if self.stopping:
+            self.count("stopping", context)
+            await refuse(context, grpc.StatusCode.UNAVAILABLE, "the daemon is being stopped")
+
+    async def _check_rate(self, context: Context, rate: Rate, caller: str, what: str) -> None:
+        wait_s = rate.wait_s(caller)
+        if wait_s > 0:
+            self.count(f"{what}_rate", context)
+            await refuse(
+                context,
+                grpc.StatusCode.RESOURCE_EXHAUSTED,
+                f"too many {what} by {caller}; try again in {wait_s:.3f} s",
+                retry_s=wait_s,
+            )
+
+    # --- asking --------------------------------------------------------------------------------
+
+    async def ask(self, context: Context, event: Event) -> Reply:
+        """Returns the engine's answer; a refusal ends the call."""
+        reply = await self.engine.ask(event)
+        if isinstance(reply, Refuse):
+            self.count(reply.refusal.name.lower(), context, reply.reason)
+            await refuse(context, STATUS[reply.refusal], reply.reason, field=reply.field)
+        return reply
+
+    async def invalid(self, context: Context, error: WireError) -> NoReturn:
+        """Ends a call whose request means nothing."""
+        self.count("invalid", context, str(error))
+        await refuse(context, grpc.StatusCode.INVALID_ARGUMENT, str(error), field=error.field)

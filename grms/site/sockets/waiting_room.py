@@ -1,0 +1,70 @@
+"""What answers users while the daemon reads its journal: that it is there, and not ready yet.
+
+Health is NOT_SERVING, so that whoever watches the daemon can tell a start that takes its time from a
+daemon that is gone; every other call is UNAVAILABLE and says how far the start is. Clients of
+`grms.client` wait and repeat.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+import grpc
+from grpc import aio
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+
+from grms.site.sockets.users import UserSocket
+
+SERVICES: Final = ("grms.v1.JobService", "grms.v1.OperatorService", "grms.v1.ReservationService")
+"""The services of the users' socket whose health is told."""
+
+
+class Notice:
+    """What is said meanwhile.
+
+    Attributes:
+        text: for a person.
+    """
+
+    def __init__(self) -> None:
+        self.text = "reading the journal"
+
+
+class _Closed(grpc.GenericRpcHandler):
+    # Answers every call but those about health.
+
+    def __init__(self, notice: Notice) -> None:
+        self._notice = notice
+
+    def service(self, handler_call_details: Any) -> Any:
+        if handler_call_details.method.startswith(f"/{health.SERVICE_NAME}/"):
+            return None
+
+        async def answer(_requests: object, context: aio.ServicerContext[Any, Any]) -> None:
+            text = f"the daemon is starting: {self._notice.text}; try again in a moment"
+            await context.abort(grpc.StatusCode.UNAVAILABLE, text)
+
+        return grpc.stream_stream_rpc_method_handler(answer)
+
+
+@asynccontextmanager
+async def waiting_room(users: UserSocket) -> AsyncIterator[Notice]:
+    """Answers users until the context ends; then they are sent to the next server.
+
+    Args:
+        users: their socket, entered.
+    """
+    notice = Notice()
+    server = aio.server(options=[("grpc.so_reuseport", 0)])
+    servicer = health.aio.HealthServicer()
+    for name in ("", *SERVICES):
+        await servicer.set(name, health_pb2.HealthCheckResponse.NOT_SERVING)
+    server.add_generic_rpc_handlers((_Closed(notice),))
+    health_pb2_grpc.add_HealthServicer_to_server(servicer, server)
+    server.add_insecure_port(users.inner_address)
+    await server.start()
+    try:
+        yield notice
+    finally:
+        users.turn()
+        await server.stop(None)

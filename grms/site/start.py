@@ -1,0 +1,126 @@
+"""The start of a site's daemon as a process, and its end.
+
+The users' socket is open from the first moment: while the journal is read, in a thread, whoever asks
+hears that the daemon is starting. The service manager, where there is one, is told when it serves.
+"""
+
+import asyncio
+import gc
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import structlog
+
+from grms.kit.journal import MODE
+from grms.kit.service_manager import status
+from grms.kit.signals import signals
+from grms.site.configuration.config import SiteConfig
+from grms.site.configuration.files import load_config
+from grms.site.daemon import Daemon
+from grms.site.engine.journal import Journal
+from grms.site.engine.upkeep import Progress, StoppedError
+from grms.site.parts import Loaded, build_core, check_certificate, load
+from grms.site.sockets.descriptors import connection_limits
+from grms.site.sockets.users import UserSocket
+from grms.site.sockets.waiting_room import waiting_room
+
+Log = structlog.typing.FilteringBoundLogger
+
+
+@asynccontextmanager
+async def lifeline(stop: Callable[[], None], *, wanted: bool) -> AsyncIterator[None]:
+    """Lets the end of standard input stop a daemon: who has started it is gone."""
+    if not wanted:
+        yield
+        return
+    loop = asyncio.get_running_loop()
+
+    def ended() -> None:
+        loop.remove_reader(0)
+        stop()
+
+    loop.add_reader(0, ended)
+    try:
+        yield
+    finally:
+        loop.remove_reader(0)
+
+
+def serve(config_path: Path, log: Log, *, until_eof: bool = False) -> None:
+    """Runs a site daemon until it is stopped by a signal.
+
+    Args:
+        config_path: the site's configuration.
+        log: where events go.
+        until_eof: the end of standard input stops it too.
+
+    Raises:
+        ConfigError: the configuration cannot be used.
+        JournalError: the journal cannot be used.
+        LrmsError: the machine of the journal's jobs cannot be made.
+        SocketInUseError: another process listens on the users' socket.
+        OSError: an address cannot be listened on.
+    """
+    config = load_config(config_path)
+    durability = {"power_loss": "power", "crash": "process"}[config.journal.survives]
+
+    async def main() -> None:
+        stopping = asyncio.Event()
+        daemon: Daemon | None = None
+
+        def stop() -> None:
+            stopping.set()
+            if daemon is not None:
+                daemon.stop()
+
+        shares, _ = connection_limits(config, log)
+        with Journal(
+            Path(config.journal.path),
+            config.name,
+            durability=durability,  # type: ignore[arg-type]  # one of the two words
+        ) as journal:
+            if journal.narrowed is not None:
+                log.warning(
+                    "journal_was_open_to_others",
+                    journal=str(journal.path),
+                    mode=f"{journal.narrowed:04o}",
+                    now=f"{MODE:04o}",
+                )
+            async with (
+                UserSocket(Path(config.listen.users), shares) as users,
+                signals(stop),
+                lifeline(stop, wanted=until_eof),
+            ):
+                check_certificate(config, log)
+                async with waiting_room(users) as notice:
+
+                    def tell(text: str) -> None:
+                        notice.text = text
+                        status(text)
+
+                    tell(f"reading the journal: {journal.count} records")
+                    progress = Progress(log, journal.count, stopping.is_set, tell)
+                    loaded = await _loaded(config, config_path, journal, progress, log)
+                if loaded is None:
+                    log.info("stopped")
+                    return
+                core = build_core(config, config_path, journal, log, loaded)
+                # What was read stays; Python need not look through it for garbage again.
+                gc.freeze()
+                daemon = Daemon(core, config_path, log, users)
+                if stopping.is_set():
+                    daemon.stop()
+                await daemon.run()
+
+    asyncio.run(main())
+
+
+async def _loaded(
+    config: SiteConfig, config_path: Path, journal: Journal, progress: Progress, log: Log
+) -> Loaded | None:
+    """Reads the journal in a thread; returns None where the daemon is to stop meanwhile."""
+    try:
+        return await asyncio.to_thread(load, config, config_path, journal, log, progress)
+    except StoppedError:
+        return None

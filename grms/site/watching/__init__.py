@@ -1,0 +1,1 @@
+"""Logs, metrics and telemetry: for those who watch and act on nothing."""

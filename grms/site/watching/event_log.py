@@ -1,0 +1,185 @@
+"""The log of what happens to jobs, offers and partners: one entry for each fact.
+
+The pure state does not log; what it notes and what happens to it passes here on the way. `debug` has
+every fact, with the job, the offer, the partner and the event that led to it (`cause`). `info` has what
+a person wants to see of a busy site: partners that come and go, what goes wrong, and once a minute how
+much of everything there was (`activity`). What people do is in audit lines (`Door.audit`).
+"""
+
+import asyncio
+from collections import Counter
+from dataclasses import fields
+from typing import Any, Final
+
+import structlog
+
+from grms.site.engine.engine import Engine
+from grms.site.facts import events, records
+from grms.site.facts.commands import Append, Command
+from grms.site.facts.events import Event
+from grms.site.facts.lifecycle import Outcome
+from grms.site.facts.records import Record
+
+ACTIVITY_S: Final = 60.0
+"""How often it is told how much has happened, seconds."""
+
+_LEFT_OUT: Final = frozenset(
+    {"time", "payload", "idempotency_key", "name", "settled_below", "load"}
+)
+"""Fields that are no matter of the log: what users write, and what says nothing."""
+
+_QUIET: Final = (records.SiteTally, records.PartnerTally, records.PartnerStanding)
+
+_WARNINGS: Final = (
+    records.JobAbandoned,
+    records.PartnerFaulted,
+    records.ReportDisbelieved,
+    records.EpochBegun,
+)
+"""Records of what is not as it should be."""
+
+_DECISIONS: Final = (records.JobTakenBack, records.JobResubmitted, records.JobWrittenOff)
+"""Records of what an operator has decided."""
+
+_EVENTS: Final[dict[type[Event], str]] = {
+    events.PartnerUp: "info",
+    events.PartnerDown: "warning",
+    events.PartnerLost: "warning",
+    events.PartnerFaulty: "warning",
+    events.PartnerIncompatible: "warning",
+    events.OfferDisputed: "warning",
+    events.LrmsRefused: "warning",
+    events.Drain: "info",
+    events.Resume: "info",
+    events.PoliciesChanged: "debug",
+    events.OfferFailed: "debug",
+    events.StatusFailed: "debug",
+    events.ReportAnswered: "debug",
+    events.ReportFailed: "debug",
+    events.ProbeFailed: "debug",
+}
+"""Events that leave no record, or not always, and their levels."""
+
+
+def event_name(thing: type) -> str:
+    """Returns the name of a class as the log has it: `JobDelegated` is `job_delegated`."""
+    name = thing.__name__
+    return "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")
+
+
+_NAMES = {
+    kind: event_name(kind)
+    for module in (events, records)
+    for kind in vars(module).values()
+    if isinstance(kind, type)
+}
+
+
+class EventLog:
+    """Logs what the engine's events lead to.
+
+    Args:
+        log: where entries go.
+        engine: whose events are seen.
+        complete: whether the log takes entries of the level `debug` at all.
+    """
+
+    def __init__(
+        self, log: structlog.typing.FilteringBoundLogger, engine: Engine, *, complete: bool
+    ) -> None:
+        self._log = log
+        self._engine = engine
+        self._complete = complete
+        self._counts: Counter[str] = Counter()
+        self._timer: asyncio.TimerHandle | None = None
+        engine.on_event(self.seen)
+
+    def seen(self, event: Event, commands: list[Command]) -> None:
+        """Logs an event and what came of it."""
+        level = _EVENTS.get(type(event))
+        if level is not None:
+            self._write(level, _NAMES[type(event)], event.id, _values(event, self._site))
+        elif isinstance(event, events.Restarted):
+            counts = self._engine.state.job_counts()
+            jobs = {state.value: number for state, number in counts.items() if number}
+            self._log.info("taken_up", jobs=jobs, cause=event.id)
+        for command in commands:
+            if isinstance(command, Append):
+                for record in command.records:
+                    self._record(record, event.id)
+
+    def close(self) -> None:
+        """Tells what has happened since it was last told."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._tell()
+
+    @property
+    def _site(self) -> str:
+        return self._engine.state.settings.name
+
+    def _record(self, record: Record, cause: int) -> None:
+        if isinstance(record, _QUIET):
+            return
+        name = _NAMES[type(record)]
+        self._count(name)
+        level = "debug"
+        if isinstance(record, _WARNINGS):
+            level = "warning"
+        elif isinstance(record, _DECISIONS) or (
+            isinstance(record, records.JobEnded) and record.outcome is Outcome.FAILED
+        ):
+            level = "info"
+        if level == "debug" and not self._complete:
+            return
+        values = _values(record, self._site)
+        number = getattr(record, "job", None)
+        before = None if number is None else self._engine.state.before.get(number)
+        if before is not None and before.partner and "partner" not in values:
+            # With whom it was: after the fact the job may be nobody's.
+            values["partner"] = before.partner
+            values["offer"] = f"{before.offer_epoch:x}/{before.offer_number}"
+        self._write(level, name, cause, values)
+
+    def _write(self, level: str, name: str, cause: int, values: dict[str, Any]) -> None:
+        if level != "debug" or self._complete:
+            getattr(self._log, level)(name, cause=cause, **values)
+
+    def _count(self, name: str) -> None:
+        self._counts[name] += 1
+        if self._timer is None:
+            try:
+                loop = asyncio.get_running_loop()
+            except RuntimeError:
+                return  # nobody is there to be told later
+            self._timer = loop.call_later(ACTIVITY_S, self._tell)
+
+    def _tell(self) -> None:
+        self._timer = None
+        counts, self._counts = self._counts, Counter()
+        self._log.info("activity", **dict(sorted(counts.items())))
+
+
+def _values(thing: Event | Record, site: str) -> dict[str, Any]:
+    """Returns what an entry says of an event or a record."""
+    values: dict[str, Any] = {}
+    for each in fields(thing):
+        name = each.name
+        if name in _LEFT_OUT or name == "id":
+            continue
+        value = getattr(thing, name)
+        if name == "job":
+            value = f"{site}-{value}"
+        elif name == "offer":
+            value = f"{value.epoch:x}/{value.number}"
+        elif name == "offers":
+            value = [f"{offer.epoch:x}/{offer.number}" for offer in value]
+        elif name == "request":
+            values["processors"] = value.processors
+            name, value = "requested_time_s", value.requested_time
+        elif isinstance(value, Outcome):
+            value = value.value
+        elif name in {"transfer", "location", "partners"}:
+            continue
+        values[name] = value
+    return values

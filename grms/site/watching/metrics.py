@@ -1,0 +1,426 @@
+"""A site's figures for its operators, in the form that Prometheus collects.
+
+They say how busy a site is, so they are served on a loopback address alone. A certificate of the
+federation would be no protection: partners have one, and they are the last to be told. Labels take
+names from fixed lists, so that nobody outside can make the figures grow.
+"""
+
+import math
+import platform
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from threading import Thread
+from types import TracebackType
+from typing import Literal, Self, get_args
+from wsgiref.simple_server import WSGIServer
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    start_http_server,
+)
+from prometheus_client.core import CounterMetricFamily, Metric
+
+from grms.handshakes import Handshake
+from grms.names import PORT_MAX, is_loopback
+from grms.site.facts.jobs import Load
+from grms.telemetry.payloads import JobStateName
+from lrms_sim.version import __version__
+
+Answer = Literal["accept", "decline", "unknown"]
+"""What came of an offer; `unknown` until it is resolved: no answer in time, or a broken link."""
+
+Decision = Literal["keep", "offer"]
+"""What a site's policy wants with a job of its own users."""
+
+RefusalReason = Literal[
+    "no_user",
+    "no_operator",
+    "no_certificate",
+    "no_identity",
+    "expired",
+    "not_listed",
+    "speaks_for_another",
+    "invalid",
+    "not_found",
+    "forbidden",
+    "precondition",
+    "disputed",
+    "exhausted",
+    "unavailable",
+    "submissions_rate",
+    "offers_rate",
+    "watchers",
+    "slow_watchers",
+    "connections",
+    "partner_connections",
+    "descriptors",
+    "journal",
+    "stopping",
+]
+"""Why a call was refused, in the words of `grms.site.sockets.door`."""
+
+OTHER = "other"
+"""The label for a partner that is on no list."""
+
+_LATENCY_BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+_COMMIT_BUCKETS_S = (0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1.0, 5.0)
+
+
+_CALL_BUCKETS_S = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+_JOB_BUCKETS_S = (1, 10, 60, 300, 900, 3600, 4 * 3600, 12 * 3600, 86400, 3 * 86400, 7 * 86400)
+
+_ONLY_COLLECTED = frozenset({"hanse_partner_awrt_seconds", "hanse_partner_open_jobs"})
+
+JobKind = Literal["home", "delegated", "guest"]
+"""Whose a job is and where it runs: own users' here, own users' at a partner, a partner's here."""
+
+
+class _Total:
+    """A counter that somebody else keeps; asked for whenever Prometheus collects."""
+
+    def __init__(self, name: str, text: str, read: Callable[[], float]) -> None:
+        self._name, self._text, self._read = name, text, read
+
+    def collect(self) -> Iterator[Metric]:
+        """Yields the counter."""
+        yield CounterMetricFamily(self._name, self._text, value=self._read())
+
+
+class SiteMetrics:
+    """Everything that a site counts.
+
+    The methods are called from the event loop and cost a microsecond or so; the endpoint reads
+    from a thread of its own.
+
+    Args:
+        partners: the allow-list; others are counted together.
+
+    Attributes:
+        registry: what Prometheus collects.
+    """
+
+    def __init__(self, partners: Iterable[str] = ()) -> None:
+        self.registry = CollectorRegistry(auto_describe=True)
+        self._partners = frozenset(partners)
+        self._jobs = self._gauge("hanse_jobs", "Jobs of own users by state.", ("state",))
+        self._guests = self._gauge("hanse_guest_jobs", "Partners' jobs here.", ("partner",))
+        self._own = self._counter(
+            "hanse_own_decisions_total", "What the policy wanted with own jobs.", ("decision",)
+        )
+        self._sent = self._counter(
+            "hanse_offers_sent_total", "Offers to partners by their answer.", ("partner", "answer")
+        )
+        self._received = self._counter(
+            "hanse_offers_received_total", "Partners' offers by answer.", ("partner", "answer")
+        )
+        self._offer_latency = Histogram(
+            "hanse_offer_latency_seconds",
+            "From an offer to its answer.",
+            ("partner",),
+            registry=self.registry,
+            buckets=_LATENCY_BUCKETS_S,
+        )
+        self._refusals = self._counter(
+            "hanse_refusals_total", "Calls that were refused, by reason.", ("reason",)
+        )
+        self._handshakes = self._counter(
+            "hanse_handshakes_failed_total",
+            "TLS handshakes at the port of partners that failed, by reason.",
+            ("reason",),
+        )
+        self._commit_latency = Histogram(
+            "hanse_journal_commit_seconds",
+            "One commit of the journal.",
+            registry=self.registry,
+            buckets=_COMMIT_BUCKETS_S,
+        )
+        self._reachable = self._gauge(
+            "hanse_partner_reachable", "1 where a partner answers.", ("partner",)
+        )
+        self._draining = self._gauge("hanse_draining", "1 while no work is taken.")
+        self._watch_site()
+        for state in get_args(JobStateName):
+            self._jobs.labels(state)
+        for reason in get_args(RefusalReason):
+            self._refusals.labels(reason)
+        for handshake in Handshake:
+            self._handshakes.labels(handshake)
+        for decision in get_args(Decision):
+            self._own.labels(decision)
+
+    def _watch_site(self) -> None:
+        """Makes the figures of machine, queue, partners, calls, journal and process."""
+        self._processors = self._gauge("hanse_processors", "Of the machine, by state.", ("state",))
+        self._queue_jobs = self._gauge("hanse_queue_jobs", "Jobs that wait in the batch system.")
+        self._queue_processors = self._gauge(
+            "hanse_queue_processors", "Processors that the waiting jobs need, added up."
+        )
+        self._waits = self._job_times("hanse_job_wait_seconds", "From submission to start.")
+        self._responses = self._job_times("hanse_job_response_seconds", "From submission to end.")
+        self._ends = self._counter("hanse_jobs_ended_total", "Own jobs that ended.", ("outcome",))
+        self._awrt = self._gauge(
+            "hanse_partner_awrt_seconds", "By which partners are put in order.", ("partner",)
+        )
+        self._open = self._gauge(
+            "hanse_partner_open_jobs", "Own jobs that are open at a partner.", ("partner",)
+        )
+        self._calls = Histogram(
+            "hanse_call_seconds",
+            "Calls that were answered, in whatever way, by method.",
+            ("method",),
+            registry=self.registry,
+            buckets=_CALL_BUCKETS_S,
+        )
+        self._journal_bytes = self._gauge("hanse_journal_bytes", "The journal on the disk.")
+        self._journal_records = self._gauge("hanse_journal_records", "Records in the journal.")
+        build = self._gauge(
+            "hanse_build_info", "1; the labels say what runs.", ("version", "python")
+        )
+        build.labels(__version__, platform.python_version()).set(1)
+        ProcessCollector(registry=self.registry)
+
+    # --- what the daemon tells ---------------------------------------------------------------
+
+    def job_moved(self, before: JobStateName | None, after: JobStateName | None) -> None:
+        """Counts a job from one state to another; None where it begins or is forgotten."""
+        if before is not None:
+            self._jobs.labels(before).dec()
+        if after is not None:
+            self._jobs.labels(after).inc()
+
+    def set_jobs(self, counts: Mapping[JobStateName, int]) -> None:
+        """Sets how many jobs there are in each state, after a restart; 0 where it is not said."""
+        for state in get_args(JobStateName):
+            self._jobs.labels(state).set(counts.get(state, 0))
+
+    def set_jobs_ended(self, count: int) -> None:
+        """Sets how many jobs have ended and are remembered."""
+        self._jobs.labels("ended").set(count)
+
+    def set_guests(self, partner: str, count: int) -> None:
+        """Sets how many jobs of a partner are here and have not ended."""
+        self._guests.labels(self._label(partner)).set(count)
+
+    def own_decision(self, decision: Decision) -> None:
+        """Counts what the policy wanted with a job of own users."""
+        self._own.labels(decision).inc()
+
+    def offer_sent(self, partner: str, answer: Answer, latency_s: float) -> None:
+        """Counts a partner's answer to an offer, and the time it took in seconds."""
+        label = self._label(partner)
+        self._sent.labels(label, answer).inc()
+        self._offer_latency.labels(label).observe(latency_s)
+
+    def offer_received(self, partner: str, answer: Literal["accept", "decline"]) -> None:
+        """Counts the answer to a partner's offer."""
+        self._received.labels(self._label(partner), answer).inc()
+
+    def refused(self, reason: str) -> None:
+        """Counts a call that was refused; the reason is a `RefusalReason`."""
+        self._refusals.labels(reason if reason in get_args(RefusalReason) else OTHER).inc()
+
+    def handshake_failed(self, handshake: Handshake) -> None:
+        """Counts a TLS handshake that failed."""
+        self._handshakes.labels(handshake).inc()
+
+    def journal_committed(self, latency_s: float) -> None:
+        """Takes note of how long a commit of the journal took, in seconds."""
+        self._commit_latency.observe(latency_s)
+
+    def set_partners(self, partners: Iterable[str]) -> None:
+        """Replaces the allow-list; what was counted of others stays."""
+        self._partners = frozenset(partners)
+
+    def set_reachable(self, partner: str, *, reachable: bool) -> None:
+        """Sets whether a partner answers."""
+        self._reachable.labels(self._label(partner)).set(reachable)
+
+    def watch_certificate(self, end: Callable[[], float]) -> None:
+        """Lets the end of the site's certificate be asked for whenever Prometheus collects.
+
+        Without it there is no such figure, so that a site without TLS raises no alarm.
+
+        Args:
+            end: in seconds since 1970; nan where it cannot be told.
+        """
+        self._gauge(
+            "hanse_certificate_end_timestamp_seconds", "When the site's certificate ends."
+        ).set_function(end)
+
+    def set_load(self, load: Load, jobs_waiting: int) -> None:
+        """Sets what the batch system does.
+
+        Args:
+            load: of it.
+            jobs_waiting: jobs in its queue.
+        """
+        self._processors.labels("free").set(load.processors_free)
+        self._processors.labels("busy").set(load.processors - load.processors_free)
+        self._queue_jobs.set(jobs_waiting)
+        self._queue_processors.set(load.processors_waiting)
+
+    def job_started(self, kind: JobKind, wait_time: float) -> None:
+        """Takes note of how long a job has waited, in seconds of the site's clock."""
+        self._waits.labels(kind).observe(wait_time)
+
+    def job_ended(self, kind: JobKind, response_time: float) -> None:
+        """Takes note of how long a job took from submission to end, in seconds of the site's clock."""
+        self._responses.labels(kind).observe(response_time)
+
+    def own_job_ended(self, outcome: str) -> None:
+        """Counts the end of an own user's job."""
+        self._ends.labels(outcome).inc()
+
+    def set_partner(self, partner: str, *, awrt_s: float, open_jobs: int) -> None:
+        """Sets how a partner does with the jobs given to it."""
+        label = self._label(partner)
+        self._awrt.labels(label).set(awrt_s)
+        self._open.labels(label).set(open_jobs)
+
+    def call_answered(self, method: str, latency_s: float) -> None:
+        """Takes note of how long a call took, in seconds; the methods are those that there are."""
+        self._calls.labels(method.lstrip("/")).observe(latency_s)
+
+    def set_journal(self, *, size_bytes: int, records: int) -> None:
+        """Sets how long the journal is."""
+        self._journal_bytes.set(size_bytes)
+        self._journal_records.set(records)
+
+    def set_draining(self, *, draining: bool) -> None:
+        """Sets whether the site takes no work."""
+        self._draining.set(draining)
+
+    def watch_telemetry(
+        self,
+        *,
+        connected: Callable[[], bool],
+        outbox_length: Callable[[], int],
+        dropped: Callable[[], int],
+    ) -> None:
+        """Lets three figures be asked for whenever Prometheus collects; call it once.
+
+        Args:
+            connected: whether there is a connection to the MQTT broker.
+            outbox_length: how many messages wait for it.
+            dropped: how many job events were never published.
+        """
+        for name, text, read in (
+            ("hanse_mqtt_connected", "1 while there is a connection to the broker.", connected),
+            ("hanse_mqtt_outbox_length", "Messages that wait for the broker.", outbox_length),
+        ):
+            self._gauge(name, text).set_function(read)
+        total = _Total(
+            "hanse_mqtt_events_dropped", "Job events that were never published.", dropped
+        )
+        self.registry.register(total)
+
+    def values(self) -> dict[str, float]:
+        """Returns every figure by its name and labels, as the MQTT topic for operators has them.
+
+        Of histograms it has count and sum, not the buckets; how partners do is Prometheus's alone,
+        as a message has room for so many figures.
+        """
+        found = {}
+        for family in self.registry.collect():
+            if family.name in _ONLY_COLLECTED:
+                continue
+            for sample in family.samples:
+                if sample.name.endswith(("_bucket", "_created")) or not math.isfinite(sample.value):
+                    continue
+                labels = ",".join(f'{key}="{value}"' for key, value in sample.labels.items())
+                found[f"{sample.name}{{{labels}}}" if labels else sample.name] = sample.value
+        return found
+
+    def _label(self, partner: str) -> str:
+        return partner if partner in self._partners else OTHER
+
+    def _job_times(self, name: str, text: str) -> Histogram:
+        return Histogram(name, text, ("kind",), registry=self.registry, buckets=_JOB_BUCKETS_S)
+
+    def _gauge(self, name: str, text: str, labels: tuple[str, ...] = ()) -> Gauge:
+        return Gauge(name, text, labels, registry=self.registry)
+
+    def _counter(self, name: str, text: str, labels: tuple[str, ...] = ()) -> Counter:
+        return Counter(name, text, labels, registry=self.registry)
+
+
+class MetricsError(OSError):
+    """The endpoint cannot be started; the text says why and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class MetricsSettings:
+    """Where Prometheus collects.
+
+    Attributes:
+        host: a loopback address.
+        port: 0 for any free one.
+
+    Raises:
+        ValueError: the port is none, or the host is not loopback.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 9464
+
+    def __post_init__(self) -> None:
+        """Checks the address."""
+        if not 0 <= self.port <= PORT_MAX:
+            raise ValueError(f"port is {self.port}; it must be 0 to {PORT_MAX}")
+        if not is_loopback(self.host):
+            raise ValueError(
+                f"metrics on {self.host!r} would tell others how busy this site is; use a "
+                "loopback address, and a proxy that asks for a password if need be"
+            )
+
+
+class MetricsEndpoint:
+    """Serves a site's figures over HTTP as long as it is entered.
+
+    Args:
+        metrics: what to serve.
+        settings: where.
+
+    Attributes:
+        port: where it listens, once it is entered.
+    """
+
+    def __init__(self, metrics: SiteMetrics, settings: MetricsSettings) -> None:
+        self.port = settings.port
+        self._metrics = metrics
+        self._settings = settings
+        self._running: tuple[WSGIServer, Thread] | None = None
+
+    def __enter__(self) -> Self:
+        """Starts listening, in a thread of its own.
+
+        Raises:
+            MetricsError: the address is taken.
+        """
+        settings = self._settings
+        try:
+            self._running = start_http_server(settings.port, settings.host, self._metrics.registry)
+        except OSError as error:
+            raise MetricsError(
+                f"metrics cannot be served on {settings.host}:{settings.port}: "
+                f"{error.strerror or error}; configure another address"
+            ) from error
+        self.port = self._running[0].server_port
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Stops listening."""
+        assert self._running is not None
+        server, thread = self._running
+        server.shutdown()
+        server.server_close()
+        thread.join()

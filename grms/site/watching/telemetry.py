@@ -1,0 +1,264 @@
+"""What a site publishes: its presence, what happens to its jobs, its figures.
+
+The daemon calls `job_changed`, `metrics_changed` and nothing else; neither waits, fails or looks
+at the network. What is published and who may read it is in docs/telemetry.md.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import structlog
+
+from grms.names import Endpoint
+from grms.site.watching.discovery import Discovery, PartnerChange
+from grms.telemetry import topics
+from grms.telemetry.link import MqttLink, MqttSettings, Outgoing
+from grms.telemetry.outbox import Numbered, Outbox
+from grms.telemetry.payloads import (
+    EVENTS_MAX,
+    JobEvent,
+    Jobs,
+    JobStateName,
+    Metrics,
+    OutcomeName,
+    PayloadError,
+    Presence,
+    decode_presence,
+    encode,
+)
+
+OUTBOX_EVENTS_MAX = 10_000
+"""How many job events wait for the broker unless told otherwise."""
+
+_ERROR_MAX = 500
+_RIVALS_MAX = 100
+"""How many other daemons under this site's name are told of before the log has had enough."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobChange:
+    """A job of the site's own users has changed.
+
+    Attributes:
+        time: when, in seconds of the site's clock.
+        job: its name.
+        state: what it is now.
+        partner: the site it is offered or delegated to, if any.
+        outcome: how it ended, if it has.
+    """
+
+    time: float
+    job: str
+    state: JobStateName
+    partner: str | None = None
+    outcome: OutcomeName | None = None
+
+
+class SiteTelemetry:
+    """What one site has to publish, as a source for an `MqttLink`.
+
+    Args:
+        site: its name.
+        instance: names this start of the daemon; another one after each.
+        endpoint: where partners reach the daemon; None where they do not.
+        log: where events go.
+        events_max: how many job events wait while the broker is gone; beyond it the oldest are
+            dropped and counted.
+        wake: is called when there is something to publish; the link's `wake`.
+
+    Raises:
+        ValueError: it is no name for a site, the endpoint is no address that partners could try,
+            or the limit is below 1.
+    """
+
+    def __init__(
+        self,
+        *,
+        site: str,
+        instance: str,
+        endpoint: Endpoint | None,
+        log: structlog.typing.FilteringBoundLogger,
+        events_max: int = OUTBOX_EVENTS_MAX,
+        wake: Callable[[], None] = lambda: None,
+    ) -> None:
+        if endpoint is not None and endpoint.is_unspecified:
+            raise ValueError(
+                f"partners cannot reach {endpoint}; announce a name or address instead"
+            )
+        self._topics = (topics.presence(site), topics.jobs(site), topics.metrics(site))
+        self._site = site
+        self._instance = instance
+        self._log = log
+        self._outbox: Outbox[JobChange] = Outbox(events_max)
+        self._online = encode(
+            Presence(site=site, state="online", instance=instance, endpoint=str(endpoint or ""))
+        )
+        self._offline = encode(Presence(site=site, state="offline", instance=instance))
+        self._taken_events = 0
+        self._taken_states: Sequence[tuple[str, int, bytes]] = ()
+        self._rivals = {instance}
+        self.wake = wake
+
+    @property
+    def presence_topic(self) -> str:
+        """Where the site says that it is there."""
+        return self._topics[0]
+
+    @property
+    def outbox_length(self) -> int:
+        """How many messages wait."""
+        return len(self._outbox)
+
+    @property
+    def dropped(self) -> int:
+        """How many job events were never published since the daemon's start."""
+        return self._outbox.dropped
+
+    def job_changed(self, change: JobChange) -> None:
+        """Publishes what has become of a job; never waits and never raises."""
+        self._outbox.put(change)
+        self.wake()
+
+    def metrics_changed(self, time: float, values: dict[str, float]) -> None:
+        """Publishes the site's figures for its operators; never waits and never raises.
+
+        Args:
+            time: when, in seconds of the site's clock; before a virtual clock has begun there are
+                no figures.
+            values: by the names of the Prometheus endpoint; what is not finite is left out.
+        """
+        if time == -math.inf:
+            return
+        finite = {name: value for name, value in values.items() if math.isfinite(value)}
+        try:
+            content = encode(
+                Metrics(site=self._site, instance=self._instance, time=time, values=finite)
+            )
+        except ValueError as error:
+            self._log.error("metrics_not_encodable", error=str(error)[:_ERROR_MAX])
+            return
+        self._outbox.put_state(self._topics[2], content)
+        self.wake()
+
+    def received(self, content: bytes) -> None:
+        """Takes note of a presence under this site's own name.
+
+        The last will of a broken connection may come after the presence of the connection that
+        has followed it; the site then says once more that it is there. If another daemon uses the
+        name, that is logged once for each of its starts, and both go on: partners believe
+        certificates.
+        """
+        try:
+            presence = decode_presence(content)
+        except PayloadError:
+            presence = None
+        if presence is None or presence.state == "offline":
+            self._outbox.put_state(self._topics[0], self._online)
+            self.wake()
+        elif presence.instance not in self._rivals and len(self._rivals) < _RIVALS_MAX:
+            self._log.error("presence_of_another_daemon", endpoint=presence.endpoint)
+            self._rivals.add(presence.instance)
+
+    # --- what the link asks for --------------------------------------------------------------
+
+    @property
+    def will(self) -> Outgoing | None:
+        """What the broker says in the site's name when the connection breaks."""
+        return Outgoing(self._topics[0], self._offline, retain=True)
+
+    def begin(self) -> None:
+        """Says on a new connection that the site is there, and its last figures once more."""
+        self._outbox.revive_states()
+        self._outbox.put_state(self._topics[0], self._online)
+
+    def take(self) -> Sequence[Outgoing]:
+        """Returns the states that wait, and the oldest events as one message."""
+        self._taken_states = self._outbox.states()
+        states = [Outgoing(topic, content, True) for topic, _, content in self._taken_states]
+        content = self._take_events()
+        return states if content is None else [*states, Outgoing(self._topics[1], content)]
+
+    def sent(self) -> None:
+        """Takes out what has arrived."""
+        self._outbox.confirm(self._taken_events)
+        for topic, version, _ in self._taken_states:
+            self._outbox.confirm_state(topic, version)
+
+    def farewell(self) -> Sequence[Outgoing]:
+        """Returns that the site is gone."""
+        return [Outgoing(self._topics[0], self._offline, retain=True)]
+
+    def _take_events(self) -> bytes | None:
+        """Returns the oldest events as one payload, None if there are none.
+
+        One that cannot be published is dropped and counted; those beside it go out one by one.
+        """
+        count = EVENTS_MAX
+        while events := self._outbox.first(count):
+            self._taken_events = events[-1].sequence
+            try:
+                return encode(self._jobs(events))
+            except ValueError as error:
+                if len(events) == 1:
+                    self._log.error("job_event_not_encodable", error=str(error)[:_ERROR_MAX])
+                    self._outbox.discard(self._taken_events)
+                count = 1
+        return None
+
+    def _jobs(self, events: Sequence[Numbered[JobChange]]) -> Jobs:
+        return Jobs(
+            site=self._site,
+            instance=self._instance,
+            dropped=self._outbox.dropped,
+            events=tuple(
+                JobEvent(
+                    sequence=each.sequence,
+                    time=each.event.time,
+                    job=each.event.job,
+                    state=each.event.state,
+                    partner=each.event.partner or None,
+                    outcome=each.event.outcome,
+                )
+                for each in events
+            ),
+        )
+
+
+def connect_site(
+    settings: MqttSettings,
+    telemetry: SiteTelemetry,
+    discovery: Discovery,
+    partner_changed: Callable[[PartnerChange], None],
+    *,
+    rng: np.random.Generator,
+    log: structlog.typing.FilteringBoundLogger,
+) -> MqttLink:
+    """Returns the one connection through which a site publishes and finds partners.
+
+    Args:
+        settings: where the MQTT broker is.
+        telemetry: what the site publishes.
+        discovery: what it knows of partners.
+        partner_changed: is told on the event loop when a partner appears, moves or vanishes.
+        rng: where the chance in pauses comes from.
+        log: where events go.
+    """
+
+    def receive(topic: str, content: bytes) -> None:
+        if topic == telemetry.presence_topic:
+            telemetry.received(content)
+        elif (change := discovery.received(topic, content)) is not None:
+            partner_changed(change)
+
+    link = MqttLink(
+        settings,
+        telemetry,
+        rng=rng,
+        log=log,
+        subscriptions=[topics.PRESENCE_OF_ALL],
+        receive=receive,
+    )
+    telemetry.wake = link.wake
+    return link

@@ -1,0 +1,138 @@
+"""Judges in which order partners are asked, from a site's records alone.
+
+A plain second opinion: for each job every time is written down, and the AWRT is summed up anew, as
+docs/protocol.md has it, whenever a submission leads to an offer.
+"""
+
+import math
+from dataclasses import dataclass, field
+
+from grms.policy.location import FixedOrder
+from grms.site.core.state import SiteState
+from grms.site.facts.commands import Append, Command
+from grms.site.facts.events import Event, Submit
+from grms.site.facts.records import (
+    JobAbandoned,
+    JobDeclined,
+    JobDelegated,
+    JobEnded,
+    JobOffered,
+    JobReceived,
+    JobReturned,
+    PartnerStanding,
+    Record,
+    ReportDisbelieved,
+)
+
+_MORE = 1.0 + 1e-9
+
+
+@dataclass(slots=True)
+class _Known:
+    # A job, as the records tell it.
+    submitted: float
+    processors: int
+    requested_time: float
+    partner: str = ""
+    delegated: bool = False
+
+
+@dataclass(slots=True)
+class OrderJudge:
+    """Follows one site while it lives.
+
+    Attributes:
+        judged: how many offers were judged.
+    """
+
+    judged: int = 0
+    _jobs: dict[int, _Known] = field(default_factory=dict)
+    _ended: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
+    _distrust: dict[str, int] = field(default_factory=dict)
+
+    def follow(self, record: Record) -> None:
+        """Notes a record."""
+        if isinstance(record, JobReceived):
+            request = record.request
+            self._jobs[record.job] = _Known(record.time, request.processors, request.requested_time)
+        elif isinstance(record, JobOffered):
+            self._jobs[record.job].partner = record.partner
+        elif isinstance(record, JobDelegated):
+            self._jobs[record.job].delegated = True
+        elif isinstance(record, JobDeclined):
+            self._jobs[record.job].partner = ""
+        elif isinstance(record, JobAbandoned | JobReturned):
+            self._lost(record)
+        elif isinstance(record, JobEnded):
+            self._end(record)
+        elif isinstance(record, ReportDisbelieved):
+            self._distrust[record.partner] = self._distrust.get(record.partner, 0) + 10
+        elif isinstance(record, PartnerStanding):
+            # The journal was compacted: what stood for this is gone.
+            self._distrust[record.partner] = record.distrust
+
+    def _lost(self, record: JobAbandoned | JobReturned) -> None:
+        job = self._jobs[record.job]
+        if job.delegated:
+            weight = job.requested_time * job.processors
+            response = max(0.0, record.time - job.submitted)
+            self._ended.setdefault(job.partner, []).append((weight, response))
+        job.partner, job.delegated = "", False
+
+    def _end(self, record: JobEnded) -> None:
+        job = self._jobs.pop(record.job)
+        if job.partner:
+            weight = record.run_time * job.processors
+            response = max(0.0, record.end_time - job.submitted)
+            self._ended.setdefault(job.partner, []).append((weight, response))
+            self._distrust[job.partner] = max(0, self._distrust.get(job.partner, 0) - 1)
+
+    def rank(self, partner: str, now: float, *, count_open: bool) -> tuple[bool, float]:
+        """Returns by what a partner is ordered: whether it is not believed, and its AWRT."""
+        ended = self._ended.get(partner, [])
+        weight = math.fsum(one for one, _ in ended)
+        weighted = math.fsum(one * other for one, other in ended)
+        completed = weighted / weight if weight > 0 else 0.0
+        there = [job for job in self._jobs.values() if job.partner == partner and count_open]
+        open_weight = math.fsum(job.requested_time * job.processors for job in there)
+        waited = math.fsum(
+            job.requested_time * job.processors * (now - job.submitted) for job in there
+        )
+        if open_weight > 0 and waited / open_weight > completed:
+            completed = (weighted + waited) / (weight + open_weight)
+        return self._distrust.get(partner, 0) > 0, completed
+
+    def judge(self, state: SiteState, event: Event, commands: list[Command], now: float) -> str:
+        """Notes what came of an event; returns what was wrong with an offer that it led to."""
+        wrong = ""
+        for command in commands:
+            if not isinstance(command, Append):
+                continue
+            for record in command.records:
+                if isinstance(record, JobOffered) and isinstance(event, Submit):
+                    wrong = self._judge(state, record, now)
+                self.follow(record)
+        return wrong
+
+    def _judge(self, state: SiteState, record: JobOffered, now: float) -> str:
+        location, width = state.settings.location, self._jobs[record.job].processors
+        able = [
+            name
+            for name, book in state.partners.items()
+            if book.listed
+            and book.reachable
+            and not book.faulty
+            and not book.incompatible
+            and width <= book.processors
+        ]
+        self.judged += 1
+        if isinstance(location, FixedOrder):
+            first = next(name for name in location.order if name in able)
+            return "" if first == record.partner else f"{record.partner} asked before {first}"
+        count_open = location.open_jobs == "count"
+        distrusted, awrt = self.rank(record.partner, now, count_open=count_open)
+        for name in able:
+            before = self.rank(name, now, count_open=count_open)
+            if before[0] < distrusted or (before[0] == distrusted and before[1] * _MORE < awrt):
+                return f"{record.partner} ({awrt:g}) asked before {name} ({before[1]:g})"
+        return ""

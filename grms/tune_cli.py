@@ -1,0 +1,291 @@
+"""The command `grms tune`."""
+
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from lrms_sim.cli import PREPARATION
+from lrms_sim.trace_folders import located
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from grms.learning.local_strategies.problem import TuneOptions
+
+EXIT_INTERRUPTED = 130
+"""Status of the process after Ctrl-C, as shells have it: 128 plus the signal's number."""
+
+SEED_MAX = 2**63 - 1
+PIPE_WIDTH = 120
+"""Columns of a table that goes to a file or another program."""
+
+PROCESSORS_MAX = 2**31 - 1
+
+_Command = TypeVar("_Command", bound=Callable[..., object])
+_PROCESSORS = click.IntRange(1, PROCESSORS_MAX)
+
+
+class _Days(click.ParamType[tuple[float | None, float | None]]):
+    """Days as people write them: `0:150`, `150:`, `:150`."""
+
+    name = "A:B"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[float | None, float | None]:
+        if isinstance(value, tuple):
+            return value
+        first, colon, last = str(value).partition(":")
+        try:
+            days = (float(first) if first else None, float(last) if last else None)
+        except ValueError:
+            days = (None, None)
+            colon = ""
+        if not colon:
+            self.fail(f"{value!r} is not two days A:B, such as 0:150, 150: or :150", param, ctx)
+        if days[0] is not None and days[1] is not None and not days[0] < days[1]:
+            self.fail(f"{value!r}: the second day must be after the first", param, ctx)
+        return days
+
+
+class _Theta(click.ParamType[tuple[float, ...]]):
+    """Five weights as people write them: `10,4,0,0,0`."""
+
+    name = "weights"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[float, ...]:
+        from lrms_sim.objectives import check_theta  # noqa: PLC0415  # slow to import
+
+        if isinstance(value, tuple):
+            return value
+        try:
+            return check_theta([float(part) for part in str(value).split(",")])
+        except ValueError as error:
+            return self.fail(f"{value!r}: {error}; write five, as 10,4,0,0,0", param, ctx)
+
+
+def _preparation_options(command: _Command) -> _Command:
+    for name, choices, words in reversed(PREPARATION):
+        option = click.option(
+            f"--{name.replace('_', '-')}",
+            type=click.Choice(choices),
+            default=choices[0],
+            show_default=True,
+            help=words,
+        )
+        command = option(command)
+    return command
+
+
+def _paths(_: click.Context, __: click.Parameter, value: tuple[Path, ...]) -> tuple[Path, ...]:
+    return tuple(map(located, value))
+
+
+@click.command()
+@click.argument(
+    "logs",
+    nargs=-1,
+    required=True,
+    metavar="LOG...",
+    type=click.Path(path_type=Path, dir_okay=False),
+    callback=_paths,
+)
+@click.option(
+    "--method",
+    default="f2",
+    show_default=True,
+    metavar="NAME",
+    help="f1 to f4, or one for each situation as f1,f2,f3; iterative; symbiotic.",
+)
+@click.option(
+    "--algorithm",
+    type=click.Choice(["fcfs", "easy"]),
+    default="fcfs",
+    show_default=True,
+    help="What is done with the queue in a criterion's order; fcfs is the paper's Greedy.",
+)
+@click.option(
+    "--calendar",
+    type=click.Choice(["week", "hours"]),
+    default="week",
+    show_default=True,
+    help="Situations: weekend, day and night; or the 24 hours of a day.",
+)
+@click.option(
+    "--theta",
+    type=_Theta(),
+    default="10,4,0,0,0",
+    show_default=True,
+    help="Weight of each user group's AWRT in what is made small.",
+)
+@click.option("--processors", type=_PROCESSORS, help="[default: MaxProcs of the log's header]")
+@click.option("--scale-to", type=_PROCESSORS, metavar="N", help="Scale the workload to N.")
+@click.option("--scale-factor", type=float, metavar="F", help="[default: the ratio of sizes]")
+@click.option("--scale-seed", type=click.IntRange(0, SEED_MAX), default=1, show_default=True)
+@click.option("--train-days", type=_Days(), help="Tune on jobs of these days.  [default: all]")
+@click.option("--first-jobs", type=click.IntRange(1), metavar="N", help="The first N of those.")
+@click.option("--unseen-days", type=_Days(), help="Judge by these.  [default: all later jobs]")
+@click.option(
+    "--combination",
+    type=click.Choice(["sum", "relative"]),
+    default="sum",
+    show_default=True,
+    help="Several logs: the sum of f, or the mean of f over EASY's.",
+)
+@click.option(
+    "--strategy",
+    "search",
+    type=click.Choice(["two-parents", "self-adaptive", "cma"]),
+    default="two-parents",
+    show_default=True,
+    help="What searches the parameters of a criterion; two-parents is the paper's.",
+)
+@click.option(
+    "--start",
+    type=click.Choice(["constant", "random"]),
+    default="constant",
+    show_default=True,
+    help="With the constant order of groups among the first individuals, or not (the paper).",
+)
+@click.option(
+    "--standard",
+    default="fcfs-group",
+    show_default=True,
+    metavar="NAME",
+    help="Strategy that iterative begins with, and that states it never met keep.",
+)
+@click.option(
+    "--choices",
+    type=click.Choice(["paper", "smith", "orders"]),
+    default="paper",
+    show_default=True,
+    help="Of tables and rules: 13 strategies; with groups by weight over work; orders for EASY.",
+)
+@click.option("--seed", type=click.IntRange(0, SEED_MAX), default=1, show_default=True)
+@click.option("--generations", type=int, help="Stop after so many.  [default: 100; symbiotic: 30]")
+@click.option("--evaluations", type=int, help="Stop after so many.")
+@click.option("--time-limit", type=float, metavar="SECONDS", help="Stop after so much time.")
+@click.option("--stagnation", type=int, help="Stop after so many generations without gain.")
+@click.option("--target", type=float, help="Stop at this value.")
+@click.option("--parents", type=int, help="μ  [default: 15; symbiotic: 50]")
+@click.option("--offspring", type=int, help="λ  [default: 105; symbiotic: 350]")
+@click.option(
+    "--executor",
+    type=click.Choice(["threads", "processes", "dask"]),
+    default="threads",
+    show_default=True,
+    help="Who evaluates; the result is the same.",
+)
+@click.option("--workers", type=int, help="How many.  [default: one for each processor]")
+@click.option("--scheduler", metavar="ADDRESS", help="Of a dask scheduler, tcp://HOST:PORT.")
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path),
+    help="Folder for strategy, figures and page.  [default: out/tune-LOG-ALGORITHM-METHOD]",
+)
+@click.option("--resume", is_flag=True, help="Go on from the checkpoint in that folder.")
+@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON, not as tables.")
+@click.option("--slurm", is_flag=True, help="Print the order of groups as settings for Slurm.")
+@_preparation_options
+def tune(*, as_json: bool, slurm: bool, **chosen: Any) -> None:
+    """Tune how a batch machine orders its queue, on recorded logs.
+
+    The objective is a weighted sum of the average weighted response times of five user groups.
+    Whatever is learned stands beside the constants that need no learning, on the jobs it was tuned
+    on and on jobs it has never seen; where a constant is as good, it says so.
+
+    \b
+    Evolve a criterion on the first 150 days, judge it on the rest:
+      grms tune ctc --method f3 --train-days 0:150
+    The same with EASY backfilling in the order of the criterion:
+      grms tune ctc --method f3 --algorithm easy --train-days 0:150
+    """  # noqa: D301  # \b keeps the lines of the examples as they are
+    from grms.learning.local_strategies.command import (  # noqa: PLC0415  # slow to import
+        json_text,
+        print_tuning,
+        run_tuning,
+        slurm_settings,
+    )
+    from grms.learning.session import (  # noqa: PLC0415  # same
+        TrainingInterrupted,
+        command_to_resume,
+    )
+
+    options = _options(chosen)
+    try:
+        tuning = run_tuning(options, _console(stderr=True))
+    except TrainingInterrupted as interruption:
+        click.echo(f"\n{interruption}", err=True)
+        if interruption.resumable:
+            arguments = click.get_current_context().obj or ()
+            again = shlex.join(["grms", *command_to_resume(arguments)])
+            click.echo(f"go on with: {again}", err=True)
+        click.get_current_context().exit(EXIT_INTERRUPTED)
+    if as_json:
+        click.echo(json_text(tuning, slurm=slurm))
+        return
+    print_tuning(_console(), options, tuning)
+    if slurm:
+        click.echo(f"\n{slurm_settings(tuning)}", nl=False)
+
+
+def _options(chosen: dict[str, Any]) -> "TuneOptions":
+    from grms.learning.evolution.strategies import StrategySettings  # noqa: PLC0415  # slow
+    from grms.learning.evolution.symbiotic import SymbioticSettings  # noqa: PLC0415  # same
+    from grms.learning.local_strategies.problem import TuneOptions  # noqa: PLC0415  # same
+    from grms.learning.local_strategies.workloads import WorkloadOptions  # noqa: PLC0415  # same
+    from grms.learning.session import Limits, Workers  # noqa: PLC0415  # same
+    from lrms_sim.preparation import PreparationOptions  # noqa: PLC0415  # same
+
+    if chosen["scheduler"] is not None and chosen["executor"] != "dask":
+        raise click.UsageError("--scheduler goes with --executor dask")
+    if chosen["scale_factor"] is not None and chosen["scale_to"] is None:
+        raise click.UsageError("--scale-factor goes with --scale-to")
+    numbers = {key: chosen[key] for key in ("parents", "offspring") if chosen[key] is not None}
+    taken = ("method", "algorithm", "search", "start", "standard", "choices", "combination", "seed")
+    try:
+        symbiotic = chosen["method"] == "symbiotic"
+        return TuneOptions(
+            logs=chosen["logs"],
+            workloads=WorkloadOptions(
+                processors=chosen["processors"],
+                preparation=PreparationOptions(
+                    **{name: chosen[name] for name, _, _ in PREPARATION}
+                ),
+                scale_to=chosen["scale_to"],
+                scale_factor=chosen["scale_factor"],
+                scale_seed=chosen["scale_seed"],
+                training=chosen["train_days"] or (None, None),
+                first_jobs=chosen["first_jobs"],
+                unseen=chosen["unseen_days"],
+                theta=chosen["theta"],
+                calendar=chosen["calendar"],
+            ),
+            settings=StrategySettings(**({"parents": 15, "offspring": 105} | numbers)),
+            symbiotic=SymbioticSettings(**(numbers if symbiotic else {})),
+            limits=Limits(
+                chosen["generations"],
+                chosen["evaluations"],
+                chosen["time_limit"],
+                chosen["stagnation"],
+                chosen["target"],
+            ),
+            workers=Workers(chosen["executor"], chosen["workers"], chosen["scheduler"]),
+            output=chosen["output"],
+            resume=chosen["resume"],
+            **{name: chosen[name] for name in taken},
+        )
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+
+
+def _console(*, stderr: bool = False) -> "Console":
+    from rich.console import Console  # noqa: PLC0415  # slow to import
+
+    console = Console(stderr=stderr)
+    return console if console.is_terminal else Console(stderr=stderr, width=PIPE_WIDTH)

@@ -1,0 +1,193 @@
+"""What journals have in common: opening, the lock, notes, transactions, errors."""
+
+import os
+import sqlite3
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+
+import pytest
+
+from grms.kit.journal import (
+    JournalDamagedError,
+    JournalError,
+    JournalFile,
+    JournalKind,
+    JournalTakenError,
+    row_checksum,
+)
+
+KIND = JournalKind(
+    application_id=0x12345678,
+    version=3,
+    schema="CREATE TABLE things (name TEXT NOT NULL);",
+    tables=frozenset({"things"}),
+    program="tester",
+    only_one="one tester at a time",
+    look="looking around",
+)
+
+
+class Things(JournalFile):
+    """The least journal: names of things."""
+
+    def __init__(self, path: Path, **notes: str) -> None:
+        super().__init__(path, KIND, notes)
+
+    def put(self, *names: str | None) -> None:
+        """Keeps names, all or none."""
+        with self._transaction() as connection:
+            for name in names:
+                connection.execute("INSERT INTO things VALUES (?)", (name,))
+
+    def names(self) -> list[str]:
+        """Returns all names."""
+        return [name for (name,) in self._connection.execute("SELECT name FROM things")]
+
+
+def test_a_transaction_is_durable_or_did_not_happen(tmp_path: Path) -> None:
+    """What was put is there after reopening; a failure in the middle leaves nothing of its own."""
+    path = tmp_path / "j"
+    with Things(path) as things:
+        things.put("a", "b")
+        with pytest.raises(JournalError, match="NOT NULL"):
+            things.put("c", None)
+        things.put("e")
+    with Things(path) as things:
+        assert things.names() == ["a", "b", "e"]
+
+
+def test_every_commit_is_synced(tmp_path: Path) -> None:
+    """The file is in write-ahead mode, and synchronous is FULL."""
+    with Things(tmp_path / "j") as things:
+        assert things._pragma("synchronous") == 2
+        mode = things._connection.execute("PRAGMA journal_mode").fetchone()[0]
+        assert mode == "wal"
+        things.put("a" * 5000)
+        assert things.size_bytes > 5000
+
+
+def test_notes_stay_and_those_of_its_own_are_left_alone(tmp_path: Path) -> None:
+    """A note can be changed; the epoch and what it was made with cannot."""
+    with Things(tmp_path / "j", owner="ann") as things:
+        epoch = things.note("epoch")
+        things.set_note("replay", "1")
+        things.set_note("replay", "2")
+        for own in ("owner", "epoch"):
+            with pytest.raises(ValueError, match=own):
+                things.set_note(own, "mine")
+    with Things(tmp_path / "j", owner="bob") as things:
+        assert (things.note("owner"), things.note("replay")) == ("ann", "2")
+        assert things.note("epoch") == epoch
+        assert things.note("nothing") is None
+
+
+def test_the_lock_goes_with_its_process_however_that_ends(tmp_path: Path) -> None:
+    """While another process has it nobody else gets it; killed, it has let go."""
+    path = tmp_path / "j"
+    Things(path).close()
+    code = (
+        "import fcntl, sys; f = open(sys.argv[1], 'ab'); fcntl.flock(f, fcntl.LOCK_EX); "
+        "print('has it', flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen(  # noqa: S603  # this program
+        [sys.executable, "-c", code, f"{path}.lock"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"has it\n"
+        with pytest.raises(JournalTakenError, match=r"another process has .*one tester at a time"):
+            Things(path)
+        holder.kill()
+        holder.wait(10)
+        Things(path).close()
+
+
+@pytest.mark.parametrize(
+    ("statement", "error", "words"),
+    [
+        ("PRAGMA application_id=7", JournalDamagedError, "no journal of a tester"),
+        ("CREATE TABLE more (x)", JournalDamagedError, "no journal of a tester"),
+        ("DELETE FROM notes", JournalDamagedError, "no epoch.*after looking around"),
+        ("PRAGMA user_version=9", JournalError, "version 9, and this program writes version 3"),
+    ],
+)
+def test_what_is_no_journal_of_this_kind_is_refused(
+    tmp_path: Path, statement: str, error: type[JournalError], words: str
+) -> None:
+    """The error names the file, what is wrong, and what to do; the file can be opened by others."""
+    path = tmp_path / "j"
+    Things(path).close()
+    connection = sqlite3.connect(path)
+    connection.execute(statement)
+    connection.commit()
+    connection.close()
+    with pytest.raises(error, match=f"{path}: .*{words}"):
+        Things(path)
+    with pytest.raises(error):
+        Things(path)
+
+
+def test_a_file_that_is_no_database_and_a_missing_folder_are_said(tmp_path: Path) -> None:
+    """Neither is touched."""
+    text = tmp_path / "text"
+    text.write_text("no database, but long enough to be looked at " * 50)
+    with pytest.raises(JournalDamagedError, match="damaged"):
+        Things(text)
+    assert text.read_text().startswith("no database")
+    with pytest.raises(JournalError, match="folder must exist"):
+        Things(tmp_path / "missing" / "j")
+    assert not (tmp_path / "missing").exists()
+
+
+def test_a_journal_is_its_users_alone(tmp_path: Path) -> None:
+    """Whatever the umask is, nobody else reads scripts and keys, in no file of it."""
+    mask = os.umask(0)
+    try:
+        with Things(tmp_path / "j") as things:
+            assert things.narrowed is None
+            things.put("a")
+            names = {path.name for path in tmp_path.iterdir()}
+            assert names == {"j", "j.lock", "j-wal", "j-shm"}
+            for path in tmp_path.iterdir():
+                assert path.stat().st_mode & 0o777 == 0o600, path
+    finally:
+        os.umask(mask)
+
+
+def test_a_journal_that_others_could_read_is_closed_to_them(tmp_path: Path) -> None:
+    """What it was is known, so that it can be told."""
+    with Things(tmp_path / "j"):
+        pass
+    (tmp_path / "j").chmod(0o644)
+    with Things(tmp_path / "j") as things:
+        assert things.narrowed == 0o644
+        assert (tmp_path / "j").stat().st_mode & 0o777 == 0o600
+
+
+def test_another_name_does_not_get_past_the_lock(tmp_path: Path) -> None:
+    """A symbolic link, to the file or on the way to it, is the same journal; a hard link none."""
+    (tmp_path / "real").mkdir()
+    (tmp_path / "way").symlink_to("real")
+    (tmp_path / "link").symlink_to("real/j")
+    with Things(tmp_path / "real" / "j") as things:
+        for path in (tmp_path / "link", tmp_path / "way" / "j"):
+            with pytest.raises(JournalTakenError):
+                Things(path)
+        assert things.path == tmp_path.resolve() / "real" / "j"
+    with Things(tmp_path / "link"), pytest.raises(JournalTakenError):
+        Things(tmp_path / "real" / "j")
+    (tmp_path / "hard").hardlink_to(tmp_path / "real" / "j")
+    with pytest.raises(JournalError, match="has 2 names"):
+        Things(tmp_path / "hard")
+
+
+def test_a_rows_checksum_is_that_of_journals_of_before() -> None:
+    """By the format's own words; each part of a row counts, and so does the row before."""
+    row = (1.5, "JobKept", "{}", b"script")
+    known = zlib.crc32(b"script", zlib.crc32(b"7 1.5 JobKept {} ", 99))
+    assert row_checksum(99, 7, row) == known
+    assert row_checksum(0, 7, row[:3]) == row_checksum(0, 7, (*row[:3], None))
+    others = [(2.5, *row[1:]), (1.5, "X", *row[2:]), (*row[:2], "", b"script"), (*row[:3], b"")]
+    assert known not in [row_checksum(99, 7, other) for other in others]
+    assert known not in {row_checksum(98, 7, row), row_checksum(99, 8, row)}

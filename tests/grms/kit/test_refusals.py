@@ -1,0 +1,61 @@
+"""An error of this program's own does not reach a caller as a traceback."""
+
+from typing import Any
+
+import grpc
+import pytest
+import structlog
+from grpc import aio
+from structlog.testing import capture_logs
+
+from grms.kit.refusals import TEXT, Unexpected
+from tests.waiting import run
+
+
+def test_an_unexpected_error_is_internal_and_logged() -> None:
+    """The caller learns that, not what; the log has it; refusals pass as they are."""
+
+    async def single(request: bytes, context: Any) -> bytes:
+        if request == b"refuse":
+            await context.abort(grpc.StatusCode.NOT_FOUND, "nothing there")
+        raise ZeroDivisionError(request)
+
+    async def stream(request: bytes, context: Any) -> Any:
+        yield request
+        await single(request, context)
+
+    async def scene() -> None:
+        server = aio.server(interceptors=[Unexpected(structlog.get_logger())])
+        methods: dict[str, Any] = {
+            "Single": grpc.unary_unary_rpc_method_handler(single),
+            "Stream": grpc.unary_stream_rpc_method_handler(stream),
+        }
+        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("t.T", methods),))
+        port = server.add_insecure_port("127.0.0.1:0")
+        await server.start()
+        async with aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+            for request, code in (
+                (b"x", grpc.StatusCode.INTERNAL),
+                (b"refuse", grpc.StatusCode.NOT_FOUND),
+            ):
+                with capture_logs() as logs:
+                    unary: Any = channel.unary_unary("/t.T/Single")
+                    with pytest.raises(aio.AioRpcError) as error:
+                        await unary(request)
+                    assert error.value.code() is code
+                    stream_call: Any = channel.unary_stream("/t.T/Stream")
+                    with pytest.raises(aio.AioRpcError) as error:
+                        _ = [part async for part in stream_call(request)]
+                    assert error.value.code() is code
+                if code is grpc.StatusCode.INTERNAL:
+                    assert error.value.details() == TEXT
+                    assert [entry["method"] for entry in logs] == ["/t.T/Single", "/t.T/Stream"]
+                else:
+                    assert not logs
+            nowhere: Any = channel.unary_unary("/t.T/Nowhere")
+            with pytest.raises(aio.AioRpcError) as error:
+                await nowhere(b"")
+            assert error.value.code() is grpc.StatusCode.UNIMPLEMENTED
+        await server.stop(None)
+
+    run(scene)

@@ -1,0 +1,52 @@
+"""Signals end a daemon in order, or at once."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from grms.kit.signals import signals
+
+STUBBORN = """
+import asyncio
+from grms.kit.signals import signals
+
+async def main():
+    async with signals(lambda: print("stopping", flush=True)):
+        print("ready", flush=True)
+        await asyncio.sleep(60)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["term", "int"])
+async def test_the_first_signal_stops_in_order(number: signal.Signals) -> None:
+    """It calls what begins the end, once, and nothing is heard any more afterwards."""
+    stopped = asyncio.Event()
+    before = signal.getsignal(number)
+    async with signals(stopped.set):
+        os.kill(os.getpid(), number)
+        async with asyncio.timeout(10):
+            await stopped.wait()
+    assert signal.getsignal(number) in {before, signal.SIG_DFL, signal.default_int_handler}
+
+
+def test_the_second_signal_ends_at_once() -> None:
+    """A daemon whose end in order takes too long has the status of an ended process."""
+    with subprocess.Popen(  # noqa: S603  # this very interpreter
+        [sys.executable, "-c", STUBBORN],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[3])},
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(signal.SIGTERM)
+        assert process.stdout.readline() == "stopping\n"
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=30) == 128 + signal.SIGTERM

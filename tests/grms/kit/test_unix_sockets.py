@@ -1,0 +1,26 @@
+"""A socket that somebody listens on is left alone."""
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from grms.kit.unix_sockets import SocketInUseError, remove_stale_socket
+
+
+def test_only_what_nobody_listens_on_is_removed(tmp_path: Path) -> None:
+    """A dead process's socket goes; a live one's, and what is no socket, stay."""
+    path = tmp_path / "users.sock"
+    remove_stale_socket(path)
+    with socket.socket(socket.AF_UNIX) as held:
+        held.bind(str(path))
+        held.listen()
+        with pytest.raises(SocketInUseError, match=r"another process listens on .*users\.sock"):
+            remove_stale_socket(path)
+        assert path.is_socket()
+    remove_stale_socket(path)
+    assert not path.exists()
+    path.write_text("precious")
+    with pytest.raises(SocketInUseError, match="is no socket"):
+        remove_stale_socket(path)
+    assert path.read_text() == "precious"

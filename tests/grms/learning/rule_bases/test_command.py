@@ -1,0 +1,268 @@
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from grms.learning.checkpoint import CheckpointError
+from grms.learning.evolution.evaluation import Evaluation
+from grms.learning.evolution.genes import Genome
+from grms.learning.evolution.strategies import StrategySettings
+from grms.learning.rule_bases.command import TrainOptions, print_outcome, run_training
+from grms.learning.rule_bases.encoding import RuleBaseSettings
+from grms.learning.rule_bases.fitness import Fitness
+from grms.learning.rule_bases.source import SourceError, TrainingSource
+from grms.learning.session import (
+    CHECKPOINT,
+    Limits,
+    TrainingInterrupted,
+    Workers,
+)
+from grms.policy.files import load_rule_base
+from lrms_sim.jobs import JobTable
+from tests.training_grids import two_sites
+
+SMALL = StrategySettings(parents=3, offspring=6)
+
+
+def load(reference: str) -> TrainingSource:
+    """Returns two sites; the number at the end of the name is a seed."""
+    warnings = ("sites.a: the machine is too small",) if reference == "warned-1" else ()
+    origin = {"a": {"seed": int(reference[-1])}}
+    return TrainingSource(reference, tuple(two_sites(int(reference[-1]))), origin, warnings)
+
+
+def options(folder: Path, **changes: Any) -> TrainOptions:
+    usual: dict[str, Any] = {
+        "scenarios": ("grid-1",),
+        "site": "a",
+        "partners": ("b",),
+        "rules": RuleBaseSettings(2),
+        "settings": SMALL,
+        "limits": Limits(generations=4),
+        "workers": Workers(count=1),
+        "output": folder,
+    }
+    return TrainOptions(**usual | changes)
+
+
+def quiet() -> Console:
+    return Console(file=io.StringIO(), width=100)
+
+
+def texts(console: Console) -> str:
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"limits": Limits(generations=0)}, "generation limit is 0"),
+        ({"limits": Limits(seconds=float("inf"))}, "time limit is inf"),
+        ({"strategy": "papr"}, "no strategy 'papr'"),
+        ({"seed": -1}, "seed is -1"),
+        ({"strategy": "cma", "settings": StrategySettings(offspring=1)}, "needs at least 2"),
+    ],
+)
+def test_options_are_checked_before_anything_is_read(
+    tmp_path: Path, change: dict[str, Any], complaint: str
+) -> None:
+    """Each with its value and its bound."""
+    with pytest.raises(ValueError, match=complaint):
+        options(tmp_path, **change)
+
+
+def test_the_folder_is_named_after_the_sites() -> None:
+    """Unless one is given."""
+    assert options(Path("x")).folder == Path("x")
+    unnamed = options(Path(), output=None, site="KTH", partners=("CTC", "SDSC05"))
+    assert unnamed.folder == Path("out/train-kth-for-ctc-sdsc05")
+
+
+def test_a_run_leaves_all_files_and_a_table(tmp_path: Path) -> None:
+    """Rule base with provenance, pictures, page, checkpoint; figures and paths for the user."""
+    folder = tmp_path / "deep" / "folder"
+    chosen = options(folder, scenarios=("grid-1", "grid-2"))
+    console = quiet()
+    outcome = run_training(chosen, console, load=load)
+    assert {path.name for path in folder.iterdir()} == {
+        "a-for-b.json",
+        "checkpoint.json",
+        "convergence.svg",
+        "decision-map.svg",
+        "training.html",
+    }
+    saved = load_rule_base(folder / "a-for-b.json")
+    assert saved == outcome.rule_base
+    assert [case["scenario"] for case in saved.provenance["cases"]] == [
+        "grid-1: a, b",
+        "grid-2: a, b",
+    ]
+    assert saved.provenance["strategy"]["settings"]["offspring"] == 6
+    assert saved.provenance["cases"][1]["sites"][0]["origin"] == {"seed": 2}
+    assert "generation 4/4" in texts(console)
+    table = quiet()
+    print_outcome(table, chosen, outcome)
+    said = texts(table)
+    assert f"{outcome.rows[3].after:,.2f}" in said
+    assert "* learned; stopped: generation 4 of 4 is done; 27 evaluations in" in said
+    assert f"Rule base: {folder / 'a-for-b.json'}\n" in said
+
+
+def test_warnings_of_the_workloads_are_shown_once(tmp_path: Path) -> None:
+    """Before the training, each of them."""
+    console = quiet()
+    run_training(options(tmp_path, scenarios=("warned-1",)), console, load=load)
+    assert texts(console).count("warning: sites.a: the machine is too small") == 1
+
+
+def interrupt(monkeypatch: pytest.MonkeyPatch, after: int) -> None:
+    """Lets Ctrl-C come in an evaluation."""
+    really = Fitness.__call__
+    left = iter(range(after - 1))
+
+    def evaluate(self: Fitness, genome: Genome, bound: float) -> Evaluation:
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+        return really(self, genome, bound)
+
+    monkeypatch.setattr(Fitness, "__call__", evaluate)
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    """Returns what does not tell how long the training took."""
+    timed = {CHECKPOINT, "training.html"}
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.name not in timed}
+
+
+@pytest.mark.parametrize("strategy", ["paper", "self-adaptive", "cma"])
+def test_interrupted_and_resumed_files_are_those_of_one_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, strategy: str
+) -> None:
+    """Rule base and pictures, byte for byte."""
+    run_training(options(tmp_path / "whole", strategy=strategy), quiet(), load=load)
+    folder = tmp_path / "parts"
+    with monkeypatch.context() as patched:
+        interrupt(patched, 17)
+        with pytest.raises(TrainingInterrupted, match="interrupted after generation") as caught:
+            run_training(options(folder, strategy=strategy), quiet(), load=load)
+    assert caught.value.resumable
+    assert [path.name for path in folder.iterdir()] == [CHECKPOINT]
+    run_training(options(folder, strategy=strategy, resume=True), quiet(), load=load)
+    assert files(folder) == files(tmp_path / "whole")
+
+
+def test_a_finished_run_can_be_taken_further(tmp_path: Path) -> None:
+    """With a later limit; the result is that of the longer run."""
+    longer = Limits(generations=8)
+    run_training(options(tmp_path / "long", limits=longer), quiet(), load=load)
+    run_training(options(tmp_path / "short"), quiet(), load=load)
+    resumed = options(tmp_path / "short", limits=longer, resume=True)
+    run_training(resumed, quiet(), load=load)
+    assert files(tmp_path / "short") == files(tmp_path / "long")
+
+
+def test_an_early_interruption_says_that_there_is_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the checkpoint of a finished run lies in the folder: it is not this run's."""
+    run_training(options(tmp_path), quiet(), load=load)
+    interrupt(monkeypatch, 1)
+    with pytest.raises(TrainingInterrupted, match="nothing to resume") as caught:
+        run_training(options(tmp_path, seed=9), quiet(), load=load)
+    assert not caught.value.resumable
+    assert not (tmp_path / CHECKPOINT).exists()
+
+
+def test_an_interrupted_run_is_not_overwritten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The text says what can be done; nothing has been read or changed by then."""
+    with monkeypatch.context() as patched:
+        interrupt(patched, 17)
+        with pytest.raises(TrainingInterrupted):
+            run_training(options(tmp_path), quiet(), load=load)
+    before = (tmp_path / CHECKPOINT).read_bytes()
+    with pytest.raises(CheckpointError, match=r"was interrupted; go on with --resume, or remove"):
+        run_training(options(tmp_path), quiet())
+    assert (tmp_path / CHECKPOINT).read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"seed": 2}, "strategy.seed was 1 and is 2"),
+        ({"strategy": "cma"}, "strategy.name was 'paper' and is 'cma'"),
+        ({"settings": StrategySettings()}, "strategy.settings.offspring was 6 and is 91"),
+        ({"scenarios": ("grid-2",)}, r"fitness.cases\[0\].sites\[0\].jobs was"),
+        ({"objective": "no_loser"}, "fitness.objective was 'egoistic' and is 'no_loser'"),
+        ({"site": "b", "partners": ("a",)}, r"fitness.cases\[0\]"),
+    ],
+)
+def test_resuming_another_run_is_refused(
+    tmp_path: Path, change: dict[str, Any], complaint: str
+) -> None:
+    """Whatever the result depends on has to be as it was; the text says what is not."""
+    run_training(options(tmp_path), quiet(), load=load)
+    before = files(tmp_path)
+    with pytest.raises(CheckpointError, match=complaint):
+        run_training(options(tmp_path, resume=True, **change), quiet(), load=load)
+    assert files(tmp_path) == before
+
+
+def test_workers_may_differ_when_resuming(tmp_path: Path) -> None:
+    """Who evaluates is no part of what a run rests on."""
+    run_training(options(tmp_path), quiet(), load=load)
+    before = files(tmp_path)
+    again = options(tmp_path, resume=True, workers=Workers("processes", 2))
+    run_training(again, quiet(), load=load)
+    assert files(tmp_path) == before
+
+
+def test_a_strategy_that_cannot_go_on_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another version of the library behind it; the file is named."""
+    run_training(options(tmp_path, strategy="cma"), quiet(), load=load)
+    monkeypatch.setattr("grms.learning.evolution.cma_strategy.versions", lambda: {"cma": "9.9"})
+    with pytest.raises(CheckpointError, match=r"checkpoint\.json: it was made with cma .* 9\.9"):
+        run_training(options(tmp_path, strategy="cma", resume=True), quiet(), load=load)
+
+
+def test_folders_that_cannot_be_are_named(tmp_path: Path) -> None:
+    """A file, a file on the way, and nothing to resume."""
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CheckpointError, match="file: is a file; name a folder with --output"):
+        run_training(options(tmp_path / "file"), quiet(), load=load)
+    with pytest.raises(CheckpointError, match="the folder cannot be made: Not a directory"):
+        run_training(options(tmp_path / "file" / "below"), quiet(), load=load)
+    with pytest.raises(CheckpointError, match="is not there; nothing to resume"):
+        run_training(options(tmp_path / "new", resume=True), quiet(), load=load)
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_site_without_jobs_has_nothing_to_learn(tmp_path: Path) -> None:
+    """The error names the scenario and the site."""
+
+    def idle(reference: str) -> TrainingSource:
+        a, b = two_sites()
+        return TrainingSource(reference, (type(a)("a", 10, JobTable.empty()), b))
+
+    with pytest.raises(SourceError, match="grid-1: site 'a' has no jobs"):
+        run_training(options(tmp_path), quiet(), load=idle)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_names_that_look_like_markup_are_printed(tmp_path: Path) -> None:
+    """Square brackets mean something to the terminal's library, and nothing here."""
+
+    def hostile(reference: str) -> TrainingSource:
+        return TrainingSource("[/red]" + reference, tuple(two_sites()))
+
+    chosen = options(tmp_path)
+    outcome = run_training(chosen, quiet(), load=hostile)
+    console = quiet()
+    print_outcome(console, chosen, outcome)
+    assert "[/red]grid-1: a, b" in texts(console)

@@ -1,0 +1,121 @@
+"""Configuration files, and what their errors say."""
+
+from pathlib import Path
+
+import pytest
+
+from grms.policy.location import AwrtLocation, FixedOrder
+from grms.site.configuration.files import (
+    FILE_BYTES_MAX,
+    ConfigError,
+    load_config,
+    load_policies,
+    location_policy,
+    parse_config,
+)
+
+GOOD = """
+name = "kth"
+processors = 100
+[listen]
+users = "kth.sock"
+[journal]
+path = "kth.journal"
+[[partners]]
+name = "ctc"
+address = "127.0.0.1:7001"
+[[partners]]
+name = "sdsc"
+address = "127.0.0.1:7002"
+transfer = "keep"
+[[partners]]
+name = "lanl"
+address = "127.0.0.1:7003"
+transfer = "none"
+"""
+
+
+def errors(text: str) -> list[str]:
+    """Returns what is wrong with a file's content."""
+    with pytest.raises(ConfigError) as caught:
+        parse_config(text.encode(), folder=Path("/etc"), shown="site.toml")
+    return str(caught.value).splitlines()
+
+
+def test_a_good_file_is_read(tmp_path: Path) -> None:
+    """Policies come by partner; one with whom nothing is exchanged has none."""
+    path = tmp_path / "site.toml"
+    path.write_text(GOOD)
+    config = load_config(path)
+    policies = load_policies(config, str(path))
+    assert {name: policy.name for name, policy in policies.items()} == {
+        "ctc": "awf",
+        "sdsc": "keep",
+    }
+
+
+@pytest.mark.parametrize(
+    ("word", "policy"),
+    [
+        ('"awrt"', AwrtLocation(open_jobs="count")),
+        ('"awrt-completed"', AwrtLocation(open_jobs="ignore")),
+        ('["sdsc", "ctc"]', FixedOrder(("sdsc", "ctc"))),
+    ],
+)
+def test_the_order_of_asking(word: str, policy: object) -> None:
+    """Each word for the order gives its policy."""
+    config = parse_config(
+        f"location = {word}\n{GOOD}".encode(), folder=Path("/etc"), shown="site.toml"
+    )
+    assert location_policy(config) == policy
+
+
+def test_everything_wrong_is_said_at_once() -> None:
+    """Each line has file, key, value and what is allowed."""
+    text = GOOD.replace("processors = 100", "processors = 0").replace("users", "user")
+    found = errors(text + '[lrms]\ndiscipline = "lifo"\n')
+    assert found[0] == ("site.toml: processors: is 0; input should be greater than or equal to 1")
+    assert "site.toml: listen.users: is missing" in found
+    assert (
+        "site.toml: listen.user: there is no such key here, did you mean 'users'? there are: "
+        "users, partners"
+    ) in found
+    assert any(line.startswith("site.toml: lrms.discipline: 'lifo' is no") for line in found)
+
+
+def test_a_wrong_key_in_a_list_is_named_with_its_place() -> None:
+    """Tables in a list are counted from 0."""
+    found = errors(GOOD.replace('transfer = "none"', 'transfers = "none"'))
+    assert "\n".join(found) == (
+        "site.toml: partners[2].transfers: there is no such key here, did you mean 'transfer'? "
+        "there are: name, address, processors, transfer"
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        (b"name = ", "no TOML: Invalid value"),
+        (b"name = \xff", "byte 7 is not UTF-8 text"),
+        (b"a = " + b"[" * 100_000, "(nested too deeply|no TOML)"),
+    ],
+)
+def test_what_is_no_toml_is_said(content: bytes, text: str) -> None:
+    """A file that is none at all is refused in a sentence."""
+    with pytest.raises(ConfigError, match=text):
+        parse_config(content, folder=Path("/etc"), shown="site.toml")
+
+
+def test_files_that_cannot_be_read_are_said(tmp_path: Path) -> None:
+    """A missing, a huge file and a broken rule base are errors in a sentence each."""
+    with pytest.raises(ConfigError, match=r"none.toml: cannot be read: No such file"):
+        load_config(tmp_path / "none.toml")
+    huge = tmp_path / "huge.toml"
+    huge.write_bytes(b"#" * (FILE_BYTES_MAX + 1))
+    with pytest.raises(ConfigError, match="is larger than"):
+        load_config(huge)
+    path = tmp_path / "site.toml"
+    path.write_text(GOOD.replace('"keep"', '"rules.json"'))
+    (tmp_path / "rules.json").write_text("{}")
+    with pytest.raises(ConfigError, match=r"site.toml: partners.sdsc.transfer: .*rules.json"):
+        load_policies(load_config(path), str(path))

@@ -1,0 +1,423 @@
+from typing import Any
+
+import pytest
+
+from grms.policy.transfer import AlwaysKeep
+from grms.site.facts.commands import (
+    AnswerOffer,
+    AnswerStatus,
+    Command,
+    LrmsCancel,
+    LrmsSubmit,
+    Refusal,
+    Refuse,
+    SendReport,
+)
+from grms.site.facts.events import (
+    Drain,
+    LrmsEnded,
+    LrmsRefused,
+    LrmsStarted,
+    OfferReceived,
+    PartnerIncompatible,
+    ReportAnswered,
+    ReportFailed,
+    ResolveReceived,
+    Restarted,
+    WithdrawReceived,
+)
+from grms.site.facts.jobs import Completion, Load, OfferId, Request
+from grms.site.facts.lifecycle import GuestState, Outcome
+from grms.site.facts.settings import Limits
+from tests.grms.site.conversation import (
+    FREE,
+    FULL,
+    REQUEST,
+    Conversation,
+    kinds,
+    one,
+    settings,
+)
+
+THEIRS = OfferId(3, 5)
+KEY = "b/3/5"
+
+
+def offered(site: Conversation, load: Load | None = FREE, **changes: Any) -> list[Command]:
+    """Lets partner b offer a job."""
+    given: dict[str, Any] = {
+        "load": load,
+        "partner": "b",
+        "offer": THEIRS,
+        "settled_below": 1,
+        "request": REQUEST,
+        "payload": b"run",
+    }
+    return site(OfferReceived, **{**given, **changes})
+
+
+def resolved(site: Conversation, which: OfferId = THEIRS) -> AnswerStatus:
+    """Lets partner b ask what became of an offer."""
+    return one(site(ResolveReceived, partner="b", offer=which), AnswerStatus)
+
+
+def withdrawn(
+    site: Conversation, which: OfferId = THEIRS, *, cancel: bool = False
+) -> list[Command]:
+    """Lets partner b take an offer back."""
+    return site(WithdrawReceived, partner="b", offer=which, cancel=cancel)
+
+
+def ended(site: Conversation, outcome: Outcome = Outcome.COMPLETED) -> list[Command]:
+    """Lets b's job run to its end."""
+    site(LrmsStarted, lrms_key=KEY, start_time=1.0)
+    return site(LrmsEnded, lrms_key=KEY, outcome=outcome, end_time=9.0, run_time=8.0)
+
+
+# --- answers -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("load", [FREE, FULL])
+def test_the_same_offer_has_the_same_answer(load: Load) -> None:
+    """However often it comes, whatever the load is by then, and after a restart."""
+    site = Conversation()
+    accepted = one(offered(site, load), AnswerOffer).accepted
+    assert accepted == (load is FREE)
+    count = len(site.journal)
+    for other in (FREE, FULL, None):
+        again = offered(site, other)
+        assert kinds(again) == ["AnswerOffer"]
+        assert one(again, AnswerOffer).accepted == accepted
+    site.restart()
+    assert one(offered(site, FULL if load is FREE else FREE), AnswerOffer).accepted == accepted
+    assert len(site.journal) == count
+
+
+@pytest.mark.parametrize(
+    ("given", "changes"),
+    [
+        ({}, {"load": FULL}),
+        ({}, {"load": None}),
+        ({}, {"request": Request(9, 10.0)}),
+        ({}, {"load": Load(1, 1, 0)}),
+        ({}, {"payload": b"x" * 1_000_001}),
+        ({"transfer": {}}, {}),
+        ({"transfer": {"b": AlwaysKeep()}}, {}),
+    ],
+)
+def test_what_a_site_declines(given: dict[str, Any], changes: dict[str, Any]) -> None:
+    """Full, out of order, too wide, too long, without a policy, or by its policy."""
+    site = Conversation(settings(**given))
+    assert not one(offered(site, **changes), AnswerOffer).accepted
+    assert [type(record).__name__ for record in site.journal] == ["GuestDeclined"]
+    assert resolved(site).status is GuestState.DECLINED
+
+
+def test_what_is_just_within_the_bounds_is_taken() -> None:
+    """The largest program, and the last number that an offer can have."""
+    site = Conversation()
+    last = OfferId(2**63 - 1, 2**63 - 1)
+    assert one(offered(site, offer=last, payload=b"x" * 1_000_000), AnswerOffer).accepted
+
+
+def test_a_draining_site_declines() -> None:
+    """For good: the offer is declined after the drain, too."""
+    site = Conversation()
+    site(Drain)
+    assert not one(offered(site), AnswerOffer).accepted
+    site.restart()
+    assert not one(offered(site), AnswerOffer).accepted
+
+
+def test_a_partner_has_so_many_guests() -> None:
+    """At the limit its offers are declined; acknowledged ends make room."""
+    site = Conversation(settings(limits=Limits(guests_open=1)))
+    assert one(offered(site), AnswerOffer).accepted
+    assert not one(offered(site, offer=OfferId(3, 6)), AnswerOffer).accepted
+    ended(site)
+    site(ReportAnswered, partner="b", offers=(THEIRS,))
+    assert one(offered(site, offer=OfferId(3, 7)), AnswerOffer).accepted
+
+
+@pytest.mark.parametrize("event", [OfferReceived, ResolveReceived, WithdrawReceived])
+def test_a_stranger_is_refused(event: type) -> None:
+    """Nothing is said, and nothing remembered, to whom is not on the list."""
+    site = Conversation()
+    given: dict[type, dict[str, Any]] = {
+        OfferReceived: {
+            "load": FREE,
+            "settled_below": 1,
+            "request": REQUEST,
+            "payload": b"",
+        },
+        ResolveReceived: {},
+        WithdrawReceived: {"cancel": False},
+    }
+    refused = one(site(event, partner="x", offer=THEIRS, **given[event]), Refuse)
+    assert refused.refusal is Refusal.FORBIDDEN
+    assert "x" not in site.state.partners
+
+
+@pytest.mark.parametrize(
+    ("offer", "below", "field"),
+    [
+        (OfferId(0, 1), 1, "offer"),
+        (OfferId(1, 0), 1, "offer"),
+        (OfferId(2**63, 1), 1, "offer"),
+        (OfferId(1, 2**63), 1, "offer"),
+        (OfferId(3, 5), 6, "settled_below"),
+    ],
+)
+def test_numbers_have_bounds(offer: OfferId, below: int, field: str) -> None:
+    """A number that cannot be, and an offer that settles itself, are refused."""
+    site = Conversation()
+    refused = one(offered(site, offer=offer, settled_below=below), Refuse)
+    assert (refused.refusal, refused.field) == (Refusal.INVALID, field)
+    assert site.journal == []
+
+
+# --- resolve and withdraw ------------------------------------------------------------------------
+
+
+def test_what_became_of_an_offer() -> None:
+    """Never heard of, accepted, ended with its completion."""
+    site = Conversation()
+    assert resolved(site).status is None
+    assert site.journal == []
+    offered(site)
+    assert resolved(site).status is GuestState.ACCEPTED
+    ended(site)
+    answer = resolved(site)
+    assert answer.status is GuestState.ENDED
+    assert answer.completion == Completion(THEIRS, Outcome.COMPLETED, 9.0, 8.0)
+
+
+def test_a_tombstone_declines_what_comes_late() -> None:
+    """Also after a restart: it is in the journal before the withdrawal is answered."""
+    site = Conversation()
+    for _ in range(2):
+        assert one(withdrawn(site), AnswerStatus).status is GuestState.WITHDRAWN
+    assert [type(record).__name__ for record in site.journal] == ["GuestWithdrawn"]
+    site.restart()
+    assert not one(offered(site), AnswerOffer).accepted
+    assert resolved(site).status is GuestState.WITHDRAWN
+
+
+def test_an_accepted_offer_stays_accepted() -> None:
+    """A withdrawal that comes too late says so, and does nothing to the job."""
+    site = Conversation()
+    offered(site)
+    assert kinds(withdrawn(site)) == ["AnswerStatus"]
+    assert one(withdrawn(site), AnswerStatus).status is GuestState.ACCEPTED
+
+
+def test_a_declined_offer_stays_declined() -> None:
+    """There is nothing to take back."""
+    site = Conversation()
+    offered(site, FULL)
+    assert one(withdrawn(site), AnswerStatus).status is GuestState.DECLINED
+
+
+def test_cancelling_a_guest() -> None:
+    """The batch system ends it, once; its end is reported; then there is nothing to cancel."""
+    site = Conversation()
+    offered(site)
+    first = withdrawn(site, cancel=True)
+    assert one(first, LrmsCancel).lrms_key == KEY
+    assert one(first, AnswerStatus).status is GuestState.ACCEPTED
+    assert kinds(withdrawn(site, cancel=True)) == ["AnswerStatus"]
+    report = one(ended(site, Outcome.CANCELLED), SendReport)
+    assert report.completion.outcome is Outcome.CANCELLED
+    after = withdrawn(site, cancel=True)
+    assert one(after, AnswerStatus).status is GuestState.ENDED
+    assert kinds(after) == ["AnswerStatus"]
+
+
+def test_a_cancelled_guest_survives_a_restart() -> None:
+    """It is looked up and cancelled again."""
+    site = Conversation()
+    offered(site)
+    withdrawn(site, cancel=True)
+    site.restart()
+    lookup, cancel = site(Restarted, load=FREE)
+    assert isinstance(lookup, LrmsSubmit)
+    assert lookup.lookup
+    assert isinstance(cancel, LrmsCancel)
+
+
+# --- the end -------------------------------------------------------------------------------------
+
+
+def test_the_end_is_reported_until_it_is_acknowledged() -> None:
+    """After growing pauses, and after a restart; then it is forgotten."""
+    site = Conversation()
+    offered(site)
+    pauses = [one(ended(site), SendReport).delay_s]
+    for _ in range(4):
+        again = site(ReportFailed, partner="b", offers=(THEIRS,))
+        pauses.append(one(again, SendReport).delay_s)
+    assert pauses == [0.0, 1.0, 2.0, 4.0, 4.0]
+    site.restart()
+    assert one(site(Restarted, load=FREE), SendReport).completion.offer == THEIRS
+    site(ReportAnswered, partner="b", offers=(THEIRS, OfferId(3, 99)))
+    assert site(ReportFailed, partner="b", offers=(THEIRS,)) == []
+    site.restart()
+    assert site(Restarted, load=FREE) == []
+    assert resolved(site).status is GuestState.ENDED
+
+
+def test_an_acknowledgement_before_the_end_is_nothing() -> None:
+    """Whoever sends it."""
+    site = Conversation()
+    offered(site)
+    site(ReportAnswered, partner="b", offers=(THEIRS,))
+    site(ReportAnswered, partner="x", offers=(THEIRS,))
+    assert site(ReportFailed, partner="x", offers=(THEIRS,)) == []
+    assert resolved(site).status is GuestState.ACCEPTED
+
+
+def test_a_guest_that_the_batch_system_refuses_has_failed() -> None:
+    """Its home is told."""
+    site = Conversation()
+    offered(site)
+    report = one(site(LrmsRefused, lrms_key=KEY, reason="no such queue"), SendReport)
+    assert report.completion == Completion(THEIRS, Outcome.FAILED, 0.0, 0.0)
+
+
+# --- what need not be remembered -----------------------------------------------------------------
+
+
+def test_what_is_settled_is_forgotten_and_declined() -> None:
+    """The home's word makes room; whatever still comes of it is stale."""
+    site = Conversation()
+    for number in (1, 2):
+        offered(site, FULL, offer=OfferId(3, number))
+    withdrawn(site, OfferId(3, 3))
+    offered(site, FREE, offer=OfferId(3, 4), settled_below=4)
+    book = site.state.partners["b"]
+    assert list(book.answered) == []
+    assert not one(offered(site, FREE, offer=OfferId(3, 1)), AnswerOffer).accepted
+    assert resolved(site, OfferId(3, 2)).status is GuestState.DECLINED
+    count = len(site.journal)
+    assert one(withdrawn(site, OfferId(3, 3)), AnswerStatus).status is GuestState.WITHDRAWN
+    assert len(site.journal) == count
+    site.restart()
+    assert not one(offered(site, FREE, offer=OfferId(3, 1)), AnswerOffer).accepted
+
+
+def test_a_running_guest_is_remembered_though_it_is_settled() -> None:
+    """It is forgotten when its end is acknowledged."""
+    site = Conversation()
+    offered(site)
+    offered(site, FULL, offer=OfferId(3, 6), settled_below=6)
+    assert resolved(site).status is GuestState.ACCEPTED
+    ended(site)
+    site(ReportAnswered, partner="b", offers=(THEIRS,))
+    assert resolved(site).status is GuestState.DECLINED
+    assert THEIRS not in site.state.partners["b"].guests
+
+
+def test_answers_have_a_limit() -> None:
+    """A partner that settles nothing is refused at last, and nothing more is remembered."""
+    site = Conversation(settings(limits=Limits(answers_kept=2)))
+    for number in (1, 2):
+        offered(site, FULL, offer=OfferId(3, number))
+    for commands in (
+        offered(site, FREE, offer=OfferId(3, 3)),
+        withdrawn(site, OfferId(3, 4)),
+    ):
+        refused = one(commands, Refuse)
+        assert refused.refusal is Refusal.EXHAUSTED
+        assert "2 answered offers are not settled" in refused.reason
+    assert len(site.journal) == 2
+    # Settling makes room, and so does a new journal.
+    assert not one(offered(site, FULL, offer=OfferId(4, 1)), AnswerOffer).accepted
+    assert site.state.partners["b"].epoch == 4
+
+
+def test_a_new_epoch_makes_the_old_one_stale() -> None:
+    """What comes from before the partner lost its journal is declined; its jobs go on."""
+    site = Conversation()
+    offered(site)
+    offered(site, FULL, offer=OfferId(3, 6))
+    assert one(offered(site, offer=OfferId(4, 5)), AnswerOffer).accepted
+    assert not one(offered(site, offer=OfferId(3, 7)), AnswerOffer).accepted
+    assert resolved(site).status is GuestState.ACCEPTED
+    assert {guest.lrms_key for guest in site.state.partners["b"].guests.values()} == {
+        "b/3/5",
+        "b/4/5",
+    }
+    assert one(ended(site), SendReport).completion.offer == THEIRS
+    site(ReportAnswered, partner="b", offers=(THEIRS,))
+    assert THEIRS not in site.state.partners["b"].guests
+
+
+def test_a_repeated_offer_of_another_job_is_refused() -> None:
+    """Its home works with an older copy of its journal: neither job is taken for the other."""
+    site = Conversation()
+    offered(site)
+    for change in ({"payload": b"other"}, {"request": Request(1, 100.0)}):
+        refused = one(offered(site, **change), Refuse)
+        assert (refused.refusal, refused.field) == (Refusal.DISPUTED, "offer")
+        assert refused.reason == (
+            "offer 3/5 of b was another job's before: b works with an older copy of its journal"
+        )
+    assert site.state.partners["b"].disputed == 2
+    assert kinds(offered(site)) == ["AnswerOffer"]
+    # The same after the end of the first, and where it was never taken there is nothing to mistake.
+    site(LrmsEnded, lrms_key=KEY, outcome=Outcome.COMPLETED, end_time=1.0, run_time=1.0)
+    site(ReportAnswered, partner="b", offers=(THEIRS,))
+    assert one(offered(site, payload=b"other"), Refuse).refusal is Refusal.DISPUTED
+    declined = OfferId(3, 6)
+    offered(site, load=FULL, offer=declined)
+    assert not one(offered(site, offer=declined, payload=b"other"), AnswerOffer).accepted
+
+
+def test_a_partner_of_another_version_is_not_answered() -> None:
+    """What was answered before is answered alike."""
+    site = Conversation()
+    offered(site)
+    site(PartnerIncompatible, partner="b", version=2)
+    assert one(offered(site), AnswerOffer).accepted
+    refused = one(offered(site, offer=OfferId(3, 6)), Refuse)
+    assert refused.refusal is Refusal.PRECONDITION
+    assert refused.reason == "b speaks version 2 of the protocol"
+
+
+def test_the_last_offer_that_was_seen_is_remembered() -> None:
+    """Taken, declined or withdrawn; of the latest epoch; and over restarts."""
+    site = Conversation()
+    book = site.state.partners["b"]
+    assert book.offer_seen is None
+    offered(site)
+    assert book.offer_seen == THEIRS
+    offered(site, load=FULL, offer=OfferId(3, 7))
+    offered(site, load=FULL, offer=OfferId(3, 6))
+    assert book.offer_seen == OfferId(3, 7)
+    site(WithdrawReceived, partner="b", offer=OfferId(3, 9), cancel=False)
+    assert book.offer_seen == OfferId(3, 9)
+    offered(site, load=FULL, offer=OfferId(4, 1))
+    assert book.offer_seen == OfferId(4, 1)
+    site.restart()
+    assert site.state.partners["b"].offer_seen == OfferId(4, 1)
+
+
+def test_after_a_restart_an_ended_guest_is_reported_and_nothing_else() -> None:
+    """The batch system is not given it a second time, nor told to end it."""
+    site = Conversation()
+    offered(site)
+    site(WithdrawReceived, partner="b", offer=THEIRS, cancel=True)
+    site(LrmsEnded, lrms_key=KEY, outcome=Outcome.COMPLETED, end_time=1.0, run_time=1.0)
+    site.restart()
+    assert kinds(site(Restarted, load=FREE)) == ["SendReport"]
+
+
+def test_the_answer_to_the_first_offer_that_is_not_settled_is_kept() -> None:
+    """`settled_below` is the first number that can still be asked about."""
+    site = Conversation()
+    for number in (1, 2):
+        offered(site, load=FULL, offer=OfferId(3, number))
+    offered(site, load=FULL, offer=OfferId(3, 3), settled_below=2)
+    book = site.state.partners["b"]
+    assert list(book.answered) == [2, 3]
+    assert book.answer_to(OfferId(3, 2)) is GuestState.DECLINED

@@ -1,0 +1,510 @@
+from typing import Any
+
+import pytest
+
+from grms.policy.transfer import AlwaysKeep
+from grms.site.facts.commands import Command, LrmsSubmit, SendOffer, SendResolve, SendWithdraw
+from grms.site.facts.events import (
+    Cancel,
+    OfferAnswered,
+    OfferFailed,
+    PartnerDown,
+    PartnerLost,
+    PartnerUp,
+    ReportReceived,
+    Restarted,
+    StatusAnswered,
+    StatusFailed,
+)
+from grms.site.facts.jobs import Completion, Load, Request
+from grms.site.facts.lifecycle import GuestState, JobState, Outcome
+from grms.site.facts.settings import Limits, PartnerSettings
+from tests.grms.site.conversation import (
+    FREE,
+    FULL,
+    REQUEST,
+    Conversation,
+    kinds,
+    offer,
+    one,
+    settings,
+)
+
+B1 = {"partner": "b", "offer": offer(1)}
+COMPLETION = Completion(offer(1), Outcome.COMPLETED, 90.0, 50.0)
+
+
+def question_of(command: SendResolve | SendWithdraw) -> int:
+    """Returns what an answer to a question must name."""
+    return command.cause
+
+
+def status(
+    site: Conversation,
+    question: SendResolve | SendWithdraw,
+    state: GuestState | None,
+    **more: Any,
+) -> list[Command]:
+    """Answers a question about an offer."""
+    return site(
+        StatusAnswered,
+        load=FULL,
+        partner=question.partner,
+        offer=question.offer,
+        question=question_of(question),
+        status=state,
+        **more,
+    )
+
+
+def unknown(site: Conversation) -> SendResolve:
+    """Submits a job whose offer has no answer; returns the question that follows."""
+    site.submit()
+    return one(site(OfferFailed, load=FULL, **B1), SendResolve)
+
+
+def delegated(site: Conversation) -> None:
+    """Submits a job that b accepts."""
+    site.submit()
+    site(OfferAnswered, load=FULL, accepted=True, **B1)
+    assert site.job().state is JobState.DELEGATED
+
+
+# --- the decision --------------------------------------------------------------------------------
+
+
+def test_home_keeps_what_it_wants() -> None:
+    """A job that home's own policy for the first partner wants is not offered."""
+    assert kinds(Conversation().submit(load=FREE)) == ["ReplyJob", "LrmsSubmit"]
+
+
+def test_home_is_asked_again_before_each_offer() -> None:
+    """What has become free meanwhile counts."""
+    site = Conversation()
+    site.submit()
+    assert kinds(site(OfferAnswered, load=FREE, accepted=False, **B1)) == ["LrmsSubmit"]
+
+
+def test_nobody_wants_it() -> None:
+    """A job that all decline runs at home."""
+    site = Conversation()
+    site.submit()
+    site(OfferAnswered, load=FULL, accepted=False, **B1)
+    last = site(OfferAnswered, load=FULL, partner="c", offer=offer(1), accepted=False)
+    assert kinds(last) == ["LrmsSubmit"]
+    assert site.job().asked == ("b", "c")
+
+
+@pytest.mark.parametrize(
+    ("given", "up", "request_", "asked"),
+    [
+        ({}, "c", REQUEST, "c"),
+        ({}, "bc", Request(6, 10.0), "b"),
+        ({"partners": (PartnerSettings("b", 0), PartnerSettings("c", 4))}, "c", REQUEST, "c"),
+        ({"transfer": {"c": settings().transfer["c"]}}, "bc", REQUEST, "c"),
+        ({}, "", REQUEST, None),
+    ],
+)
+def test_only_partners_that_can_take_it_are_asked(
+    given: dict[str, Any], up: str, request_: Request, asked: str | None
+) -> None:
+    """One that is down, too small, of unknown size or without a policy is passed over."""
+    site = Conversation(settings(**given), up=up)
+    offers = [c.partner for c in site.submit(request=request_) if isinstance(c, SendOffer)]
+    assert offers == ([asked] if asked else [])
+
+
+def test_a_partner_with_too_many_open_outcomes_is_passed_over() -> None:
+    """It is not made to remember more than the limit."""
+    site = Conversation(settings(limits=Limits(offers_undecided=1)))
+    assert [one(site.submit(), SendOffer).partner for _ in range(2)] == ["b", "c"]
+    assert kinds(site.submit()) == ["ReplyJob", "LrmsSubmit"]
+
+
+def test_a_batch_system_that_does_not_answer_keeps_its_jobs() -> None:
+    """Without a load nothing can be decided: the job waits at home."""
+    assert kinds(Conversation().submit(load=None)) == ["ReplyJob", "LrmsSubmit"]
+
+
+def test_a_machine_that_has_shrunk_gives_wide_jobs_away() -> None:
+    """A job wider than what is left of the machine is offered."""
+    site = Conversation()
+    assert one(site.submit(load=Load(1, 1, 0)), SendOffer).partner == "b"
+
+
+def test_a_decision_has_its_time() -> None:
+    """When that is over the job stays at home, whoever has not been asked yet."""
+    site = Conversation(settings(decision_time_max=10.0))
+    site.submit()
+    site.now = 10.5
+    assert kinds(site(OfferAnswered, load=FULL, accepted=False, **B1)) == ["LrmsSubmit"]
+
+
+def test_submissions_on_their_way_count_as_load() -> None:
+    """Two jobs decided before the batch system has the first do not both take its last room."""
+    site = Conversation()
+    load = Load(8, 3, 0)
+    assert kinds(site.submit(load=load)) == ["ReplyJob", "LrmsSubmit"]
+    assert kinds(site.submit(load=load)) == ["ReplyJob", "SendOffer"]
+
+
+def test_offers_are_numbered_and_settled() -> None:
+    """Each partner has its own numbers; what is decided is settled, what is open is not."""
+    site = Conversation(
+        settings(partners=(PartnerSettings("b", 8),), transfer={"b": settings().transfer["b"]})
+    )
+    sent = [one(site.submit(), SendOffer) for _ in range(3)]
+    assert [(c.offer.number, c.settled_below) for c in sent] == [(1, 1), (2, 1), (3, 1)]
+    site(OfferAnswered, load=FULL, partner="b", offer=offer(2), accepted=True)
+    assert one(site.submit(), SendOffer).settled_below == 1
+    site(OfferAnswered, load=FULL, accepted=False, **B1)
+    assert one(site.submit(), SendOffer).settled_below == 3
+
+
+# --- unknown outcomes ----------------------------------------------------------------------------
+
+
+def test_no_answer_is_resolved() -> None:
+    """The job goes nowhere until the partner has said what became of the offer."""
+    site = Conversation()
+    question = unknown(site)
+    assert site.job().state is JobState.RESOLVING
+    assert question.offer == offer(1)
+    assert status(site, question, GuestState.ACCEPTED) == []
+    assert site.job().state is JobState.DELEGATED
+
+
+def test_an_offer_that_was_not_sent_is_no_riddle() -> None:
+    """The next partner is asked at once."""
+    site = Conversation()
+    site.submit()
+    assert one(site(OfferFailed, load=FULL, sent=False, **B1), SendOffer).partner == "c"
+
+
+def test_never_heard_of_is_withdrawn() -> None:
+    """Only the tombstone makes the job free again."""
+    site = Conversation()
+    withdraw = one(status(site, unknown(site), None), SendWithdraw)
+    assert (site.job().state, withdraw.cancel) == (JobState.WITHDRAWING, False)
+    after = status(site, withdraw, GuestState.WITHDRAWN)
+    assert one(after, SendOffer).partner == "c"
+
+
+@pytest.mark.parametrize("answer", [GuestState.DECLINED, GuestState.WITHDRAWN])
+def test_a_resolved_decline_goes_on(answer: GuestState) -> None:
+    """As if the answer had come in time."""
+    site = Conversation()
+    assert one(status(site, unknown(site), answer), SendOffer).partner == "c"
+
+
+def test_accepted_after_all_while_withdrawing() -> None:
+    """An acceptance cannot be taken back: the job is delegated."""
+    site = Conversation()
+    withdraw = one(status(site, unknown(site), None), SendWithdraw)
+    status(site, withdraw, GuestState.ACCEPTED)
+    assert site.job().state is JobState.DELEGATED
+
+
+def test_a_late_answer_to_the_offer_counts() -> None:
+    """In whatever state of finding out; a question from before loses its meaning with it."""
+    site = Conversation()
+    question = unknown(site)
+    site(OfferAnswered, load=FULL, accepted=True, **B1)
+    assert site.job().state is JobState.DELEGATED
+    assert status(site, question, None) == []
+    assert site.job().state is JobState.DELEGATED
+
+
+def test_the_end_may_overtake_the_answer() -> None:
+    """A report of a job whose offer is open is its acceptance and its end."""
+    for steps in (0, 1, 2):
+        site = Conversation()
+        site.submit()
+        if steps:
+            question = one(site(OfferFailed, load=FULL, **B1), SendResolve)
+            if steps > 1:
+                status(site, question, None)
+        site(ReportReceived, partner="b", completions=(COMPLETION,))
+        assert (site.job().state, site.job().partner) == (JobState.ENDED, "b")
+        assert site(OfferAnswered, load=FULL, accepted=True, **B1) == []
+
+
+def test_the_end_may_come_as_an_answer() -> None:
+    """Asked what became of it, the partner says that it has ended."""
+    site = Conversation()
+    status(site, unknown(site), GuestState.ENDED, completion=COMPLETION)
+    assert (site.job().state, site.job().end_time) == (JobState.ENDED, 90.0)
+
+
+def test_questions_are_repeated_after_growing_pauses() -> None:
+    """First at once, then after 1, 2, 4, 4, … seconds, until there is an answer."""
+    site = Conversation()
+    question: SendResolve | SendWithdraw = unknown(site)
+    pauses = [question.delay_s]
+    for _ in range(5):
+        question = one(
+            site(StatusFailed, load=FULL, question=question_of(question), **B1), SendResolve
+        )
+        pauses.append(question.delay_s)
+    assert pauses == [0.0, 1.0, 2.0, 4.0, 4.0, 4.0]
+
+
+def test_only_the_last_question_counts() -> None:
+    """An answer to, or the failure of, another one changes nothing."""
+    site = Conversation()
+    question = unknown(site)
+    wrong = question_of(question) + 100
+    assert site(StatusFailed, load=FULL, question=wrong, **B1) == []
+    stale = site(StatusAnswered, load=FULL, question=wrong, status=None, **B1)
+    assert stale == []
+    assert site.job().state is JobState.RESOLVING
+
+
+@pytest.mark.parametrize("cancelled", [False, True])
+def test_a_restart_asks_about_open_offers(cancelled: bool) -> None:
+    """Whether an offer had left is not known: its outcome is found out."""
+    site = Conversation()
+    site.submit()
+    if cancelled:
+        site(Cancel, load=FULL, job_id="a-1", user="ann")
+    site.restart()
+    commands = site(Restarted, load=FULL)
+    assert kinds(commands) == ["SendWithdraw" if cancelled else "SendResolve"]
+
+
+# --- cancelling ----------------------------------------------------------------------------------
+
+
+def cancel(site: Conversation) -> list[Command]:
+    """Cancels the first job."""
+    return site(Cancel, load=FULL, job_id="a-1", user="ann")
+
+
+def test_cancelling_an_open_offer_takes_it_back() -> None:
+    """The tombstone ends the job; it never ran."""
+    site = Conversation()
+    site.submit()
+    withdraw = one(cancel(site), SendWithdraw)
+    assert withdraw.cancel
+    assert status(site, withdraw, GuestState.WITHDRAWN) == []
+    assert (site.job().state, site.job().outcome) == (JobState.ENDED, Outcome.CANCELLED)
+
+
+def test_cancelling_while_resolving() -> None:
+    """The withdrawal replaces the question; a decline ends the job."""
+    site = Conversation()
+    question = unknown(site)
+    withdraw = one(cancel(site), SendWithdraw)
+    assert status(site, question, None) == []
+    status(site, withdraw, GuestState.DECLINED)
+    assert site.job().outcome is Outcome.CANCELLED
+
+
+def test_cancelling_while_withdrawing() -> None:
+    """The partner is told of the cancellation, too."""
+    site = Conversation()
+    first = one(status(site, unknown(site), None), SendWithdraw)
+    second = one(cancel(site), SendWithdraw)
+    assert (first.cancel, second.cancel) == (False, True)
+    status(site, second, GuestState.ACCEPTED)
+    assert site.job().state is JobState.DELEGATED
+
+
+def test_cancelling_a_delegated_job() -> None:
+    """The partner is told until it has heard; the end it reports is the job's end."""
+    site = Conversation()
+    delegated(site)
+    withdraw = one(cancel(site), SendWithdraw)
+    again = one(site(StatusFailed, load=FULL, question=question_of(withdraw), **B1), SendWithdraw)
+    assert again.cancel
+    assert status(site, again, GuestState.ACCEPTED) == []
+    assert site.job().state is JobState.DELEGATED
+    ended = Completion(offer(1), Outcome.CANCELLED, 5.0, 0.0)
+    site(ReportReceived, partner="b", completions=(ended,))
+    assert site.job().outcome is Outcome.CANCELLED
+
+
+def test_an_acceptance_that_crosses_the_cancellation() -> None:
+    """Accepted before the withdrawal came: the job is delegated, and the partner knows."""
+    site = Conversation()
+    site.submit()
+    withdraw = one(cancel(site), SendWithdraw)
+    assert site(OfferAnswered, load=FULL, accepted=True, **B1) == []
+    assert site.job().state is JobState.DELEGATED
+    assert status(site, withdraw, GuestState.ACCEPTED) == []
+
+
+def test_cancelling_survives_a_restart() -> None:
+    """A delegated job that is to end is withdrawn again."""
+    site = Conversation()
+    delegated(site)
+    cancel(site)
+    site.restart()
+    assert one(site(Restarted, load=FULL), SendWithdraw).cancel
+
+
+# --- lost partners -------------------------------------------------------------------------------
+
+
+def test_a_lost_partners_jobs_are_suspect_until_it_is_back() -> None:
+    """By default the site waits; asked again, the partner has the job."""
+    site = Conversation()
+    delegated(site)
+    assert site(PartnerLost, load=FULL, partner="b") == []
+    assert site.job().state is JobState.SUSPECT
+    assert "b is lost" in site.job().reason
+    question = one(site(PartnerUp, load=FULL, partner="b", processors=8), SendResolve)
+    status(site, question, GuestState.ACCEPTED)
+    assert (site.job().state, site.job().reason) == (JobState.DELEGATED, "")
+
+
+def test_a_suspect_job_may_end() -> None:
+    """A report from a partner that was thought lost is the end as any other."""
+    site = Conversation()
+    delegated(site)
+    site(PartnerLost, load=FULL, partner="b")
+    site(ReportReceived, partner="b", completions=(COMPLETION,))
+    assert site.job().state is JobState.ENDED
+
+
+def test_a_lost_partners_jobs_are_resubmitted_where_that_is_wanted() -> None:
+    """They are decided anew without that partner, which is told when it is back."""
+    site = Conversation(settings(on_lost="resubmit"))
+    delegated(site)
+    commands = site(PartnerLost, load=FULL, partner="b")
+    assert kinds(commands) == ["SendWithdraw", "SendOffer"]
+    withdraw = one(commands, SendWithdraw)
+    assert (withdraw.partner, withdraw.cancel) == ("b", True)
+    assert one(commands, SendOffer).partner == "c"
+    # Its report comes too late, and is acknowledged all the same.
+    answer = site(ReportReceived, partner="b", completions=(COMPLETION,))
+    assert kinds(answer) == ["AnswerReport"]
+    assert site.job().state is JobState.OFFERING
+    again = one(site(StatusFailed, load=FULL, question=question_of(withdraw), **B1), SendWithdraw)
+    assert again.delay_s == 4.0
+    assert site(StatusFailed, load=FULL, question=question_of(withdraw), **B1) == []
+    status(site, again, GuestState.ACCEPTED)
+    assert site.state.partners["b"].abandoned == {}
+
+
+def test_an_open_offer_to_a_lost_partner_is_given_up_where_that_is_wanted() -> None:
+    """Found out or not; the earlier question's answer leads to the withdrawal."""
+    site = Conversation(settings(on_lost="resubmit"))
+    question = unknown(site)
+    commands = site(PartnerLost, load=FULL, partner="b")
+    assert kinds(commands) == ["SendOffer"]
+    withdraw = one(status(site, question, None), SendWithdraw)
+    assert withdraw.cancel
+    status(site, withdraw, GuestState.WITHDRAWN)
+    assert site.state.partners["b"].abandoned == {}
+    assert site.state.partners["b"].undecided == {}
+
+
+def test_what_was_given_up_is_withdrawn_after_a_restart() -> None:
+    """The journal knows of it."""
+    site = Conversation(settings(on_lost="resubmit"))
+    delegated(site)
+    site(PartnerLost, load=FULL, partner="b")
+    site.restart()
+    commands = site(Restarted, load=FULL)
+    assert kinds(commands) == ["SendResolve", "SendWithdraw"]
+    assert one(commands, SendWithdraw).partner == "b"
+
+
+def test_a_partner_that_has_forgotten_a_job() -> None:
+    """Its journal is lost: the job is suspect; its user's cancellation ends it."""
+    site = Conversation()
+    delegated(site)
+    site(PartnerDown, partner="b")
+    question = one(site(PartnerUp, load=FULL, partner="b", processors=8), SendResolve)
+    status(site, question, None)
+    assert site.job().state is JobState.SUSPECT
+    assert "does not know it any more" in site.job().reason
+    status(site, one(cancel(site), SendWithdraw), GuestState.WITHDRAWN)
+    assert site.job().outcome is Outcome.CANCELLED
+
+
+def test_a_forgotten_job_is_resubmitted_where_that_is_wanted() -> None:
+    """With a tombstone at the partner, should an old message still come."""
+    site = Conversation(settings(on_lost="resubmit"))
+    delegated(site)
+    site(PartnerDown, partner="b")
+    question = one(site(PartnerUp, load=FULL, partner="b", processors=8), SendResolve)
+    assert kinds(status(site, question, None)) == ["SendWithdraw", "SendOffer"]
+
+
+def test_a_partner_that_is_up_is_asked_once() -> None:
+    """The regular news that it is there changes nothing."""
+    site = Conversation()
+    delegated(site)
+    assert site(PartnerUp, load=FULL, partner="b", processors=8) == []
+    site(PartnerDown, partner="b")
+    assert kinds(site(PartnerUp, load=FULL, partner="b", processors=8)) == ["SendResolve"]
+    assert site(PartnerUp, load=FULL, partner="b", processors=8) == []
+
+
+def test_strangers_change_nothing() -> None:
+    """Events about a partner that is not there, or an offer of another epoch, are passed over."""
+    site = Conversation(settings(transfer={"b": AlwaysKeep()}))
+    load = {"load": FULL}
+    other = {"partner": "x", "offer": offer(1)}
+    old = {"partner": "b", "offer": offer(1, epoch=6)}
+    for which in (other, old):
+        assert site(OfferAnswered, accepted=True, **load, **which) == []
+        assert site(OfferFailed, **load, **which) == []
+        assert site(StatusAnswered, question=1, status=None, **load, **which) == []
+        assert site(StatusFailed, question=1, **load, **which) == []
+    assert site(PartnerUp, partner="x", processors=3, **load) == []
+    assert site(PartnerDown, partner="x") == []
+    assert site(PartnerLost, partner="x", **load) == []
+    assert site.journal == []
+
+
+def test_the_last_resort_is_home() -> None:
+    """A job given up on that nobody else takes runs at home."""
+    site = Conversation(settings(on_lost="resubmit"), up="b")
+    delegated(site)
+    commands = site(PartnerLost, load=FULL, partner="b")
+    assert one(commands, LrmsSubmit).lrms_key == "a/7/1"
+
+
+def test_a_question_without_answer_about_a_lost_partners_job_gives_it_up() -> None:
+    """It is decided anew, and its offer withdrawn, where that is wanted; else asked again."""
+    site = Conversation(settings(on_lost="resubmit"))
+    ask = unknown(site)
+    site.state.partners["b"].lost = True
+    said = site(StatusFailed, load=FULL, **B1, question=question_of(ask))
+    assert kinds(said) == ["SendWithdraw", "SendOffer"]
+    assert one(said, SendOffer).partner == "c"
+    site = Conversation()
+    ask = unknown(site)
+    site.state.partners["b"].lost = True
+    said = site(StatusFailed, load=FULL, **B1, question=question_of(ask))
+    assert kinds(said) == ["SendResolve"]
+
+
+def test_a_delegated_job_is_asked_about_again_while_its_partner_is_there() -> None:
+    """Or where it is to be ended; else when the partner is up again."""
+    for there, cancelled, asked in ((True, False, 1), (False, False, 0), (False, True, 1)):
+        site = Conversation()
+        delegated(site)
+        site(PartnerDown, partner="b")
+        up = {"load": FULL, "partner": "b", "processors": 8}
+        question = one(site(PartnerUp, **up), SendResolve).cause
+        if cancelled:
+            question = one(site(Cancel, load=FULL, job_id="a-1", user="ann"), SendWithdraw).cause
+        if not there:
+            site(PartnerDown, partner="b")
+        said = site(StatusFailed, load=FULL, **B1, question=question)
+        assert len(said) == asked, (there, cancelled)
+
+
+def test_a_declined_job_waits_for_no_answer() -> None:
+    """A late answer about the first offer is none about the second, though the number is the same."""
+    site = Conversation()
+    ask = unknown(site)
+    status(site, ask, GuestState.DECLINED)
+    assert (site.job().partner, site.job().question, site.job().attempts) == ("c", 0, 0)
+    site.state.memory.jobs[1].leave_partner()
+    job = site.job()
+    assert (job.partner, job.offer_number, job.offer_epoch, job.question) == ("", 0, 0, 0)

@@ -1,0 +1,74 @@
+"""Wall, scaled and virtual time."""
+
+import asyncio
+import math
+import time
+
+import pytest
+
+from grms.site.engine.clock import ScaledClock, VirtualClock, WallClock
+
+
+def test_a_wall_clock_tells_seconds_since_1970() -> None:
+    """It agrees with the system, and never goes back."""
+    clock = WallClock()
+    assert abs(clock.now() - time.time()) < 1.0
+    readings = [clock.now() for _ in range(1000)]
+    assert readings == sorted(readings)
+
+
+def test_a_scaled_clock_runs_faster() -> None:
+    """A thousand seconds of it pass in one; two with one origin agree."""
+    origin = time.time()
+    clock, other = ScaledClock(1000.0, origin), ScaledClock(1000.0, origin)
+    before = time.monotonic()
+    begin = clock.now()
+    asyncio.run(clock.sleep_until(begin + 50.0))
+    elapsed = time.monotonic() - before
+    assert elapsed >= 0.05
+    assert clock.now() - begin >= 50.0
+    assert abs(clock.now() - other.now()) < 500.0
+
+
+@pytest.mark.parametrize(("speed", "origin"), [(0, 0), (-1, 0), (math.nan, 0), (1, math.inf)])
+def test_a_scaled_clock_needs_a_speed(speed: float, origin: float) -> None:
+    """A speed or origin that makes no clock is refused with its value."""
+    with pytest.raises(ValueError, match=f"is {speed if origin == 0 else origin}; it must be"):
+        ScaledClock(speed, origin)
+
+
+def test_a_virtual_clock_stands_still() -> None:
+    """It moves when it is advanced, never back."""
+    clock = VirtualClock()
+    assert clock.now() == -math.inf
+    clock.advance(5.0)
+    clock.advance(5.0)
+    assert clock.now() == 5.0
+    for past in (4.0, math.nan):
+        with pytest.raises(ValueError, match=f"cannot advance to {past}"):
+            clock.advance(past)
+
+
+def test_a_virtual_clock_wakes_sleepers_in_order() -> None:
+    """Sleepers wake by moment, then in the order in which they lay down; the rest sleep on."""
+
+    async def scene() -> list[str]:
+        clock = VirtualClock(0.0)
+        woken = []
+
+        async def sleep(name: str, moment: float) -> None:
+            await clock.sleep_until(moment)
+            woken.append(name)
+
+        async with asyncio.TaskGroup() as group:
+            moments = {"late": 9.0, "first": 2.0, "second": 2.0, "now": 0.0}
+            tasks = {name: group.create_task(sleep(name, at)) for name, at in moments.items()}
+            await asyncio.sleep(0)
+            clock.advance(5.0)
+            await asyncio.wait([tasks["first"], tasks["second"], tasks["now"]])
+            assert not tasks["late"].done()
+            tasks["late"].cancel()
+        clock.advance(10.0)
+        return woken
+
+    assert asyncio.run(scene()) == ["now", "first", "second"]

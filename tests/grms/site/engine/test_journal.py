@@ -1,0 +1,312 @@
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from grms.site.engine.journal import (
+    COMPACTED_VERSION,
+    LATER,
+    LATER_VERSION,
+    SCHEMA_VERSION,
+    Journal,
+    JournalDamagedError,
+    JournalError,
+    JournalFullError,
+    JournalTakenError,
+)
+from grms.site.facts.codec import KINDS
+from grms.site.facts.jobs import Request
+from grms.site.facts.records import JobKept, JobReceived, PartnerFaulted, Record
+
+
+def some(count: int, first: int = 1) -> list[Record]:
+    """Returns records of as many jobs."""
+    return [
+        JobReceived(float(n), n, "ann", f"k{n}", "", Request(1, 10.0), b"run" * n)
+        for n in range(first, first + count)
+    ]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Returns where a journal may be made."""
+    return tmp_path / "journal.db"
+
+
+@pytest.mark.parametrize("durability", ["power", "process"])
+def test_what_was_appended_is_there_after_reopening(path: Path, durability: str) -> None:
+    """All records, in order, and the journal's epoch stays."""
+    with Journal(path, "a", durability=durability) as journal:  # type: ignore[arg-type]  # both are fine
+        epoch = journal.epoch
+        journal.append(some(3))
+        journal.append([])
+        journal.append(some(2, first=4))
+        assert journal.count == 5
+        assert journal.size_bytes > 0
+    with Journal(path, "a") as journal:
+        assert list(journal.records()) == some(5)
+        assert (journal.count, journal.epoch) == (5, epoch)
+        journal.append(some(1, first=6))
+    with Journal(path, "a") as journal:
+        assert list(journal.records()) == some(6)
+
+
+def test_a_new_journal_has_a_later_epoch(path: Path) -> None:
+    """A journal that replaces a lost one is known by its greater epoch."""
+    with Journal(path, "a") as journal:
+        first = journal.epoch
+    path.unlink()
+    with Journal(path, "a") as journal:
+        assert journal.epoch > first
+
+
+def test_all_records_can_be_replaced(path: Path) -> None:
+    """By fewer, all or none; what is appended goes on after them, and the epoch stays."""
+    with Journal(path, "a") as journal:
+        epoch = journal.epoch
+        journal.append(some(9))
+        pages = journal._connection.execute("PRAGMA page_count").fetchone()[0]
+        journal._connection.execute(f"PRAGMA max_page_count={pages}")
+        with pytest.raises(JournalFullError):
+            journal.replace(some(1) + some(1, first=100_000))
+        assert list(journal.records()) == some(9)
+        journal.replace(some(2, first=8))
+        assert journal.count == 2
+        journal.append(some(1, first=10))
+    with Journal(path, "a") as journal:
+        assert list(journal.records()) == some(3, first=8)
+        assert (journal.count, journal.epoch) == (3, epoch)
+
+
+def test_a_second_daemon_is_refused(path: Path) -> None:
+    """One journal, one process; when that has closed it another may have it."""
+    with Journal(path, "a"), pytest.raises(JournalTakenError, match="another process has this"):
+        Journal(path, "a")
+    Journal(path, "a").close()
+
+
+def test_a_journal_can_be_read_while_a_daemon_has_it(path: Path) -> None:
+    """An operator looks at it with any SQLite tool."""
+    with Journal(path, "a") as journal:
+        journal.append(some(2))
+        reader = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+        kinds = reader.execute("SELECT kind FROM records ORDER BY number").fetchall()
+        reader.close()
+    assert kinds == [("JobReceived",), ("JobReceived",)]
+
+
+def test_every_commit_is_synced(path: Path) -> None:
+    """The mode in which SQLite promises that a commit survives a power failure."""
+    with Journal(path, "a") as journal:
+        assert journal._pragma("synchronous") == 2
+        (mode,) = journal._connection.execute("PRAGMA journal_mode").fetchone()
+        assert mode == "wal"
+
+
+def test_another_sites_journal_is_refused(path: Path) -> None:
+    """The error names both sites."""
+    Journal(path, "a").close()
+    with pytest.raises(JournalError, match="site 'a', not of 'b'"):
+        Journal(path, "b")
+
+
+def test_a_later_version_is_refused(path: Path) -> None:
+    """What a later program wrote is not guessed at."""
+    with Journal(path, "a") as journal:
+        journal._connection.execute(f"PRAGMA user_version={LATER_VERSION + 1}")
+    with pytest.raises(
+        JournalError, match=rf"version {LATER_VERSION + 1}.*version {LATER_VERSION}"
+    ):
+        Journal(path, "a")
+
+
+def test_a_foreign_file_is_refused_and_left_alone(path: Path) -> None:
+    """A text is no journal."""
+    path.write_text("dear diary\n" * 200)
+    with pytest.raises(JournalDamagedError, match="not a database"):
+        Journal(path, "a")
+    assert path.read_text() == "dear diary\n" * 200
+
+
+def test_a_foreign_database_is_refused(path: Path) -> None:
+    """Nor is another program's database."""
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE diary (line TEXT)")
+    connection.commit()
+    connection.close()
+    with pytest.raises(JournalDamagedError, match="a database, but no journal"):
+        Journal(path, "a")
+
+
+def test_a_missing_folder_is_named(tmp_path: Path) -> None:
+    """The folder is the operator's to make."""
+    with pytest.raises(JournalError, match=r"nowhere.*the journal's folder must exist"):
+        Journal(tmp_path / "nowhere" / "journal.db", "a")
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        ("DELETE FROM records WHERE number = 2", "record 2 is missing"),
+        (
+            "UPDATE records SET body = replace(body, 'ann', 'bob') WHERE number = 2",
+            "record 2 is not",
+        ),
+        ("UPDATE records SET payload = x'00' WHERE number = 3", "record 3 is not"),
+        ("UPDATE records SET time = 9 WHERE number = 1", "record 1 is not"),
+        ("UPDATE records SET kind = 'JobKept' WHERE number = 1", "record 1 is not"),
+    ],
+)
+def test_a_changed_row_is_noticed(path: Path, change: str, what: str) -> None:
+    """A row that is missing or not what was written stops the start, with its number."""
+    with Journal(path, "a") as journal:
+        journal.append(some(4))
+        journal._connection.execute(change)
+    with Journal(path, "a") as journal, pytest.raises(JournalDamagedError, match=what):
+        list(journal.records())
+
+
+def test_a_damaged_file_is_noticed(path: Path) -> None:
+    """Overwritten pages are found when it is opened, or when it is read; never silently used."""
+    with Journal(path, "a") as journal:
+        journal.append(some(400))
+    content = path.read_bytes()
+    middle = len(content) // 2
+    path.write_bytes(content[:middle] + os.urandom(9000) + content[middle + 9000 :])
+    with pytest.raises(JournalDamagedError, match="damaged"), Journal(path, "a") as journal:
+        list(journal.records())
+
+
+def test_a_truncated_file_is_noticed(path: Path) -> None:
+    """Nor is half a file used."""
+    with Journal(path, "a") as journal:
+        journal.append(some(400))
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 2])
+    with pytest.raises(JournalDamagedError, match="damaged"), Journal(path, "a") as journal:
+        list(journal.records())
+
+
+def test_a_full_disk_is_said_so_and_costs_nothing(path: Path) -> None:
+    """All records of an append are there, or none; after making room it goes on."""
+    with Journal(path, "a") as journal:
+        journal.append(some(2))
+        pages = journal._pragma("page_count")
+        journal._connection.execute(f"PRAGMA max_page_count={pages + 2}")
+        with pytest.raises(JournalFullError, match="the disk is full; make room"):
+            journal.append(some(500, first=3))
+        assert journal.count == 2
+        journal._connection.execute("PRAGMA max_page_count=1000000")
+        journal.append(some(1, first=3))
+        assert list(journal.records()) == some(3)
+    with Journal(path, "a") as journal:
+        journal.append(some(500, first=4))
+        assert list(journal.records()) == some(503)
+
+
+def test_notes_are_kept(path: Path) -> None:
+    """A word about the journal outlives the process; its own are not for others to change."""
+    with Journal(path, "a") as journal:
+        assert journal.note("replay") is None
+        journal.set_note("replay", "x")
+        journal.set_note("replay", "y")
+        with pytest.raises(ValueError, match="the journal's own"):
+            journal.set_note("epoch", "1")
+    with Journal(path, "a") as journal:
+        assert journal.note("replay") == "y"
+
+
+WRITER = """
+import sys
+from contextlib import closing
+from pathlib import Path
+from grms.site.engine.journal import Journal
+from grms.site.facts.records import JobKept
+with Journal(Path(sys.argv[1]), "a", durability="process") as journal:
+    number = journal.count
+    while True:
+        journal.append([JobKept(0.0, number + 1), JobKept(0.0, number + 2)])
+        number += 2
+        print(number, flush=True)
+"""
+
+
+def test_what_was_acknowledged_survives_a_kill(path: Path) -> None:
+    """However a process ends, what `append` returned for is there, and the journal is free."""
+    told = 0
+    for _ in range(3):
+        with subprocess.Popen(  # noqa: S603  # a program of this test
+            [sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE, text=True
+        ) as writer:
+            assert writer.stdout is not None
+            for _ in range(40):
+                told = int(writer.stdout.readline())
+            with pytest.raises(JournalTakenError):
+                Journal(path, "a")
+            writer.send_signal(signal.SIGKILL)
+            rest = writer.stdout.read().split()
+            writer.wait()
+            told = int(rest[-1]) if rest and len(rest) > 1 else told
+        with Journal(path, "a") as journal:
+            records = list(journal.records())
+        assert len(records) >= told
+        assert records == [JobKept(0.0, number + 1) for number in range(len(records))]
+        assert len(records) % 2 == 0
+
+
+def test_an_error_of_the_disk_is_told_apart_from_a_full_one(path: Path) -> None:
+    """What makes room, and what does not, is known by SQLite's own codes."""
+    with Journal(path, "a") as journal:
+        for code, kind in (
+            (sqlite3.SQLITE_FULL, JournalFullError),
+            (sqlite3.SQLITE_IOERR_SHMSIZE, JournalFullError),
+            (sqlite3.SQLITE_CORRUPT, JournalDamagedError),
+            (sqlite3.SQLITE_NOTADB, JournalDamagedError),
+            (sqlite3.SQLITE_IOERR_WRITE, JournalError),
+        ):
+            error = sqlite3.OperationalError("what SQLite says")
+            error.sqlite_errorcode = code
+            assert type(journal._explained(error)) is kind
+            assert str(path) in str(journal._explained(error))
+
+
+def test_records_of_later_kinds_are_told_by_the_version(path: Path) -> None:
+    """A program of before says that it is too old, and not that the journal is damaged."""
+    later: list[Record] = [PartnerFaulted(1.0, "b", "it says 7")]
+    with Journal(path, "a") as journal:
+        journal.append(some(3))
+        assert version_of(path) == SCHEMA_VERSION
+        journal.replace(some(2))
+        assert version_of(path) == COMPACTED_VERSION
+        journal.append(later)
+        assert version_of(path) == LATER_VERSION
+        journal.append(some(1, first=3))
+        assert version_of(path) == LATER_VERSION
+        journal.replace(some(2))
+        assert version_of(path) == COMPACTED_VERSION
+        journal.replace(some(2) + later)
+        assert version_of(path) == LATER_VERSION
+    with Journal(path, "a") as journal:
+        assert list(journal.records()) == some(2) + later
+
+
+def version_of(path: Path) -> int:
+    """Returns the version that a journal's file has."""
+    with closing(sqlite3.connect(path)) as connection:
+        return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def test_every_kind_is_of_before_or_later() -> None:
+    """Those of before are these; a further kind needs a further version."""
+    before = {
+        "AbandonedSettled", "GuestAccepted", "GuestAcknowledged", "GuestCancelRequested",
+        "GuestDeclined", "GuestEnded", "GuestStarted", "GuestWithdrawn", "JobAbandoned",
+        "JobCancelRequested", "JobDeclined", "JobDelegated", "JobEnded", "JobKept", "JobOffered",
+        "JobReceived", "JobStarted", "PartnerTally", "SiteTally",
+    }  # fmt: skip
+    assert set(KINDS) == before | LATER

@@ -1,0 +1,87 @@
+import re
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grms.site.facts.codec import KINDS, Row, decode, encode
+from grms.site.facts.jobs import OfferId, Request
+from grms.site.facts.lifecycle import Outcome
+from grms.site.facts.records import JobEnded, JobKept, Record
+
+ROOT = Path(__file__).resolve().parents[4]
+
+numbers = st.integers(1, 2**63 - 1)
+times = st.floats(allow_nan=False)
+texts = st.text(max_size=8)
+VALUES: dict[str, st.SearchStrategy[object]] = {
+    "int": numbers,
+    "float": times,
+    "str": texts,
+    "bytes": st.binary(max_size=20),
+    "Request": st.builds(
+        Request, st.integers(1, 2**31 - 1), st.floats(1e-300, 1e300, exclude_min=True)
+    ),
+    "OfferId": st.builds(OfferId, numbers, numbers),
+    "Outcome": st.sampled_from(Outcome),
+}
+
+
+def name_of(kind: object) -> str:
+    """Returns the name of a field's type."""
+    return kind if isinstance(kind, str) else getattr(kind, "__name__", str(kind))
+
+
+def instances(kind: type[Record]) -> st.SearchStrategy[Record]:
+    """Returns records of one kind with any content."""
+    return st.builds(kind, **{field.name: VALUES[name_of(field.type)] for field in fields(kind)})
+
+
+@given(st.sampled_from(sorted(KINDS)).flatmap(lambda name: instances(KINDS[name])))
+def test_a_record_comes_back_as_it_was(record: Record) -> None:
+    """Every kind, every value, every bit of a float."""
+    assert decode(encode(record)) == record
+
+
+def test_every_record_of_the_module_is_a_kind() -> None:
+    """No kind of record is left out."""
+    text = (ROOT / "grms/site/facts/records.py").read_text(encoding="utf-8")
+    assert set(KINDS) == set(re.findall(r"^class (\w+)\(Record\)", text, re.MULTILINE))
+
+
+def test_a_row_is_readable() -> None:
+    """Whoever opens the journal sees what happened, in words."""
+    row = encode(JobEnded(3.5, 1, Outcome.COMPLETED, 3.0, 2.0, "ran at b"))
+    assert row == Row(
+        3.5,
+        "JobEnded",
+        '{"job":1,"outcome":"completed","end_time":3.0,"run_time":2.0,"reason":"ran at b"}',
+        None,
+    )
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        Row(1.0, "JobLost", "{}", None),
+        Row(1.0, "Record", "{}", None),
+        Row(1.0, "JobKept", "", None),
+        Row(1.0, "JobKept", "[1]", None),
+        Row(1.0, "JobKept", "1", None),
+        Row(1.0, "JobKept", '{"job":1,"more":2}', None),
+        Row(1.0, "JobKept", '{"job":1}', b""),
+        Row(1.0, "JobEnded", '{"job":1,"outcome":"x","end_time":1,"run_time":1,"reason":""}', None),
+        Row(1.0, "GuestWithdrawn", '{"partner":"b","offer":[1]}', None),
+    ],
+)
+def test_what_is_no_record_is_refused(row: Row) -> None:
+    """Another kind, other fields, other values: a ValueError, whatever it is."""
+    with pytest.raises(ValueError, match=r"no kind of record|this is no"):
+        decode(row)
+
+
+def test_a_record_of_a_plain_kind_has_no_payload() -> None:
+    """The column is empty where there is nothing to run."""
+    assert encode(JobKept(0.0, 1)).payload is None

@@ -1,0 +1,192 @@
+"""A shorter journal that makes the same memory, whatever has happened and whatever comes."""
+
+from dataclasses import replace
+from typing import Any, Literal
+
+import pytest
+
+from grms.site.core.state import SiteState
+from grms.site.facts.compaction import compacted
+from grms.site.facts.jobs import OfferId, Request
+from grms.site.facts.lifecycle import Outcome
+from grms.site.facts.memory import Memory
+from grms.site.facts.records import (
+    AbandonedSettled,
+    EpochBegun,
+    GuestDeclined,
+    GuestWithdrawn,
+    JobAbandoned,
+    JobDelegated,
+    JobEnded,
+    JobKept,
+    JobOffered,
+    JobReceived,
+    PartnerFaulted,
+    PartnerStanding,
+    PartnerTally,
+    Record,
+    ReportDisbelieved,
+    SiteTally,
+)
+from grms.site.facts.settings import Limits, PartnerSettings, SiteSettings
+from grms.testing.trial import Trial
+
+REQUEST = Request(1, 10.0)
+
+
+def everything(settings: SiteSettings, records: list[Record]) -> object:
+    """Returns all that a memory holds of records, every job and guest with every attribute."""
+    memory = Memory(settings)
+    for record in records:
+        memory.apply(record)
+
+    def shown(thing: Any) -> object:
+        return [(name, repr(getattr(thing, name))) for name in thing.__slots__]
+
+    books = [
+        [
+            (name, getattr(book, name))
+            for name in book.__slots__
+            if name not in {"guests", "answered", "undecided", "open"}
+        ]
+        for book in memory.books.values()
+    ]
+    inside = [
+        (
+            list(book.undecided),
+            list(book.open),
+            [(offer, shown(guest)) for offer, guest in book.guests.items()],
+            [(n, shown(a) if hasattr(a, "offer") else a) for n, a in book.answered.items()],
+        )
+        for book in memory.books.values()
+    ]
+    jobs = [shown(job) for job in memory.jobs.values()]
+    return (
+        (jobs, books, inside, memory.keys, memory.open_by_user, list(memory.ended)),
+        (memory.next_job, memory.jobs_open, memory.unconfirmed, list(memory.at_lrms)),
+    )
+
+
+@pytest.mark.parametrize("on_lost", ["wait", "resubmit"])
+@pytest.mark.parametrize(("kept", "least"), [(1, 100), (3, 30), (1000, 10)])
+def test_the_memory_is_the_same(
+    kept: int, least: int, on_lost: Literal["wait", "resubmit"]
+) -> None:
+    """For journals of sites that crash, with partners that are lost, at many lengths of them."""
+    lost = 0
+    for seed in range(40):
+        trial = Trial(seed, SiteState, None, on_lost)
+        trial.run()
+        for site in trial.sites.values():
+            few = replace(site.settings, limits=Limits(jobs_kept=kept))
+            for length in range(seed % 11, len(site.journal) + 1, 11):
+                lost += check(few, site.journal[:length], site.journal[length:], on_lost)
+    assert lost > least
+
+
+def check(settings: SiteSettings, begin: list[Record], rest: list[Record], on_lost: str) -> int:
+    """Checks a journal that is compacted and goes on; returns how many records it lost."""
+    short = compacted(settings, lambda: begin)
+    if short is None:
+        assert on_lost == "resubmit"
+        return 0
+    assert everything(settings, short) == everything(settings, begin)
+    # And so it stays, with whatever comes after it, and compacted once more.
+    whole = begin + rest
+    assert everything(settings, short + rest) == everything(settings, whole)
+    assert compacted(settings, lambda: short + rest) == compacted(settings, lambda: whole)
+    return len(begin) - sum(not isinstance(one, SiteTally | PartnerTally) for one in short)
+
+
+def compacting(settings: SiteSettings, records: Any = ()) -> SiteState:
+    """Makes a state of a journal that is compacted before it is read."""
+    records = list(records)
+    short = compacted(settings, lambda: records)
+    return SiteState(settings, records if short is None else short)
+
+
+def test_every_job_still_runs_exactly_once() -> None:
+    """The fault test passes with daemons that compact their journals at every start."""
+    for seed in range(1000, 1150):
+        assert Trial(seed, compacting, None, "wait").run().problems == ()
+
+
+def test_a_forgotten_job_leaves_its_number_alone() -> None:
+    """Only the next number and counts are left of it; the payload is gone."""
+    settings = SiteSettings("a", 4, limits=Limits(jobs_kept=1))
+    records: list[Record] = []
+    for number in (1, 2, 3):
+        records += [
+            JobReceived(1.0 * number, number, "u", f"k{number}", "", REQUEST, b"payload"),
+            JobEnded(1.0 * number, number, Outcome.CANCELLED, 1.0 * number, 0.0, ""),
+        ]
+    short = compacted(settings, lambda: records)
+    assert short is not None
+    assert [type(record).__name__ for record in short] == ["JobReceived", "JobEnded", "SiteTally"]
+    assert short[-1] == SiteTally(3.0, 4)
+
+
+def test_what_partners_are_trusted_with_survives() -> None:
+    """Faults, doubts, epochs and what was seen last: kept though their records go."""
+    partners = (PartnerSettings("b", 4),)
+    settings = SiteSettings(name="a", processors=4, partners=partners, limits=Limits(jobs_kept=1))
+    records: list[Record] = [
+        PartnerFaulted(0.0, "b", "it says 7"),
+        EpochBegun(1.0, 9, "an older copy"),
+        GuestDeclined(1.0, "b", OfferId(3, 8), 1),
+        GuestWithdrawn(1.0, "b", OfferId(3, 9)),
+    ]
+    for number in range(1, 12):
+        records += [
+            JobReceived(2.0, number, "ann", f"k{number}", "", REQUEST, b""),
+            JobOffered(2.0, number, "b", number),
+            JobDelegated(3.0, number),
+            JobEnded(4.0, number, Outcome.COMPLETED, 4.0, 1.0, ""),
+            ReportDisbelieved(4.0, "b", number, f"lie {number}"),
+        ]
+    short = compacted(settings, lambda: records)
+    assert short is not None
+    assert len(short) < 12
+    assert everything(settings, short) == everything(settings, records)
+    memory = Memory(settings)
+    for record in short:
+        memory.apply(record)
+    book = memory.books["b"]
+    assert (memory.epoch, book.faults, book.disbelieved, book.doubt) == (9, 1, 11, "lie 11")
+    assert (book.distrust, book.number_seen) == (100, 9)
+    assert memory.jobs[11].lrms_key == "a/9/11"
+    assert [type(record) for record in short[-2:]] == [PartnerTally, PartnerStanding]
+    # Who has given no cause has no line of it.
+    plain = compacted(settings, lambda: [r for r in records if not isinstance(r, _GIVES_CAUSE)])
+    assert plain is not None
+    assert not [record for record in plain if isinstance(record, PartnerStanding)]
+
+
+_GIVES_CAUSE = (PartnerFaulted, ReportDisbelieved, GuestWithdrawn, GuestDeclined)
+
+
+def test_an_offer_that_is_still_to_be_withdrawn_keeps_everything() -> None:
+    """Its job is forgotten, and nothing else knows of which offer the partner is to be told."""
+    partners = (PartnerSettings("b", 4),)
+    settings = SiteSettings(name="a", processors=4, partners=partners, limits=Limits(jobs_kept=1))
+    records: list[Record] = [
+        JobReceived(1.0, 1, "ann", "k1", "", REQUEST, b""),
+        JobOffered(1.0, 1, "b", 1),
+        JobDelegated(2.0, 1),
+        JobAbandoned(3.0, 1),
+        JobKept(3.0, 1),
+        JobEnded(4.0, 1, Outcome.COMPLETED, 4.0, 1.0, ""),
+    ]
+    kept = compacted(settings, lambda: records)
+    assert kept is not None
+    assert everything(settings, kept) == everything(settings, records)
+    records += [
+        JobReceived(5.0, 2, "ann", "k2", "", REQUEST, b""),
+        JobKept(5.0, 2),
+        JobEnded(6.0, 2, Outcome.COMPLETED, 6.0, 1.0, ""),
+    ]
+    assert compacted(settings, lambda: records) is None
+    records.append(AbandonedSettled(7.0, "b", 1))
+    kept = compacted(settings, lambda: records)
+    assert kept is not None
+    assert everything(settings, kept) == everything(settings, records)

@@ -1,0 +1,133 @@
+from collections.abc import Callable
+
+import pytest
+
+from grms.site.facts.events import LrmsAccepted, OfferAnswered, OfferReceived
+from grms.site.facts.invariants import check
+from grms.site.facts.jobs import Request
+from grms.site.facts.lifecycle import GuestState, JobState
+from grms.site.facts.memory import Memory
+from tests.grms.site.conversation import FREE, FULL, Conversation, offer
+
+
+def lived() -> Memory:
+    """Returns the memory of a site with a job here, one offered, one delegated, and a guest."""
+    site = Conversation()
+    site.submit()
+    site(OfferAnswered, load=FULL, partner="b", offer=offer(1), accepted=True)
+    site.submit()
+    site.submit(FREE, user="bob")
+    site(LrmsAccepted, lrms_key=site.job(3).lrms_key)
+    site(
+        OfferReceived,
+        load=FREE,
+        partner="c",
+        offer=offer(4, 9),
+        settled_below=1,
+        request=Request(1, 10.0),
+        payload=b"",
+    )
+    return site.state.memory
+
+
+def test_what_has_been_lived_holds() -> None:
+    """Every place of a job is there, so that each rule below has something to look at."""
+    memory = lived()
+    check(memory)
+    states = [job.state for job in memory.jobs.values()]
+    assert states == [JobState.DELEGATED, JobState.OFFERING, JobState.QUEUED]
+    assert [guest.state for guest in memory.books["c"].guests.values()] == [GuestState.ACCEPTED]
+
+
+def _count_one_more(memory: Memory) -> None:
+    memory.jobs_open += 1
+
+
+def _forget_a_user(memory: Memory) -> None:
+    del memory.open_by_user["bob"]
+
+
+def _forget_a_key(memory: Memory) -> None:
+    memory.keys.popitem()
+
+
+def _end_unseen(memory: Memory) -> None:
+    memory.ended.append(1)
+
+
+def _give_a_number_again(memory: Memory) -> None:
+    memory.next_job = 3
+
+
+def _lose_at_lrms(memory: Memory) -> None:
+    memory.at_lrms.popitem()
+
+
+def _confirm_unseen(memory: Memory) -> None:
+    memory.unconfirmed = 0
+
+
+def _lose_an_offer(memory: Memory) -> None:
+    next(book for book in memory.books.values() if book.undecided).undecided.clear()
+
+
+def _lose_a_delegated_job(memory: Memory) -> None:
+    memory.books["b"].open.clear()
+    memory.books["b"].open_consumption = 0.0
+
+
+def _offer_a_number_again(memory: Memory) -> None:
+    memory.books["b"].next_number = 1
+
+
+def _misjudge_consumption(memory: Memory) -> None:
+    memory.books["b"].open_consumption += 1.0
+
+
+def _abandon_half(memory: Memory) -> None:
+    memory.books["b"].abandoned[1] = 0
+
+
+def _count_too_many_ends(memory: Memory) -> None:
+    memory.books["b"].ended = 9
+
+
+def _end_a_guest_unseen(memory: Memory) -> None:
+    next(iter(memory.books["c"].guests.values())).state = GuestState.ENDED
+
+
+def _take_a_guest_of_nobody(memory: Memory) -> None:
+    memory.books["c"].guest_offered = 0
+
+
+def _remember_what_is_settled(memory: Memory) -> None:
+    memory.books["c"].answered[0] = GuestState.DECLINED
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        _count_one_more,
+        _forget_a_user,
+        _forget_a_key,
+        _end_unseen,
+        _give_a_number_again,
+        _lose_at_lrms,
+        _confirm_unseen,
+        _lose_an_offer,
+        _lose_a_delegated_job,
+        _offer_a_number_again,
+        _misjudge_consumption,
+        _abandon_half,
+        _count_too_many_ends,
+        _end_a_guest_unseen,
+        _take_a_guest_of_nobody,
+        _remember_what_is_settled,
+    ],
+)
+def test_each_contradiction_is_found(damage: Callable[[Memory], None]) -> None:
+    """One place changed without the other."""
+    memory = lived()
+    damage(memory)
+    with pytest.raises(AssertionError):
+        check(memory)

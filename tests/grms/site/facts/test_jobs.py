@@ -1,0 +1,111 @@
+import math
+
+import pytest
+
+from grms.site.facts.jobs import (
+    STORY_MAX,
+    Completion,
+    GuestJob,
+    HomeJob,
+    OfferId,
+    Request,
+    lrms_key,
+)
+from grms.site.facts.lifecycle import GuestState, IllegalMove, JobState, Outcome
+
+
+def home_job() -> HomeJob:
+    """Returns a job that was just received."""
+    return HomeJob(
+        job=1,
+        job_id="a-1",
+        lrms_key=lrms_key("a", 1, 1),
+        user="ann",
+        idempotency_key="k",
+        name="",
+        request=Request(1, 10.0),
+        payload=b"",
+        submit_time=0.0,
+    )
+
+
+@pytest.mark.parametrize(
+    ("processors", "requested_time", "message"),
+    [
+        (0, 1.0, "processors is 0"),
+        (-1, 1.0, "processors is -1"),
+        (2**31, 1.0, "processors is 2147483648"),
+        (1, 0.0, "requested_time is 0.0"),
+        (1, -1.0, "requested_time is -1.0"),
+        (1, math.inf, "requested_time is inf"),
+        (1, math.nan, "requested_time is nan"),
+    ],
+)
+def test_a_request_has_bounds(processors: int, requested_time: float, message: str) -> None:
+    """What cannot be asked for is refused with the value."""
+    with pytest.raises(ValueError, match=message):
+        Request(processors, requested_time)
+
+
+@pytest.mark.parametrize(
+    ("end_time", "run_time", "message"),
+    [
+        (math.nan, 1.0, "end_time is nan"),
+        (math.inf, 1.0, "end_time is inf"),
+        (1.0, math.nan, "run_time is nan"),
+        (1.0, math.inf, "run_time is inf"),
+        (1.0, -0.1, r"run_time is -0\.1"),
+    ],
+)
+def test_a_partners_word_has_bounds(end_time: float, run_time: float, message: str) -> None:
+    """A completion that would spoil the sums is refused."""
+    with pytest.raises(ValueError, match=message):
+        Completion(OfferId(1, 1), Outcome.COMPLETED, end_time, run_time)
+
+
+def test_a_legal_move_is_counted() -> None:
+    """A change of state is a new revision, and part of the job's story."""
+    job = home_job()
+    job.move(JobState.SUBMITTING)
+    job.move(JobState.RUNNING)
+    assert (job.state, job.revision) == (JobState.RUNNING, 3)
+    assert job.story == [JobState.RECEIVED, JobState.SUBMITTING, JobState.RUNNING]
+
+
+def test_an_illegal_move_changes_nothing() -> None:
+    """A job that ended stays as it is."""
+    job = home_job()
+    job.move(JobState.ENDED)
+    with pytest.raises(IllegalMove, match="a-1 cannot become RUNNING"):
+        job.move(JobState.RUNNING)
+    assert (job.state, job.revision) == (JobState.ENDED, 2)
+    guest = GuestJob(
+        partner="b",
+        offer=OfferId(1, 1),
+        lrms_key=lrms_key("b", 1, 1),
+        request=Request(1, 10.0),
+        payload=b"",
+        accept_time=0.0,
+    )
+    with pytest.raises(IllegalMove, match="b/1/1 cannot become ACKNOWLEDGED; so far: ACCEPTED"):
+        guest.move(GuestState.ACKNOWLEDGED)
+    guest.move(GuestState.ENDED)
+    assert guest.state is GuestState.ENDED
+
+
+def test_a_story_does_not_grow_without_end() -> None:
+    """A job that goes to and fro remembers its last states only."""
+    job = home_job()
+    for _ in range(STORY_MAX):
+        job.move(JobState.OFFERING)
+        job.move(JobState.RECEIVED)
+    assert len(job.story) == STORY_MAX
+    assert job.revision == 2 * STORY_MAX + 1
+
+
+def test_keys_of_different_jobs_differ() -> None:
+    """Site, journal and number all count."""
+    keys = {
+        lrms_key(site, epoch, number) for site in "ab" for epoch in (1, 17) for number in (1, 7)
+    }
+    assert len(keys) == 8

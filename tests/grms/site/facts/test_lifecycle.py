@@ -1,0 +1,78 @@
+from collections.abc import Mapping
+from typing import TypeVar
+
+import pytest
+
+from grms.site.facts.lifecycle import (
+    GUEST_BEGINNINGS,
+    GUEST_MOVES,
+    JOB_BEGINNING,
+    JOB_MOVES,
+    GuestState,
+    IllegalMove,
+    JobState,
+)
+
+State = TypeVar("State", JobState, GuestState)
+
+
+def reachable(moves: Mapping[State, Mapping[State, str]], start: State) -> set[State]:
+    """Returns every state that can come after `start`."""
+    seen: set[State] = set()
+    waiting = [start]
+    while waiting:
+        for target in moves[waiting.pop()]:
+            if target not in seen:
+                seen.add(target)
+                waiting.append(target)
+    return seen
+
+
+def test_every_state_has_its_line() -> None:
+    """The tables speak of every state, and every move has its reason."""
+    assert set(JOB_MOVES) == set(JobState)
+    assert set(GUEST_MOVES) == set(GuestState)
+    assert all(reason for moves in JOB_MOVES.values() for reason in moves.values())
+    assert all(reason for moves in GUEST_MOVES.values() for reason in moves.values())
+
+
+def test_every_state_can_be_reached() -> None:
+    """No state is there for nothing."""
+    jobs = {*JOB_BEGINNING, *(s for b in JOB_BEGINNING for s in reachable(JOB_MOVES, b))}
+    assert jobs == set(JobState)
+    guests = {*GUEST_BEGINNINGS, *(s for b in GUEST_BEGINNINGS for s in reachable(GUEST_MOVES, b))}
+    assert guests == set(GuestState)
+
+
+def test_every_job_can_end() -> None:
+    """From everywhere there is a way to the end, and none back from it."""
+    for state in JobState:
+        assert (JobState.ENDED in reachable(JOB_MOVES, state)) == (state is not JobState.ENDED)
+    last = {GuestState.ACKNOWLEDGED, GuestState.DECLINED, GuestState.WITHDRAWN}
+    for guest_state in GuestState:
+        found = reachable(GUEST_MOVES, guest_state)
+        assert (found == set()) == (guest_state in last)
+        assert guest_state in last or GuestState.ACKNOWLEDGED in found
+
+
+def test_a_job_at_home_never_leaves() -> None:
+    """What the batch system has been given is not offered to anybody."""
+    at_home = {JobState.SUBMITTING, JobState.QUEUED, JobState.RUNNING}
+    assert reachable(JOB_MOVES, JobState.SUBMITTING) == (at_home | {JobState.ENDED}) - {
+        JobState.SUBMITTING
+    }
+
+
+def test_an_unknown_outcome_is_resolved_first() -> None:
+    """A job whose offer may have been accepted goes neither home nor elsewhere directly."""
+    for state in (JobState.OFFERING, JobState.RESOLVING, JobState.WITHDRAWING):
+        assert not {JobState.SUBMITTING, JobState.QUEUED, JobState.RUNNING} & set(JOB_MOVES[state])
+        assert JobState.OFFERING not in JOB_MOVES[state]
+
+
+def test_an_illegal_move_tells_the_story() -> None:
+    """Whoever reads the error sees how the job came to where it is."""
+    with pytest.raises(
+        IllegalMove, match="job a-1 cannot become RUNNING; so far: RECEIVED → ENDED"
+    ):
+        raise IllegalMove("a-1", [JobState.RECEIVED, JobState.ENDED], JobState.RUNNING)

@@ -1,0 +1,99 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grms.site.core.state import SiteState
+from grms.site.facts.jobs import Load, OfferId, Request
+from grms.site.facts.lifecycle import IllegalMove, JobState, Outcome
+from grms.site.facts.memory import Memory
+from grms.site.facts.records import (
+    GuestAccepted,
+    GuestDeclined,
+    GuestStarted,
+    JobEnded,
+    JobKept,
+    JobOffered,
+    JobReceived,
+    JobStarted,
+    Record,
+)
+from grms.testing.findings import known
+from grms.testing.trial import Trial
+from tests.grms.site.conversation import settings
+
+
+def received(number: int = 1) -> JobReceived:
+    """Returns the record of a submission."""
+    return JobReceived(1.0, number, "ann", f"k{number}", "", Request(2, 10.0), b"")
+
+
+def test_records_that_contradict_each_other_are_noticed() -> None:
+    """A start of a job that is being offered cannot be; nor anything about a job nobody knows."""
+    memory = Memory(settings())
+    memory.apply(received())
+    memory.apply(JobOffered(1.0, 1, "b", 1))
+    with pytest.raises(IllegalMove, match="a-1 cannot become RUNNING; so far: RECEIVED → OFFERING"):
+        memory.apply(JobStarted(2.0, 1, 2.0))
+    with pytest.raises(KeyError):
+        memory.apply(JobKept(2.0, 9))
+    with pytest.raises(KeyError):
+        memory.apply(GuestStarted(2.0, "b", OfferId(1, 1), 2.0))
+
+
+def test_a_partner_that_was_taken_off_the_list_keeps_its_book() -> None:
+    """What the journal says of it is not lost, and it is not a partner."""
+    memory = Memory(settings())
+    memory.apply(GuestAccepted(1.0, "old", OfferId(1, 1), 1, Request(1, 1.0), b""))
+    assert not memory.books["old"].listed
+    assert list(memory.at_lrms) == ["old/1/1"]
+    assert memory.books["b"].listed
+
+
+def test_what_is_on_its_way_counts_as_load() -> None:
+    """Free processors first, then the queue; from the confirmation on the batch system counts it."""
+    memory = Memory(settings())
+    load = Load(8, 3, 1)
+    assert memory.load(load) is load
+    assert memory.load(None) is None
+    for number in (1, 2):
+        memory.apply(received(number))
+        memory.apply(JobKept(1.0, number))
+    assert memory.load(load) == Load(8, 0, 2)
+    memory.apply(JobStarted(2.0, 1, 2.0))
+    assert memory.load(load) == Load(8, 1, 1)
+    memory.confirm(memory.jobs[2])
+    assert memory.load(load) is load
+
+
+def test_an_ended_job_is_ended_once() -> None:
+    """A second end is a contradiction."""
+    memory = Memory(settings())
+    memory.apply(received())
+    memory.apply(JobKept(1.0, 1))
+    end = JobEnded(3.0, 1, Outcome.COMPLETED, 3.0, 2.0, "")
+    memory.apply(end)
+    assert memory.jobs[1].state is JobState.ENDED
+    assert memory.jobs_open == 0
+    assert memory.open_by_user == {}
+    with pytest.raises(IllegalMove):
+        memory.apply(end)
+
+
+@given(st.integers(0, 2**32), st.floats(0, 1))
+def test_any_beginning_of_a_journal_is_a_state(seed: int, share: float) -> None:
+    """Wherever a crash cuts a journal off, what is left can be recovered, twice alike."""
+    trial = Trial(seed)
+    trial.run()
+    for site in trial.sites.values():
+        journal: list[Record] = site.journal[: round(share * len(site.journal))]
+        assert known(SiteState(site.settings, journal)) == known(SiteState(site.settings, journal))
+
+
+def test_offers_of_a_partner_are_counted_whatever_is_answered() -> None:
+    """Accepted and declined ones; only the accepted ones as accepted."""
+    memory = Memory(settings())
+    memory.apply(GuestAccepted(1.0, "b", OfferId(1, 1), 1, Request(1, 1.0), b""))
+    memory.apply(GuestDeclined(1.0, "b", OfferId(1, 2), 1))
+    memory.apply(GuestDeclined(1.0, "b", OfferId(1, 3), 1))
+    book = memory.books["b"]
+    assert (book.guest_offered, book.guest_accepted) == (3, 1)

@@ -1,0 +1,179 @@
+"""Messages and values, there and back, and messages that mean nothing."""
+
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grms.site.facts.jobs import Completion, HomeJob, OfferId, Request
+from grms.site.facts.lifecycle import GuestState, JobState, Outcome
+from grms.site.facts.wire import (
+    WireError,
+    executed_on,
+    read_completion,
+    read_job_state,
+    read_offer,
+    read_request,
+    read_status,
+    write_completion,
+    write_job,
+    write_offer,
+    write_request,
+    write_status,
+)
+from grms.v1 import job_pb2, partner_pb2, request_pb2
+from tests.field_paths import is_field
+
+offers = st.builds(OfferId, st.integers(1, 2**63 - 1), st.integers(1, 2**63 - 1))
+moments = st.floats(allow_nan=False, allow_infinity=False)
+completions = st.builds(
+    Completion,
+    offers,
+    st.sampled_from(Outcome),
+    moments,
+    st.floats(0, allow_infinity=False),
+)
+
+
+@given(completion=completions)
+def test_an_end_comes_back_as_it_was(completion: Completion) -> None:
+    """To the last bit."""
+    assert read_completion(write_completion(completion), "x") == completion
+    assert read_offer(write_offer(completion.offer)) == completion.offer
+
+
+@given(
+    processors=st.integers(1, 2**31 - 1),
+    requested_time=st.floats(1e-9, 1e15),
+    run_time=st.floats(1e-9, 1e15),
+)
+def test_a_request_comes_back_as_it_was(
+    processors: int, requested_time: float, run_time: float
+) -> None:
+    """What a decision sees and what runs are parted and joined again."""
+    message = request_pb2.JobRequest(processors=processors, requested_time_s=requested_time)
+    message.simulated.run_time_s = run_time
+    request, payload = read_request(message, "job")
+    assert request == Request(processors, requested_time)
+    assert write_request(request, payload) == message
+
+
+@given(data=st.binary(max_size=60))
+def test_any_bytes_are_a_request_or_an_error(data: bytes) -> None:
+    """What comes over the wire is read, or refused with a field; nothing else happens."""
+    message = request_pb2.JobRequest()
+    try:
+        message.ParseFromString(data)
+    except Exception:  # noqa: BLE001  # protobuf's own refusal; gRPC answers that one
+        return
+    try:
+        request, payload = read_request(message, "job")
+    except WireError as error:
+        assert error.field.startswith("job.")  # noqa: PT017  # one of two ends
+    else:
+        assert write_request(request, payload).processors == message.processors
+
+
+@pytest.mark.parametrize("status", [None, GuestState.ACCEPTED, GuestState.DECLINED])
+def test_a_status_comes_back_as_it_was(status: GuestState | None) -> None:
+    """With and without an end."""
+    assert read_status(write_status(status, None)) == (status, None)
+    end = Completion(OfferId(1, 2), Outcome.FAILED, 3.0, 0.0)
+    assert read_status(write_status(GuestState.ENDED, end)) == (GuestState.ENDED, end)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        partner_pb2.OfferStatus(),
+        partner_pb2.OfferStatus(state=99),  # type: ignore[arg-type]  # what a stranger may send
+        partner_pb2.OfferStatus(state=partner_pb2.OFFER_STATE_ENDED),
+    ],
+)
+def test_a_status_that_says_nothing_is_an_error(message: partner_pb2.OfferStatus) -> None:
+    """Unknown numbers and an end without its completion are refused."""
+    with pytest.raises(WireError):
+        read_status(message)
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"end_time_s": math.nan}, "end_time_s"),
+        ({"end_time_s": math.inf}, "end_time_s"),
+        ({"run_time_s": -1.0}, "run_time_s"),
+        ({"run_time_s": math.nan}, "run_time_s"),
+        ({"outcome": 0}, "outcome"),
+        ({"offer": partner_pb2.OfferId()}, "offer"),
+    ],
+)
+def test_an_end_that_is_none_is_an_error(change: dict[str, Any], field: str) -> None:
+    """The field is named."""
+    message = write_completion(Completion(OfferId(1, 1), Outcome.COMPLETED, 1.0, 1.0))
+    for name, value in change.items():
+        if name == "offer":
+            message.offer.CopyFrom(value)
+        else:
+            setattr(message, name, value)
+    with pytest.raises(WireError) as error:
+        read_completion(message, "completions[0]")
+    assert error.value.field == f"completions[0].{field}"
+    assert is_field(partner_pb2.ReportRequest.DESCRIPTOR, error.value.field)
+
+
+def test_offers_have_numbers() -> None:
+    """Zero is what a message has that says nothing."""
+    for epoch, number in ((0, 1), (1, 0), (2**64 - 1, 1), (1, 2**63)):
+        with pytest.raises(WireError, match="both numbers are at least 1"):
+            read_offer(partner_pb2.OfferId(epoch=epoch, number=number))
+
+
+def job(state: JobState) -> HomeJob:
+    """Returns a job in a state."""
+    found = HomeJob(
+        job=1,
+        job_id="home-1",
+        lrms_key="home/1/1",
+        user="me",
+        idempotency_key="k",
+        name="n",
+        request=Request(1, 2.0),
+        payload=b"",
+        submit_time=3.0,
+    )
+    found.state = state
+    return found
+
+
+@pytest.mark.parametrize("state", JobState)
+def test_every_state_is_on_the_wire(state: JobState) -> None:
+    """A job's state is the same for its user, and a site is named only where one has the job."""
+    found = job(state)
+    found.partner = "away" if state in {JobState.DELEGATED, JobState.SUSPECT} else ""
+    message = write_job(found, "home")
+    assert read_job_state(message.state) is state
+    assert message.state == job_pb2.JobState.Value(f"JOB_STATE_{state.name}")
+    assert not message.HasField("start_time_s")
+    assert message.executed_on in {"", "home", "away"}
+    assert bool(message.executed_on) == (
+        state
+        in {
+            JobState.SUBMITTING,
+            JobState.QUEUED,
+            JobState.RUNNING,
+            JobState.DELEGATED,
+            JobState.SUSPECT,
+        }
+    )
+
+
+def test_an_ended_job_names_where_it_ran() -> None:
+    """Nowhere, where it never started."""
+    found = job(JobState.ENDED)
+    assert executed_on(found, "home") == ""
+    found.start_time = 4.0
+    assert executed_on(found, "home") == "home"
+    found.partner = "away"
+    assert executed_on(found, "home") == "away"

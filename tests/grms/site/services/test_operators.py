@@ -1,0 +1,171 @@
+"""What operators see and change."""
+
+from pathlib import Path
+
+import grpc
+import pytest
+from grpc import aio
+from structlog.testing import capture_logs
+
+from grms.site.sockets.users import User
+from grms.v1 import job_pb2, operator_pb2
+from tests.grms.site.daemons import document, free_port, running, two_sites
+from tests.waiting import run, until
+
+
+def test_the_status_says_how_the_site_is(tmp_path: Path) -> None:
+    """Machine, jobs by state, journal and clock."""
+
+    async def scene() -> None:
+        async with running(document(tmp_path), tmp_path) as site:
+            for number in range(3):
+                await site.submit(f"k{number}", processors=3, run_time_s=60.0)
+            status = await site.operator.Status(operator_pb2.StatusRequest())
+            assert (status.site, status.clock, status.processors) == ("home", "wall", 4)
+            assert (status.processors_free, status.processors_waiting) == (1, 6)
+            assert dict(status.jobs) == {"RUNNING": 1, "QUEUED": 2}
+            assert status.journal_records >= 7
+            assert status.journal_bytes > 0
+            assert status.lrms_reachable
+            assert not status.draining
+
+    run(scene)
+
+
+def test_partners_are_shown(tmp_path: Path) -> None:
+    """What was given and taken, and who is out of reach and why."""
+
+    async def scene() -> None:
+        async with two_sites(tmp_path) as (home, away):
+            await home.submit("fills", processors=4, run_time_s=30.0)
+            job = await home.submit("goes", processors=2)
+            await home.ended(job.job_id)
+            (shown,) = (await home.operator.Partners(operator_pb2.PartnersRequest())).partners
+            assert (shown.name, shown.processors, shown.reachable) == ("away", 4, True)
+            assert (shown.offered, shown.accepted, shown.ended, shown.open) == (1, 1, 1, 0)
+            assert shown.awrt_s > 0
+            (shown,) = (await away.operator.Partners(operator_pb2.PartnersRequest())).partners
+            assert (shown.guest_offered, shown.guest_accepted) == (1, 1)
+        dead = document(tmp_path, "alone", partners={"nobody": free_port()})
+        async with running(dead, tmp_path) as site:
+            await until(
+                lambda: "UNAVAILABLE" in site.core.links.links["nobody"].problem,
+            )
+            (shown,) = (await site.operator.Partners(operator_pb2.PartnersRequest())).partners
+            assert not shown.reachable
+            assert "UNAVAILABLE" in shown.problem
+            assert not shown.HasField("last_heard_s")
+
+    run(scene)
+
+
+def test_a_draining_site_takes_nothing_new(tmp_path: Path) -> None:
+    """Submissions are UNAVAILABLE, what runs goes on, and resuming undoes it."""
+
+    async def scene() -> None:
+        async with running(document(tmp_path), tmp_path) as site:
+            job = await site.submit("before", run_time_s=0.2)
+            assert (await site.operator.Drain(operator_pb2.DrainRequest())).draining
+            with pytest.raises(aio.AioRpcError) as error:
+                await site.submit("during")
+            assert error.value.code() is grpc.StatusCode.UNAVAILABLE
+            assert (await site.ended(job.job_id)).state == job_pb2.JOB_STATE_ENDED
+            assert not (await site.operator.Resume(operator_pb2.ResumeRequest())).draining
+            assert (await site.submit("after")).job_id == "home-2"
+
+    run(scene)
+
+
+def test_policies_are_reloaded_all_or_none(tmp_path: Path) -> None:
+    """A changed file takes effect; a broken one changes nothing and is explained."""
+
+    async def scene() -> None:
+        async with two_sites(tmp_path) as (home, _):
+            path = tmp_path / "home.toml"
+            good = path.read_text()
+            request = operator_pb2.ReloadPoliciesRequest()
+            answer = await home.operator.ReloadPolicies(request)
+            assert dict(answer.policies) == {"away": "awf"}
+            path.write_text(good + 'transfer = "keep"\n')
+            answer = await home.operator.ReloadPolicies(request)
+            assert dict(answer.policies) == {"away": "keep"}
+            path.write_text(good + 'transfer = "perhaps"\n')
+            with pytest.raises(aio.AioRpcError) as error:
+                await home.operator.ReloadPolicies(request)
+            assert error.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+            assert "'perhaps' is no transfer policy" in (error.value.details() or "")
+            assert home.core.engine.state.settings.transfer["away"].name == "keep"
+            await home.submit("fills", processors=4, run_time_s=60.0)
+            assert (await home.submit("stays", processors=2)).executed_on == "home"
+
+    run(scene)
+
+
+def test_a_user_is_no_operator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only root, the daemon's own user and those in the configuration may; others are refused."""
+
+    async def scene() -> None:
+        async with running(document(tmp_path, operators=["ada"]), tmp_path) as site:
+            for name, allowed in (("eve", False), ("ada", True)):
+                monkeypatch.setattr(
+                    "grms.site.sockets.users.UserSocket.user",
+                    lambda _socket, _peer, name=name: User(54321, name),
+                )
+                for call, message in (
+                    (site.operator.Status, operator_pb2.StatusRequest()),
+                    (site.operator.Partners, operator_pb2.PartnersRequest()),
+                    (site.operator.ReloadPolicies, operator_pb2.ReloadPoliciesRequest()),
+                    (site.operator.Drain, operator_pb2.DrainRequest()),
+                    (site.operator.Resume, operator_pb2.ResumeRequest()),
+                ):
+                    if allowed:
+                        await call(message)
+                        continue
+                    with pytest.raises(aio.AioRpcError) as error:
+                        await call(message)
+                    assert error.value.code() is grpc.StatusCode.PERMISSION_DENIED
+
+    run(scene)
+
+
+def test_an_operator_decides_about_a_job_at_a_partner(tmp_path: Path) -> None:
+    """Taken back, decided anew, written off: each with an audit line; at home it is refused."""
+
+    async def scene() -> None:
+        with capture_logs() as logs:
+            async with two_sites(tmp_path) as (home, _):
+                full = await home.submit(
+                    "f", processors=4, run_time_s=500.0, requested_time_s=500.0
+                )
+                jobs = [
+                    await home.submit(f"k{n}", run_time_s=500.0, requested_time_s=500.0)
+                    for n in range(3)
+                ]
+                delegated = job_pb2.ListRequest(partner="away", all_users=True)
+                await until(lambda: len(home.core.engine.state.partners["away"].open) == 3)
+                assert len((await home.jobs.List(delegated, timeout=20)).jobs) == 3
+                ask = operator_pb2.InterveneRequest
+                ended = await home.operator.WriteOff(ask(job_id=jobs[0].job_id), timeout=20)
+                assert ended.state == job_pb2.JOB_STATE_ENDED
+                assert "written off by" in ended.reason
+                await home.operator.Resubmit(ask(job_id=jobs[1].job_id), timeout=20)
+                await home.operator.TakeBack(ask(job_id=jobs[2].job_id), timeout=20)
+                for job_id, code in (
+                    (full.job_id, grpc.StatusCode.FAILED_PRECONDITION),
+                    ("home-99", grpc.StatusCode.NOT_FOUND),
+                ):
+                    with pytest.raises(aio.AioRpcError) as refused:
+                        await home.operator.WriteOff(ask(job_id=job_id), timeout=20)
+                    assert refused.value.code() is code
+        acts = [
+            (entry["act"], entry["job"])
+            for entry in logs
+            if entry["event"] == "audit" and entry["act"] != "submit"
+        ]
+        assert acts == [
+            ("write_off", jobs[0].job_id),
+            ("resubmit", jobs[1].job_id),
+            ("take_back", jobs[2].job_id),
+        ]
+
+    run(scene)

@@ -1,0 +1,285 @@
+"""A running daemon reads its configuration anew: partners come, move and go, certificates are renewed."""
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from grpc import aio
+
+from grms.site import daemon
+from grms.site.configuration.files import load_config
+from grms.site.core.state import SiteState
+from grms.site.services.reload import differences
+from grms.site.sockets.door import Door
+from grms.site.sockets.users import User
+from grms.v1 import operator_pb2, partner_pb2
+from lrms_sim.toml_text import dumps
+from tests.grms.keys import new_federation
+from tests.grms.mqtt import Mosquitto
+from tests.grms.site.daemons import Running, document, free_port, running
+from tests.waiting import run, until
+
+
+async def reload(
+    site: Running, folder: Path, configuration: Mapping[str, Any]
+) -> operator_pb2.ReloadPoliciesResponse:
+    """Writes a site's configuration and lets the daemon read it."""
+    (folder / f"{site.name}.toml").write_text(dumps(configuration), encoding="utf-8")
+    request = operator_pb2.ReloadPoliciesRequest()
+    answer: operator_pb2.ReloadPoliciesResponse = await site.operator.ReloadPolicies(request)
+    return answer
+
+
+async def listed(site: Running) -> list[str]:
+    """Returns the partners that operators are shown."""
+    answer = await site.operator.Partners(operator_pb2.PartnersRequest(), timeout=10)
+    return [partner.name for partner in answer.partners]
+
+
+def names(state: SiteState) -> list[tuple[str, bool]]:
+    """Returns the books of a state, in order, and which are listed."""
+    return [(name, book.listed) for name, book in state.partners.items()]
+
+
+def test_partners_come_move_and_go(tmp_path: Path) -> None:
+    """Who is on the list is asked and answered, at once; the state is that of a restart."""
+
+    async def scene() -> None:
+        ports = {name: free_port() for name in ("home", "away", "third")}
+        home = document(tmp_path, "home", port=ports["home"])
+        away = document(tmp_path, "away", partners={"home": ports["home"]}, port=ports["away"])
+        third = document(tmp_path, "third", partners={"home": ports["home"]}, port=ports["third"])
+        async with (
+            running(home, tmp_path) as site,
+            running(away, tmp_path) as other,
+            running(third, tmp_path) as another,
+        ):
+            await site.submit("fills", processors=4, run_time_s=60.0)
+            assert (await site.submit("stays")).executed_on == "home"
+            with_away = document(tmp_path, "home", partners={"away": 1}, port=ports["home"])
+            answer = await reload(site, tmp_path, with_away)
+            assert dict(answer.policies) == {"away": "awf"}
+            assert not answer.restart_needed
+            # There is nobody at that address; then the partner is where it is.
+            with_away["partners"][0]["address"] = f"127.0.0.1:{ports['away']}"
+            await reload(site, tmp_path, with_away)
+            await site.linked()
+            await other.linked()
+            assert (await site.ended((await site.submit("goes")).job_id)).executed_on == "away"
+
+            both = document(
+                tmp_path,
+                "home",
+                partners={"third": ports["third"], "away": ports["away"]},
+                port=ports["home"],
+            )
+            await reload(site, tmp_path, both)
+            await another.linked()
+            await site.linked()
+            assert await listed(site) == ["third", "away"]
+
+            alone = document(
+                tmp_path, "home", partners={"third": ports["third"]}, port=ports["home"]
+            )
+            await reload(site, tmp_path, alone)
+            assert await listed(site) == ["third"]
+            with pytest.raises(aio.AioRpcError) as error:
+                await site.partner.Describe(
+                    partner_pb2.DescribeRequest(site="away", processors=4, protocol_version=1)
+                )
+            assert error.value.code() is grpc.StatusCode.PERMISSION_DENIED
+            link = other.core.links.links["home"]
+            other.core.links.renew()
+            await until(lambda: not link.up and "no" in link.problem)
+            assert (await site.ended((await site.submit("third")).job_id)).executed_on == "third"
+            now = names(site.core.engine.state)
+            offered = site.core.engine.state.partners["away"].offered
+        async with running(alone, tmp_path) as site:
+            assert names(site.core.engine.state) == now == [("third", True), ("away", False)]
+            assert site.core.engine.state.partners["away"].offered == offered == 1
+
+    run(scene)
+
+
+def test_a_partner_that_is_back_on_the_list_is_asked_what_was_open(tmp_path: Path) -> None:
+    """A job is at a partner that is taken off the list; its end comes when it is on it again."""
+
+    async def scene() -> None:
+        ports = {name: free_port() for name in ("home", "away")}
+        home = document(tmp_path, "home", partners={"away": ports["away"]}, port=ports["home"])
+        away = document(tmp_path, "away", partners={"home": ports["home"]}, port=ports["away"])
+        async with running(home, tmp_path) as site, running(away, tmp_path) as other:
+            await site.linked()
+            await other.linked()
+            await site.submit("fills", processors=4, run_time_s=60.0)
+            job = await site.submit("goes", run_time_s=0.3)
+            found = site.core.engine.state.job(job.job_id)
+            assert found is not None
+            await until(lambda: found.state.name == "DELEGATED")
+            await reload(site, tmp_path, document(tmp_path, "home", port=ports["home"]))
+            guests = other.core.engine.state.partners["home"].guests
+            await until(lambda: all(guest.completion is not None for guest in guests.values()))
+            assert guests
+            assert found.state.name == "DELEGATED"
+            await reload(site, tmp_path, home)
+            assert (await site.ended(job.job_id)).executed_on == "away"
+
+    run(scene)
+
+
+def test_what_cannot_be_changed_is_named(tmp_path: Path) -> None:
+    """Other keys stay as they are until a restart; a broken file changes nothing."""
+
+    async def scene() -> None:
+        configuration = document(tmp_path, operators=["ada"])
+        async with running(configuration, tmp_path) as site:
+            more = document(tmp_path, processors=8, limits={"drain_s": 3.0}, operators=["eve"])
+            for _ in range(2):
+                answer = await reload(site, tmp_path, more)
+                assert list(answer.restart_needed) == ["limits.drain_s", "processors"]
+            assert site.core.engine.state.settings.processors == 4
+            bad = document(tmp_path, partners={"home": 5})
+            with pytest.raises(aio.AioRpcError) as error:
+                await reload(site, tmp_path, bad)
+            assert error.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+            assert await listed(site) == []
+
+    run(scene)
+
+
+def test_differences_are_found_at_any_depth(tmp_path: Path) -> None:
+    """A table that is new or gone counts as one key."""
+    path = tmp_path / "home.toml"
+
+    def config(**more: Any) -> Any:
+        path.write_text(dumps(document(tmp_path, **more)), encoding="utf-8")
+        return load_config(path)
+
+    assert differences(config(), config(location=["a"], partners={"a": 1})) == set()
+    assert differences(config(), config(mqtt={"enabled": False})) == {"mqtt"}
+    assert differences(config(), config(lrms={"discipline": "easy"}, suspect="resubmit")) == {
+        "lrms.discipline",
+        "suspect",
+    }
+
+
+def test_a_renewed_certificate_is_shown_by_both_sides(tmp_path: Path) -> None:
+    """After a reload connections are made with it; one of no use is refused, and changes nothing."""
+
+    async def scene() -> None:
+        federation = new_federation(tmp_path)
+        ports = {name: free_port() for name in ("home", "away")}
+        configurations = {}
+        for name, other in (("home", "away"), ("away", "home")):
+            files = federation.site(name)
+            configurations[name] = document(
+                tmp_path,
+                name,
+                partners={other: ports[other]},
+                port=ports[name],
+                tls={
+                    "authority": str(files.authority),
+                    "certificate": str(files.certificate),
+                    "key": str(files.key),
+                },
+            )
+        async with (
+            running(configurations["home"], tmp_path) as home,
+            running(configurations["away"], tmp_path) as away,
+        ):
+            await home.linked()
+            await away.linked()
+            link = home.core.links.links["away"]
+            before = link._channel
+            await reload(home, tmp_path, configurations["home"])
+            assert link._channel is before
+            assert link.up
+            for end in ("key", "crt"):
+                (tmp_path / f"home.{end}").unlink()
+            federation.site("home", days=20)
+            await reload(home, tmp_path, configurations["home"])
+            assert link._channel is not before
+            await home.linked()
+            await away.linked()
+            await home.submit("fills", processors=4, run_time_s=60.0)
+            job = await home.ended((await home.submit("goes")).job_id)
+            assert job.executed_on == "away"
+            # A key without its certificate.
+            (tmp_path / "other").mkdir()
+            stranger = new_federation(tmp_path / "other").site("home")
+            (tmp_path / "home.key").write_bytes(stranger.key.read_bytes())
+            renewed = link._channel
+            with pytest.raises(aio.AioRpcError) as error:
+                await reload(home, tmp_path, configurations["home"])
+            assert "is not the key of" in (error.value.details() or "")
+            assert link._channel is renewed
+
+    run(scene)
+
+
+async def test_partners_find_each_other_through_a_real_broker_with_tls(
+    mosquitto: Mosquitto, tmp_path: Path
+) -> None:
+    """Presence tells the address, certificates tell who is there; one new on the list is found."""
+    tables: dict[str, dict[str, Any]] = {}
+    for name in ("KTH", "CTC"):
+        settings = mosquitto.settings(name)
+        assert settings.tls is not None
+        tables[name] = document(
+            tmp_path,
+            name,
+            port=free_port(),
+            tls={
+                "authority": str(settings.tls.authority),
+                "certificate": str(settings.tls.certificate),
+                "key": str(settings.tls.key),
+            },
+            mqtt={
+                "address": f"127.0.0.1:{settings.port}",
+                "tls": True,
+                "discovery": True,
+            },
+        )
+    tables["CTC"]["partners"] = [{"name": "KTH"}]
+    async with (
+        asyncio.timeout(60),
+        running(tables["KTH"], tmp_path) as kth,
+        running(tables["CTC"], tmp_path) as ctc,
+    ):
+        await until(lambda: ctc.core.links.links["KTH"].address is not None)
+        assert not kth.core.links.links
+        tables["KTH"]["partners"] = [{"name": "CTC"}]
+        await reload(kth, tmp_path, tables["KTH"])
+        await kth.linked()
+        await ctc.linked()
+        assert kth.core.links.links["CTC"].address == tables["CTC"]["listen"]["partners"]
+        await kth.submit("fills", processors=4, run_time_s=60.0)
+        job = await kth.ended((await kth.submit("goes", processors=2)).job_id)
+        assert job.executed_on == "CTC"
+
+
+def test_operators_come_and_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who is on the list may come in from then on, and who is taken off it may not."""
+    doors: list[Door] = []
+
+    class Noted(Door):
+        """A door that the test can look at."""
+
+        def __init__(self, *args: Any, **more: Any) -> None:
+            super().__init__(*args, **more)
+            doors.append(self)
+
+    monkeypatch.setattr(daemon, "Door", Noted)
+    ann, bob = User(54321, "ann"), User(54322, "bob")
+
+    async def scene() -> None:
+        async with running(document(tmp_path, operators=["ann"]), tmp_path) as site:
+            (door,) = doors
+            assert (door.is_operator(ann), door.is_operator(bob)) == (True, False)
+            await reload(site, tmp_path, document(tmp_path, operators=["bob", "eve"]))
+            assert (door.is_operator(ann), door.is_operator(bob)) == (False, True)
+
+    run(scene)

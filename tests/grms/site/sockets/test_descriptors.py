@@ -1,0 +1,51 @@
+"""How many connections there are descriptors for."""
+
+from pathlib import Path
+
+import pytest
+import structlog
+from structlog.testing import capture_logs
+
+from grms.site.configuration.files import parse_config
+from grms.site.sockets import descriptors
+from grms.site.sockets.descriptors import KEPT, affordable, available, connection_limits
+
+
+def test_what_is_there_is_shared_out() -> None:
+    """All that is wanted where there is room; else in proportion, and never nothing."""
+    assert affordable(10_000, 3, (500, 500)) == (500, 500)
+    assert affordable(KEPT + 3 * 100, 0, (500, 500)) == (50, 50)
+    assert affordable(KEPT + 3 * 100 + 5, 5, (300, 100)) == (75, 25)
+    assert affordable(KEPT + 3 * 10, 0, (500, 0)) == (10, 0)
+    assert affordable(0, 0, (500, 500)) == (1, 1)
+
+
+def test_a_lack_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once, at the start, with what is taken instead and what to do."""
+    text = b"""name = "kth"
+processors = 4
+listen = { users = "u.sock", partners = "127.0.0.1:7000" }
+journal = { path = "j" }
+"""
+    config = parse_config(text, folder=Path("/tmp"), shown="x")  # noqa: S108  # nothing is opened
+    monkeypatch.setattr(descriptors, "available", lambda: KEPT + 3 * 20)
+    with capture_logs() as logs:
+        shares, port = connection_limits(config, structlog.get_logger())
+    assert (shares.total, shares.per_user, shares.reserved) == (10, 4, 2)
+    assert port.connections == 10
+    (entry,) = logs
+    assert entry["event"] == "descriptors_limit_connections"
+    assert entry["wanted"] == (500, 500)
+    assert "ulimit -n" in entry["remedy"]
+    monkeypatch.setattr(descriptors, "available", lambda: 100_000)
+    with capture_logs() as logs:
+        shares, port = connection_limits(config, structlog.get_logger())
+    assert (shares.total, shares.per_user, shares.reserved) == (500, 100, 20)
+    assert not logs
+
+
+def test_open_files_count() -> None:
+    """What is open is not available any more."""
+    before = available()
+    with Path("/dev/null").open():
+        assert available() == before - 1

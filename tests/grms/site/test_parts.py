@@ -1,0 +1,53 @@
+"""The parts of a daemon without sockets: what its certificate has to be."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+import structlog
+from structlog.testing import capture_logs
+
+from grms.site.configuration.files import ConfigError, parse_config
+from grms.site.parts import check_certificate
+from grms.tls import TlsFiles
+from lrms_sim.toml_text import dumps
+from tests.grms.keys import new_federation
+from tests.grms.site.daemons import document
+
+
+def check(folder: Path, files: TlsFiles) -> None:
+    """Looks at the certificate of the site `home`."""
+    tls = {
+        "authority": str(files.authority),
+        "certificate": str(files.certificate),
+        "key": str(files.key),
+    }
+    text = dumps(document(folder, tls=tls)).encode()
+    check_certificate(parse_config(text, folder=folder, shown="x"), structlog.get_logger())
+
+
+def test_a_certificate_is_the_sites_own(tmp_path: Path) -> None:
+    """Another site's, another authority's and one with another key are refused."""
+    federation = new_federation(tmp_path)
+    home, away = federation.site("home"), federation.site("away")
+    check(tmp_path, home)
+    with pytest.raises(ConfigError, match="is for the site away, not for home"):
+        check(tmp_path, away)
+    with pytest.raises(ConfigError, match="is not the key of"):
+        check(tmp_path, TlsFiles(home.authority, home.certificate, away.key))
+    (tmp_path / "other").mkdir()
+    other = new_federation(tmp_path / "other")
+    with pytest.raises(ConfigError, match="was not signed by any authority"):
+        check(tmp_path, TlsFiles(other.ca, home.certificate, home.key))
+
+
+def test_one_that_has_ended_is_told(tmp_path: Path) -> None:
+    """Users are served; the log says why partners are not."""
+    long_ago = datetime.now(UTC) - timedelta(days=200)
+    federation = new_federation(tmp_path, now=long_ago)
+    with capture_logs() as logs:
+        check(tmp_path, federation.site("home", now=long_ago))
+    (entry,) = logs
+    assert entry["event"] == "certificate_not_valid"
+    assert entry["log_level"] == "error"
+    assert "grms pki renew" in entry["problem"]

@@ -1,0 +1,231 @@
+import platform
+import re
+import socket
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import get_args
+
+import pytest
+from prometheus_client import generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+
+from grms.handshakes import Handshake
+from grms.site.facts import commands
+from grms.site.facts.jobs import Load
+from grms.site.watching.metrics import (
+    OTHER,
+    MetricsEndpoint,
+    MetricsError,
+    MetricsSettings,
+    RefusalReason,
+    SiteMetrics,
+)
+from grms.telemetry.payloads import METRICS_MAX, JobStateName, Metrics, encode
+from grms.tls import AdmissionRefusal
+
+
+def scrape(endpoint: MetricsEndpoint) -> dict[str, float]:
+    """Returns what Prometheus would collect, by name and labels."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{endpoint.port}/metrics", timeout=20) as answer:
+        text = answer.read().decode()
+    return {
+        sample.name + "".join(f" {key}={value}" for key, value in sorted(sample.labels.items())): (
+            sample.value
+        )
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def test_prometheus_collects_what_the_daemon_tells() -> None:
+    """Each call of the daemon is found in its figure, over HTTP."""
+    metrics = SiteMetrics(["CTC", "SDSC"])
+    metrics.set_jobs({"running": 3, "queued": 2})
+    metrics.job_moved(None, "received")
+    metrics.job_moved("queued", "running")
+    metrics.job_moved("running", None)
+    metrics.set_guests("CTC", 4)
+    metrics.own_decision("keep")
+    metrics.own_decision("offer")
+    metrics.offer_sent("CTC", "accept", 0.02)
+    metrics.offer_sent("CTC", "unknown", 3.0)
+    metrics.offer_received("SDSC", "decline")
+    metrics.refused("not_listed")
+    metrics.journal_committed(0.004)
+    metrics.set_reachable("CTC", reachable=True)
+    metrics.set_reachable("SDSC", reachable=False)
+    metrics.watch_certificate(lambda: 2e9)
+    metrics.set_draining(draining=True)
+    metrics.watch_telemetry(connected=lambda: True, outbox_length=lambda: 17, dropped=lambda: 5)
+    with MetricsEndpoint(metrics, MetricsSettings(port=0)) as endpoint:
+        found = scrape(endpoint)
+    assert {
+        "hanse_jobs state=received": 1,
+        "hanse_jobs state=queued": 1,
+        "hanse_jobs state=running": 3,
+        "hanse_jobs state=suspect": 0,
+        "hanse_guest_jobs partner=CTC": 4,
+        "hanse_own_decisions_total decision=keep": 1,
+        "hanse_offers_sent_total answer=accept partner=CTC": 1,
+        "hanse_offers_sent_total answer=unknown partner=CTC": 1,
+        "hanse_offers_received_total answer=decline partner=SDSC": 1,
+        "hanse_offer_latency_seconds_count partner=CTC": 2,
+        "hanse_offer_latency_seconds_sum partner=CTC": 3.02,
+        "hanse_offer_latency_seconds_bucket le=0.025 partner=CTC": 1,
+        "hanse_refusals_total reason=not_listed": 1,
+        "hanse_refusals_total reason=invalid": 0,
+        "hanse_journal_commit_seconds_count": 1,
+        "hanse_journal_commit_seconds_bucket le=0.005": 1,
+        "hanse_partner_reachable partner=CTC": 1,
+        "hanse_partner_reachable partner=SDSC": 0,
+        "hanse_certificate_end_timestamp_seconds": 2e9,
+        "hanse_draining": 1,
+        "hanse_mqtt_connected": 1,
+        "hanse_mqtt_outbox_length": 17,
+        "hanse_mqtt_events_dropped_total": 5,
+    }.items() <= found.items()
+
+
+def test_strangers_do_not_make_the_figures_grow() -> None:
+    """Whatever names come, they are counted together; the list can change."""
+    metrics = SiteMetrics(["CTC"])
+    metrics.offer_received("CTC", "accept")
+    for number in range(100):
+        metrics.offer_received(f"stranger{number}", "decline")
+        metrics.set_guests(f"stranger{number}", 1)
+    values = metrics.values()
+    assert values[f'hanse_offers_received_total{{partner="{OTHER}",answer="decline"}}'] == 100
+    assert len([name for name in values if "offers_received" in name]) == 2
+    metrics.set_partners(["stranger1"])
+    metrics.offer_received("stranger1", "accept")
+    assert metrics.values()['hanse_offers_received_total{partner="stranger1",answer="accept"}'] == 1
+
+
+def test_the_values_fit_into_a_payload() -> None:
+    """The figures of a site with 64 partners are one message for its operators, and a short one."""
+    names = [f"{'site' * 3}{number}" for number in range(64)]
+    metrics = SiteMetrics(names)
+    for name in names:
+        metrics.offer_sent(name, "accept", 0.1)
+        metrics.offer_received(name, "decline")
+        metrics.set_reachable(name, reachable=True)
+        metrics.set_guests(name, 1)
+        metrics.set_partner(name, awrt_s=1.0, open_jobs=2)
+    values = metrics.values()
+    assert not [name for name in values if "bucket" in name or "created" in name]
+    assert len(values) <= METRICS_MAX
+    encode(Metrics(site="KTH", instance="1", time=0, values=values))
+
+
+def test_every_state_and_every_refusal_has_its_figure() -> None:
+    """A figure is 0 before its first event, so that an alert on it can be written."""
+    values = SiteMetrics().values()
+    for state in get_args(JobStateName):
+        assert values[f'hanse_jobs{{state="{state}"}}'] == 0
+    for reason in get_args(RefusalReason):
+        assert values[f'hanse_refusals_total{{reason="{reason}"}}'] == 0
+    reasons = {refusal.value for refusal in AdmissionRefusal}
+    reasons |= {refusal.name.lower() for refusal in commands.Refusal}
+    for path in Path(commands.__file__).parents[1].rglob("*.py"):
+        reasons |= set(re.findall(r'\.count\("(\w+)"[,)]', path.read_text(encoding="utf-8")))
+    reasons |= {"submissions_rate", "offers_rate", "connections", "partner_connections"}
+    assert reasons == set(get_args(RefusalReason))
+    for handshake in Handshake:
+        assert values[f'hanse_handshakes_failed_total{{reason="{handshake}"}}'] == 0
+
+
+def test_a_refusal_without_a_name_is_counted() -> None:
+    """A reason that is on no list makes no figure of its own."""
+    metrics = SiteMetrics()
+    metrics.refused("whatever")
+    assert metrics.values()[f'hanse_refusals_total{{reason="{OTHER}"}}'] == 1
+
+
+def test_two_sites_in_one_process_do_not_mix() -> None:
+    """Each has a registry of its own."""
+    one, other = SiteMetrics(), SiteMetrics()
+    one.refused("invalid")
+    assert one.values() != other.values()
+
+
+def test_an_endpoint_that_has_ended_is_gone() -> None:
+    """After the end nobody listens, and the port can be used again at once."""
+    metrics = SiteMetrics()
+    with MetricsEndpoint(metrics, MetricsSettings(port=0)) as endpoint:
+        port = endpoint.port
+    with pytest.raises((urllib.error.URLError, ConnectionError)):
+        scrape(endpoint)
+    with MetricsEndpoint(metrics, MetricsSettings(port=port)) as again:
+        assert scrape(again)
+
+
+def test_an_address_that_is_taken() -> None:
+    """The error says where and what to do."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        endpoint = MetricsEndpoint(SiteMetrics(), MetricsSettings(port=port))
+        with pytest.raises(MetricsError, match=f"127.0.0.1:{port}: .*configure another address"):
+            endpoint.__enter__()
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "kth.example", ""])  # noqa: S104  # refused
+def test_figures_do_not_leave_the_machine(host: str) -> None:
+    """An address that others reach is refused, with a certificate or without."""
+    with pytest.raises(ValueError, match="how busy this site is"):
+        MetricsSettings(host)
+
+
+@pytest.mark.parametrize("port", [-1, 65536])
+def test_ports_have_bounds(port: int) -> None:
+    """A port that is none is refused."""
+    with pytest.raises(ValueError, match=f"port is {port}"):
+        MetricsSettings(port=port)
+
+
+def test_the_machine_the_queue_and_the_partners_have_figures() -> None:
+    """What capacity planning and alerts need, with what runs and the process itself."""
+    metrics = SiteMetrics(["CTC"])
+    metrics.set_load(Load(16, 4, 90), 7)
+    metrics.set_partner("CTC", awrt_s=120.5, open_jobs=3)
+    metrics.job_started("home", 30.0)
+    metrics.job_ended("delegated", 400.0)
+    metrics.own_job_ended("timeout")
+    metrics.call_answered("/grms.v1.JobService/Submit", 0.002)
+    metrics.set_journal(size_bytes=4096, records=12)
+    collected = generate_latest(metrics.registry).decode()
+    for line in (
+        'hanse_processors{state="free"} 4.0',
+        'hanse_processors{state="busy"} 12.0',
+        "hanse_queue_jobs 7.0",
+        "hanse_queue_processors 90.0",
+        'hanse_partner_awrt_seconds{partner="CTC"} 120.5',
+        'hanse_partner_open_jobs{partner="CTC"} 3.0',
+        'hanse_job_wait_seconds_bucket{kind="home",le="60.0"} 1.0',
+        'hanse_job_wait_seconds_bucket{kind="home",le="10.0"} 0.0',
+        'hanse_job_response_seconds_sum{kind="delegated"} 400.0',
+        'hanse_jobs_ended_total{outcome="timeout"} 1.0',
+        'hanse_call_seconds_count{method="grms.v1.JobService/Submit"} 1.0',
+        "hanse_journal_bytes 4096.0",
+        "hanse_journal_records 12.0",
+        "process_open_fds ",
+        "process_resident_memory_bytes ",
+    ):
+        assert line in collected, line
+    assert f'hanse_build_info{{python="{platform.python_version()}",version="' in collected
+
+
+def test_every_figure_is_documented() -> None:
+    """The page on telemetry has each by its name, and none that is not there."""
+    metrics = SiteMetrics()
+    metrics.watch_certificate(lambda: 0.0)
+    metrics.watch_telemetry(connected=lambda: True, outbox_length=lambda: 0, dropped=lambda: 0)
+    there = {
+        f"{family.name}_total" if family.type == "counter" else family.name
+        for family in metrics.registry.collect()
+        if family.name.startswith("hanse_")
+    }
+    page = (Path(__file__).parents[4] / "docs/telemetry.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| `(hanse_\w+)`", page, re.MULTILINE)) == there

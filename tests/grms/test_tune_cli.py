@@ -1,0 +1,93 @@
+import json
+from pathlib import Path
+from typing import get_args
+
+import click
+import pytest
+
+from grms import cli
+from grms.learning.local_strategies.fitness import COMBINATIONS
+from grms.learning.local_strategies.problem import SEARCHES, Choices, Start
+from grms.tune_cli import tune
+from lrms_sim.situations import KINDS
+from tests.tuning_cases import busy_log
+
+SHORT = ["--train-days", "0:1", "--parents", "3", "--offspring", "6", "--generations", "2"]
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Works in an empty folder with one log."""
+    monkeypatch.chdir(tmp_path)
+    busy_log(tmp_path / "busy.swf")
+    return tmp_path
+
+
+def test_tune_writes_the_folder_and_says_where(
+    elsewhere: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Progress on standard error; tables, settings and paths on standard output."""
+    assert cli.run_command(["tune", "busy.swf", *SHORT, "--slurm"]) == 0
+    out, error = capfd.readouterr()
+    assert error.startswith("generation 0/2  best ")
+    assert "busy: f, and its gain over EASY" in out
+    assert "Strategy: out/tune-busy-fcfs-f2/strategy.json" in out
+    assert "PriorityWeightQOS=" in out
+    assert {path.name for path in (elsewhere / "out/tune-busy-fcfs-f2").iterdir()} == {
+        "checkpoint.json",
+        "convergence.svg",
+        "strategy.json",
+        "tuning.html",
+        "tuning.json",
+        "users.csv",
+    }
+
+
+def test_figures_as_json_are_nothing_but_json(capfd: pytest.CaptureFixture[str]) -> None:
+    """So that another program can read them."""
+    command = ["tune", "busy.swf", *SHORT, "--json", "--slurm", "--method", "f1,f2,f3"]
+    assert cli.run_command(command) == 0
+    document = json.loads(capfd.readouterr().out)
+    assert document["generations"] == 2
+    assert set(document["workloads"][0]) == {"name", "training", "unseen"}
+    assert document["slurm"]["PriorityType"] == "priority/multifactor"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--method", "f9"], "'f9' is no method"),
+        (["--train-days", "3"], "is not two days A:B"),
+        (["--train-days", "3:1"], "second day must be after"),
+        (["--theta", "1,2"], "theta has 2 numbers"),
+        (["--theta", "0,0,0,0,0"], "every group"),
+        (["--scale-factor", "2"], "goes with --scale-to"),
+        (["--scheduler", "tcp://x:1"], "goes with --executor dask"),
+        (["--train-days", "900:"], "no job is left to tune on"),
+        (["--train-days", "0:1", "--unseen-days", "0:2"], "not unseen"),
+        (["--resume"], "nothing to resume"),
+    ],
+)
+def test_mistakes_are_said_in_one_line(
+    arguments: list[str], complaint: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """What is wrong and what is possible; no traceback."""
+    assert cli.run_command(["tune", "busy.swf", *arguments]) == cli.EXIT_ERROR
+    error = capfd.readouterr().err
+    assert complaint in error
+    assert "Traceback" not in error
+
+
+def test_choices_are_those_there_are() -> None:
+    """The command line names them without importing what knows them."""
+    options = {one.name: one.type for one in tune.params}
+    for name, known in (
+        ("search", SEARCHES),
+        ("start", get_args(Start)),
+        ("choices", get_args(Choices)),
+        ("combination", COMBINATIONS),
+        ("calendar", tuple(KINDS)),
+    ):
+        kind = options[name]
+        assert isinstance(kind, click.Choice)
+        assert tuple(kind.choices) == known

@@ -1,0 +1,27 @@
+"""What the verdict of a run looks at."""
+
+from grms.site.facts.events import OfferAnswered
+from grms.testing.findings import known, unfinished
+from tests.grms.site.conversation import FULL, Conversation, offer
+
+
+def test_what_is_open_is_unfinished_but_not_with_a_rogue() -> None:
+    """An offer without answer, then a delegated job; and nothing before."""
+    site = Conversation()
+    assert unfinished(site.state, "") == []
+    site.submit()
+    assert unfinished(site.state, "") == ["undecided offers with b: [1]"]
+    assert unfinished(site.state, "b") == []
+    site(OfferAnswered, load=FULL, partner="b", offer=offer(1), accepted=True)
+    assert unfinished(site.state, "") == ["open jobs with b: [1]"]
+
+
+def test_what_is_known_survives_a_restart() -> None:
+    """And differs once something has happened."""
+    site = Conversation()
+    before = known(site.state)
+    site.submit()
+    after = known(site.state)
+    assert before != after
+    site.restart()
+    assert known(site.state) == after

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 import click
 
-from broker.command_groups import SectionedGroup
-from broker.command_types import RuleText, duration, moment, preference, rule
-from broker.daemon_cli import COMMANDS, show_plan
+from broker.commandline.command_groups import SectionedGroup
+from broker.commandline.command_types import RuleText, duration, moment, preference, rule
+from broker.commandline.daemon_cli import COMMANDS, show_plan
 from broker.errors import BrokerError
-from grms.journal import JournalError
+from grms.kit.journal import JournalError
 from lrms_sim.version import __version__
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from broker.importing import ImportOptions
+    from broker.files.importing import ImportOptions
 
 EXIT_ERROR = 2
 """Status of the process where something is wrong that the user can put right."""
@@ -37,7 +37,7 @@ PIPE_WIDTH = 120
 """Columns of a table that goes to a file or another program."""
 
 METHODS = ("gleam", "asma-best", "asma", "asma-shift")
-"""Searches that a user can choose; those of `broker.methods`."""
+"""Searches that a user can choose; those of `broker.planner.methods`."""
 
 _Command = TypeVar("_Command", bound=Callable[..., object])
 _FILE = click.Path(path_type=Path, dir_okay=False)
@@ -148,7 +148,7 @@ def cli() -> None:
     "--now",
     type=moment,
     metavar="MOMENT",
-    help="Moment from which on to plan, as 2026-03-02T08:00Z or seconds.  [default: what a file "
+    help="Moment at which the plan begins, as 2026-03-02T08:00Z or seconds.  [default: what a file "
     "says, else the present]",
 )
 @click.option(
@@ -222,8 +222,8 @@ def plan(
 
     `gorba plan show` shows what a broker has planned; a file of that name is ./show.
     """  # noqa: D301  # see `cli`
-    from broker.limits import Limits  # noqa: PLC0415  # see the module's docstring
-    from broker.plan_command import Request, Wanted, prepared, run_plan  # noqa: PLC0415  # same
+    from broker.commandline.plan_command import Request, Wanted, prepared, run_plan  # noqa: PLC0415  # same
+    from broker.model.limits import Limits  # noqa: PLC0415  # see the module's docstring
 
     wanted = Wanted(
         methods=tuple(dict.fromkeys(methods)) or ("gleam", "asma-shift"),
@@ -273,8 +273,8 @@ def jobshop(
     FILE is in the standard format: a line with the numbers of jobs and machines, then for each
     job a line of pairs, machine (from 0) and time of each operation. Times count as seconds.
     """
-    from broker.jobshop import read_job_shop  # noqa: PLC0415  # see the module's docstring
-    from broker.plan_command import Wanted, run_plan  # noqa: PLC0415  # same
+    from broker.commandline.plan_command import Wanted, run_plan  # noqa: PLC0415  # same
+    from broker.files.jobshop import read_job_shop  # noqa: PLC0415  # see the module's docstring
 
     wanted = Wanted(
         methods=("blocks",),
@@ -308,8 +308,8 @@ def validate(
     Nothing is planned. Where there are workflows and resources, it is checked that every task can
     run somewhere.
     """
-    from broker.loading import make_problem, read_inputs  # noqa: PLC0415  # see the module's docstring
-    from broker.words import count_of  # noqa: PLC0415  # same
+    from broker.files.loading import make_problem, read_inputs  # noqa: PLC0415  # see the module's docstring
+    from broker.pictures.words import count_of  # noqa: PLC0415  # same
 
     inputs = read_inputs(files)
     options = _options(rules, cores, reference_mhz, time_factor)
@@ -351,8 +351,8 @@ def pool_command(count: int, *, seed: int, output: Path | None) -> None:
     """Generate a pool of resources that differ in speed, price, size and opening hours."""
     import numpy as np  # noqa: PLC0415  # see the module's docstring
 
-    from broker.pools import generate_pool  # noqa: PLC0415  # same
-    from broker.writing import document_of  # noqa: PLC0415  # same
+    from broker.files.writing import document_of  # noqa: PLC0415  # same
+    from broker.model.pools import generate_pool  # noqa: PLC0415  # same
 
     said = f"A heterogeneous pool: gorba generate pool --resources {count} --seed {seed}"
     pool = generate_pool(count, np.random.default_rng(seed))
@@ -403,8 +403,8 @@ def benchmark_command(
     Workflows have three to seven tasks of three to seven minutes (Jakob et al. 2010, section 3.5).
     The file has resources and workflows: gorba plan FILE is all it takes.
     """
-    from broker.benchmark import benchmark_problem  # noqa: PLC0415  # see the module's docstring
-    from broker.writing import document_of  # noqa: PLC0415  # same
+    from broker.commandline.benchmark import benchmark_problem  # noqa: PLC0415  # see the module's docstring
+    from broker.files.writing import document_of  # noqa: PLC0415  # same
 
     problem = benchmark_problem(benchmark, tasks, resources=count, reduction=reduction, seed=seed)
     said = (
@@ -416,7 +416,7 @@ def benchmark_command(
 
 
 def _write(document: dict[str, object], output: Path | None, *, as_json: bool = False) -> None:
-    from broker.writing import to_json, write_document  # noqa: PLC0415  # see the module's docstring
+    from broker.files.writing import to_json, write_document  # noqa: PLC0415  # see the module's docstring
     from lrms_sim.toml_text import dumps  # noqa: PLC0415  # same
 
     if output is None:
@@ -432,7 +432,7 @@ def _options(
     reference_mhz: float | None,
     time_factor: float,
 ) -> "ImportOptions":
-    from broker.importing import ImportOptions, MappingRule  # noqa: PLC0415  # see the module's docstring
+    from broker.files.importing import ImportOptions, MappingRule  # noqa: PLC0415  # see the module's docstring
 
     made = tuple(MappingRule(pattern, targets) for pattern, targets in rules)
     return ImportOptions(made, cores, reference_mhz, time_factor)
@@ -506,8 +506,3 @@ def _nobody_reads_on() -> int:
     # Python flushes once more at its end and would complain again.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return EXIT_PIPE
-
-
-def main() -> None:
-    """Runs the command line of this process and ends it."""
-    sys.exit(run_command(sys.argv[1:]))

@@ -17,8 +17,10 @@ from typing import Any, Final, Self
 
 import grpc
 
+from broker.core.records import Program, Supply
+from broker.core.wire import read_supply, write_supply, write_workflow
 from broker.errors import BrokerError
-from broker.records import Program, Supply
+from broker.model.workflow import Workflow
 from broker.v1 import (
     plan_pb2,
     plan_pb2_grpc,
@@ -27,14 +29,13 @@ from broker.v1 import (
     workflow_pb2,
     workflow_pb2_grpc,
 )
-from broker.wire import read_supply, write_supply, write_workflow
-from broker.workflow import Workflow
+from grms.kit.backoff import Backoff, BackoffSettings
 
 TIMEOUT_S: Final = 30.0
 """How long a call is tried unless told otherwise, seconds."""
 
-PAUSE_FIRST_S: Final = 0.1
-PAUSE_MOST_S: Final = 2.0
+PAUSES: Final = BackoffSettings(first_s=0.1, most_s=2.0)
+"""Between attempts to reach the broker."""
 
 
 class CallError(BrokerError):
@@ -129,18 +130,19 @@ class BrokerClient:
         """Yields a workflow as it stands and every change until its end, over restarts too."""
         request = workflow_pb2.WatchRequest(workflow_id=workflow_id)
         shown = -1
-        deadline, pause = time.monotonic() + self._timeout_s, PAUSE_FIRST_S
+        deadline, backoff = time.monotonic() + self._timeout_s, Backoff(PAUSES)
         while True:
             try:
                 for message in self._workflows.Watch(request):
-                    deadline, pause = time.monotonic() + self._timeout_s, PAUSE_FIRST_S
+                    deadline = time.monotonic() + self._timeout_s
+                    backoff.reset()
                     if message.revision != shown:
                         shown = message.revision
                         yield message
                     if message.HasField("end_time_s"):
                         return
             except grpc.RpcError as error:
-                pause = self._pause_or_raise(error, deadline, pause)
+                self._pause_or_raise(error, deadline, backoff.next_s())
 
     def wait(self, workflow_id: str) -> workflow_pb2.Workflow:
         """Returns a workflow when it has ended."""
@@ -198,16 +200,16 @@ class BrokerClient:
 
     def _call(self, method: Callable[..., Any], request: Any) -> Any:
         deadline = time.monotonic() + self._timeout_s
-        pause = PAUSE_FIRST_S
+        backoff = Backoff(PAUSES)
         while True:
             left = max(0.001, deadline - time.monotonic())
             try:
                 return method(request, timeout=left)
             except grpc.RpcError as error:
-                pause = self._pause_or_raise(error, deadline, pause)
+                self._pause_or_raise(error, deadline, backoff.next_s())
 
-    def _pause_or_raise(self, error: Any, deadline: float, pause: float) -> float:
-        """Waits until it is time to try again, and returns the pause after the next failure.
+    def _pause_or_raise(self, error: Any, deadline: float, pause: float) -> None:
+        """Returns when it is time to try again.
 
         Raises:
             CallError: it is not worth it, or there is no time left.
@@ -216,7 +218,7 @@ class BrokerClient:
         absent = code is grpc.StatusCode.UNAVAILABLE
         if absent and time.monotonic() + pause < deadline:
             time.sleep(pause)
-            return min(PAUSE_MOST_S, 2 * pause)
+            return
         if absent and "connect" in reason.lower():
             reason = (
                 f"no broker answers on {self._socket}; is it running? `gorba serve CONFIG` runs "

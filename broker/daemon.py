@@ -18,36 +18,34 @@ from typing import Any
 import structlog
 from grpc import aio
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
-from grpc_reflection.v1alpha import reflection
 
-from broker.commands import (
-    Book,
-    Launch,
+from broker.configuration.config import BrokerConfig, SiteConfig, load_config
+from broker.core.commands import (
     PublishPlan,
     PublishWorkflow,
-    Release,
     StartPlanning,
     StopPlanning,
 )
-from broker.config import BrokerConfig, SiteConfig, load_config
-from broker.dispatcher import Dispatcher
-from broker.engine import Engine
+from broker.core.state import BrokerState
+from broker.engine.engine import Engine, SiteCommand
+from broker.engine.journal import Journal, JournalError
+from broker.engine.replanner import Replanner, Searching
 from broker.errors import BrokerError
-from broker.journal import Journal, JournalError
-from broker.remote_site import RemoteSite
-from broker.replanner import Replanner, Searching
-from broker.services import Desk, PlanService, ResourceService, WorkflowService
-from broker.simulated_site import SimulatedSite
-from broker.sites import Site
-from broker.state import BrokerState
-from broker.telemetry import PlanTelemetry
+from broker.services.services import Frontend, PlanService, ResourceService, WorkflowService
+from broker.services.telemetry import PlanTelemetry
+from broker.sites.dispatcher import Dispatcher
+from broker.sites.port import Site
+from broker.sites.remote import RemoteSite
+from broker.sites.simulated import SimulatedSite
 from broker.v1 import plan_pb2_grpc, resource_pb2_grpc, workflow_pb2_grpc
-from grms.certificates import PkiError, site_of_certificate
-from grms.pki_files import read_certificates
-from grms.process_signals import signals
-from grms.service_errors import Unexpected
+from grms.kit.debug import checks_wanted
+from grms.kit.reflection import serve_reflection
+from grms.kit.refusals import Unexpected
+from grms.kit.signals import signals
+from grms.kit.unix_sockets import SocketInUseError, remove_stale_socket
+from grms.pki.certificates import PkiError, site_of_certificate
+from grms.pki.files import read_certificates
 from grms.tls import TlsFiles, channel_credentials, channel_options
-from grms.unix_sockets import SocketInUseError, remove_stale_socket
 
 Log = structlog.typing.FilteringBoundLogger
 
@@ -89,8 +87,8 @@ class Daemon:
             state = BrokerState.recover(config.settings(), journal.records(), epoch=journal.epoch)
         except KeyError as error:
             raise JournalError(f"{journal.path}: its records contradict each other") from error
-        self.engine = Engine(state, journal, self._clock, log)
-        self._desk = Desk(self.engine, config.limits.watchers)
+        self.engine = Engine(state, journal, self._clock, log, checked=checks_wanted())
+        self._frontend = Frontend(self.engine, config.limits.watchers)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._replanner = Replanner(
             config.planning(), self.engine.tell, log, on_progress=self._progress
@@ -106,7 +104,7 @@ class Daemon:
 
     # --- what the engine has done --------------------------------------------------------------
 
-    def site(self, command: Book | Launch | Release) -> None:
+    def site(self, command: SiteCommand) -> None:
         """Has something done at a site."""
         assert self._dispatcher is not None
         booking = command.booking
@@ -144,7 +142,7 @@ class Daemon:
             live = memory.workflows.get(command.workflow_id)
             if live is not None and live.has_ended:
                 self._log.info("workflow_ended", workflow=live.workflow_id, state=live.state.value)
-        self._desk.publish(command)
+        self._frontend.publish(command)
 
     def _capacity(self, resource: str) -> int:
         for supply in self.engine.state.memory.supplies.values():
@@ -156,7 +154,7 @@ class Daemon:
         # Comes from the search's own thread; the loop may end before it.
         if self._loop is not None:
             with contextlib.suppress(RuntimeError):
-                self._loop.call_soon_threadsafe(self._desk.progress, searching)
+                self._loop.call_soon_threadsafe(self._frontend.progress, searching)
 
     # --- life ----------------------------------------------------------------------------------
 
@@ -221,7 +219,7 @@ class Daemon:
                 task.cancel()
 
     async def _drain(self, server: aio.Server) -> None:
-        self._desk.close()
+        self._frontend.close()
         await self._serving(serving=False)
         grace = self._config.limits.drain_s
         self._log.info("draining", seconds=grace)
@@ -249,17 +247,17 @@ class Daemon:
             ],
         )
         names = [site.name for site in self._config.sites]
-        workflow_pb2_grpc.add_WorkflowServiceServicer_to_server(WorkflowService(self._desk), server)
+        workflow_pb2_grpc.add_WorkflowServiceServicer_to_server(
+            WorkflowService(self._frontend), server
+        )
         plan_pb2_grpc.add_PlanServiceServicer_to_server(
-            PlanService(self._desk, lambda: self._replanner.searching), server
+            PlanService(self._frontend, lambda: self._replanner.searching), server
         )
         resource_pb2_grpc.add_ResourceServiceServicer_to_server(
-            ResourceService(self._desk, names), server
+            ResourceService(self._frontend, names), server
         )
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
-        reflection.enable_server_reflection(
-            (*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME), server
-        )
+        serve_reflection((*SERVICES, health.SERVICE_NAME), server)
         mask = os.umask(0o177)
         try:
             server.add_insecure_port(f"unix:{path}")

@@ -11,6 +11,7 @@ cdef struct Graph:
     const Instance* instance
     int32_t tasks
     bint usable                 # whether the problem is of this kind
+    bint instants               # whether some task takes no time
     seconds_t* duration         # by task
     resource_t* resource        # by task
     task_t* before              # the task before it on its resource; -1: none

@@ -217,12 +217,17 @@ cdef void consider_move(
     # Keeps the move if it cannot close a cycle and is better: one that is not forbidden, or that
     # promises the best schedule so far, before one that is; then by estimate; ties by chance.
     cdef Move move
+    cdef seconds_t rest
     cdef bint better
+    # Where tasks take no time, a path between two of them may be as short as none.
     if forward:
-        if graph.own_tail[moved] > graph.tail[pivot] + graph.duration[pivot]:
+        rest = graph.tail[pivot] + graph.duration[pivot]
+        if graph.own_tail[moved] > rest or (graph.instants and graph.own_tail[moved] == rest):
             return
-    elif graph.own_head[moved] > graph.head[pivot] + graph.duration[pivot]:
-        return
+    else:
+        rest = graph.head[pivot] + graph.duration[pivot]
+        if graph.own_head[moved] > rest or (graph.instants and graph.own_head[moved] == rest):
+            return
     move.moved = moved
     move.pivot = pivot
     move.forward = forward
@@ -338,7 +343,14 @@ cdef void read_orders(Graph* graph, const Scratch* scratch) noexcept nogil:
         resource = graph.resource[task]
         behind = -1
         before = graph.last[resource]
-        while before >= 0 and scratch.start[before] > scratch.start[task]:
+        # What takes no time comes before what begins then.
+        while before >= 0 and (
+            scratch.start[before] > scratch.start[task]
+            or (
+                scratch.start[before] == scratch.start[task]
+                and scratch.end[before] > scratch.end[task]
+            )
+        ):
             behind = before
             before = graph.before[before]
         graph.before[task] = before
@@ -416,6 +428,7 @@ cdef class CriticalGraph:
         begin = problem.column("demand_begin")
         resource = problem.column("demand_resource")[begin[choice]]
         duration = problem.column("work")[:n] / problem.column("performance")[choice]
+        graph.instants = bool((duration == 0).any())
         columns = self.columns
         columns["duration"] = np.ascontiguousarray(duration, np.float64)
         columns["resource"] = np.ascontiguousarray(resource, np.int32)

@@ -15,7 +15,7 @@ cdef enum:
 
 cdef extern from *:
     """
-    /* As in broker.plan: sums in another order must not make a limit missed. */
+    /* As in broker.model.plan: sums in another order must not make a limit missed. */
     #define hanse_time_tolerance 1e-6
     #define hanse_cost_tolerance 1e-9
     """
@@ -31,6 +31,7 @@ cdef struct Goals:
     double offenders_third      # share of offenders at which that has fallen to a third
     double tardiness_third      # relative tardiness at which the factor is a third
     double over_budget_third    # relative excess at which the factor is a third
+    double stability            # share of the fitness that moving every task costs
     # Bounds (equation 2.5): by workflow, then of the plan.
     const seconds_t* time_min
     const seconds_t* time_max
@@ -40,20 +41,41 @@ cdef struct Goals:
     double delay_max
     double makespan_min
     double makespan_max
+    # Limits that some plan may keep, by workflow; infinite where none can, or there is none.
+    const seconds_t* due
+    const money_t* budget
+    # Limits that no plan can keep: how much being beyond what is possible weighs (0 for the other
+    # workflows), what is possible, and what was allowed.
+    bint lost                   # whether there are any
+    const double* lost_time
+    const seconds_t* earliest_end
+    const seconds_t* allowed_time
+    const double* lost_money
+    const money_t* least_spent
+    const money_t* allowed_money
     # What tardiness and excess are relative to; and the units of all resources.
     double time_scale
     double cost_scale
     double capacity
 
 cdef struct Worth:
-    double fitness              # 0 to 100,000
+    double fitness              # 0 to 100,000; less than 0 where tasks have no place
     double raw                  # before penalties
     double criterion[5]         # 1 is best; may leave 0 to 1 where bounds are left
     int32_t unplanned           # tasks
+    int32_t moved               # tasks that leave the resources of the old plan
     int32_t late                # workflows
     int32_t over_budget         # workflows
     double tardiness            # of all workflows
     double excess               # cost over budget of all workflows
+    # The same of limits that can be kept: what is penalized.
+    int32_t missed_dates
+    int32_t missed_budgets
+    double avoidable_tardiness
+    double avoidable_excess
+    # Beyond what is possible where limits cannot be kept, weighted: 0 to less than 1.
+    double lost_time
+    double lost_money
     double makespan
     double utilization
     double cost
@@ -63,6 +85,7 @@ cdef struct Worth:
 cdef class CompiledGoals:
     cdef Goals goals
     cdef object kept
+    cdef bind_limits(self, dict by_workflow)
 
 cdef class WorkflowSums:
     # Room for sums by workflow, for one thread.

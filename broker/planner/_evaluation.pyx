@@ -1,6 +1,6 @@
 """From a schedule to its worth: criteria, priorities, penalties (paper 004, section 2)."""
 
-from libc.math cimport pow
+from libc.math cimport log, pow
 from libc.stdint cimport int32_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
@@ -14,6 +14,15 @@ from broker.planner._types cimport choice_t, money_t, seconds_t, task_t, workflo
 
 cdef double FITNESS_MAX = 100_000.0
 
+# From here on down the fitness falls with the logarithm of raw fitness times penalties instead of
+# with that itself: it orders plans alike, and no penalty is so large that it becomes 0.
+cdef double FITNESS_BEND = 100.0
+
+# A raw fitness of 0 has no logarithm.
+cdef double RAW_MIN = 1e-3
+
+cdef double LOG_3 = 1.0986122886681098
+
 
 cdef inline double achieved(double value, double least, double most) noexcept nogil:
     # 1 − equation 2.5: 1 at the least, 0 at the most and beyond it.
@@ -26,9 +35,24 @@ cdef inline double achieved(double value, double least, double most) noexcept no
     return 1.0 - share
 
 
-cdef inline double fading(double x, double first, double third) noexcept nogil:
-    # 1 at the first x, a third at `third`.
-    return pow(3.0, -(x - first) / (third - first))
+cdef inline double beyond(double value, double possible, double allowed) noexcept nogil:
+    # 0 at what is possible, a half at what was allowed beyond it, never 1.
+    cdef double excess = value - possible
+    return excess / (excess + allowed) if excess > 0.0 else 0.0
+
+
+cdef int32_t moved_tasks(const Scratch* scratch) noexcept nogil:
+    # How many are not where the old plan has them.
+    cdef const Instance* instance = scratch.instance
+    cdef int32_t moved = 0
+    cdef task_t task
+    for task in range(instance.tasks):
+        moved += (
+            instance.kept[task] >= 0
+            and scratch.choice[task] >= 0
+            and scratch.choice[task] != instance.kept[task]
+        )
+    return moved
 
 
 cdef void sum_workflows(
@@ -65,6 +89,27 @@ cdef void sum_workflows(
     worth.utilization = busy
     worth.delay = delay / waited_for if waited_for else 0.0
     worth.unplanned = instance.tasks - scratch.planned
+    worth.moved = moved_tasks(scratch) if instance.keeping > 0 else 0
+
+
+cdef void judge_lost(
+    const Instance* instance,
+    const Goals* goals,
+    const seconds_t* completion,
+    const money_t* cost,
+    Worth* worth,
+) noexcept nogil:
+    # How far workflows are beyond what is possible where they cannot keep a limit.
+    cdef workflow_t i
+    for i in range(instance.workflows):
+        if goals.lost_time[i] > 0.0:
+            worth.lost_time += goals.lost_time[i] * beyond(
+                completion[i], goals.earliest_end[i], goals.allowed_time[i]
+            )
+        if goals.lost_money[i] > 0.0:
+            worth.lost_money += goals.lost_money[i] * beyond(
+                cost[i], goals.least_spent[i], goals.allowed_money[i]
+            )
 
 
 cdef void judge_workflows(
@@ -74,11 +119,14 @@ cdef void judge_workflows(
     const money_t* cost,
     Worth* worth,
 ) noexcept nogil:
-    # The criteria of users, averaged, and what is beyond their limits.
+    # The criteria of users, averaged, and what is beyond their limits: beyond those that may be
+    # kept, and what of the rest could be avoided.
     cdef workflow_t i
     worth.criterion[TIME] = worth.criterion[COST] = 0.0
     worth.tardiness = worth.excess = worth.cost = worth.completion = 0.0
-    worth.late = worth.over_budget = 0
+    worth.avoidable_tardiness = worth.avoidable_excess = 0.0
+    worth.lost_time = worth.lost_money = 0.0
+    worth.late = worth.over_budget = worth.missed_dates = worth.missed_budgets = 0
     for i in range(instance.workflows):
         worth.criterion[TIME] += achieved(completion[i], goals.time_min[i], goals.time_max[i])
         worth.criterion[COST] += achieved(cost[i], goals.cost_min[i], goals.cost_max[i])
@@ -87,28 +135,54 @@ cdef void judge_workflows(
         if completion[i] > instance.due_date[i] + TIME_TOLERANCE:
             worth.late += 1
             worth.tardiness += completion[i] - instance.due_date[i]
+            if completion[i] > goals.due[i] + TIME_TOLERANCE:
+                worth.missed_dates += 1
+                worth.avoidable_tardiness += completion[i] - goals.due[i]
         if cost[i] > instance.budget[i] * (1.0 + COST_TOLERANCE):
             worth.over_budget += 1
             worth.excess += cost[i] - instance.budget[i]
+            if cost[i] > goals.budget[i] * (1.0 + COST_TOLERANCE):
+                worth.missed_budgets += 1
+                worth.avoidable_excess += cost[i] - goals.budget[i]
+    if goals.lost:
+        judge_lost(instance, goals, completion, cost, worth)
     worth.criterion[TIME] /= instance.workflows
     worth.criterion[COST] /= instance.workflows
     worth.completion /= instance.workflows
 
 
-cdef double penalty(const Goals* goals, const Worth* worth, workflow_t workflows) noexcept nogil:
-    # Four factors: how many are late and how much, how many are too dear and how much.
-    cdef double factor = 1.0
+cdef double thirds(const Goals* goals, const Worth* worth, workflow_t workflows) noexcept nogil:
+    # How often the fitness is divided by three: for the share of workflows that miss a limit which
+    # can be kept, after the first one, and for how much they miss it.
     cdef double first = 1.0 / workflows
-    cdef double third = max(goals.offenders_third, 2.0 * first)
-    if worth.late > 0:
-        factor *= goals.first_offender * fading(<double> worth.late / workflows, first, third)
-        factor *= fading(worth.tardiness / goals.time_scale, 0.0, goals.tardiness_third)
-    if worth.over_budget > 0:
-        factor *= goals.first_offender * fading(
-            <double> worth.over_budget / workflows, first, third
-        )
-        factor *= fading(worth.excess / goals.cost_scale, 0.0, goals.over_budget_third)
+    cdef double wide = max(goals.offenders_third, 2.0 * first) - first
+    cdef double found = 0.0
+    if worth.missed_dates > 0:
+        found += (<double> worth.missed_dates / workflows - first) / wide
+        found += worth.avoidable_tardiness / goals.time_scale / goals.tardiness_third
+    if worth.missed_budgets > 0:
+        found += (<double> worth.missed_budgets / workflows - first) / wide
+        found += worth.avoidable_excess / goals.cost_scale / goals.over_budget_third
+    return found
+
+
+cdef double factors(const Goals* goals, const Worth* worth) noexcept nogil:
+    # The penalties that are never nearly 0.
+    cdef double factor = (1.0 - worth.lost_time) * (1.0 - worth.lost_money)
+    if worth.missed_dates > 0:
+        factor *= goals.first_offender
+    if worth.missed_budgets > 0:
+        factor *= goals.first_offender
     return factor
+
+
+cdef double penalized(double raw, double factor, double power) noexcept nogil:
+    # raw · factor · 3^(−power), and below the bend what orders plans alike: b/(1 + ln(b/that)).
+    cdef double found = raw * factor * pow(3.0, -power)
+    if found >= FITNESS_BEND:
+        return found
+    found = log(FITNESS_BEND / max(raw, RAW_MIN)) - log(factor) + power * LOG_3
+    return FITNESS_BEND / (1.0 + max(found, 0.0))
 
 
 cdef void worth_fast(
@@ -137,9 +211,14 @@ cdef void worth_fast(
         for i in range(CRITERIA):
             if goals.priority[i] == level and worth.criterion[i] < goals.threshold[i]:
                 goes_on = False
-    worth.fitness = worth.raw * penalty(goals, worth, instance.workflows)
+    worth.fitness = penalized(
+        worth.raw, factors(goals, worth), thirds(goals, worth, instance.workflows)
+    )
+    if worth.moved > 0 and goals.stability > 0.0:
+        worth.fitness *= 1.0 - goals.stability * worth.moved / instance.keeping
     if worth.unplanned > 0:
-        worth.fitness = 0.0
+        # Below every plan that is complete, and those with more places above the others.
+        worth.fitness = worth.fitness / (2.0 * FITNESS_MAX) - worth.unplanned
 
 
 cdef class WorkflowSums:
@@ -166,7 +245,7 @@ cdef class CompiledGoals:
     Args:
         numbers: the single numbers of `Goals` in _evaluation.pxd.
         by_criterion: weight, priority and threshold of each criterion.
-        by_workflow: the four bounds of each workflow, as float64 arrays.
+        by_workflow: bounds and limits of each workflow, as float64 arrays.
     """
 
     def __init__(self, dict numbers, list by_criterion, dict by_workflow):
@@ -184,6 +263,7 @@ cdef class CompiledGoals:
         goals.offenders_third = numbers["offenders_third"]
         goals.tardiness_third = numbers["tardiness_third"]
         goals.over_budget_third = numbers["over_budget_third"]
+        goals.stability = numbers["stability"]
         goals.delay_min = numbers["delay_min"]
         goals.delay_max = numbers["delay_max"]
         goals.makespan_min = numbers["makespan_min"]
@@ -199,6 +279,28 @@ cdef class CompiledGoals:
         goals.cost_min = &column[0]
         column = by_workflow["cost_max"]
         goals.cost_max = &column[0]
+        self.bind_limits(by_workflow)
+
+    cdef bind_limits(self, dict by_workflow):
+        cdef Goals* goals = &self.goals
+        cdef const double[::1] column
+        column = by_workflow["due"]
+        goals.due = &column[0]
+        column = by_workflow["budget"]
+        goals.budget = &column[0]
+        column = by_workflow["lost_time"]
+        goals.lost_time = &column[0]
+        column = by_workflow["earliest_end"]
+        goals.earliest_end = &column[0]
+        column = by_workflow["allowed_time"]
+        goals.allowed_time = &column[0]
+        column = by_workflow["lost_money"]
+        goals.lost_money = &column[0]
+        column = by_workflow["least_spent"]
+        goals.least_spent = &column[0]
+        column = by_workflow["allowed_money"]
+        goals.allowed_money = &column[0]
+        goals.lost = by_workflow["lost_time"].any() or by_workflow["lost_money"].any()
 
     def worth(self, Workspace workspace) -> dict[str, object]:
         """Returns what the schedule in a workspace is worth, with completion and cost of each
@@ -213,6 +315,7 @@ cdef class CompiledGoals:
             "raw": worth.raw,
             "criteria": tuple(worth.criterion[i] for i in range(CRITERIA)),
             "unplanned": worth.unplanned,
+            "moved": worth.moved,
             "late": worth.late,
             "over_budget": worth.over_budget,
             "tardiness": worth.tardiness,

@@ -6,7 +6,7 @@ A small change of a sequence cannot be judged without the whole schedule, so eac
 from libc.stdint cimport int32_t
 from libc.string cimport memcpy, memmove, memset
 
-from broker.planner._scratch cimport RAS_1, RAS_2, RAS_3, RAS_4, Scratch
+from broker.planner._scratch cimport RAS_1, RAS_2, RAS_3, RAS_4, RAS_5, RAS_6, Scratch
 from broker.planner._chromosome cimport chromosome_copy
 from broker.planner._critical cimport tabu_search_fast
 from broker.planner._evaluation cimport COST_TOLERANCE, TIME_TOLERANCE
@@ -20,13 +20,15 @@ cdef bint strategy_may_help(const Bench* bench, int32_t present, int32_t other) 
     # Reasonable alternatives (section 3.4). What is too dear although cheap resources were taken
     # can gain by preferences alone, and what is late although fast ones were taken likewise;
     # otherwise both others may help.
-    cdef bint late = bench.worth.late > 0
-    cdef bint dear = bench.worth.over_budget > 0
+    cdef bint late = bench.worth.missed_dates > 0
+    cdef bint dear = bench.worth.missed_budgets > 0
     if other == present:
         return False
+    if other == RAS_6:
+        return True
     if other >= RAS_4:
         return late or dear
-    if present >= RAS_4:
+    if present == RAS_4 or present == RAS_5:
         return not dear
     if dear and not late:
         return other == RAS_3 if present == RAS_2 else other != RAS_1
@@ -43,7 +45,7 @@ cdef double improve_strategy(
     cdef int32_t best = present
     cdef int32_t other
     cdef double found
-    cdef bint worth_trying[5]
+    cdef bint worth_trying[6]
     for other in range(strategies):
         worth_trying[other] = strategy_may_help(bench, present, other)
     for other in range(strategies):
@@ -58,11 +60,12 @@ cdef double improve_strategy(
 
 
 cdef inline bint is_late(const Bench* bench, workflow_t workflow) noexcept nogil:
-    return bench.completion[workflow] > bench.scratch.instance.due_date[workflow] + TIME_TOLERANCE
+    # For a date that can be kept: hurrying others would only delay those that can.
+    return bench.completion[workflow] > bench.goals.due[workflow] + TIME_TOLERANCE
 
 
 cdef inline bint is_dear(const Bench* bench, workflow_t workflow) noexcept nogil:
-    return bench.cost[workflow] > bench.scratch.instance.budget[workflow] * (1.0 + COST_TOLERANCE)
+    return bench.cost[workflow] > bench.goals.budget[workflow] * (1.0 + COST_TOLERANCE)
 
 
 cdef workflow_t worst_workflow(const Bench* bench, Random* random) noexcept nogil:
@@ -137,7 +140,7 @@ cdef task_t cheaper_place(const Bench* bench, task_t task, Random* random) noexc
         change = placement_cost_fast(
             instance, scratch.choice[task], scratch.start[task], scratch.start[task] + duration
         ) - scratch.cost[other]
-        if bench.cost[theirs] + change <= instance.budget[theirs]:
+        if bench.cost[theirs] + change <= bench.goals.budget[theirs]:
             count += 1
             if random_below(random, count) == 0:
                 found = other
@@ -266,7 +269,7 @@ cdef int32_t advanced(
     if not is_late(bench, workflow):
         return place
     share = (
-        bench.completion[workflow] - bench.scratch.instance.due_date[workflow]
+        bench.completion[workflow] - bench.goals.due[workflow]
     ) / bench.worth.makespan
     share = place - 1.0 - factor * share * bench.scratch.instance.tasks
     return <int32_t> share if share > 0.0 else 0
@@ -301,7 +304,7 @@ cdef void advance_late(Bench* bench, Chromosome* one, Random* random) noexcept n
 
 cdef void change_for(Bench* bench, Chromosome* one, Random* random) noexcept nogil:
     # Changes a chromosome, whose schedule is in the scratch, for the good of bad workflows.
-    if bench.worth.late > 0 and random_chance(random, 0.5):
+    if bench.worth.missed_dates > 0 and random_chance(random, 0.5):
         advance_late(bench, one, random)
     else:
         change_for_one(bench, one, random)

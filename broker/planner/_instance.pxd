@@ -23,12 +23,15 @@ cdef struct Instance:
     resource_t resources
     choice_t choices
     Py_ssize_t words                    # of a set of choices
+    task_t keeping                      # tasks that an old plan has somewhere they can be now
     seconds_t now
     # By task.
     const double* work
     const seconds_t* release            # no start before; fixed predecessors have ended by then
     const workflow_t* workflow
     const money_t* least_cost           # on its cheapest choice, at mean prices
+    const choice_t* kept                # where an old plan has it; -1: nowhere that it can be now
+    const seconds_t* kept_end           # until when, in the old plan
     const int32_t* predecessors         # how many are to be planned as well
     const int32_t* predecessor_begin    # into predecessor
     const task_t* predecessor

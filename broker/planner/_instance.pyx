@@ -27,7 +27,8 @@ cdef class CompiledProblem:
     """Owns the arrays of one problem; made by `broker.planner.compilation.compile_problem`.
 
     Args:
-        sizes: tasks, workflows, resources, choices, words, whether prices vary, now.
+        sizes: tasks, workflows, resources, choices, words, whether prices vary, now, and how
+            many tasks an old plan keeps.
         arrays: contiguous, of float64, int32 or uint64, none of them empty; see _instance.pxd.
     """
 
@@ -41,6 +42,7 @@ cdef class CompiledProblem:
         instance.words = sizes["words"]
         instance.prices_vary = sizes["prices_vary"]
         instance.now = sizes["now"]
+        instance.keeping = sizes["keeping"]
         self.bind_tasks()
         self.bind_choices()
         self.bind_resources()
@@ -53,6 +55,8 @@ cdef class CompiledProblem:
         instance.release = doubles(arrays, "release")
         instance.workflow = integers(arrays, "workflow")
         instance.least_cost = doubles(arrays, "least_cost")
+        instance.kept = integers(arrays, "kept")
+        instance.kept_end = doubles(arrays, "kept_end")
         instance.predecessors = integers(arrays, "predecessors")
         instance.predecessor_begin = integers(arrays, "predecessor_begin")
         instance.predecessor = integers(arrays, "predecessor")

@@ -19,12 +19,19 @@ from libc.stdint cimport int32_t
 from libc.string cimport memcpy
 
 from broker.planner._instance cimport CHEAPEST, FASTEST, Instance, placement_cost_fast
-from broker.planner._scratch cimport BUCKETS_MAX, RAS_2, RAS_3, RAS_4, RAS_5
+from broker.planner._scratch cimport BUCKETS_MAX, RAS_2, RAS_3, RAS_4, RAS_5, RAS_6
 from broker.planner._timetable cimport timetable_fit_fast
 from broker.planner._types cimport word_t, workflow_t
 
 cdef extern from *:
     int lowest_bit "__builtin_ctzll"(unsigned long long word) noexcept nogil
+
+cdef extern from *:
+    """
+    /* As in broker.model.plan. */
+    #define hanse_end_tolerance 1e-6
+    """
+    const double TIME_TOLERANCE "hanse_end_tolerance"
 
 # Sums in another order must not make a budget that is just enough too small.
 cdef double SHARE_TOLERANCE = 1e-8
@@ -265,6 +272,26 @@ cdef void find_end(
         bucket += 1
 
 
+cdef bint find_kept(
+    const Scratch* scratch, task_t task, seconds_t earliest, Slot* best
+) noexcept nogil:
+    # Where the old plan has the task, whatever share of the budget that is: the old plan could
+    # afford it. Returns whether it ends no later there than it did in that plan.
+    cdef const Instance* instance = scratch.instance
+    cdef choice_t choice = instance.kept[task]
+    cdef seconds_t duration, start
+    if choice < 0:
+        return False
+    duration = instance.work[task] / instance.performance[choice]
+    start = choice_fit(scratch, choice, earliest, duration, INFINITY)
+    if start == INFINITY:
+        return False
+    best.choice = choice
+    best.start = start
+    best.end = start + duration
+    return best.end <= instance.kept_end[task] + TIME_TOLERANCE
+
+
 cdef void find_place(
     Scratch* scratch, task_t task, Strategy strategy, Slot* best
 ) noexcept nogil:
@@ -273,16 +300,23 @@ cdef void find_place(
     cdef seconds_t ready = scratch.ready[task]
     cdef money_t share = INFINITY
     cdef int32_t order = FASTEST
+    cdef Slot kept
     best.choice = -1
     best.start = best.end = best.cost = INFINITY
     best.rank = 0
     if strategy >= RAS_4:
-        if strategy == RAS_5:
+        kept = best[0]
+        if strategy == RAS_6 and find_kept(scratch, task, ready, &kept):
+            best[0] = kept
+            return
+        if strategy >= RAS_5:
             share = budget_share(scratch, task)
         find_end(scratch, task, ready, share, best)
         if best.choice < 0 and share < INFINITY:
             # Where prices change, nothing may be cheap enough at any moment.
             find_end(scratch, task, ready, INFINITY, best)
+        if kept.choice >= 0 and kept.end <= best.end:
+            best[0] = kept
         return
     if strategy == RAS_2:
         order = CHEAPEST

@@ -16,6 +16,7 @@ cdef enum Strategy:
     # … and our own.
     RAS_4    # where the task ends first
     RAS_5    # likewise, of what the task's share of the workflow's budget allows
+    RAS_6    # where the old plan has it, unless it ends later there; else as RAS-5
     STRATEGIES
 
 cdef struct Scratch:

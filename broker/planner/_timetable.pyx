@@ -7,10 +7,11 @@ keep their memory, so that planning the same problem again allocates nothing.
 
 from libc.math cimport INFINITY, floor
 from libc.stdint cimport int32_t
-from libc.stdlib cimport free, realloc
+from libc.stdlib cimport free
 from libc.string cimport memcpy, memmove
 
 from broker.planner._types cimport seconds_t, units_t
+from lrms_sim._memory cimport safe_realloc
 
 cdef seconds_t WEEK = 604_800.0
 
@@ -38,25 +39,18 @@ cdef void timetable_close(Timetable* table) noexcept nogil:
 
 
 cdef int timetable_grow(Timetable* table, int32_t room) except -1 nogil:
-    cdef void* memory
     if room <= table.room:
         return 0
     room = max(room, 2 * table.room)
-    memory = realloc(table.begin, room * sizeof(seconds_t))
-    if memory == NULL:
-        with gil:
-            raise MemoryError(f"a timetable of {room} rows")
-    table.begin = <seconds_t*> memory
-    memory = realloc(table.end, room * sizeof(seconds_t))
-    if memory == NULL:
-        with gil:
-            raise MemoryError(f"a timetable of {room} rows")
-    table.end = <seconds_t*> memory
-    memory = realloc(table.used, room * sizeof(units_t))
-    if memory == NULL:
-        with gil:
-            raise MemoryError(f"a timetable of {room} rows")
-    table.used = <units_t*> memory
+    table.begin = <seconds_t*> safe_realloc(
+        table.begin, room, sizeof(seconds_t), b"rows of a timetable"
+    )
+    table.end = <seconds_t*> safe_realloc(
+        table.end, room, sizeof(seconds_t), b"rows of a timetable"
+    )
+    table.used = <units_t*> safe_realloc(
+        table.used, room, sizeof(units_t), b"rows of a timetable"
+    )
     table.room = room
     return 0
 

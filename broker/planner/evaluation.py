@@ -12,6 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from broker.model.plan import COST_TOLERANCE, TIME_TOLERANCE
+from broker.model.problem import Problem
+from broker.model.workflow import Alternative
 from broker.planner._builder import Workspace
 from broker.planner._evaluation import CompiledGoals
 from broker.planner.compilation import Compilation, price_of_work
@@ -19,16 +22,22 @@ from broker.planner.goals import CRITERIA, Goals
 
 Float = npt.NDArray[np.float64]
 
+LOST_MOST = 10.0
+"""A limit that is missed anyhow by more than so many times what was allowed weighs no more."""
+
 
 @dataclass(frozen=True)
 class Worth:
     """What a plan is worth.
 
     Attributes:
-        fitness: from 0 to 100,000; 0 where a task has no place.
+        fitness: from 0 to 100,000, never quite 0; less than 0 where tasks have no place: minus
+            their number, and a fraction more for what the rest is worth.
         raw: the weighted sum, before penalties.
         criteria: by name, 1 for the best that is thinkable, 0 for the worst that is accepted.
         unplanned: tasks without a place.
+        moved: tasks that leave the resources of the old plan although they need not; 0 where the
+            goals ask for no stability.
         late: workflows that miss their due date.
         over_budget: workflows that cost more than their budget.
         tardiness: seconds late, of all workflows together.
@@ -45,6 +54,7 @@ class Worth:
     raw: float
     criteria: dict[str, float]
     unplanned: int
+    moved: int
     late: int
     over_budget: int
     tardiness: float
@@ -72,6 +82,10 @@ class Bounds:
         cost_max: by workflow, costs from here on are worth nothing.
         delay: least and most of the mean delay; seconds.
         makespan: least and most; seconds.
+        earliest_end: by workflow, no plan completes it earlier, calendars and fixed tasks heeded:
+            a due date before cannot be kept. Infinite where it cannot be completed.
+        least_spent: by workflow, no plan costs less at the lowest prices of the week: a budget
+            below cannot be kept.
     """
 
     time_min: Float
@@ -80,6 +94,8 @@ class Bounds:
     cost_max: Float
     delay: tuple[float, float]
     makespan: tuple[float, float]
+    earliest_end: Float
+    least_spent: Float
 
 
 def lower_bounds(compilation: Compilation) -> Bounds:
@@ -89,7 +105,7 @@ def lower_bounds(compilation: Compilation) -> Bounds:
     """
     compiled = compilation.compiled
     workflows = compilation.problem.workflows
-    duration, cost = _least_of_tasks(compilation)
+    duration, cost, spent = _least_of_tasks(compilation)
     start = _earliest_starts(compilation, duration)
     row = compiled.column("workflow")[: len(duration)]
     begin = compiled.column("earliest_start")
@@ -101,16 +117,22 @@ def lower_bounds(compilation: Compilation) -> Bounds:
     delays = (start - begin[row])[waited_for]
     capacity = sum(resource.capacity for resource in compilation.problem.resources)
     last = max(float((start + duration).max(initial=-math.inf)), compilation.problem.now)
+    least_makespan = max(last - compilation.problem.now, float(duration.sum()) / capacity)
+    earliest_end = time_min.copy()
+    least_spent = compiled.column("fixed_cost").copy()
+    np.add.at(least_spent, row, spent)
+    if len(duration):
+        alone = Workspace(compiled, max(4 * least_makespan, 1e-6)).earliest_ends()
+        np.maximum.at(earliest_end, row, alone)
     return Bounds(
         time_min=time_min,
         time_max=np.array([_finite(workflow.due_date) for workflow in workflows]),
         cost_min=cost_min,
         cost_max=np.array([_finite(workflow.budget) for workflow in workflows]),
         delay=(float(delays.mean()) if len(delays) else 0.0, -math.inf),
-        makespan=(
-            max(last - compilation.problem.now, float(duration.sum()) / capacity),
-            -math.inf,
-        ),
+        makespan=(least_makespan, -math.inf),
+        earliest_end=earliest_end,
+        least_spent=least_spent,
     )
 
 
@@ -118,24 +140,43 @@ def _finite(limit: float) -> float:
     return limit if limit < math.inf else -math.inf
 
 
-def _least_of_tasks(compilation: Compilation) -> tuple[Float, Float]:
-    # By task the shortest duration and the lowest cost at mean prices.
+def _least_of_tasks(compilation: Compilation) -> tuple[Float, Float, Float]:
+    # By task the shortest duration, the lowest cost (nothing where prices vary), and the lowest
+    # cost at the lowest prices of the week.
     problem = compilation.problem
-    known: dict[int, tuple[float, float]] = {}
-    duration, cost = [], []
-    lowest = math.inf
+    each_known: dict[int, tuple[float, float, float]] = {}
+    known: dict[int, tuple[float, float, float]] = {}
+    duration, cost, spent = [], [], []
     varies = any(resource.price_rules for resource in problem.resources)
     for _, task in compilation.tasks:
-        pairs = []
-        for each in task.alternatives:
-            if id(each) not in known:
-                price = 0.0 if varies else price_of_work(problem, each)
-                known[id(each)] = (problem.resource[each.primary].performance, price)
-            pairs.append(known[id(each)])
-        duration.append(task.work / max(speed for speed, _ in pairs))
-        lowest = min(price for _, price in pairs)
+        mine = task.alternatives  # which many tasks share, or at least what is in it
+        if id(mine) not in known:
+            found = []
+            for each in mine:
+                if id(each) not in each_known:
+                    price = 0.0 if varies else price_of_work(problem, each)
+                    least = _lowest_price_of_work(problem, each) if varies else price
+                    each_known[id(each)] = problem.resource[each.primary].performance, price, least
+                found.append(each_known[id(each)])
+            known[id(mine)] = (
+                max(speed for speed, _, _ in found),
+                min(price for _, price, _ in found),
+                min(least for _, _, least in found),
+            )
+        fastest, lowest, least = known[id(mine)]
+        duration.append(task.work / fastest)
         cost.append(task.work * lowest)
-    return np.array(duration), np.array(cost)
+        spent.append(task.work * least)
+    return np.array(duration), np.array(cost), np.array(spent)
+
+
+def _lowest_price_of_work(problem: Problem, alternative: Alternative) -> float:
+    # What a unit of work costs where every resource has the lowest price of its week.
+    lowest = (
+        demand.units * min(price for _, price in problem.resource[demand.resource].price_steps())
+        for demand in alternative.demands
+    )
+    return math.fsum(lowest) / problem.resource[alternative.primary].performance
 
 
 def _earliest_starts(compilation: Compilation, duration: Float) -> Float:
@@ -177,19 +218,72 @@ def widened(bounds: Bounds, schedules: Sequence[dict[str, object]]) -> Bounds:
         cost_max=np.maximum(cost_max, bounds.cost_min),
         delay=(bounds.delay[0], max(delay_max, bounds.delay[0])),
         makespan=(bounds.makespan[0], max(makespan_max, bounds.makespan[0])),
+        earliest_end=bounds.earliest_end,
+        least_spent=bounds.least_spent,
     )
+
+
+@dataclass(frozen=True)
+class JudgedLimits:
+    """Due dates or budgets by workflow, as plans are judged by them.
+
+    Attributes:
+        kept: those that some plan may keep; infinite for the others.
+        allowed: what users allow, or what is needed at least where that is more; 1 without limit.
+        lost: whether a limit is there that no plan can keep.
+        scale: what misses of all workflows together are relative to.
+    """
+
+    kept: Float
+    allowed: Float
+    lost: npt.NDArray[np.bool_]
+    scale: float
+
+
+def due_dates(compilation: Compilation, bounds: Bounds) -> JudgedLimits:
+    """Returns the due dates; the time allowed is that from a workflow's submission."""
+    due = compilation.compiled.column("due_date")
+    begin = compilation.compiled.column("earliest_start")
+    said = np.array([workflow.earliest_start for workflow in compilation.problem.workflows])
+    # Who says no earliest start may have submitted at any time: it counts from now on.
+    submitted = np.where(np.isfinite(said), said, begin)
+    lost = due < bounds.earliest_end - TIME_TOLERANCE
+    allowed = np.maximum(due - submitted, bounds.time_min - begin)
+    return _limits(due, lost, allowed)
+
+
+def budgets(compilation: Compilation, bounds: Bounds) -> JudgedLimits:
+    """Returns the budgets."""
+    budget = compilation.compiled.column("budget")
+    lost = budget * (1 + COST_TOLERANCE) < bounds.least_spent * (1 - COST_TOLERANCE)
+    return _limits(budget, lost, np.maximum(budget, bounds.least_spent))
+
+
+def _limits(limit: Float, lost: npt.NDArray[np.bool_], allowed: Float) -> JudgedLimits:
+    limited = np.isfinite(limit)
+    scale = math.fsum(allowed[limited])
+    return JudgedLimits(
+        np.where(lost, math.inf, limit),
+        np.where(limited, np.maximum(allowed, 1e-9), 1.0),
+        lost,
+        # Where users allow no money at all, any is too much.
+        max(scale, 1e-9),
+    )
+
+
+def _lost_weights(limits: JudgedLimits, bound: Float, limit: Float, goals: Goals) -> Float:
+    # What it weighs to be beyond what is possible: together less than another late workflow. Who
+    # waits longest beyond the limit, as a share of what was allowed, weighs most.
+    beyond = np.where(limits.lost, bound, 0.0) - np.where(limits.lost, limit, 0.0)
+    weight = np.where(limits.lost, np.minimum(beyond / limits.allowed, LOST_MOST) + 1.0, 0.0)
+    total = float(weight.sum())
+    return weight * (goals.lost_limits / (len(weight) + 1) / total) if total > 0 else weight
 
 
 def compile_goals(compilation: Compilation, goals: Goals, bounds: Bounds) -> CompiledGoals:
     """Returns goals and bounds as kernels read them."""
     problem = compilation.problem
-    begin = compilation.compiled.column("earliest_start")
-    allowed = [
-        workflow.due_date - start
-        for workflow, start in zip(problem.workflows, begin, strict=True)
-        if workflow.due_date < math.inf
-    ]
-    budgets = [workflow.budget for workflow in problem.workflows if workflow.budget < math.inf]
+    dates, money = due_dates(compilation, bounds), budgets(compilation, bounds)
     numbers = {
         "first_offender": goals.first_offender,
         "offenders_third": goals.offenders_third,
@@ -199,14 +293,26 @@ def compile_goals(compilation: Compilation, goals: Goals, bounds: Bounds) -> Com
         "delay_max": bounds.delay[1],
         "makespan_min": bounds.makespan[0],
         "makespan_max": bounds.makespan[1],
-        # Where users allow no time or money at all, any is too much.
-        "time_scale": max(math.fsum(max(0.0, each) for each in allowed), 1e-9),
-        "cost_scale": max(math.fsum(budgets), 1e-9),
+        "stability": goals.stability,
+        "time_scale": dates.scale,
+        "cost_scale": money.scale,
         "capacity": sum(resource.capacity for resource in problem.resources),
     }
     by_workflow = {
         name: np.ascontiguousarray(getattr(bounds, name))
-        for name in ("time_min", "time_max", "cost_min", "cost_max")
+        for name in ("time_min", "time_max", "cost_min", "cost_max", "least_spent")
+    }
+    column = compilation.compiled.column
+    # What cannot be completed at all is as late in every plan.
+    ends = np.where(np.isfinite(bounds.earliest_end), bounds.earliest_end, bounds.time_min)
+    by_workflow |= {
+        "earliest_end": ends,
+        "due": dates.kept,
+        "budget": money.kept,
+        "allowed_time": dates.allowed,
+        "allowed_money": money.allowed,
+        "lost_time": _lost_weights(dates, ends, column("due_date"), goals),
+        "lost_money": _lost_weights(money, bounds.least_spent, column("budget"), goals),
     }
     by_criterion = [(each.weight, each.priority, each.threshold) for each in goals.by_criterion()]
     return CompiledGoals(numbers, by_criterion, by_workflow)

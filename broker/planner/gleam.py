@@ -16,7 +16,12 @@ import numpy.typing as npt
 
 from broker.planner._gleam import GleamCore
 from broker.planner._worker import Worker
-from broker.planner.heuristics import PAPER_STRATEGIES, STRATEGIES, Heuristic
+from broker.planner.heuristics import (
+    PAPER_STRATEGIES,
+    PLANNING_STRATEGIES,
+    STRATEGIES,
+    Heuristic,
+)
 from broker.planner.memetic import LevelAdaptation, Memetic, Searcher
 
 GROUPS = {
@@ -51,8 +56,9 @@ class GleamSettings:
             small populations.
         groups: probabilities of the groups of operators, in the order of `GROUPS`.
         memetic: local search; none for the evolutionary algorithm alone.
-        strategies: how many resource allocation strategies evolve: 3, the paper's, or all 5. With
-            more than three our own heuristics seed the population as well.
+        strategies: how many resource allocation strategies evolve: 3, the paper's, 5, or 6
+            where tasks keep their places of an old plan. With more than three our own heuristics
+            seed the population as well.
 
     Raises:
         ValueError: a number is out of bounds.
@@ -97,7 +103,7 @@ class GleamSettings:
 
 
 GUIDED = GleamSettings(
-    memetic=Memetic(Searcher.STRATEGY | Searcher.SHIFT), strategies=len(STRATEGIES)
+    memetic=Memetic(Searcher.STRATEGY | Searcher.SHIFT), strategies=PLANNING_STRATEGIES
 )
 """Our own search: all strategies and heuristics, and local search by what schedules show."""
 
@@ -108,7 +114,7 @@ class Offspring:
 
     Attributes:
         genes: by row the sequence of a child.
-        strategies: by row 0 to 4 for RAS-1 to RAS-5.
+        strategies: by row 0 to 5 for RAS-1 to RAS-6.
         counts: children of each mating, in order.
     """
 

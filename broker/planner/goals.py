@@ -54,6 +54,9 @@ class Goals:
             the fitness falls to a third.
         over_budget_third: cost over budget, of all workflows together, relative to the budgets,
             at which the fitness falls to a third.
+        lost_limits: what all limits together that no plan can keep may cost, in late workflows.
+        stability: share of the fitness that it costs to move every task that an old plan has
+            somewhere; each of them costs its part of that. 0: where tasks were does not matter.
 
     Raises:
         ValueError: the weights do not sum to 1, a priority class is empty while a later one is
@@ -69,6 +72,8 @@ class Goals:
     offenders_third: float = 0.5
     tardiness_third: float = 0.2
     over_budget_third: float = 0.2
+    lost_limits: float = 1.0
+    stability: float = 0.0
 
     def __post_init__(self) -> None:
         """Checks the bounds."""
@@ -84,6 +89,10 @@ class Goals:
             value = getattr(self, name)
             if not 0 < value < math.inf:
                 raise ValueError(f"{name} is {value}; it must be more than 0 and finite")
+        if not 0 <= self.lost_limits <= 1:
+            raise ValueError(f"lost_limits is {self.lost_limits}; from 0 to 1")
+        if not 0 <= self.stability < 1:
+            raise ValueError(f"stability is {self.stability}; at least 0 and less than 1")
 
     def by_criterion(self) -> list[Goal]:
         """Returns the goals in the order of `CRITERIA`."""

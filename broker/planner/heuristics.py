@@ -14,10 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from broker.plan import Plan
+from broker.model.plan import Plan
 from broker.planner.compilation import Compilation
 
 Genes = npt.NDArray[np.int32]
+Dates = npt.NDArray[np.float64]
 
 RULES = ("shortest due time", "shortest task", "shortest workflow")
 """In the paper's words: shortest due time, and shortest working time of grid or application job."""
@@ -26,17 +27,21 @@ LATEST_START = "latest start"
 """Tasks by when they have to start for their workflow to keep its due date."""
 
 UPWARD_RANK = "upward rank"
-"""The longest chains of tasks first, as HEFT does (see broker/heft.py)."""
+"""The longest chains of tasks first, as HEFT does (see broker/model/heft.py)."""
 
 OWN_RULES = (LATEST_START, UPWARD_RANK)
 """Rules of our own."""
 
-STRATEGIES = ("RAS-1", "RAS-2", "RAS-3", "RAS-4", "RAS-5")
+STRATEGIES = ("RAS-1", "RAS-2", "RAS-3", "RAS-4", "RAS-5", "RAS-6")
 """Resource allocation: of the resources that are free first the fastest, the cheapest, or by the
-workflow's preference; and where the task ends first, at any cost or within its share of the budget."""
+workflow's preference; where the task ends first, at any cost or within its share of the budget; and
+where an old plan has it, as long as it ends no later there."""
 
 PAPER_STRATEGIES = 3
 """So many of them are the paper's."""
+
+PLANNING_STRATEGIES = 5
+"""So many of them need no old plan."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +51,7 @@ class Heuristic:
     Attributes:
         name: rule and strategy; those that use the old plan begin with "replanning: ".
         genes: the tasks in the order in which they are planned.
-        strategy: 0 to 4 for RAS-1 to RAS-5.
+        strategy: 0 to 5 for RAS-1 to RAS-6.
     """
 
     name: str
@@ -83,24 +88,50 @@ def replanning_heuristics(compilation: Compilation, old: Plan) -> list[Heuristic
     ]
 
 
-def own_heuristics(compilation: Compilation, old: Plan | None = None) -> list[Heuristic]:
+def own_heuristics(
+    compilation: Compilation, old: Plan | None = None, due: Dates | None = None
+) -> list[Heuristic]:
     """Returns our own heuristics, which are no part of the paper's comparison.
 
     Args:
         compilation: the problem as it is now.
         old: a plan in which some of its tasks have a place.
+        due: by workflow the due date that latest start goes by, infinite for none; all due dates
+            if not given. Workflows that cannot be in time any more would make others late.
     """
     everything = range(len(compilation.tasks))
-    sequences = {rule: sequence(compilation, rule, everything) for rule in (*OWN_RULES, RULES[0])}
+    strategies = len(STRATEGIES) if compilation.keeps else PLANNING_STRATEGIES
+    sequences = {
+        rule: sequence(compilation, rule, everything, due) for rule in (*OWN_RULES, RULES[0])
+    }
     if old is not None:
         kept, new = split_by_plan(compilation, old)
-        appended = sequence(compilation, LATEST_START, new)
+        appended = sequence(compilation, LATEST_START, new, due)
         sequences[f"replanning: {LATEST_START}"] = np.concatenate([kept, appended]).astype(np.int32)
     return [
         Heuristic(f"{rule} & {STRATEGIES[number]}", genes, number)
         for rule, genes in sequences.items()
-        for number in range(PAPER_STRATEGIES if rule in RULES else 0, len(STRATEGIES))
+        for number in range(PAPER_STRATEGIES if rule in RULES else 0, strategies)
     ]
+
+
+def staying_ends(compilation: Compilation, due: Dates) -> Dates:
+    """Returns by task until when RAS-6 lets it end where the old plan has it.
+
+    As in the old plan; or later, as long as the workflow may still keep its due date, or where it
+    has none to keep, by as long as the task takes at most. Being sooner elsewhere gains little then.
+
+    Args:
+        compilation: the problem with an old plan.
+        due: by workflow the due date, infinite for none.
+    """
+    compiled = compilation.compiled
+    count = len(compilation.tasks)
+    mean = compiled.column("mean_duration")[:count]
+    ends = compiled.column("kept_end")[:count]
+    date = due[compiled.column("workflow")[:count]]
+    latest = np.where(np.isfinite(date), date, 0.0) - (upward_ranks(compilation) - mean)
+    return np.asarray(np.where(np.isfinite(date), np.maximum(ends, latest), ends + mean))
 
 
 def split_by_plan(compilation: Compilation, old: Plan) -> tuple[Genes, list[int]]:
@@ -116,13 +147,16 @@ def split_by_plan(compilation: Compilation, old: Plan) -> tuple[Genes, list[int]
     return np.array([row for _, _, row in sorted(starts)], np.int32), new
 
 
-def sequence(compilation: Compilation, rule: str, tasks: Iterable[int]) -> Genes:
+def sequence(
+    compilation: Compilation, rule: str, tasks: Iterable[int], due: Dates | None = None
+) -> Genes:
     """Returns tasks in the order of a rule, each after those of its predecessors that are given.
 
     Args:
         compilation: the problem.
         rule: one of `RULES` or `OWN_RULES`.
         tasks: rows.
+        due: see `own_heuristics`.
 
     Raises:
         ValueError: there is no such rule.
@@ -131,7 +165,7 @@ def sequence(compilation: Compilation, rule: str, tasks: Iterable[int]) -> Genes
     members = list(tasks)
     inside = set(members)
     workflow = compiled.column("workflow")
-    keys = _keys(compilation, rule)
+    keys = _keys(compilation, rule, due)
     begin, predecessor = compiled.column("predecessor_begin"), compiled.column("predecessor")
     after, successor = compiled.column("successor_begin"), compiled.column("successor")
     missing = {
@@ -154,7 +188,7 @@ def sequence(compilation: Compilation, rule: str, tasks: Iterable[int]) -> Genes
     return np.array(order, np.int32)
 
 
-def _keys(compilation: Compilation, rule: str) -> npt.NDArray[np.float64]:
+def _keys(compilation: Compilation, rule: str, due: Dates | None) -> npt.NDArray[np.float64]:
     # By task; the least goes first.
     compiled = compilation.compiled
     workflow = compiled.column("workflow")
@@ -166,7 +200,7 @@ def _keys(compilation: Compilation, rule: str) -> npt.NDArray[np.float64]:
         return -upward_ranks(compilation)
     if rule == LATEST_START:
         ranks = upward_ranks(compilation)
-        due_date = compiled.column("due_date")[workflow[: len(ranks)]]
+        due_date = (compiled.column("due_date") if due is None else due)[workflow[: len(ranks)]]
         # Those that have no due date come behind the others, the longest chains first.
         finite = np.isfinite(due_date)
         end = max(due_date[finite].max(initial=compilation.problem.now), 0.0) + ranks.max(

@@ -1,17 +1,19 @@
 """The two stages of planning (paper 004, section 3): heuristics, then evolution from them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from broker.plan import Plan
+from broker.model.plan import Plan
+from broker.model.problem import Problem
 from broker.planner._worker import Worker
 from broker.planner.compilation import Compilation, compile_problem
 from broker.planner.evaluation import (
     Bounds,
     Worth,
     compile_goals,
+    due_dates,
     judge,
     lower_bounds,
     widened,
@@ -20,12 +22,14 @@ from broker.planner.gleam import Gleam, GleamSettings
 from broker.planner.goals import Goals
 from broker.planner.heuristics import (
     PAPER_STRATEGIES,
+    PLANNING_STRATEGIES,
+    STRATEGIES,
     Heuristic,
     own_heuristics,
     planning_heuristics,
     replanning_heuristics,
+    staying_ends,
 )
-from broker.problem import Problem
 
 HORIZON_FACTOR = 1.1
 """How far beyond the longest heuristic schedule timetables are finely indexed."""
@@ -56,7 +60,8 @@ class Planner:
     Args:
         problem: at least one of its tasks is not fixed.
         goals: what plans are judged by.
-        old: a plan of some of these tasks, from before; it adds the replanning heuristics.
+        old: a plan of some of these tasks, from before; it adds the replanning heuristics, and
+            where the goals ask for stability tasks are to stay where it has them.
 
     Raises:
         ValueError: every task is fixed.
@@ -65,10 +70,11 @@ class Planner:
     def __init__(
         self, problem: Problem, goals: Goals | None = None, old: Plan | None = None
     ) -> None:
-        self.compilation: Compilation = compile_problem(problem)
+        self.goals = goals or Goals()
+        stable = old if self.goals.stability > 0 else None
+        self.compilation: Compilation = compile_problem(problem, stable)
         if not self.compilation.tasks:
             raise ValueError("there is nothing to plan: every task is fixed")
-        self.goals = goals or Goals()
         self._old = old
         tried = planning_heuristics(self.compilation)
         if old is not None:
@@ -85,6 +91,9 @@ class Planner:
 
     def _bounds(self, tried: list[Heuristic]) -> tuple[Bounds, float]:
         bounds = lower_bounds(self.compilation)
+        if self.compilation.keeps:
+            due = due_dates(self.compilation, bounds).kept
+            self.compilation.stay(staying_ends(self.compilation, due))
         provisional = compile_goals(self.compilation, self.goals, bounds)
         horizon = max(4 * bounds.makespan[0], 1e-6)
         worker = Worker(self.compilation.compiled, provisional, horizon, self._buckets)
@@ -106,11 +115,18 @@ class Planner:
         return Worker(self.compilation.compiled, self._compiled_goals, self._horizon, self._buckets)
 
     def run(self, settings: GleamSettings, seed: int, worker: Worker) -> Gleam:
-        """Returns a run of GLEAM whose population holds the heuristics, and our own if it may."""
+        """Returns a run of GLEAM whose population holds the heuristics, and our own if it may.
+
+        Where it may use all strategies that need no old plan, and tasks have places to keep, the
+        one that keeps them is added.
+        """
+        if settings.strategies == PLANNING_STRATEGIES and self.compilation.keeps:
+            settings = replace(settings, strategies=len(STRATEGIES))
         gleam = Gleam(len(self.compilation.tasks), settings, seed)
         seeds = [each.heuristic for each in self.heuristics]
         if settings.strategies > PAPER_STRATEGIES:
-            seeds += own_heuristics(self.compilation, self._old)
+            due = due_dates(self.compilation, self.bounds).kept
+            seeds += own_heuristics(self.compilation, self._old, due)
         gleam.start(worker, seeds)
         return gleam
 

@@ -12,13 +12,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from broker.plan import Plan
+from broker.model.plan import Plan
+from broker.model.problem import Problem
 from broker.planner._worker import Worker
 from broker.planner.evaluation import Worth
 from broker.planner.gleam import Gleam, GleamSettings
 from broker.planner.goals import Goals
 from broker.planner.planning import HeuristicPlan, Planner
-from broker.problem import Problem
 
 PLANNING_SECONDS = 180.0
 """The paper's time for planning: three minutes."""

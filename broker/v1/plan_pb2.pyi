@@ -8,7 +8,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Placement(_message.Message):
-    __slots__ = ("workflow", "task", "demands", "start_time_s", "end_time_s", "cost", "state")
+    __slots__ = ("workflow", "task", "demands", "start_time_s", "end_time_s", "cost", "state", "predecessors")
     WORKFLOW_FIELD_NUMBER: _ClassVar[int]
     TASK_FIELD_NUMBER: _ClassVar[int]
     DEMANDS_FIELD_NUMBER: _ClassVar[int]
@@ -16,6 +16,7 @@ class Placement(_message.Message):
     END_TIME_S_FIELD_NUMBER: _ClassVar[int]
     COST_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
+    PREDECESSORS_FIELD_NUMBER: _ClassVar[int]
     workflow: str
     task: str
     demands: _containers.RepeatedCompositeFieldContainer[_workflow_pb2.Demand]
@@ -23,7 +24,8 @@ class Placement(_message.Message):
     end_time_s: float
     cost: float
     state: _workflow_pb2.TaskState
-    def __init__(self, workflow: _Optional[str] = ..., task: _Optional[str] = ..., demands: _Optional[_Iterable[_Union[_workflow_pb2.Demand, _Mapping]]] = ..., start_time_s: _Optional[float] = ..., end_time_s: _Optional[float] = ..., cost: _Optional[float] = ..., state: _Optional[_Union[_workflow_pb2.TaskState, str]] = ...) -> None: ...
+    predecessors: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, workflow: _Optional[str] = ..., task: _Optional[str] = ..., demands: _Optional[_Iterable[_Union[_workflow_pb2.Demand, _Mapping]]] = ..., start_time_s: _Optional[float] = ..., end_time_s: _Optional[float] = ..., cost: _Optional[float] = ..., state: _Optional[_Union[_workflow_pb2.TaskState, str]] = ..., predecessors: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Plan(_message.Message):
     __slots__ = ("number", "now_s", "adopted_s", "fitness", "placements", "unplanned", "next_planning_s")

@@ -5,7 +5,7 @@ import warnings
 
 from broker.v1 import plan_pb2 as broker_dot_v1_dot_plan__pb2
 
-GRPC_GENERATED_VERSION = '1.85.1'
+GRPC_GENERATED_VERSION = '1.72.2'
 GRPC_VERSION = grpc.__version__
 _version_not_supported = False
 
@@ -18,14 +18,14 @@ except ImportError:
 if _version_not_supported:
     raise RuntimeError(
         f'The grpc package installed is at version {GRPC_VERSION},'
-        + ' but the generated code in broker/v1/plan_pb2_grpc.py depends on'
+        + f' but the generated code in broker/v1/plan_pb2_grpc.py depends on'
         + f' grpcio>={GRPC_GENERATED_VERSION}.'
         + f' Please upgrade your grpc module to grpcio>={GRPC_GENERATED_VERSION}'
         + f' or downgrade your generated code using grpcio-tools<={GRPC_VERSION}.'
     )
 
 
-class PlanServiceStub:
+class PlanServiceStub(object):
     """Missing associated documentation comment in .proto file."""
 
     def __init__(self, channel):
@@ -51,7 +51,7 @@ class PlanServiceStub:
                 _registered_method=True)
 
 
-class PlanServiceServicer:
+class PlanServiceServicer(object):
     """Missing associated documentation comment in .proto file."""
 
     def Get(self, request, context):
@@ -101,7 +101,7 @@ def add_PlanServiceServicer_to_server(servicer, server):
 
 
  # This class is part of an EXPERIMENTAL API.
-class PlanService:
+class PlanService(object):
     """Missing associated documentation comment in .proto file."""
 
     @staticmethod

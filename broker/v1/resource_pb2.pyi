@@ -58,7 +58,7 @@ class Resource(_message.Message):
     site: str
     site_resource: str
     broken: bool
-    def __init__(self, name: _Optional[str] = ..., kind: _Optional[str] = ..., performance: _Optional[float] = ..., price: _Optional[float] = ..., price_rules: _Optional[_Iterable[_Union[PriceRule, _Mapping]]] = ..., opening: _Optional[_Iterable[_Union[WeeklyWindow, _Mapping]]] = ..., closures: _Optional[_Iterable[_Union[Closure, _Mapping]]] = ..., capacity: _Optional[int] = ..., utc_offset_s: _Optional[float] = ..., site: _Optional[str] = ..., site_resource: _Optional[str] = ..., broken: _Optional[bool] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., kind: _Optional[str] = ..., performance: _Optional[float] = ..., price: _Optional[float] = ..., price_rules: _Optional[_Iterable[_Union[PriceRule, _Mapping]]] = ..., opening: _Optional[_Iterable[_Union[WeeklyWindow, _Mapping]]] = ..., closures: _Optional[_Iterable[_Union[Closure, _Mapping]]] = ..., capacity: _Optional[int] = ..., utc_offset_s: _Optional[float] = ..., site: _Optional[str] = ..., site_resource: _Optional[str] = ..., broken: bool = ...) -> None: ...
 
 class RegisterRequest(_message.Message):
     __slots__ = ("resource",)

@@ -5,7 +5,7 @@ import warnings
 
 from broker.v1 import resource_pb2 as broker_dot_v1_dot_resource__pb2
 
-GRPC_GENERATED_VERSION = '1.85.1'
+GRPC_GENERATED_VERSION = '1.72.2'
 GRPC_VERSION = grpc.__version__
 _version_not_supported = False
 
@@ -18,14 +18,14 @@ except ImportError:
 if _version_not_supported:
     raise RuntimeError(
         f'The grpc package installed is at version {GRPC_VERSION},'
-        + ' but the generated code in broker/v1/resource_pb2_grpc.py depends on'
+        + f' but the generated code in broker/v1/resource_pb2_grpc.py depends on'
         + f' grpcio>={GRPC_GENERATED_VERSION}.'
         + f' Please upgrade your grpc module to grpcio>={GRPC_GENERATED_VERSION}'
         + f' or downgrade your generated code using grpcio-tools<={GRPC_VERSION}.'
     )
 
 
-class ResourceServiceStub:
+class ResourceServiceStub(object):
     """Missing associated documentation comment in .proto file."""
 
     def __init__(self, channel):
@@ -56,7 +56,7 @@ class ResourceServiceStub:
                 _registered_method=True)
 
 
-class ResourceServiceServicer:
+class ResourceServiceServicer(object):
     """Missing associated documentation comment in .proto file."""
 
     def Register(self, request, context):
@@ -120,7 +120,7 @@ def add_ResourceServiceServicer_to_server(servicer, server):
 
 
  # This class is part of an EXPERIMENTAL API.
-class ResourceService:
+class ResourceService(object):
     """Missing associated documentation comment in .proto file."""
 
     @staticmethod

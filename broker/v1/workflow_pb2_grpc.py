@@ -5,7 +5,7 @@ import warnings
 
 from broker.v1 import workflow_pb2 as broker_dot_v1_dot_workflow__pb2
 
-GRPC_GENERATED_VERSION = '1.85.1'
+GRPC_GENERATED_VERSION = '1.72.2'
 GRPC_VERSION = grpc.__version__
 _version_not_supported = False
 
@@ -18,14 +18,14 @@ except ImportError:
 if _version_not_supported:
     raise RuntimeError(
         f'The grpc package installed is at version {GRPC_VERSION},'
-        + ' but the generated code in broker/v1/workflow_pb2_grpc.py depends on'
+        + f' but the generated code in broker/v1/workflow_pb2_grpc.py depends on'
         + f' grpcio>={GRPC_GENERATED_VERSION}.'
         + f' Please upgrade your grpc module to grpcio>={GRPC_GENERATED_VERSION}'
         + f' or downgrade your generated code using grpcio-tools<={GRPC_VERSION}.'
     )
 
 
-class WorkflowServiceStub:
+class WorkflowServiceStub(object):
     """Missing associated documentation comment in .proto file."""
 
     def __init__(self, channel):
@@ -61,7 +61,7 @@ class WorkflowServiceStub:
                 _registered_method=True)
 
 
-class WorkflowServiceServicer:
+class WorkflowServiceServicer(object):
     """Missing associated documentation comment in .proto file."""
 
     def Submit(self, request, context):
@@ -138,7 +138,7 @@ def add_WorkflowServiceServicer_to_server(servicer, server):
 
 
  # This class is part of an EXPERIMENTAL API.
-class WorkflowService:
+class WorkflowService(object):
     """Missing associated documentation comment in .proto file."""
 
     @staticmethod

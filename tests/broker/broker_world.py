@@ -10,31 +10,34 @@ import math
 import random
 from dataclasses import dataclass, field
 
-from broker.commands import (
+from broker.core.commands import (
     Append,
     Book,
     Command,
+    Extend,
     Launch,
     Release,
     StartPlanning,
     StopPlanning,
 )
-from broker.events import (
+from broker.core.events import (
     Booked,
     BookingLost,
     Ended,
     Event,
+    Extended,
+    ExtensionRefused,
     Released,
     Restarted,
     Started,
     Tick,
 )
-from broker.lifecycle import Outcome, TaskState
-from broker.memory import Booking
-from broker.records import Record, Supply
-from broker.resources import Resource
-from broker.settings import BrokerSettings
-from broker.state import BrokerState
+from broker.core.lifecycle import Outcome, TaskState
+from broker.core.memory import Booking
+from broker.core.records import Record, Supply
+from broker.core.settings import BrokerSettings
+from broker.core.state import BrokerState
+from broker.model.resources import Resource
 from tests.broker.plain_planner import plan_plainly
 
 STEPS_MAX = 20_000
@@ -49,6 +52,8 @@ class Run:
     state: str = "booked"
     start: float = math.inf
     end: float = math.inf
+    needed: float = math.inf
+    reserved: float = math.inf
     outcome: Outcome = Outcome.COMPLETED
 
 
@@ -61,6 +66,7 @@ class World:
         settings: of the broker.
         faults: chance of a refusal, a failed run, and so on.
         late: chance that a word of a site comes long after it should.
+        overruns: chance that a run takes up to twice its time.
     """
 
     seed: int
@@ -69,6 +75,9 @@ class World:
     )
     faults: float = 0.0
     late: float = 0.0
+    overruns: float = 0.0
+    extensions: int = 0
+    cuts: int = 0
     now: float = 0.0
     journal: list[Record] = field(default_factory=list)
     runs: dict[str, Run] = field(default_factory=dict)
@@ -158,6 +167,8 @@ class World:
                 self._book(command.booking)
             case Launch():
                 self._launch(command)
+            case Extend():
+                self._extend(command)
             case Release():
                 self._release(command.booking)
             case _:
@@ -195,9 +206,39 @@ class World:
             return
         run.state = "running"
         run.start = self.now
-        run.end = self.now + run.booking.run_time * self.random.uniform(0.3, 1.0)
+        longer = self.overruns > 0 and self.random.random() < self.overruns
+        share = self.random.uniform(1.0, 2.0) if longer else self.random.uniform(0.3, 1.0)
+        run.needed = self.now + run.booking.run_time * share
+        run.reserved = run.booking.placement.end
+        run.end = min(run.needed, run.reserved)
         run.outcome = Outcome.FAILED if self.unlucky() else Outcome.COMPLETED
         self._report(run)
+
+    def _extend(self, command: Extend) -> None:
+        name = command.booking.booking
+        run = self.runs[name]
+        self._settle(run)
+        if run.state != "running":
+            self.later(ExtensionRefused(0, name, "it is over"), self._delay())
+        elif self._taken(run, command.end):
+            self.later(ExtensionRefused(0, name, "not free", taken=True), 0.1)
+        else:
+            self.extensions += 1
+            run.reserved = max(run.reserved, command.end)
+            run.end = min(run.needed, run.reserved)
+            self.later(run, run.end - self.now)
+            self.later(Extended(0, name, command.end), 0.1)
+
+    def _taken(self, run: Run, end: float) -> bool:
+        mine = set(run.booking.placement.resources)
+        return any(
+            other is not run
+            and other.state in {"booked", "running"}
+            and mine & set(other.booking.placement.resources)
+            and other.booking.placement.start < end
+            and run.reserved < max(other.booking.placement.end, other.end)
+            for other in self.runs.values()
+        )
 
     def _release(self, booking: Booking) -> None:
         run = self.runs.setdefault(booking.booking, Run(booking, "/".join(booking.placement.key)))
@@ -214,6 +255,9 @@ class World:
     def _settle(self, run: Run) -> None:
         if run.state == "running" and run.end <= self.now:
             run.state = "ended"
+            if run.needed > run.reserved:
+                self.cuts += 1
+                run.outcome = Outcome.FAILED
             if run.outcome is Outcome.COMPLETED:
                 self.completed.append(run.task)
 

@@ -10,9 +10,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from broker.client import BrokerClient, CallError
-from broker.journal import Journal
-from broker.lifecycle import TaskState
-from broker.records import (
+from broker.core.lifecycle import TaskState
+from broker.core.records import (
     Supply,
     TaskEnded,
     TaskFixed,
@@ -20,11 +19,12 @@ from broker.records import (
     TaskLaunched,
     WorkflowSubmitted,
 )
-from broker.workflow import Alternative, Task, Workflow
+from broker.engine.journal import Journal
+from broker.model.workflow import Alternative, Task, Workflow
 
 SERVE = (
     "import sys; from pathlib import Path; from broker.daemon import serve; "
-    "from broker.logs import configure_logs; serve(Path(sys.argv[1]), configure_logs(form='json'))"
+    "from grms.kit.logs import configure_logs; serve(Path(sys.argv[1]), configure_logs(form='json'))"
 )
 
 FAST = """
@@ -32,6 +32,7 @@ FAST = """
 every_s = 1.0
 slot_s = 0.6
 pause_s = 0.1
+gather_s = 0.1
 margin_s = {margin}
 [search]
 budget_s = 0.15

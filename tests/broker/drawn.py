@@ -4,8 +4,8 @@ import math
 
 from hypothesis import strategies as st
 
-from broker.resources import DAY, Calendar, PriceRule, Resource, WeeklyWindow
-from broker.workflow import Alternative, Demand, Task, Workflow
+from broker.model.resources import DAY, Calendar, PriceRule, Resource, WeeklyWindow
+from broker.model.workflow import Alternative, Demand, Task, Workflow
 
 NAMES = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=6)
 POSITIVE = st.floats(1e-6, 1e9)

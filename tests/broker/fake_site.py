@@ -19,15 +19,18 @@ class FakeSite(reservation_pb2_grpc.ReservationServiceServicer):
     Attributes:
         reservations: by id.
         launches: the jobs that were launched, by id of the reservation.
+        to_the_end: whether they may run to the end of the reservation, likewise.
         calls: names of the calls that came.
         lose_answers: so many answers get lost, after the call took effect.
-        refuse: what is refused: "book" or "launch".
+        refuse: what is refused: "book", "launch" or "extend"; "extend?" for a site that does not
+            have the call.
         offers: what it says that it has.
     """
 
     def __init__(self) -> None:
         self.reservations: dict[str, reservation_pb2.Reservation] = {}
         self.launches: dict[str, Any] = {}
+        self.to_the_end: dict[str, bool] = {}
         self.calls: list[str] = []
         self.lose_answers = 0
         self.refuse = ""
@@ -47,6 +50,11 @@ class FakeSite(reservation_pb2_grpc.ReservationServiceServicer):
         """Vanishes; what it has stays."""
         assert self._server is not None
         await self._server.stop(0)
+
+    @property
+    def watched(self) -> bool:
+        """Whether somebody hears what changes."""
+        return bool(self._queues)
 
     def change(self, reservation_id: str, **values: Any) -> None:
         """Changes a reservation and tells those who watch."""
@@ -106,9 +114,21 @@ class FakeSite(reservation_pb2_grpc.ReservationServiceServicer):
             await context.abort(grpc.StatusCode.FAILED_PRECONDITION, "too long")
         if request.reservation_id not in self.launches:
             self.launches[request.reservation_id] = request.job
+            self.to_the_end[request.reservation_id] = request.to_the_end
             self.change(
                 request.reservation_id, state=STATES.RESERVATION_STATE_RUNNING, start_time_s=5.0
             )
+        return await self._answer(context, message)
+
+    async def Extend(self, request: reservation_pb2.ExtendRequest, context: Any) -> Any:  # noqa: N802  # gRPC's name
+        """Moves an end."""
+        self.calls.append("extend")
+        message = await self._known(request.reservation_id, context)
+        if self.refuse == "extend":
+            await context.abort(grpc.StatusCode.FAILED_PRECONDITION, "not free")
+        if self.refuse == "extend?":
+            await context.abort(grpc.StatusCode.UNIMPLEMENTED, "Method not found!")
+        message.window.end_s = request.end_s
         return await self._answer(context, message)
 
     async def Release(self, request: reservation_pb2.ReleaseRequest, context: Any) -> Any:  # noqa: N802  # gRPC's name

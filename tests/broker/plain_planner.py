@@ -2,11 +2,11 @@
 
 import math
 
-from broker.events import PlanFound
-from broker.plan import Placement, Plan
-from broker.problem import Problem
-from broker.situation import Situation, pose
-from broker.workflow import Task
+from broker.core.events import PlanFound
+from broker.core.situation import Situation, pose
+from broker.model.plan import Placement, Plan
+from broker.model.problem import Problem
+from broker.model.workflow import Task
 
 
 def plan_plainly(number: int, situation: Situation) -> PlanFound:

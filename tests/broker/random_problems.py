@@ -11,10 +11,10 @@ from typing import TypeVar
 import numpy as np
 from hypothesis import strategies as st
 
-from broker.plan import Placement
-from broker.problem import Problem
-from broker.resources import Calendar, PriceRule, Resource, WeeklyWindow
-from broker.workflow import Alternative, Demand, Task, Workflow
+from broker.model.plan import Placement
+from broker.model.problem import Problem
+from broker.model.resources import Calendar, PriceRule, Resource, WeeklyWindow
+from broker.model.workflow import Alternative, Demand, Task, Workflow
 
 Chosen = TypeVar("Chosen")
 

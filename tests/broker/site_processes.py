@@ -7,12 +7,12 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from broker.records import Supply
-from broker.resources import Resource
+from broker.core.records import Supply
+from broker.model.resources import Resource
 from grms.tls import TlsFiles
 from tests.grms.keys import new_federation
 
-SERVE = "from grms.cli import main; main()"
+SERVE = "from grms.command import main; main()"
 BROKER = "hanse-broker"
 """The name in the broker's certificate."""
 

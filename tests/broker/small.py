@@ -1,8 +1,8 @@
 """A small problem that everything which plans can be tried on: it takes milliseconds."""
 
-from broker.problem import Problem
-from broker.resources import Resource
-from broker.workflow import Alternative, Task, Workflow
+from broker.model.problem import Problem
+from broker.model.resources import Resource
+from broker.model.workflow import Alternative, Task, Workflow
 
 POOL = (
     Resource("slow", price=1.0),

@@ -12,15 +12,15 @@ import pytest
 from click.testing import CliRunner
 
 from broker import cli
-from broker.files import read_file
-from broker.methods import SEARCHES
-from broker.plan_files import read_plan
-from broker.writing import document_of, write_document
+from broker.files.plans import read_plan
+from broker.files.pools import read_file
+from broker.files.writing import document_of, write_document
+from broker.planner.methods import SEARCHES
+from tests.broker.files.test_wfformat import RECORDED, diamond
 from tests.broker.small import POOL, SMALL, flow
-from tests.broker.test_wfformat import RECORDED, diamond
 
 ROOT = Path(__file__).parents[2]
-COMMAND = (sys.executable, "-c", "from broker.cli import main; main()")
+COMMAND = (sys.executable, "-c", "from broker.command import main; main()")
 QUICK = ["--evaluations", "60", "--workers", "1"]
 
 

@@ -7,8 +7,9 @@ import pytest
 import structlog
 from grpc import aio
 
-from broker.commands import (
+from broker.core.commands import (
     Book,
+    Extend,
     Launch,
     PublishPlan,
     PublishWorkflow,
@@ -16,14 +17,14 @@ from broker.commands import (
     StartPlanning,
     StopPlanning,
 )
-from broker.engine import Engine
-from broker.events import Booked, Ended, Released, Started, Tick
-from broker.journal import Journal
-from broker.lifecycle import Outcome
-from broker.memory import Booking
-from broker.services import Desk, PlanService, ResourceService, WorkflowService
-from broker.settings import BrokerSettings
-from broker.state import BrokerState
+from broker.core.events import Booked, Ended, ExtensionRefused, Released, Started, Tick
+from broker.core.lifecycle import Outcome
+from broker.core.memory import Booking
+from broker.core.settings import BrokerSettings
+from broker.core.state import BrokerState
+from broker.engine.engine import Engine
+from broker.engine.journal import Journal
+from broker.services.services import Frontend, PlanService, ResourceService, WorkflowService
 from broker.v1 import (
     plan_pb2,
     plan_pb2_grpc,
@@ -57,13 +58,13 @@ class HandClock:
 class Hands:
     """A site that does what it is told at once, and a planner without a search."""
 
-    def __init__(self, engine: Engine, clock: HandClock, desk: Desk) -> None:
+    def __init__(self, engine: Engine, clock: HandClock, frontend: Frontend) -> None:
         self._engine = engine
         self._clock = clock
-        self._desk = desk
+        self._frontend = frontend
         self._runs: dict[str, tuple[Booking, float]] = {}
 
-    def site(self, command: Book | Launch | Release) -> None:
+    def site(self, command: Book | Launch | Extend | Release) -> None:
         """Has something done at a site."""
         name = command.booking.booking
         if isinstance(command, Book):
@@ -71,6 +72,8 @@ class Hands:
         elif isinstance(command, Launch):
             self._runs["/".join(command.booking.placement.key)] = command.booking, self._clock.now()
             self._engine.tell(Started(0, name, self._clock.now()))
+        elif isinstance(command, Extend):
+            self._engine.tell(ExtensionRefused(0, name, "it cannot be had"))
         else:
             self._engine.tell(Released(0, name))
 
@@ -81,7 +84,7 @@ class Hands:
 
     def publish(self, command: PublishWorkflow | PublishPlan) -> None:
         """Tells those who watch."""
-        self._desk.publish(command)
+        self._frontend.publish(command)
 
     async def act(self, line: str) -> None:
         """Lets time pass, or a run end."""
@@ -111,13 +114,17 @@ def test_a_conversation_goes_as_it_is_written(path: Path, tmp_path: Path) -> Non
                 clock,  # type: ignore[arg-type]  # as much of a clock as is needed
                 structlog.get_logger(),
             )
-            desk = Desk(engine, 2)
-            hands = Hands(engine, clock, desk)
+            frontend = Frontend(engine, 2)
+            hands = Hands(engine, clock, frontend)
             engine.connect(hands)
-            workflow_pb2_grpc.add_WorkflowServiceServicer_to_server(WorkflowService(desk), server)
-            plan_pb2_grpc.add_PlanServiceServicer_to_server(PlanService(desk, lambda: None), server)
+            workflow_pb2_grpc.add_WorkflowServiceServicer_to_server(
+                WorkflowService(frontend), server
+            )
+            plan_pb2_grpc.add_PlanServiceServicer_to_server(
+                PlanService(frontend, lambda: None), server
+            )
             resource_pb2_grpc.add_ResourceServiceServicer_to_server(
-                ResourceService(desk, ["riga"]), server
+                ResourceService(frontend, ["riga"]), server
             )
             server.add_insecure_port(f"unix:{tmp_path}/s")
             await server.start()

@@ -10,12 +10,12 @@ import grpc
 import pytest
 
 from broker.client import BrokerClient, CallError
+from broker.core.records import Supply
 from broker.daemon import DaemonError, serve
-from broker.journal import JournalError
-from broker.logs import configure_logs
-from broker.records import Supply
-from broker.resources import Resource
+from broker.engine.journal import JournalError
+from broker.model.resources import Resource
 from broker.v1 import workflow_pb2
+from grms.kit.logs import configure_logs
 from tests.broker.brokers import (
     Process,
     check_history,

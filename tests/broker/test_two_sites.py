@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from broker.client import BrokerClient
-from broker.lifecycle import TaskState
-from broker.records import Supply
+from broker.core.lifecycle import TaskState
+from broker.core.records import Supply
+from broker.model.workflow import Alternative, Task, Workflow
 from broker.v1 import workflow_pb2
-from broker.workflow import Alternative, Task, Workflow
 from grms.tls import TlsFiles
 from tests.broker.brokers import (
     check_history,

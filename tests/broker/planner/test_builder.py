@@ -3,12 +3,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.plan import Plan
+from broker.model.instances import paper_problem
+from broker.model.plan import Plan
+from broker.model.problem import Problem
+from broker.model.resources import Calendar, Resource
+from broker.model.workflow import Alternative, Task, Workflow
 from broker.planner._builder import Workspace
 from broker.planner.compilation import Compilation, compile_problem
-from broker.problem import Problem
-from broker.resources import Calendar, Resource
-from broker.workflow import Alternative, Task, Workflow
 from tests.broker.random_problems import HOUR, NOW, problems
 from tests.oracles.plan_builder import plain_build
 from tests.oracles.plan_checker import plan_violations
@@ -52,6 +53,56 @@ def test_every_task_finds_a_place(data: st.DataObject, problem: Problem, strateg
     assert plan_violations(problem, plan) == []
 
 
+@given(st.data(), problems(), st.integers(0, 4))
+def test_ras_6_keeps_places_as_the_plain_builder_does(
+    data: st.DataObject, problem: Problem, strategy: int
+) -> None:
+    """Any sequence gives the oracle's plan, some of whose tasks an old plan has somewhere."""
+    first = compile_problem(problem)
+    count = len(first.tasks)
+    numbers = st.permutations(range(count))
+    before = built(first, Workspace(first.compiled, 20 * HOUR), list(data.draw(numbers)), strategy)
+    old = Plan(tuple(each for each in before if data.draw(st.booleans())))
+    compilation = compile_problem(problem, old)
+    workspace = Workspace(compilation.compiled, 20 * HOUR)
+    genes = data.draw(numbers)
+    plan = built(compilation, workspace, list(genes), 5)
+    keys = [(workflow.name, task.name) for workflow, task in compilation.tasks]
+    expected, _ = plain_build(problem, [keys[gene] for gene in genes], 6, old)
+    assert {p.key: (p.demands, p.start) for p in plan} == {
+        key: (p.demands, p.start) for key, p in expected.items()
+    }
+
+
+def test_ras_6_builds_the_old_plan_again() -> None:
+    """In the order of its starts, nothing new and nothing broken: every task where it was."""
+    problem = paper_problem("lRsD", 60, np.random.default_rng(2))
+    first = compile_problem(problem)
+    order = list(np.random.default_rng(3).permutation(60))
+    old = built(first, Workspace(first.compiled, 20 * HOUR), order, 0)
+    compilation = compile_problem(problem, old)
+    rows = {(w.name, t.name): row for row, (w, t) in enumerate(compilation.tasks)}
+    genes = [rows[placement.key] for placement in old]
+    again = built(compilation, Workspace(compilation.compiled, 20 * HOUR), genes, 5)
+    assert again == old
+
+
+@given(st.data(), problems(), st.integers(0, 4))
+def test_no_task_ends_before_its_earliest_end(
+    data: st.DataObject, problem: Problem, strategy: int
+) -> None:
+    """Any plan's ends are at or after those that `earliest_ends` says."""
+    compilation = compile_problem(problem)
+    count = len(compilation.tasks)
+    workspace = Workspace(compilation.compiled, 20 * HOUR)
+    least = workspace.earliest_ends()
+    genes = data.draw(st.permutations(range(count)))
+    workspace.build(np.array(genes, np.int32), strategy)
+    placed = workspace.columns["choice"][:count] >= 0
+    assert (workspace.columns["end"][:count] >= least - 1e-6)[placed].all()
+    assert np.isfinite(least[placed]).all()
+
+
 def chain(count: int) -> Workflow:
     """Returns tasks of an hour each, one after another."""
     on = (Alternative.of("a"),)
@@ -89,10 +140,10 @@ def test_a_sequence_names_every_task_once(genes: list[int]) -> None:
 
 
 def test_strategies_and_sizes_have_bounds() -> None:
-    """There are five strategies, a positive horizon and at most 256 buckets."""
+    """There are six strategies, a positive horizon and at most 256 buckets."""
     compiled = compile_problem(Problem((chain(3),), (Resource("a"),), NOW)).compiled
     genes = np.arange(3, dtype=np.int32)
-    for strategy in (-1, 5):
+    for strategy in (-1, 6):
         with pytest.raises(ValueError, match="strategy"):
             Workspace(compiled, HOUR).build(genes, strategy)
     for horizon in (0.0, -1.0, float("inf"), float("nan")):

@@ -1,10 +1,10 @@
 import numpy as np
 from hypothesis import given
 
+from broker.model.problem import Problem
+from broker.model.resources import PriceRule, Resource, WeeklyWindow
+from broker.model.workflow import Alternative, Demand, Task, Workflow
 from broker.planner.compilation import Compilation, compile_problem, price_of_work
-from broker.problem import Problem
-from broker.resources import PriceRule, Resource, WeeklyWindow
-from broker.workflow import Alternative, Demand, Task, Workflow
 from tests.broker.random_problems import HOUR, NOW, problems
 
 

@@ -1,20 +1,34 @@
+from itertools import combinations
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.instances import job_shop, paper_problem
+from broker.model.instances import job_shop, paper_problem
+from broker.model.plan import Placement, Plan
+from broker.model.problem import Problem
+from broker.model.resources import Calendar, Resource
+from broker.model.workflow import Alternative, Task, Workflow
 from broker.planner._critical import CriticalGraph, is_job_shop
 from broker.planner.compilation import compile_problem
 from broker.planner.gleam import GleamSettings
 from broker.planner.goals import MAKESPAN_ONLY
 from broker.planner.memetic import Memetic, Searcher
 from broker.planner.search import Budget, Found, Search
-from broker.problem import Problem
-from broker.resources import Calendar, Resource
-from broker.workflow import Alternative, Task, Workflow
 from tests.broker.random_problems import problems
 from tests.oracles.plan_checker import plan_violations
+
+
+def overlapping(plan: Plan) -> list[tuple[Placement, Placement]]:
+    """Returns placements of one machine neither of which ends before the other begins."""
+    return [
+        (first, second)
+        for first, second in combinations(plan.placements, 2)
+        if first.demands == second.demands
+        and not (first.end <= second.start or second.end <= first.start)
+    ]
+
 
 Jobs = list[list[tuple[int, float]]]
 
@@ -56,10 +70,13 @@ def test_a_small_job_shop_is_solved(seed: int) -> None:
 def test_tiny_job_shops_are_solved_as_by_trying_everything(
     jobs: int, machines: int, data: st.DataObject
 ) -> None:
-    """The makespan is the least over all sequences in which jobs take turns."""
+    """The makespan is the least over all sequences in which jobs take turns.
+
+    Some operations take no time; they do not run within others on their machine either.
+    """
     routes: Jobs = [
         [
-            (machine, float(data.draw(st.integers(1, 9))))
+            (machine, float(data.draw(st.integers(0, 9))))
             for machine in data.draw(st.permutations(range(machines)))
         ]
         for _ in range(jobs)
@@ -67,6 +84,8 @@ def test_tiny_job_shops_are_solved_as_by_trying_everything(
     found = shortest(job_shop(routes), 1, 4000)
     assert found.worth is not None
     assert found.worth.makespan == least_makespan(routes)
+    assert plan_violations(job_shop(routes), found.plan) == []
+    assert overlapping(found.plan) == []
 
 
 def least_makespan(routes: Jobs) -> float:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.instances import paper_problem
-from broker.limits import Limits, with_limits
+from broker.model.instances import paper_problem
+from broker.model.limits import Limits, with_limits
 from broker.planner._chromosome import checked
 from broker.planner._gleam import parents_by_step
 from broker.planner.gleam import GROUPS, GUIDED, Gleam, GleamSettings
@@ -200,8 +200,8 @@ def test_demes_fit_the_population(population: int, radius: int) -> None:
         ({"population": 8, "neighbours": 8}, "8 neighbours in a population of 8"),
         ({"groups": ((1.0, 1.0, 1.0),)}, f"1 groups of operators; there are {len(GROUPS)}"),
         ({"groups": ((1.0, 1.0, 1.1),) * 7}, "segment exchange"),
-        ({"strategies": 2}, "2 strategies; from 3 to 5"),
-        ({"strategies": 6}, "6 strategies"),
+        ({"strategies": 2}, "2 strategies; from 3 to 6"),
+        ({"strategies": 7}, "7 strategies"),
     ],
 )
 def test_settings_have_bounds(settings: dict[str, Any], message: str) -> None:

@@ -25,6 +25,8 @@ def test_defaults_weigh_everything_once() -> None:
         (lambda: Goals(offenders_third=0), "offenders_third is 0"),
         (lambda: Goals(tardiness_third=float("nan")), "tardiness_third is nan"),
         (lambda: Goals(over_budget_third=float("inf")), "over_budget_third is inf"),
+        (lambda: Goals(lost_limits=1.5), "lost_limits is 1.5"),
+        (lambda: Goals(stability=1.0), "stability is 1.0"),
     ],
 )
 def test_numbers_out_of_bounds_are_refused(make: Any, message: str) -> None:

@@ -1,11 +1,16 @@
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.heft import heft
-from broker.instances import paper_problem
-from broker.plan import Plan
+from broker.model.heft import heft
+from broker.model.instances import paper_problem
+from broker.model.plan import Plan
+from broker.model.problem import Problem
+from broker.model.resources import Resource
+from broker.model.workflow import Alternative, Task, Workflow
 from broker.planner.compilation import Compilation, compile_problem
 from broker.planner.heuristics import (
     RULES,
@@ -16,9 +21,6 @@ from broker.planner.heuristics import (
     sequence,
 )
 from broker.planner.planning import Planner
-from broker.problem import Problem
-from broker.resources import Resource
-from broker.workflow import Alternative, Task, Workflow
 from tests.broker.random_problems import problems
 
 ON_A = (Alternative.of("a"),)
@@ -54,6 +56,13 @@ def test_a_rule_says_what_comes_first(rule: str, order: list[str]) -> None:
     """By due date, work of the task, work of the workflow, or time to go; precedence holds."""
     compilation = three()
     assert names(compilation, sequence(compilation, rule, range(5))) == order
+
+
+def test_latest_start_goes_by_the_dates_given() -> None:
+    """A workflow that cannot be in time, as infinity says, comes behind those that can."""
+    dates = np.array([30.0, math.inf, 20.0])
+    found = names(three(), sequence(three(), "latest start", range(5), dates))
+    assert found == ["c.x", "a.x", "a.y", "b.y", "b.x"]
 
 
 @given(problems())

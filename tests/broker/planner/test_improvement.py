@@ -5,16 +5,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.benchmark import benchmark_problem
-from broker.instances import paper_problem, with_limits
+from broker.commandline.benchmark import benchmark_problem
+from broker.model.instances import paper_problem, with_limits
+from broker.model.problem import Problem
+from broker.model.resources import Resource
+from broker.model.workflow import Alternative, Task, Workflow
 from broker.planner.gleam import GUIDED, Gleam, GleamSettings
 from broker.planner.heuristics import Heuristic
 from broker.planner.memetic import Memetic, Searcher
 from broker.planner.planning import Planner
 from broker.planner.search import Budget, Search
-from broker.problem import Problem
-from broker.resources import Resource
-from broker.workflow import Alternative, Task, Workflow
 from tests.broker.random_problems import problems
 from tests.oracles.plan_checker import plan_violations
 

@@ -3,9 +3,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from broker.model.problem import Problem
 from broker.planner._instance import CompiledProblem
 from broker.planner.compilation import compile_problem
-from broker.problem import Problem
 from tests.broker.random_problems import HOUR, NOW, problems
 from tests.oracles.plan_checker import price_between
 
@@ -39,7 +39,8 @@ def test_a_choice_that_is_not_there_is_refused(problem: Problem) -> None:
 def test_arrays_of_a_wrong_type_are_refused() -> None:
     """The kernels read memory: whatever is not float64 or int32 does not get in."""
     sizes = dict.fromkeys(
-        ("tasks", "workflows", "resources", "choices", "words", "prices_vary", "now"), 1.0
+        ("tasks", "workflows", "resources", "choices", "words", "prices_vary", "now", "keeping"),
+        1.0,
     )
     sizes = {name: int(value) for name, value in sizes.items()}
     with pytest.raises(ValueError, match="Buffer dtype mismatch"):

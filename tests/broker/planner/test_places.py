@@ -3,9 +3,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.instances import paper_problem
-from broker.limits import Limits, with_limits
-from broker.plan import Plan
+from broker.model.instances import paper_problem
+from broker.model.limits import Limits, with_limits
+from broker.model.plan import Plan
 from broker.planner._builder import Workspace
 from broker.planner.compilation import Compilation, compile_problem
 from tests.broker.random_problems import HOUR

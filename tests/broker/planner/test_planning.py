@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from broker.instances import paper_problem
-from broker.plan import Placement
+from broker.model.instances import paper_problem
+from broker.model.plan import Placement
+from broker.model.problem import Problem
+from broker.model.resources import Resource
+from broker.model.workflow import Alternative, Task, Workflow
 from broker.planner.gleam import GleamSettings
 from broker.planner.heuristics import own_heuristics
 from broker.planner.planning import Planner
-from broker.problem import Problem
-from broker.resources import Resource
-from broker.workflow import Alternative, Task, Workflow
 from tests.broker.random_problems import problems
 from tests.oracles.plan_checker import plan_violations
 

@@ -8,14 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.instances import paper_problem, paper_workflows
-from broker.plan import Placement
-from broker.planner.gleam import GleamSettings
+from broker.commandline.benchmark import benchmark_problem
+from broker.model.instances import paper_problem, paper_workflows
+from broker.model.plan import Placement
+from broker.model.problem import Problem
+from broker.model.resources import Calendar, Resource
+from broker.model.workflow import Alternative, Task, Workflow
+from broker.planner.gleam import GUIDED, GleamSettings
+from broker.planner.goals import Goals
 from broker.planner.memetic import Memetic, Searcher
 from broker.planner.search import Budget, Progress, Search, search
-from broker.problem import Problem
-from broker.resources import Calendar, Resource
-from broker.workflow import Alternative, Task, Workflow
 from tests.broker.random_problems import problems
 from tests.oracles.plan_checker import plan_violations
 
@@ -140,3 +142,95 @@ def test_budgets_have_bounds(make: Any, message: str) -> None:
     """A search that would never end is refused."""
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def without_dates(problem: Problem) -> Problem:
+    """Returns the problem without due dates."""
+    flows = tuple(replace(each, due_date=math.inf) for each in problem.workflows)
+    return replace(problem, workflows=flows)
+
+
+@pytest.mark.parametrize("settings", [GleamSettings(), GUIDED])
+def test_planning_goes_on_where_everything_is_overdue(settings: GleamSettings) -> None:
+    """It improves on the heuristics, and ends about as soon as without due dates."""
+    overdue = replace(benchmark_problem("sRlD", 200, seed=991), now=10_000.0)
+    ends = {}
+    for problem in (overdue, without_dates(overdue)):
+        found = Search(
+            problem, budget=Budget(evaluations=4000), settings=settings, seed=1, workers=1
+        ).run()
+        assert found.worth is not None
+        best = found.heuristics[0].worth
+        assert found.worth.fitness > 1.04 * best.fitness > 0
+        ends[problem is overdue] = found.worth.mean_completion
+    assert ends[True] < 1.1 * ends[False]
+
+
+def test_overdue_workflows_cost_the_others_nothing() -> None:
+    """Ten of forty are overdue by a day: none of the thirty is late or too dear for that."""
+    problem = benchmark_problem("sRlD", 200, seed=5)
+    workflows = tuple(
+        replace(each, due_date=-86_400.0) if number % 4 == 0 else each
+        for number, each in enumerate(problem.workflows)
+    )
+    found = search(
+        replace(problem, workflows=workflows),
+        budget=Budget(evaluations=4000),
+        settings=GUIDED,
+        seed=1,
+        workers=1,
+    )
+    others = [each for n, each in enumerate(found.plan.outcomes(workflows)) if n % 4]
+    assert all(each.keeps_its_limits for each in others)
+
+
+def test_stability_keeps_tasks_where_they_were() -> None:
+    """A third of the way, nothing has changed: most tasks move without it, few with it."""
+    first = benchmark_problem("lRsD", 100, seed=1)
+    budget = Budget(evaluations=2000)
+    old = search(first, budget=budget, settings=GUIDED, seed=1, workers=1).plan
+    now = sorted(each.start for each in old)[33] + 1e-3
+    fixed = tuple(each for each in old if each.start < now)
+    again = replace(first, now=now, fixed=fixed)
+    moved, worth = {}, {}
+    for stability in (0.0, 0.2):
+        goals = Goals(stability=stability)
+        found = search(
+            again, budget=budget, settings=GUIDED, seed=1, workers=1, old=old, goals=goals
+        )
+        assert plan_violations(again, found.plan) == []
+        waiting = [each for each in found.plan if each.start >= now]
+        moved[stability] = sum(
+            each.demands != getattr(old.placement(*each.key), "demands", None) for each in waiting
+        )
+        plain = Search(again, budget=Budget(evaluations=0), old=old, workers=1).planner
+        judged = plain.judge(found.plan)
+        assert judged is not None
+        worth[stability] = judged.fitness
+        if stability:
+            assert found.worth is not None
+            assert found.worth.moved == moved[stability]
+            assert found.worth.fitness == pytest.approx(
+                judged.fitness * (1 - stability * moved[stability] / len(waiting))
+            )
+    assert moved[0.0] > 30
+    assert moved[0.2] < 0.3 * moved[0.0]
+    assert worth[0.2] > 0.85 * worth[0.0]
+
+
+def test_a_search_for_stability_is_the_same_with_any_threads_and_continued() -> None:
+    """Bit for bit, as without."""
+    first = benchmark_problem("sRlD", 60, seed=1)
+    old = search(first, budget=Budget(evaluations=300), settings=GUIDED, workers=1).plan
+    case: dict[str, Any] = {
+        "settings": replace(GUIDED, population=12),
+        "seed": 4,
+        "old": old,
+        "goals": Goals(stability=0.2),
+    }
+    one = search(first, budget=Budget(evaluations=900), workers=1, **case)
+    three = search(first, budget=Budget(evaluations=900), workers=3, **case)
+    half = search(first, budget=Budget(evaluations=400), workers=2, **case)
+    rest = search(first, budget=Budget(evaluations=900), workers=1, resume=half.state, **case)
+    assert one.state == three.state == rest.state
+    assert one.plan == three.plan == rest.plan

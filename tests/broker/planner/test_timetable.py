@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from broker.model.resources import DAY, EPOCH_IN_WEEK, WEEK, Calendar, Resource
 from broker.planner._timetable import ResourceTimetable
-from broker.resources import DAY, EPOCH_IN_WEEK, WEEK, Calendar, Resource
 from tests.broker.random_problems import HOUR, NOW, WINDOWS
 from tests.oracles.plan_checker import is_open
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from broker.instances import paper_problem
+from broker.model.instances import paper_problem
 from broker.planner.planning import Planner
 
 
@@ -31,7 +31,7 @@ def test_what_is_no_sequence_is_refused() -> None:
     for genes, strategies in (
         (good[:, :-1].copy(), none),
         (np.zeros((1, 30), np.int32), none),
-        (good, np.array([5], np.int32)),
+        (good, np.array([6], np.int32)),
         (good, np.array([-1], np.int32)),
         (good, np.zeros(2, np.int32)),
     ):

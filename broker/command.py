@@ -1,0 +1,8 @@
+"""The process of the command `gorba`: imports next to nothing, for Ctrl-C has to work from the start."""
+
+from lrms_sim.process_guard import run
+
+
+def main() -> None:
+    """Runs the command line of this process and ends it."""
+    run("broker.cli")

@@ -1,0 +1,77 @@
+"""Values on the command line: times, moments, preferences and mapping rules.
+
+Each function is given to click as the type of an option. It is called with text, or with a default
+that has been converted already.
+"""
+
+import re
+from contextlib import suppress
+from typing import Final
+
+import click
+
+RuleText = tuple[str, tuple[str, ...]]
+"""A pattern, and the names or kinds of resources that it stands for."""
+
+_UNITS: Final = {"": 1.0, "s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+_DURATION: Final = re.compile(r"(\d{1,12}(?:\.\d{1,9})?) *([a-z]*)")
+_PREFERENCES: Final = {"fast": 0.0, "cheap": 1.0}
+
+
+def duration(text: str) -> float:
+    """Returns the seconds of a time such as "10s", "3min" or "1.5h".
+
+    Raises:
+        click.BadParameter: it is no time.
+    """
+    match = _DURATION.fullmatch(text.strip())
+    if match is None or match.group(2) not in _UNITS:
+        raise click.BadParameter(f"{text!r} is no time; write 10s, 3min or 2h")
+    return float(match.group(1)) * _UNITS[match.group(2)]
+
+
+def moment(text: str) -> float:
+    """Returns a date and time with offset, or a number of seconds, in seconds.
+
+    Raises:
+        click.BadParameter: it is no moment.
+    """
+    from pydantic_core import PydanticCustomError  # noqa: PLC0415  # help should come at once
+
+    from broker.files import moments  # noqa: PLC0415  # same
+
+    value: str | float = text
+    with suppress(ValueError):
+        value = float(text)
+    try:
+        return moments.moment(value)
+    except PydanticCustomError as error:
+        raise click.BadParameter(error.message()) from None
+
+
+def preference(text: str) -> float:
+    """Returns a preference from 0, fast, to 1, cheap, said as a word or a number.
+
+    Raises:
+        click.BadParameter: it is neither.
+    """
+    try:
+        number = _PREFERENCES[text] if text in _PREFERENCES else float(text)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number <= 1:
+        raise click.BadParameter(f"{text!r} is neither fast nor cheap nor from 0 to 1")
+    return number
+
+
+def rule(text: str) -> RuleText:
+    """Returns the pattern and the targets of a mapping such as "blast*=gpu,luebeck".
+
+    Raises:
+        click.BadParameter: it is no mapping.
+    """
+    pattern, sign, names = text.rpartition("=")
+    targets = tuple(name.strip() for name in names.split(",") if name.strip())
+    if not (sign and pattern and targets):
+        raise click.BadParameter(f"{text!r} is no mapping; write 'blast*=gpu'")
+    return pattern, targets

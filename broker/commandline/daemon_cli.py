@@ -1,0 +1,441 @@
+"""The commands of `gorba` around its daemon: it serves, people hand in and look.
+
+Everything heavy is imported by the command that needs it, so that help and errors come at once.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from broker.commandline.command_types import duration, moment, preference
+
+if TYPE_CHECKING:
+    from broker.client import BrokerClient
+    from broker.model.workflow import Workflow
+    from broker.v1 import plan_pb2, workflow_pb2
+
+SOCKET_VARIABLE = "GORBA_SOCKET"
+"""Names the socket of the broker where no option does."""
+
+_RESOURCE = "{:<24} {:<8} {:>7} {:>7} {:>10}  {}"
+_FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+def _named(_context: click.Context, _option: click.Parameter, value: Path | None) -> Path:
+    if value is None:
+        raise click.UsageError(
+            f"no broker is named; name its socket with --broker, or in the variable "
+            f"{SOCKET_VARIABLE}"
+        )
+    return value
+
+
+broker_option = click.option(
+    "--broker",
+    "socket",
+    envvar=SOCKET_VARIABLE,
+    callback=_named,
+    type=click.Path(path_type=Path),
+    metavar="SOCKET",
+    help=f"The broker's Unix socket; also from the variable {SOCKET_VARIABLE}.",
+)
+timeout_option = click.option(
+    "--timeout",
+    "timeout_s",
+    type=click.FloatRange(0.1),
+    default=10.0,
+    show_default=True,
+    help="Seconds in which an answer is to come.",
+)
+
+
+@click.command(short_help="Run a broker.")
+@click.argument("config", type=_FILE)
+def serve(config: Path) -> None:
+    """Run a broker until SIGTERM or Ctrl-C; a second one ends it at once.
+
+    CONFIG is the broker's configuration. docs/examples/broker.toml has every key; the least is
+
+    \b
+      listen.socket = "gorba.sock"
+      journal.path = "gorba.journal"
+
+    and docs/broker.md explains it. Other commands find the broker by its socket:
+
+    \b
+      gorba serve broker.toml &
+      export GORBA_SOCKET=gorba.sock
+      gorba resources add pool.toml
+      gorba submit montage.json.gz
+    """  # noqa: D301  # \b keeps the lines of the examples as they are
+    from broker.configuration.config import load_config  # noqa: PLC0415  # see the module's docstring
+    from broker.daemon import serve as run  # noqa: PLC0415  # same
+    from grms.kit.logs import configure_logs  # noqa: PLC0415  # same
+
+    logging = load_config(config).logging
+    run(config, configure_logs(form=logging.format, level=logging.level))
+
+
+@click.command(short_help="Hand in workflows; their ids are printed.")
+@click.argument("files", nargs=-1, required=True, type=_FILE)
+@broker_option
+@timeout_option
+@click.option("--key", help="The same key is the same workflow.  [default: a new one]")
+@click.option("--wait", is_flag=True, help="Return when all have ended.")
+@click.option(
+    "--due", type=moment, metavar="MOMENT", help="Due date, as 2026-03-02T08:00Z or seconds."
+)
+@click.option("--due-in", type=duration, metavar="TIME", help="The same from now on, as 3h.")
+@click.option("--cost-limit", type=click.FloatRange(0), help="Budget.")
+@click.option(
+    "--preference",
+    "preferred",
+    type=preference,
+    metavar="PREFERENCE",
+    help="fast, cheap, or a number from 0, fast, to 1, cheap.",
+)
+def submit(
+    files: tuple[Path, ...],
+    socket: Path,
+    *,
+    timeout_s: float,
+    key: str | None,
+    wait: bool,
+    due: float | None,
+    due_in: float | None,
+    cost_limit: float | None,
+    preferred: float | None,
+) -> None:
+    """Hand in workflows; their ids are printed.
+
+    FILES are in WfFormat (.json, .json.gz) or in Hanse's own format (.toml, .json). What resources
+    they name is looked up at the broker. When the ids are printed the broker will not lose them.
+    Due date, budget and preference hold for all of them, whatever the files say. With --key say
+    the due date with --due: the same key has to be the same workflow.
+
+    \b
+      gorba submit montage.json.gz
+      gorba submit montage.json.gz --due-in 3h --cost-limit 20 --preference cheap
+      gorba submit mine.toml --key tonight --wait && echo done
+    """  # noqa: D301  # see `serve`
+    if due is not None and due_in is not None:
+        raise click.UsageError("--due and --due-in say the same; give one of them")
+    with _client(socket, timeout_s) as broker:
+        if due_in is not None:
+            due = broker.plan().now_s + due_in
+        workflows = [
+            replace(
+                each,
+                due_date=each.due_date if due is None else due,
+                budget=each.budget if cost_limit is None else cost_limit,
+                preference=each.preference if preferred is None else preferred,
+            )
+            for each in _workflows(files, broker)
+        ]
+        if key is not None and len(workflows) > 1:
+            raise click.UsageError(f"--key names one workflow, and these are {len(workflows)}")
+        taken = []
+        for workflow in workflows:
+            taken.append(broker.submit(workflow, key=key).workflow_id)
+            click.echo(taken[-1])
+        if not wait:
+            return
+        good = True
+        for workflow_id in taken:
+            ended = broker.wait(workflow_id)
+            click.echo(workflow_line(ended), err=True)
+            good = good and _state(ended) == "completed"
+    if not good:
+        click.get_current_context().exit(1)
+
+
+def _workflows(files: Sequence[Path], broker: "BrokerClient") -> list["Workflow"]:
+    from broker.files.documents import read_document  # noqa: PLC0415  # see the module's docstring
+    from broker.files.importing import ImportOptions, to_workflow  # noqa: PLC0415  # same
+    from broker.files.pools import parse_file  # noqa: PLC0415  # same
+    from broker.files.wfformat import is_wfformat, parse_wfformat  # noqa: PLC0415  # same
+    from broker.model.pool import Pool  # noqa: PLC0415  # same
+
+    pool = Pool(tuple(supply.resource for supply in broker.resources()), {})
+    found: list[Workflow] = []
+    for path in files:
+        content = read_document(path)
+        if is_wfformat(content):
+            name = path.name.removesuffix(".gz").removesuffix(".json")
+            recorded = parse_wfformat(content, file=str(path))
+            found.append(to_workflow(recorded, pool, ImportOptions(), name=name))
+        else:
+            found += parse_file(content, file=str(path)).workflows(pool)
+    return found
+
+
+@click.command("list", short_help="List workflows.")
+@broker_option
+@timeout_option
+@click.option("--open", "only_open", is_flag=True, help="Only workflows that have not ended.")
+def list_workflows(socket: Path, *, timeout_s: float, only_open: bool) -> None:
+    """List workflows, in the order in which they were received.
+
+    \b
+    Id, name, state, tasks that have ended, of all, cost, and whether in time:
+      gorba list --open
+    """  # noqa: D301  # see `serve`
+    with _client(socket, timeout_s) as broker:
+        for workflow in broker.workflows():
+            if not (only_open and workflow.HasField("end_time_s")):
+                click.echo(workflow_line(workflow))
+
+
+@click.command(short_help="End workflows, also what runs.")
+@click.argument("workflows", nargs=-1, required=True, metavar="WORKFLOW...")
+@broker_option
+@timeout_option
+def cancel(workflows: tuple[str, ...], socket: Path, *, timeout_s: float) -> None:
+    """Ask for the end of workflows, named by id or name.
+
+    Reservations are released and runs ended; `gorba watch` tells when that is done.
+
+    \b
+      gorba cancel w3 montage
+    """  # noqa: D301  # see `serve`
+    with _client(socket, timeout_s) as broker:
+        for name in workflows:
+            click.echo(workflow_line(broker.cancel(name)))
+
+
+@click.command(short_help="Follow a workflow to its end, or the searches for plans.")
+@click.argument("workflow", required=False)
+@broker_option
+@timeout_option
+def watch(workflow: str | None, socket: Path, *, timeout_s: float) -> None:
+    """Show a workflow and every change, until its end; without one, the searches for plans.
+
+    It goes on over a restart of the broker.
+
+    \b
+      gorba watch montage
+      gorba watch
+    """  # noqa: D301  # see `serve`
+    with _client(socket, timeout_s) as broker:
+        if workflow is not None:
+            shown: dict[str, str] = {}
+            for message in broker.watch(workflow):
+                for line in _changes(message, shown):
+                    click.echo(line)
+                click.echo(workflow_line(message))
+            return
+        for news in broker.watch_plan():
+            click.echo(_news(news))
+
+
+def _changes(message: "workflow_pb2.Workflow", shown: dict[str, str]) -> list[str]:
+    # A line for each task that does not stand where it stood.
+    lines = []
+    for task in message.tasks:
+        state = _task_state(task)
+        if shown.get(task.name) != state:
+            shown[task.name] = state
+            where = ", ".join(demand.resource for demand in task.demands) or "no place"
+            lines.append(f"  {task.name}: {state} ({where}){_because(task.reason)}")
+    return lines
+
+
+def _news(news: "plan_pb2.PlanNews") -> str:
+    if news.HasField("progress"):
+        done = news.progress
+        return (
+            f"plan {done.number} ({done.reason}): generation {done.generation}, "
+            f"{done.evaluations} schedules in {done.seconds:.1f} s, fitness {done.fitness:.0f}"
+        )
+    end = news.end
+    if end.problem:
+        return f"plan {end.number}: none: {end.problem}"
+    fitness = f", fitness {end.fitness:.0f}" if end.HasField("fitness") else ""
+    return (
+        f"plan {end.number}: {end.planned} tasks placed, {end.unplanned} without a place{fitness}"
+    )
+
+
+@click.command("show", short_help="Show the plan of a broker.")
+@broker_option
+@timeout_option
+@click.option(
+    "--workflow", "workflows", multiple=True, metavar="WORKFLOW", help="Only this one; repeatable."
+)
+@click.option("--all", "everything", is_flag=True, help="Completed tasks, too.")
+@click.option("--json", type=_FILE, help="Write the plan as JSON; - for standard output.")
+@click.option("--html", type=_FILE, help="Write the plan as a page with Gantt charts.")
+def show_plan(
+    socket: Path,
+    *,
+    timeout_s: float,
+    workflows: tuple[str, ...],
+    everything: bool,
+    json: Path | None,
+    html: Path | None,
+) -> None:
+    """Show the plan of a broker: what runs where and when, and what has no place.
+
+    Moments are seconds from now. Tasks that have completed are left out. WORKFLOW is an id or a
+    name. The JSON is a plan file, as `gorba plan --old` reads it.
+
+    \b
+      gorba plan show
+      gorba plan show --workflow w3 --all
+      gorba plan show --html plan.html --json plan.json
+    """  # noqa: D301  # see `serve`
+    from broker.commandline.show_command import show  # noqa: PLC0415  # see the module's docstring
+
+    with _client(socket, timeout_s) as broker:
+        show(broker, workflows, everything=everything, json=json, html=html)
+
+
+@click.command(short_help="Ask for planning now.")
+@broker_option
+@timeout_option
+def replan(socket: Path, *, timeout_s: float) -> None:
+    """Ask for planning now; the number of the plan to come is printed."""
+    with _client(socket, timeout_s) as broker:
+        click.echo(broker.replan())
+
+
+@click.group(short_help="Say what a broker may plan with.")
+def resources() -> None:
+    """Say what a broker may plan with.
+
+    What sites have to reserve a broker learns from them; others are simulated.
+
+    \b
+      gorba resources list
+      gorba resources add pool.toml
+      gorba resources broken luebeck-fast
+      gorba resources broken luebeck-fast --repaired
+    """  # noqa: D301  # see `serve`
+
+
+@resources.command("list")
+@broker_option
+@timeout_option
+def resources_list(socket: Path, *, timeout_s: float) -> None:
+    """List the resources of a broker.
+
+    Speed is work done in a second, the price is for a second of one unit.
+    """
+    click.echo(_RESOURCE.format("RESOURCE", "KIND", "SPEED", "UNITS", "PRICE", "SITE"))
+    with _client(socket, timeout_s) as broker:
+        for supply in broker.resources():
+            resource = supply.resource
+            site = (supply.site or "simulated") + ("  broken" if supply.broken else "")
+            numbers = f"{resource.performance:.4g}", resource.capacity, f"{resource.price:.4g}"
+            click.echo(_RESOURCE.format(resource.name, resource.kind, *numbers, site))
+
+
+@resources.command("add", short_help="Register the resources of files.")
+@click.argument("files", nargs=-1, required=True, type=_FILE)
+@broker_option
+@timeout_option
+@click.option("--site", default="", help="The site that has them.  [default: the simulation]")
+@click.option("--replace", "replaces", is_flag=True, help="Replace those that are there.")
+def resources_add(
+    files: tuple[Path, ...], socket: Path, *, timeout_s: float, site: str, replaces: bool
+) -> None:
+    """Register the resources of files, in Hanse's own format.
+
+    \b
+      gorba generate pool --output pool.toml && gorba resources add pool.toml
+      gorba resources add luebeck.toml --site luebeck --replace
+    """  # noqa: D301  # see `serve`
+    from broker.core.records import Supply  # noqa: PLC0415  # same
+    from broker.files.pools import read_file  # noqa: PLC0415  # see the module's docstring
+
+    found = [each for path in files for each in read_file(path).pool.resources]
+    with _client(socket, timeout_s) as broker:
+        known = {supply.name for supply in broker.resources()} if replaces else set()
+        for resource in found:
+            supply = Supply(resource, site)
+            if resource.name in known:
+                broker.update(supply)
+            else:
+                broker.register(supply)
+            click.echo(resource.name)
+
+
+@resources.command("broken", short_help="Say that resources are broken, or in order again.")
+@click.argument("names", nargs=-1, required=True, metavar="RESOURCE...")
+@broker_option
+@timeout_option
+@click.option("--repaired", is_flag=True, help="They are in order again.")
+def resources_broken(
+    names: tuple[str, ...], socket: Path, *, timeout_s: float, repaired: bool
+) -> None:
+    """Say that resources are broken: what runs there is ended and planned anew at once."""
+    with _client(socket, timeout_s) as broker:
+        known = {supply.name: supply for supply in broker.resources()}
+        for name in names:
+            if name not in known:
+                raise click.UsageError(
+                    f"there is no resource {name!r}; there are: {', '.join(known) or 'none'}"
+                )
+            broker.update(replace(known[name], broken=not repaired))
+
+
+@resources.command("remove", short_help="Take resources out.")
+@click.argument("names", nargs=-1, required=True, metavar="RESOURCE...")
+@broker_option
+@timeout_option
+def resources_remove(names: tuple[str, ...], socket: Path, *, timeout_s: float) -> None:
+    """Take resources out: what runs there ends, and all of it is planned anew."""
+    with _client(socket, timeout_s) as broker:
+        for name in names:
+            broker.remove(name)
+
+
+COMMANDS: tuple[click.Command, ...] = (
+    serve,
+    submit,
+    list_workflows,
+    watch,
+    cancel,
+    replan,
+    resources,
+)
+"""What `gorba` gets from here."""
+
+
+def _client(socket: Path, timeout_s: float) -> "BrokerClient":
+    from broker.client import BrokerClient  # noqa: PLC0415  # see the module's docstring
+
+    return BrokerClient(socket, timeout_s=timeout_s)
+
+
+def workflow_line(message: "workflow_pb2.Workflow") -> str:
+    """Returns a workflow as one line."""
+    due = ""
+    if message.HasField("completion_s") and message.HasField("due_date_s"):
+        late = message.completion_s - message.due_date_s
+        due = f", {late:.0f} s late" if late > 0 else ", in time"
+    return (
+        f"{message.workflow_id:<6} {message.name:<20} {_state(message):<10} "
+        f"{message.tasks_completed}/{message.tasks_total} tasks, cost {message.cost:.2f}{due}"
+        f"{_because(message.reason)}"
+    )
+
+
+def _state(message: "workflow_pb2.Workflow") -> str:
+    from broker.v1 import workflow_pb2  # noqa: PLC0415  # see the module's docstring
+
+    name = workflow_pb2.WorkflowState.Name(message.state)
+    return name.removeprefix("WORKFLOW_STATE_").lower()
+
+
+def _task_state(message: "workflow_pb2.Task | plan_pb2.Placement") -> str:
+    from broker.v1 import workflow_pb2  # noqa: PLC0415  # see the module's docstring
+
+    return workflow_pb2.TaskState.Name(message.state).removeprefix("TASK_STATE_").lower()
+
+
+def _because(reason: str) -> str:
+    return f": {reason}" if reason else ""

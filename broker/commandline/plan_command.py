@@ -1,0 +1,281 @@
+"""What `gorba plan` does: reads, plans by several methods, shows how far it is, and writes."""
+
+import math
+import signal
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any, Final, Literal
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+from broker.files.importing import ImportOptions
+from broker.files.loading import make_problem, read_inputs
+from broker.files.plans import plan_document, read_plan
+from broker.files.writing import to_json, write_text
+from broker.model.limits import Limits
+from broker.model.measures import measure
+from broker.model.plan import Plan
+from broker.model.problem import Problem
+from broker.pictures.page import MethodRow, render_page
+from broker.pictures.terminal import print_plan
+from broker.pictures.words import fitness
+from broker.planner.goals import MAKESPAN_ONLY
+from broker.planner.methods import TITLES, Comparison, Result
+from broker.planner.search import Budget
+from broker.planner.search import Progress as SearchProgress
+from lrms_sim.spelling import count, duration
+from lrms_sim.version import __version__
+
+BUDGET_SECONDS: Final = 30.0
+"""Time for planning where none is given."""
+
+STANDARD_OUTPUT: Final = Path("-")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to plan.
+
+    Attributes:
+        files: of workflows and resources.
+        options: how recordings are read.
+        limits: for workflows that have none.
+        now: seconds; None for what a file says, else the present.
+        old: file of a plan from before.
+    """
+
+    files: tuple[Path, ...]
+    options: ImportOptions
+    limits: Limits
+    now: float | None
+    old: Path | None
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """How to plan, and what to write.
+
+    Attributes:
+        methods: searches, at least one.
+        goal: "balanced" or "makespan".
+        budget: seconds for all searches together; None for the default.
+        evaluations: schedules that each search builds at most.
+        seed: of all chance.
+        workers: threads; None for all processors.
+        population: individuals of GLEAM; None for the default.
+        html: file for the page.
+        json: file for the plan; `STANDARD_OUTPUT` prints it in place of the tables.
+        title: of the page; names of the workflows where empty.
+    """
+
+    methods: tuple[str, ...]
+    goal: Literal["balanced", "makespan"] = "balanced"
+    budget: float | None = None
+    evaluations: int | None = None
+    seed: int = 1
+    workers: int | None = None
+    population: int | None = None
+    html: Path | None = None
+    json: Path | None = None
+    title: str = ""
+
+    def budget_of_each(self) -> Budget:
+        """Returns the budget of one search."""
+        seconds = BUDGET_SECONDS if self.budget is None else self.budget
+        if self.evaluations is None:
+            return Budget(seconds / len(self.methods))
+        limit = math.inf if self.budget is None else seconds / len(self.methods)
+        return Budget(limit, self.evaluations)
+
+
+def prepared(request: Request) -> tuple[Problem, Plan | None]:
+    """Returns the problem that the files make, and the plan from before.
+
+    Raises:
+        BrokerError: a file cannot be used, or files do not fit together.
+    """
+    inputs = read_inputs(request.files)
+    old = None if request.old is None else read_plan(request.old)
+    now = inputs.now if request.now is None else request.now
+    now = float(math.floor(time.time())) if now is None else now
+    problem = make_problem(inputs, now=now, options=request.options, limits=request.limits, old=old)
+    return problem, old
+
+
+def run_plan(
+    wanted: Wanted,
+    problem: Problem,
+    out: Console,
+    err: Console,
+    *,
+    old: Plan | None = None,
+    files: Sequence[Path] = (),
+) -> Plan:
+    """Plans, prints and writes; returns the plan.
+
+    Args:
+        wanted: how, and what to write.
+        problem: what.
+        out: for the result.
+        err: for progress, and where files went.
+        old: a plan from before, to start from.
+        files: that the problem comes from.
+
+    Raises:
+        BrokerError: a file cannot be written.
+    """
+    comparison = Comparison(
+        problem,
+        goals=MAKESPAN_ONLY if wanted.goal == "makespan" else None,
+        old=old,
+        seed=wanted.seed,
+        workers=wanted.workers,
+        population=wanted.population,
+    )
+    with _bars(err) as bars:
+        bars.begin("heuristics", None)
+        comparison.baselines()
+        with _interrupting(comparison):
+            for method in wanted.methods:
+                budget = wanted.budget_of_each()
+                bars.begin(TITLES[method], budget)
+                comparison.search(method, budget, bars.show)
+    best = comparison.best
+    made = _made(wanted, files)
+    if wanted.html is not None:
+        page = _page(wanted, problem, best, comparison.results, made)
+        write_text(wanted.html, page)
+    if wanted.json is not None:
+        document = plan_document(
+            problem, best.plan, results=comparison.results, made={"method": best.method, **made}
+        )
+        if wanted.json == STANDARD_OUTPUT:
+            print(to_json(document), end="")  # noqa: T201  # what the user asked for
+        else:
+            write_text(wanted.json, to_json(document))
+    if wanted.json != STANDARD_OUTPUT:
+        print_plan(out, problem, best.plan, comparison.results)
+    if comparison.stopped:
+        err.print("interrupted: this is the best plan so far", highlight=False)
+    for path in (wanted.html, wanted.json):
+        if path is not None and path != STANDARD_OUTPUT:
+            err.print(f"written to {path}", highlight=False, markup=False, soft_wrap=True)
+    return best.plan
+
+
+def _page(
+    wanted: Wanted,
+    problem: Problem,
+    best: Result,
+    results: Sequence[Result],
+    made: Mapping[str, Any],
+) -> str:
+    rows = [
+        MethodRow(
+            TITLES[each.method] + (f": {each.detail}" if each.method == "heuristic" else ""),
+            measure(problem, each.plan),
+            None if each.worth is None else each.worth.fitness,
+            each.seconds,
+            each.evaluations,
+            each is best,
+        )
+        for each in results
+    ]
+    return render_page(
+        problem,
+        best.plan,
+        title=wanted.title or _title(problem),
+        methods=rows,
+        made=[(name, str(value)) for name, value in made.items()],
+    )
+
+
+def _title(problem: Problem) -> str:
+    names = [workflow.name for workflow in problem.workflows]
+    return names[0] if len(names) == 1 else f"{count(len(names))} workflows"
+
+
+def _made(wanted: Wanted, files: Sequence[Path]) -> Mapping[str, Any]:
+    each = wanted.budget_of_each()
+    seconds = "any time" if each.seconds == math.inf else duration(each.seconds)
+    limit = "" if each.evaluations == math.inf else f", {count(int(each.evaluations))} schedules"
+    return {
+        "files": ", ".join(path.name for path in files),
+        "goal": wanted.goal,
+        "each search": seconds + limit,
+        "seed": wanted.seed,
+        "program": f"Hanse {__version__}",
+    }
+
+
+@contextmanager
+def _interrupting(comparison: Comparison) -> Iterator[None]:
+    """Makes Ctrl-C end the search instead of the program, once; the second ends the program."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+
+    def stop(_signal: int, _frame: FrameType | None) -> None:
+        comparison.stop()
+        signal.signal(signal.SIGINT, before)
+
+    signal.signal(signal.SIGINT, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+class _Bars:
+    """A bar for each stage, by time or by schedules, whichever is further; none without terminal."""
+
+    def __init__(self, progress: Progress | None) -> None:
+        self._progress = progress
+        self._task: TaskID | None = None
+        self._budget: Budget | None = None
+
+    def begin(self, title: str, budget: Budget | None) -> None:
+        """Begins with a stage; without a budget nobody knows how long it takes."""
+        if self._progress is None:
+            return
+        if self._task is not None:
+            self._progress.update(self._task, total=1.0, completed=1.0)
+        total = None if budget is None else 1.0
+        self._task = self._progress.add_task(title, total=total, told="")
+        self._budget = budget
+
+    def show(self, done: SearchProgress) -> None:
+        """Shows how far the present search is."""
+        if self._progress is None or self._task is None or self._budget is None:
+            return
+        share = max(
+            done.seconds / max(self._budget.seconds, 1e-9),
+            done.evaluations / max(self._budget.evaluations, 1),
+        )
+        self._progress.update(
+            self._task,
+            completed=min(share, 1.0),
+            told=f"{count(done.evaluations)} schedules, fitness {fitness(done.fitness)}",
+        )
+
+
+@contextmanager
+def _bars(console: Console) -> Iterator[_Bars]:
+    if not console.is_terminal:
+        yield _Bars(None)
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=20),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[told]}"),
+    )
+    with Progress(*columns, console=console, transient=True) as progress:
+        yield _Bars(progress)

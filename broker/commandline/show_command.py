@@ -1,0 +1,241 @@
+"""What `gorba plan show` does: asks a broker for its plan, picks, prints and writes."""
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from broker.commandline.plan_command import STANDARD_OUTPUT
+from broker.core.records import Supply
+from broker.errors import InputError
+from broker.files.plans import plan_document
+from broker.files.writing import to_json, write_text
+from broker.model.plan import Placement, Plan
+from broker.model.problem import Problem
+from broker.model.resources import Resource
+from broker.model.workflow import Alternative, Demand, Task, Workflow
+from broker.pictures.page import render_page
+from broker.pictures.words import fitness
+from broker.v1 import plan_pb2, workflow_pb2
+from lrms_sim.spelling import count, unknown
+
+if TYPE_CHECKING:
+    from broker.client import BrokerClient
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A broker's plan, or a part of it.
+
+    Attributes:
+        message: the broker's answer, of which nothing else is left.
+        workflows: those that it speaks of, by name.
+        left_out: completed tasks that are not shown.
+    """
+
+    message: plan_pb2.Plan
+    workflows: Mapping[str, workflow_pb2.Workflow]
+    left_out: int
+
+
+def show(
+    broker: "BrokerClient",
+    wanted: Sequence[str],
+    *,
+    everything: bool,
+    json: Path | None,
+    html: Path | None,
+) -> None:
+    """Shows the plan of a broker; where files are wanted, they are written instead of lines.
+
+    Args:
+        broker: a client.
+        wanted: ids or names of workflows; none for all.
+        everything: completed tasks, too.
+        json: file for the plan; `STANDARD_OUTPUT` prints it.
+        html: file for the page.
+
+    Raises:
+        InputError: there is no such workflow, or nothing for a page.
+        OutputError: a file cannot be written.
+    """
+    plan, workflows = broker.plan(), broker.workflows()
+    shown = pick(plan, workflows, wanted, everything=everything)
+    if json is None and html is None:
+        for line in lines(shown):
+            click.echo(line)
+        return
+    supplies = broker.resources()
+    if json is not None:
+        text = to_json(document(shown, supplies))
+        if json == STANDARD_OUTPUT:
+            click.echo(text, nl=False)
+        else:
+            write_text(json, text)
+    if html is not None:
+        write_text(html, page(shown, supplies))
+    for path in (html, json):
+        if path is not None and path != STANDARD_OUTPUT:
+            click.echo(f"written to {path}", err=True)
+
+
+def pick(
+    plan: plan_pb2.Plan,
+    workflows: Iterable[workflow_pb2.Workflow],
+    wanted: Collection[str],
+    *,
+    everything: bool,
+) -> Shown:
+    """Returns what is to be shown of a plan.
+
+    Args:
+        plan: the broker's.
+        workflows: all that it knows.
+        wanted: ids or names; none for all.
+        everything: completed tasks, too.
+
+    Raises:
+        InputError: one that is wanted is not there, or has ended.
+    """
+    live = {each.name: each for each in workflows if not each.HasField("end_time_s")}
+    ids = {each.workflow_id: each.name for each in live.values()}
+    names = set()
+    for name in wanted:
+        if name not in ids and name not in live:
+            raise InputError(
+                "in the plan " + unknown("workflow", name, [*ids, *live]) if live
+                else f"the plan has no workflow {name!r}: none is open"
+            )  # fmt: skip
+        names.add(ids.get(name, name))
+    chosen = plan_pb2.Plan()
+    chosen.CopyFrom(plan)
+    del chosen.placements[:], chosen.unplanned[:]
+    left_out = 0
+    for each in plan.placements:
+        if wanted and each.workflow not in names:
+            continue
+        if each.state == workflow_pb2.TASK_STATE_COMPLETED and not everything:
+            left_out += 1
+        else:
+            chosen.placements.append(each)
+    chosen.unplanned.extend(each for each in plan.unplanned if not wanted or each.workflow in names)
+    spoken = {each.workflow for each in chosen.placements}
+    spoken |= {each.workflow for each in chosen.unplanned}
+    return Shown(chosen, {name: live[name] for name in live if name in spoken}, left_out)
+
+
+def state_of(placement: plan_pb2.Placement) -> str:
+    """Returns where a task stands, as a word."""
+    return workflow_pb2.TaskState.Name(placement.state).removeprefix("TASK_STATE_").lower()
+
+
+def lines(shown: Shown) -> list[str]:
+    """Returns a plan as lines: a headline, what has a place, and what has none."""
+    plan = shown.message
+    if not plan.number:
+        found = ["there is no plan yet"]
+    else:
+        worth = f", fitness {fitness(plan.fitness)}" if plan.HasField("fitness") else ""
+        found = [f"plan {plan.number}, {plan.now_s - plan.adopted_s:.0f} s old{worth}"]
+    for each in plan.placements:
+        where = ", ".join(
+            demand.resource + (f" x{demand.units}" if demand.units > 1 else "")
+            for demand in each.demands
+        )
+        found.append(
+            f"{each.start_time_s - plan.now_s:+10.1f} s {each.end_time_s - plan.now_s:+10.1f} s  "
+            f"{state_of(each):<9}  {each.workflow}/{each.task} on {where}"
+        )
+    for lacking in plan.unplanned:
+        because = f": {lacking.reason}" if lacking.reason else ""
+        found.append(f"no place: {lacking.workflow}/{lacking.task}{because}")
+    if shown.left_out:
+        tasks = "1 completed task is" if shown.left_out == 1 else (
+            f"{count(shown.left_out)} completed tasks are"
+        )  # fmt: skip
+        found.append(f"{tasks} left out; --all shows them")
+    return found
+
+
+def problem_and_plan(shown: Shown, supplies: Iterable[Supply]) -> tuple[Problem, Plan]:
+    """Returns a broker's plan as one that can be drawn and written.
+
+    Every task is fixed where it stands; tasks without a place are only listed.
+
+    Args:
+        shown: the plan.
+        supplies: the resources of the broker; what is planned on others has stand-ins.
+
+    Raises:
+        InputError: nothing has a place.
+    """
+    message = shown.message
+    if not message.placements:
+        raise InputError("there is nothing to draw or to write: no task has a place in the plan")
+    pool = {each.name: each.resource for each in supplies}
+    placements, tasks = [], dict[str, list[Task]]()
+    there = {(each.workflow, each.task) for each in message.placements}
+    for each in message.placements:
+        demands = tuple(Demand(demand.resource, demand.units) for demand in each.demands)
+        for demand in demands:
+            if demand.resource not in pool:
+                pool[demand.resource] = Resource(demand.resource, capacity=demand.units)
+        start, end = each.start_time_s, max(each.start_time_s, each.end_time_s)
+        placements.append(Placement(each.workflow, each.task, demands, start, end, each.cost))
+        work = max(1e-9, (end - start) * pool[demands[0].resource].performance)
+        before = tuple(name for name in each.predecessors if (each.workflow, name) in there)
+        tasks.setdefault(each.workflow, []).append(
+            Task(each.task, work, (Alternative(demands),), before)
+        )
+    workflows = []
+    for name, members in tasks.items():
+        known = shown.workflows.get(name)
+        due = known.due_date_s if known and known.HasField("due_date_s") else math.inf
+        budget = known.budget if known and known.HasField("budget") else math.inf
+        workflows.append(Workflow(name, tuple(members), due_date=due, budget=budget))
+    fixed = tuple(placements)
+    problem = Problem(tuple(workflows), tuple(pool.values()), message.now_s, fixed)
+    lacking = tuple((each.workflow, each.task) for each in message.unplanned)
+    return problem, Plan(fixed, lacking)
+
+
+def _made(shown: Shown) -> dict[str, Any]:
+    plan = shown.message
+    return {
+        "plan": plan.number,
+        "adopted": plan.adopted_s,
+        **({"fitness": plan.fitness} if plan.HasField("fitness") else {}),
+        "completed tasks left out": shown.left_out,
+        "tasks without a place": len(plan.unplanned),
+    }
+
+
+def document(shown: Shown, supplies: Iterable[Supply]) -> dict[str, Any]:
+    """Returns a plan as the document of a plan file; `made` has what only a broker knows."""
+    problem, plan = problem_and_plan(shown, supplies)
+    made = _made(shown) | {
+        "workflows": {name: each.workflow_id for name, each in shown.workflows.items()},
+        "states": {
+            f"{each.workflow}/{each.task}": state_of(each) for each in shown.message.placements
+        },
+        "reasons": {
+            f"{each.workflow}/{each.task}": each.reason for each in shown.message.unplanned
+        },
+    }
+    return plan_document(problem, plan, made=made)
+
+
+def page(shown: Shown, supplies: Iterable[Supply]) -> str:
+    """Returns a plan as an HTML document with charts."""
+    problem, plan = problem_and_plan(shown, supplies)
+    used = {name for each in plan for name in each.resources}
+    kept = tuple(each for each in problem.resources if each.name in used)
+    drawn = Problem(problem.workflows, kept, problem.now, problem.fixed)
+    names = list(shown.workflows)
+    title = names[0] if len(names) == 1 else f"Plan {shown.message.number}"
+    made = [(name, str(value)) for name, value in _made(shown).items()]
+    # Why tasks have no place the page cannot know; they are counted at its end.
+    return render_page(drawn, Plan(plan.placements), title=title, made=made)

@@ -1,0 +1,1 @@
+"""The pure core of the broker's daemon: events in, commands out."""

@@ -1,0 +1,188 @@
+"""What the broker wants done: the commands that `BrokerState.handle` returns.
+
+The shell carries them out in order. Everything after an `Append` waits until its records are
+durable. Commands about one booking are carried out in order, repeated until the site has answered,
+and may come a second time after a restart: the booking's name makes a repetition harmless.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from broker.core.memory import Booking
+from broker.core.records import Program, Record
+from broker.core.situation import Situation
+
+
+class Refusal(Enum):
+    """Why a question is not answered; each is a status on the wire."""
+
+    INVALID = "invalid argument"
+    NOT_FOUND = "not found"
+    PRECONDITION = "failed precondition"
+    EXHAUSTED = "resource exhausted"
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """Something to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Append(Command):
+    """Writes records to the journal; what follows waits until they are durable."""
+
+    records: tuple[Record, ...]
+
+
+# --- answers -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Answer(Command):
+    """Answers a question.
+
+    Attributes:
+        cause: id of the event that asked.
+    """
+
+    cause: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyWorkflow(Answer):
+    """Answers with a workflow as it stands."""
+
+    workflow_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyPlan(Answer):
+    """Answers `Replan` with the number of the plan to come."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyResource(Answer):
+    """Answers with a resource as it stands."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse(Answer):
+    """Answers any question with an error.
+
+    Attributes:
+        cause: id of the event that asked.
+        refusal: which.
+        reason: for a person: what is wrong, and what is allowed.
+        field: of the request that is wrong; empty where it is none.
+    """
+
+    refusal: Refusal
+    reason: str
+    field: str = ""
+
+
+# --- the search ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class StartPlanning(Command):
+    """Begins a search; leads to `PlanFound` or `PlanFailed`.
+
+    Attributes:
+        number: of the plan to come.
+        situation: what is to be planned.
+        reason: why now, for a person.
+    """
+
+    number: int
+    situation: Situation
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class StopPlanning(Command):
+    """Lets the search end with what it has."""
+
+    number: int
+
+
+# --- sites ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Book(Command):
+    """Reserves all resources of an attempt, or none; leads to `Booked` or `BookingLost`.
+
+    Where the booking has its reservations already they are only looked after again.
+    """
+
+    booking: Booking
+
+
+@dataclass(frozen=True, slots=True)
+class Launch(Command):
+    """Runs a task in its reservation; leads to `Started` and `Ended`, or to `BookingLost`.
+
+    Attributes:
+        booking: the attempt.
+        program: what runs; None where it is only simulated.
+        work: the task's, seconds.
+        name: of workflow and task, for people.
+        started: when its run is known to have begun; None where that is not known.
+    """
+
+    booking: Booking
+    program: Program | None
+    work: float
+    name: str
+    started: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Extend(Command):
+    """Moves the end of all reservations of an attempt; leads to `Extended` or `ExtensionRefused`.
+
+    Attributes:
+        booking: the attempt, whose task runs.
+        end: the new end, seconds.
+    """
+
+    booking: Booking
+    end: float
+
+
+@dataclass(frozen=True, slots=True)
+class Release(Command):
+    """Gives up an attempt, and ends its run if there is one; leads to `Released`.
+
+    Where the run ended meanwhile `Ended` comes before.
+    """
+
+    booking: Booking
+
+
+# --- those who watch -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class PublishWorkflow(Command):
+    """Tells watchers that a workflow has changed."""
+
+    workflow_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class PublishPlan(Command):
+    """Tells watchers that there is a plan, or why there is none.
+
+    Attributes:
+        number: of it.
+        problem: why there is none; empty where there is.
+    """
+
+    number: int
+    problem: str = ""

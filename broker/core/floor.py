@@ -1,0 +1,391 @@
+"""The lives of tasks, from their fixed places to their ends.
+
+A task is fixed, and its resources are booked, when its start comes to lie within the planning slot
+and all its predecessors are fixed or have ended. It is launched at its start, after its
+predecessors have ended. Whatever goes wrong before its launch (a refusal, a broken resource, a
+site that does not answer, a predecessor that is late) frees it: the booking is released in the
+background and the task is planned again. After its launch it counts as running until its site
+says what became of it.
+"""
+
+import heapq
+import itertools
+import math
+from dataclasses import dataclass
+
+from broker.core.commands import Book, Launch, Release
+from broker.core.cycle import Cycle
+from broker.core.events import (
+    Booked,
+    BookingEvent,
+    BookingLost,
+    Ended,
+    Released,
+    Restarted,
+    SiteDown,
+    SiteLost,
+    SiteUp,
+    Started,
+)
+from broker.core.lifecycle import AT_SITE, HELD, Outcome, TaskState
+from broker.core.memory import Booking, LiveTask, LiveWorkflow, Memory
+from broker.core.overruns import Overruns
+from broker.core.records import (
+    BookingReleased,
+    Hold,
+    Supply,
+    TaskBooked,
+    TaskEnded,
+    TaskEnding,
+    TaskFixed,
+    TaskFreed,
+    TaskLaunched,
+    TaskStarted,
+)
+from broker.core.settings import BrokerSettings
+from broker.core.situation import Taken
+from broker.core.turn import Turn
+
+SLOT_TOLERANCE = 1e-6
+"""Seconds beyond the planning slot that still belong to it: rounding."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Stay:
+    # Where a task's placement would be, in the words of sites.
+    holds: tuple[Hold, ...]
+    run_time: float
+
+
+class Floor:
+    """See the module.
+
+    Attributes:
+        down: sites that do not answer.
+        overruns: extends runs that take longer.
+
+    Args:
+        memory: what is known.
+        settings: how the broker works.
+        cycle: is told when a plan is wanted.
+        epoch: begins the names of bookings.
+    """
+
+    def __init__(self, memory: Memory, settings: BrokerSettings, cycle: Cycle, epoch: str) -> None:
+        self._memory = memory
+        self._settings = settings
+        self._cycle = cycle
+        self._epoch = epoch
+        self.down: set[str] = set()
+        self.overruns = Overruns(memory, settings, cycle, self.free)
+        self._all = True
+        self._due: list[tuple[float, int, LiveTask]] = []
+        self._entries = itertools.count()
+
+    # --- what is due ---------------------------------------------------------------------------
+
+    @property
+    def next_time(self) -> float:
+        """When something is due for a task, seconds; infinity for never."""
+        if self._all:
+            return -math.inf
+        return self._due[0][0] if self._due else math.inf
+
+    def advance(self, turn: Turn) -> None:
+        """Does what is due now, for the tasks touched, or for all where that may be any."""
+        tasks = turn.touched
+        if self._cycle.take_replaced() or self._all:
+            self._all = False
+            self._due.clear()
+            tasks = list(self._memory.tasks())
+        while self._due and self._due[0][0] <= turn.now:
+            tasks.append(heapq.heappop(self._due)[2])
+        # Fixing a task lets those that wait for it be fixed, so a list may grow.
+        for task in tasks:
+            self._advance(task, turn, tasks)
+
+    def _advance(self, task: LiveTask, turn: Turn, tasks: list[LiveTask]) -> None:
+        if task.owner.closing:
+            return
+        if task.state is TaskState.WAITING:
+            if self._fix(task, turn):
+                tasks += task.successors
+        elif task.state in HELD:
+            assert task.booking is not None
+            self._advance_held(task, task.booking, turn)
+        elif task.state in {TaskState.LAUNCHED, TaskState.RUNNING}:
+            assert task.booking is not None
+            self._wake(task, self.overruns.advance(task.booking, turn))
+
+    def _advance_held(self, task: LiveTask, booking: Booking, turn: Turn) -> None:
+        start, late = booking.placement.start, booking.latest_start - self._settings.margin / 2
+        ready = task.state is TaskState.BOOKED and all(
+            before.state is TaskState.COMPLETED for before in task.predecessors
+        )
+        if turn.now > late:
+            self.free(task, turn, "could not be launched in time")
+        elif ready and turn.now >= start:
+            self._launch(task, booking, turn)
+        else:
+            self._wake(task, start if ready else math.nextafter(late, math.inf))
+
+    def _wake(self, task: LiveTask, moment: float) -> None:
+        # A task that changes before is looked at in vain then.
+        if moment < math.inf:
+            heapq.heappush(self._due, (moment, next(self._entries), task))
+
+    def _fix(self, task: LiveTask, turn: Turn) -> bool:
+        placement = task.placement
+        if placement is None or self._cycle.running:
+            return False
+        if placement.start > turn.now + self._settings.slot + SLOT_TOLERANCE:
+            self._wake(task, placement.start - self._settings.slot)
+            return False
+        if any(before.plannable for before in task.predecessors):
+            return False
+        stay = self._stay(task)
+        if stay is None:
+            self._cycle.want(turn, f"{task.name} has lost its resource")
+            return False
+        if turn.now > placement.end - stay.run_time - self._settings.margin / 2:
+            self._cycle.want(turn, f"{task.name} could not be booked in time")
+            return False
+        name = f"{self._epoch}-{self._memory.bookings_count + 1}"
+        turn.note(
+            TaskFixed(
+                turn.now,
+                task.owner.workflow_id,
+                task.task.name,
+                name,
+                placement,
+                stay.holds,
+                stay.run_time,
+            )
+        )
+        assert task.booking is not None
+        turn.do(Book(task.booking))
+        turn.changed(task.owner)
+        self._advance_held(task, task.booking, turn)
+        return True
+
+    def _stay(self, task: LiveTask) -> _Stay | None:
+        assert task.placement is not None
+        supplies: list[Supply] = []
+        for name in task.placement.resources:
+            supply = self._memory.supplies.get(name)
+            if supply is None or supply.broken or supply.site in self.down:
+                return None
+            supplies.append(supply)
+        holds = tuple(
+            Hold(supply.site, supply.site_resource or supply.name, demand.units)
+            for supply, demand in zip(supplies, task.placement.demands, strict=True)
+        )
+        length = task.placement.end - task.placement.start
+        return _Stay(holds, min(supplies[0].resource.duration(task.task.work), length))
+
+    def _launch(self, task: LiveTask, booking: Booking, turn: Turn) -> None:
+        turn.note(TaskLaunched(turn.now, booking.booking))
+        turn.do(self._launching(task, booking))
+        turn.changed(task.owner)
+        self._wake(task, self.overruns.advance(booking, turn))
+
+    def _launching(self, task: LiveTask, booking: Booking) -> Launch:
+        program = task.owner.programs.get(task.task.name)
+        return Launch(booking, program, task.task.work, task.name, task.start_time)
+
+    # --- giving up -----------------------------------------------------------------------------
+
+    def free(self, task: LiveTask, turn: Turn, reason: str) -> None:
+        """Gives up a booking, and those of the tasks that wait for this one."""
+        assert task.booking is not None
+        booking = task.booking
+        self.overruns.over(booking.booking)
+        turn.note(TaskFreed(turn.now, booking.booking, reason))
+        turn.do(Release(booking))
+        turn.changed(task.owner)
+        turn.touched.append(task)  # it may have another place by now
+        self._again(task, turn, f"{task.name}: {reason}")
+
+    def _again(self, task: LiveTask, turn: Turn, reason: str) -> None:
+        # What waits for a task without a place has none either.
+        for after in task.successors:
+            if after.state in HELD:
+                self.free(after, turn, f"waits for {task.task.name!r}, which is planned again")
+        if not task.owner.closing:
+            self._cycle.want(turn, reason)
+
+    def end(self, task: LiveTask, turn: Turn, reason: str) -> None:
+        """Ends a run, as its workflow is given up or its resource is broken."""
+        if task.state is TaskState.ENDING or task.booking is None:
+            return
+        booking = task.booking
+        turn.note(TaskEnding(turn.now, booking.booking, reason))
+        turn.do(Release(booking))
+        turn.changed(task.owner)
+        if not task.owner.closing:
+            self._again(task, turn, f"{task.name}: {reason}")
+
+    def close(self, workflow: LiveWorkflow, turn: Turn, *, running: bool, reason: str) -> None:
+        """Gives up what a workflow holds; what runs too where that is said."""
+        for task in workflow.tasks.values():
+            if task.state in HELD:
+                self.free(task, turn, reason)
+            elif running and task.state in AT_SITE:
+                self.end(task, turn, reason)
+        turn.changed(workflow)
+
+    def resource_gone(self, name: str, turn: Turn, reason: str) -> None:
+        """Gives up what is booked on a resource, and ends what runs there."""
+        for task in list(self._memory.tasks()):
+            if task.booking is None or name not in task.booking.placement.resources:
+                continue
+            if task.state in HELD:
+                self.free(task, turn, reason)
+            elif task.state in AT_SITE:
+                self.end(task, turn, reason)
+
+    # --- sites tell ----------------------------------------------------------------------------
+
+    def take_up(self, _event: Restarted, turn: Turn) -> None:
+        """Asks again for everything that was open when the daemon ended."""
+        for task in list(self._memory.tasks()):
+            if task.booking is None:
+                continue
+            turn.do(Book(task.booking))
+            if task.state in AT_SITE:
+                turn.do(self._launching(task, task.booking))
+            if task.state is TaskState.ENDING:
+                turn.do(Release(task.booking))
+        for booking in self._memory.releasing.values():
+            turn.do(Release(booking))
+        self._cycle.want_now("the broker has begun to work")
+
+    def booked(self, event: Booked, turn: Turn) -> None:
+        """The resources are reserved."""
+        task = self._memory.booked.get(event.booking)
+        if task is not None and task.state is TaskState.BOOKING:
+            turn.note(TaskBooked(turn.now, event.booking, event.reservations))
+            turn.touched.append(task)
+            turn.changed(task.owner)
+
+    def lost(self, event: BookingLost, turn: Turn) -> None:
+        """The booking is nothing any more."""
+        task = self._memory.booked.get(event.booking)
+        if task is None or task.booking is None:
+            return
+        for index in event.taken:
+            placement = task.booking.placement
+            self._cycle.avoid(Taken(placement.resources[index], placement.start, placement.end))
+        if task.state is TaskState.ENDING:
+            self._over(event, turn, event.reason)
+        else:
+            self.free(task, turn, event.reason)
+
+    def started(self, event: Started, turn: Turn) -> None:
+        """A run has begun."""
+        task = self._memory.booked.get(event.booking)
+        if task is not None and task.state in AT_SITE and task.start_time is None:
+            turn.note(TaskStarted(turn.now, event.booking, event.start_time))
+            turn.changed(task.owner)
+
+    def ended(self, event: Ended, turn: Turn) -> None:
+        """A run is over."""
+        task = self._memory.booked.get(event.booking)
+        if task is None or task.state not in AT_SITE:
+            return
+        assert task.booking is not None
+        booking = task.booking
+        state, counted = self._after(task, event.outcome)
+        start = event.start_time if event.start_time is not None else task.start_time
+        if state is TaskState.COMPLETED and start is None:
+            start = min(turn.now, event.end_time)
+        cost = self._cost(booking, start, event.end_time)
+        self.overruns.over(booking.booking)
+        reason = event.reason or self._cut(booking, event)
+        turn.note(
+            TaskEnded(
+                turn.now, booking.booking, state, counted, start, event.end_time, cost, reason
+            )
+        )
+        if booking.booking in self._memory.releasing:
+            turn.do(Release(booking))
+        turn.changed(task.owner)
+        if state is TaskState.COMPLETED:
+            turn.touched += task.successors
+        elif state is TaskState.FAILED:
+            reason = f"task {task.task.name!r} has failed {task.failures} times"
+            self.close(task.owner, turn, running=False, reason=reason)
+        else:
+            turn.touched.append(task)  # a plan may have given it its next place already
+            self._again(task, turn, f"{task.name}: {reason or event.outcome.value}")
+
+    def _after(self, task: LiveTask, outcome: Outcome) -> tuple[TaskState, bool]:
+        if outcome is Outcome.COMPLETED:
+            return TaskState.COMPLETED, False
+        if task.owner.closing:
+            return TaskState.CANCELLED, False
+        counted = outcome is Outcome.FAILED and task.state is not TaskState.ENDING
+        if counted and task.failures + 1 >= self._settings.runs_max:
+            return TaskState.FAILED, True
+        return TaskState.WAITING, counted
+
+    @staticmethod
+    def _cut(booking: Booking, event: Ended) -> str:
+        # Why a run failed that went on to the end of its reservation.
+        last = booking.placement.end - SLOT_TOLERANCE
+        if event.outcome is not Outcome.FAILED or event.end_time < last:
+            return ""
+        return "it was cut off at the end of its reservation"
+
+    def _cost(self, booking: Booking, start: float | None, end: float) -> float:
+        if start is None:
+            return 0.0
+        cost = 0.0
+        for demand in booking.placement.demands:
+            supply = self._memory.supplies.get(demand.resource)
+            if supply is None:
+                return booking.placement.cost
+            cost += supply.resource.cost(start, max(start, end), demand.units)
+        return cost
+
+    def released(self, event: Released, turn: Turn) -> None:
+        """Nothing is held any more."""
+        self.overruns.released(event.booking, turn)
+        if event.booking in self._memory.releasing:
+            turn.note(BookingReleased(turn.now, event.booking))
+            return
+        self._over(event, turn, "")
+
+    def _over(self, event: BookingEvent, turn: Turn, reason: str) -> None:
+        # The end of a run that was to be ended, and may never have begun.
+        task = self._memory.booked.get(event.booking)
+        if task is not None and task.state is TaskState.ENDING:
+            told = reason or task.reason
+            cancelled = Ended(0, event.booking, Outcome.CANCELLED, None, turn.now, told)
+            self.ended(cancelled, turn)
+
+    def site_up(self, event: SiteUp, turn: Turn) -> None:
+        """A site answers again."""
+        if event.site in self.down:
+            self.down.discard(event.site)
+            self._cycle.want(turn, f"site {event.site!r} is back")
+            self._all = True
+
+    def site_down(self, event: SiteDown, turn: Turn) -> None:
+        """What is booked there is planned again; what runs there is waited for."""
+        if event.site in self.down:
+            return
+        self.down.add(event.site)
+        reason = f"site {event.site!r} does not answer"
+        for task in list(self._memory.tasks()):
+            if task.state in HELD and task.booking and event.site in task.booking.sites:
+                self.free(task, turn, reason)
+        self._cycle.want_now(reason)
+
+    def site_lost(self, event: SiteLost, turn: Turn) -> None:
+        """What runs there is given up where the configuration says so."""
+        if self._settings.on_lost != "rerun":
+            return
+        for task in list(self._memory.tasks()):
+            if task.state in AT_SITE and task.booking and event.site in task.booking.sites:
+                self.free(task, turn, f"site {event.site!r} is lost")

@@ -1,0 +1,1 @@
+"""Resources, workflows, problems and plans as files."""

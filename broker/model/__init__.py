@@ -1,0 +1,1 @@
+"""Workflows, resources, problems and plans; pure."""

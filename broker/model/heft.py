@@ -1,0 +1,220 @@
+"""HEFT, the baseline that plans are measured against on makespan.
+
+Topcuoglu, Hariri, Wu: "Performance-Effective and Low-Complexity Task Scheduling for Heterogeneous
+Computing" (IEEE Transactions on Parallel and Distributed Systems 13(3), 2002). Tasks are taken in
+order of descending upward rank: the mean time of the task on its alternatives plus the largest
+rank among its successors. Each goes where it ends first, also into a gap between tasks that were
+placed before (the insertion policy). There is no communication between tasks here, so its costs
+are nothing.
+
+Beyond the paper, resources have opening hours, closures and capacities, alternatives may take
+several resources at once, and some tasks are fixed. Nothing is used of the planner.
+"""
+
+import math
+from bisect import bisect_right, insort
+from collections.abc import Iterator, Sequence
+
+from broker.model.plan import Placement, Plan
+from broker.model.problem import Problem
+from broker.model.resources import EPOCH_IN_WEEK, WEEK, Resource
+from broker.model.workflow import Alternative, Task, Workflow
+
+
+def heft(problem: Problem) -> Plan:
+    """Returns the plan of HEFT: short in makespan, blind to due dates, budgets and prices.
+
+    Args:
+        problem: what is to be planned. Fixed tasks stay where they are.
+    """
+    timelines = {each.name: _Timeline(each) for each in problem.resources}
+    placements = {each.key: each for each in problem.fixed}
+    for each in problem.fixed:
+        if each.end > problem.now:
+            for demand in each.demands:
+                timelines[demand.resource].add(each.start, each.end, demand.units)
+    unplanned: list[tuple[str, str]] = []
+    for workflow, task in _by_rank(problem):
+        ends = [placements.get((workflow.name, name)) for name in task.predecessors]
+        best = None
+        if None not in ends:
+            ready = max([problem.now, workflow.earliest_start, *(e.end for e in ends if e)])
+            best = _earliest_finish(problem, task, ready, timelines)
+        if best is None:
+            unplanned.append((workflow.name, task.name))
+            continue
+        start, end, alternative = best
+        cost = 0.0
+        for demand in alternative.demands:
+            timelines[demand.resource].add(start, end, demand.units)
+            cost += problem.resource[demand.resource].cost(start, end, demand.units)
+        placements[workflow.name, task.name] = Placement(
+            workflow.name, task.name, alternative.demands, start, end, cost
+        )
+    return Plan(tuple(placements.values()), tuple(sorted(unplanned)))
+
+
+def upward_ranks(problem: Problem, workflow: Workflow) -> dict[str, float]:
+    """Returns the upward rank of each task, in seconds (equations 5 and 6 of the paper)."""
+    successors: dict[str, list[str]] = {task.name: [] for task in workflow.tasks}
+    for task in workflow.tasks:
+        for name in task.predecessors:
+            successors[name].append(task.name)
+    ranks: dict[str, float] = {}
+    for task in reversed(in_order(workflow)):
+        after = max((ranks[name] for name in successors[task.name]), default=0.0)
+        ranks[task.name] = task.work * _mean_slowness(problem, task.alternatives) + after
+    return ranks
+
+
+def in_order(workflow: Workflow) -> list[Task]:
+    """Returns the tasks so that each comes after its predecessors; ties in the workflow's order."""
+    tasks = {task.name: task for task in workflow.tasks}
+    waiting = {name: len(task.predecessors) for name, task in tasks.items()}
+    successors: dict[str, list[str]] = {name: [] for name in tasks}
+    for task in workflow.tasks:
+        for name in task.predecessors:
+            successors[name].append(task.name)
+    ready = [name for name, count in waiting.items() if count == 0]
+    ordered = []
+    while ready:
+        following = []
+        for name in ready:
+            ordered.append(tasks[name])
+            for successor in successors[name]:
+                waiting[successor] -= 1
+                if waiting[successor] == 0:
+                    following.append(successor)
+        ready = following
+    return ordered
+
+
+def _mean_slowness(problem: Problem, alternatives: Sequence[Alternative]) -> float:
+    """Returns the seconds that a second of work takes, on average over the alternatives."""
+    return math.fsum(1 / problem.resource[each.primary].performance for each in alternatives) / len(
+        alternatives
+    )
+
+
+def _by_rank(problem: Problem) -> Iterator[tuple[Workflow, Task]]:
+    """Yields the tasks that are not fixed, predecessors first."""
+    fixed = {each.key for each in problem.fixed}
+    ranked = []
+    for number, workflow in enumerate(problem.workflows):
+        ranks = upward_ranks(problem, workflow)
+        # Where rounding makes ranks equal, the order within the workflow keeps precedence.
+        ranked += [
+            (-ranks[task.name], number, place, workflow, task)
+            for place, task in enumerate(in_order(workflow))
+            if (workflow.name, task.name) not in fixed
+        ]
+    ranked.sort(key=lambda each: each[:3])
+    for _, _, _, workflow, task in ranked:
+        yield workflow, task
+
+
+def _earliest_finish(
+    problem: Problem, task: Task, ready: float, timelines: dict[str, "_Timeline"]
+) -> tuple[float, float, Alternative] | None:
+    """Returns start, end and alternative that end first; the first alternative among equals."""
+    best: tuple[float, float, Alternative] | None = None
+    for alternative in task.alternatives:
+        duration = problem.resource[alternative.primary].duration(task.work)
+        latest = math.inf if best is None else best[1] - duration
+        if ready >= latest:
+            continue
+        parts = [(timelines[each.resource], each.units) for each in alternative.demands]
+        # Resources that are never open together would be looked for without end.
+        hours = sum(bool(timeline.opening) for timeline, _ in parts)
+        if hours > 1 and not problem.is_possible(task, alternative):
+            continue
+        start = _common_start(parts, ready, duration, latest)
+        if start < latest:
+            best = start, start + duration, alternative
+    return best
+
+
+def _common_start(
+    parts: Sequence[tuple["_Timeline", int]], ready: float, duration: float, latest: float
+) -> float:
+    """Returns the earliest start at which all resources are free; `latest` or more: too late."""
+    start = ready
+    while start < latest:
+        moved = start
+        for timeline, units in parts:
+            moved = timeline.earliest(moved, duration, units)
+        if moved == start:
+            break
+        start = moved
+    return start
+
+
+class _Timeline:
+    """What is in use of one resource, and when it is open."""
+
+    def __init__(self, resource: Resource) -> None:
+        self.capacity = resource.capacity
+        # used[k] units from times[k] on.
+        self.times = [-math.inf]
+        self.used = [0]
+        self.closures = resource.closure_spans()
+        self.opening = resource.opening_spans()
+        self.shift = EPOCH_IN_WEEK + resource.utc_offset
+
+    def add(self, start: float, end: float, units: int) -> None:
+        """Takes units from start to end."""
+        if start == end and units == self.capacity:
+            # Nothing may run over an instant, as over a closure.
+            insort(self.closures, (start, end))
+        first, last = self._edge(start), self._edge(end)
+        for index in range(first, last):
+            self.used[index] += units
+
+    def _edge(self, moment: float) -> int:
+        """Returns the index of the step that begins at a moment, which may be a new one."""
+        index = bisect_right(self.times, moment) - 1
+        if self.times[index] != moment:
+            index += 1
+            self.times.insert(index, moment)
+            self.used.insert(index, self.used[index - 1])
+        return index
+
+    def earliest(self, start: float, duration: float, units: int) -> float:
+        """Returns the earliest start from a moment on; infinity where there is none."""
+        while start < math.inf:
+            moved = self._free(
+                self._outside_closures(self._open(start, duration), duration), duration, units
+            )
+            if moved == start:
+                break
+            start = moved
+        return start
+
+    def _open(self, start: float, duration: float) -> float:
+        if not self.opening or start == math.inf:
+            return start
+        # The opening that holds the moment may have begun in the week before; one long enough
+        # comes at most a week after that.
+        week = math.floor((start + self.shift) / WEEK) - 1
+        for number in range(week, week + 4):
+            for begin, end in self.opening:
+                opens, closes = (number * WEEK + edge - self.shift for edge in (begin, end))
+                if closes - max(start, opens) >= duration:
+                    return max(start, opens)
+        return math.inf
+
+    def _outside_closures(self, start: float, duration: float) -> float:
+        for begin, end in self.closures:
+            if begin < start + duration and start < end:
+                start = end
+        return start
+
+    def _free(self, start: float, duration: float, units: int) -> float:
+        index = bisect_right(self.times, start) - 1
+        while index < len(self.times) and self.times[index] < start + duration:
+            if self.used[index] + units > self.capacity:
+                if index + 1 == len(self.times):
+                    return math.inf
+                start = self.times[index + 1]
+            index += 1
+        return start

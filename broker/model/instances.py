@@ -1,0 +1,278 @@
+"""Synthetic planning problems: the paper's benchmark classes, and job shops.
+
+The classes (paper 004, section 3.5) combine a small or large degree of dependencies D (equation
+3.2) with a small or large freedom of choosing resources R (equation 3.3). As workflows have three to
+seven tasks and no precedence crosses them, D can be large only within workflows: it is the sum of
+predecessors over the sum of n_i(n_i − 1)/2, n_i being the tasks of workflow i.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from broker.model.plan import Plan
+from broker.model.problem import Problem
+from broker.model.resources import Resource
+from broker.model.workflow import Alternative, Instant, Task, Workflow
+
+SMALL = (0.0, 0.4)
+"""Bounds of a uniform degree that is 0.2 on average."""
+
+LARGE = (0.6, 1.0)
+"""Bounds of a uniform degree that is 0.8 on average."""
+
+TASKS_PER_WORKFLOW = (3, 7)
+"""Bounds of the number of tasks; the last workflow takes what is left, which may be fewer."""
+
+DURATION_UNITS = (3.0, 7.0)
+"""Bounds of a task's duration at performance 1, in units of time."""
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkClass:
+    """One of the paper's four classes.
+
+    Attributes:
+        resources: bounds of the share of resources that a task can use: R.
+        dependencies: bounds of the share of earlier tasks that a task waits for: D.
+    """
+
+    resources: tuple[float, float]
+    dependencies: tuple[float, float]
+
+
+CLASSES = {
+    "sRsD": BenchmarkClass(SMALL, SMALL),
+    "sRlD": BenchmarkClass(SMALL, LARGE),
+    "lRsD": BenchmarkClass(LARGE, SMALL),
+    "lRlD": BenchmarkClass(LARGE, LARGE),
+}
+"""The classes by the paper's names: s and l for small and large R and D."""
+
+
+def paper_resources(
+    count: int,
+    rng: np.random.Generator,
+    *,
+    performance: tuple[float, float] = (0.6, 1.6),
+    price_noise: float = 0.25,
+) -> tuple[Resource, ...]:
+    """Returns exclusive resources of different performance and cost-performance ratio.
+
+    Faster ones cost more for a second and, on average, more for the same work: the price of a
+    second is performance^1.5 times a uniform number within `price_noise` of 1.
+
+    Args:
+        count: how many.
+        rng: for performances and prices.
+        performance: bounds of a uniform number.
+        price_noise: how far a price may be from what the performance says.
+    """
+    speeds = rng.uniform(*performance, count)
+    prices = speeds**1.5 * rng.uniform(1 - price_noise, 1 + price_noise, count)
+    return tuple(
+        Resource(f"r{number}", performance=float(speed), price=float(price))
+        for number, (speed, price) in enumerate(zip(speeds, prices, strict=True))
+    )
+
+
+def paper_workflows(
+    benchmark: str,
+    tasks: int,
+    resources: Sequence[Resource],
+    rng: np.random.Generator,
+    *,
+    time_unit: float = 60.0,
+    earliest_start: float = 0.0,
+    prefix: str = "w",
+) -> tuple[Workflow, ...]:
+    """Returns workflows of one of the paper's classes, without due dates and budgets.
+
+    Every second workflow prefers fast resources, the others cheap ones.
+
+    Args:
+        benchmark: name of the class.
+        tasks: in all workflows together.
+        resources: what tasks can choose from.
+        rng: for sizes, durations, precedence and choices.
+        time_unit: seconds.
+        earliest_start: of all workflows; seconds.
+        prefix: of the workflows' names.
+
+    Raises:
+        ValueError: there is no such class, or no task.
+    """
+    if benchmark not in CLASSES:
+        raise ValueError(f"there is no class {benchmark!r}; one of {', '.join(CLASSES)}")
+    if tasks < 1:
+        raise ValueError(f"{tasks} tasks; at least 1")
+    shape = CLASSES[benchmark]
+    # One object for each resource: tasks share their alternatives.
+    alternatives = [Alternative.of(resource.name) for resource in resources]
+    workflows: list[Workflow] = []
+    left = tasks
+    while left:
+        count = min(left, int(rng.integers(TASKS_PER_WORKFLOW[0], TASKS_PER_WORKFLOW[1] + 1)))
+        left -= count
+        members = []
+        for number in range(count):
+            wanted = _rounded(rng.uniform(*shape.dependencies) * number, rng)
+            before = sorted(rng.choice(number, wanted, replace=False)) if number else []
+            usable = max(1, _rounded(rng.uniform(*shape.resources) * len(resources), rng))
+            chosen = sorted(rng.choice(len(resources), usable, replace=False))
+            members.append(
+                Task(
+                    f"t{number}",
+                    float(rng.uniform(*DURATION_UNITS)) * time_unit,
+                    tuple(alternatives[index] for index in chosen),
+                    tuple(f"t{index}" for index in before),
+                )
+            )
+        workflows.append(
+            Workflow(
+                f"{prefix}{len(workflows)}",
+                tuple(members),
+                earliest_start=earliest_start,
+                preference=float(len(workflows) % 2),
+            )
+        )
+    return tuple(workflows)
+
+
+def paper_problem(
+    benchmark: str, tasks: int, rng: np.random.Generator, *, resources: int | None = None
+) -> Problem:
+    """Returns a problem of one of the paper's classes, without due dates and budgets.
+
+    Args:
+        benchmark: name of the class.
+        tasks: in all workflows together.
+        rng: for everything.
+        resources: how many; a tenth of the tasks if not given.
+    """
+    pool = paper_resources(max(1, tasks // 10) if resources is None else resources, rng)
+    return Problem(paper_workflows(benchmark, tasks, pool, rng), pool)
+
+
+def with_limits(
+    problem: Problem, plans: Sequence[Plan], reduction: float, *, slack: float = 0.1
+) -> Problem:
+    """Returns the problem with due dates and budgets a little better than what plans achieve.
+
+    A due date is the workflow's completion, averaged over the plans, its time since the workflow's
+    start shortened by `reduction`; a budget is its cost, averaged and reduced likewise. Neither
+    goes below what is possible at all, the critical path on the fastest and the tasks on the
+    cheapest resources, plus `slack`: such a limit no plan could keep.
+
+    Args:
+        problem: its limits are replaced.
+        plans: of the first heuristic planning, at least one.
+        reduction: from 0 to 1.
+        slack: 0 and more.
+
+    Raises:
+        ValueError: a share is out of bounds, or there is no plan.
+    """
+    if not 0 <= reduction <= 1:
+        raise ValueError(f"the reduction is {reduction}; from 0 to 1")
+    if not slack >= 0:
+        raise ValueError(f"the slack is {slack}; at least 0")
+    if not plans:
+        raise ValueError("limits need at least one plan to start from")
+    limited = []
+    outcomes = zip(*(plan.outcomes(problem.workflows) for plan in plans), strict=True)
+    for workflow, found in zip(problem.workflows, outcomes, strict=True):
+        begin = max(workflow.earliest_start, problem.now)
+        span = math.fsum(each.completion - begin for each in found) / len(found)
+        cost = math.fsum(each.cost for each in found) / len(found)
+        limited.append(
+            replace(
+                workflow,
+                due_date=begin
+                + max(span * (1 - reduction), critical_path(problem, workflow) * (1 + slack)),
+                budget=max(cost * (1 - reduction), cheapest_cost(problem, workflow) * (1 + slack)),
+            )
+        )
+    return replace(problem, workflows=tuple(limited))
+
+
+def critical_path(problem: Problem, workflow: Workflow) -> float:
+    """Returns the seconds a workflow takes if every task runs on its fastest alternative at once."""
+    tasks = {task.name: task for task in workflow.tasks}
+    length: dict[str, float] = {}
+    waiting = list(tasks)
+    while waiting:
+        task = tasks[waiting[-1]]
+        missing = [name for name in task.predecessors if name not in length]
+        waiting.extend(missing)
+        if not missing:
+            waiting.pop()
+            fastest = max(problem.resource[each.primary].performance for each in task.alternatives)
+            before = max((length[name] for name in task.predecessors), default=0.0)
+            length[task.name] = before + task.work / fastest
+    return max(length.values())
+
+
+def cheapest_cost(problem: Problem, workflow: Workflow) -> float:
+    """Returns what a workflow costs if every task runs on its cheapest alternative.
+
+    Where prices vary with time, at their mean over the week.
+    """
+    total = []
+    for task in workflow.tasks:
+        costs = []
+        for alternative in task.alternatives:
+            resources = [problem.resource[name] for name in alternative.resources]
+            price = sum(
+                demand.units * resource.mean_price()
+                for demand, resource in zip(alternative.demands, resources, strict=True)
+            )
+            costs.append(price * resources[0].duration(task.work))
+        total.append(min(costs))
+    return math.fsum(total)
+
+
+def job_shop(operations: Sequence[Sequence[tuple[int, float]]]) -> Problem:
+    """Returns a job shop as a planning problem: one resource for each operation.
+
+    Args:
+        operations: by job, in order, the machine and the seconds of each operation, which may be
+            0.
+    """
+    machines = 1 + max(machine for job in operations for machine, _ in job)
+    on = [(Alternative.of(f"m{number}"),) for number in range(machines)]
+    workflows = tuple(
+        Workflow(
+            f"j{number}",
+            tuple(
+                (Task if seconds else Instant)(
+                    f"o{step}", float(seconds), on[machine], (f"o{step - 1}",) if step else ()
+                )
+                for step, (machine, seconds) in enumerate(job)
+            ),
+            earliest_start=0.0,
+        )
+        for number, job in enumerate(operations)
+    )
+    return Problem(workflows, tuple(Resource(f"m{number}") for number in range(machines)))
+
+
+def dependency_degree(workflows: Sequence[Workflow]) -> float:
+    """Returns D (equation 3.2), within workflows: 1 where every task waits for all earlier ones."""
+    most = sum(len(workflow.tasks) * (len(workflow.tasks) - 1) / 2 for workflow in workflows)
+    found = sum(len(task.predecessors) for workflow in workflows for task in workflow.tasks)
+    return found / most if most else 0.0
+
+
+def resource_degree(problem: Problem) -> float:
+    """Returns R (equation 3.3): 1 where every task can use every resource."""
+    tasks = [task for workflow in problem.workflows for task in workflow.tasks]
+    return sum(len(task.alternatives) for task in tasks) / (len(tasks) * len(problem.resources))
+
+
+def _rounded(value: float, rng: np.random.Generator) -> int:
+    # To a whole number of the same mean.
+    whole = math.floor(value)
+    return whole + int(rng.random() < value - whole)

@@ -1,0 +1,224 @@
+"""Workflows: directed acyclic graphs of tasks with dates, a budget and a preference.
+
+The paper (004, section 2) calls a workflow an application job, and a task a grid job.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from broker.model.names import check_name
+
+MOMENT_MAX: Final = 1e12
+"""Seconds: thirty thousand years after 1970; beyond them plans lose fractions of seconds."""
+
+WORK_MAX: Final = 1e10
+"""Seconds: three centuries; beyond them it is a mistake, and sums lose their seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """So many units of one resource.
+
+    Attributes:
+        resource: name of the resource.
+        units: of the resource's capacity, at least 1.
+
+    Raises:
+        ValueError: there are no units.
+    """
+
+    resource: str
+    units: int = 1
+
+    def __post_init__(self) -> None:
+        """Checks the units."""
+        if self.units < 1:
+            raise ValueError(f"a demand for {self.units} units of {self.resource!r}; at least 1")
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """One set of resources that together can perform a task: an element of μ (section 2).
+
+    Attributes:
+        demands: the primary resource, whose performance counts, then those that it depends on;
+            all are held from the task's start to its end (co-allocation).
+
+    Raises:
+        ValueError: there is no demand, or a resource comes twice.
+    """
+
+    demands: tuple[Demand, ...]
+
+    def __post_init__(self) -> None:
+        """Checks the resources."""
+        if not self.demands:
+            raise ValueError("an alternative needs at least one resource")
+        names = self.resources
+        if len(set(names)) < len(names):
+            raise ValueError(f"an alternative names a resource twice: {', '.join(names)}")
+
+    @classmethod
+    def of(cls, primary: str, *dependent: str) -> "Alternative":
+        """Returns the alternative that takes one unit of each resource named."""
+        return cls(tuple(Demand(name) for name in (primary, *dependent)))
+
+    @property
+    def primary(self) -> str:
+        """The name of the resource that does the work."""
+        return self.demands[0].resource
+
+    @property
+    def resources(self) -> tuple[str, ...]:
+        """The names of all resources, the primary one first."""
+        return tuple(demand.resource for demand in self.demands)
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One piece of work that occupies its resources without interruption.
+
+    Attributes:
+        name: unique in its workflow.
+        work: seconds that it takes on a resource of performance 1; more than 0, up to `WORK_MAX`.
+        alternatives: what it can run on, at least one; their order breaks ties.
+        predecessors: names of the tasks of the same workflow that end before it starts.
+
+    Raises:
+        ValueError: the work is no such number, there is no alternative, a predecessor is the task
+            itself or comes twice, or the name is none (`check_name`).
+    """
+
+    name: str
+    work: float
+    alternatives: tuple[Alternative, ...]
+    predecessors: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Checks what a task can know by itself."""
+        check_name("task", self.name)
+        self._check_work()
+        if not self.alternatives:
+            raise ValueError(f"task {self.name!r} has no alternative to run on")
+        if self.name in self.predecessors:
+            raise ValueError(f"task {self.name!r} is its own predecessor")
+        if len(set(self.predecessors)) < len(self.predecessors):
+            raise ValueError(f"task {self.name!r} names a predecessor twice: {self.predecessors}")
+
+    def _check_work(self) -> None:
+        if not 0 < self.work <= WORK_MAX:
+            bounds = f"more than 0 and at most {WORK_MAX:g} s"
+            raise ValueError(f"task {self.name!r}: work is {self.work}; it must be {bounds}")
+
+
+@dataclass(frozen=True, slots=True)
+class Instant(Task):
+    """A task that takes no time, as job shops have: it waits, and others wait for it.
+
+    No other task may run on its resources at that moment, unless it begins or ends then.
+
+    Raises:
+        ValueError: it has work, or is no task.
+    """
+
+    def _check_work(self) -> None:
+        if self.work != 0:
+            raise ValueError(f"task {self.name!r}: work is {self.work}; an instant has none")
+
+
+@dataclass(frozen=True, slots=True)
+class Workflow:
+    """A DAG of tasks that a user wants done, by when and for how much.
+
+    Attributes:
+        name: unique among the workflows that are planned together.
+        tasks: at least one; their order breaks ties.
+        earliest_start: seconds; no task starts before.
+        due_date: seconds; when the last task should have ended. A soft limit (equation 2.4).
+        budget: what all tasks together should cost at most. A soft limit (equation 2.3).
+        preference: from 0, fast, to 1, cheap; below ½ RAS-3 takes fast resources.
+
+    Raises:
+        ValueError: a name comes twice or is none (`check_name`), a predecessor is not there, the
+            precedence has a cycle, or a number is out of bounds. The text names workflow and tasks.
+    """
+
+    name: str
+    tasks: tuple[Task, ...]
+    earliest_start: float = -math.inf
+    due_date: float = math.inf
+    budget: float = math.inf
+    preference: float = 0.5
+
+    def __post_init__(self) -> None:
+        """Checks the graph and the limits."""
+        check_name("workflow", self.name)
+        where = f"workflow {self.name!r}"
+        if not self.tasks:
+            raise ValueError(f"{where} has no task")
+        names = [task.name for task in self.tasks]
+        if len(set(names)) < len(names):
+            twice = sorted(name for name, times in Counter(names).items() if times > 1)
+            raise ValueError(f"{where}: tasks of the same name: {', '.join(twice)}")
+        known = set(names)
+        for task in self.tasks:
+            for predecessor in task.predecessors:
+                if predecessor not in known:
+                    raise ValueError(
+                        f"{where}: task {task.name!r} waits for {predecessor!r}, which is not there"
+                    )
+        cycle = find_cycle({task.name: task.predecessors for task in self.tasks})
+        if cycle:
+            raise ValueError(f"{where}: tasks wait for each other: {' → '.join(cycle)}")
+        self._check_limits(where)
+
+    def _check_limits(self, where: str) -> None:
+        for word, value in (("earliest start", self.earliest_start), ("due date", self.due_date)):
+            if math.isnan(value):
+                raise ValueError(f"{where}: the {word} is not a number")
+        if self.earliest_start == math.inf:
+            raise ValueError(f"{where}: the earliest start is infinite")
+        if self.earliest_start > MOMENT_MAX:
+            raise ValueError(
+                f"{where}: the earliest start is {self.earliest_start:g}; at most {MOMENT_MAX:g} s"
+            )
+        if not self.budget >= 0:
+            raise ValueError(f"{where}: the budget is {self.budget}; it must be at least 0")
+        if not 0 <= self.preference <= 1:
+            raise ValueError(f"{where}: the preference is {self.preference}; it is from 0 to 1")
+
+    @property
+    def work(self) -> float:
+        """Seconds that all tasks take, one after another, at performance 1."""
+        return math.fsum(task.work for task in self.tasks)
+
+
+def find_cycle(predecessors: Mapping[str, Iterable[str]]) -> list[str]:
+    """Returns tasks that wait for each other, each for the next; empty where there are none.
+
+    Args:
+        predecessors: of each task, all of which are keys.
+    """
+    done: set[str] = set()
+    for root in predecessors:
+        if root in done:
+            continue
+        path = [root]
+        on_path = {root}
+        open_edges = [iter(predecessors[root])]
+        while path:
+            following = next(open_edges[-1], None)
+            if following is None:
+                done.add(path[-1])
+                on_path.discard(path.pop())
+                open_edges.pop()
+            elif following in on_path:
+                return [*path[path.index(following) :], following]
+            elif following not in done:
+                path.append(following)
+                on_path.add(following)
+                open_edges.append(iter(predecessors[following]))
+    return []

@@ -1,0 +1,1 @@
+"""Plans as pictures: pages with Gantt charts, and the terminal."""

@@ -1,0 +1,187 @@
+"""Plans one problem by several methods, one after another, and keeps the best plan."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from broker.model.heft import heft
+from broker.model.plan import Plan
+from broker.model.problem import Problem
+from broker.planner.evaluation import Worth
+from broker.planner.gleam import GUIDED, GleamSettings
+from broker.planner.goals import Goals
+from broker.planner.memetic import Memetic, Searcher
+from broker.planner.planning import Planner
+from broker.planner.search import Budget, Progress, Search
+
+SEARCHES: Final[Mapping[str, GleamSettings]] = {
+    "gleam": GleamSettings(),
+    "asma-best": GleamSettings(memetic=Memetic(best_only=True)),
+    "asma": GleamSettings(memetic=Memetic()),
+    "asma-shift": GUIDED,
+    "blocks": GleamSettings(memetic=Memetic(Searcher.BLOCKS)),
+}
+"""Searches by the names that a user gives: the paper's three, our own, and that for job shops."""
+
+TITLES: Final[Mapping[str, str]] = {
+    "heuristic": "Heuristic",
+    "heft": "HEFT",
+    "gleam": "GLEAM",
+    "asma-best": "ASMA best",
+    "asma": "ASMA",
+    "asma-shift": "ASMA guided",
+    "blocks": "GLEAM blocks",
+}
+"""What methods are called in tables."""
+
+
+REPLANNING: Final = "replanning: "
+"""How the names of heuristics begin that use an old plan."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a method made of a problem.
+
+    Attributes:
+        method: "heuristic", "heft", or one of `SEARCHES`.
+        detail: which heuristic it was, or why a search ended.
+        plan: the best it found.
+        worth: of the plan; None where all tasks are fixed, or where HEFT leaves a task out.
+        seconds: that it took.
+        evaluations: schedules that it built; None for HEFT.
+    """
+
+    method: str
+    detail: str
+    plan: Plan
+    worth: Worth | None
+    seconds: float
+    evaluations: int | None
+
+
+class Comparison:
+    """Runs methods on one problem; a running search can be stopped from elsewhere.
+
+    Searches begin with the planner's heuristics, and with the sequence of an old plan or, where
+    there is none, of HEFT's. All are judged by the same goals between the same bounds.
+
+    Args:
+        problem: to be planned.
+        goals: what plans are judged by.
+        old: a plan from before, to start from.
+        seed: of all chance.
+        workers: threads; all processors if not given.
+        population: individuals of GLEAM.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        *,
+        goals: Goals | None = None,
+        old: Plan | None = None,
+        seed: int = 0,
+        workers: int | None = None,
+        population: int | None = None,
+    ) -> None:
+        self.problem = problem
+        self.results: list[Result] = []
+        self._goals = goals
+        self._old = old
+        self._start = old
+        self._seed = seed
+        self._workers = workers
+        self._population = population
+        self._search: Search | None = None
+        self._stopped = False
+
+    def stop(self) -> None:
+        """Ends the running search with what it has found, and skips those still to come."""
+        self._stopped = True
+        if self._search is not None:
+            self._search.stop()
+
+    @property
+    def stopped(self) -> bool:
+        """Whether it has been told to stop."""
+        return self._stopped
+
+    def baselines(self) -> None:
+        """Adds the best heuristic of the planner, and HEFT."""
+        began = time.monotonic()
+        plan = heft(self.problem)
+        took = time.monotonic() - began
+        self._start = self._old or plan
+        judged = None
+        fixed = {each.key for each in self.problem.fixed}
+        if any((w.name, t.name) not in fixed for w in self.problem.workflows for t in w.tasks):
+            began = time.monotonic()
+            planner = Planner(self.problem, self._goals, self._start)
+            self._add_heuristic(planner, began)
+            judged = planner.judge(plan)
+        self.results.append(Result("heft", "", plan, judged, took, None))
+
+    def _add_heuristic(self, planner: Planner, began: float) -> None:
+        tried = planner.heuristics
+        if self._old is None:
+            # Those that use HEFT's sequence would hide what the planner's own are worth.
+            tried = [each for each in tried if not each.heuristic.name.startswith(REPLANNING)]
+        best = tried[0].heuristic
+        plan, worth = planner.plan(best.genes, best.strategy)
+        took = time.monotonic() - began
+        self.results.append(Result("heuristic", best.name, plan, worth, took, len(tried)))
+
+    def search(
+        self, method: str, budget: Budget, on_progress: Callable[[Progress], None] | None = None
+    ) -> None:
+        """Adds a search, unless it has been told to stop.
+
+        Args:
+            method: one of `SEARCHES`.
+            budget: of this search.
+            on_progress: called after each generation.
+        """
+        if self._stopped:
+            return
+        settings = SEARCHES[method]
+        if self._population is not None:
+            settings = replace(settings, population=self._population)
+        self._search = Search(
+            self.problem,
+            budget=budget,
+            settings=settings,
+            goals=self._goals,
+            seed=self._seed,
+            workers=self._workers,
+            old=self._start,
+        )
+        if self._stopped:
+            self._search.stop()
+        found = self._search.run(on_progress)
+        self._search = None
+        progress = found.progress
+        self.results.append(
+            Result(
+                method,
+                found.reason,
+                found.plan,
+                found.worth,
+                progress.seconds,
+                progress.evaluations,
+            )
+        )
+
+    @property
+    def best(self) -> Result:
+        """The result of highest fitness, the first of equals."""
+        return best_of(self.results)
+
+
+def best_of(results: Sequence[Result]) -> Result:
+    """Returns the result of highest fitness, the first of equals; one without only if none has."""
+    judged = [each for each in results if each.worth is not None]
+    if not judged:
+        return results[0]
+    return max(judged, key=lambda each: each.worth.fitness if each.worth else 0.0)

@@ -1,0 +1,1 @@
+"""The daemon's services, and the plan over MQTT."""

@@ -1,0 +1,376 @@
+"""The broker's services over gRPC; see `proto/broker/v1`."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any, Final, NoReturn
+
+import grpc
+
+from broker.core.commands import (
+    Answer,
+    PublishPlan,
+    PublishWorkflow,
+    Refusal,
+    Refuse,
+    ReplyPlan,
+    ReplyResource,
+    ReplyWorkflow,
+)
+from broker.core.events import Cancel, Event, Register, Remove, Replan, Submit, Update
+from broker.core.lifecycle import WorkflowState
+from broker.core.memory import LiveWorkflow
+from broker.core.state import BrokerState
+from broker.core.wire import (
+    WireError,
+    read_supply,
+    read_workflow,
+    read_workflow_state,
+    write_live,
+    write_plan,
+    write_supply,
+)
+from broker.engine.engine import Engine
+from broker.engine.replanner import Searching
+from broker.v1 import (
+    plan_pb2,
+    plan_pb2_grpc,
+    resource_pb2,
+    resource_pb2_grpc,
+    workflow_pb2,
+    workflow_pb2_grpc,
+)
+from grms.kit.refusals import Context, refuse
+
+STATUS: Final = {
+    Refusal.INVALID: grpc.StatusCode.INVALID_ARGUMENT,
+    Refusal.NOT_FOUND: grpc.StatusCode.NOT_FOUND,
+    Refusal.PRECONDITION: grpc.StatusCode.FAILED_PRECONDITION,
+    Refusal.EXHAUSTED: grpc.StatusCode.RESOURCE_EXHAUSTED,
+}
+"""The status of each refusal."""
+
+NEWS_MAX: Final = 1000
+"""News that wait for a slow watcher; the oldest are dropped."""
+
+
+class Frontend:
+    """What the services share: the way to the engine, and who watches.
+
+    Attributes:
+        stopping: the daemon ends; nothing new is taken.
+
+    Args:
+        engine: answers.
+        watchers_max: calls that watch at one time.
+    """
+
+    def __init__(self, engine: Engine, watchers_max: int) -> None:
+        self.engine = engine
+        self.stopping = False
+        self._watchers_max = watchers_max
+        self._workflows: dict[asyncio.Event, str] = {}
+        self._plans: set[asyncio.Queue[plan_pb2.PlanNews | None]] = set()
+
+    async def ask(self, context: Context, make: Callable[[int], Event]) -> Answer:
+        """Returns the answer to a question; a refusal ends the call."""
+        await self.check(context)
+        answer = await self.engine.ask(make)
+        if isinstance(answer, Refuse):
+            await refuse(context, STATUS[answer.refusal], answer.reason, field=answer.field)
+        return answer
+
+    async def check(self, context: Context) -> None:
+        """Ends a call that would change something while that cannot be."""
+        if self.stopping:
+            await refuse(context, grpc.StatusCode.UNAVAILABLE, "the broker is being stopped")
+        if self.engine.problem:
+            reason = f"the journal cannot be written ({self.engine.problem}); nothing new is taken"
+            await refuse(context, grpc.StatusCode.UNAVAILABLE, reason)
+
+    async def invalid(self, context: Context, error: WireError) -> NoReturn:
+        """Ends a call whose request means nothing."""
+        await refuse(context, grpc.StatusCode.INVALID_ARGUMENT, str(error), field=error.field)
+
+    # --- those who watch -----------------------------------------------------------------------
+
+    async def room(self, context: Context) -> None:
+        """Ends a call that watches where too many do."""
+        await self.check(context)
+        if len(self._workflows) + len(self._plans) >= self._watchers_max:
+            reason = f"{self._watchers_max} calls watch, the most; use Get, or try again later"
+            await refuse(context, grpc.StatusCode.RESOURCE_EXHAUSTED, reason)
+
+    def watch_workflow(self, workflow_id: str) -> asyncio.Event:
+        """Returns what is set when a workflow changes or the daemon ends."""
+        changed = asyncio.Event()
+        self._workflows[changed] = workflow_id
+        return changed
+
+    def watch_plan(self) -> "asyncio.Queue[plan_pb2.PlanNews | None]":
+        """Returns a queue of news; None ends it."""
+        queue: asyncio.Queue[plan_pb2.PlanNews | None] = asyncio.Queue(NEWS_MAX)
+        self._plans.add(queue)
+        return queue
+
+    def unwatch(self, what: "asyncio.Event | asyncio.Queue[plan_pb2.PlanNews | None]") -> None:
+        """Tells somebody who watched nothing more."""
+        if isinstance(what, asyncio.Event):
+            self._workflows.pop(what, None)
+        else:
+            self._plans.discard(what)
+
+    def publish(self, command: PublishWorkflow | PublishPlan) -> None:
+        """Tells those who watch."""
+        if isinstance(command, PublishWorkflow):
+            for changed, workflow_id in self._workflows.items():
+                if workflow_id == command.workflow_id:
+                    changed.set()
+            return
+        end = plan_pb2.PlanEnd(number=command.number, problem=command.problem)
+        plan = self.engine.state.memory.plan
+        if not command.problem and plan is not None:
+            end.planned, end.unplanned = len(plan.placements), len(plan.unplanned)
+            if plan.fitness is not None:
+                end.fitness = plan.fitness
+        self._news(plan_pb2.PlanNews(end=end))
+
+    def progress(self, searching: Searching) -> None:
+        """Tells those who watch the plan how far the search is."""
+        self._news(plan_pb2.PlanNews(progress=write_progress(searching)))
+
+    def _news(self, news: plan_pb2.PlanNews | None) -> None:
+        for queue in self._plans:
+            if queue.full():
+                queue.get_nowait()
+            queue.put_nowait(news)
+
+    def close(self) -> None:
+        """Ends every call that watches: the daemon ends."""
+        self.stopping = True
+        self._news(None)
+        for changed in self._workflows:
+            changed.set()
+
+
+def write_progress(searching: Searching) -> plan_pb2.Progress:
+    """Returns how far a search is."""
+    progress = searching.progress
+    return plan_pb2.Progress(
+        number=searching.number,
+        reason=searching.reason,
+        seconds=progress.seconds,
+        generation=progress.generation,
+        evaluations=progress.evaluations,
+        fitness=progress.fitness,
+    )
+
+
+class WorkflowService(workflow_pb2_grpc.WorkflowServiceServicer):
+    """See `proto/broker/v1/workflow.proto`.
+
+    Args:
+        frontend: the way to the engine.
+    """
+
+    def __init__(self, frontend: Frontend) -> None:
+        self._frontend = frontend
+
+    async def Submit(  # noqa: N802  # gRPC's name
+        self, request: workflow_pb2.SubmitRequest, context: Context
+    ) -> workflow_pb2.Workflow:
+        """Takes a workflow."""
+        try:
+            workflow, programs = read_workflow(request.workflow)
+        except WireError as error:
+            await self._frontend.invalid(context, error)
+        answer = await self._frontend.ask(
+            context, lambda number: Submit(number, request.idempotency_key, workflow, programs)
+        )
+        return await self._shown(context, answer)
+
+    async def Get(  # noqa: N802  # gRPC's name
+        self, request: workflow_pb2.GetRequest, context: Context
+    ) -> workflow_pb2.Workflow:
+        """Returns one workflow."""
+        return await self._find(context, request.workflow_id)
+
+    async def List(  # noqa: N802  # gRPC's name
+        self, request: workflow_pb2.ListRequest, context: Context
+    ) -> workflow_pb2.ListResponse:
+        """Returns workflows in the order in which they were received."""
+        try:
+            states = {read_workflow_state(number) for number in request.states}
+        except WireError as error:
+            await self._frontend.invalid(context, error)
+        wanted = states or set(WorkflowState)
+
+        def at(state: BrokerState) -> list[workflow_pb2.Workflow]:
+            live = state.memory.workflows.values()
+            return [write_live(each, tasks=False) for each in live if each.state in wanted]
+
+        return workflow_pb2.ListResponse(workflows=await self._frontend.engine.look(at))
+
+    async def Cancel(  # noqa: N802  # gRPC's name
+        self, request: workflow_pb2.CancelRequest, context: Context
+    ) -> workflow_pb2.Workflow:
+        """Asks for the end of a workflow."""
+        answer = await self._frontend.ask(
+            context, lambda number: Cancel(number, request.workflow_id)
+        )
+        return await self._shown(context, answer)
+
+    async def Watch(  # noqa: N802  # gRPC's name
+        self, request: workflow_pb2.WatchRequest, context: Context
+    ) -> AsyncIterator[workflow_pb2.Workflow]:
+        """Sends a workflow as it stands and every change, until its end."""
+        await self._frontend.room(context)
+        message = await self._find(context, request.workflow_id)
+        changed = self._frontend.watch_workflow(message.workflow_id)
+        try:
+            # It may have changed before it was watched.
+            revision = 0
+            while True:
+                message = await self._find(context, message.workflow_id)
+                if message.revision != revision:
+                    revision = message.revision
+                    yield message
+                if message.HasField("end_time_s"):
+                    return
+                if self._frontend.stopping:
+                    await self._frontend.check(context)
+                await changed.wait()
+                changed.clear()
+        finally:
+            self._frontend.unwatch(changed)
+
+    async def _shown(self, context: Context, answer: Answer) -> workflow_pb2.Workflow:
+        assert isinstance(answer, ReplyWorkflow)
+        return await self._find(context, answer.workflow_id)
+
+    async def _find(self, context: Context, name: str) -> workflow_pb2.Workflow:
+        def at(state: BrokerState) -> workflow_pb2.Workflow | None:
+            found: LiveWorkflow | None = state.find(name)
+            return None if found is None else write_live(found)
+
+        message = await self._frontend.engine.look(at)
+        if message is None:
+            reason = f"there is no workflow {name!r}"
+            await refuse(context, grpc.StatusCode.NOT_FOUND, reason, field="workflow_id")
+        return message
+
+
+class PlanService(plan_pb2_grpc.PlanServiceServicer):
+    """See `proto/broker/v1/plan.proto`.
+
+    Args:
+        frontend: the way to the engine.
+        searching: returns how far the search that runs is.
+    """
+
+    def __init__(self, frontend: Frontend, searching: Callable[[], Searching | None]) -> None:
+        self._frontend = frontend
+        self._searching = searching
+
+    async def Get(  # noqa: N802  # gRPC's name
+        self,
+        request: plan_pb2.GetPlanRequest,  # noqa: ARG002  # gRPC hands it over
+        context: Context,  # noqa: ARG002  # same
+    ) -> plan_pb2.Plan:
+        """Returns the plan as it stands."""
+        engine = self._frontend.engine
+        return await engine.look(
+            lambda state: write_plan(state.memory, engine.now(), state.cycle.next_time)
+        )
+
+    async def Watch(  # noqa: N802  # gRPC's name
+        self,
+        request: plan_pb2.WatchPlanRequest,  # noqa: ARG002  # gRPC hands it over
+        context: Context,
+    ) -> AsyncIterator[plan_pb2.PlanNews]:
+        """Sends the progress of the search that runs, and each new plan's figures."""
+        await self._frontend.room(context)
+        queue = self._frontend.watch_plan()
+        try:
+            await context.send_initial_metadata(())
+            searching = self._searching()
+            if searching is not None:
+                yield plan_pb2.PlanNews(progress=write_progress(searching))
+            while (news := await queue.get()) is not None:
+                yield news
+            await self._frontend.check(context)
+        finally:
+            self._frontend.unwatch(queue)
+
+    async def Replan(  # noqa: N802  # gRPC's name
+        self,
+        request: plan_pb2.ReplanRequest,  # noqa: ARG002  # gRPC hands it over
+        context: Context,
+    ) -> plan_pb2.ReplanResponse:
+        """Asks for planning now."""
+        answer = await self._frontend.ask(context, Replan)
+        assert isinstance(answer, ReplyPlan)
+        return plan_pb2.ReplanResponse(number=answer.number)
+
+
+class ResourceService(resource_pb2_grpc.ResourceServiceServicer):
+    """See `proto/broker/v1/resource.proto`.
+
+    Args:
+        frontend: the way to the engine.
+        sites: names of the sites that resources may be at.
+    """
+
+    def __init__(self, frontend: Frontend, sites: Sequence[str]) -> None:
+        self._frontend = frontend
+        self._sites = sites
+
+    async def Register(  # noqa: N802  # gRPC's name
+        self, request: resource_pb2.RegisterRequest, context: Context
+    ) -> resource_pb2.Resource:
+        """Adds a resource."""
+        supply = await self._read(context, request.resource)
+        answer = await self._frontend.ask(context, lambda number: Register(number, supply))
+        return await self._shown(answer)
+
+    async def Update(  # noqa: N802  # gRPC's name
+        self, request: resource_pb2.UpdateRequest, context: Context
+    ) -> resource_pb2.Resource:
+        """Replaces a resource."""
+        supply = await self._read(context, request.resource)
+        answer = await self._frontend.ask(context, lambda number: Update(number, supply))
+        return await self._shown(answer)
+
+    async def Remove(  # noqa: N802  # gRPC's name
+        self, request: resource_pb2.RemoveRequest, context: Context
+    ) -> resource_pb2.RemoveResponse:
+        """Takes a resource out."""
+        await self._frontend.ask(context, lambda number: Remove(number, request.name))
+        return resource_pb2.RemoveResponse()
+
+    async def List(  # noqa: N802  # gRPC's name
+        self,
+        request: resource_pb2.ListResourcesRequest,  # noqa: ARG002  # gRPC hands it over
+        context: Context,  # noqa: ARG002  # same
+    ) -> resource_pb2.ListResourcesResponse:
+        """Returns the resources in the order in which they were registered."""
+        found = await self._frontend.engine.look(
+            lambda state: [write_supply(each) for each in state.memory.supplies.values()]
+        )
+        return resource_pb2.ListResourcesResponse(resources=found)
+
+    async def _read(self, context: Context, message: resource_pb2.Resource) -> Any:
+        try:
+            supply = read_supply(message)
+        except WireError as error:
+            await self._frontend.invalid(context, error)
+        if supply.site and supply.site not in self._sites:
+            known = ", ".join(self._sites) or "none"
+            reason = f"there is no site {supply.site!r} in the configuration; there are: {known}"
+            await refuse(context, grpc.StatusCode.INVALID_ARGUMENT, reason, field="resource.site")
+        return supply
+
+    async def _shown(self, answer: Answer) -> resource_pb2.Resource:
+        assert isinstance(answer, ReplyResource)
+        return await self._frontend.engine.look(
+            lambda state: write_supply(state.memory.supplies[answer.name])
+        )

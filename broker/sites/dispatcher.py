@@ -1,0 +1,437 @@
+"""Carries out at the sites what the state wants, and tells it what the sites say.
+
+Each booking has a task of its own that does its commands in order and repeats each until the site
+has answered; each site has one that watches. A command to release ends the repeating of what came
+before it.
+"""
+
+import asyncio
+import contextlib
+import math
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Final, TypeVar
+
+import structlog
+
+from broker.core.commands import Book, Extend, Launch, Release
+from broker.core.events import (
+    Booked,
+    BookingLost,
+    Ended,
+    Event,
+    Extended,
+    ExtensionRefused,
+    Offered,
+    Released,
+    SiteDown,
+    SiteLost,
+    SiteUp,
+    Started,
+)
+from broker.core.lifecycle import Outcome
+from broker.core.memory import Booking
+from broker.engine.clock import Clock
+from broker.sites.port import (
+    Order,
+    Reservation,
+    ReservationRefused,
+    ReservationState,
+    Site,
+    SiteUnavailable,
+    Wish,
+)
+from grms.kit.backoff import Backoff, BackoffSettings
+
+PAUSES: Final = BackoffSettings(first_s=0.1, most_s=5.0)
+"""Between attempts to reach a site that does not answer."""
+
+OFFERS_EVERY_S: Final = 30.0
+"""So often a site is asked what it has to reserve, real seconds."""
+
+OFFERS_SPAN_S: Final = 7 * 86400.0
+"""For so much time ahead, seconds of the broker's clock."""
+
+Log = structlog.typing.FilteringBoundLogger
+Command = Book | Launch | Extend | Release
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long a silent site is waited for, real seconds.
+
+    Attributes:
+        down_s: until what is booked there is planned again.
+        lost_s: until it counts as lost.
+    """
+
+    down_s: float = 10.0
+    lost_s: float = math.inf
+
+
+@dataclass(slots=True)
+class _Entry:
+    # A booking that the sites know of.
+    booking: Booking
+    commands: "asyncio.Queue[Command | None]" = field(default_factory=asyncio.Queue)
+    reservations: tuple[str, ...] = ()
+    given_up: asyncio.Event = field(default_factory=asyncio.Event)
+    unsure: bool = True
+    started: bool = False
+    over: bool = False
+
+
+class _GivenUpError(Exception):
+    """The booking is to be released: what was being repeated has no meaning any more."""
+
+
+class Dispatcher:
+    """See the module.
+
+    Args:
+        sites: by name.
+        tell: hands an event to the state.
+        clock: the broker's.
+        log: where events go.
+        patience: how long a silent site is waited for.
+        learning: names of the sites that are asked what they have to reserve.
+    """
+
+    def __init__(
+        self,
+        sites: Mapping[str, Site],
+        tell: Callable[[Event], None],
+        clock: Clock,
+        log: Log,
+        patience: Patience | None = None,
+        *,
+        learning: Collection[str] = (),
+    ) -> None:
+        self._sites = sites
+        self._tell = tell
+        self._clock = clock
+        self._log = log
+        self._patience = patience or Patience()
+        self._learning = {name: asyncio.Event() for name in learning}
+        self._entries: dict[str, _Entry] = {}
+        self._by_reservation: dict[tuple[str, str], _Entry] = {}
+        self._group: asyncio.TaskGroup | None = None
+
+    async def run(self) -> None:
+        """Works until it is cancelled."""
+        async with asyncio.TaskGroup() as group:
+            self._group = group
+            for name in self._sites:
+                group.create_task(self._follow(name), name=f"site {name or 'simulated'}")
+                if name in self._learning:
+                    group.create_task(self._learn(name), name=f"offers of {name}")
+            await asyncio.Event().wait()
+
+    def do(self, command: Command) -> None:
+        """Begins to carry out a command."""
+        assert self._group is not None
+        name = command.booking.booking
+        entry = self._entries.get(name)
+        if entry is None:
+            if isinstance(command, Extend):
+                # Its run ended meanwhile, which is told already.
+                self._tell(ExtensionRefused(0, name, "it is over"))
+                return
+            entry = _Entry(command.booking, reservations=command.booking.reservations)
+            self._entries[name] = entry
+            self._index(entry)
+            self._group.create_task(self._serve(entry), name=f"booking {name}")
+        if isinstance(command, Release):
+            entry.given_up.set()
+        entry.commands.put_nowait(command)
+
+    def _index(self, entry: _Entry) -> None:
+        if entry.reservations:
+            key = entry.booking.holds[0].site, entry.reservations[0]
+            self._by_reservation[key] = entry
+
+    # --- one booking ---------------------------------------------------------------------------
+
+    async def _serve(self, entry: _Entry) -> None:
+        try:
+            while (command := await entry.commands.get()) is not None:
+                if isinstance(command, Release):
+                    await self._release(entry)
+                    break
+                try:
+                    if isinstance(command, Book):
+                        await self._book(entry)
+                    elif isinstance(command, Extend):
+                        await self._extend(entry, command)
+                    else:
+                        await self._launch(entry, command)
+                except _GivenUpError:
+                    continue
+        finally:
+            self._forget(entry)
+
+    def _forget(self, entry: _Entry) -> None:
+        # A later command may have made another entry of the same name.
+        name = entry.booking.booking
+        if self._entries.get(name) is entry:
+            del self._entries[name]
+        if entry.reservations:
+            key = entry.booking.holds[0].site, entry.reservations[0]
+            if self._by_reservation.get(key) is entry:
+                del self._by_reservation[key]
+
+    def _wishes(self, entry: _Entry) -> list[Wish]:
+        booking = entry.booking
+        begin, end = booking.placement.start, booking.placement.end
+        return [
+            Wish(f"{booking.booking}.{number}", hold.resource, hold.units, begin, end)
+            for number, hold in enumerate(booking.holds)
+        ]
+
+    async def _book(self, entry: _Entry) -> None:
+        booking, wishes = entry.booking, self._wishes(entry)
+        if entry.reservations:
+            for hold, wish, known in zip(booking.holds, wishes, entry.reservations, strict=True):
+                await self._until_answered(
+                    hold.site,
+                    entry,
+                    lambda s, w=wish, k=known: s.restore(k, w),  # type: ignore[misc]  # bound now
+                )
+            return
+        made: list[Reservation] = []
+        for index, (hold, wish) in enumerate(zip(booking.holds, wishes, strict=True)):
+            try:
+                one = await self._until_answered(
+                    hold.site,
+                    entry,
+                    lambda s, w=wish: s.book(w),  # type: ignore[misc]  # bound now
+                )
+            except ReservationRefused as error:
+                entry.unsure = False
+                self._lost(entry, str(error), (index,) if error.taken else ())
+                return
+            made.append(one)
+            entry.reservations = tuple(each.reservation_id for each in made)
+            self._index(entry)
+            if one.state in {ReservationState.EXPIRED, ReservationState.RELEASED}:
+                self._lost(entry, f"its reservation is {one.state.value}")
+                return
+        entry.unsure = False
+        self._tell(Booked(0, booking.booking, entry.reservations))
+        self._update(entry, made[0])
+
+    async def _launch(self, entry: _Entry, command: Launch) -> None:
+        booking = entry.booking
+        order = Order(
+            key=f"{booking.booking}.launch",
+            units=booking.holds[0].units,
+            work=command.work,
+            run_time=booking.run_time,
+            name=command.name,
+            program=command.program,
+            started=command.started,
+        )
+        site = booking.holds[0].site
+        try:
+            now = await self._until_answered(
+                site, entry, lambda s: s.launch(entry.reservations[0], order)
+            )
+        except ReservationRefused as error:
+            self._lost(entry, str(error))
+            return
+        self._update(entry, now)
+
+    async def _extend(self, entry: _Entry, command: Extend) -> None:
+        booking = entry.booking
+        for hold, reservation_id in zip(booking.holds, entry.reservations, strict=True):
+            try:
+                await self._until_answered(
+                    hold.site,
+                    entry,
+                    lambda s, r=reservation_id: s.extend(r, command.end),  # type: ignore[misc]  # bound now
+                )
+            except ReservationRefused as error:
+                refused = ExtensionRefused(0, booking.booking, str(error), error.taken)
+                self._log.info("not_extended", booking=booking.booking, reason=str(error))
+                self._tell(refused)
+                return
+        self._tell(Extended(0, booking.booking, command.end))
+
+    async def _release(self, entry: _Entry) -> None:
+        booking = entry.booking
+        if entry.unsure and len(entry.reservations) < len(booking.holds):
+            # Whether anything was reserved is not known: asking again tells.
+            entry.reservations = await self._find(entry)
+        for hold, reservation_id in zip(booking.holds, entry.reservations, strict=False):
+            if reservation_id:
+                known = await self._until_answered(
+                    hold.site,
+                    None,
+                    lambda s, r=reservation_id: s.release(r),  # type: ignore[misc]  # bound now
+                )
+                if known is not None and reservation_id == entry.reservations[0]:
+                    self._update(entry, known, released=True)
+        self._tell(Released(0, booking.booking))
+
+    async def _find(self, entry: _Entry) -> tuple[str, ...]:
+        found: list[str] = []
+        for hold, wish in zip(entry.booking.holds, self._wishes(entry), strict=True):
+            if wish.end <= self._clock.now():
+                break  # what may be there expires by itself
+            try:
+                known = await self._until_answered(
+                    hold.site,
+                    None,
+                    lambda s, w=wish: s.book(w),  # type: ignore[misc]  # bound now
+                )
+                found.append(known.reservation_id)
+            except ReservationRefused:
+                found.append("")
+        return tuple(found)
+
+    def _lost(self, entry: _Entry, reason: str, taken: tuple[int, ...] = ()) -> None:
+        if not entry.over:
+            entry.over = True
+            self._tell(BookingLost(0, entry.booking.booking, reason, taken))
+
+    async def _until_answered(
+        self, site: str, entry: _Entry | None, call: Callable[[Site], Awaitable[_T]]
+    ) -> _T:
+        # Repeats a call until it is answered or, where an entry is given, until that is released.
+        backoff = Backoff(PAUSES)
+        while True:
+            if entry is not None and entry.given_up.is_set():
+                raise _GivenUpError
+            port = self._sites.get(site)
+            if port is not None:
+                try:
+                    return await call(port)
+                except SiteUnavailable as error:
+                    self._log.debug("site_does_not_answer", site=site, reason=str(error))
+            elif entry is not None:
+                raise ReservationRefused(f"there is no site {site!r} in the configuration")
+            await self._rest(entry, backoff.next_s())
+
+    @staticmethod
+    async def _rest(entry: _Entry | None, pause: float) -> None:
+        if entry is None:
+            await asyncio.sleep(pause)
+            return
+        try:
+            async with asyncio.timeout(pause):
+                await entry.given_up.wait()
+        except TimeoutError:
+            pass
+
+    def _update(self, entry: _Entry, known: Reservation, *, released: bool = False) -> None:
+        name = entry.booking.booking
+        if entry.over:
+            return
+        if known.start_time is not None and not entry.started:
+            entry.started = True
+            self._tell(Started(0, name, known.start_time))
+        match known.state:
+            case ReservationState.ENDED:
+                entry.over = True
+                outcome = known.outcome or Outcome.COMPLETED
+                end = self._clock.now() if known.end_time is None else known.end_time
+                self._tell(Ended(0, name, outcome, known.start_time, end))
+            case ReservationState.RELEASED if released or entry.given_up.is_set():
+                entry.over = True
+            case ReservationState.RELEASED | ReservationState.EXPIRED:
+                if known.start_time is None:
+                    self._lost(entry, f"its reservation is {known.state.value}")
+                else:
+                    entry.over = True
+                    now = self._clock.now()
+                    reason = "its site has ended it"
+                    self._tell(Ended(0, name, Outcome.CANCELLED, known.start_time, now, reason))
+            case _:
+                pass
+        if entry.over and not entry.given_up.is_set():
+            self._forget(entry)
+            entry.commands.put_nowait(None)
+
+    # --- one site ------------------------------------------------------------------------------
+
+    async def _follow(self, name: str) -> None:
+        loop = asyncio.get_running_loop()
+        silent, told = loop.time(), 0
+        most_s = min(PAUSES.most_s, self._patience.down_s / 2)
+        backoff = Backoff(BackoffSettings(min(PAUSES.first_s, most_s), most_s))
+        while True:
+            try:
+                async for known in self._heard(name, silent, told):
+                    if known is None:
+                        if told:
+                            self._log.info("site_is_back", site=name)
+                            self._tell(SiteUp(0, name))
+                        silent, told = math.inf, 0
+                        backoff.reset()
+                        if name in self._learning:
+                            self._learning[name].set()
+                    else:
+                        entry = self._by_reservation.get((name, known.reservation_id))
+                        if entry is not None:
+                            self._update(entry, known)
+            except (SiteUnavailable, TimeoutError) as error:
+                reason = str(error) or "no answer in time"
+            else:
+                reason = "the site has ended the conversation"
+            if silent == math.inf:
+                silent = loop.time()
+                self._log.warning("site_lost_contact", site=name, reason=reason)
+            told = self._silence(name, loop.time() - silent, told, reason)
+            await asyncio.sleep(backoff.next_s())
+
+    async def _learn(self, name: str) -> None:
+        # Asks at each contact, and now and then: a site does not tell that something has changed.
+        wanted = self._learning[name]
+        await wanted.wait()
+        while True:
+            wanted.clear()
+            begin = self._clock.now()
+            end = begin + OFFERS_SPAN_S
+            try:
+                offers = await self._sites[name].offer(begin, end)
+            except SiteUnavailable as error:
+                self._log.debug("site_does_not_offer", site=name, reason=str(error))
+            except ReservationRefused as error:
+                self._log.warning("offer_cannot_be_used", site=name, reason=str(error))
+            else:
+                if offers is not None:
+                    self._tell(Offered(0, name, offers, begin, end))
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(OFFERS_EVERY_S):
+                    await wanted.wait()
+
+    async def _heard(
+        self, name: str, silent: float, told: int
+    ) -> AsyncIterator[Reservation | None]:
+        # What a site says; the first word has to come before the site counts as down or lost.
+        loop = asyncio.get_running_loop()
+        stream = self._sites[name].watch()
+        limit = self._patience.down_s if told == 0 else PAUSES.most_s
+        try:
+            async with asyncio.timeout(max(limit - (loop.time() - silent), PAUSES.first_s)):
+                first = await anext(stream)
+            yield first
+            async for known in stream:
+                yield known
+        finally:
+            close = getattr(stream, "aclose", None)
+            if close is not None:
+                await close()
+
+    def _silence(self, name: str, seconds: float, told: int, reason: str) -> int:
+        # Tells once that a site is down, and once that it is lost.
+        if told == 0 and seconds >= self._patience.down_s:
+            self._log.warning("site_down", site=name, seconds=round(seconds, 1), reason=reason)
+            self._tell(SiteDown(0, name))
+            told = 1
+        if told == 1 and seconds >= self._patience.lost_s:
+            self._log.error("site_lost", site=name, seconds=round(seconds, 1))
+            self._tell(SiteLost(0, name))
+            told = 2
+        return told

@@ -1,0 +1,174 @@
+"""A site's daemon, reached through its `ReservationService`."""
+
+from collections.abc import AsyncIterator, Awaitable
+from typing import Any, Final, TypeVar
+
+import grpc
+from grpc import aio
+
+from broker.core.lifecycle import Outcome
+from broker.core.offers import ResourceOffer
+from broker.model.resources import Resource
+from broker.sites.port import (
+    Order,
+    Reservation,
+    ReservationRefused,
+    ReservationState,
+    SiteUnavailable,
+    Wish,
+)
+from grms.v1 import request_pb2, reservation_pb2, reservation_pb2_grpc
+
+CALL_S: Final = 10.0
+"""How long an answer may take, real seconds."""
+
+HOUR_S: Final = 3600.0
+"""Sites say prices for an hour, the broker for a second."""
+
+_REFUSALS: Final = frozenset(
+    {
+        grpc.StatusCode.FAILED_PRECONDITION,
+        grpc.StatusCode.INVALID_ARGUMENT,
+        grpc.StatusCode.NOT_FOUND,
+        grpc.StatusCode.OUT_OF_RANGE,
+    }
+)
+"""What a site says that will not be otherwise when asked again."""
+
+_T = TypeVar("_T")
+
+
+class RemoteSite:
+    """A site's daemon; see `Site`.
+
+    Args:
+        channel: to the daemon.
+        call_s: how long an answer may take, real seconds.
+    """
+
+    def __init__(self, channel: aio.Channel, *, call_s: float = CALL_S) -> None:
+        self._stub: Any = reservation_pb2_grpc.ReservationServiceStub(channel)
+        self._call_s = call_s
+
+    async def book(self, wish: Wish) -> Reservation:
+        """See `Site`."""
+        request = reservation_pb2.BookRequest(
+            idempotency_key=wish.key,
+            resource_id=wish.resource,
+            window=reservation_pb2.Window(begin_s=wish.begin, end_s=wish.end),
+            processors=wish.units,
+        )
+        try:
+            return _read(await self._ask(self._stub.Book(request, timeout=self._call_s)))
+        except ReservationRefused as error:
+            raise ReservationRefused(str(error), taken=True) from error
+
+    async def restore(self, reservation_id: str, wish: Wish) -> None:
+        """See `Site`; a daemon has its own journal."""
+
+    async def launch(self, reservation_id: str, order: Order) -> Reservation:
+        """See `Site`."""
+        request = reservation_pb2.LaunchRequest(
+            idempotency_key=order.key, reservation_id=reservation_id
+        )
+        # Sites count a job's time on the reference resource, as the broker counts work.
+        request.job.processors = order.units
+        request.job.requested_time_s = order.work
+        if order.program is None:
+            request.job.simulated.run_time_s = order.work
+        else:
+            request.job.program.MergeFromString(order.program.content)
+        request.to_the_end = True
+        return _read(await self._ask(self._stub.Launch(request, timeout=self._call_s)))
+
+    async def extend(self, reservation_id: str, end: float) -> Reservation:
+        """See `Site`; a site that does not have the call refuses."""
+        request = reservation_pb2.ExtendRequest(reservation_id=reservation_id, end_s=end)
+        try:
+            return _read(await self._ask(self._stub.Extend(request, timeout=self._call_s)))
+        except ReservationRefused as error:
+            raise ReservationRefused(str(error), taken=not error.unknown) from error
+
+    async def release(self, reservation_id: str) -> Reservation | None:
+        """See `Site`."""
+        request = reservation_pb2.ReleaseRequest(reservation_id=reservation_id)
+        try:
+            return _read(await self._ask(self._stub.Release(request, timeout=self._call_s)))
+        except ReservationRefused:
+            return None
+
+    async def offer(self, begin: float, end: float) -> tuple[ResourceOffer, ...]:
+        """See `Site`."""
+        request = reservation_pb2.ResourceOfferRequest(
+            window=reservation_pb2.Window(begin_s=begin, end_s=end)
+        )
+        try:
+            answer = await self._ask(self._stub.Offer(request, timeout=self._call_s))
+            return tuple(_read_offer(each) for each in answer.offers)
+        except ValueError as error:
+            raise ReservationRefused(str(error)) from error
+
+    async def watch(self) -> AsyncIterator[Reservation | None]:
+        """See `Site`."""
+        call = self._stub.Watch(reservation_pb2.WatchReservationsRequest())
+        try:
+            await call.initial_metadata()
+            if (code := await _failed(call)) is not None:
+                raise SiteUnavailable(code)
+            yield None
+            async for message in call:
+                yield _read(message)
+        except aio.AioRpcError as error:
+            raise SiteUnavailable(f"{error.details()} ({error.code().name})") from error
+        finally:
+            call.cancel()
+        raise SiteUnavailable("the site has ended the conversation")
+
+    async def _ask(self, call: Awaitable[_T]) -> _T:
+        try:
+            return await call
+        except aio.AioRpcError as error:
+            if error.code() is grpc.StatusCode.UNIMPLEMENTED:
+                reason = "the site does not have this call"
+                raise ReservationRefused(reason, unknown=True) from error
+            if error.code() in _REFUSALS:
+                raise ReservationRefused(error.details() or error.code().name) from error
+            raise SiteUnavailable(f"{error.details()} ({error.code().name})") from error
+
+
+async def _failed(call: Any) -> str | None:
+    # A call that was refused has its metadata, too.
+    if not call.done():
+        return None
+    code = await call.code()
+    return None if code is grpc.StatusCode.OK else f"{await call.details()} ({code.name})"
+
+
+def _read(message: reservation_pb2.Reservation) -> Reservation:
+    state = reservation_pb2.ReservationState.Name(message.state)
+    outcome = request_pb2.Outcome.Name(message.outcome).removeprefix("OUTCOME_").lower()
+    return Reservation(
+        message.reservation_id,
+        ReservationState(state.removeprefix("RESERVATION_STATE_").lower()),
+        message.start_time_s if message.HasField("start_time_s") else None,
+        message.end_time_s if message.HasField("end_time_s") else None,
+        None if outcome == "unspecified" else Outcome(outcome),
+    )
+
+
+def _read_offer(message: reservation_pb2.ResourceOffer) -> ResourceOffer:
+    resource = message.resource
+    kind = resource.labels.get("kind", "")
+    return ResourceOffer(
+        Resource(
+            resource.resource_id,
+            kind or "cpu",
+            resource.speed,
+            resource.cost_per_hour / HOUR_S,
+            capacity=resource.processors,
+        ),
+        labels_kind=bool(kind),
+        free=tuple(
+            (each.window.begin_s, each.window.end_s, each.processors) for each in message.free
+        ),
+    )

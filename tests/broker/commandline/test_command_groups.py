@@ -1,0 +1,73 @@
+"""Commands in sections, and commands of two words."""
+
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from broker.cli import cli
+from broker.commandline.command_groups import SectionedGroup
+
+
+def every_command(group: click.Group, *names: str) -> list[tuple[str, ...]]:
+    """Returns the words of all commands below a group."""
+    found: list[tuple[str, ...]] = [names]
+    for name, command in group.commands.items():
+        if isinstance(command, click.Group):
+            found += every_command(command, *names, name)
+        else:
+            found.append((*names, name))
+    return found
+
+
+WORDS = [*every_command(cli), ("plan", "show")]
+
+
+@pytest.mark.parametrize("words", WORDS, ids=[" ".join(words) or "gorba" for words in WORDS])
+def test_help_fits_80_columns(words: tuple[str, ...]) -> None:
+    """On any terminal nothing is cut, and no line of an example is broken."""
+    result = CliRunner().invoke(cli, [*words, "--help"], env={"COLUMNS": "80"})
+    assert result.exit_code == 0
+    assert max(len(line) for line in result.output.splitlines()) <= 80
+    assert "..." not in result.output.replace("ARGS]...", "").replace("FILES...", "").replace(
+        "WORKFLOW...", ""
+    ).replace("RESOURCE...", "")
+
+
+def test_every_command_stands_in_a_section() -> None:
+    """Whoever reads the help sees all there is, once."""
+    text = CliRunner().invoke(cli, ["--help"], env={"COLUMNS": "80"}).output
+    lines = [line.strip() for line in text[text.index("Planning, without") :].splitlines()]
+    for name in (*cli.commands, "plan show"):
+        assert sum(line.startswith(f"{name}  ") for line in lines) == 1, name
+
+
+def test_plan_show_is_a_command_and_plan_still_plans(tmp_path: Path) -> None:
+    """Two words name the command; a file of that name is planned with its path."""
+    runner = CliRunner()
+    assert "plan of a broker" in runner.invoke(cli, ["plan", "show", "--help"]).output
+    assert "FILES..." in runner.invoke(cli, ["plan", "--help"]).output
+    result = runner.invoke(cli, ["plan", str(tmp_path / "show")])
+    assert "show: cannot be read" in str(result.exception)
+
+
+def test_an_unknown_command_is_said_with_what_there_is() -> None:
+    """A likely one is named."""
+    result = CliRunner().invoke(cli, ["sumbit"])
+    assert result.exit_code == 2
+    assert "'sumbit' is no command, did you mean 'submit'?" in result.output
+    assert "plan show" in result.output
+
+
+def test_a_group_without_sections_lists_nothing_twice() -> None:
+    """A command of two words is found by both, and by neither alone."""
+    group = SectionedGroup("g")
+    group.add_command(click.Command("a", callback=lambda: click.echo("one word")))
+    two = click.Command("b", callback=lambda: click.echo("two words"))
+    group.add_two_words("a", two)
+    group.set_sections({"All": ("a", "a b")})
+    runner = CliRunner()
+    assert runner.invoke(group, ["a", "b"]).output == "two words\n"
+    assert runner.invoke(group, ["a"]).output == "one word\n"
+    assert runner.invoke(group, ["b"]).exit_code == 2

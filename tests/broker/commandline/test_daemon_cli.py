@@ -1,0 +1,128 @@
+"""The commands around a broker, with one that serves."""
+
+import json
+from pathlib import Path
+
+from click.testing import CliRunner, Result
+
+from broker.cli import cli
+from broker.client import BrokerClient
+from broker.files.plans import read_plan
+from tests.broker.brokers import configure, serving
+
+FILES = """
+[[resources]]
+name = "alpha"
+[[resources]]
+name = "beta"
+performance = 2.0
+[[workflows]]
+name = "flow"
+[[workflows.tasks]]
+name = "a"
+work = 0.4
+alternatives = ["alpha", "beta"]
+[[workflows.tasks]]
+name = "b"
+work = 0.4
+predecessors = ["a"]
+alternatives = ["alpha", "beta"]
+"""
+
+
+def gorba(folder: Path, *arguments: str) -> Result:
+    """Runs a command with the socket of the broker."""
+    return CliRunner().invoke(cli, arguments, env={"GORBA_SOCKET": str(folder / "gorba.sock")})
+
+
+def test_a_workflow_from_file_to_end(tmp_path: Path) -> None:
+    """Resources are added, a workflow handed in, followed, listed, and its plan shown."""
+    path = tmp_path / "all.toml"
+    path.write_text(FILES)
+    with serving(configure(tmp_path)):
+        assert gorba(tmp_path, "plan", "show").output == "there is no plan yet\n"
+        added = gorba(tmp_path, "resources", "add", str(path))
+        assert added.output.split() == ["alpha", "beta"]
+        head, first, second = gorba(tmp_path, "resources", "list").output.splitlines()
+        assert head.split() == ["RESOURCE", "KIND", "SPEED", "UNITS", "PRICE", "SITE"]
+        assert first.split() == ["alpha", "cpu", "1", "1", "0", "simulated"]
+        assert second.split() == ["beta", "cpu", "2", "1", "0", "simulated"]
+        taken = gorba(tmp_path, "submit", str(path), "--key", "k")
+        assert taken.output == "w1\n"
+        assert gorba(tmp_path, "submit", str(path), "--key", "k").output == "w1\n"
+        followed = gorba(tmp_path, "watch", "flow")
+        assert "b: completed" in followed.output
+        assert followed.output.rstrip().splitlines()[-1].startswith("w1 ")
+        assert "completed  2/2 tasks" in gorba(tmp_path, "list").output
+        assert gorba(tmp_path, "list", "--open").output == ""
+        assert gorba(tmp_path, "plan", "show").output.startswith("plan ")
+        assert int(gorba(tmp_path, "replan").output) >= 2
+        again = gorba(tmp_path, "submit", str(path), "--wait")
+        assert again.exit_code == 0
+
+
+def test_limits_of_a_workflow_and_its_plan_as_files(tmp_path: Path) -> None:
+    """Due date, budget and preference are handed in; the plan is written as JSON and as a page."""
+    path = tmp_path / "all.toml"
+    path.write_text(FILES.replace("work = 0.4", "work = 900"))
+    with serving(configure(tmp_path)):
+        gorba(tmp_path, "resources", "add", str(path))
+        both = gorba(tmp_path, "submit", str(path), "--due", "5", "--due-in", "5s")
+        assert both.exit_code == 2
+        assert "give one of them" in both.output
+        limits = ("--due-in", "2h", "--cost-limit", "12.5", "--preference", "cheap")
+        assert gorba(tmp_path, "submit", str(path), *limits).output == "w1\n"
+        with BrokerClient(tmp_path / "gorba.sock") as broker:
+            (workflow,) = broker.workflows()
+            assert workflow.budget == 12.5
+            assert 7100 < workflow.due_date_s - broker.plan().now_s <= 7200
+        json_path, html_path = tmp_path / "plan.json", tmp_path / "plan.html"
+        written = gorba(
+            tmp_path, "plan", "show", "--json", str(json_path), "--html", str(html_path)
+        )
+        while written.exit_code:  # until there is a plan
+            assert "nothing to draw" in str(written.exception)
+            written = gorba(
+                tmp_path, "plan", "show", "--json", str(json_path), "--html", str(html_path)
+            )
+        assert {each.task for each in read_plan(json_path)} == {"a", "b"}
+        assert "flow" in html_path.read_text()
+        wrong = gorba(tmp_path, "plan", "show", "--workflow", "w9")
+        assert "'w9'" in str(wrong.exception)
+        printed = gorba(tmp_path, "plan", "show", "--workflow", "w1", "--json", "-")
+        assert json.loads(printed.stdout)["format"] == "hanse plan 1"
+
+
+def test_broken_resources_and_cancelled_workflows(tmp_path: Path) -> None:
+    """A workflow without a resource that works waits, with the reason, until it is cancelled."""
+    path = tmp_path / "all.toml"
+    path.write_text(FILES)
+    with serving(configure(tmp_path)):
+        gorba(tmp_path, "resources", "add", str(path))
+        assert gorba(tmp_path, "resources", "broken", "alpha", "beta").exit_code == 0
+        assert gorba(tmp_path, "resources", "list").output.count("broken") == 2
+        gorba(tmp_path, "submit", str(path))
+        wanted = "no resource that can be used"
+        assert any(wanted in gorba(tmp_path, "plan", "show").output for _ in range(50))
+        assert "cancelled" in gorba(tmp_path, "cancel", "flow").output
+        assert gorba(tmp_path, "resources", "broken", "--repaired", "alpha").exit_code == 0
+        assert gorba(tmp_path, "resources", "remove", "beta").exit_code == 0
+        assert gorba(tmp_path, "resources", "list").output.count("\n") == 2
+        unknown = gorba(tmp_path, "resources", "broken", "delta")
+        assert unknown.exit_code == 2
+        assert "there are: alpha" in unknown.output
+
+
+def test_without_a_broker_there_is_a_plain_error(tmp_path: Path) -> None:
+    """It names the socket."""
+    result = gorba(tmp_path, "list", "--timeout", "0.2")
+    assert result.exit_code != 0
+    assert "is it running" in str(result.exception)
+    assert str(tmp_path / "gorba.sock") in str(result.exception)
+
+
+def test_a_socket_has_to_be_named() -> None:
+    """The error says how."""
+    result = CliRunner().invoke(cli, ["list"])
+    assert result.exit_code == 2
+    assert "--broker" in result.output

@@ -1,0 +1,181 @@
+"""What people ask, one question at a time."""
+
+from dataclasses import replace
+
+import pytest
+
+from broker.core.commands import (
+    Command,
+    Refusal,
+    Refuse,
+    ReplyResource,
+    ReplyWorkflow,
+    StartPlanning,
+)
+from broker.core.desk import KEY_MAX, SHOWN_MAX
+from broker.core.events import Cancel, Event, Offered, Register, Remove, Submit, Update
+from broker.core.offers import ResourceOffer
+from broker.core.records import Supply
+from broker.core.settings import BrokerSettings
+from broker.core.situation import Taken
+from broker.core.state import BrokerState
+from broker.model.resources import Resource
+from broker.model.workflow import Alternative, Demand, Task, Workflow
+
+SETTINGS = BrokerSettings(tasks_max=50, ended_max=1)
+
+
+def state(*supplies: Supply) -> BrokerState:
+    """Returns a broker with resources; alpha where none are given."""
+    made = BrokerState(SETTINGS)
+    for supply in supplies or (Supply(Resource("alpha", capacity=2)),):
+        made.handle(Register(1, supply), 0)
+    return made
+
+
+def answer(made: BrokerState, event: Event) -> Command:
+    """Returns the answer to a question."""
+    (found,) = [each for each in made.handle(event, 1) if getattr(each, "cause", None) == event.id]
+    return found
+
+
+def flow(name: str, *alternatives: Alternative, tasks: int = 1) -> Workflow:
+    """Returns a workflow of equal tasks."""
+    some = alternatives or (Alternative.of("alpha"),)
+    return Workflow(name, tuple(Task(f"t{number}", 1, some) for number in range(tasks)))
+
+
+@pytest.mark.parametrize(("length", "good"), [(0, False), (1, True), (KEY_MAX, True)])
+def test_a_key_has_a_length(length: int, good: bool) -> None:
+    """From 1 to 128 characters."""
+    for more in (0, 1) if length == KEY_MAX else (0,):
+        found = answer(state(), Submit(3, "k" * (length + more), flow("x")))
+        assert (found == ReplyWorkflow(3, "w1")) is (good and not more)
+
+
+def test_so_many_tasks_are_taken_and_no_more() -> None:
+    """Up to the limit exactly; what is there counts."""
+    made = state()
+    assert answer(made, Submit(3, "a", flow("a", tasks=30))) == ReplyWorkflow(3, "w1")
+    found = answer(made, Submit(4, "b", flow("b", tasks=21)))
+    assert isinstance(found, Refuse)
+    assert found.refusal is Refusal.EXHAUSTED
+    assert "20 more can be taken" in found.reason
+    assert answer(made, Submit(5, "c", flow("c", tasks=20))) == ReplyWorkflow(5, "w2")
+
+
+def test_a_task_needs_one_alternative_that_is_there_and_large_enough() -> None:
+    """Broken resources count; every resource of an alternative has to be there."""
+    made = state(
+        Supply(Resource("alpha", capacity=2)), Supply(Resource("beta"), broken=True)
+    )  # fmt: skip
+    large = Alternative((Demand("alpha", 3),))
+    fits, gone = Alternative((Demand("alpha", 2),)), Alternative.of("alpha", "gone")
+    first, second = (large, fits), (gone, Alternative.of("alpha", "beta"))
+    assert answer(made, Submit(2, "first", flow("first", *first))) == ReplyWorkflow(2, "w1")
+    assert answer(made, Submit(3, "second", flow("second", *second))) == ReplyWorkflow(3, "w2")
+    found = answer(made, Submit(4, "k", flow("y", large, gone)))
+    assert isinstance(found, Refuse)
+    assert (found.refusal, found.field) == (Refusal.INVALID, "workflow.tasks[0]")
+    assert "(unknown: gone)" in found.reason
+    assert "there are: alpha, beta" in found.reason
+
+
+def test_an_error_names_so_many_and_no_more() -> None:
+    """Whatever it lists."""
+    made = state(*(Supply(Resource(f"r{number}")) for number in range(SHOWN_MAX)))
+    found = answer(made, Submit(3, "k", flow("x", Alternative.of("gone"), tasks=SHOWN_MAX)))
+    assert isinstance(found, Refuse)
+    assert "…" not in found.reason
+    made.handle(Register(1, Supply(Resource("one-more"))), 0)
+    found = answer(made, Submit(3, "k", flow("x", Alternative.of("gone"), tasks=SHOWN_MAX + 1)))
+    assert isinstance(found, Refuse)
+    assert found.reason.count("…") == 2
+    found = answer(BrokerState(SETTINGS), Remove(4, "x"))
+    assert isinstance(found, Refuse)
+    assert found.reason == "there is no resource 'x'; there are: none"
+
+
+def test_the_youngest_of_a_name_is_found() -> None:
+    """Open ones before ended ones, an id before a name."""
+    made = state()
+    made.handle(Submit(1, "a", flow("x")), 0)
+    made.handle(Cancel(2, "x"), 1)
+    made.handle(Submit(1, "b", flow("w1")), 2)
+    made.handle(Cancel(2, "w2"), 3)
+    for name, expected in (("x", "w1"), ("w1", "w1"), ("w2", "w2")):
+        found = made.find(name)
+        assert found is not None
+        assert found.workflow_id == expected
+    made.handle(Submit(1, "c", flow("x")), 4)
+    found = made.find("x")
+    assert found is not None
+    assert found.workflow_id == "w3"
+    assert made.find("nobody") is None
+
+
+def test_workflows_that_have_ended_are_forgotten_in_order() -> None:
+    """As many are kept as is said, at the next submission."""
+    made = state()
+    for number in range(3):
+        made.handle(Submit(1, f"k{number}", flow(f"x{number}")), number)
+        made.handle(Cancel(2, f"x{number}"), number)
+    assert list(made.memory.workflows) == ["w2", "w3"]
+    made.handle(Submit(1, "k3", flow("x3")), 9)
+    assert list(made.memory.workflows) == ["w3", "w4"]
+    assert made.memory.workflows_count == 4
+
+
+def test_the_same_resource_once_more_is_nothing() -> None:
+    """Another one of that name is refused; replacing says what it is for."""
+    made = state()
+    same = Supply(Resource("alpha", capacity=2))
+    assert answer(made, Register(3, same)) == ReplyResource(3, "alpha")
+    assert len(made.handle(Register(3, same), 1)) == 1
+    other = answer(made, Register(4, Supply(Resource("alpha"))))
+    assert isinstance(other, Refuse)
+    assert (other.refusal, other.field) == (Refusal.PRECONDITION, "resource.name")
+    assert answer(made, Update(5, Supply(Resource("alpha")))) == ReplyResource(5, "alpha")
+    assert made.memory.supplies["alpha"].resource.capacity == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "urgent", "wanted"),
+    [
+        ({"broken": True}, "resource 'alpha' is broken or has moved", ""),
+        ({"site": "riga"}, "resource 'alpha' is broken or has moved", ""),
+        ({"site_resource": "a2"}, "resource 'alpha' is broken or has moved", ""),
+        ({"resource": Resource("alpha", price=3)}, "", ""),
+    ],
+)
+def test_a_change_that_breaks_the_plan_is_urgent(
+    change: dict[str, object], urgent: str, wanted: str
+) -> None:
+    """A price, speed or size waits for the next planning."""
+    made = state()
+    before = made.memory.supplies["alpha"]
+    made.handle(Update(5, replace(before, **change)), 1)  # type: ignore[arg-type]  # fields by name
+    assert (made.cycle._urgent, made.cycle._wanted) == (urgent, wanted)
+
+
+def test_a_resource_that_is_in_order_again_is_planned_with_soon() -> None:
+    """One that stays broken is nothing new."""
+    broken = Supply(Resource("alpha"), broken=True)
+    made = state(broken)
+    made.handle(Update(5, broken), 1)
+    assert (made.cycle._urgent, made.cycle._wanted) == ("", "")
+    made.handle(Update(5, replace(broken, broken=False)), 1)
+    assert made.cycle._wanted == "resource 'alpha' is in order again"
+
+
+@pytest.mark.parametrize("site_resource", ["", "cpu-7"])
+def test_time_that_others_have_is_kept_out_of_plans(site_resource: str) -> None:
+    """Of a resource whose name at its site is the same, or another; of none at another site."""
+    mine = Supply(Resource("mine"), "riga", site_resource)
+    made = state(mine, Supply(Resource("other"), "visby", site_resource or "mine"))
+    offer = ResourceOffer(Resource(site_resource or "mine"), free=((0, 100, 1), (300, 900, 1)))
+    made.handle(Offered(0, "riga", (offer,), 0, 900), 0)
+    commands = made.handle(Submit(1, "k", flow("x", Alternative.of("mine"))), 1)
+    (planning,) = [each for each in commands if isinstance(each, StartPlanning)]
+    assert planning.situation.taken == (Taken("mine", 100, 300),)
+    assert list(made.memory.supplies) == ["mine", "other"]

@@ -1,0 +1,285 @@
+"""The lives of tasks, one step at a time."""
+
+from dataclasses import replace
+
+import pytest
+
+from broker.core.commands import Book, Command, Launch, Release
+from broker.core.cycle import Cycle
+from broker.core.events import (
+    Booked,
+    BookingLost,
+    Ended,
+    Released,
+    Restarted,
+    SiteDown,
+    SiteLost,
+    SiteUp,
+    Started,
+)
+from broker.core.floor import Floor
+from broker.core.lifecycle import Outcome, TaskState
+from broker.core.memory import LiveTask, Memory
+from broker.core.records import (
+    PlanAdopted,
+    Program,
+    ResourceRemoved,
+    ResourceSet,
+    Supply,
+    WorkflowSubmitted,
+)
+from broker.core.settings import BrokerSettings
+from broker.core.situation import Taken
+from broker.core.turn import Turn
+from broker.model.plan import Placement
+from broker.model.resources import Resource
+from broker.model.workflow import Alternative, Demand, Task, Workflow
+
+SETTINGS = BrokerSettings(cycle=100, slot=40, pause=3, gather=20, margin=4, runs_max=2)
+ALPHA = Supply(Resource("alpha", price=0.5), "riga", "a1")
+BETA = Supply(Resource("beta", performance=2.0))
+
+
+def place(task: str, start: float, *resources: str) -> Placement:
+    """Returns a placement of 14 s, for 10 s of work on alpha."""
+    demands = tuple(Demand(each) for each in resources or ("alpha",))
+    return Placement("flow", task, demands, start, start + 14, 7.0)
+
+
+class Scene:
+    """A floor with a workflow of three tasks, `b` after `a`; their places are given at 0 s."""
+
+    def __init__(self, *places: Placement, settings: BrokerSettings = SETTINGS) -> None:
+        some = (Alternative.of("alpha"), Alternative.of("beta"))
+        tasks = (Task("a", 10, some), Task("b", 10, some, ("a",)), Task("c", 10, some))
+        self.memory = Memory(
+            [
+                ResourceSet(0, ALPHA),
+                ResourceSet(0, BETA),
+                WorkflowSubmitted(0, "w1", "k", Workflow("flow", tasks), (Program("a", b"x"),)),
+                PlanAdopted(0, 1, None, places, ()),
+            ]
+        )
+        self.cycle = Cycle(self.memory, settings)
+        self.floor = Floor(self.memory, settings, self.cycle, "e")
+
+    def at(self, now: float, event: object = None) -> list[Command]:
+        """Hands over an event, lets what is due be done, and returns the commands for sites."""
+        turn = Turn(self.memory, now)
+        handlers = {
+            Booked: self.floor.booked, BookingLost: self.floor.lost, Started: self.floor.started,
+            Ended: self.floor.ended, Released: self.floor.released, SiteUp: self.floor.site_up,
+            SiteDown: self.floor.site_down, SiteLost: self.floor.site_lost,
+            Restarted: self.floor.take_up,
+        }  # fmt: skip
+        if event is not None:
+            handlers[type(event)](event, turn)  # type: ignore[operator]  # an event of these
+        self.floor.advance(turn)
+        self.memory.check()
+        return [each for each in turn.commands() if isinstance(each, Book | Launch | Release)]
+
+    def task(self, name: str = "a") -> LiveTask:
+        """Returns a task."""
+        return self.memory.workflows["w1"].tasks[name]
+
+
+def kinds(commands: list[Command]) -> list[str]:
+    """Returns commands as words: what is done for which attempt."""
+    found = []
+    for each in commands:
+        assert isinstance(each, Book | Launch | Release)
+        found.append(f"{type(each).__name__} {each.booking.booking}")
+    return found
+
+
+def running(settings: BrokerSettings = SETTINGS) -> Scene:
+    """Returns a scene in which `a` runs since 20 s and `b` is booked behind it."""
+    scene = Scene(place("a", 20), place("b", 36), settings=settings)
+    scene.at(0)
+    scene.at(1, Booked(0, "e-1", ("r1",)))
+    scene.at(1, Booked(0, "e-2", ("r2",)))
+    (launch,) = scene.at(20)
+    assert isinstance(launch, Launch)
+    assert (launch.program, launch.work, launch.name) == (Program("a", b"x"), 10, "flow/a")
+    scene.at(21, Started(0, "e-1", 20.5))
+    return scene
+
+
+def test_what_starts_within_the_slot_is_fixed_after_what_it_waits_for() -> None:
+    """In the words of its sites; what starts later waits for its moment."""
+    scene = Scene(place("b", 40), place("a", 20, "alpha", "beta"), place("c", 60))
+    commands = scene.at(0)
+    assert kinds(commands) == ["Book e-1", "Book e-2"]
+    booking = scene.task("a").booking
+    assert booking is not None
+    assert [(hold.site, hold.resource, hold.units) for hold in booking.holds] == [
+        ("riga", "a1", 1), ("", "beta", 1),
+    ]  # fmt: skip
+    assert (booking.run_time, booking.placement.start) == (10.0, 20)
+    assert scene.task("c").state is TaskState.WAITING
+    assert scene.floor.next_time == 20.0, "its slot, and the first start"
+    assert kinds(scene.at(20)) == ["Book e-3"]
+
+
+def test_nothing_is_fixed_while_a_search_runs_or_what_it_waits_for_is_not() -> None:
+    """The plan may change until its end."""
+    scene = Scene(place("b", 20))
+    assert scene.at(0) == []
+    scene = Scene(place("a", 20))
+    scene.cycle.running = 2
+    assert scene.at(0) == []
+
+
+@pytest.mark.parametrize("what", ["gone", "broken", "down"])
+def test_what_has_lost_its_resource_is_planned_again(what: str) -> None:
+    """It is not booked there, and a plan is wanted."""
+    scene = Scene(place("a", 60))
+    assert scene.at(0) == []
+    turn = Turn(scene.memory, 1)
+    if what == "gone":
+        turn.note(ResourceRemoved(1, "alpha"))
+    elif what == "broken":
+        turn.note(ResourceSet(1, replace(ALPHA, broken=True)))
+    else:
+        scene.floor.down.add("riga")
+    assert scene.at(21) == []
+    assert scene.task().state is TaskState.WAITING
+    assert scene.cycle._wanted == "flow/a has lost its resource"
+
+
+def test_what_can_be_booked_no_more_in_time_is_planned_again() -> None:
+    """The run has to fit into what is left, and half of the margin with it."""
+    late = 20 + 14 - 10 - 2
+    assert kinds(Scene(place("a", 20)).at(late)) == ["Book e-1"]
+    scene = Scene(place("a", 20))
+    assert scene.at(late + 0.1) == []
+    assert scene.cycle._wanted == "flow/a could not be booked in time"
+
+
+def test_a_task_is_launched_when_its_time_has_come_and_what_it_waits_for_has_ended() -> None:
+    """Late by half of the margin at most; then its booking is given up."""
+    scene = running()
+    assert scene.at(36) == []
+    ended = Ended(0, "e-1", Outcome.COMPLETED, 20.5, 37.0)
+    assert kinds(scene.at(37.5, ended)) == ["Launch e-2"]
+    scene = running()
+    assert scene.at(38) == []
+    assert kinds(scene.at(38.1)) == ["Release e-2"]
+    assert scene.task("b").reason == "could not be launched in time"
+    assert scene.cycle._wanted == "flow/b: could not be launched in time"
+
+
+def test_a_booking_that_is_lost_takes_along_what_waits_for_it() -> None:
+    """Its time is avoided where somebody else has it."""
+    scene = Scene(place("a", 20, "alpha", "beta"), place("b", 36))
+    scene.at(0)
+    commands = scene.at(1, BookingLost(0, "e-1", "not free", (1,)))
+    assert kinds(commands) == ["Release e-1", "Release e-2"]
+    assert scene.task("a").reason == "not free"
+    assert scene.task("b").reason == "waits for 'a', which is planned again"
+    assert scene.cycle._taken == [Taken("beta", 20, 34)]
+    assert scene.at(2, BookingLost(0, "e-1", "not free", (1,))) == []
+
+
+def test_a_run_that_fails_is_tried_so_often_and_then_its_workflow_is_given_up() -> None:
+    """What is booked of it is released; what a site ended by itself does not count."""
+    scene = running()
+    commands = scene.at(25, Ended(0, "e-1", Outcome.CANCELLED, 20.5, 25.0, "its site"))
+    assert kinds(commands) == ["Release e-2"]
+    assert (scene.task().state, scene.task().failures) == (TaskState.WAITING, 0)
+    scene = running(replace(SETTINGS, runs_max=1))
+    commands = scene.at(25, Ended(0, "e-1", Outcome.FAILED, 20.5, 25.0))
+    assert kinds(commands) == ["Release e-2"]
+    assert scene.task().state is TaskState.FAILED
+    assert scene.task("b").reason == "task 'a' has failed 1 times"
+    scene = running()
+    scene.at(25, Ended(0, "e-1", Outcome.FAILED, 20.5, 25.0))
+    assert (scene.task().state, scene.task().failures) == (TaskState.WAITING, 1)
+
+
+def test_a_run_costs_what_its_resources_cost_while_it_ran() -> None:
+    """As planned where a resource is gone; nothing where it never started."""
+    scene = running()
+    scene.at(30, Ended(0, "e-1", Outcome.COMPLETED, None, 30.0))
+    placement = scene.task().placement
+    assert placement is not None
+    assert (placement.start, placement.end, placement.cost) == (20.5, 30.0, 0.5 * 9.5)
+    scene = running()
+    Turn(scene.memory, 22).note(ResourceRemoved(22, "alpha"))
+    scene.at(30, Ended(0, "e-1", Outcome.COMPLETED, 20.5, 30.0))
+    placement = scene.task().placement
+    assert placement is not None
+    assert placement.cost == 7.0
+
+
+def test_the_second_reservation_of_a_run_is_released_at_its_end() -> None:
+    """Its site does not know that the run is over."""
+    scene = Scene(place("a", 20, "alpha", "beta"))
+    scene.at(0)
+    scene.at(1, Booked(0, "e-1", ("r1", "r2")))
+    scene.at(20)
+    commands = scene.at(30, Ended(0, "e-1", Outcome.COMPLETED, 20.0, 30.0))
+    assert kinds(commands) == ["Release e-1"]
+    scene.at(31, Released(0, "e-1"))
+    assert scene.memory.releasing == {}
+
+
+def test_a_run_that_is_to_be_ended_is_over_when_its_site_has_released_it() -> None:
+    """It is planned again; once is enough."""
+    scene = running()
+    turn = Turn(scene.memory, 22)
+    scene.floor.resource_gone("alpha", turn, "alpha is broken")
+    assert kinds(turn.commands()[1:3]) == ["Release e-1", "Release e-2"]
+    assert scene.task().state is TaskState.ENDING
+    turn = Turn(scene.memory, 22)
+    scene.floor.resource_gone("alpha", turn, "alpha is broken")
+    assert turn.commands() == []
+    scene.at(23, Released(0, "e-1"))
+    assert (scene.task().state, scene.task().reason) == (TaskState.WAITING, "alpha is broken")
+    assert scene.task().failures == 0
+
+
+def test_a_silent_site_loses_what_is_booked_there_and_keeps_what_runs() -> None:
+    """Once; when it is back everything is looked at again."""
+    scene = running()
+    assert kinds(scene.at(22, SiteDown(0, "riga"))) == ["Release e-2"]
+    assert scene.at(22, SiteDown(0, "riga")) == []
+    assert scene.task().state is TaskState.RUNNING
+    assert scene.cycle._urgent == "site 'riga' does not answer"
+    assert scene.at(23, SiteLost(0, "riga")) == []
+    turn = Turn(scene.memory, 24)
+    scene.floor.site_up(SiteUp(0, "riga"), turn)
+    assert scene.floor.next_time < 0
+    assert scene.floor.down == set()
+    scene = running(replace(SETTINGS, on_lost="rerun"))
+    scene.at(22, SiteDown(0, "riga"))
+    assert scene.at(23, SiteLost(0, "elsewhere")) == []
+    assert kinds(scene.at(23, SiteLost(0, "riga"))) == ["Release e-1"]
+
+
+def test_after_a_restart_everything_open_is_asked_for_again() -> None:
+    """In order: bookings, launches of what runs, releases of what is given up."""
+    scene = running()
+    turn = Turn(scene.memory, 30)
+    floor = Floor(scene.memory, SETTINGS, scene.cycle, "e")
+    floor.take_up(Restarted(0), turn)
+    again = [each for each in turn.commands() if isinstance(each, Book | Launch | Release)]
+    assert kinds(list(again)) == ["Book e-1", "Launch e-1", "Book e-2"]
+    launch = again[1]
+    assert isinstance(launch, Launch)
+    assert launch.started == 20.5
+    assert scene.cycle._urgent == "the broker has begun to work"
+    floor.resource_gone("alpha", turn, "broken")
+    turn = Turn(scene.memory, 31)
+    floor.take_up(Restarted(0), turn)
+    again = [each for each in turn.commands() if isinstance(each, Book | Launch | Release)]
+    assert kinds(list(again)) == ["Book e-1", "Launch e-1", "Release e-1", "Release e-2"]
+
+
+def test_a_start_is_noted_once() -> None:
+    """And only of what runs."""
+    scene = running()
+    scene.at(22, Started(0, "e-1", 21.9))
+    scene.at(22, Started(0, "e-2", 21.9))
+    assert scene.task().start_time == 20.5
+    assert scene.task("b").start_time is None

@@ -1,0 +1,140 @@
+"""Workflows and resources as messages."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from broker.core.lifecycle import TaskState
+from broker.core.records import Program, Supply
+from broker.core.wire import (
+    WireError,
+    read_supply,
+    read_workflow,
+    read_workflow_state,
+    write_live,
+    write_plan,
+    write_supply,
+    write_workflow,
+)
+from broker.model.workflow import Alternative, Task, Workflow
+from broker.v1 import resource_pb2, workflow_pb2
+from grms.v1 import request_pb2
+from tests.broker import drawn
+from tests.broker.core.test_state import running_world
+from tests.field_paths import is_field
+
+
+@given(st.data())
+def test_workflows_come_back_as_they_were(data: st.DataObject) -> None:
+    """Every workflow of the drawn kind survives the wire, with all its numbers."""
+    pool = data.draw(drawn.pools())
+    workflow = data.draw(drawn.workflows("flow", pool))
+    assert read_workflow(write_workflow(workflow)) == (workflow, ())
+
+
+@given(st.data())
+def test_resources_come_back_as_they_were(data: st.DataObject) -> None:
+    """Prices, opening hours and closures too."""
+    resource = data.draw(drawn.resources("alpha"))
+    supply = Supply(resource, "riga", "a1", data.draw(st.booleans()))
+    assert read_supply(write_supply(supply)) == supply
+
+
+def test_equal_alternatives_are_one_object() -> None:
+    """Thousands of tasks that may run anywhere do not each keep a list of everything."""
+    alternatives = [(Alternative.of("alpha"), Alternative.of("beta", "licence")) for _ in range(3)]
+    first = Workflow("first", tuple(Task(f"t{i}", 1, a) for i, a in enumerate(alternatives[:2])))
+    second = Workflow("second", (Task("t", 2, alternatives[2][1:]),))
+    one, other = (read_workflow(write_workflow(each))[0] for each in (first, second))
+    assert (one, other) == (first, second)
+    assert one.tasks[0].alternatives is one.tasks[1].alternatives
+    assert other.tasks[0].alternatives[0] is one.tasks[0].alternatives[1]
+
+
+def test_programs_go_with_their_tasks() -> None:
+    """What a task runs is handed through."""
+    script = request_pb2.Program(script="#!/bin/sh\ntrue", arguments=["x"]).SerializeToString()
+    flow = running_world().state.memory.live["flow"].workflow
+    spec = write_workflow(flow, [Program("t1", script)])
+    assert [task.HasField("program") for task in spec.tasks] == [False, True]
+    assert read_workflow(spec) == (flow, (Program("t1", script),))
+
+
+@pytest.mark.parametrize(
+    ("change", "field", "word"),
+    [
+        ({"name": ""}, "workflow.name", "no name"),
+        ({"preference": 2.0}, "workflow", "preference"),
+        ({"budget": math.nan}, "workflow", "budget"),
+        ({"tasks": []}, "workflow", "no task"),
+    ],
+)
+def test_a_message_that_is_no_workflow_is_refused(
+    change: dict[str, object], field: str, word: str
+) -> None:
+    """The error has the field and a reason."""
+    flow = running_world().state.memory.live["flow"].workflow
+    spec = write_workflow(flow)
+    for name, value in change.items():
+        spec.ClearField(name)
+        if not isinstance(value, list):
+            setattr(spec, name, value)
+    with pytest.raises(WireError, match=word) as refused:
+        read_workflow(spec)
+    assert refused.value.field == field
+    assert is_field(workflow_pb2.SubmitRequest.DESCRIPTOR, field)
+
+
+def test_the_task_that_is_wrong_is_named() -> None:
+    """By its place in the message: names may be what is wrong with it."""
+    spec = write_workflow(running_world().state.memory.live["flow"].workflow)
+    spec.tasks[1].work_s = math.nan
+    with pytest.raises(WireError) as refused:
+        read_workflow(spec)
+    assert refused.value.field == "workflow.tasks[1]"
+    assert is_field(workflow_pb2.SubmitRequest.DESCRIPTOR, refused.value.field)
+
+
+def test_a_message_that_is_no_resource_is_refused() -> None:
+    """Numbers out of bounds and a missing name."""
+    with pytest.raises(WireError, match="performance"):
+        read_supply(resource_pb2.Resource(name="alpha", performance=-1))
+    with pytest.raises(WireError, match="no name"):
+        read_supply(resource_pb2.Resource())
+    assert read_supply(resource_pb2.Resource(name="a")).resource.capacity == 1
+
+
+def test_a_workflow_is_shown_as_it_stands() -> None:
+    """States, real moments where there are any, counts, and the completion by the plan."""
+    made = running_world()
+    live = made.state.memory.live["flow"]
+    message = write_live(live)
+    running, booked = message.tasks
+    assert running.state == workflow_pb2.TASK_STATE_RUNNING
+    assert running.start_time_s == live.tasks["t0"].start_time
+    assert message.completion_s == booked.end_time_s
+    assert (message.tasks_total, message.tasks_completed) == (2, 0)
+    assert not write_live(live, tasks=False).tasks
+    assert not message.HasField("due_date_s")
+
+
+def test_a_plan_is_in_order_of_time_and_names_what_has_no_place() -> None:
+    """Each open task is in one of the two lists."""
+    made = running_world()
+    plan = write_plan(made.state.memory, made.now, math.inf)
+    assert [each.task for each in plan.placements] == ["t0", "t1"]
+    assert not plan.HasField("next_planning_s")
+    live = made.state.memory.live["flow"].tasks["t1"]
+    live.placement, live.state = None, TaskState.WAITING
+    plan = write_plan(made.state.memory, made.now, 5.0)
+    assert [each.task for each in plan.unplanned] == ["t1"]
+    assert plan.next_planning_s == 5.0
+
+
+def test_states_are_read_by_number() -> None:
+    """A number that is none is refused."""
+    assert read_workflow_state(workflow_pb2.WORKFLOW_STATE_FAILED).value == "failed"
+    with pytest.raises(WireError, match="99"):
+        read_workflow_state(99)

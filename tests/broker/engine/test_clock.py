@@ -1,0 +1,37 @@
+"""The broker's clock."""
+
+import math
+import time
+
+import pytest
+
+from broker.engine.clock import REST_MAX_S, Clock
+
+
+def test_real_time_is_seconds_since_1970() -> None:
+    """And it does not go back."""
+    clock = Clock()
+    assert abs(clock.now() - time.time()) < 1
+    assert clock.now() <= clock.now()
+
+
+def test_scaled_time_begins_at_its_origin() -> None:
+    """A hundred seconds for a real one."""
+    clock = Clock(100, time.time() - 5)
+    assert 500 <= clock.now() < 600
+    assert clock.rest_s(clock.now() + 1000) == pytest.approx(10, abs=0.5)
+
+
+def test_rests_are_bounded() -> None:
+    """Past moments are now, far ones an hour, and never is never."""
+    clock = Clock()
+    assert clock.rest_s(0) == 0
+    assert clock.rest_s(1e12) == REST_MAX_S
+    assert clock.rest_s(math.inf) is None
+
+
+@pytest.mark.parametrize(("speed", "origin"), [(0, 0), (-1, 0), (math.nan, 0), (1, math.inf)])
+def test_numbers_out_of_bounds_are_refused(speed: float, origin: float) -> None:
+    """The error has the value."""
+    with pytest.raises(ValueError, match="must be finite"):
+        Clock(speed, origin)

@@ -1,0 +1,162 @@
+"""The loop around the pure state."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+
+from broker.core.commands import ReplyResource, ReplyWorkflow
+from broker.core.events import Register, Submit
+from broker.core.records import Record, Supply
+from broker.core.settings import BrokerSettings
+from broker.core.state import BrokerState
+from broker.engine.clock import Clock
+from broker.engine.engine import Engine
+from broker.engine.journal import Journal, JournalError, JournalFullError
+from broker.model.resources import Resource
+from tests.broker.core.test_state import chain
+from tests.waiting import run, until
+
+
+class Kept:
+    """Hands that do nothing but remember."""
+
+    def __init__(self) -> None:
+        self.done: list[object] = []
+        self.site = self.plan = self.publish = self.done.append
+
+
+class Disk:
+    """A journal whose disk can be full, fail, or take its time."""
+
+    def __init__(self, journal: Journal) -> None:
+        self.journal = journal
+        self.error: JournalError | None = None
+        self.calls = 0
+
+    def append(self, records: list[Record]) -> None:
+        """Writes, or does not."""
+        self.calls += 1
+        if self.error is not None:
+            raise self.error
+        self.journal.append(records)
+
+
+@asynccontextmanager
+async def running(
+    folder: Path, *, checked: bool = False
+) -> AsyncIterator[tuple[Engine, Disk, Kept, "asyncio.Task[None]"]]:
+    """Yields an engine at work."""
+    with Journal(folder / "b") as journal:
+        disk: Any = Disk(journal)
+        state = BrokerState.recover(BrokerSettings(), journal.records(), epoch=journal.epoch)
+        engine = Engine(state, disk, Clock(), structlog.get_logger(), checked=checked)
+        hands = Kept()
+        engine.connect(hands)
+        task = asyncio.create_task(engine.run(), name="engine")
+        try:
+            yield engine, disk, hands, task
+        finally:
+            task.cancel()
+            await asyncio.wait([task])
+
+
+def register(number: int) -> Register:
+    """Returns a question."""
+    return Register(number, Supply(Resource("alpha")))
+
+
+def test_an_answer_is_in_the_journal_before_it_is_given(tmp_path: Path) -> None:
+    """Whoever was answered finds the fact after a restart."""
+
+    async def scene() -> None:
+        async with running(tmp_path) as (engine, _, hands, _):
+            assert await engine.ask(register) == ReplyResource(1, "alpha")
+            flow = chain("flow", 5, resources=("alpha",))
+            answer = await engine.ask(lambda number: Submit(number, "key", flow))
+            assert answer == ReplyWorkflow(2, "w1")
+            await engine.settled()
+            assert "StartPlanning" in {type(each).__name__ for each in hands.done}
+        async with running(tmp_path) as (engine, _, _, _):
+            names = await engine.look(lambda state: list(state.memory.supplies))
+            assert names == ["alpha"]
+            assert await engine.look(lambda state: list(state.memory.workflows)) == ["w1"]
+
+    run(scene)
+
+
+def test_a_full_disk_holds_answers_back_until_there_is_room(tmp_path: Path) -> None:
+    """Nothing is acknowledged, shown or lost meanwhile."""
+
+    async def scene() -> None:
+        async with running(tmp_path) as (engine, disk, _, _):
+            disk.error = JournalFullError("no room")
+            asked = asyncio.ensure_future(engine.ask(register))
+            await until(lambda: engine.problem == "no room")
+            looked = asyncio.ensure_future(engine.look(lambda state: list(state.memory.supplies)))
+            await asyncio.sleep(0)
+            assert not asked.done()
+            assert not looked.done()
+            disk.error = None
+            assert await asked == ReplyResource(1, "alpha")
+            assert await looked == ["alpha"]
+            assert engine.problem == ""
+
+    run(scene)
+
+
+def test_a_disk_that_fails_ends_the_engine(tmp_path: Path) -> None:
+    """The question has no answer, and a restart finds what the journal has."""
+
+    async def scene() -> None:
+        async with running(tmp_path) as (engine, disk, _, task):
+            disk.error = JournalError("the disk is broken")
+            asked = asyncio.ensure_future(engine.ask(register))
+            await asyncio.wait([task])
+            with pytest.raises(JournalError, match="broken"):
+                await task
+            assert not asked.done()
+            asked.cancel()
+
+    run(scene)
+
+
+def test_an_error_of_who_looks_is_theirs(tmp_path: Path) -> None:
+    """The engine goes on."""
+
+    async def scene() -> None:
+        async with running(tmp_path) as (engine, _, _, _):
+            with pytest.raises(KeyError):
+                await engine.look(lambda state: state.memory.supplies["nobody"])
+            assert await engine.ask(register) == ReplyResource(1, "alpha")
+
+    run(scene)
+
+
+def test_a_contradiction_ends_a_daemon_that_checks_itself(tmp_path: Path) -> None:
+    """The whole memory is checked before anything of it is written."""
+
+    async def scene() -> None:
+        flow = chain("flow", 1, resources=("alpha",))
+        for checked in (False, True):
+            (tmp_path / f"{checked}").mkdir()
+            async with running(tmp_path / f"{checked}", checked=checked) as (engine, disk, _, task):
+                await engine.ask(register)
+                await engine.ask(lambda number: Submit(number, "a", flow))
+                await engine.settled()
+                engine.state.memory.live.clear()
+                calls = disk.calls
+                engine.tell(Register(0, Supply(Resource("beta"))))
+                if not checked:
+                    await engine.settled()
+                    assert disk.calls > calls
+                    continue
+                with pytest.raises(AssertionError):
+                    await task
+                assert disk.calls == calls
+
+    run(scene)

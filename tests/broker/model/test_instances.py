@@ -1,0 +1,125 @@
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from broker.model.instances import (
+    CLASSES,
+    cheapest_cost,
+    critical_path,
+    dependency_degree,
+    job_shop,
+    paper_problem,
+    paper_resources,
+    paper_workflows,
+    resource_degree,
+    with_limits,
+)
+from broker.model.plan import Plan
+from broker.model.problem import Problem
+from broker.model.resources import Resource
+from broker.model.workflow import Alternative, Task, Workflow
+from broker.planner.planning import Planner
+from tests.oracles.plan_checker import plan_violations
+
+
+def generator(seed: int = 1) -> np.random.Generator:
+    """Returns a generator of chance."""
+    return np.random.default_rng(seed)
+
+
+def heuristic_plans(problem: Problem) -> list[Plan]:
+    """Returns the plans of the nine heuristics."""
+    planner = Planner(problem)
+    return [
+        planner.plan(each.heuristic.genes, each.heuristic.strategy)[0]
+        for each in planner.heuristics
+    ]
+
+
+@pytest.mark.parametrize("name", CLASSES)
+@pytest.mark.parametrize("tasks", [50, 200, 1000])
+def test_degrees_are_about_0_2_and_0_8(name: str, tasks: int) -> None:
+    """D and R are small or large as the name of the class says; sizes are the paper's."""
+    problem = paper_problem(name, tasks, generator())
+    wanted = {"s": 0.2, "l": 0.8}
+    assert resource_degree(problem) == pytest.approx(wanted[name[0]], abs=0.06)
+    assert dependency_degree(problem.workflows) == pytest.approx(wanted[name[2]], abs=0.06)
+    assert len(problem.resources) == tasks // 10
+    assert sum(len(workflow.tasks) for workflow in problem.workflows) == tasks
+    assert all(3 <= len(workflow.tasks) <= 7 for workflow in problem.workflows[:-1])
+    works = [task.work for workflow in problem.workflows for task in workflow.tasks]
+    assert 180 <= min(works) < max(works) <= 420
+
+
+def test_the_same_seed_gives_the_same_problem() -> None:
+    """And another one another problem."""
+    first = paper_problem("sRlD", 60, generator(5))
+    assert first == paper_problem("sRlD", 60, generator(5))
+    assert first != paper_problem("sRlD", 60, generator(6))
+
+
+def test_faster_resources_cost_more_for_the_same_work() -> None:
+    """On average; the ratio differs from one to the next."""
+    pool = paper_resources(400, generator())
+    price_of_work = np.array([each.price / each.performance for each in pool])
+    speed = np.array([each.performance for each in pool])
+    assert np.corrcoef(speed, price_of_work)[0, 1] > 0.3
+    assert price_of_work[speed > 1.1].mean() > price_of_work[speed < 1.1].mean()
+
+
+@pytest.mark.parametrize("reduction", [0.0, 0.2, 1.0])
+def test_limits_are_below_what_the_heuristics_achieve_on_average(reduction: float) -> None:
+    """By the reduction, but never below what is possible plus a tenth."""
+    problem = paper_problem("lRsD", 50, generator())
+    plans = heuristic_plans(problem)
+    limited = with_limits(problem, plans, reduction)
+    for number, workflow in enumerate(limited.workflows):
+        outcomes = [plan.outcomes(problem.workflows)[number] for plan in plans]
+        completion = sum(each.completion for each in outcomes) / len(outcomes)
+        cost = sum(each.cost for each in outcomes) / len(outcomes)
+        least = critical_path(problem, workflow) * 1.1
+        assert workflow.due_date == pytest.approx(max(completion * (1 - reduction), least))
+        least = cheapest_cost(problem, workflow) * 1.1
+        assert workflow.budget == pytest.approx(max(cost * (1 - reduction), least))
+
+
+def test_least_time_and_cost_are_those_of_the_best_resources() -> None:
+    """The critical path goes over the fastest, the cost over the cheapest alternatives."""
+    fast, cheap = Resource("f", performance=2, price=8), Resource("c", price=3)
+    either = (Alternative.of("f"), Alternative.of("c"))
+    tasks = (Task("y", 4.0, either, ("x",)), Task("x", 6.0, either), Task("z", 2.0, either))
+    workflow = Workflow("w", tasks, 0.0)
+    problem = Problem((workflow,), (fast, cheap))
+    assert critical_path(problem, workflow) == 5
+    assert cheapest_cost(problem, workflow) == 36
+
+
+def test_a_job_shop_has_one_resource_for_each_operation() -> None:
+    """Operations follow each other, and a plan of it is valid."""
+    jobs: Sequence[Sequence[tuple[int, float]]] = [[(0, 3), (1, 2)], [(1, 4), (0, 1)]]
+    problem = job_shop(jobs)
+    assert [workflow.name for workflow in problem.workflows] == ["j0", "j1"]
+    assert [task.predecessors for task in problem.workflows[0].tasks] == [(), ("o0",)]
+    for plan in heuristic_plans(problem):
+        assert plan_violations(problem, plan) == []
+        assert 6 <= plan.makespan_end <= 10
+
+
+def test_arguments_are_checked() -> None:
+    """Unknown classes, no tasks and shares out of bounds are errors."""
+    pool = paper_resources(5, generator())
+    with pytest.raises(ValueError, match="no class 'xRxD'; one of sRsD, sRlD, lRsD, lRlD"):
+        paper_workflows("xRxD", 5, pool, generator())
+    with pytest.raises(ValueError, match="0 tasks"):
+        paper_workflows("sRsD", 0, pool, generator())
+    problem = paper_problem("sRsD", 5, generator())
+    plans = heuristic_plans(problem)
+    for reduction in (-0.1, 1.1, math.nan):
+        with pytest.raises(ValueError, match="reduction is"):
+            with_limits(problem, plans, reduction)
+    with pytest.raises(ValueError, match="slack is -1"):
+        with_limits(problem, plans, 0.1, slack=-1)
+    with pytest.raises(ValueError, match="at least one plan"):
+        with_limits(problem, [], 0.1)

@@ -1,0 +1,127 @@
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from broker.model.resources import (
+    DAY,
+    WEEK,
+    Calendar,
+    PriceRule,
+    Resource,
+    WeeklyWindow,
+    gaps,
+    join,
+    join_weekly,
+)
+from tests.broker.random_problems import HOUR, NOW, WINDOWS
+from tests.oracles.plan_checker import price_between
+
+MOMENTS = st.integers(-100, 400).map(lambda hours: NOW + hours * HOUR / 2)
+
+
+@given(
+    MOMENTS,
+    st.integers(1, 500),
+    st.lists(st.tuples(st.integers(0, 5), st.sampled_from(WINDOWS)), max_size=3),
+    st.sampled_from((0.0, HOUR, -5 * HOUR)),
+    st.integers(1, 3),
+)
+def test_a_cost_is_the_integral_of_the_price(
+    start: float,
+    hours: int,
+    rules: list[tuple[int, WeeklyWindow]],
+    utc_offset: float,
+    units: int,
+) -> None:
+    """Prices by the week are summed over any span, as a walk from step to step does it."""
+    resource = Resource(
+        "a",
+        price=2.0,
+        price_rules=tuple(PriceRule(price, window) for price, window in rules),
+        utc_offset=utc_offset,
+    )
+    end = start + hours * HOUR / 2
+    expected = units * price_between(resource, start, end)
+    assert resource.cost(start, end, units) == pytest.approx(expected, abs=1e-3)
+
+
+def test_a_later_price_rule_wins() -> None:
+    """Two rules for the same hour: the second one's price holds."""
+    night = WeeklyWindow(0, 6 * HOUR)
+    resource = Resource("a", price=3, price_rules=(PriceRule(2, night), PriceRule(1, night)))
+    assert resource.cost(NOW, NOW + 12 * HOUR) == (6 * 1 + 6 * 3) * HOUR
+    assert resource.mean_price() == pytest.approx(2.5)
+
+
+def test_prices_follow_the_resources_own_time() -> None:
+    """A resource five hours behind UTC has its morning five hours later."""
+    rule = PriceRule(0, WeeklyWindow(0, 6 * HOUR))
+    resource = Resource("a", price=1, price_rules=(rule,), utc_offset=-5 * HOUR)
+    assert resource.cost(NOW, NOW + 5 * HOUR) == 5 * HOUR
+    assert resource.cost(NOW + 5 * HOUR, NOW + 11 * HOUR) == 0
+
+
+def test_duration_is_work_over_performance() -> None:
+    """A resource of performance 2 needs half the time."""
+    assert Resource("a", performance=2).duration(10) == 5
+
+
+def test_hours_over_midnight_and_over_the_week_are_joined() -> None:
+    """Monday to Sunday from 20 to 24 and from 0 to 6 are seven spans of ten hours."""
+    night = (WeeklyWindow(20 * HOUR, DAY), WeeklyWindow(0, 6 * HOUR))
+    spans = Resource("a", calendar=Calendar(night)).opening_spans()
+    assert [end - begin for begin, end in spans] == [10 * HOUR] * 7
+    assert spans[-1] == (6 * DAY + 20 * HOUR, WEEK + 6 * HOUR)
+    always = Resource("a", calendar=Calendar((WeeklyWindow(0, DAY),)))
+    assert always.opening_spans() == []
+
+
+def test_closures_are_joined() -> None:
+    """Spans that overlap or touch are one."""
+    calendar = Calendar(closures=((5, 7), (1, 3), (3, 4), (6, math.inf)))
+    assert Resource("a", calendar=calendar).closure_spans() == [(1, 4), (5, math.inf)]
+
+
+@given(st.lists(st.tuples(st.integers(0, 20), st.integers(1, 6)), max_size=6))
+def test_joined_spans_and_gaps_cover_everything_once(draws: list[tuple[int, int]]) -> None:
+    """Every moment is in a joined span iff it is in a span, else in a gap."""
+    spans = [(float(begin), float(begin + length)) for begin, length in draws]
+    joined = join(spans)
+    free = gaps(joined, 0, 30)
+    for step in range(60):
+        moment = step / 2 + 0.25
+        inside = any(begin <= moment < end for begin, end in spans)
+        assert inside == any(begin <= moment < end for begin, end in joined)
+        assert inside != any(begin <= moment < end for begin, end in free)
+
+
+def test_a_whole_week_is_always() -> None:
+    """Seven days that touch are no opening hours at all."""
+    assert join_weekly([(day * DAY, (day + 1) * DAY) for day in range(7)]) == []
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: WeeklyWindow(5, 5), "from second 5 to 5"),
+        (lambda: WeeklyWindow(-1, 5), "from second -1"),
+        (lambda: WeeklyWindow(0, DAY + 1), "≤ 86400"),
+        (lambda: WeeklyWindow(weekdays=()), "weekdays are ()"),
+        (lambda: WeeklyWindow(weekdays=(7,)), "weekdays are (7,)"),
+        (lambda: PriceRule(-1, WeeklyWindow()), "price is -1"),
+        (lambda: Calendar(closures=((3, 3),)), "closure from 3 to 3"),
+        (lambda: Resource("a", performance=0), "'a': performance is 0"),
+        (lambda: Resource("a", performance=math.inf), "performance is inf"),
+        (lambda: Resource("a", capacity=0), "'a': capacity is 0"),
+        (lambda: Resource("a", price=math.nan), "'a': the price is nan"),
+        (lambda: Resource("a", utc_offset=2 * DAY), "'a': the offset to UTC is 172800"),
+    ],
+)
+def test_numbers_out_of_bounds_are_refused(make: Any, message: str) -> None:
+    """Every bound is checked; the error has the value, and the resource where it knows it."""
+    with pytest.raises(ValueError, match=r".") as error:
+        make()
+    assert message in str(error.value)

@@ -1,0 +1,110 @@
+import re
+
+from hypothesis import given, settings
+
+from broker.model.heft import heft
+from broker.model.measures import measure
+from broker.model.problem import Problem
+from broker.model.resources import Resource
+from broker.model.workflow import Alternative, Task, Workflow
+from broker.pictures.page import LINKS_MAX, MethodRow, render_page
+from tests.broker.random_problems import problems
+
+R = (Alternative.of("r"),)
+
+
+def problem(*workflows: Workflow, resource: Resource | None = None) -> Problem:
+    return Problem(workflows, (resource or Resource("r"), Resource("idle")))
+
+
+@given(problems())
+@settings(max_examples=30)
+def test_pages_need_nothing_else(case: Problem) -> None:
+    """No script, nothing loaded, every opened element closed; the same plan, the same page."""
+    plan = heft(case)
+    page = render_page(case, plan, title="T", methods=[MethodRow("HEFT", measure(case, plan))])
+    assert page == render_page(
+        case, plan, title="T", methods=[MethodRow("HEFT", measure(case, plan))]
+    )
+    assert not re.search(r"<script|\bsrc=|<link|url\(|@import|http", page)
+    for tag in ("section", "table", "tr", "td", "th", "svg", "ul", "li", "div"):
+        opened = len(re.findall(rf"<{tag}[ >]", page))
+        assert opened == len(re.findall(rf"</{tag}>", page)), tag
+    assert "nan" not in re.sub(r"<title>.*?</title>|<style>.*?</style>", "", page, flags=re.DOTALL)
+
+
+def test_names_are_text_and_not_markup() -> None:
+    """Titles, methods, tasks and facts may hold any characters."""
+    odd = "<b>&\"'"
+    case = problem(Workflow(odd, (Task(odd, 1.0, R),)))
+    plan = heft(case)
+    page = render_page(
+        case, plan, title=odd, methods=[MethodRow(odd, measure(case, plan))], made=[(odd, odd)]
+    )
+    assert odd not in page
+    assert page.count("&lt;b&gt;&amp;&quot;&#x27;") >= 8
+
+
+def test_methods_stand_beside_each_other() -> None:
+    """The chosen one is marked; what a method does not have is a dash."""
+    case = problem(Workflow("w", (Task("a", 1.0, R),), due_date=0.5))
+    measures = measure(case, heft(case))
+    rows = [
+        MethodRow("HEFT", measures, seconds=0.2),
+        MethodRow("GLEAM", measures, 61_234.5, 10.0, 12_345, chosen=True),
+    ]
+    page = render_page(case, heft(case), title="x", methods=rows)
+    assert re.search(r'<tr><th scope="row">HEFT</th><td>–</td><td>1 s</td>', page)
+    chosen = re.search(r'<tr class="chosen"><th scope="row">GLEAM</th>(.*?)</tr>', page)
+    assert chosen is not None
+    cells = re.findall(r"<td>(.*?)</td>", chosen.group(1))
+    assert cells[0] == "61,234"
+    assert cells[-4:] == ['<span class="bad">1</span>', "0", "12,345", "10 s"]
+
+
+def test_a_long_critical_path_is_cut() -> None:
+    """The end of it is shown, and how much there is."""
+    tasks = tuple(Task(f"t{n}", 1.0, R) for n in range(LINKS_MAX + 5))
+    case = problem(Workflow("w", tasks))
+    page = render_page(case, heft(case), title="x")
+    assert f"The last {LINKS_MAX} of {LINKS_MAX + 5} tasks." in page
+    assert page.count("waits for a resource that the task before it holds") == LINKS_MAX
+
+
+def test_idle_resources_are_left_out() -> None:
+    """They are counted instead."""
+    page = render_page(
+        problem(Workflow("w", (Task("a", 1.0, R),))),
+        heft(problem(Workflow("w", (Task("a", 1.0, R),)))),
+        title="x",
+    )
+    assert "1 resource without a task left out." in page
+    assert ">idle<" not in page
+
+
+def test_a_page_of_many_workflows_begins_with_those_that_need_help() -> None:
+    """The table too; what has no trouble is folded away, and the text says what is drawn."""
+    workflows = tuple(
+        Workflow(f"w{n}", (Task("t", 1.0, R),), due_date=0.5 if n == 130 else 1e6 + n)
+        for n in range(150)
+    )
+    case = problem(*workflows, resource=Resource("r", capacity=150))
+    page = render_page(case, heft(case), title="x")
+    table = page[page.index("<h2>Due dates and budgets</h2>") :]
+    assert table.index(">w130</th>") < table.index(">w0</th>")
+    assert "<details><summary>50 more workflows</summary>" in table
+    assert len(re.findall(r">w\d+</th><td>1</td>", table)) == 150
+    assert "Of the workflows the 100 that are latest" in page
+
+
+def test_words_are_not_broken_letter_by_letter() -> None:
+    """Cells that may break anywhere keep the width of some letters on a narrow screen."""
+    for rule in re.findall(r"^[^{}]*\b(?:th|td)\b[^{}]*\{[^}]*\}", page_css(), re.MULTILINE):
+        if "overflow-wrap: anywhere" in rule:
+            assert re.search(r"min-width: \d+em", rule), rule
+
+
+def page_css() -> str:
+    case = problem(Workflow("w", (Task("a", 1.0, R),)))
+    page = render_page(case, heft(case), title="x")
+    return page[page.index("<style>") : page.index("</style>")]

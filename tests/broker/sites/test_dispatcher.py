@@ -1,0 +1,534 @@
+"""What the broker wants done at sites, over real gRPC to a site that is made up."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import structlog
+from grpc import aio
+
+from broker.core.commands import Book, Extend, Launch, Release
+from broker.core.events import (
+    Booked,
+    BookingLost,
+    Ended,
+    Event,
+    Extended,
+    ExtensionRefused,
+    Offered,
+    Released,
+    SiteDown,
+    SiteLost,
+    SiteUp,
+    Started,
+)
+from broker.core.lifecycle import Outcome
+from broker.core.memory import Booking
+from broker.core.records import Hold, Program
+from broker.engine.clock import Clock
+from broker.model.plan import Placement
+from broker.model.resources import Resource
+from broker.model.workflow import Demand
+from broker.sites.dispatcher import Dispatcher, Patience
+from broker.sites.port import SiteUnavailable
+from broker.sites.remote import RemoteSite
+from grms.v1 import request_pb2, reservation_pb2
+from tests.broker.fake_site import STATES, FakeSite
+from tests.waiting import run, until
+
+FAR = 4e9
+"""A moment that no test reaches; seconds."""
+
+
+def booking(*resources: str, reservations: tuple[str, ...] = ()) -> Booking:
+    """Returns an attempt on resources of the site."""
+    demands = tuple(Demand(each) for each in resources)
+    placement = Placement("flow", "t", demands, FAR, FAR + 100, 1.0)
+    holds = tuple(Hold("riga", each, 1) for each in resources)
+    return Booking("e-1", placement, holds, 50.0, reservations)
+
+
+class Scene:
+    """A dispatcher with one site."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "site.sock"
+        self.site = FakeSite()
+        self.events: list[Event] = []
+        self.dispatcher: Dispatcher
+
+    def heard(self, kind: type[Event]) -> bool:
+        """Returns whether an event of a kind has come."""
+        return any(isinstance(event, kind) for event in self.events)
+
+    def launch(self, what: Booking, program: Program | None = None) -> None:
+        """Has it launched."""
+        self.dispatcher.do(Launch(what, program, 70.0, "flow/t"))
+
+
+@asynccontextmanager
+async def scene(
+    folder: Path, *, patience: Patience | None = None, learning: bool = False
+) -> AsyncIterator[Scene]:
+    """Yields a dispatcher whose site answers."""
+    made = Scene(folder)
+    await made.site.start(made.path)
+    options = [("grpc.initial_reconnect_backoff_ms", 50), ("grpc.max_reconnect_backoff_ms", 100)]
+    async with aio.insecure_channel(f"unix:{made.path}", options=options) as channel:
+        made.dispatcher = Dispatcher(
+            {"riga": RemoteSite(channel, call_s=2.0)},
+            made.events.append,
+            Clock(),
+            structlog.get_logger(),
+            patience or Patience(),
+            learning=["riga"] if learning else [],
+        )
+        task = asyncio.create_task(made.dispatcher.run(), name="dispatcher")
+        await asyncio.sleep(0)
+        try:
+            yield made
+        finally:
+            task.cancel()
+            await asyncio.wait([task])
+            await made.site.stop()
+
+
+def play(
+    folder: Path,
+    act: Callable[[Scene], object],
+    *,
+    patience: Patience | None = None,
+    learning: bool = False,
+) -> None:
+    """Plays a scene."""
+
+    async def playing() -> None:
+        async with scene(folder, patience=patience, learning=learning) as made:
+            await act(made)  # type: ignore[misc]  # acts are coroutine functions
+
+    run(playing)
+
+
+def test_a_task_is_booked_launched_and_ends(tmp_path: Path) -> None:
+    """Each step leads to its event, with the site's moments; the job has the work as its time."""
+
+    async def act(made: Scene) -> None:
+        what = booking("a")
+        made.dispatcher.do(Book(what))
+        await until(lambda: made.heard(Booked))
+        assert made.events == [Booked(0, "e-1", ("1",))]
+        made.launch(what)
+        await until(lambda: made.heard(Started))
+        job = made.site.launches["1"]
+        assert (job.processors, job.requested_time_s, job.simulated.run_time_s) == (1, 70, 70)
+        assert made.site.to_the_end["1"]
+        made.site.finish("1")
+        await until(lambda: made.heard(Ended))
+        assert made.events[1:] == [
+            Started(0, "e-1", 5.0),
+            Ended(0, "e-1", Outcome.COMPLETED, 5.0, 9.0),
+        ]
+
+    play(tmp_path, act)
+
+
+def test_a_run_that_takes_longer_is_extended(tmp_path: Path) -> None:
+    """All of its reservations get the later end, however often the question is lost."""
+
+    async def act(made: Scene) -> None:
+        what = booking("a", "b")
+        made.dispatcher.do(Book(what))
+        made.launch(what)
+        await until(lambda: made.heard(Started))
+        made.site.lose_answers = 1
+        made.dispatcher.do(Extend(what, FAR + 150))
+        await until(lambda: made.heard(Extended))
+        assert made.events[-1] == Extended(0, "e-1", FAR + 150)
+        ends = [each.window.end_s for each in made.site.reservations.values()]
+        assert ends == [FAR + 150, FAR + 150]
+        assert made.site.calls.count("extend") == 3
+
+    play(tmp_path, act)
+
+
+@pytest.mark.parametrize(("refuse", "taken"), [("extend", True), ("extend?", False)])
+def test_an_extension_that_is_refused_is_told(tmp_path: Path, refuse: str, taken: bool) -> None:
+    """Whether the time is somebody's, or the site is an older one; the run goes on."""
+
+    async def act(made: Scene) -> None:
+        what = booking("a")
+        made.dispatcher.do(Book(what))
+        made.launch(what)
+        made.site.refuse = refuse
+        made.dispatcher.do(Extend(what, FAR + 150))
+        await until(lambda: made.heard(ExtensionRefused))
+        (told,) = [each for each in made.events if isinstance(each, ExtensionRefused)]
+        assert (told.booking, told.taken) == ("e-1", taken)
+        made.site.finish("1")
+        await until(lambda: made.heard(Ended))
+        made.dispatcher.do(Extend(what, FAR + 200))
+        assert made.events[-1] == ExtensionRefused(0, "e-1", "it is over")
+        assert made.site.calls.count("extend") == 1
+
+    play(tmp_path, act)
+
+
+def test_a_program_is_handed_on_as_it_is(tmp_path: Path) -> None:
+    """A site with a real batch system gets the task's script."""
+
+    async def act(made: Scene) -> None:
+        what = booking("a")
+        content = request_pb2.Program(script="#!/bin/sh\n").SerializeToString()
+        made.dispatcher.do(Book(what))
+        made.launch(what, Program("t", content))
+        await until(lambda: made.heard(Started))
+        assert made.site.launches["1"].program.script == "#!/bin/sh\n"
+
+    play(tmp_path, act)
+
+
+def test_lost_answers_are_asked_for_again(tmp_path: Path) -> None:
+    """A repeated call does not reserve or launch a second time."""
+
+    async def act(made: Scene) -> None:
+        what = booking("a")
+        made.site.lose_answers = 2
+        made.dispatcher.do(Book(what))
+        await until(lambda: made.heard(Booked))
+        made.site.lose_answers = 2
+        made.launch(what)
+        await until(lambda: made.site.calls.count("launch") == 3)
+        assert len(made.site.reservations) == len(made.site.launches) == 1
+        assert not made.heard(BookingLost)
+
+    play(tmp_path, act)
+
+
+def test_a_refused_booking_is_lost_and_names_the_hold(tmp_path: Path) -> None:
+    """The time belongs to somebody else; nothing is asked again for its release."""
+
+    async def act(made: Scene) -> None:
+        what = booking("a")
+        made.site.refuse = "book"
+        made.dispatcher.do(Book(what))
+        await until(lambda: made.heard(BookingLost))
+        assert made.events == [BookingLost(0, "e-1", "not free", (0,))]
+        made.dispatcher.do(Release(what))
+        await until(lambda: made.heard(Released))
+        assert made.site.calls == ["book"]
+
+    play(tmp_path, act)
+
+
+def test_a_refused_launch_is_lost(tmp_path: Path) -> None:
+    """It did not run and will not."""
+
+    async def act(made: Scene) -> None:
+        what = booking("a")
+        made.site.refuse = "launch"
+        made.dispatcher.do(Book(what))
+        made.launch(what)
+        await until(lambda: made.heard(BookingLost))
+        assert made.events[-1] == BookingLost(0, "e-1", "too long")
+
+    play(tmp_path, act)
+
+
+def test_several_resources_are_reserved_together_and_released(tmp_path: Path) -> None:
+    """The job runs on the first; the release gives all of them back."""
+
+    async def act(made: Scene) -> None:
+        what = booking("a", "b")
+        made.dispatcher.do(Book(what))
+        await until(lambda: made.heard(Booked))
+        assert made.events == [Booked(0, "e-1", ("1", "2"))]
+        made.dispatcher.do(Release(what))
+        await until(lambda: made.heard(Released))
+        released = {each.state for each in made.site.reservations.values()}
+        assert released == {STATES.RESERVATION_STATE_RELEASED}
+
+    play(tmp_path, act)
+
+
+def test_releasing_a_run_that_has_ended_tells_its_end_first(tmp_path: Path) -> None:
+    """What was quicker than its cancellation counts as done."""
+
+    async def act(made: Scene) -> None:
+        made.site.reservations["7"] = reservation_pb2.Reservation(
+            reservation_id="7",
+            state=STATES.RESERVATION_STATE_ENDED,
+            start_time_s=1.0,
+            end_time_s=2.0,
+            outcome=request_pb2.OUTCOME_COMPLETED,
+        )
+        made.dispatcher.do(Release(booking("a", reservations=("7",))))
+        await until(lambda: made.heard(Released))
+        assert [type(event) for event in made.events] == [Started, Ended, Released]
+
+    play(tmp_path, act)
+
+
+def test_what_was_booked_before_a_restart_is_not_booked_again(tmp_path: Path) -> None:
+    """The launch is repeated under its key and tells how the run stands."""
+
+    async def act(made: Scene) -> None:
+        first = booking("a")
+        made.dispatcher.do(Book(first))
+        made.launch(first)
+        await until(lambda: made.heard(Started))
+        made.site.finish("1")
+        await until(lambda: made.heard(Ended))
+        made.events.clear()
+        again = booking("a", reservations=("1",))
+        made.dispatcher.do(Book(again))
+        made.launch(again)
+        await until(lambda: made.heard(Ended))
+        assert made.site.calls == ["book", "launch", "launch"]
+
+    play(tmp_path, act)
+
+
+def test_a_run_that_its_site_ends_is_told_as_such(tmp_path: Path) -> None:
+    """A reservation that is released by somebody else while it runs."""
+
+    async def act(made: Scene) -> None:
+        what = booking("a")
+        made.dispatcher.do(Book(what))
+        made.launch(what)
+        await until(lambda: made.heard(Started))
+        made.site.change("1", state=STATES.RESERVATION_STATE_RELEASED)
+        await until(lambda: made.heard(Ended))
+        ended = made.events[-1]
+        assert isinstance(ended, Ended)
+        assert ended.outcome is Outcome.CANCELLED
+
+    play(tmp_path, act)
+
+
+def test_a_reservation_that_expires_is_lost(tmp_path: Path) -> None:
+    """Its time passed without a run."""
+
+    async def act(made: Scene) -> None:
+        made.dispatcher.do(Book(booking("a")))
+        await until(lambda: made.heard(Booked))
+        made.site.change("1", state=STATES.RESERVATION_STATE_EXPIRED)
+        await until(lambda: made.heard(BookingLost))
+
+    play(tmp_path, act)
+
+
+def test_a_booking_that_is_answered_with_one_that_is_over_is_lost(tmp_path: Path) -> None:
+    """As after a silence that was longer than its time; it is told once, and it is not booked."""
+
+    async def act(made: Scene) -> None:
+        what = booking("a")
+        await until(lambda: made.site.watched)
+        await made.site.Book(
+            reservation_pb2.BookRequest(idempotency_key="e-1.0", resource_id="a"), None
+        )
+        # Only the answer says so: nobody was told when it expired.
+        made.site.reservations["1"].state = STATES.RESERVATION_STATE_EXPIRED
+        made.dispatcher.do(Book(what))
+        await until(lambda: made.heard(BookingLost))
+        made.site.change("1", state=STATES.RESERVATION_STATE_EXPIRED)
+        made.dispatcher.do(Release(what))
+        await until(lambda: made.heard(Released))
+        assert made.events == [
+            BookingLost(0, "e-1", "its reservation is expired"),
+            Released(0, "e-1"),
+        ]
+
+    play(tmp_path, act)
+
+
+def test_the_end_of_a_run_is_told_once(tmp_path: Path) -> None:
+    """Though its site says it to who watches and to who releases."""
+
+    async def act(made: Scene) -> None:
+        what = booking("a")
+        made.dispatcher.do(Book(what))
+        made.launch(what)
+        await until(lambda: made.heard(Started))
+        made.dispatcher.do(Release(what))
+        made.site.finish("1")
+        await until(lambda: made.heard(Released))
+        assert [type(event) for event in made.events].count(Ended) == 1
+
+    play(tmp_path, act)
+
+
+def test_silence_is_told_in_two_steps(tmp_path: Path) -> None:
+    """A site is down once, and lost once, each after its time and never the second alone."""
+
+    async def act(made: Scene) -> None:
+        def told(seconds: float, before: int) -> tuple[int, list[type[Event]]]:
+            made.events.clear()
+            after = made.dispatcher._silence("riga", seconds, before, "why")
+            return after, [type(event) for event in made.events]
+
+        assert told(9.9, 0) == (0, [])
+        assert told(10.0, 0) == (1, [SiteDown])
+        assert told(99.9, 1) == (1, [])
+        assert told(100.0, 1) == (2, [SiteLost])
+        assert told(100.0, 0) == (2, [SiteDown, SiteLost])
+        assert told(1e9, 2) == (2, [])
+
+    play(tmp_path, act, patience=Patience(10.0, 100.0))
+
+
+class Stream:
+    """What a site says: one word, then silence for good; it counts how often it was closed."""
+
+    closed = 0
+
+    def __init__(self) -> None:
+        self._said = False
+
+    def __aiter__(self) -> "Stream":
+        """Returns itself."""
+        return self
+
+    async def __anext__(self) -> None:
+        """Says one word."""
+        if self._said:
+            raise SiteUnavailable("it is gone")
+        self._said = True
+
+    async def aclose(self) -> None:
+        """Counts."""
+        type(self).closed += 1
+
+
+class Bare:
+    """The same without a way to close it."""
+
+    __init__, __aiter__, __anext__ = Stream.__init__, Stream.__aiter__, Stream.__anext__
+
+
+@pytest.mark.parametrize("kind", [Stream, Bare])
+def test_a_conversation_that_has_ended_is_closed_and_begun_again(kind: type) -> None:
+    """Where it can be closed."""
+
+    async def scene() -> None:
+        begun = []
+
+        class Site:
+            def watch(self) -> object:
+                begun.append(kind())
+                return begun[-1]
+
+        Stream.closed = 0
+        dispatcher = Dispatcher(
+            {"riga": Site()},  # type: ignore[dict-item]  # it only listens
+            lambda _event: None,
+            Clock(),
+            structlog.get_logger(),
+            Patience(0.2),
+        )
+        task = asyncio.create_task(dispatcher.run(), name="dispatcher")
+        await until(lambda: len(begun) > 2)
+        ended = range(len(begun) - 1, len(begun) + 1)
+        assert Stream.closed in (ended if kind is Stream else (0,))
+        task.cancel()
+        await asyncio.wait([task])
+
+    run(scene)
+
+
+def test_a_silent_site_is_down_then_lost_then_back(tmp_path: Path) -> None:
+    """What was asked meanwhile is answered when it is back."""
+
+    async def act(made: Scene) -> None:
+        made.dispatcher.do(Book(booking("a")))
+        await until(lambda: made.heard(Booked))
+        await made.site.stop()
+        await until(lambda: made.heard(SiteLost))
+        assert [type(event) for event in made.events[1:]] == [SiteDown, SiteLost]
+        made.launch(booking("a", reservations=("1",)))
+        await made.site.start(made.path)
+        await until(lambda: made.heard(SiteUp) and made.heard(Started))
+        assert len(made.site.launches) == 1
+
+    play(tmp_path, act, patience=Patience(0.3, 0.6))
+
+
+def test_a_release_ends_what_was_being_repeated(tmp_path: Path) -> None:
+    """A booking at a silent site is given up, and released when the site is back."""
+
+    async def act(made: Scene) -> None:
+        await made.site.stop()
+        what = booking("a")
+        made.dispatcher.do(Book(what))
+        await until(lambda: made.heard(SiteDown))
+        made.dispatcher.do(Release(what))
+        await made.site.start(made.path)
+        await until(lambda: made.heard(Released))
+        assert not made.heard(Booked)
+        states = [each.state for each in made.site.reservations.values()]
+        assert states in ([], [STATES.RESERVATION_STATE_RELEASED])
+
+    play(tmp_path, act, patience=Patience(0.3, 600))
+
+
+def test_a_site_that_is_not_configured_any_more_refuses(tmp_path: Path) -> None:
+    """The task is planned elsewhere."""
+
+    async def act(made: Scene) -> None:
+        what = booking("a")
+        what.holds = (Hold("gone", "a", 1),)
+        made.dispatcher.do(Book(what))
+        await until(lambda: made.heard(BookingLost))
+
+    play(tmp_path, act)
+
+
+def offered(made: Scene) -> list[Offered]:
+    """Returns what the site's offers have come to."""
+    return [event for event in made.events if isinstance(event, Offered)]
+
+
+def test_a_site_is_asked_what_it_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the first contact, now and then, and again when it is back; prices are for a second."""
+    monkeypatch.setattr("broker.sites.dispatcher.OFFERS_EVERY_S", 0.05)
+
+    async def act(made: Scene) -> None:
+        await until(lambda: bool(offered(made)))
+        first = offered(made)[0]
+        assert (first.site, first.offers) == ("riga", ())
+        assert first.end - first.begin == pytest.approx(7 * 86400)
+        offer = made.site.offers.offers.add()
+        offer.resource.resource_id = "gpu"
+        offer.resource.labels["kind"] = "accelerator"
+        offer.resource.processors, offer.resource.speed = 3, 2.5
+        offer.resource.cost_per_hour = 7200.0
+        offer.free.add(window=reservation_pb2.Window(begin_s=1, end_s=2), processors=3)
+        await until(lambda: bool(offered(made)[-1].offers))
+        (found,) = offered(made)[-1].offers
+        assert found.resource == Resource(
+            "gpu", "accelerator", performance=2.5, price=2.0, capacity=3
+        )
+        assert (found.labels_kind, found.free) == (True, ((1.0, 2.0, 3),))
+        await made.site.stop()
+        count = len(offered(made))
+        await made.site.start(made.path)
+        await until(lambda: len(offered(made)) > count)
+
+    play(tmp_path, act, learning=True)
+
+
+def test_an_offer_that_means_nothing_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A speed of nothing is no resource; the site is asked again, and books meanwhile."""
+    monkeypatch.setattr("broker.sites.dispatcher.OFFERS_EVERY_S", 0.05)
+
+    async def act(made: Scene) -> None:
+        made.site.offers.offers.add().resource.resource_id = "bad"
+        await until(lambda: made.site.calls.count("offer") > 3)
+        assert not any(event.offers for event in offered(made))
+        made.dispatcher.do(Book(booking("a")))
+        await until(lambda: made.heard(Booked))
+
+    play(tmp_path, act, learning=True)

@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from lrms_sim.version import __version__
-from scenarios.errors import FetchError, LiveError, OutputError, ScenarioError
+from scenarios.archive.traces import ARCHIVE_URL, FOLDER_VARIABLE, TRACES, cache_folder, find_trace
+from scenarios.errors import FetchError, LiveError, ScenarioError
 from scenarios.library import bundled_names, scenario_path
 from scenarios.paper_cli import paper
-from scenarios.traces import ARCHIVE_URL, FOLDER_VARIABLE, TRACES, cache_folder, find_trace
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from scenarios.progress import Bars
-    from scenarios.replay import Run
-    from scenarios.results import ScenarioResult
-    from scenarios.spec import ScenarioSpec
+    from scenarios.run.replay import Run
+    from scenarios.run.results import ScenarioResult
+    from scenarios.spec.spec import ScenarioSpec
 
 EXIT_ERROR = 2
 """Status of the process where something is wrong that the user can put right."""
@@ -68,7 +68,7 @@ cli.add_command(paper)
 def list_command() -> None:
     """List the scenarios that come with the program."""
     from scenarios.listing import print_list  # noqa: PLC0415  # see the module's docstring
-    from scenarios.spec_files import load_spec  # noqa: PLC0415  # same
+    from scenarios.spec.files import load_spec  # noqa: PLC0415  # same
 
     specs = [load_spec(scenario_path(name)) for name in bundled_names()]
     print_list(_console(), specs, os.environ)
@@ -92,7 +92,7 @@ def show(scenario: str, *, toml: bool) -> None:
 @click.argument("scenario")
 def validate(scenario: str) -> None:
     """Check a scenario file and the files that it names, without running it."""
-    from scenarios.replay import check_files  # noqa: PLC0415  # see the module's docstring
+    from scenarios.run.replay import check_files  # noqa: PLC0415  # see the module's docstring
 
     path, spec = _load(scenario)
     check_files(spec, shown=str(path))
@@ -163,9 +163,9 @@ def run(
     log_format: Literal["console", "json"],
 ) -> None:
     """Replay a scenario: each site alone, then federated."""
-    from scenarios.output import check_folder, save_run  # noqa: PLC0415  # see the module's docstring
     from scenarios.progress import bars, event_log  # noqa: PLC0415  # same
-    from scenarios.replay import run_scenario  # noqa: PLC0415  # same
+    from scenarios.report.output import check_folder, save_run  # noqa: PLC0415  # see the module's docstring
+    from scenarios.run.replay import run_scenario  # noqa: PLC0415  # same
 
     if clock is not None and not live:
         raise click.UsageError("--clock is of the daemons: it goes with --live")
@@ -209,7 +209,7 @@ def run(
 
 def live_folder(folder: Path) -> Path:
     """Returns where the daemons of a run work; raises LiveError where they cannot."""
-    from scenarios.live_folder import check_claim  # noqa: PLC0415  # see the docstring
+    from scenarios.live.folder import check_claim  # noqa: PLC0415  # see the docstring
 
     named = folder if folder.name not in ("", "..") else folder.resolve()
     if not named.name:
@@ -223,7 +223,7 @@ def _run_live(
     done: "Run", place: Path, speed: float | None, shown: "Bars", *, html: bool
 ) -> tuple[str, str]:
     """Returns what to tell of a replay through daemons, and what is wrong with it."""
-    from scenarios.live import run_conducted, run_scaled  # noqa: PLC0415  # see the docstring
+    from scenarios.live.live import run_conducted, run_scaled  # noqa: PLC0415  # see the docstring
 
     expected = done.result.schedule
 
@@ -238,7 +238,7 @@ def _run_live(
         outcome = "" if problem else "The schedule is identical with the replay in one process."
     else:
         result = run_scaled(done.spec, expected, place, speed, progress)
-        from scenarios.live_outcome import scaled_outcome  # noqa: PLC0415  # see the docstring
+        from scenarios.live.outcome import scaled_outcome  # noqa: PLC0415  # see the docstring
 
         outcome, problem = scaled_outcome(done, result, html=html)
     words = (
@@ -262,7 +262,7 @@ def _run_live(
 )
 def up(scenario: str, *, folder: Path | None) -> None:
     """Start the daemons of a scenario's sites on real time, to play with."""
-    from scenarios.live import up as start  # noqa: PLC0415  # see the module's docstring
+    from scenarios.live.live import up as start  # noqa: PLC0415  # see the module's docstring
 
     _, spec = _load(scenario)
     folder = folder or Path("out", f"{spec.name}-up")
@@ -281,7 +281,7 @@ def down(folder: Path) -> None:
 
     FOLDER is where their journals and logs are, or the scenario's name.
     """
-    from scenarios.live import down as end  # noqa: PLC0415  # see the module's docstring
+    from scenarios.live.live import down as end  # noqa: PLC0415  # see the module's docstring
 
     if not folder.exists() and Path("out", f"{folder}-up").exists():
         folder = Path("out", f"{folder}-up")
@@ -294,22 +294,14 @@ def down(folder: Path) -> None:
 @click.option("--no-html", is_flag=True, help="Leave the HTML report as it is.")
 def report(folder: Path, *, as_json: bool, no_html: bool) -> None:
     """Report again on a run that `scenario run` has saved to FOLDER."""
-    from lrms_sim.schedule_files import replacing  # noqa: PLC0415  # see the module's docstring
-    from scenarios.output import REPORT, load_run  # noqa: PLC0415  # same
-    from scenarios.progress import bars  # noqa: PLC0415  # same
-    from scenarios.report.html import write_html  # noqa: PLC0415  # same
+    from scenarios.progress import bars  # noqa: PLC0415  # see the module's docstring
+    from scenarios.report.output import REPORT, load_run, save_report  # noqa: PLC0415  # see above
 
     with bars() as shown:
         shown.step("reading the run")
         result = load_run(folder)
         if not no_html:
-            shown.step(f"writing {REPORT}")
-            try:
-                with replacing(folder / REPORT) as draft:
-                    write_html(result, draft)
-            except OSError as error:
-                reason = error.strerror or error
-                raise OutputError(f"{folder / REPORT} cannot be written: {reason}") from error
+            save_report(folder, result, step=lambda name: shown.step(f"writing {name}"))
     _print_result(result, as_json=as_json)
     if not as_json and not no_html:
         click.echo(f"\nWritten to {folder / REPORT}")
@@ -337,7 +329,7 @@ def fetch(logs: Sequence[str], *, base_url: str, folder: Path | None) -> None:
     the file that published figures come from. Logs in the folder named by HANSE_TRACES are used
     as they are.
     """
-    from scenarios.fetch import fetch as fetch_log  # noqa: PLC0415  # see the module's docstring
+    from scenarios.archive.fetch import fetch as fetch_log  # noqa: PLC0415  # see the module's docstring
     from scenarios.progress import bars  # noqa: PLC0415  # same
 
     keys = list(TRACES) if "all" in logs else list(dict.fromkeys(logs))
@@ -374,7 +366,7 @@ def _under(
 
 
 def _load(scenario: str) -> tuple[Path, "ScenarioSpec"]:
-    from scenarios.spec_files import load_spec  # noqa: PLC0415  # see the module's docstring
+    from scenarios.spec.files import load_spec  # noqa: PLC0415  # see the module's docstring
 
     path = scenario_path(scenario)
     return path, load_spec(path)
@@ -441,6 +433,6 @@ def run_command(arguments: Sequence[str]) -> int:
 def _user_errors() -> tuple[type[Exception], ...]:
     """Returns the errors that a user can put right; their text says what, where and how."""
     from grms.learning.checkpoint import CheckpointError  # noqa: PLC0415  # see the docstring
-    from grms.learning.source import SourceError  # noqa: PLC0415  # same
+    from grms.learning.rule_bases.source import SourceError  # noqa: PLC0415  # same
 
     return (ScenarioError, CheckpointError, SourceError, OSError)

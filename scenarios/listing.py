@@ -8,8 +8,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from scenarios.spec import LublinWorkload, ScenarioSpec, SiteSpec, TraceWorkload
-from scenarios.traces import TRACES, find_trace
+from grms.policy.words import TRANSFER_DEFAULT
+from scenarios.archive.traces import TRACES, find_trace
+from scenarios.spec.spec import LublinWorkload, ScenarioSpec, SiteSpec, TraceWorkload
 
 
 def print_list(
@@ -58,7 +59,7 @@ def print_scenario(
         table.add_row(
             Text(site.name, "bold"),
             Text(f"{site.processors:,}", justify="right"),
-            Text(site.discipline),
+            Text(site.queue_name),
             Text(_workload(site)),
             Text(site.location if isinstance(site.location, str) else ", ".join(site.location)),
             Text(_transfer(site)),
@@ -110,7 +111,7 @@ def _transfer(site: SiteSpec) -> str:
         sizes = ", ".join(f"{e.processors}: {_policy(e.policy)}" for e in transfer.pool)
         words.append(f"others by nearest size ({sizes})")
     else:
-        rest = transfer.default or "awf"
+        rest = transfer.default or TRANSFER_DEFAULT
         words.append(f"others: {_policy(rest)}" if words else _policy(rest))
     return "; ".join(words)
 

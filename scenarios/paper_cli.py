@@ -1,8 +1,9 @@
 """The commands `scenario paper …`."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -91,7 +92,7 @@ def decentralized_grid(
     more, which takes three quarters of an hour on two cores; after Ctrl-C the same command goes
     on. --shipped is done in half a minute.
     """  # noqa: D205  # click takes the first paragraph as the summary
-    from grms.learning.command import TrainingInterrupted  # noqa: PLC0415  # slow to import
+    from grms.learning.session import TrainingInterrupted  # noqa: PLC0415  # slow to import
     from scenarios.papers.decentralized_grid.command import run_command  # noqa: PLC0415  # slow
     from scenarios.papers.decentralized_grid.study import StudyOptions  # noqa: PLC0415  # same
 
@@ -214,6 +215,153 @@ def gorba_rescheduling(
         workers=workers,
     )
     page = run_command(options, _console(), _console(stderr=True))
+    click.echo(f"\nWritten to {page}")
+
+
+@paper.command("utility-scheduling")
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path),
+    default=Path("out", "utility-scheduling"),
+    show_default=True,
+    help="Folder for runs, figures and page.",
+)
+@click.option(
+    "--experiments",
+    type=click.IntRange(2, 10_000),
+    default=50,
+    show_default=True,
+    help="Of Figures 2, 3 and 5; the paper's are 50.",
+)
+@click.option(
+    "--sweep",
+    type=click.IntRange(2, 10_000),
+    default=30,
+    show_default=True,
+    help="Experiments at each rate of Figure 4.",
+)
+@click.option(
+    "--reachable",
+    type=click.IntRange(0, 10_000),
+    default=10,
+    show_default=True,
+    help="Experiments at each rate for the table of other policies; 0 leaves it out.",
+)
+@click.option("--no-logs", is_flag=True, help="Leave recorded logs out.")
+@click.option("--workers", type=click.IntRange(1, 256), help="[default: one a processor]")
+def utility_scheduling(
+    *,
+    output: Path,
+    experiments: int,
+    sweep: int,
+    reachable: int,
+    no_logs: bool,
+    workers: int | None,
+) -> None:
+    """Figures 2 to 5 of "A Reinforcement Learning Framework for Utility-Based Scheduling in
+    Resource-Constrained Systems", under three readings of its text.
+
+    Beside them every statement of the paper with what was measured, other policies on the same
+    jobs, and all of them on the logs kth, ctc and sdsc05, where these are there, alone and in
+    exchange. It takes less than a minute on two cores; after Ctrl-C the same command goes on.
+    """  # noqa: D205  # click takes the first paragraph as the summary
+    from scenarios.papers.utility_scheduling.command import run_command  # noqa: PLC0415  # slow
+    from scenarios.papers.utility_scheduling.study import StudyOptions  # noqa: PLC0415  # same
+
+    options = StudyOptions(
+        folder=output,
+        experiments=experiments,
+        sweep=sweep,
+        reachable=reachable,
+        logs=not no_logs,
+        workers=workers,
+    )
+    page = run_command(options, _console(), _console(stderr=True))
+    click.echo(f"\nWritten to {page}")
+
+
+def _strategy_study(command: Callable[..., None]) -> Callable[..., None]:
+    """Adds what both studies on strategies of one machine take."""
+    for option in reversed(
+        (
+            click.option(
+                "--output",
+                type=click.Path(path_type=Path),
+                help="Folder for strategies, figures and page.  [default: out/ and the study's name]",
+            ),
+            click.option("--seeds", type=_Seeds(), default=(1, 2, 3), help="[default: 1-3]"),
+            click.option(
+                "--generations",
+                type=click.IntRange(1, 100_000),
+                default=6,
+                show_default=True,
+                help="Of each search of criteria; of rules a third of them.",
+            ),
+            click.option(
+                "--logs",
+                type=click.Choice(["ctc", "kth", "sdsc00"]),
+                multiple=True,
+                help="Only these; may be given several times.",
+            ),
+            click.option(
+                "--complete",
+                is_flag=True,
+                help="The papers' effort: whole logs on 1,024 processors, 100 generations; many hours.",
+            ),
+            click.option(
+                "--workers", type=click.IntRange(1, 10_000), help="[default: one a processor]"
+            ),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+@paper.command("greedy-criteria")
+@_strategy_study
+def greedy_criteria(**chosen: Any) -> None:
+    """Table III and Figures 1 to 5 of "Greedy Scheduling with Custom-made Objectives" (2007).
+
+    Learns the criteria f1 to f4 on the first jobs of the logs ctc, kth and sdsc00, and judges
+    them on all later jobs, beside constant orders of user groups. After Ctrl-C the same command
+    goes on.
+    """
+    _run_strategy_study("greedy-criteria", chosen)
+
+
+@paper.command("genetic-fuzzy")
+@_strategy_study
+def genetic_fuzzy(**chosen: Any) -> None:
+    """Tables 3 and 4, Figures 4 to 7 of "Genetic Fuzzy Systems applied to Online Job Scheduling"
+    (2007).
+
+    Searches tables by the iterative method, evolves rules by symbiotic evolution, and judges
+    both on all later jobs, beside constant orders of user groups. After Ctrl-C the same command
+    goes on.
+    """  # noqa: D205  # click takes the first paragraph as the summary
+    _run_strategy_study("genetic-fuzzy", chosen)
+
+
+def _run_strategy_study(name: str, chosen: dict[str, Any]) -> None:
+    from grms.learning.session import TrainingInterrupted  # noqa: PLC0415  # slow to import
+    from scenarios.papers.queue_strategies.command import run_command  # noqa: PLC0415  # same
+    from scenarios.papers.queue_strategies.reference import LOGS  # noqa: PLC0415  # same
+    from scenarios.papers.queue_strategies.study import StudyOptions  # noqa: PLC0415  # same
+
+    options = StudyOptions(
+        paper=name,
+        folder=chosen["output"] or Path("out", name),
+        seeds=chosen["seeds"],
+        generations=100 if chosen["complete"] else chosen["generations"],
+        scaled=chosen["complete"],
+        logs=chosen["logs"] or tuple(log.key for log in LOGS),
+        workers=chosen["workers"],
+    )
+    try:
+        page = run_command(options, _console(), _console(stderr=True))
+    except TrainingInterrupted as interruption:
+        click.echo(f"\n{interruption}; the same command goes on from there", err=True)
+        raise click.Abort from interruption
     click.echo(f"\nWritten to {page}")
 
 

@@ -17,13 +17,13 @@ from lrms_sim.jobs import FloatArray, Int64Array
 from lrms_sim.schedule import Schedule
 from scenarios.report import series, svg, words
 from scenarios.report.svg import HALF, NAME_LENGTH, WIDE
-from scenarios.results import ScenarioResult
+from scenarios.run.results import ScenarioResult
 
 _ALONE_ALPHA = 0.42
 
 
 def improvement_bars(result: ScenarioResult) -> str:
-    """Draws ΔAWRT of every site as horizontal bars."""
+    """Draws the improvement of AWRT of every site as horizontal bars."""
     values = [site.awrt_improvement for site in result.sites]
     colors = [svg.color("gain" if value >= 0 else "loss") for value in values]
     text = "; ".join(f"{site.name} {words.change(site.awrt_improvement)}" for site in result.sites)
@@ -32,7 +32,7 @@ def improvement_bars(result: ScenarioResult) -> str:
         values,
         colors,
         key="improvement",
-        heading="ΔAWRT: shorter response time is positive",
+        heading="Improvement of AWRT: positive is better",
         description=f"Improvement of average weighted response time over each site alone: {text}.",
     )
 
@@ -48,7 +48,7 @@ def area_bars(result: ScenarioResult) -> str:
         values,
         [svg.color("work")] * len(values),
         key="area",
-        heading="ΔSA: more work than the own users' is positive",
+        heading="ΔSA, change of work: more than the own users' is positive",
         description=f"Change of the work each machine did over each site alone: {text}.",
     )
 
@@ -67,7 +67,7 @@ def _bars(
     with svg.drawing():
         figure = svg.new_figure(HALF, height)
         axes = figure.add_axes((92 / HALF, 8 / height, (HALF - 100) / HALF, 30 * count / height))
-        _bare(axes)
+        svg.bare(axes)
         finite = np.nan_to_num(np.asarray(values, dtype=np.float64))
         low, high = min(0.0, float(finite.min())), max(0.0, float(finite.max()))
         span = (high - low) or 0.01
@@ -97,7 +97,7 @@ def _bars(
                 color=svg.color("ink"),
                 fontweight="bold",
             )
-        _heading(axes, heading, x=-92 / (HALF - 100), height=30.0 * count)
+        svg.heading(axes, heading, x=-92 / (HALF - 100), height=30.0 * count)
         return svg.render(figure, key=key, title=heading, description=description)
 
 
@@ -129,8 +129,8 @@ def site_over_time(result: ScenarioResult, site: int) -> str:
         usage.set_ylim(0, 1.02)
         usage.set_yticks([0, 0.5, 1], ["0%", "50%", "100%"])
         usage.set_xlabel(f"{unit} since the scenario's time 0", color=svg.color("muted"))
-        _heading(queue, "Processors the waiting jobs ask for", x=-50 / (WIDE - 66), height=84)
-        _heading(usage, "Utilization of the machine", x=-50 / (WIDE - 66), height=70)
+        svg.heading(queue, "Processors the waiting jobs ask for", x=-50 / (WIDE - 66), height=84)
+        svg.heading(usage, "Utilization of the machine", x=-50 / (WIDE - 66), height=70)
         _legend(queue, height=84)
         return svg.render(
             figure,
@@ -164,7 +164,7 @@ def _binned(
 
 
 def _before_after(axes: Axes, edges: FloatArray, alone: FloatArray, federated: FloatArray) -> None:
-    _bare(axes)
+    svg.bare(axes)
     axes.grid(color=svg.color("grid"), linewidth=0.8)
     axes.set_axisbelow(True)
     axes.stairs(alone, edges, fill=True, color=svg.color("alone"), alpha=_ALONE_ALPHA, linewidth=0)
@@ -197,7 +197,7 @@ def response_times(result: ScenarioResult, site: int) -> str:
             x = 58 + column * (width + 46)
             low, high = _limits((alone, federated), weights)
             axes = figure.add_axes((x / WIDE, 30 / height, width / WIDE, 140 / height))
-            _bare(axes)
+            svg.bare(axes)
             axes.set_xscale("log")
             axes.set_xlim(low, high)
             axes.set_ylim(0, 1.02)
@@ -215,7 +215,7 @@ def response_times(result: ScenarioResult, site: int) -> str:
             axes.minorticks_off()
             axes.set_xticks([place for place, _ in ticks], [label for _, label in ticks])
             axes.set_yticks([0, 0.5, 1], ["0%", "50%", "100%"])
-            _heading(axes, heading, x=-50 / width if column == 0 else -38 / width, height=140)
+            svg.heading(axes, heading, x=-50 / width if column == 0 else -38 / width, height=140)
             if column:
                 _legend(axes, height=140, alone="line")
         medians = [
@@ -238,32 +238,6 @@ def _limits(samples: Sequence[FloatArray], weights: FloatArray) -> tuple[float, 
     low = min(series.weighted_quantile(values, weights, 0.005) for values in samples)
     high = max(float(values.max()) for values in samples)
     return max(low, 1e-3), 1.05 * max(high, 10 * low, 1e-2)
-
-
-def _bare(axes: Axes) -> None:
-    """Takes away frame and tick marks; grid and labels are enough."""
-    for spine in axes.spines.values():
-        spine.set_visible(False)
-    axes.tick_params(
-        length=0,
-        labelcolor=svg.color("muted"),
-        labelsize=svg.FONT_SIZE,
-        labelleft=True,
-        pad=5,
-    )
-    axes.set_facecolor("none")
-
-
-def _heading(axes: Axes, text: str, *, x: float, height: float) -> None:
-    """Writes a heading above the axes, `height` units high; x in axes' widths."""
-    axes.text(
-        x,
-        1 + 12 / height,
-        text,
-        transform=axes.transAxes,
-        color=svg.color("ink"),
-        fontweight="bold",
-    )
 
 
 def _legend(axes: Axes, *, height: float, alone: Literal["area", "line"] = "area") -> None:

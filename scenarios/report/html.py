@@ -1,13 +1,15 @@
 """The report as one HTML page that needs nothing else: no network, no script, no other file."""
 
 import re
+from collections import Counter
 from html import escape
 from os import PathLike
 from pathlib import Path
 
 from scenarios.report import tables, words, workflows
 from scenarios.report.markup import brand, document, figure, heading, resource
-from scenarios.results import ScenarioResult, SiteResult
+from scenarios.report.selection import DETAIL_MAX, FLOWS_CSV, ROWS_MAX, important, left_out
+from scenarios.run.results import ScenarioResult, SiteResult
 
 
 def write_html(result: ScenarioResult, path: str | PathLike[str]) -> None:
@@ -36,15 +38,17 @@ def _head(result: ScenarioResult) -> str:
     # A blank line parts paragraphs; other line breaks are those of the scenario's file.
     paragraphs = [part for part in re.split(r"\n\s*\n", result.description) if part.strip()]
     about = "".join(f'<p class="about">{escape(part.strip())}</p>' for part in paragraphs)
+    chosen = important(result, DETAIL_MAX)
     cards = "".join(
-        _card(index, site, partners=len(result.sites) > 1)
-        for index, site in enumerate(result.sites)
+        _card(index, result.sites[index], partners=len(result.sites) > 1) for index in chosen
     )
+    which = left_out(result, len(chosen))
+    which = f'<p class="exchange">{escape(which)}</p>\n' if which else ""
     return (
         f"<header>\n{brand(f'scenario {result.name}')}\n"
         f"<h1>{escape(result.title or result.name)}</h1>\n"
         f'<p class="headline">{escape(words.headline(result))}</p>\n'
-        f'<p class="exchange">{escape(words.exchange_sentence(result))}</p>\n{about}\n'
+        f'<p class="exchange">{escape(words.exchange_sentence(result))}</p>\n{about}\n{which}'
         f'<ul class="cards" aria-label="Key figures of each site">{cards}</ul>\n</header>'
     )
 
@@ -87,11 +91,15 @@ def _verdict(site: SiteResult) -> tuple[str, str]:
     if not tone:
         return "±0%", "average weighted response time is the same"
     arrow, word = ("▼", "shorter") if tone == "gain" else ("▲", "longer")
-    share = words.share(abs(site.awrt_improvement))
+    size = abs(site.awrt_improvement)
+    # A card has no room for the decimal of more than 1,000 %.
+    share = f"{100 * size:,.0f}%" if size >= 10 else words.share(size)
     return f"{arrow} {share}", f"{word} average weighted response time"
 
 
 def _improvements(result: ScenarioResult) -> str:
+    if len(result.sites) > DETAIL_MAX:
+        return _spread(result)
     from scenarios.report import figures  # noqa: PLC0415  # matplotlib is slow to import
 
     return (
@@ -99,7 +107,7 @@ def _improvements(result: ScenarioResult) -> str:
         "<p>Each site against itself alone, with the same jobs and the same queue discipline.</p>\n"
         + figure(
             figures.improvement_bars(result) + figures.area_bars(result),
-            "ΔAWRT says how much shorter the site's own users wait, ΔSA how much more work its "
+            "The improvement says how much shorter the site's own users wait, ΔSA how much more work its "
             "machine did than they brought. Helping others and being served sooner do not exclude "
             "each other.",
             "pair",
@@ -108,9 +116,37 @@ def _improvements(result: ScenarioResult) -> str:
     )
 
 
+def _spread(result: ScenarioResult) -> str:
+    from scenarios.report import heat_map  # noqa: PLC0415  # matplotlib is slow to import
+
+    return (
+        f"<section>\n{heading('Who gained')}\n"
+        "<p>Each site against itself alone, with the same jobs and the same queue discipline.</p>\n"
+        + figure(
+            heat_map.improvement_spread(result),
+            "Improvement of AWRT of every site with jobs of its own; a dot is a site. What is worse "
+            "than −100% stands at the lower edge.",
+            "wide",
+        )
+        + "</section>"
+    )
+
+
 def _exchange(result: ScenarioResult) -> str:
     parts = [f"<section>\n{heading('Who gave work to whom')}\n"]
-    if result.jobs_exchanged:
+    many = len(result.sites) > DETAIL_MAX
+    if result.jobs_exchanged and many:
+        from scenarios.report import heat_map  # noqa: PLC0415  # matplotlib is slow to import
+
+        parts.append(
+            figure(
+                heat_map.flow_map(result),
+                f"Exchanged jobs only. Every pair of sites with its jobs is in {FLOWS_CSV}.",
+                "wide",
+            )
+        )
+        parts.append(tables.flows(result))
+    elif result.jobs_exchanged:
         from scenarios.report import ribbons  # noqa: PLC0415  # matplotlib is slow to import
 
         parts.append(
@@ -124,7 +160,8 @@ def _exchange(result: ScenarioResult) -> str:
         )
     else:
         parts.append("<p>No job left its home site.</p>\n")
-    parts.append(tables.matrix(result))
+    if not many:
+        parts.append(tables.matrix(result))
     parts.append("</section>")
     return "".join(parts)
 
@@ -138,8 +175,12 @@ def _site_by_site(result: ScenarioResult) -> str:
         "machine that will run it; response times are those of the site's own jobs, wherever "
         "they ran."
     )
-    parts = [f"<section>\n{heading('Site by site')}\n<p>{about}</p>\n"]
-    for index, site in enumerate(result.sites):
+    chosen = important(result, DETAIL_MAX)
+    which = left_out(result, len(chosen))
+    which = f"<p>{escape(which)}</p>\n" if which else ""
+    parts = [f"<section>\n{heading('Site by site')}\n<p>{about}</p>\n{which}"]
+    for index in chosen:
+        site = result.sites[index]
         parts.append(
             f'<div class="site"><h3><span class="dot" style="--site:var(--site-{index % 8})"></span>'
             f"{escape(site.name)} <small>{words.count(site.processors)} processors</small></h3>\n"
@@ -159,7 +200,13 @@ def _explained() -> str:
 
 
 def _made(result: ScenarioResult) -> str:
-    disciplines = "; ".join(f"{site.name}: {site.discipline}" for site in result.sites)
+    if len(result.sites) > ROWS_MAX:
+        counted = Counter(site.discipline for site in result.sites)
+        disciplines = "; ".join(
+            f"{name}: {words.count(number)} sites" for name, number in sorted(counted.items())
+        )
+    else:
+        disciplines = "; ".join(f"{site.name}: {site.discipline}" for site in result.sites)
     rows = (
         ("Scenario", result.name),
         ("Seed", str(result.seed)),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Final
 
-from broker.gantt.layout import axis_of
+from broker.pictures.layout import axis_of
 from lrms_sim.spelling import duration, shorten
 
 WIDTH: Final = 820.0

@@ -11,7 +11,7 @@ from matplotlib.path import Path
 from lrms_sim.jobs import FloatArray
 from scenarios.report import svg, words
 from scenarios.report.svg import HALF, NAME_LENGTH
-from scenarios.results import ScenarioResult
+from scenarios.run.results import ScenarioResult
 
 
 def flow_ribbons(result: ScenarioResult, *, by_area: bool) -> str:

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from matplotlib import rc_context
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
@@ -84,6 +85,39 @@ def new_figure(width: float, height: float) -> Figure:
     figure = Figure(figsize=(width / 72, height / 72), dpi=72)
     FigureCanvasSVG(figure)
     return figure
+
+
+def bare(axes: Axes) -> None:
+    """Takes away frame and tick marks; grid and labels are enough."""
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+    axes.tick_params(
+        length=0,
+        labelcolor=color("muted"),
+        labelsize=FONT_SIZE,
+        labelleft=True,
+        pad=5,
+    )
+    axes.set_facecolor("none")
+
+
+def heading(axes: Axes, text: str, *, x: float, height: float) -> None:
+    """Writes a heading above axes.
+
+    Args:
+        axes: the axes.
+        text: the heading.
+        x: where it begins, in widths of the axes.
+        height: of the axes, in units.
+    """
+    axes.text(
+        x,
+        1 + 12 / height,
+        text,
+        transform=axes.transAxes,
+        color=color("ink"),
+        fontweight="bold",
+    )
 
 
 def render(figure: Figure, *, key: str, title: str, description: str) -> str:

@@ -5,7 +5,15 @@ from html import escape
 
 from scenarios.report import words
 from scenarios.report.markup import cells, column_heads, heading, scrolling, site_cell
-from scenarios.results import ScenarioResult, SiteResult
+from scenarios.report.selection import (
+    FLOWS_MAX,
+    ROWS_MAX,
+    important,
+    largest_flows,
+    left_out,
+    notes_together,
+)
+from scenarios.run.results import ScenarioResult, SiteResult
 
 _BOTH = ("alone", "federated")
 
@@ -13,11 +21,11 @@ _BOTH = ("alone", "federated")
 def summary(result: ScenarioResult) -> str:
     """Returns the section with the main tables: what users got, what machines did."""
     users = _table(
-        "<b>Users.</b> How long the site's own jobs take, wherever they run. A positive ΔAWRT is better.",
+        "<b>Users.</b> How long the site's own jobs take, wherever they run. A positive improvement is better.",
         (
             ("", ("Own jobs",)),
             ("AWRT, seconds", _BOTH),
-            ("", ("ΔAWRT",)),
+            ("", ("Improvement",)),
             ("Own jobs that were", ("kept", "given")),
         ),
         result,
@@ -61,10 +69,12 @@ def _table(
         for group, names in columns
     )
     heads = column_heads([name for _, names in columns for name in names])
+    chosen = important(result, ROWS_MAX)
     rows = "\n".join(
-        f"<tr>{site_cell(site.name, index)}{row(site)}</tr>"
-        for index, site in enumerate(result.sites)
+        f"<tr>{site_cell(result.sites[index].name, index)}{row(result.sites[index])}</tr>"
+        for index in chosen
     )
+    caption = " ".join(filter(None, (caption, escape(left_out(result, len(chosen))))))
     return (
         f"<table><caption>{caption}</caption><thead><tr><td></td>{groups}</tr>\n"
         f'<tr><th class="left" scope="col">Site</th>{heads}</tr></thead><tbody>\n{rows}\n'
@@ -161,6 +171,26 @@ def matrix(result: ScenarioResult) -> str:
     return scrolling(table, "Who gave work to whom")
 
 
+def flows(result: ScenarioResult) -> str:
+    """Returns the list of the largest flows between two sites, by number of jobs."""
+    found = largest_flows(result, FLOWS_MAX)
+    rows = "\n".join(
+        f"<tr>{site_cell(result.sites[i].name, i)}"
+        f'<td class="left">{escape(result.sites[j].name)}</td><td>{words.count(jobs)}</td>'
+        f"<td>{result.flow_area[i, j] / 3600:,.0f}</td></tr>"
+        for jobs, i, j in found
+    )
+    head = (
+        '<tr><th class="left" scope="col">Given by</th><th class="left" scope="col">Taken by</th>'
+        '<th scope="col">Jobs</th><th scope="col">Processor hours</th></tr>'
+    )
+    table = (
+        f"<table><caption>The {len(found)} largest flows, by number of jobs.</caption>"
+        f"<thead>{head}</thead><tbody>\n{rows}\n</tbody></table>"
+    )
+    return scrolling(table, "The largest flows")
+
+
 def waits(result: ScenarioResult) -> str:
     """Returns the section on waits and slowdowns."""
     table = _table(
@@ -175,6 +205,8 @@ def waits(result: ScenarioResult) -> str:
 
 def workloads(result: ScenarioResult) -> str:
     """Returns the section on dropped and altered records; empty where there were none."""
+    if len(result.sites) > ROWS_MAX:
+        return _workloads_together(result)
     rows = [
         f"<tr>{site_cell(site.name, index)}"
         f'<td class="words">{escape(note.reason)}</td><td>{words.count(note.count)}</td>'
@@ -187,6 +219,28 @@ def workloads(result: ScenarioResult) -> str:
     head = (
         '<tr><th class="left" scope="col">Site</th><th class="left" scope="col">Records</th>'
         '<th scope="col">Number</th><th class="left" scope="col">Treatment</th></tr>'
+    )
+    caption = "Records of the workloads that were left out or altered, or are odd."
+    table = (
+        f"<table><caption>{caption}</caption><thead>{head}</thead><tbody>\n"
+        + "\n".join(rows)
+        + "\n</tbody></table>"
+    )
+    return f"<section>\n{heading('Workloads')}\n{scrolling(table, 'Workloads')}</section>"
+
+
+def _workloads_together(result: ScenarioResult) -> str:
+    """Returns the same section with a row for each reason, of many sites."""
+    rows = [
+        f'<tr><th class="left" scope="row">{escape(reason)}</th><td>{words.count(records)}</td>'
+        f'<td>{words.count(sites)}</td><td class="words">{escape(treatment)}</td></tr>'
+        for reason, treatment, records, sites in notes_together(result)
+    ]
+    if not rows:
+        return ""
+    head = (
+        '<tr><th class="left" scope="col">Records</th><th scope="col">Number</th>'
+        '<th scope="col">Sites</th><th class="left" scope="col">Treatment</th></tr>'
     )
     caption = "Records of the workloads that were left out or altered, or are odd."
     table = (

@@ -6,16 +6,18 @@ speak UTF-8 the few special characters give way to ASCII.
 
 from collections.abc import Sequence
 
+import numpy as np
 from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from lrms_sim.spelling import shorten
-from scenarios.broker_result import BrokerResult
 from scenarios.report import words
+from scenarios.report.selection import ROWS_MAX, important, largest_flows, left_out, notes_together
 from scenarios.report.workflows import sentence
-from scenarios.results import ScenarioResult, SiteResult
+from scenarios.run.broker_result import BrokerResult
+from scenarios.run.results import ScenarioResult, SiteResult
 
 NAME_LENGTH = 14
 """Longer names of sites are cut in tables; the headline has them in full."""
@@ -64,6 +66,9 @@ class _Printer:
         say()
         say(self.text(words.headline(result), style="bold"))
         say(self.text(words.exchange_sentence(result)))
+        which = left_out(result, len(self.shown(result)))
+        if which:
+            say(self.text(f"Below: {which}"))
         self.titled("Users: average weighted response time (s) and jobs", self.users(result))
         self.titled("Machines: utilization, work done, makespan (s)", self.machines(result))
         if result.jobs_exchanged:
@@ -110,12 +115,16 @@ class _Printer:
         name.truncate(NAME_LENGTH, overflow="ellipsis" if self.speaks_utf8 else "crop")
         return name
 
+    def shown(self, result: ScenarioResult) -> list[SiteResult]:
+        """Returns the sites that tables have a row for."""
+        return [result.sites[index] for index in important(result, ROWS_MAX)]
+
     def users(self, result: ScenarioResult) -> Table:
         """Returns the table of what a site's own users got."""
         table = self.table(
-            ("Site", "AWRT alone", "federated", "ΔAWRT", "own jobs", "kept", "given")
+            ("Site", "AWRT alone", "federated", "improved", "own jobs", "kept", "given")
         )
-        for site in result.sites:
+        for site in self.shown(result):
             table.add_row(
                 self.name(site),
                 self.text(words.seconds(site.awrt_alone)),
@@ -130,7 +139,7 @@ class _Printer:
     def machines(self, result: ScenarioResult) -> Table:
         """Returns the table of what the machines did."""
         table = self.table(("Site", "U alone", "fed.", "ΔSA", "C_max alone", "federated", "taken"))
-        for site in result.sites:
+        for site in self.shown(result):
             table.add_row(
                 self.name(site),
                 self.text(words.share(site.utilization_alone)),
@@ -144,22 +153,19 @@ class _Printer:
 
     def exchange(self, result: ScenarioResult) -> None:
         """Prints who gave how many jobs to whom; a list of pairs where a matrix is too wide."""
-        matrix = self.matrix(result)
-        # Asked in a wide room, the table says how wide it would like to be.
-        room = self.console.options.update_width(100 * (len(result.sites) + 1))
-        if self.console.measure(matrix, options=room).maximum <= self.console.width:
-            self.titled("Jobs: submitted at (rows), ran at (columns)", matrix)
-            return
-        size = len(result.sites)
-        pairs = [
-            (int(result.flow_jobs[i, j]), i, j)
-            for i in range(size)
-            for j in range(size)
-            if i != j and result.flow_jobs[i, j]
-        ]
-        pairs.sort(key=lambda pair: (-pair[0], pair[1], pair[2]))
-        more = f": the {PAIRS_MAX} largest of {len(pairs)} flows" if len(pairs) > PAIRS_MAX else ""
-        self.titled(f"Jobs given and taken{more}", self.pairs(result, pairs[:PAIRS_MAX]))
+        # No column is narrower than two cells, so many sites need not be tried.
+        if 3 * len(result.sites) <= self.console.width:
+            matrix = self.matrix(result)
+            # Asked in a wide room, the table says how wide it would like to be.
+            room = self.console.options.update_width(100 * (len(result.sites) + 1))
+            if self.console.measure(matrix, options=room).maximum <= self.console.width:
+                self.titled("Jobs: submitted at (rows), ran at (columns)", matrix)
+                return
+        flows = np.count_nonzero(result.flow_jobs) - np.count_nonzero(result.flow_jobs.diagonal())
+        more = f": the {PAIRS_MAX} largest of {flows:,} flows" if flows > PAIRS_MAX else ""
+        self.titled(
+            f"Jobs given and taken{more}", self.pairs(result, largest_flows(result, PAIRS_MAX))
+        )
 
     def matrix(self, result: ScenarioResult) -> Table:
         """Returns the jobs that each row's users submitted and each column's machine ran."""
@@ -187,7 +193,7 @@ class _Printer:
         self.console.print()
         self.console.print(self.text(sentence(broker), style="bold"))
         table = self.table(
-            ("Site", "batch", "reservable", "in use", "AWRT without", "with broker", "change")
+            ("Site", "batch", "reservable", "in use", "AWRT without", "with broker", "improved")
         )
         for site in broker.batch:
             times = (site.awrt_without, site.awrt_with)
@@ -197,12 +203,20 @@ class _Printer:
                 words.count(site.reservable),
                 self.text("–" if site.reserved_share is None else words.share(site.reserved_share)),
                 *(self.text("–" if each is None else words.seconds(each)) for each in times),
-                self.text(words.change(site.change)),
+                self.text(words.change(site.improvement)),
             )
         self.titled("Batch users beside the broker: processors and AWRT (s)", table)
 
     def notes(self, result: ScenarioResult) -> list[Text]:
         """Returns what preparing the workloads did to records, a line for each reason."""
+        if len(result.sites) > ROWS_MAX:
+            return [
+                self.text(
+                    f"{words.count(records)} {treatment} at {words.count(sites)} "
+                    f"site{'' if sites == 1 else 's'}: {reason}"
+                )
+                for reason, treatment, records, sites in notes_together(result)
+            ]
         return [
             self.text(f"{site.name}: {words.count(note.count)} {note.treatment}: {note.reason}")
             for site, notes in zip(result.sites, result.workload_notes, strict=True)

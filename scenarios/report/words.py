@@ -11,7 +11,7 @@ from lrms_sim.spelling import (
     share,
     shorten,
 )
-from scenarios.results import ScenarioResult, SiteResult
+from scenarios.run.results import ScenarioResult, SiteResult
 
 __all__ = [
     "NOTHING",

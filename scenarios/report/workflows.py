@@ -5,12 +5,12 @@ from html import escape
 
 import numpy as np
 
-from broker.words import money
-from scenarios.broker_result import BatchFigures, BrokerResult, WorkflowFigures
+from broker.pictures.words import money
 from scenarios.report import words
 from scenarios.report.machine_chart import Band, Bar, machine_chart
 from scenarios.report.markup import cells, column_heads, figure, heading, scrolling, site_cell
-from scenarios.results import ScenarioResult
+from scenarios.run.broker_result import BatchFigures, BrokerResult, WorkflowFigures
+from scenarios.run.results import ScenarioResult
 
 COLORS = 8
 """Number of colours; further workflows begin again with the first."""
@@ -36,14 +36,15 @@ def sentence(broker: BrokerResult) -> str:
 def price_sentence(broker: BrokerResult) -> str:
     """Returns what the batch users pay, in a sentence."""
     parts = [
-        f"{words.change(each.change)} at {each.name}"
+        f"{words.change(each.improvement)} at {each.name}"
         for each in broker.batch
         if each.jobs and each.reservable
     ]
     if not parts:
         return "No batch job has to wait for a workflow."
     return (
-        "Average weighted response time of batch jobs, against machines with all processors: "
+        "Improvement of average weighted response time of batch jobs (positive is better), against "
+        "machines with all processors: "
         f"{words.listed(parts)}."
     )
 
@@ -71,7 +72,7 @@ def _batch(broker: BrokerResult) -> str:
             "Own jobs",
             "AWRT without<br>the broker, s",
             "with it, s",
-            "change",
+            "Improvement",
         )
     )
     rows = "\n".join(
@@ -90,8 +91,8 @@ def _batch_cells(site: BatchFigures) -> str:
     def seconds(value: float | None) -> str:
         return words.NOTHING if value is None else words.seconds(value)
 
-    tone = "loss" if site.change >= words.UNCHANGED else ""
-    tone = "gain" if site.change <= -words.UNCHANGED else tone
+    tone = "loss" if site.improvement <= -words.UNCHANGED else ""
+    tone = "gain" if site.improvement >= words.UNCHANGED else tone
     return cells(
         (
             words.count(site.processors),
@@ -100,7 +101,7 @@ def _batch_cells(site: BatchFigures) -> str:
             words.count(site.jobs),
             seconds(site.awrt_without),
             seconds(site.awrt_with),
-            f'<strong class="{tone}">{words.change(site.change)}</strong>',
+            f'<strong class="{tone}">{words.change(site.improvement)}</strong>',
         )
     )
 

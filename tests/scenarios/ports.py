@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from lrms_sim.toml_text import dumps
-from scenarios.spec import ScenarioSpec
-from scenarios.spec_files import parse_spec
+from scenarios.spec.files import parse_spec
+from scenarios.spec.spec import ScenarioSpec
 
 SITES: list[dict[str, Any]] = [
     {

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from scenarios import cli
-from scenarios.traces import TRACES, Trace
+from scenarios.archive.traces import TRACES, Trace
 
 ROOT = Path(__file__).parents[2]
 COMMAND = (sys.executable, "-c", "from scenarios.command import main; main()")
@@ -65,6 +65,8 @@ def test_run_writes_the_folder_and_says_where(
         "schedule-alone.csv",
         "result.json",
         "scenario.toml",
+        "sites.csv",
+        "flows.csv",
         "report.html",
     }
 

@@ -3,12 +3,12 @@ from pathlib import Path
 import pytest
 
 from grms.policy.files import load_rule_base
+from scenarios.archive.traces import TRACES
 from scenarios.errors import UnknownScenarioError
 from scenarios.library import bundled_names, rule_base_folder, scenario_path
-from scenarios.replay import check_files, run_scenario
-from scenarios.results import ScenarioResult
-from scenarios.spec_files import load_spec
-from scenarios.traces import TRACES
+from scenarios.run.replay import check_files, run_scenario
+from scenarios.run.results import ScenarioResult
+from scenarios.spec.files import load_spec
 
 ALONE = {
     "KTH-5": (11775, 475699.8689),

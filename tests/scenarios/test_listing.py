@@ -4,11 +4,11 @@ from typing import Any
 
 from rich.console import Console
 
+from scenarios.archive.traces import TRACES
 from scenarios.library import bundled_names, scenario_path
 from scenarios.listing import print_list, print_scenario
-from scenarios.spec import ScenarioSpec
-from scenarios.spec_files import load_spec
-from scenarios.traces import TRACES
+from scenarios.spec.files import load_spec
+from scenarios.spec.spec import ScenarioSpec
 
 
 def printed(show: Any, *arguments: Any, width: int = 160) -> str:

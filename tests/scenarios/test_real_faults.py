@@ -8,9 +8,9 @@ import pytest
 from benchmarks.exactly_once import Federation
 from benchmarks.fault_tools import mosquitto_path
 from benchmarks.real_faults import Plan, run
-from grms.site.jobs import OfferId, Request
-from grms.site.lifecycle import Outcome
-from grms.site.records import (
+from grms.site.facts.jobs import OfferId, Request
+from grms.site.facts.lifecycle import Outcome
+from grms.site.facts.records import (
     GuestAccepted,
     GuestEnded,
     GuestStarted,

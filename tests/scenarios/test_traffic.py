@@ -23,11 +23,11 @@ from grms.policy.files import save_rule_base
 from grms.v1 import partner_pb2
 from lrms_sim.jobs import JobTable
 from lrms_sim.schedule import MachineInfo, Schedule
-from scenarios.conductor import Conductor, daemons, until_linked
-from scenarios.live_sites import LiveSettings
-from scenarios.spec_files import parse_spec
+from scenarios.live.conductor import Conductor, daemons, until_linked
+from scenarios.live.sites import LiveSettings
+from scenarios.spec.files import parse_spec
 from tests.recorder import Exchange, Recorder
-from tests.scenarios.test_conductor import RULES, scenario
+from tests.scenarios.live.test_conductor import RULES, scenario
 from tests.test_information_policy import MAY_CROSS
 from tests.waiting import run
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from lrms_sim.jobs import JobTable
 from lrms_sim.schedule import MachineInfo, Schedule
-from scenarios.results import ScenarioResult, evaluate
+from scenarios.run.results import ScenarioResult, evaluate
 
 HOSTILE = ("<b>Bremen</b> & Köln", "$x_1$", "[red]Riga[/red]", "A" * 60, "但泽", "\"Visby'")
 """Names that are markup, formulas, too long, or in a script the figures' font lacks."""

@@ -47,7 +47,7 @@ def print_study(console: Console, study: Study) -> None:
     """Prints the heart of the study: Table 2, and the gains on unseen months."""
     table = Table(title="Table 2: AWRT of the learning site, seconds", title_justify="left")
     table.add_column("setup")
-    for name in ("paper", "median", "least", "greatest", "to paper"):
+    for name in ("paper", "median", "least", "greatest", "change"):
         table.add_column(name, justify="right")
     for setup in SETUPS:
         awrt = awrt_of(study.of(setup.scenario, EGOISTIC.key), setup.site)
@@ -66,7 +66,7 @@ def print_study(console: Console, study: Study) -> None:
 
 def _unseen(study: Study, discipline: str) -> Table:
     table = Table(
-        title=f"Unseen months, {discipline.upper()}: ΔAWRT in percent, median (least…greatest)",
+        title=f"Unseen months, {discipline.upper()}: improvement of AWRT in percent, median (least…greatest)",
         title_justify="left",
     )
     for name in ("grid", "site"):

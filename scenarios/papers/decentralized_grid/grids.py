@@ -6,14 +6,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from grms.learning.fitness import Objective
-from grms.learning.outcome import rule_base_file
+from grms.learning.rule_bases.fitness import Objective
+from grms.learning.rule_bases.outcome import rule_base_file
 from scenarios.library import scenario_path
 from scenarios.papers.decentralized_grid.reference import UNKNOWN_SITE
-from scenarios.replay import run_scenario
-from scenarios.results import SiteResult
-from scenarios.spec import PoolEntry, ScenarioSpec, SiteSpec, TransferSpec
-from scenarios.spec_files import load_spec
+from scenarios.run.replay import run_scenario
+from scenarios.run.results import SiteResult
+from scenarios.spec.files import load_spec
+from scenarios.spec.spec import PoolEntry, ScenarioSpec, SiteSpec, TransferSpec
 
 Discipline = Literal["fcfs", "easy"]
 
@@ -55,7 +55,7 @@ PolicyFile = Callable[[str, str], Path]
 
 @dataclass(frozen=True, slots=True)
 class SiteFigures:
-    """What became of one site in one run; see `scenarios.results.SiteResult`."""
+    """What became of one site in one run; see `scenarios.run.results.SiteResult`."""
 
     name: str
     jobs: int

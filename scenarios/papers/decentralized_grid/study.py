@@ -10,9 +10,10 @@ from typing import Any, Final
 
 from rich.console import Console
 
-from grms.learning.command import CHECKPOINT, Limits, TrainOptions, run_training
-from grms.learning.outcome import Outcome
-from grms.learning.source import TrainingSource
+from grms.learning.rule_bases.command import TrainOptions, run_training
+from grms.learning.rule_bases.outcome import TrainingOutcome
+from grms.learning.rule_bases.source import TrainingSource
+from grms.learning.session import CHECKPOINT, Limits, Workers
 from lrms_sim.disciplines import discipline_by_name
 from lrms_sim.version import __version__
 from scenarios.library import rule_base_folder, scenario_path
@@ -34,9 +35,9 @@ from scenarios.papers.decentralized_grid.reference import (
     THREE_SITES,
     Setup,
 )
-from scenarios.replay import run_scenario
-from scenarios.spec_files import load_spec
-from scenarios.training_source import load_training_source
+from scenarios.run.replay import run_scenario
+from scenarios.run.training_source import load_training_source
+from scenarios.spec.files import load_spec
 
 RESULT_FORMAT: Final = 1
 """Version of study.json."""
@@ -293,8 +294,15 @@ def training_folder(folder: Path, regime: Regime, seed: int, site: str, partner:
 
 
 @dataclass(frozen=True, slots=True)
-class _Job:
-    """A training run that is wanted."""
+class TrainingJob:
+    """A training run that is wanted.
+
+    Attributes:
+        regime: how policies are learned, and where.
+        generations: when the run stops.
+        seed: of the run.
+        setup: whose policy is learned, and for whom.
+    """
 
     regime: Regime
     generations: int
@@ -306,7 +314,7 @@ def _learn_all(
     options: StudyOptions, console: Console, environment: Mapping[str, str]
 ) -> Iterator[TrainingRun]:
     jobs = [
-        _Job(effort.regime, effort.generations, seed, setup)
+        TrainingJob(effort.regime, effort.generations, seed, setup)
         for effort in options.efforts
         for seed in effort.seeds
         for setup in SETUPS
@@ -318,7 +326,7 @@ def _learn_all(
             f"({job.regime.words}), seed {job.seed}",
             highlight=False,
         )
-        outcome = _learn(options, job, console, environment)
+        outcome = learn(options, job, console, environment)
         after = {row.site: row.after for row in outcome.rows}
         yield TrainingRun(
             regime=job.regime.key,
@@ -334,12 +342,25 @@ def _learn_all(
         )
 
 
-def _learn(
+def learn(
     options: StudyOptions,
-    job: _Job,
+    job: TrainingJob,
     console: Console,
     environment: Mapping[str, str],
-) -> Outcome:
+) -> TrainingOutcome:
+    """Does one training run of a study, or reads it where it is there and done.
+
+    Args:
+        options: of the study; its folder and its workers.
+        job: the run.
+        console: shows how far it is.
+        environment: where the folder of logs is looked up.
+
+    Raises:
+        SourceError: a log is missing or a file cannot be used.
+        CheckpointError: the folder has a run of other settings.
+        TrainingInterrupted: Ctrl-C.
+    """
     regime, setup = job.regime, job.setup
     folder = training_folder(options.folder, regime, job.seed, setup.site, setup.partner)
 
@@ -358,7 +379,7 @@ def _learn(
             objective=regime.objective,
             seed=job.seed,
             limits=Limits(generations=job.generations),
-            workers=options.workers,
+            workers=Workers(count=options.workers),
             output=folder,
             # A run that is there and done is read, not done again.
             resume=(folder / CHECKPOINT).exists(),

@@ -10,13 +10,13 @@ from typing import Final
 
 import numpy as np
 
-from broker.benchmark import with_hard_limits
-from broker.instances import paper_resources, paper_workflows
-from broker.plan import Placement, Plan
+from broker.commandline.benchmark import with_hard_limits
+from broker.model.instances import paper_resources, paper_workflows
+from broker.model.plan import Placement, Plan
+from broker.model.problem import Problem
+from broker.model.workflow import Workflow
 from broker.planner.gleam import GleamSettings
 from broker.planner.search import Budget, Search
-from broker.problem import Problem
-from broker.workflow import Workflow
 
 PLANNING_SLOT: Final = 180.0
 """Seconds that planning takes; what starts in them according to the old plan stays."""

@@ -96,11 +96,14 @@ def _statements(study: Study) -> str:
         rows.append(
             f'<tr><td class="words left">{escape(each.paper)}</td>'
             f'<td class="words">{escape(each.measured)}</td>'
+            f'<td class="words">{escape(each.rule)}</td>'
             f'<td><strong class="{tone}">{word}</strong></td></tr>'
         )
     table = (
-        "<table><caption>What the paper says, and what came out here.</caption><thead><tr>"
+        "<table><caption>What the paper says, what came out here, and what has to come out for the "
+        "statement to hold.</caption><thead><tr>"
         '<th class="left" scope="col">The paper</th><th class="left" scope="col">Here</th>'
+        '<th class="left" scope="col">It holds if</th>'
         '<th scope="col"></th></tr></thead><tbody>\n' + "\n".join(rows) + "\n</tbody></table>"
     )
     return f"<section>\n{heading('Statements')}\n{scrolling(table, 'Statements')}</section>"

@@ -23,7 +23,7 @@ class Record:
         tasks: of its first planning.
         finished: share of finished tasks.
         new: share of new tasks.
-        method: "heuristics", or a search of `broker.methods`.
+        method: "heuristics", or a search of `broker.planner.methods`.
         seed: of the run.
         fitness: of the best plan, from 0 to 100,000.
         heuristic: fitness of the best heuristic.

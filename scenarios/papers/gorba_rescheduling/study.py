@@ -11,10 +11,10 @@ from typing import Any, Final
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from broker.methods import SEARCHES
-from broker.plan import Plan
+from broker.model.plan import Plan
+from broker.model.problem import Problem
+from broker.planner.methods import SEARCHES
 from broker.planner.search import Budget, Found, Search
-from broker.problem import Problem
 from lrms_sim.version import __version__
 from scenarios.papers.gorba_rescheduling.events import Event, Setting, first_planning, reschedule
 from scenarios.papers.gorba_rescheduling.records import Record, RunLog

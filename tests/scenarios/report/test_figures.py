@@ -3,7 +3,7 @@ import re
 import pytest
 
 from scenarios.report import figures
-from scenarios.results import ScenarioResult
+from scenarios.run.results import ScenarioResult
 from tests.scenarios.towns import random_towns, two_towns
 
 

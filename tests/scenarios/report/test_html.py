@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from scenarios.report.html import render_html, write_html
-from scenarios.results import ScenarioResult
+from scenarios.run.results import ScenarioResult
 from tests.scenarios.towns import HOSTILE, random_towns, two_towns
 
 VOID = {"meta", "br", "link", "img", "input", "hr", "wbr"}
@@ -71,10 +71,26 @@ def towns() -> ScenarioResult:
         random_towns(["a", "b"], 60, away=0.0),
         random_towns(["a", "b"], 0),
         random_towns([f"town {k}" for k in range(8)], 800, away=0.7),
+        random_towns([f"town {k}" for k in range(30)], 900, away=0.5),
+        random_towns([f"town {k}" for k in range(90)], 900, away=0.5),
+        random_towns([f"town {k}" for k in range(30)], 40, away=0.0),
+        random_towns([f"town {k}" for k in range(30)], 1, away=1.0),
         random_towns(["a", "b"], 2, away=1.0, span_s=1.0),
         random_towns(["a", "b", "c"], 1),
     ],
-    ids=["two", "one", "no exchange", "no jobs", "eight", "an instant", "one job"],
+    ids=[
+        "two",
+        "one",
+        "no exchange",
+        "no jobs",
+        "eight",
+        "thirty",
+        "ninety",
+        "thirty at home",
+        "one of thirty",
+        "an instant",
+        "one job",
+    ],
 )
 def test_page_is_well_formed(result: ScenarioResult) -> None:
     """Every element closes, ids are unique and references lead somewhere, whatever the result."""

@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from scenarios.report import tables
-from scenarios.results import WorkloadNote
+from scenarios.run.results import WorkloadNote
 from tests.scenarios.towns import random_towns, two_towns
 
 

@@ -5,7 +5,7 @@ import pytest
 from rich.console import Console
 
 from scenarios.report.terminal import print_result
-from scenarios.results import ScenarioResult
+from scenarios.run.results import ScenarioResult
 from tests.scenarios.towns import HOSTILE, random_towns, two_towns
 
 
@@ -82,7 +82,8 @@ def test_terminal_copes_with_any_encoding(encoding: str) -> None:
     """A terminal without UTF-8 gets what it can show."""
     text = printed(random_towns(HOSTILE, 300), encoding=encoding)
     assert max(map(len, text.splitlines())) <= 80
-    assert "dAWRT" in text
+    assert "improved" in text
+    assert "dSA" in text
 
 
 def test_terminal_takes_names_literally() -> None:
@@ -96,3 +97,13 @@ def test_terminal_copes_with_little() -> None:
     assert "Visby works alone" in single
     assert "ran at" not in single.replace("ran at home", "")
     assert "There was no job to run." in printed(random_towns(["a", "b"], 0))
+
+
+def test_of_very_many_sites_the_most_important_are_shown() -> None:
+    """A thousand lines would scroll by; the rest is in a file, which is named."""
+    result = random_towns([f"town {k}" for k in range(120)], 4000, away=0.9)
+    text = printed(result)
+    assert len(text.splitlines()) < 140
+    assert "40 of 120 sites" in text
+    assert "sites.csv" in text
+    assert max(map(len, text.splitlines())) <= 80

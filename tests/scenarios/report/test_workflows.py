@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from scenarios.broker_result import BrokerResult
-from scenarios.replay import run_scenario
 from scenarios.report import words, workflows
 from scenarios.report.html import render_html
 from scenarios.report.terminal import print_result
-from scenarios.results import ScenarioResult
+from scenarios.run.broker_result import BrokerResult
+from scenarios.run.replay import run_scenario
+from scenarios.run.results import ScenarioResult
 from tests.scenarios.ports import ports
 from tests.scenarios.towns import HOSTILE, two_towns
 
@@ -44,7 +44,7 @@ def test_the_page_has_both_response_times_of_every_site(
         assert site.awrt_without is not None
         for figure in (words.seconds(site.awrt_with), words.seconds(site.awrt_without)):
             assert f"<td>{figure}</td>" in text
-        assert words.change(site.change) in text
+        assert words.change(site.improvement) in text
 
 
 def test_the_page_has_every_workflow_with_its_limits(
@@ -90,7 +90,7 @@ def test_sentences_count_what_went_wrong(broker: BrokerResult) -> None:
     assert "1 late and 1 over budget:" in workflows.sentence(replace(broker, workflows=bad))
     assert "1 given up or failed" in workflows.sentence(broker)
     batch = replace(broker.batch[0], awrt_without=100.0, awrt_with=150.0)
-    assert "+50.0% at visby." in workflows.price_sentence(replace(broker, batch=(batch,)))
+    assert "−50.0% at visby." in workflows.price_sentence(replace(broker, batch=(batch,)))
     assert workflows.price_sentence(replace(broker, batch=())).startswith("No batch job")
 
 

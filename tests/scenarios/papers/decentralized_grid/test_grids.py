@@ -12,7 +12,7 @@ from scenarios.papers.decentralized_grid.grids import (
     learned_file,
     run_grid,
 )
-from scenarios.replay import load_policies
+from scenarios.run.replay import load_policies
 
 SELFISH = RuleBase((Rule(Gaussian(0.0, 1e6), Gaussian(0.0, 1e6), accept=True),), name="selfish")
 """Keeps and takes everything, whatever the queue."""

@@ -1,6 +1,8 @@
 import re
+from dataclasses import replace
+from html import escape
 
-from scenarios.papers.decentralized_grid.page import render, verdict
+from scenarios.papers.decentralized_grid.page import logs, render, verdict
 from tests.scenarios.papers.decentralized_grid.made_up import made_up
 
 
@@ -43,3 +45,17 @@ def test_shipped_policies_have_no_spread_and_no_cost() -> None:
     assert "no spread" in page
     assert "What the learning cost" not in page
     assert render(made_up({1: 1.0}, shipped=True)) == page
+
+
+def test_which_logs_are_the_papers_is_computed() -> None:
+    """One second of makespan, a hundredth of AWRT: the page does not call it the paper's log."""
+    study = made_up({1: 1.0, 2: 1.1, 3: 0.9})
+    assert logs(study) == (
+        "To the last digit the paper’s: KTH-5, CTC-5, SDSC05-5, KTH-6, CTC-6, SDSC05-6 and SDSC00-6."
+    )
+    windows = {name: dict(found) for name, found in study.windows.items()}
+    windows["CTC-5"]["makespan"] += 1
+    windows["KTH-6"]["awrt"] += 0.01
+    said = logs(replace(study, windows=windows))
+    assert "Not quite: CTC-5 and KTH-6" in said
+    assert escape(said) in render(replace(study, windows=windows))

@@ -10,7 +10,7 @@ from scenarios.papers.decentralized_grid.reference import (
     UNKNOWN_SITE,
     Setup,
 )
-from scenarios.spec_files import load_spec
+from scenarios.spec.files import load_spec
 
 
 def test_every_grid_is_a_bundled_scenario() -> None:

@@ -1,6 +1,6 @@
 import pytest
 
-from broker.heft import heft
+from broker.model.heft import heft
 from broker.planner.compilation import compile_problem
 from broker.planner.heuristics import planning_heuristics, replanning_heuristics
 from scenarios.papers.gorba_rescheduling.reference import TABLE_4_1, shown_heuristic

@@ -1,6 +1,11 @@
 from dataclasses import replace
+from html import escape
 
-from scenarios.papers.gorba_rescheduling.statements import statements
+import pytest
+
+from scenarios.papers.gorba_rescheduling.page import render
+from scenarios.papers.gorba_rescheduling.records import Record
+from scenarios.papers.gorba_rescheduling.statements import Statement, statements
 from scenarios.papers.gorba_rescheduling.study import Study
 from tests.scenarios.papers.gorba_rescheduling.measured import paper_study
 
@@ -39,6 +44,81 @@ def test_each_statement_can_fail() -> None:
         for each in statements(Study(study.options, tuple(records)))
     ]
     assert {each.paper for each in found if each.holds is False} == {each.paper for each in found}
+
+
+def judged(study: Study, words: str) -> Statement:
+    """Returns the one statement whose text has these words."""
+    (found,) = [each for each in statements(study) if words in each.paper]
+    return found
+
+
+@pytest.mark.parametrize(("violated", "holds"), [(3, False), (4, True), (8, True), (28, False)])
+def test_six_of_32_is_what_it_says(violated: int, holds: bool) -> None:
+    """Two more or fewer are tolerated, as the rule says; 28 are not."""
+    study = paper_study()
+    settings = sorted({_setting(each) for each in study.records if each.part == "settings"})
+    bad = set(settings[:violated])
+    records = [
+        replace(each, late=int(_setting(each) in bad)) if each.part == "settings" else each
+        for each in study.records
+    ]
+    found = judged(Study(study.options, tuple(records)), "six of the 32")
+    assert found.measured.startswith(f"{violated} of 32 settings")
+    assert found.rule == "In 4 to 8 of all 32."
+    assert found.holds is holds
+
+
+def _setting(each: Record) -> tuple[str, int, float, float]:
+    return each.benchmark, each.tasks, each.finished, each.new
+
+
+def test_fewer_settings_than_the_papers_say_nothing_of_six_of_32() -> None:
+    """Six of sixteen would be something else."""
+    study = paper_study()
+    records = tuple(each for each in study.records if each.tasks != 100 or each.part != "settings")
+    assert judged(Study(study.options, records), "six of the 32").holds is None
+
+
+def test_better_on_average_is_not_significantly_better() -> None:
+    """Runs that scatter widely: the mean is higher, the interval reaches below the heuristic."""
+    study = paper_study()
+    records = [
+        replace(each, fitness=3e4 + 2e4 * each.seed) if each.method == "gleam" else each
+        for each in study.records
+    ]
+    found = judged(Study(study.options, tuple(records)), "significantly")
+    assert found.measured.startswith("GLEAM is better on average in 32 of 32 settings")
+    assert "in 0." in found.measured
+    assert found.holds is False
+
+
+def test_what_reads_as_equal_is_no_difference() -> None:
+    """As much success with local search as without is no tendency in favour of it."""
+    study = paper_study()
+    equal = tuple(replace(each, late=1) for each in study.records)
+    found = judged(Study(study.options, equal), "tendency")
+    assert "GLEAM 0 %, best 0 %" in found.measured
+    assert found.holds is False
+
+
+def test_small_loads_refute_but_do_not_confirm() -> None:
+    """Success at 200 tasks says nothing of 400; a miss there does."""
+    study = paper_study(parts=("sweep",))
+    small = tuple(each for each in study.records if each.tasks == 200)
+    options = study.options | {"sizes": [200]}
+    assert judged(Study(options, small), "up to 400").holds is None
+    missed = tuple(replace(each, late=1) for each in small)
+    assert judged(Study(options, missed), "up to 400").holds is False
+
+
+def test_the_page_shows_the_rule_and_the_verdict_together() -> None:
+    """A reader can check every verdict of the table."""
+    study = paper_study()
+    page = render(study)
+    for each in statements(study):
+        row = next(line for line in page.splitlines() if escape(each.paper) in line)
+        assert escape(each.rule) in row
+        assert ("does not hold" in row) == (each.holds is False)
 
 
 def _swapped(each: dict[str, float]) -> dict[str, float]:

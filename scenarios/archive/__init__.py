@@ -1,0 +1,1 @@
+"""Recorded logs: where they are, and their download."""

@@ -1,0 +1,1 @@
+"""Runs of a scenario through daemons in processes of their own."""

@@ -1,0 +1,149 @@
+"""The folder in which the daemons of a scenario work: claimed, cleared, and given to one at a time.
+
+Nothing is removed there that daemons of a scenario have not left: a file says whose folder it is and
+which sites had their files in it, and without that file a folder has to be empty. The same file is
+locked while somebody works there.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from scenarios.errors import LiveError
+from scenarios.report.output import FILES
+
+MARK: Final = ".scenario-sites"
+"""The file that makes a folder ours: the names of the sites whose files are in it."""
+
+STATE: Final = "federation.json"
+"""In the folder of a federation that was left running: where its daemons and sockets are."""
+
+RUN: Final = "run"
+"""In the folder: what came of a run that nobody conducted, as `scenarios.report.output` saves runs."""
+
+LEFT_BEHIND: Final = (
+    *(".toml", ".log", ".watch.json"),
+    *(".journal", ".journal.lock", ".journal-wal", ".journal-shm", ".journal-journal"),
+)
+"""What follows a site's name in the names of the files that its daemon leaves."""
+
+
+@contextmanager
+def claimed(folder: Path, sites: Sequence[str]) -> Iterator[None]:
+    """Makes a folder for daemons, or clears one that earlier ones left, and keeps others out of it.
+
+    Args:
+        folder: which.
+        sites: whose files will be in it.
+
+    Raises:
+        LiveError: it has other files, daemons work there, or it cannot be written to.
+    """
+    check_claim(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        mark = os.open(folder / MARK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
+    except OSError as error:
+        raise LiveError(f"{folder} cannot be used: {error.strerror or error}") from error
+    try:
+        _lock(mark, folder)
+        # Somebody may have come between.
+        check_claim(folder)
+        _clear(folder)
+        os.truncate(mark, 0)
+        os.pwrite(mark, json.dumps(list(sites)).encode(), 0)
+        yield
+    finally:
+        os.close(mark)
+
+
+def check_claim(folder: Path) -> None:
+    """Checks that daemons may work in a folder, and changes nothing.
+
+    Raises:
+        LiveError: as `claimed` does.
+    """
+    try:
+        names = sorted(path.name for path in folder.iterdir())
+    except FileNotFoundError:
+        return
+    except NotADirectoryError as error:
+        raise LiveError(f"{folder} is a file; name a folder") from error
+    except OSError as error:
+        raise LiveError(f"{folder} cannot be read: {error.strerror or error}") from error
+    if STATE in names and MARK in names:
+        raise LiveError(f"a federation runs in {folder}; end it first: scenario down {folder}")
+    running = sorted(daemons_in(folder))
+    if running:
+        raise LiveError(f"the daemon of {running[0]} runs in {folder}; name another folder")
+    ours = {MARK, RUN, *_left_by(_sites(folder))} if MARK in names else set()
+    strange = [name for name in names if name not in ours]
+    if strange:
+        raise LiveError(f"{folder} has other files, such as {strange[0]}; name another folder")
+    run = folder / RUN
+    if run.is_symlink() or (run.exists() and not run.is_dir()):
+        raise LiveError(f"{run} is not the folder of a run; name another folder")
+    others = {path.name for path in run.iterdir()} - set(FILES) if run.is_dir() else set()
+    if others:
+        raise LiveError(f"{run} has other files, such as {min(others)}; name another folder")
+
+
+def daemons_in(folder: Path) -> dict[str, int]:
+    """Returns the processes of the site daemons whose configurations are in a folder, by name.
+
+    Args:
+        folder: which; relative paths and links are followed, as they are when daemons are started.
+    """
+    place = os.fsencode(folder.resolve())
+    found: dict[str, int] = {}
+    for process in Path("/proc").iterdir():
+        if not process.name.isdigit():
+            continue
+        # A process may be gone by now; one that is dead and not yet buried has no command line.
+        with contextlib.suppress(OSError):
+            words = (process / "cmdline").read_bytes().rstrip(b"\0").split(b"\0")
+            where, _, config = words[-1].rpartition(b"/")
+            if b"serve" in words and where == place and config.endswith(b".toml"):
+                found[os.fsdecode(config.removesuffix(b".toml"))] = int(process.name)
+    return found
+
+
+def _lock(mark: int, folder: Path) -> None:
+    try:
+        fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise LiveError(f"another scenario works in {folder}; name another folder") from None
+    except OSError:
+        # Some file systems have no locks. Two at one time are then noticed by their daemons.
+        return
+
+
+def _sites(folder: Path) -> list[str]:
+    try:
+        names = json.loads((folder / MARK).read_bytes() or b"[]")
+    except (OSError, ValueError):
+        # It is damaged, so nothing is known to be ours.
+        return []
+    return [str(name) for name in names] if isinstance(names, list) else []
+
+
+def _left_by(sites: Sequence[str]) -> set[str]:
+    # The last is what a daemon that was killed has not moved to its place yet.
+    left = {name + end for name in sites for end in LEFT_BEHIND}
+    return left | {f".{name}.watch.json.new" for name in sites}
+
+
+def _clear(folder: Path) -> None:
+    # Only names that are there: what the mark says can then never lead out of the folder.
+    ours = _left_by(_sites(folder))
+    for place, names in ((folder, ours), (folder / RUN, set(FILES))):
+        for path in list(place.iterdir()) if place.is_dir() else []:
+            if path.name in names:
+                path.unlink()
+    with contextlib.suppress(FileNotFoundError):
+        (folder / RUN).rmdir()

@@ -1,0 +1,380 @@
+"""Runs a scenario through live daemons: conducted in step, on a fast clock, or left to play with."""
+
+import asyncio
+import json
+import os
+import signal
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from grms.client import Client, Job, Outcome, SiteError
+from grms.kit.socket_folder import SocketFolder, remove, remove_left_behind
+from lrms_sim.groups import Int8Array
+from lrms_sim.jobs import JobTable
+from lrms_sim.schedule import Schedule
+from scenarios.errors import LiveError
+from scenarios.live.conductor import Conductor, daemons, until_linked
+from scenarios.live.folder import STATE, claimed, daemons_in
+from scenarios.live.sites import LiveSettings, SiteProcess, free_ports, site_documents, stop_all
+from scenarios.run.comparison import first_difference
+from scenarios.run.queues import groups_at_home, looks_at_groups
+from scenarios.spec.spec import ScenarioSpec
+
+Progress = Callable[[int], None]
+
+SUBMISSIONS_MAX: Final = 64
+"""Submissions that wait for their answer at one time."""
+
+STOP_TIMEOUT_S: Final = 30.0
+
+SECONDS_PER_YEAR: Final = 365.25 * 86_400
+
+_CORE_FIELD: Final = 36
+"""Of a line of /proc/…/stat, after the name: the core on which it has run last (proc(5))."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveResult:
+    """A replay through daemons beside the one in this process.
+
+    Attributes:
+        schedule: through daemons.
+        difference: where the two first differ; empty where they are identical, and for a clock
+            that nobody conducts, which is never exactly repeated.
+        failures: jobs that were not completed, each with its site and why.
+        elapsed_s: real time from the first arrival to the last end.
+        folder: where journals and logs are.
+    """
+
+    schedule: Schedule
+    difference: str
+    elapsed_s: float
+    folder: Path
+    failures: tuple[str, ...] = ()
+
+    @property
+    def arrivals_per_s(self) -> float:
+        """Jobs for each real second."""
+        return len(self.schedule) / self.elapsed_s if self.elapsed_s > 0 else 0.0
+
+
+def run_conducted(
+    spec: ScenarioSpec, expected: Schedule, folder: Path, progress: Progress | None = None
+) -> LiveResult:
+    """Replays a scenario through daemons, in step, and compares.
+
+    Args:
+        spec: the scenario.
+        expected: the replay in one process.
+        folder: for journals and logs; what an earlier run left there is replaced.
+        progress: called now and then with the number of jobs that have arrived.
+
+    Raises:
+        LiveError: a daemon has ended or does not do what it should.
+    """
+
+    async def work(sockets: Path) -> LiveResult:
+        async with daemons(spec, LiveSettings(folder, sockets)) as processes:
+            conductor = Conductor(
+                processes,
+                _tables(expected),
+                expected.machines,
+                replay_id=f"{spec.name}-{spec.seed}",
+                by_group=looks_at_groups(spec.sites),
+            )
+            done = await conductor.conduct(progress)
+        difference = first_difference(done.schedule, expected)
+        return LiveResult(done.schedule, difference, done.elapsed_s, folder)
+
+    with on_one_core():
+        return _in_folder(spec, folder, work)
+
+
+@contextmanager
+def on_one_core() -> Iterator[None]:
+    """Keeps this thread, and the processes it starts, on the core on which it runs now.
+
+    In a conducted replay one process works while all others wait for it. On its own core each is
+    woken within microseconds; another core has to be woken itself first, which on a virtual machine
+    takes as long as all the work of an arrival.
+    """
+    before = os.sched_getaffinity(0)
+    fields = Path("/proc/thread-self/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    os.sched_setaffinity(0, {int(fields[_CORE_FIELD])})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def run_scaled(
+    spec: ScenarioSpec,
+    expected: Schedule,
+    folder: Path,
+    speed: float,
+    progress: Progress | None = None,
+) -> LiveResult:
+    """Runs a scenario through daemons on a clock that is `speed` times as fast as real time.
+
+    Users submit when their time has come; nobody conducts, so the schedule is near the one in
+    step and never exactly the same.
+
+    Args:
+        spec: the scenario.
+        expected: the replay in one process, whose jobs are submitted.
+        folder: for journals and logs; what an earlier run left there is replaced.
+        speed: seconds of the clock for a real one.
+        progress: called now and then with the number of jobs that were submitted.
+
+    Raises:
+        LiveError: a daemon has ended or does not do what it should, or the first job would not
+            come in a lifetime.
+    """
+    # The first job comes when all daemons are surely there.
+    first = float(expected.jobs.submit_time[0]) if len(expected) else 0.0
+    origin = time.time() + 15.0 - first / speed
+    if origin < 0:
+        years = first / speed / SECONDS_PER_YEAR
+        raise LiveError(f"at speed {speed:g} the first job comes in {years:.3g} years; go faster")
+
+    async def work(sockets: Path) -> LiveResult:
+        settings = LiveSettings(folder, sockets, "scaled", speed, origin)
+        async with daemons(spec, settings) as processes:
+            await asyncio.gather(*(until_linked(process) for process in processes))
+            begin = max(time.time(), origin + first / speed)
+            groups = None
+            if looks_at_groups(spec.sites):
+                groups = groups_at_home(expected.jobs, expected.submitted_to)
+            jobs = await guarded(
+                processes,
+                _submit_in_time(processes, expected, speed, origin, progress, groups=groups),
+            )
+            elapsed = time.time() - begin
+        return LiveResult(_schedule(jobs, expected), "", elapsed, folder, _failures(jobs, expected))
+
+    return _in_folder(spec, folder, work)
+
+
+async def guarded(
+    processes: Sequence[SiteProcess], work: Coroutine[None, None, list[Job]]
+) -> list[Job]:
+    """Returns what the work does; raises LiveError as soon as a daemon ends or refuses."""
+
+    async def guard(process: SiteProcess) -> None:
+        await process.ended()
+        raise LiveError(f"the daemon of {process.name} has ended; see {process.log_path}")
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            guards = [
+                group.create_task(guard(process), name=f"guard {process.name}")
+                for process in processes
+            ]
+            done = await work
+            for each in guards:
+                each.cancel()
+    except BaseExceptionGroup as errors:
+        first: BaseException = errors
+        while isinstance(first, BaseExceptionGroup):
+            first = first.exceptions[0]
+        if isinstance(first, SiteError):
+            raise LiveError(f"a daemon does not do what users ask: {first}") from errors
+        raise first from errors
+    return done
+
+
+async def _submit_in_time(
+    processes: Sequence[SiteProcess],
+    expected: Schedule,
+    speed: float,
+    origin: float,
+    progress: Progress | None,
+    *,
+    groups: Int8Array | None,
+) -> list[Job]:
+    table, homes = expected.jobs, expected.submitted_to.tolist()
+    found: list[Job | None] = [None] * len(expected)
+    clients = [Client(process.socket, timeout_s=60) for process in processes]
+    for client in clients:
+        await client.__aenter__()
+    gate = asyncio.Semaphore(SUBMISSIONS_MAX)
+
+    async def follow(row: int) -> None:
+        async with gate:
+            job = await clients[homes[row]].submit(
+                processors=int(table.processors[row]),
+                requested_time_s=float(table.requested_time[row]),
+                run_time_s=float(table.run_time[row]),
+                user_group=None if groups is None else int(groups[row]),
+                key=str(row),
+            )
+        found[row] = job
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            for row, moment in enumerate(table.submit_time.tolist()):
+                pause = origin + moment / speed - time.time()
+                if pause > 0:
+                    await asyncio.sleep(pause)
+                group.create_task(follow(row), name=f"job {row}")
+                if progress is not None and row % 100 == 0:
+                    progress(row)
+        return await _until_all_ended(clients, found)
+    finally:
+        for client in clients:
+            await client.__aexit__(None, None, None)
+
+
+async def _until_all_ended(clients: Sequence[Client], found: Sequence[Job | None]) -> list[Job]:
+    while True:
+        known: dict[str, Job] = {}
+        for client in clients:
+            async for job in client.jobs(all_users=True):
+                known[job.job_id] = job
+        jobs = [known[job.job_id] for job in found if job is not None]
+        if all(job.has_ended for job in jobs):
+            return jobs
+        await asyncio.sleep(0.2)
+
+
+def _failures(jobs: Sequence[Job], expected: Schedule) -> tuple[str, ...]:
+    names = [expected.machines[site].name for site in expected.submitted_to.tolist()]
+    return tuple(
+        f"{job.job_id} of {name} ({job.outcome}{f': {job.reason}' if job.reason else ''})"
+        for name, job in zip(names, jobs, strict=True)
+        if job.outcome is not Outcome.COMPLETED or job.start_time_s is None
+    )
+
+
+def _schedule(jobs: Sequence[Job], expected: Schedule) -> Schedule:
+    index = {machine.name: number for number, machine in enumerate(expected.machines)}
+    return Schedule(
+        jobs=expected.jobs,
+        start_time=np.array([np.nan if j.start_time_s is None else j.start_time_s for j in jobs]),
+        end_time=np.array([np.nan if j.end_time_s is None else j.end_time_s for j in jobs]),
+        machines=expected.machines,
+        submitted_to=expected.submitted_to,
+        executed_on=np.array([index.get(job.executed_on, -1) for job in jobs], np.int16),
+        log_job_id=expected.log_job_id,
+    )
+
+
+def _tables(schedule: Schedule) -> list[JobTable]:
+    return [
+        schedule.jobs.select(np.flatnonzero(schedule.submitted_to == site))
+        for site in range(len(schedule.machines))
+    ]
+
+
+def _in_folder(
+    spec: ScenarioSpec, folder: Path, work: Callable[[Path], Awaitable[LiveResult]]
+) -> LiveResult:
+    async def within() -> LiveResult:
+        with SocketFolder() as sockets:
+            return await work(sockets.path)
+
+    try:
+        with claimed(folder, [site.name for site in spec.sites]):
+            return asyncio.run(within())
+    finally:
+        # A daemon that was killed could not remove its own.
+        remove_left_behind()
+
+
+# --- a federation to play with -------------------------------------------------------------------
+
+
+def up(spec: ScenarioSpec, folder: Path) -> dict[str, Path]:
+    """Starts the daemons of a scenario on real time and leaves them running.
+
+    Args:
+        spec: the scenario; its workloads are not used.
+        folder: for journals and logs.
+
+    Returns:
+        The sockets of the sites, by name.
+
+    Raises:
+        LiveError: a daemon does not serve, a federation runs there already, or the folder has
+            files that no federation has left.
+    """
+    with claimed(folder, [site.name for site in spec.sites]):
+        sockets = SocketFolder()
+        sockets.share()
+        # It is there before the first daemon, so that `down` finds them however this one ends.
+        state = {"folder": str(folder.resolve()), "sockets": str(sockets.path)}
+        (folder / STATE).write_text(json.dumps(state), encoding="utf-8")
+        try:
+            processes = asyncio.run(_start(spec, folder, sockets.path))
+        except BaseException:
+            if daemons_in(folder):
+                # Not even their end was waited for.
+                sockets.leave()
+            else:
+                (folder / STATE).unlink(missing_ok=True)
+                sockets.close()
+            raise
+        sockets.leave()
+        return {process.name: process.socket for process in processes}
+
+
+async def _start(spec: ScenarioSpec, folder: Path, sockets: Path) -> list[SiteProcess]:
+    settings = LiveSettings(folder, sockets, "wall", survives="power_loss")
+    documents = site_documents(spec, settings, free_ports(len(spec.sites)))
+    processes = [SiteProcess(site.name, folder, sockets) for site in spec.sites]
+    try:
+        for process in processes:
+            process.configure(documents[process.name])
+        await asyncio.gather(*(process.start(detached=True) for process in processes))
+        await asyncio.gather(*(until_linked(process) for process in processes))
+    except BaseException:
+        await stop_all(processes)
+        raise
+    return processes
+
+
+def down(folder: Path) -> list[str]:
+    """Ends the daemons that `up` has left running.
+
+    Args:
+        folder: as given to `up`; another path to it does as well, and one it was moved to.
+
+    Returns:
+        The names of the sites that were still there.
+
+    Raises:
+        LiveError: there is no federation there, or a daemon does not end.
+    """
+    path = folder / STATE
+    try:
+        state = json.loads(path.read_text(encoding="utf-8"))
+        place, sockets = Path(state["folder"]), Path(state["sockets"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else f"{path.name}: {error!r}"
+        raise LiveError(f"there is no federation in {folder}: {reason}") from error
+    if place != folder.resolve() and (place / STATE).exists():
+        raise LiveError(f"{folder} is a copy; end the federation in {place}: scenario down {place}")
+    there = daemons_in(place)
+    for name, pid in there.items():
+        try:
+            os.kill(pid, signal.SIGTERM)
+        except ProcessLookupError:
+            continue
+        except PermissionError as error:
+            raise LiveError(f"the daemon of {name} in {folder} is another user's") from error
+    deadline = time.monotonic() + STOP_TIMEOUT_S
+    while left := sorted(daemons_in(place).items() & there.items()):
+        if time.monotonic() > deadline:
+            raise LiveError(
+                f"the daemon of {left[0][0]} in {folder} does not end; see its log there"
+            )
+        time.sleep(0.05)
+    path.unlink(missing_ok=True)
+    remove(sockets)
+    return sorted(there)

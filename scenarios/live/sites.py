@@ -1,0 +1,324 @@
+"""The daemons of a live scenario: their configurations, and the processes themselves.
+
+Every daemon has the reading end of a pipe whose other end is here. When this process ends, however
+that happens, the pipe closes and the daemon stops by itself: no process is left behind.
+"""
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from grms.policy.selection import nearest_size
+from grms.policy.words import TRANSFER_DEFAULT
+from lrms_sim.toml_text import dumps
+from scenarios.errors import LiveError
+from scenarios.run.queues import local_time_of
+from scenarios.spec.spec import ScenarioSpec, SiteSpec
+
+START_TIMEOUT_S: Final = 60.0
+STOP_TIMEOUT_S: Final = 30.0
+READY_LINE: Final = b"serving"
+"""What a daemon writes when it can be spoken to."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveSettings:
+    """How the daemons of a scenario run.
+
+    Attributes:
+        folder: for configurations, journals and logs.
+        sockets: for sockets, whose paths must be short.
+        clock: "virtual" for a conducted replay, else "scaled" or "wall".
+        speed: seconds of a scaled clock for a real one.
+        origin: when a scaled clock shows 0, seconds since 1970.
+        survives: what a journal survives, as in a site's configuration.
+    """
+
+    folder: Path
+    sockets: Path
+    clock: Literal["virtual", "scaled", "wall"] = "virtual"
+    speed: float = 1.0
+    origin: float = 0.0
+    survives: Literal["power_loss", "crash"] = "crash"
+
+
+def free_ports(count: int) -> list[int]:
+    """Returns ports of the loopback that nobody uses now, each once."""
+    with contextlib.ExitStack() as stack:
+        ports = []
+        for _ in range(count):
+            probe = stack.enter_context(socket.socket())
+            probe.bind(("127.0.0.1", 0))
+            ports.append(int(probe.getsockname()[1]))
+        return ports
+
+
+def site_documents(
+    spec: ScenarioSpec, settings: LiveSettings, ports: Sequence[int]
+) -> dict[str, dict[str, Any]]:
+    """Returns the configuration of every site's daemon, by name.
+
+    Args:
+        spec: the scenario.
+        settings: how the daemons run.
+        ports: of the loopback, one for each site.
+    """
+    addresses = {
+        site.name: f"127.0.0.1:{port}" for site, port in zip(spec.sites, ports, strict=True)
+    }
+    return {site.name: _site_document(spec, site, settings, addresses) for site in spec.sites}
+
+
+def _site_document(
+    spec: ScenarioSpec, site: SiteSpec, settings: LiveSettings, addresses: Mapping[str, str]
+) -> dict[str, Any]:
+    virtual = settings.clock == "virtual"
+    clock: dict[str, Any] = {"kind": settings.clock}
+    if settings.clock == "scaled":
+        clock |= {"speed": settings.speed, "origin": settings.origin}
+    partners = [
+        {
+            "name": other.name,
+            "address": addresses[other.name],
+            "processors": other.processors,
+            "transfer": transfer_word(site, other),
+        }
+        for other in spec.sites
+        if other is not site
+    ]
+    location: str | list[str] = "awrt-completed" if virtual else "awrt"
+    if isinstance(site.location, list):
+        location = site.location
+    document: dict[str, Any] = {
+        "name": site.name,
+        "processors": site.processors,
+        "location": location,
+        "lrms": _lrms_document(spec, site, settings),
+        "clock": clock,
+        "listen": {
+            "users": str(settings.sockets / f"{site.name}.sock"),
+            "partners": addresses[site.name],
+        },
+        "journal": {"path": f"{site.name}.journal", "survives": settings.survives},
+        "limits": {
+            "open_jobs": 10**9,
+            "open_jobs_per_user": 10**9,
+            "ended_jobs": 10**9,
+            "guest_jobs": 10**9,
+            "submissions_per_s": 1e9,
+            "offers_per_s": 1e9,
+            "offer_timeout_s": 60.0 if virtual else 5.0,
+        },
+        "logging": {"format": "json"},
+    }
+    if settings.clock != "wall":
+        # A replay is measured, and nobody watches it through its sites' own brokers.
+        document["mqtt"] = {"enabled": False}
+    if partners:
+        document["partners"] = partners
+    return document
+
+
+def _lrms_document(spec: ScenarioSpec, site: SiteSpec, settings: LiveSettings) -> dict[str, Any]:
+    lrms: dict[str, Any] = {"discipline": site.discipline}
+    if site.group_order is not None:
+        lrms["group_order"] = site.group_order
+    if site.strategy is not None:
+        del lrms["discipline"]
+        lrms["strategy"] = site.strategy
+        zone, origin = local_time_of(site, spec.clock.shift)
+        if zone is not None:
+            lrms |= {"time_zone": zone, "time_origin": origin if settings.clock != "wall" else 0.0}
+    return lrms
+
+
+def transfer_word(site: SiteSpec, partner: SiteSpec) -> str:
+    """Returns the transfer policy of a site for a partner, as a site's configuration names it."""
+    transfer = site.transfer
+    named = transfer.partners.get(partner.name)
+    if named is not None:
+        return named
+    if transfer.pool is not None:
+        # The choice is the policies' own; here they are known by their words.
+        named_policies: dict[int, Any] = {e.processors: e.policy for e in transfer.pool}
+        return str(nearest_size(named_policies, partner.processors))
+    return transfer.default or TRANSFER_DEFAULT
+
+
+class SiteProcess:
+    """A daemon in a process of its own.
+
+    Attributes:
+        name: of the site.
+        folder: where its files are.
+        socket: where users reach it.
+        starts: how often it was started.
+
+    Args:
+        name: of the site.
+        folder: where its files are.
+        sockets: where its sockets are.
+    """
+
+    def __init__(self, name: str, folder: Path, sockets: Path) -> None:
+        self.name = name
+        self.folder = folder
+        self.socket = sockets / f"{name}.sock"
+        self.starts = 0
+        self._process: asyncio.subprocess.Process | None = None
+        self._lifeline: int | None = None
+        self._detached = 0
+
+    @property
+    def config_path(self) -> Path:
+        """The daemon's configuration."""
+        return self.folder / f"{self.name}.toml"
+
+    @property
+    def log_path(self) -> Path:
+        """What the daemon writes."""
+        return self.folder / f"{self.name}.log"
+
+    @property
+    def users_address(self) -> str:
+        """Where users reach the daemon."""
+        return f"unix:{self.socket}"
+
+    @property
+    def conductor_address(self) -> str:
+        """Where the conductor of a replay reaches the daemon."""
+        return f"{self.users_address}.conductor"
+
+    @property
+    def pid(self) -> int:
+        """The process's id; 0 where none runs."""
+        if self._detached and os.waitpid(self._detached, os.WNOHANG) == (0, 0):
+            return self._detached
+        if self._process is not None and self._process.returncode is None:
+            return self._process.pid
+        return 0
+
+    def configure(self, document: Mapping[str, Any]) -> None:
+        """Writes the daemon's configuration."""
+        self.config_path.write_text(dumps(document), encoding="utf-8")
+
+    async def start(self, *, detached: bool = False) -> None:
+        """Starts the daemon and waits until it serves.
+
+        Args:
+            detached: it is to live on when this process ends.
+
+        Raises:
+            LiveError: it has ended, or does not serve in time; the text has what it wrote last.
+        """
+        command = [sys.executable, "-c", "from grms.command import main; main()", "serve"]
+        config = str(self.config_path.resolve())
+        begin = self.log_path.stat().st_size if self.log_path.exists() else 0
+        with self.log_path.open("ab") as log:
+            if detached:
+                self._detached = _spawn_detached([*command, config], log.fileno())
+            else:
+                reading, self._lifeline = os.pipe()
+                try:
+                    self._process = await asyncio.create_subprocess_exec(
+                        *command,
+                        "--until-eof",
+                        config,
+                        stdin=reading,
+                        stdout=log,
+                        stderr=log,
+                        start_new_session=True,
+                    )
+                finally:
+                    os.close(reading)
+        self.starts += 1
+        try:
+            async with asyncio.timeout(START_TIMEOUT_S):
+                await self._serves(begin)
+        except TimeoutError:
+            raise LiveError(
+                f"the daemon of {self.name} does not serve after {START_TIMEOUT_S:g} s; it wrote: "
+                f"{self._last_words()}"
+            ) from None
+
+    async def _serves(self, begin: int) -> None:
+        while True:
+            with self.log_path.open("rb") as log:
+                log.seek(begin)
+                if READY_LINE in log.read():
+                    return
+            if not self.pid:
+                raise LiveError(
+                    f"the daemon of {self.name} has ended; it wrote: {self._last_words()}"
+                )
+            await asyncio.sleep(0.02)
+
+    def _last_words(self) -> str:
+        lines = self.log_path.read_text(encoding="utf-8", errors="replace").splitlines()
+        return " / ".join(lines[-3:]) or "nothing"
+
+    async def ended(self) -> None:
+        """Returns when the process has ended; at once where none was started."""
+        if self._process is not None:
+            await self._process.wait()
+
+    async def kill(self) -> None:
+        """Ends the daemon at once, as a crash would."""
+        process = self._process
+        if process is not None and process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                # `send_signal` would take its end, if it has ended, from who waits for it.
+                os.kill(process.pid, signal.SIGKILL)
+            await process.wait()
+        if process is self._process:
+            # Otherwise somebody has started another meanwhile, which is to live.
+            self._cut()
+
+    async def stop(self) -> None:
+        """Ends the daemon in order; at once where it does not end in time."""
+        if self._detached and self.pid:
+            os.kill(self._detached, signal.SIGTERM)
+            await asyncio.to_thread(os.waitpid, self._detached, 0)
+            self._detached = 0
+        if self._process is None or self._process.returncode is not None:
+            self._cut()
+            return
+        self._process.send_signal(signal.SIGTERM)
+        try:
+            async with asyncio.timeout(STOP_TIMEOUT_S):
+                await self._process.wait()
+        except TimeoutError:
+            await self.kill()
+        self._cut()
+
+    def _cut(self) -> None:
+        if self._lifeline is not None:
+            os.close(self._lifeline)
+            self._lifeline = None
+
+
+def _spawn_detached(command: list[str], log: int) -> int:
+    """Starts a process that lives on when this one ends, and returns its id."""
+    return os.posix_spawn(
+        command[0],
+        command,
+        os.environ,
+        file_actions=[
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_DUP2, log, 1),
+            (os.POSIX_SPAWN_DUP2, log, 2),
+        ],
+        setsid=True,
+    )
+
+
+async def stop_all(processes: Sequence[SiteProcess]) -> None:
+    """Ends daemons in order, all at one time, whatever happens meanwhile."""
+    await asyncio.gather(*(process.stop() for process in processes))

@@ -1,0 +1,73 @@
+"""The cloud of constant orders: what can be had between AWRT₁ and AWRT₂ without learning.
+
+The papers compare with a Pareto front that an offline search found, and do not say how. Here it is all
+120 orders of five groups, by FCFS, by EASY, and by EASY with true run times, which no provider has.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import permutations
+
+import numpy as np
+
+from lrms_sim.criteria import GroupOrder
+from lrms_sim.strategies import Strategy
+from lrms_sim.trial import Trial
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One schedule.
+
+    Attributes:
+        kind: `fcfs`, `easy`, or `clairvoyant`.
+        groups: the order.
+        seven: U, AWRT, AWRT₁ … AWRT₅.
+        front: whether no other point of the cloud is as good in all seven and better in one.
+    """
+
+    kind: str
+    groups: tuple[int, ...]
+    seven: tuple[float, ...]
+    front: bool = False
+
+
+def cloud(trial: Trial) -> list[Point]:
+    """Returns 360 schedules of a workload."""
+    points = list(_points(trial))
+    front = not_dominated([one.seven for one in points])
+    return [replace(one, front=bool(best)) for one, best in zip(points, front, strict=True)]
+
+
+def _points(trial: Trial) -> Iterator[Point]:
+    jobs = trial.jobs
+    knowing = Trial(
+        replace(jobs, requested_time=jobs.run_time),
+        trial.processors,
+        groups=trial.groups,
+        theta=trial.theta,
+    )
+    for first, second, third, fourth, fifth in permutations((1, 2, 3, 4, 5)):
+        order = GroupOrder((first, second, third, fourth, fifth))
+        for kind, on, strategy in (
+            ("fcfs", trial, Strategy("fcfs", order)),
+            ("easy", trial, Strategy("easy", order)),
+            ("clairvoyant", knowing, Strategy("easy", order)),
+        ):
+            found = on.run(strategy).objectives
+            assert found is not None  # no bound, so nothing is given up
+            yield Point(kind, order.groups, found.seven)
+
+
+def not_dominated(seven: Sequence[Sequence[float]]) -> np.ndarray:
+    """Returns which rows no other row dominates: a large U is good, every AWRT is better small.
+
+    Args:
+        seven: shape (n, 7), U first; a group without jobs, nan, counts as 0.
+    """
+    values = np.nan_to_num(np.array(seven, np.float64))
+    values[:, 0] = -values[:, 0]
+    no_worse = (values[:, None, :] <= values[None, :, :]).all(axis=2)
+    better = (values[:, None, :] < values[None, :, :]).any(axis=2)
+    dominated = np.asarray((no_worse & better).any(axis=0))
+    return ~dominated

@@ -1,0 +1,71 @@
+"""What `scenario paper greedy-criteria` and `genetic-fuzzy` do, apart from their command line."""
+
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from scenarios.papers.decentralized_grid.study import Spread
+from scenarios.papers.queue_strategies.page import render
+from scenarios.papers.queue_strategies.reference import METHODS, printed
+from scenarios.papers.queue_strategies.statements import verdict
+from scenarios.papers.queue_strategies.study import (
+    MANY,
+    Study,
+    StudyOptions,
+    best_constant,
+    learned_gain,
+    run_study,
+)
+from scenarios.papers.study_folder import make_folder, write_study
+
+
+def run_command(options: StudyOptions, console: Console, progress: Console) -> Path:
+    """Runs a study, prints its table and writes its files.
+
+    Args:
+        options: what a user asks for.
+        console: for the result.
+        progress: for how far it is.
+
+    Returns:
+        The page.
+
+    Raises:
+        OutputError: a file cannot be written.
+        ScenarioError: see `run_study`, whose other errors come through as well.
+    """
+    make_folder(options.folder)
+    study = run_study(options, progress)
+    page = write_study(options.folder, study.to_json(), render(study))
+    print_study(console, study)
+    return page
+
+
+def print_study(console: Console, study: Study) -> None:
+    """Prints the objective: paper, constants and what was learned, and the verdict."""
+    table = Table(title="Improvement of the objective over EASY, %", title_justify="left")
+    table.add_column("log, method")
+    for name in ("paper", "const.", "learned", "c. unseen", "l. unseen"):
+        table.add_column(name, justify="right")
+    for log in study.options["jobs"]:
+        for method in (*METHODS[study.options["paper"]], MANY):
+            runs = study.of(log, method)
+            if runs:
+                paper = printed(method, log)
+                columns = ["" if paper is None else f"{paper[0]:+.1f}"]
+                for part in ("training", "unseen"):
+                    constant = best_constant(runs[0], part)
+                    columns.append("" if constant is None else f"{constant[1][0]:+.1f}")
+                    columns.append(_spread(learned_gain(runs, part)))
+                table.add_row(f"{log} {method}", *columns)
+    console.print(table)
+    console.print(verdict(study), highlight=False)
+
+
+def _spread(spread: Spread | None) -> str:
+    if spread is None:
+        return ""
+    if spread.count == 1:
+        return f"{spread.median:+.1f}"
+    return f"{spread.median:+.1f}\n{spread.low:.1f} … {spread.high:.1f}"

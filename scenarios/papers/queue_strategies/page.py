@@ -1,0 +1,223 @@
+"""The studies as HTML pages: what the paper prints, constants, and what was learned."""
+
+from html import escape
+from typing import Any
+
+from scenarios.papers.decentralized_grid.drawings import Bar, improvement_chart
+from scenarios.papers.decentralized_grid.study import Spread
+from scenarios.papers.queue_strategies.drawings import scatter
+from scenarios.papers.queue_strategies.reference import GREEDY, METHODS, ROWS, TITLES, printed
+from scenarios.papers.queue_strategies.statements import statements, verdict
+from scenarios.papers.queue_strategies.study import (
+    MANY,
+    Study,
+    best_constant,
+    learned_gain,
+    transfer_gain,
+)
+from scenarios.report.markup import (
+    brand,
+    cells,
+    column_heads,
+    document,
+    figure,
+    heading,
+    scrolling,
+)
+
+NOTHING = "–"
+
+
+def render(study: Study) -> str:
+    """Returns the page; equal studies give equal documents."""
+    logs = list(study.options["jobs"])
+    return document(
+        TITLES[study.options["paper"]],
+        [
+            _head(study),
+            _statements(study),
+            *(_log(study, log) for log in logs),
+            _transfers(study, logs),
+            _cloud(study),
+            _made(study),
+        ],
+    )
+
+
+def _head(study: Study) -> str:
+    paper = study.options["paper"]
+    return (
+        f"<header>\n{brand(f'paper {paper}')}\n<h1>{escape(TITLES[paper])}</h1>\n"
+        f'<p class="headline">{escape(verdict(study))}</p>\n'
+        '<p class="about">C. Franke, J. Lepping, U. Schwiegelshohn (2007). One machine serves five '
+        "groups of users; the objective is 10·AWRT1 + 4·AWRT2. It gives all jobs of a group one "
+        "ratio of weight to work, so a constant order of groups serves it well without any "
+        "learning: such constants stand beside everything that was learned.</p>\n</header>"
+    )
+
+
+def _statements(study: Study) -> str:
+    marks = {True: ("gain", "holds"), False: ("loss", "does not"), None: ("", "not run")}
+    rows = []
+    for one in statements(study):
+        tone, word = marks[one.holds]
+        rows.append(
+            f'<tr><th class="words left" scope="row">{escape(one.said)}</th>'
+            f'<td class="words"><strong class="{tone}">{word}</strong><br>{escape(one.measured)}</td>'
+            "</tr>"
+        )
+    heads = '<th class="left" scope="col">what is said</th><th class="left" scope="col">measured here</th>'
+    table = f"<table><thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+    return f"<section>\n{heading('Statements')}\n{scrolling(table, 'Statements')}</section>"
+
+
+def _methods(study: Study) -> list[str]:
+    return [*METHODS[study.options["paper"]], MANY]
+
+
+def _log(study: Study, log: str) -> str:
+    parts = [f"<section>\n{heading(log.upper())}\n<p>{escape(_jobs(study, log))}</p>\n"]
+    bars = []
+    for method in _methods(study):
+        runs = study.of(log, method)
+        if runs:
+            parts.append(_table(log, method, runs))
+            bars.append((method, _bars(log, method, runs)))
+    chart = improvement_chart(
+        bars, key=f"gains-{log}", heading=f"{log.upper()}: objective, against EASY"
+    )
+    parts.append(figure(chart, "Medians; whiskers from the least to the greatest seed.", "wide"))
+    return "".join(parts) + "</section>"
+
+
+def _jobs(study: Study, log: str) -> str:
+    jobs, processors = study.options["jobs"][log], study.options["processors"][log]
+    if study.options["scaled"]:
+        return (
+            f"{jobs:,} jobs, scaled to {processors:,} processors as in the paper; none is unseen."
+        )
+    return (
+        f"Learned on the first {jobs:,} jobs on {processors:,} processors; all later jobs are "
+        "unseen. The paper learns and judges on the whole log, scaled to 1,024 processors."
+    )
+
+
+def _bars(log: str, method: str, runs: list[Any]) -> list[Bar]:
+    bars = []
+    paper = printed(method, log)
+    if paper is not None:
+        bars.append(Bar("alone", Spread.of([paper[0] / 100]), "paper"))
+    for part, shade in (("training", "federated"), ("unseen", "gain")):
+        constant = best_constant(runs[0], part)
+        learned = learned_gain(runs, part)
+        if constant is not None and learned is not None:
+            bars.append(Bar("work", Spread.of([constant[1][0] / 100]), "constant"))
+            spread = Spread(
+                learned.median / 100, learned.low / 100, learned.high / 100, learned.count
+            )
+            bars.append(Bar(shade, spread, f"learned, {part}"))
+    return bars
+
+
+def _table(log: str, method: str, runs: list[Any]) -> str:
+    paper = printed(method, log)
+    seen, other = best_constant(runs[0], "training"), best_constant(runs[0], "unseen")
+    rows = []
+    for place, name in enumerate(ROWS):
+        columns = (
+            NOTHING if paper is None else f"{paper[place]:+.2f}",
+            NOTHING if seen is None else f"{seen[1][place]:+.2f}",
+            _spread(learned_gain(runs, "training", place)),
+            NOTHING if other is None else f"{other[1][place]:+.2f}",
+            _spread(learned_gain(runs, "unseen", place)),
+        )
+        rows.append(f'<tr><th scope="row">{name}</th>{cells(columns)}</tr>')
+    names = [one[0] for one in (seen, other) if one is not None]
+    heads = (
+        "paper",
+        "constant, training",
+        "learned, training",
+        "constant, unseen",
+        "learned, unseen",
+    )
+    caption = (
+        f"{method}: improvement over EASY, percent; best constant {escape(', '.join(names))}; "
+        f"{len(runs)} seed{'s' if len(runs) > 1 else ''}, {runs[0]['evaluations']:,} evaluations each."
+    )
+    return scrolling(
+        f'<table class="compact"><caption>{caption}</caption><thead><tr>'
+        f'<th class="left" scope="col">objective</th>{column_heads(heads)}</tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table>",
+        f"{log} {method}",
+    )
+
+
+def _spread(spread: Spread | None) -> str:
+    if spread is None:
+        return NOTHING
+    text = f"<strong>{spread.median:+.2f}</strong>"
+    if spread.count > 1:
+        text += f'<span class="of">{spread.low:+.2f} … {spread.high:+.2f}</span>'
+    return text
+
+
+def _transfers(study: Study, logs: list[str]) -> str:
+    if len(logs) < 2:
+        return ""
+    first, *others = logs
+    rows = []
+    for method in METHODS[study.options["paper"]]:
+        gains = (transfer_gain(study, log, method) for log in others)
+        columns = [NOTHING if gain is None else f"{gain:+.2f}" for gain in gains]
+        rows.append(f'<tr><th scope="row">{method}</th>{cells(columns)}</tr>')
+    constants = {one["log"]: one["constant"] for one in study.transfers}
+    columns = [f"{constants[log]:+.2f}" for log in others]
+    rows.append(f'<tr><th scope="row">FCFS by group, nothing learned</th>{cells(columns)}</tr>')
+    number = "Figure 2" if study.options["paper"] == GREEDY else "Figure 7"
+    table = (
+        f'<table class="compact"><thead><tr><th class="left" scope="col">learned on {first}</th>'
+        f"{column_heads(others)}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+    )
+    return (
+        f"<section>\n{heading(f'{number}: used on other logs')}\n<p>Improvement over EASY in percent on "
+        "the first jobs of each, medians over seeds; a dash where a replay was given up at 20 times "
+        f"EASY’s value.</p>{scrolling(table, 'Used on other logs')}</section>"
+    )
+
+
+def _cloud(study: Study) -> str:
+    parts = []
+    for log, points in study.clouds.items():
+        marked = []
+        for method in METHODS[study.options["paper"]]:
+            runs = study.of(log, method)
+            if runs:
+                best = min(runs, key=lambda run: float(run["parts"]["training"][-1]["value"]))
+                found = best["parts"]["training"][-1]["objectives"]
+                marked.append((method, found["awrt_1"], found["awrt_2"]))
+        if study.of(log, METHODS[study.options["paper"]][0]):
+            rows = study.of(log, METHODS[study.options["paper"]][0])[0]["parts"]["training"]
+            easy = next(row for row in rows if row["name"] == "easy-arrival")["objectives"]
+            marked.append(("EASY", easy["awrt_1"], easy["awrt_2"]))
+        title = f"{log.upper()}: all orders of the five groups"
+        front = sum(bool(point["front"]) for point in points)
+        caption = (
+            f"{front} of {len(points)} schedules are dominated by none of the others in all seven "
+            "objectives; the pale ones are dominated. True run times are known to nobody."
+        )
+        parts.append(
+            figure(scatter(points, marked, key=f"cloud-{log}", title=title), caption, "wide")
+        )
+    return f"<section>\n{heading('What constant orders reach')}\n{''.join(parts)}</section>"
+
+
+def _made(study: Study) -> str:
+    options = study.options
+    rows = (
+        ("Seeds", ", ".join(map(str, options["seeds"]))),
+        ("Generations", f"{options['generations']} of criteria; the paper’s are 100"),
+        ("Machine", study.machine),
+        ("Program", f"Hanse {study.version}" + (f", {study.commit}" if study.commit else "")),
+    )
+    listed = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in rows)
+    return f'<section>\n{heading("How it was made")}\n<dl class="made">{listed}</dl></section>'

@@ -1,0 +1,65 @@
+"""What `scenario paper utility-scheduling` does, apart from its command line."""
+
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from scenarios.papers.study_folder import make_folder, write_study
+from scenarios.papers.utility_scheduling.page import render
+from scenarios.papers.utility_scheduling.recorded import missing_logs
+from scenarios.papers.utility_scheduling.reference import READINGS, SEVEN
+from scenarios.papers.utility_scheduling.statements import difference, statements, verdict
+from scenarios.papers.utility_scheduling.study import Study, StudyOptions, run_study
+
+
+def run_command(options: StudyOptions, console: Console, progress: Console) -> Path:
+    """Runs the study, prints its outcome and writes its files.
+
+    Args:
+        options: what a user asks for.
+        console: for the result.
+        progress: for how far it is.
+
+    Returns:
+        The page.
+
+    Raises:
+        OutputError: a file cannot be written, or the runs from before cannot be read.
+        KeyboardInterrupt: the user has enough; the same options go on from there.
+    """
+    make_folder(options.folder)
+    study = run_study(options, progress)
+    page = write_study(options.folder, study.to_json(), render(study))
+    print_study(console, study)
+    if options.logs and (missing := missing_logs()):
+        console.print(
+            f"Not run, as their logs are not there: {', '.join(missing)}. "
+            f"scenario fetch {' '.join(missing)} gets them.",
+            highlight=False,
+        )
+    return page
+
+
+def print_study(console: Console, study: Study) -> None:
+    """Prints Figure 2 as a table, and the paper's statements with what was measured."""
+    table = Table(title="Figure 2: productivity, k", title_justify="left")
+    table.add_column("policy")
+    for each_reading in READINGS.values():
+        table.add_column(each_reading.name, justify="right")
+    for name, words in SEVEN.items():
+        row = []
+        for reading in READINGS:
+            each = difference([run[name].productivity for run in study.of("figure-2", reading)])
+            row.append(f"{each.mean:.1f} ± {2 * each.error:.1f}")
+        table.add_row(words, *row)
+    console.print(table)
+    marks = {True: "yes", False: "no", None: "tie"}
+    first = next(iter(READINGS))
+    table = Table(title=f"What the paper says; {READINGS[first].name}", title_justify="left")
+    for name in ("the paper", "here", "holds"):
+        table.add_column(name)
+    for found in statements(study, first):
+        table.add_row(found.paper, found.measured, marks[found.holds] if found.run else "")
+    console.print(table)
+    console.print(verdict(study), highlight=False)

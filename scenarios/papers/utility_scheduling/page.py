@@ -1,0 +1,356 @@
+"""The study as one HTML page: the paper's figures, its statements, and what it leaves out."""
+
+from collections.abc import Sequence
+from html import escape
+from statistics import median
+from typing import Any
+
+from lrms_sim.utility.policies import SENTENCES
+from lrms_sim.utility.value import PAPER_P, RULES
+from scenarios.papers.utility_scheduling import drawings
+from scenarios.papers.utility_scheduling.experiments import Run, median_p
+from scenarios.papers.utility_scheduling.federations import GRIDS, TRANSFERS
+from scenarios.papers.utility_scheduling.federations import POLICIES as GRID_POLICIES
+from scenarios.papers.utility_scheduling.recorded import RULES as LOG_RULES
+from scenarios.papers.utility_scheduling.reference import (
+    BEST_FIT,
+    LEARN_DAYS,
+    LOG_POLICIES,
+    LOG_SEEDS,
+    LOGS,
+    POSSIBLE,
+    RATE,
+    RATES,
+    REACHABLE,
+    REACHABLE_RATES,
+    READINGS,
+    SEVEN,
+    SHAPE_RATES,
+    SHAPES,
+    TEST_DAYS,
+)
+from scenarios.papers.utility_scheduling.statements import (
+    SURE,
+    difference,
+    statements,
+    verdict,
+)
+from scenarios.papers.utility_scheduling.study import BOTH, Study
+from scenarios.report.markup import (
+    brand,
+    cells,
+    column_heads,
+    document,
+    figure,
+    heading,
+    scrolling,
+)
+
+TITLE = "Utility-based scheduling, measured again"
+
+Runs = Sequence[dict[str, Run]]
+
+
+def render(study: Study) -> str:
+    """Returns the page; equal studies give equal documents."""
+    return document(
+        TITLE,
+        [
+            _head(study),
+            _statements(study),
+            _figures_2_and_3(study),
+            _learned(study),
+            _figure_4(study),
+            _figure_5(study),
+            _reachable(study),
+            _logs(study),
+            _federations(study),
+            _made(study),
+        ],
+    )
+
+
+def _head(study: Study) -> str:
+    return (
+        f"<header>\n{brand('paper utility-scheduling')}\n<h1>{escape(TITLE)}</h1>\n"
+        f'<p class="headline">{escape(verdict(study))}</p>\n'
+        '<p class="about">D. Vengerov: A Reinforcement Learning Framework for Utility-Based '
+        "Scheduling in Resource-Constrained Systems. One machine of 24 processors, jobs of 4 to 20 "
+        "processors and 5 to 10 steps, a utility that is full until the ideal run time has passed "
+        "since arrival and gone after twice that time.</p>\n"
+        '<p class="about">The paper prints its figures without numbers and leaves open whether '
+        "squeezed jobs grow and what its average reward is of. Every statement of its text is "
+        "therefore held against three readings. A difference counts when it exceeds "
+        f"{SURE:g} standard errors of the paired differences.</p>\n</header>"
+    )
+
+
+def _table(caption: str, heads: Sequence[str], rows: Sequence[str], first: str = "") -> str:
+    return scrolling(
+        f'<table><caption>{escape(caption)}</caption><thead><tr><th class="left" scope="col">'
+        f"{escape(first)}</th>{column_heads(heads)}</tr></thead><tbody>\n"
+        + "\n".join(rows)
+        + "\n</tbody></table>",
+        caption,
+    )
+
+
+def _row(name: str, values: Sequence[str]) -> str:
+    return f'<tr><th class="left" scope="row">{escape(name)}</th>{cells(values)}</tr>'
+
+
+def _statements(study: Study) -> str:
+    marks = {True: ("gain", "holds"), False: ("loss", "does not"), None: ("", "a tie")}
+    columns = {reading: statements(study, reading) for reading in READINGS}
+    rows = []
+    for each in zip(*columns.values(), strict=True):
+        row = []
+        for found in each:
+            tone, word = marks[found.holds] if found.run else ("", "not run")
+            row.append(f'<strong class="{tone}">{word}</strong><br>{escape(found.measured)}')
+        rows.append(
+            f'<tr><td class="words left" style="min-width:15em">{escape(each[0].paper)}</td>'
+            + "".join(f'<td class="words">{text}</td>' for text in row)
+            + "</tr>"
+        )
+    names = [reading.name.replace(", ρ", ",<br>ρ") for reading in READINGS.values()]
+    table = _table("What the paper says, under three readings.", names, rows, "The paper")
+    return (
+        f"<section>\n{heading('Statements')}\n<p>k: 1000 utility units, of {POSSIBLE:g} k that are "
+        f"possible; intervals at {SURE:g} standard errors.</p>\n{table}</section>"
+    )
+
+
+def _bars(runs: Runs, value: str) -> list[tuple[str, float, float]]:
+    found = []
+    for name, words in SEVEN.items():
+        each = difference([getattr(run[name], value) for run in runs])
+        found.append((words, each.mean, SURE * each.error))
+    return found
+
+
+def _figures_2_and_3(study: Study) -> str:
+    parts = []
+    for reading in ("never", "growth"):
+        runs = study.of("figure-2", reading)
+        if len(runs) < 2:
+            continue
+        bars = _bars(runs, "productivity")
+        charts = drawings.bar_chart(
+            bars,
+            key=f"productivity-{reading}",
+            title="Figure 2: productivity, k",
+            digits=1,
+            least=0.85 * min(mean for _, mean, _ in bars),
+        )
+        charts += drawings.bar_chart(
+            _bars(runs, "utilization"),
+            key=f"utilization-{reading}",
+            title="Figure 3: utilization",
+            digits=3,
+            least=0.28,
+        )
+        name = READINGS[reading].name
+        caption = f"{name}; {len(runs)} experiments. Bars do not begin at 0."
+        parts.append(figure(charts, caption, "pair"))
+    if not parts:
+        return ""
+    return (
+        f"<section>\n{heading('Figures 2 and 3: productivity and utilization')}\n"
+        "<p>Arrival rate 0.1. over: oversubscription, jobs are squeezed; pre: preemption, jobs are "
+        "suspended.</p>\n" + "".join(parts) + "</section>"
+    )
+
+
+def _learned(study: Study) -> str:
+    runs = study.of("figure-2", "never")
+    if not runs:
+        return ""
+    rows = [_row("the paper's run", [f"{p:.2f}" for p in PAPER_P])]
+    for reading in READINGS:
+        p = median_p(study.of("figure-2", reading), BOTH)
+        rows.append(_row(READINGS[reading].name, [f"{each:.1f}" for each in p]))
+    table = _table("p of both, learned; ours are medians.", RULES, rows)
+    own = study.of("paper-p", "never")
+    text = ""
+    if len(own) > 1:
+        same = runs[: len(own)]
+        paper = difference([run[BOTH].productivity for run in own])
+        ours = difference([run[BOTH].productivity for run in same])
+        best = difference([run[BEST_FIT].productivity for run in own])
+        text = (
+            f"<p>With the paper’s own p the policy brings {paper.mean:.1f} k on the jobs of "
+            f"{len(own)} experiments, with ours {ours.mean:.1f} k, best fit {best.mean:.1f} k. "
+            "The scale of p changes no decision.</p>\n"
+        )
+    return f"<section>\n{heading('What was learned')}\n{text}{table}</section>"
+
+
+def _figure_4(study: Study) -> str:
+    parts = []
+    for reading in ("never", "growth"):
+        lines = []
+        for color, (name, words) in enumerate(SEVEN.items()):
+            points = []
+            for rate in RATES:
+                runs = [run for run in study.of("figure-4", reading, rate) if name in run]
+                if len(runs) > 1:
+                    each = difference([run[name].productivity for run in runs])
+                    points.append((rate, each.mean, SURE * each.error))
+            if points:
+                lines.append((words, color, points))
+        if not lines:
+            continue
+        title = f"Productivity, k, by arrival rate; {READINGS[reading].name}"
+        chart = drawings.line_chart(lines, key=f"sweep-{reading}", title=title, xs=RATES)
+        parts.append(figure(chart, "", "wide"))
+        rows = [_row(words, [f"{y:.1f}" for _, y, _ in points]) for words, _, points in lines]
+        heads = [f"{rate:g}" for rate, _, _ in lines[0][2]]
+        parts.append(_table(title, heads, rows, "rate"))
+    if not parts:
+        return ""
+    return f"<section>\n{heading('Figure 4: arrival rates')}\n{''.join(parts)}</section>"
+
+
+def _figure_5(study: Study) -> str:
+    rows = []
+    for reading in ("never", "growth"):
+        for rate in SHAPE_RATES:
+            row = []
+            for shape in SHAPES:
+                runs = study.of("figure-5", reading, rate, shape)
+                if len(runs) < 2:
+                    continue
+                gains = [run[BOTH].productivity / run[BEST_FIT].productivity - 1 for run in runs]
+                mean = difference([run[BOTH].productivity for run in runs]).mean
+                row.append(f'{100 * median(gains):+.1f} %<span class="of">{mean:.1f} k</span>')
+            if row:
+                rows.append(_row(f"{READINGS[reading].name}; rate {rate:g}", row))
+    if not rows:
+        return ""
+    caption = "Median gain of both, learned, over best fit; below it its mean productivity."
+    return (
+        f"<section>\n{heading('Figure 5: shapes of the utility')}\n<p>“Performance increases” as "
+        "utilities become more convex can only mean the gain: productivity itself falls.</p>\n"
+        f"{_table(caption, SHAPES, rows)}</section>"
+    )
+
+
+def _reachable(study: Study) -> str:
+    rates = [rate for rate in REACHABLE_RATES if study.of("reachable", "growth", rate)]
+    if not rates:
+        return ""
+    rows = []
+    for name, words in REACHABLE.items():
+        row = []
+        for rate in rates:
+            runs = study.of("reachable", "growth", rate)
+            mean = sum(run[name].productivity for run in runs) / len(runs)
+            stops = median(run[name].suspensions for run in runs)
+            row.append(f'{mean:.1f}<span class="of">{stops:,.0f}</span>')
+        rows.append(_row(words, row))
+    caption = "Mean productivity, k, by arrival rate; below it the median number of suspensions."
+    return (
+        f"<section>\n{heading('What else is reachable')}\n<p>Squeezed jobs grow. Replan places "
+        "all jobs anew at every event, by final utility over remaining processor-steps; its evolved "
+        "order weighs eight features, found by CMA-ES.</p>\n"
+        f"{_table(caption, [f'{rate:g}' for rate in rates], rows, 'rate')}</section>"
+    )
+
+
+def _logs(study: Study) -> str:
+    parts = []
+    for log in LOGS:
+        rows = []
+        for name in LOG_POLICIES:
+            row: list[str] = []
+            for rules in LOG_RULES:
+                figures = study.of_log(log, rules, name)
+                row += _log_cells(figures) if figures else []
+            if row:
+                rows.append(_row(name, row))
+        if rows:
+            heads = [f"{rules}: {what}" for rules in LOG_RULES for what in ("share", "suspensions")]
+            parts.append(_table(f"{log.upper()}: share of the possible utility.", heads, rows))
+    if not parts:
+        return ""
+    kinds = " ".join(f"{name}: {SENTENCES[name].lower()}" for name in ("density", "edf"))
+    return (
+        f"<section>\n{heading('Recorded logs')}\n<p>Learned on days {LEARN_DAYS[0]:g} to "
+        f"{LEARN_DAYS[1]:g}, judged on days {TEST_DAYS[0]:g} to {TEST_DAYS[1]:g}; medians and range "
+        f"of {LOG_SEEDS} training runs. Lenient: full until an hour after the request, gone a day "
+        "after twice the request; tight: the paper’s utility. All jobs can be squeezed, and "
+        f"suspensions cost nothing. {escape(kinds)}</p>\n{''.join(parts)}</section>"
+    )
+
+
+def _log_cells(figures: list[dict[str, Any]]) -> list[str]:
+    shares = [100 * each["share"] for each in figures]
+    share = f"{median(shares):.1f} %"
+    if len(shares) > 1:
+        share += f'<span class="of">{min(shares):.1f} to {max(shares):.1f}</span>'
+    return [share, f"{median(each['suspensions'] for each in figures):,.0f}"]
+
+
+def _federations(study: Study) -> str:
+    words = {"keep": "alone", "awf": "accept when fit", "value": "by value"}
+    parts = []
+    for grid in GRIDS:
+        for rules in LOG_RULES:
+            rows = []
+            for policy in GRID_POLICIES:
+                for transfer in TRANSFERS:
+                    found = study.of_federation(grid, rules, policy, transfer)
+                    if found is not None:
+                        row = _federation_cells(found)
+                        rows.append(_row(f"{policy}: {words[transfer]}", row))
+            if rows:
+                heads = [*(log.upper() for log in grid), "all", "suspensions"]
+                caption = f"{', '.join(log.upper() for log in grid)}; {rules} utilities."
+                parts.append(_table(caption, heads, rows, "machines: sites"))
+    if not parts:
+        return ""
+    return (
+        f"<section>\n{heading('Sites that exchange jobs')}\n<p>Share of the possible utility that "
+        "each site’s users got; below it jobs given and taken. By value: a site runs a job, its own "
+        "or a partner’s, if the learned value of its machine’s state rises by that. Nobody learns "
+        f"anything but yes or no. {_federation_verdict(study)}</p>\n{''.join(parts)}</section>"
+    )
+
+
+def _federation_verdict(study: Study) -> str:
+    better = total = 0
+    for case, found in study.federations:
+        if case.transfer == "value":
+            other = study.of_federation(case.grid, case.rules, case.policy, "awf")
+            if other is not None:
+                total += len(found["shares"])
+                pairs = zip(found["shares"], other["shares"], strict=True)
+                better += sum(own > awf for own, awf in pairs)
+    return (
+        f"In {better} of {total} cases a site’s users got more by value than by accept when fit."
+        if total
+        else ""
+    )
+
+
+def _federation_cells(found: dict[str, Any]) -> list[str]:
+    shares = [
+        f'{100 * share:.1f} %<span class="of">{given:,} / {taken:,}</span>'
+        for share, given, taken in zip(found["shares"], found["given"], found["taken"], strict=True)
+    ]
+    return [*shares, f"{100 * found['total']:.1f} %", f"{sum(found['suspensions']):,}"]
+
+
+def _made(study: Study) -> str:
+    options = study.options
+    rows = (
+        ("Figures 2, 3 and 5", f"{options['experiments']} experiments each"),
+        ("Figure 4", f"{options['sweep']} experiments at each rate"),
+        ("Other policies", f"{options['reachable']} experiments at each rate"),
+        ("An experiment", "25,000 steps to learn, 20,000 other steps to test, p frozen"),
+        ("Rate of Figures 2 and 3", f"{RATE:g}"),
+        ("Program", f"Hanse {study.version}"),
+    )
+    listed = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in rows)
+    return f'<section>\n{heading("How it was made")}\n<dl class="made">{listed}</dl></section>'

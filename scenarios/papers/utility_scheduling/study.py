@@ -1,0 +1,276 @@
+"""The study: which experiments are run, what is kept of them, and all of it together."""
+
+import json
+import os
+from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from lrms_sim.version import __version__
+from scenarios.errors import OutputError
+from scenarios.papers.utility_scheduling.experiments import Case, Run, run_case
+from scenarios.papers.utility_scheduling.federations import (
+    FederationCase,
+    federation_cases,
+    run_federation,
+)
+from scenarios.papers.utility_scheduling.recorded import LogCase, Logs, log_cases, run_log_case
+from scenarios.papers.utility_scheduling.reference import (
+    BEST_FIT,
+    HIGHEST,
+    RATE,
+    RATES,
+    REACHABLE,
+    REACHABLE_RATES,
+    READINGS,
+    SEVEN,
+    SHAPE_RATES,
+    SHAPES,
+)
+
+RESULT_FORMAT: Final = 1
+"""Version of study.json."""
+
+RUNS: Final = "runs.jsonl"
+"""The file of the experiments that are done."""
+
+AnyCase = Case | LogCase | FederationCase
+"""Whatever is run and kept."""
+
+BOTH: Final = "both-value"
+OVER: Final = "over-aggressive"
+
+
+@dataclass(frozen=True, slots=True)
+class StudyOptions:
+    """What a user asks for.
+
+    Attributes:
+        folder: for figures and page.
+        experiments: of Figures 2, 3 and 5; the paper's are 50.
+        sweep: experiments at each rate of Figure 4.
+        reachable: experiments at each rate beside other policies.
+        logs: whether recorded logs are run, those that are there.
+        workers: threads; all processors where None.
+    """
+
+    folder: Path
+    experiments: int = 50
+    sweep: int = 30
+    reachable: int = 10
+    logs: bool = True
+    workers: int | None = None
+
+
+@dataclass(frozen=True)
+class Study:
+    """What was measured.
+
+    Attributes:
+        options: that it was measured with, as plain values.
+        runs: experiments with what each policy came to, in order.
+        logs: policies on logs with the figures of each training run, in order.
+        federations: exchanges of jobs of logs with what each site got, in order.
+        version: of the program.
+    """
+
+    options: dict[str, Any]
+    runs: tuple[tuple[Case, dict[str, Run]], ...]
+    logs: tuple[tuple[LogCase, list[dict[str, Any]]], ...] = ()
+    federations: tuple[tuple[FederationCase, dict[str, Any]], ...] = ()
+    version: str = __version__
+
+    def of(
+        self, part: str, reading: str, rate: float = RATE, shape: str = "linear"
+    ) -> list[dict[str, Run]]:
+        """Returns the experiments of a part, by number."""
+        return [
+            found
+            for case, found in self.runs
+            if (case.part, case.reading, case.rate, case.shape) == (part, reading, rate, shape)
+        ]
+
+    def of_log(self, log: str, rules: str, policy: str) -> list[dict[str, Any]]:
+        """Returns the figures of a policy on a log; none where it was not run."""
+        for case, figures in self.logs:
+            if (case.log, case.rules, case.policy) == (log, rules, policy):
+                return figures
+        return []
+
+    def of_federation(
+        self, grid: tuple[str, ...], rules: str, policy: str, transfer: str
+    ) -> dict[str, Any] | None:
+        """Returns what came of an exchange; None where it was not run."""
+        for case, found in self.federations:
+            if (case.grid, case.rules, case.policy, case.transfer) == (
+                grid,
+                rules,
+                policy,
+                transfer,
+            ):
+                return found
+        return None
+
+    def to_json(self) -> str:
+        """Returns the study as a JSON document."""
+        document = {
+            "format": RESULT_FORMAT,
+            "version": self.version,
+            "options": self.options,
+            "runs": [
+                {"case": asdict(case), "found": {name: asdict(run) for name, run in found.items()}}
+                for case, found in self.runs
+            ],
+            "logs": [{"case": asdict(case), "runs": figures} for case, figures in self.logs],
+            "federations": [
+                {"case": asdict(case), "found": found} for case, found in self.federations
+            ],
+        }
+        return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+
+
+def cases(options: StudyOptions) -> Iterator[Case]:
+    """Yields every experiment of the study."""
+    seven = tuple(SEVEN)
+    for reading in READINGS:
+        for number in range(options.experiments):
+            yield Case("figure-2", reading, RATE, "linear", number, (*seven, *HIGHEST))
+    for number in range(min(options.experiments, 10)):
+        yield Case("paper-p", "never", RATE, "linear", number, seven, paper_p=True)
+    yield from _sweeps(options)
+    for rate in REACHABLE_RATES:
+        for number in range(options.reachable):
+            yield Case("reachable", "growth", rate, "linear", number, tuple(REACHABLE))
+
+
+def _sweeps(options: StudyOptions) -> Iterator[Case]:
+    few = (BEST_FIT, OVER, BOTH)
+    for reading in ("never", "growth"):
+        names = tuple(SEVEN) if reading == "never" else few
+        for rate in RATES:
+            for number in range(options.sweep):
+                yield Case("figure-4", reading, rate, "linear", number, names)
+        for rate in SHAPE_RATES:
+            for shape in SHAPES:
+                for number in range(options.experiments):
+                    yield Case("figure-5", reading, rate, shape, number, (BEST_FIT, BOTH))
+
+
+class RunLog:
+    """What is done, in a folder; each experiment is on disk when it is over.
+
+    Args:
+        folder: of the study.
+
+    Raises:
+        OutputError: the file is there and cannot be read.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / RUNS
+        self.known: dict[str, Any] = {}
+        try:
+            text = self._path.read_text(encoding="utf-8") if self._path.exists() else ""
+        except (OSError, UnicodeDecodeError) as error:
+            raise OutputError(f"{self._path} cannot be read: {error}") from error
+        for line in text.splitlines():
+            try:
+                values = json.loads(line)
+            except ValueError:
+                continue  # cut off when the power went
+            if isinstance(values, dict) and values.get("version") == __version__:
+                self.known[values["key"]] = values["found"]
+
+    def add(self, key: str, found: Any) -> None:
+        """Keeps an experiment.
+
+        Raises:
+            OutputError: the file cannot be written.
+        """
+        self.known[key] = found
+        line = json.dumps({"version": __version__, "key": key, "found": found})
+        try:
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(line + "\n")
+        except OSError as error:
+            raise OutputError(f"{self._path} cannot be written: {error.strerror}") from error
+
+
+def run_study(options: StudyOptions, console: Console) -> Study:
+    """Runs what is still to be done and returns all of it.
+
+    Args:
+        options: what a user asks for. The folder is there.
+        console: for how far it is.
+
+    Raises:
+        OutputError: the file of experiments cannot be read or written.
+        KeyboardInterrupt: the user has enough; what is done is kept.
+    """
+    log = RunLog(options.folder)
+    logs = Logs()
+    experiments = list(cases(options))
+    on_logs = list(log_cases()) if options.logs else []
+    grids = list(federation_cases()) if options.logs else []
+    every: list[AnyCase] = [*on_logs, *grids, *experiments]
+    todo = [case for case in every if case.key not in log.known]
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as progress:
+        done = len(every) - len(todo)
+        bar = progress.add_task("experiments", total=len(every), completed=done)
+        for key, found in _results(todo, logs, options.workers or os.cpu_count() or 1):
+            log.add(key, found)
+            progress.advance(bar)
+    plain = asdict(options)
+    del plain["folder"], plain["workers"]
+    return Study(
+        plain,
+        tuple(
+            (case, {name: _run(values) for name, values in log.known[case.key].items()})
+            for case in experiments
+        ),
+        tuple((case, log.known[case.key]) for case in on_logs),
+        tuple((case, log.known[case.key]) for case in grids),
+    )
+
+
+def _run(values: dict[str, Any]) -> Run:
+    return Run(**{**values, "p": tuple(values["p"])})
+
+
+def _results(todo: list[AnyCase], logs: Logs, workers: int) -> Iterator[tuple[str, Any]]:
+    # A few more than there are threads are handed out, so that Ctrl-C ends soon.
+    waiting = iter(todo)
+    running: dict[Future[Any], str] = {}
+    with ThreadPoolExecutor(workers) as pool:
+        try:
+            while True:
+                for case in waiting:
+                    running[pool.submit(_found, case, logs)] = case.key
+                    if len(running) >= 2 * workers:
+                        break
+                if not running:
+                    return
+                ended, _ = wait(running, return_when=FIRST_COMPLETED)
+                for future in ended:
+                    yield running.pop(future), future.result()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _found(case: AnyCase, logs: Logs) -> Any:
+    if isinstance(case, LogCase):
+        return run_log_case(case, logs)
+    if isinstance(case, FederationCase):
+        return run_federation(case, logs)
+    return {name: asdict(run) for name, run in run_case(case).items()}

@@ -1,0 +1,213 @@
+"""Pictures of many sites: a heat map of who gave work to whom, and the spread of improvements.
+
+The map is one grey picture that masks a rectangle of the page's colour, so that a thousand sites
+take as little room as forty and the page's dark mode holds for it too.
+"""
+
+import base64
+import io
+import math
+from html import escape
+from typing import Final
+
+import numpy as np
+from matplotlib.image import imsave
+
+from lrms_sim.jobs import FloatArray
+from scenarios.report import svg, words
+from scenarios.report.svg import WIDE
+from scenarios.run.results import ScenarioResult
+
+CELLS_MAX: Final = 200
+"""Most cells on a side; beyond, neighbours in the order of work share one."""
+
+NAMED_MAX: Final = 40
+"""Up to so many sites each line of the map has its site's name."""
+
+_LEFT: Final = 110.0
+_TOP: Final = 34.0
+_SIDE: Final = 560.0
+_FAINTEST: Final = 0.14
+_SPAN_MAX: Final = 1e4
+"""How much more the darkest cell may be than the faintest; what is less is as faint."""
+
+
+def flow_map(result: ScenarioResult) -> str:
+    """Draws the processor time that each site's users had run at each other site.
+
+    Sites stand in the order of the work that their users submitted, the most first. Jobs that
+    stayed at home are left out.
+
+    Args:
+        result: with at least one exchanged job.
+    """
+    own = result.flow_area.sum(axis=1)
+    order = np.lexsort((np.arange(len(own)), -own))
+    flow = result.flow_area[np.ix_(order, order)].copy()
+    np.fill_diagonal(flow, 0.0)
+    group = math.ceil(len(order) / CELLS_MAX)
+    starts = np.arange(0, len(order), group)
+    cells = np.add.reduceat(np.add.reduceat(flow, starts, axis=0), starts, axis=1)
+    most = float(cells.max())
+    least = max(float(cells[cells > 0].min()), most / _SPAN_MAX)
+    names = [result.sites[k].name for k in order]
+    parts = [
+        _head(result, names, group),
+        _picture(cells, least, most),
+        _lines(names, group, len(starts)),
+        _legend(least, most),
+        "</svg>",
+    ]
+    return "".join(parts)
+
+
+def _head(result: ScenarioResult, names: list[str], group: int) -> str:
+    cell = (
+        "each cell is a pair of sites" if group == 1 else f"each cell is {group} by {group} sites"
+    )
+    pairs = np.count_nonzero(result.flow_jobs) - np.count_nonzero(np.diagonal(result.flow_jobs))
+    about = (
+        f"{words.count(len(names))} sites in the order of their users' work, from {names[0]} to "
+        f"{names[-1]}; {cell}. Jobs went between {words.count(int(pairs))} of "
+        f"{words.count(len(names) * (len(names) - 1))} pairs of sites."
+    )
+    return (
+        f'<svg class="chart" viewBox="0 0 {WIDE:.0f} {_TOP + _SIDE + 28:.0f}" role="img" '
+        f'aria-labelledby="flow-map-title flow-map-text"><title id="flow-map-title">Heat map: who '
+        f'gave work to whom</title><desc id="flow-map-text">{escape(about)}</desc>'
+        f'<text x="0" y="12" style="font-weight: 700">Processor time given (rows) and taken '
+        f"(columns)</text>"
+    )
+
+
+def _picture(cells: FloatArray, least: float, most: float) -> str:
+    """Returns the map itself: a logarithmic scale of greys behind which the colour shows."""
+    span = math.log(most / least) or 1.0
+    shade = _FAINTEST + (1.0 - _FAINTEST) * np.log(np.maximum(cells, least) / least) / span
+    shade = np.where(cells > 0, shade if most > least else 1.0, 0.0)
+    out = io.BytesIO()
+    imsave(out, shade, format="png", cmap="gray", vmin=0.0, vmax=1.0, metadata={"Software": ""})
+    data = base64.b64encode(out.getvalue()).decode("ascii")
+    place = f'x="{_LEFT:.0f}" y="{_TOP:.0f}" width="{_SIDE:.0f}" height="{_SIDE:.0f}"'
+    return (
+        f'<rect {place} fill="var(--panel)"/>'
+        f'<mask id="flow-map-mask" maskUnits="userSpaceOnUse" {place}>'
+        f'<image {place} preserveAspectRatio="none" style="image-rendering: pixelated" '
+        f'href="data:image/png;base64,{data}"/></mask>'
+        f'<rect {place} fill="var(--federated)" mask="url(#flow-map-mask)"/>'
+        f'<path d="M{_LEFT:.0f} {_TOP:.0f}l{_SIDE:.0f} {_SIDE:.0f}" stroke="var(--muted)" '
+        f'stroke-width="0.6" stroke-dasharray="2 3"/>'
+    )
+
+
+def _lines(names: list[str], group: int, count: int) -> str:
+    """Returns what stands beside the rows and below the columns."""
+    step = _SIDE / count
+    if len(names) > NAMED_MAX:
+        ticks = sorted({0, *(round(len(names) * part / 5) - 1 for part in range(1, 6))})
+        labels = [(rank // group, f"{words.count(rank + 1)}.") for rank in ticks]
+    else:
+        labels = [(row, words.shorten(name, 15)) for row, name in enumerate(names)]
+    parts = []
+    for row, label in labels:
+        middle = (row + 0.5) * step
+        parts.append(
+            f'<text x="{_LEFT - 6:.0f}" y="{_TOP + middle + 3.8:.1f}" text-anchor="end">'
+            f"{escape(label)}</text>"
+        )
+        if len(names) > NAMED_MAX:
+            parts.append(
+                f'<text x="{_LEFT + middle:.1f}" y="{_TOP + _SIDE + 16:.0f}" '
+                f'text-anchor="middle">{escape(label)}</text>'
+            )
+    if len(names) > NAMED_MAX:
+        parts.append(
+            f'<text x="0" y="{_TOP + _SIDE / 2:.0f}" fill="var(--muted)">rank by</text>'
+            f'<text x="0" y="{_TOP + _SIDE / 2 + 14:.0f}" fill="var(--muted)">own work</text>'
+        )
+    else:
+        parts.append(
+            f'<text x="{_LEFT:.0f}" y="{_TOP + _SIDE + 16:.0f}">columns in the same order as '
+            f"rows</text>"
+        )
+    return "".join(parts)
+
+
+def _legend(least: float, most: float) -> str:
+    """Returns the scale: amounts of processor time with their shades."""
+    x = _LEFT + _SIDE + 24
+    parts = [f'<text x="{x:.0f}" y="{_TOP + 10:.0f}">Processor hours</text>']
+    steps = 5 if most > least else 1
+    for number in range(steps):
+        part = 1.0 - number / max(steps - 1, 1)
+        value = least * (most / least) ** part
+        y = _TOP + 22 + 20 * number
+        parts.append(
+            f'<rect x="{x:.0f}" y="{y:.0f}" width="18" height="14" fill="var(--federated)" '
+            f'fill-opacity="{_FAINTEST + (1 - _FAINTEST) * part:.2f}"/>'
+            f'<text x="{x + 26:.0f}" y="{y + 11:.0f}">{_hours(value)}</text>'
+        )
+    return "".join(parts)
+
+
+def _hours(processor_s: float) -> str:
+    hours = processor_s / 3600
+    return f"{hours:,.0f}" if hours >= 10 else f"{hours:.2g}"
+
+
+def improvement_spread(result: ScenarioResult) -> str:
+    """Draws the improvement of every site, ranked, and of each how large its machine is.
+
+    Args:
+        result: with own jobs at one site or more.
+    """
+    values = np.array([site.awrt_improvement for site in result.sites])
+    sizes = np.array([site.processors for site in result.sites], dtype=np.float64)
+    known = np.isfinite(values)
+    values, sizes = values[known], sizes[known]
+    ranked = np.sort(values)[::-1]
+    low = float(min(0.0, max(ranked[-1], -1.0)))
+    high = float(max(ranked[0], 0.05))
+    below = int(np.count_nonzero(ranked < low))
+    height = 250.0
+    cut = f"; {words.count(below)} below {words.change(low)} stand at the edge" if below else ""
+    about = (
+        f"{words.count(int((ranked >= words.UNCHANGED).sum()))} of {words.count(len(ranked))} sites "
+        f"gain, {words.count(int((ranked <= -words.UNCHANGED).sum()))} lose; median "
+        f"{words.change(float(np.median(ranked)))}{cut}."
+    )
+    with svg.drawing():
+        figure = svg.new_figure(WIDE, height)
+        for column, heading in enumerate(("Sites, best first", "Sites by size (processors)")):
+            x = 58.0 + column * (WIDE / 2 + 8)
+            axes = figure.add_axes((x / WIDE, 34 / height, (WIDE / 2 - 66) / WIDE, 176 / height))
+            svg.bare(axes)
+            axes.grid(color=svg.color("grid"), linewidth=0.8)
+            axes.set_axisbelow(True)
+            axes.set_ylim(low - 0.03 * (high - low), high + 0.03 * (high - low))
+            axes.yaxis.set_major_formatter(
+                lambda value, _: f"{100 * value:+.0f}%".replace("+0%", "0%")
+            )
+            axes.axhline(0.0, color=svg.color("ink"), linewidth=0.9)
+            if column:
+                axes.set_xscale("log", base=2)
+                axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+                x_values, y_values = sizes, values
+            else:
+                x_values, y_values = np.arange(1.0, len(ranked) + 1), ranked
+            y_values = np.maximum(y_values, low)
+            for name, mask in (("gain", y_values >= 0), ("loss", y_values < 0)):
+                axes.plot(
+                    x_values[mask],
+                    y_values[mask],
+                    linestyle="none",
+                    marker="o",
+                    markersize=3.2,
+                    markeredgewidth=0,
+                    color=svg.color(name),
+                    alpha=0.7,
+                )
+            svg.heading(axes, heading, x=-50 / (WIDE / 2 - 66), height=176)
+        return svg.render(
+            figure, key="spread", title="Improvement of every site", description=about
+        )

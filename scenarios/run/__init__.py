@@ -1,0 +1,1 @@
+"""Runs of a scenario within this process, and their figures."""

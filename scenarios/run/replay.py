@@ -1,0 +1,285 @@
+"""Runs a scenario: its sites alone, then federated, then the figures of both."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from os import environ as process_environment
+from pathlib import Path
+
+from grms.federation.federation import Site, replay, replay_alone
+from grms.policy.files import RuleBaseError
+from grms.policy.location import AwrtLocation, FixedOrder, LocationPolicy
+from grms.policy.selection import nearest_size
+from grms.policy.transfer import AlwaysKeep, TransferPolicy
+from grms.policy.words import NO_EXCHANGE, TRANSFER_DEFAULT, PolicyShelf
+from lrms_sim.jobs import JOBS_MAX
+from lrms_sim.schedule import Schedule
+from scenarios.errors import Problem, SpecError, WorkloadError
+from scenarios.run.broker_result import BrokerResult, evaluate_broker
+from scenarios.run.queues import queue_problems, queues_of
+from scenarios.run.results import ScenarioResult, evaluate
+from scenarios.run.workloads import Workload, first_arrivals, load_workload
+from scenarios.spec.spec import PoolEntry, ScenarioSpec, SiteSpec, SwfWorkload
+
+Notify = Callable[..., None]
+"""Called with the name of an event and its keys and values."""
+
+Progress = Callable[[str, int, int], None]
+"""Called with a stage, how much of it is done, and how much there is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A scenario that has been run.
+
+    Attributes:
+        spec: exactly what was run, with every seed in it.
+        result: the figures, with both schedules.
+    """
+
+    spec: ScenarioSpec
+    result: ScenarioResult
+
+
+def run_scenario(
+    spec: ScenarioSpec,
+    *,
+    shown: str | None = None,
+    environment: Mapping[str, str] = process_environment,
+    notify: Notify | None = None,
+    progress: Progress | None = None,
+) -> Run:
+    """Runs a scenario and the same jobs without exchange.
+
+    Args:
+        spec: the scenario.
+        shown: what errors call its file; its name where left out.
+        environment: where the folder of logs is looked up.
+        notify: told what happens; `warning` events have a `text`.
+        progress: told how far each stage is.
+
+    Raises:
+        SpecError: a rule base cannot be used.
+        TraceMissingError: a log is not on this machine.
+        WorkloadError: a workload cannot be read, or all together are too many jobs.
+    """
+    spec = spec.resolved()
+    policies = load_policies(spec, shown=shown)
+    workloads = _load_workloads(spec, environment, notify, progress)
+    sites = build_sites(spec, policies, workloads)
+    total = sum(len(workload.jobs) for workload in workloads)
+    if total > JOBS_MAX:
+        raise WorkloadError(f"the sites have {total} jobs together; at most {JOBS_MAX} can be run")
+
+    def stage(name: str) -> Callable[[int], None]:
+        # Called even if nobody listens: between two calls Python notices Ctrl-C.
+        return lambda done: progress(name, done, total) if progress is not None else None
+
+    begin = time.perf_counter()
+    schedule_alone = replay_alone(sites, progress=stage("each site alone"))
+    _tell(notify, "replayed", cooperation=False, jobs=total)
+    schedule = replay(sites, progress=stage("federated"))
+    _tell(notify, "replayed", cooperation=True, jobs=total)
+    broker = _run_broker(spec, sites, schedule, progress)
+    elapsed_s = time.perf_counter() - begin
+    result = evaluate(
+        name=spec.name,
+        title=spec.title,
+        description=spec.description.strip(),
+        seed=spec.seed,
+        disciplines=[site.queue_name for site in spec.sites],
+        schedule=schedule,
+        schedule_alone=schedule_alone,
+        workload_notes=[workload.notes for workload in workloads],
+        elapsed_s=elapsed_s,
+        acknowledgements=list(dict.fromkeys(filter(None, (w.acknowledgement for w in workloads)))),
+        broker=broker,
+    )
+    return Run(spec, result)
+
+
+def _run_broker(
+    spec: ScenarioSpec, sites: Sequence[Site], schedule: Schedule, progress: Progress | None
+) -> BrokerResult | None:
+    """Returns what a scenario's broker does beside the batch jobs, and what that costs these."""
+    if spec.broker is None:
+        return None
+    from scenarios.run.brokered import run_broker  # noqa: PLC0415  # the planner is slow to import
+
+    def workflows(done: int, total: int) -> None:
+        if progress is not None:
+            progress("workflows", done, total)
+
+    run = run_broker(spec, workflows)
+    whole = [
+        replace(site, processors=site.processors + wanted.reservable_processors)
+        for site, wanted in zip(sites, spec.sites, strict=True)
+    ]
+    return evaluate_broker(run, schedule, replay(whole), [site.name for site in spec.sites])
+
+
+def build_sites(
+    spec: ScenarioSpec,
+    policies: Mapping[str, Mapping[str, TransferPolicy]],
+    workloads: Sequence[Workload],
+) -> list[Site]:
+    """Returns a scenario's sites as a federation takes them.
+
+    Args:
+        spec: the scenario.
+        policies: what `load_policies` returned for it.
+        workloads: one for each site, in their order.
+
+    Raises:
+        SpecError: a strategy file cannot be used, or nobody knows what time it is at a site.
+        WorkloadError: user groups are needed, and the users of a workload are not known.
+    """
+    return [
+        Site(
+            name=site.name,
+            processors=site.processors,
+            jobs=workload.jobs,
+            discipline=queue,
+            transfer_policies=policies[site.name],
+            location_policy=_location(site),
+        )
+        for site, workload, queue in zip(
+            spec.sites, workloads, queues_of(spec.sites, workloads, spec.name), strict=True
+        )
+    ]
+
+
+def _tell(notify: Notify | None, event: str, **values: object) -> None:
+    if notify is not None:
+        notify(event, **values)
+
+
+def _load_workloads(
+    spec: ScenarioSpec,
+    environment: Mapping[str, str],
+    notify: Notify | None,
+    progress: Progress | None,
+) -> list[Workload]:
+    whole = []
+    for number, site in enumerate(spec.sites):
+        if progress is not None:
+            progress("workloads", number, len(spec.sites))
+        whole.append(load_workload(site, spec.clock.shift, environment))
+    if progress is not None:
+        progress("workloads", len(spec.sites), len(spec.sites))
+    workloads = first_arrivals(whole, spec.first_arrivals)
+    for site, workload in zip(spec.sites, workloads, strict=True):
+        for text in workload.warnings:
+            _tell(notify, "warning", site=site.name, text=text)
+        _tell(
+            notify,
+            "workload_loaded",
+            site=site.name,
+            jobs=len(workload.jobs),
+            source=workload.source,
+        )
+        for reason, count, treatment in workload.notes:
+            _tell(
+                notify,
+                "records_treated",
+                site=site.name,
+                count=count,
+                reason=reason,
+                treatment=treatment,
+            )
+    return workloads
+
+
+def _location(site: SiteSpec) -> LocationPolicy:
+    if isinstance(site.location, list):
+        return FixedOrder(tuple(site.location))
+    return AwrtLocation()
+
+
+def load_policies(
+    spec: ScenarioSpec, *, shown: str | None = None
+) -> dict[str, dict[str, TransferPolicy]]:
+    """Returns for every site its transfer policy for each partner it exchanges jobs with.
+
+    Args:
+        spec: the scenario.
+        shown: what errors call its file; its name where left out.
+
+    Raises:
+        SpecError: rule bases cannot be used; the text has a line for each key that names one.
+    """
+    shelf = _Shelf()
+    policies = {}
+    for site in spec.sites:
+        partners = [other for other in spec.sites if other is not site]
+        policies[site.name] = {
+            partner.name: policy
+            for partner in partners
+            if (policy := _policy(site, partner, shelf)) is not None
+        }
+    if shelf.problems:
+        raise SpecError(shown or spec.name, list(shelf.problems))
+    return policies
+
+
+def check_files(spec: ScenarioSpec, *, shown: str | None = None) -> None:
+    """Checks that the files a scenario names are there and rule bases can be used.
+
+    Logs are not read, and the known ones of `scenario fetch` need not be there.
+
+    Args:
+        spec: the scenario.
+        shown: what errors call its file; its name where left out.
+
+    Raises:
+        SpecError: one is not; the text has a line for each key that names one.
+    """
+    problems = [
+        Problem(f"sites.{site.name}.workload.swf", f"there is no file {site.workload.swf}")
+        for site in spec.sites
+        if isinstance(site.workload, SwfWorkload) and not Path(site.workload.swf).is_file()
+    ]
+    problems += queue_problems(spec.sites)
+    try:
+        load_policies(spec, shown=shown)
+    except SpecError as error:
+        problems += error.problems
+    if problems:
+        raise SpecError(shown or spec.name, problems)
+
+
+class _Shelf:
+    """Policies by their word or file, and what was wrong with them."""
+
+    def __init__(self) -> None:
+        self.problems: dict[Problem, None] = {}
+        self._policies = PolicyShelf()
+
+    def take(self, text: str, key: str) -> TransferPolicy:
+        """Returns a policy; where its file cannot be used, notes the problem at that key."""
+        try:
+            return self._policies.policy_by_name(text)
+        except RuleBaseError as error:
+            self.problems[Problem(key, str(error))] = None
+            return AlwaysKeep()
+
+
+def _policy(site: SiteSpec, partner: SiteSpec, shelf: _Shelf) -> TransferPolicy | None:
+    """Returns the policy for a partner; None for no exchange with it."""
+    transfer = site.transfer
+    key = f"sites.{site.name}.transfer"
+    named = transfer.partners.get(partner.name)
+    if named is None and transfer.pool is not None:
+        return _from_pool(transfer.pool, partner.processors, f"{key}.pool", shelf)
+    text = named or transfer.default or TRANSFER_DEFAULT
+    if text == NO_EXCHANGE:
+        return None
+    return shelf.take(text, f"{key}.{partner.name if named else 'default'}")
+
+
+def _from_pool(pool: list[PoolEntry], processors: int, key: str, shelf: _Shelf) -> TransferPolicy:
+    policies = {
+        entry.processors: shelf.take(entry.policy, f"{key}[{index}].policy")
+        for index, entry in enumerate(pool)
+    }
+    return nearest_size(policies, processors)

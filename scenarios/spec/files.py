@@ -1,0 +1,71 @@
+"""Reads scenario files."""
+
+import tomllib
+from pathlib import Path
+from typing import Final
+
+from pydantic import ValidationError
+
+from scenarios.errors import Problem, SpecError
+from scenarios.spec.problems import cross_problems, problems_of
+from scenarios.spec.spec import ScenarioSpec
+
+FILE_BYTES_MAX: Final = 1 << 20
+"""Largest scenario file that is read."""
+
+
+def load_spec(path: Path, *, shown: str | None = None) -> ScenarioSpec:
+    """Reads a scenario file.
+
+    Args:
+        path: the TOML file.
+        shown: what errors call it; the path where left out.
+
+    Returns:
+        The scenario. That files it names exist is not checked here.
+
+    Raises:
+        SpecError: it cannot be read, is no TOML, or breaks the format; the text has one line
+            for each thing that is wrong.
+    """
+    shown = shown or str(path)
+    try:
+        with path.open("rb") as stream:
+            data = stream.read(FILE_BYTES_MAX + 1)
+    except OSError as error:
+        text = f"cannot be read: {error.strerror or error}"
+        raise SpecError(shown, [Problem("", text)]) from error
+    if len(data) > FILE_BYTES_MAX:
+        raise SpecError(shown, [Problem("", f"is larger than {FILE_BYTES_MAX} bytes")])
+    return parse_spec(data, folder=path.parent, shown=shown)
+
+
+def parse_spec(data: bytes, *, folder: Path, shown: str) -> ScenarioSpec:
+    """Builds a scenario from the content of a file.
+
+    Args:
+        data: TOML.
+        folder: what relative paths in it are relative to.
+        shown: what errors call it.
+
+    Raises:
+        SpecError: it is no TOML, or breaks the format.
+    """
+    try:
+        document = tomllib.loads(data.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        text = f"byte {error.start} is not UTF-8 text"
+        raise SpecError(shown, [Problem("", text)]) from error
+    except tomllib.TOMLDecodeError as error:
+        raise SpecError(shown, [Problem("", f"no TOML: {error}")]) from error
+    except RecursionError as error:
+        raise SpecError(shown, [Problem("", "no scenario: nested too deeply")]) from error
+    problems: list[Problem] = []
+    try:
+        spec = ScenarioSpec.model_validate(document, context={"folder": folder})
+    except ValidationError as error:
+        problems = problems_of(error, document, ScenarioSpec)
+    problems += cross_problems(document)
+    if problems:
+        raise SpecError(shown, problems)
+    return spec

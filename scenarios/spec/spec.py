@@ -1,0 +1,493 @@
+"""A scenario as a file says it, as validated models.
+
+The format is described in docs/scenarios.md. Relative paths in a file are relative to the file;
+in the models they are absolute, so that a model means the same wherever it is used.
+"""
+
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, Self
+
+import numpy as np
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    ValidationInfo,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
+
+from grms.policy.words import POOL_WORDS, TRANSFER_WORDS
+from lrms_sim.disciplines import DISCIPLINES
+from lrms_sim.jobs import JOBS_MAX
+from lrms_sim.preparation import PreparationOptions
+from lrms_sim.situations import zone_named
+from lrms_sim.spelling import shown as shown_value
+from lrms_sim.spelling import unknown
+from lrms_sim.windows import Shift
+from scenarios.archive.traces import TRACES
+from scenarios.spec.broker import RESERVABLE_MAX, BrokerSpec, ReservableSpec
+from scenarios.spec.problems import SITES_MAX
+
+SEED_MAX: Final = 2**63 - 1
+"""Largest seed: what a TOML integer can hold."""
+
+PROCESSORS_MAX: Final = 2**31 - 1
+"""Largest machine: processors are counted with 32 bits."""
+
+_WORKLOAD_STREAM: Final = 0
+"""Number of the random stream of workloads; other purposes get others."""
+
+
+class _Model(BaseModel):
+    # Strict: TOML has types, so "96" for 96 is a mistake and not a spelling.
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+def _known(value: str, what: str, choices: tuple[str, ...]) -> str:
+    if value not in choices:
+        raise PydanticCustomError("unknown", "{text}", {"text": unknown(what, value, choices)})
+    return value
+
+
+def _discipline(value: str) -> str:
+    return _known(value, "discipline", tuple(DISCIPLINES))
+
+
+def _strategy(value: str, info: ValidationInfo) -> str:
+    if not value.endswith(".json"):
+        text = f"{shown_value(value)} is no strategy file; the path of one (*.json) is expected"
+        raise PydanticCustomError("strategy", "{text}", {"text": text})
+    return _absolute(value, info)
+
+
+def _time_zone(value: str | float) -> str | float:
+    try:
+        zone_named(value)
+    except ValueError as error:
+        raise PydanticCustomError("zone", "{text}", {"text": str(error)}) from error
+    return value
+
+
+def _trace(value: str) -> str:
+    return _known(value, "log", tuple(TRACES))
+
+
+def _model_name(value: str) -> str:
+    return _known(value, "model", ("lublin",))
+
+
+def _transfer(value: str, info: ValidationInfo) -> str:
+    return _policy(value, info, TRANSFER_WORDS)
+
+
+def _pool_transfer(value: str, info: ValidationInfo) -> str:
+    return _policy(value, info, POOL_WORDS)
+
+
+def _policy(value: str, info: ValidationInfo, words: tuple[str, ...]) -> str:
+    if value in words:
+        return value
+    if not value.endswith(".json"):
+        text = unknown("transfer policy", value, words)
+        text += ", and the path of a rule base file (*.json)"
+        raise PydanticCustomError("unknown", "{text}", {"text": text})
+    return _absolute(value, info)
+
+
+def _absolute(value: str, info: ValidationInfo) -> str:
+    if not value or "\0" in value:
+        raise PydanticCustomError("path", "must be the path of a file")
+    folder = (info.context or {}).get("folder", Path())
+    return str(Path(folder, value).absolute())
+
+
+def _location(value: str | list[str]) -> str | list[str]:
+    if isinstance(value, str) and value != "awrt":
+        text = f"{shown_value(value)} is no location policy; there are: awrt, and a list of all partners"
+        raise PydanticCustomError("unknown", "{text}", {"text": text})
+    return value
+
+
+Seed = Annotated[int, Field(ge=0, le=SEED_MAX)]
+Processors = Annotated[int, Field(ge=1, le=PROCESSORS_MAX)]
+Day = Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)]
+Transfer = Annotated[str, AfterValidator(_transfer)]
+PoolTransfer = Annotated[str, AfterValidator(_pool_transfer)]
+SiteName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
+
+
+class ClockSpec(_Model):
+    """The clock all sites share.
+
+    Attributes:
+        time_zero: what falls on second 0 of the clock. `log`: time 0 of each log, so that days
+            count from the beginning of the logs; `window`: the beginning of each workload's
+            window; `first_job`: the first submission of each workload.
+    """
+
+    time_zero: Literal["log", "window", "first_job"] = "log"
+
+    @property
+    def shift(self) -> Shift:
+        """The same for `lrms_sim.windows.window_by_days`."""
+        return "none" if self.time_zero == "log" else self.time_zero
+
+
+class WindowSpec(_Model):
+    """The part of a log that is replayed.
+
+    Attributes:
+        first_day: begins so many days of 86,400 s after the log's time 0; with the log's first
+            job where left out.
+        last_day: ends before that day; with the log's last job where left out.
+        first_jobs: takes at most so many jobs, the earliest.
+    """
+
+    first_day: Day | None = None
+    last_day: Day | None = None
+    first_jobs: Annotated[int, Field(ge=1, le=JOBS_MAX)] | None = None
+
+    @model_validator(mode="after")
+    def _check_order(self) -> Self:
+        if self.last_day is not None and self.last_day <= (self.first_day or 0):
+            raise PydanticCustomError(
+                "order",
+                "last_day is {last}; it must be more than first_day, {first}",
+                {"last": self.last_day, "first": self.first_day or 0},
+            )
+        return self
+
+    @property
+    def words(self) -> str:
+        """Which part of the log it is, for people."""
+        words = []
+        if self.first_day is not None:
+            words.append(f"from day {self.first_day:g}")
+        if self.last_day is not None:
+            words.append(f"before day {self.last_day:g}")
+        if self.first_jobs is not None:
+            words.append(f"the first {self.first_jobs:,} jobs")
+        return ", ".join(words) or "the whole log"
+
+
+class PreparationSpec(_Model):
+    """What to do with records that cannot be run as they stand.
+
+    Attributes: those of `lrms_sim.preparation.PreparationOptions`, with the same defaults.
+    """
+
+    processors_from: Literal["allocated", "requested"] = "allocated"
+    run_time_zero: Literal["drop", "one_second"] = "drop"
+    requested_time_missing: Literal["drop", "run_time"] = "drop"
+    overrun: Literal["kill", "extend"] = "kill"
+    too_wide: Literal["drop", "error"] = "drop"
+    submit_time_negative: Literal["drop", "keep"] = "drop"
+    partial_execution: Literal["drop", "keep"] = "drop"
+    job_id_repeated: Literal["renumber", "drop", "error"] = "renumber"
+
+    @property
+    def options(self) -> PreparationOptions:
+        """The same for `lrms_sim.preparation.prepare`."""
+        return PreparationOptions(**self.model_dump())
+
+
+class TraceWorkload(_Model):
+    """A log of the Parallel Workloads Archive.
+
+    Attributes:
+        trace: its key; `scenario fetch` lists them.
+        window: which part of it.
+        preparation: what to do with records that cannot be run as they stand.
+    """
+
+    trace: Annotated[str, AfterValidator(_trace)]
+    window: WindowSpec = WindowSpec()
+    preparation: PreparationSpec = PreparationSpec()
+
+
+class SwfWorkload(_Model):
+    """A log of the user's own, in the Standard Workload Format.
+
+    Attributes:
+        swf: the file, plain or gzip-compressed.
+        window: which part of it.
+        preparation: what to do with records that cannot be run as they stand.
+    """
+
+    swf: Annotated[str, AfterValidator(_absolute)]
+    window: WindowSpec = WindowSpec()
+    preparation: PreparationSpec = PreparationSpec()
+
+
+class LublinWorkload(_Model):
+    """A synthetic workload after Lublin and Feitelson.
+
+    Attributes:
+        model: the word `lublin`.
+        jobs: number of jobs; this or `days` is given.
+        days: time in which all jobs are submitted, in days of 86,400 s.
+        load: processor-seconds of all jobs over what the machine could do until the last
+            submission; the model's own where left out.
+        seed: of this workload; derived from the scenario's seed and the site's name where left
+            out.
+    """
+
+    model: Annotated[str, AfterValidator(_model_name)]
+    jobs: Annotated[int, Field(ge=0, le=JOBS_MAX)] | None = None
+    days: Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)] | None = None
+    load: Annotated[float, Field(gt=0, le=100, allow_inf_nan=False)] | None = None
+    seed: Seed | None = None
+
+    @model_validator(mode="after")
+    def _check_length(self) -> Self:
+        if (self.jobs is None) == (self.days is None):
+            found = "neither" if self.jobs is None else "both"
+            raise PydanticCustomError(
+                "length", "one of jobs and days is needed; found {found}", {"found": found}
+            )
+        return self
+
+
+def _workload_kind(value: object) -> str | None:
+    if isinstance(value, (TraceWorkload, SwfWorkload, LublinWorkload)):
+        return next(kind for kind in ("trace", "swf", "model") if hasattr(value, kind))
+    if not isinstance(value, dict):
+        return None
+    kinds = [kind for kind in ("trace", "swf", "model") if kind in value]
+    return kinds[0] if len(kinds) == 1 else None
+
+
+WorkloadSpec = Annotated[
+    Annotated[TraceWorkload, Tag("trace")]
+    | Annotated[SwfWorkload, Tag("swf")]
+    | Annotated[LublinWorkload, Tag("model")],
+    Discriminator(_workload_kind),
+]
+
+
+class PoolEntry(_Model):
+    """A transfer policy learned against a partner of a certain size.
+
+    Attributes:
+        processors: size of that partner.
+        policy: `awf`, `keep`, or the path of a rule base file.
+    """
+
+    processors: Processors
+    policy: PoolTransfer
+
+
+class TransferSpec(BaseModel):
+    """Which transfer policy a site uses for which partner.
+
+    Every key other than the two below is the name of a partner, its value the policy for that
+    partner: `awf`, `keep`, `none` (the two neither ask nor answer each other), or the path of a
+    rule base file.
+
+    Attributes:
+        default: for partners that are not named; `awf` where neither this nor a pool is given.
+        pool: for partners that are not named, the policy whose size is nearest to the partner's
+            (paper 003, section 8.1). This or `default`, not both.
+    """
+
+    model_config = ConfigDict(extra="allow", frozen=True, strict=True)
+    __pydantic_extra__: dict[str, Transfer]
+
+    default: Transfer | None = None
+    pool: Annotated[list[PoolEntry], Field(min_length=1, max_length=SITES_MAX)] | None = None
+
+    @model_validator(mode="after")
+    def _check_pool(self) -> Self:
+        if self.pool is not None and self.default is not None:
+            raise PydanticCustomError(
+                "default_and_pool",
+                "has both default and pool; partners that are not named need one of them",
+            )
+        sizes = [entry.processors for entry in self.pool or ()]
+        repeated = next((size for size in sizes if sizes.count(size) > 1), None)
+        if repeated is not None:
+            raise PydanticCustomError(
+                "pool_size",
+                "has two pool entries for {size} processors; each size once",
+                {"size": repeated},
+            )
+        return self
+
+    @property
+    def partners(self) -> Mapping[str, str]:
+        """The policies of partners that are named."""
+        return self.__pydantic_extra__ or {}
+
+
+class SiteSpec(_Model):
+    """One institution.
+
+    Attributes:
+        name: unique in the scenario; letters, digits, `_`, `.` and `-`.
+        processors: size of its machine.
+        discipline: of the machine's queue; or a table with one of the next keys, or with `name` and
+            these.
+        strategy: a strategy file instead of a discipline.
+        group_order: for a discipline by group: the groups, the one served first in front.
+        time_zone: of the site, for strategies that ask what time it is: a name of the IANA database
+            or seconds east of UTC; the log's own where left out.
+        location: in which order partners are asked: `awrt`, or a list of all partners' names.
+        workload: what its own users submit.
+        transfer: which jobs it gives away and takes.
+        reservable: resources beside the batch machine that a broker can reserve.
+    """
+
+    name: SiteName
+    processors: Processors
+    discipline: Annotated[str, AfterValidator(_discipline)] = "fcfs"
+    strategy: Annotated[str, AfterValidator(_strategy)] | None = None
+    group_order: list[int] | None = None
+    time_zone: Annotated[str | float | int, AfterValidator(_time_zone)] | None = None
+    location: Annotated[str | list[str], AfterValidator(_location)] = "awrt"
+    workload: WorkloadSpec
+    transfer: TransferSpec = TransferSpec()
+    reservable: (
+        Annotated[list[ReservableSpec], Field(min_length=1, max_length=RESERVABLE_MAX)] | None
+    ) = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _unfold_discipline(cls, values: Any) -> Any:
+        # discipline = { strategy = "a.json", time_zone = … } is the same keys without a table.
+        given = values.get("discipline") if isinstance(values, dict) else None
+        if not isinstance(given, dict):
+            return values
+        keys = ("name", "strategy", "group_order", "time_zone")
+        for key in given:
+            _known(key, "key of discipline", keys)
+            if key != "name" and key in values:
+                text = f"has {key} and discipline.{key}; one of them is enough"
+                raise PydanticCustomError("twice", "{text}", {"text": text})
+        flat = {key: value for key, value in given.items() if key != "name"}
+        if "name" in given:
+            flat["discipline"] = given["name"]
+        return {key: value for key, value in values.items() if key != "discipline"} | flat
+
+    @model_validator(mode="after")
+    def _check_queue(self) -> Self:
+        by_group = self.discipline.endswith("-group")
+        if self.strategy is not None and (
+            "discipline" in self.model_fields_set and self.discipline != "fcfs"
+        ):
+            text = f"has the strategy {shown_value(self.strategy)} and the discipline {self.discipline!r}; one is possible"
+            raise PydanticCustomError("queue", "{text}", {"text": text})
+        if self.group_order is None:
+            return self
+        if self.strategy is not None or not by_group:
+            text = "group_order goes with a discipline by group, such as easy-group"
+            raise PydanticCustomError("queue", "{text}", {"text": text})
+        if sorted(self.group_order) != [1, 2, 3, 4, 5]:
+            text = f"group_order is {shown_value(self.group_order)}; each of 1 to 5 is needed once"
+            raise PydanticCustomError("queue", "{text}", {"text": text})
+        return self
+
+    @property
+    def queue_name(self) -> str:
+        """What the queue is called in reports."""
+        if self.strategy is not None:
+            return Path(self.strategy).stem
+        if self.group_order is not None:
+            return f"{self.discipline}-{''.join(map(str, self.group_order))}"
+        return self.discipline
+
+    @property
+    def reservable_processors(self) -> int:
+        """Processors of all resources that can be reserved."""
+        return sum(resource.processors for resource in self.reservable or ())
+
+
+class ScenarioSpec(_Model):
+    """A whole scenario.
+
+    Attributes:
+        name: a word for the command line and for file names; lower-case letters, digits, `-`.
+        title: one line for people.
+        description: a paragraph for people.
+        seed: what every random stream of the scenario is spawned from.
+        clock: the clock all sites share.
+        first_arrivals: takes at most so many jobs of all sites together, the earliest; all where
+            left out.
+        sites: in the order that breaks ties.
+        broker: plans workflows onto what the sites have to reserve; none where left out.
+    """
+
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,63}$")]
+    title: Annotated[str, Field(max_length=200)] = ""
+    description: Annotated[str, Field(max_length=20_000)] = ""
+    seed: Seed = 1
+    clock: ClockSpec = ClockSpec()
+    first_arrivals: Annotated[int, Field(ge=1, le=JOBS_MAX)] | None = None
+    sites: Annotated[list[SiteSpec], Field(min_length=1, max_length=SITES_MAX)]
+    broker: BrokerSpec | None = None
+
+    @property
+    def traces(self) -> list[str]:
+        """Keys of the logs that have to be on this machine, each once, in site order."""
+        keys = (s.workload.trace for s in self.sites if isinstance(s.workload, TraceWorkload))
+        return list(dict.fromkeys(keys))
+
+    @property
+    def is_random(self) -> bool:
+        """Whether a workload or a workflow is drawn from the scenario's seed."""
+        return self.broker is not None or any(
+            isinstance(site.workload, LublinWorkload) and site.workload.seed is None
+            for site in self.sites
+        )
+
+    def resolved(self, seed: int | None = None) -> Self:
+        """Returns the scenario with nothing left open: every synthetic workload has its seed.
+
+        A derived seed depends on the scenario's seed and the site's name alone, so that a further
+        site changes nobody's workload.
+
+        Args:
+            seed: replaces the scenario's seed.
+
+        Raises:
+            ValueError: the seed is out of its bounds.
+        """
+        seed = self.seed if seed is None else seed
+        if not 0 <= seed <= SEED_MAX:
+            raise ValueError(f"the seed is {seed}; it must be from 0 to {SEED_MAX}")
+        sites = []
+        for site in self.sites:
+            workload = site.workload
+            if isinstance(workload, LublinWorkload) and workload.seed is None:
+                workload = workload.model_copy(update={"seed": _derived_seed(seed, site.name)})
+            sites.append(site.model_copy(update={"workload": workload}))
+        return self.model_copy(update={"seed": seed, "sites": sites})
+
+    def with_transfer(self, policy: str) -> Self:
+        """Returns the scenario with one transfer policy for every site and partner.
+
+        Args:
+            policy: `awf`, `keep`, `none`, or the path of a rule base file, relative to the working
+                folder.
+
+        Raises:
+            ValueError: it is none of these; pydantic's error says what there is.
+        """
+        transfer = TransferSpec.model_validate({"default": policy})
+        sites = [site.model_copy(update={"transfer": transfer}) for site in self.sites]
+        return self.model_copy(update={"sites": sites})
+
+    def to_mapping(self) -> dict[str, Any]:
+        """Returns the scenario as the values of its file; defaults are written out."""
+        return self.model_dump(mode="json", exclude_none=True)
+
+
+def _derived_seed(seed: int, name: str) -> int:
+    key = (_WORKLOAD_STREAM, zlib.crc32(name.encode()))
+    state = np.random.SeedSequence(seed, spawn_key=key).generate_state(1, np.uint64)
+    return int(state[0]) >> 1

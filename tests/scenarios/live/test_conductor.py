@@ -1,0 +1,156 @@
+"""A replay through daemons is the replay in one process, job by job."""
+
+import asyncio
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from grms.federation.federation import Site, replay
+from grms.policy.files import save_rule_base
+from grms.policy.transfer import AcceptWhenFit, Gaussian, Rule, RuleBase, TransferPolicy
+from lrms_sim.disciplines import discipline_by_name
+from lrms_sim.jobs import JobTable
+from lrms_sim.schedule import MachineInfo
+from scenarios.errors import LiveError
+from scenarios.live.conductor import Conducted, Conductor, daemons, until_linked
+from scenarios.live.sites import LiveSettings, SiteProcess
+from scenarios.run.comparison import first_difference
+from scenarios.run.queues import looks_at_groups
+from scenarios.spec.files import parse_spec
+from tests.waiting import run
+
+RULES = RuleBase(
+    (
+        Rule(Gaussian(0.5, 1.0), Gaussian(20.0, 30.0), accept=True),
+        Rule(Gaussian(2.0, 1.5), Gaussian(80.0, 40.0), accept=False),
+        Rule(Gaussian(4.0, 3.0), Gaussian(10.0, 20.0), accept=True),
+    )
+)
+
+
+def workload(rng: np.random.Generator, count: int, processors: int) -> JobTable:
+    """Returns jobs in a crowd: many at one moment, run times that are no whole seconds."""
+    run_time = np.round(rng.exponential(40.0, count) + 0.1, 1)
+    return JobTable.from_columns(
+        submit_time=np.sort(rng.integers(0, 2 * count, count)).astype(float),
+        processors=rng.integers(1, processors + 1, count),
+        run_time=run_time,
+        requested_time=run_time * rng.choice([1.0, 1.5, 3.0], count),
+        user=rng.choice(12, count, p=np.array([40, 20, 10, 8, 6, 5, 4, 3, 1, 1, 1, 1]) / 100),
+    )
+
+
+def scenario(discipline: str, rules: Path, count: int) -> tuple[str, list[Site]]:
+    """Returns three sites as a scenario's file and for the replay in one process."""
+    rng = np.random.default_rng(7)
+    text = 'name = "three"\n'
+    sites = []
+    sizes = {"a": 8, "b": 16, "c": 5}
+    for name, processors in sizes.items():
+        text += f"""
+[[sites]]
+name = "{name}"
+processors = {processors}
+discipline = "{discipline}"
+workload = {{ model = "lublin", jobs = 0 }}
+transfer = {{ default = "awf", {"a" if name == "b" else "b"} = "{rules}" }}
+"""
+        policies: dict[str, TransferPolicy] = {
+            other: AcceptWhenFit() for other in sizes if other != name
+        }
+        policies["a" if name == "b" else "b"] = RULES
+        sites.append(
+            Site(
+                name=name,
+                processors=processors,
+                jobs=workload(rng, count, processors),
+                discipline=discipline_by_name(discipline),
+                transfer_policies=policies,
+            )
+        )
+    return text, sites
+
+
+async def conduct(
+    folder: Path,
+    text: str,
+    sites: list[Site],
+) -> Conducted:
+    """Replays through daemons."""
+    spec = parse_spec(text.encode(), folder=folder, shown="three.toml")
+    machines = [MachineInfo(site.name, site.processors) for site in sites]
+    async with daemons(spec, LiveSettings(folder, folder)) as processes:
+        conductor = Conductor(
+            processes,
+            [site.jobs for site in sites],
+            machines,
+            replay_id="three-1",
+            by_group=looks_at_groups(spec.sites),
+        )
+        return await conductor.conduct()
+
+
+@pytest.mark.parametrize("discipline", ["fcfs", "easy-per-event", "conservative", "easy-group"])
+def test_live_equals_in_process(tmp_path: Path, discipline: str) -> None:
+    """With rule bases, AWRT location, many jobs at one instant, for each kind of queue."""
+    rules = tmp_path / "rules.json"
+    save_rule_base(RULES, rules)
+    text, sites = scenario(discipline, rules, 70)
+    expected = replay(sites)
+    assert (expected.executed_on != expected.submitted_to).sum() > 10
+
+    async def scene() -> None:
+        done = await conduct(tmp_path, text, sites)
+        assert first_difference(done.schedule, expected) == ""
+
+    run(scene)
+
+
+class Gone(SiteProcess):
+    """A daemon that has ended."""
+
+    async def ended(self) -> None:
+        """Returns at once."""
+
+
+def test_a_replay_does_not_wait_for_who_waits_for_the_dead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A daemon that is to answer may itself wait for a partner that has ended, for ever."""
+
+    async def nothing(*_: object) -> None:
+        """Is done at once."""
+
+    async def for_ever(*_: object) -> None:
+        await asyncio.Event().wait()
+
+    for name, done in (("_sit_down", nothing), ("_until_linked", nothing), ("_replay", for_ever)):
+        monkeypatch.setattr(Conductor, name, done)
+    jobs = workload(np.random.default_rng(1), 3, 4)
+    machines = [MachineInfo("a", 4)]
+    conductor = Conductor([Gone("a", tmp_path, tmp_path)], [jobs], machines, replay_id="x")
+
+    async def conducted() -> None:
+        await conductor.conduct()
+
+    with pytest.raises(LiveError, match=r"the daemon of a has ended; see \S*a\.log"):
+        run(conducted)
+
+
+class Silent(SiteProcess):
+    """A daemon that runs and is never heard of."""
+
+    @property
+    def pid(self) -> int:
+        """Some process's id."""
+        return 1
+
+
+def test_partners_are_not_awaited_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error names the daemon and its log, whether it runs or has ended."""
+    monkeypatch.setattr("scenarios.live.conductor.LINK_TIMEOUT_S", 0.1)
+    with pytest.raises(LiveError, match=r"daemon of a does not reach its partners after 0\.1 s"):
+        run(lambda: until_linked(Silent("a", tmp_path, tmp_path)))
+    with pytest.raises(LiveError, match=r"the daemon of b has ended; see \S*b\.log"):
+        run(lambda: until_linked(SiteProcess("b", tmp_path, tmp_path)))

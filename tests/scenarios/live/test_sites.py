@@ -1,0 +1,121 @@
+"""Configurations and processes of a live scenario."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from grms.site.configuration.files import load_config
+from scenarios.errors import LiveError
+from scenarios.live.sites import (
+    LiveSettings,
+    SiteProcess,
+    free_ports,
+    site_documents,
+    transfer_word,
+)
+from scenarios.spec.files import parse_spec
+from scenarios.spec.spec import ScenarioSpec
+from tests.waiting import run, until
+
+SPEC = """
+name = "two"
+[[sites]]
+name = "a"
+processors = 8
+discipline = "easy"
+location = ["b"]
+workload = { model = "lublin", jobs = 0 }
+transfer = { b = "keep" }
+[[sites]]
+name = "b"
+processors = 64
+workload = { model = "lublin", jobs = 0 }
+transfer = { pool = [{ processors = 10, policy = "awf" }, { processors = 900, policy = "keep" }] }
+"""
+
+
+def spec() -> ScenarioSpec:
+    """Returns a scenario of two sites."""
+    return parse_spec(SPEC.encode(), folder=Path(), shown="two.toml")
+
+
+@pytest.mark.parametrize("clock", ["virtual", "scaled", "wall"])
+def test_every_site_has_a_configuration_that_is_valid(tmp_path: Path, clock: str) -> None:
+    """With the scenario's machine, discipline, order and policies."""
+    settings = LiveSettings(tmp_path, tmp_path, clock, 10.0, 5.0)  # type: ignore[arg-type]  # one of the words
+    documents = site_documents(spec(), settings, [7001, 7002])
+    for name, document in documents.items():
+        SiteProcess(name, tmp_path, tmp_path).configure(document)
+    first, second = (load_config(tmp_path / f"{name}.toml") for name in "ab")
+    assert (first.processors, first.lrms.discipline, first.location) == (8, "easy", ["b"])
+    assert first.partners[0].transfer == "keep"
+    assert first.partners[0].address == second.listen.partners == "127.0.0.1:7002"
+    assert second.location == ("awrt-completed" if clock == "virtual" else "awrt")
+    assert second.clock.kind == clock
+    assert transfer_word(spec().sites[1], spec().sites[0]) == "awf"
+
+
+def test_free_ports_are_different() -> None:
+    """Each daemon gets its own."""
+    assert len(set(free_ports(20))) == 20
+
+
+def test_a_daemon_that_cannot_serve_says_why(tmp_path: Path) -> None:
+    """The error has what it wrote last."""
+
+    async def scene() -> None:
+        process = SiteProcess("a", tmp_path, tmp_path)
+        process.config_path.write_text("name = 7\n")
+        with pytest.raises(LiveError, match=r"the daemon of a has ended; it wrote: .*journal"):
+            await process.start()
+        await process.stop()
+
+    run(scene)
+
+
+ORPHAN = """
+import asyncio, sys
+from pathlib import Path
+from scenarios.live.sites import SiteProcess
+async def main():
+    folder = Path(sys.argv[1])
+    process = SiteProcess("a", folder, folder)
+    await process.start()
+    print(process.pid, flush=True)
+    await asyncio.sleep(600)
+asyncio.run(main())
+"""
+
+
+def test_no_daemon_outlives_whoever_started_it(tmp_path: Path) -> None:
+    """Not even where that one is killed and can do nothing about it."""
+    settings = LiveSettings(tmp_path, tmp_path)
+    document = site_documents(spec(), settings, free_ports(2))["a"]
+    SiteProcess("a", tmp_path, tmp_path).configure(document)
+
+    async def scene() -> None:
+        parent = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", ORPHAN, str(tmp_path), stdout=subprocess.PIPE
+        )
+        assert parent.stdout is not None
+        pid = int(await parent.stdout.readline())
+        assert Path(f"/proc/{pid}").exists()
+        parent.send_signal(signal.SIGKILL)
+        await parent.wait()
+
+        def gone() -> bool:
+            try:
+                os.kill(pid, 0)
+            except ProcessLookupError:
+                return True
+            # Its new parent may not have noticed yet.
+            return "Z" in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2][:3]
+
+        await until(gone)
+
+    run(scene)

@@ -1,0 +1,85 @@
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from scenarios.papers.queue_strategies import study as module
+from scenarios.papers.queue_strategies.command import run_command
+from scenarios.papers.queue_strategies.reference import StudyLog
+from scenarios.papers.queue_strategies.study import (
+    StudyOptions,
+    best_constant,
+    gains_of,
+    learned_gain,
+    run_study,
+    transfer_gain,
+)
+from tests.scenarios.papers.queue_strategies.made_up import made_up, row, run
+from tests.tuning_cases import busy_log
+
+LOGS = (StudyLog("ctc", 16, 2.0, 100), StudyLog("kth", 16, 2.0, 100))
+
+
+@pytest.fixture
+def two_logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Stands two made-up logs in for the recorded ones."""
+    for seed, key in ((1, "ctc"), (2, "kth")):
+        busy_log(tmp_path / f"{key}.swf", seed=seed, count=200)
+    monkeypatch.setattr(module, "LOGS", LOGS)
+    monkeypatch.setattr(module, "require_trace", lambda key: tmp_path / f"{key}.swf")
+    return tmp_path
+
+
+def test_a_study_learns_judges_and_goes_on(two_logs: Path) -> None:
+    """Every method on every log, on all at once, on the other log; a second time nothing is learned."""
+    options = StudyOptions(
+        "greedy-criteria", two_logs / "out", (1, 2), 1, logs=("ctc", "kth"), workers=1
+    )
+    quiet = Console(file=io.StringIO())
+    page = run_command(options, quiet, quiet)
+    assert page.exists()
+    checkpoints = sorted((two_logs / "out" / "runs").rglob("checkpoint.json"))
+    assert len(checkpoints) == 2 * 5 * 2 + 1
+    before = [path.read_bytes() for path in checkpoints]
+    study = run_study(options, quiet)
+    assert [path.read_bytes() for path in checkpoints] == before
+    assert {(one["log"], one["method"]) for one in study.runs} == {
+        (log, method)
+        for log in ("ctc", "kth")
+        for method in ("f1", "f2", "f3", "f4", "easy-f3", "multiple")
+    }
+    assert len(study.of("ctc", "f2")) == 2
+    assert learned_gain(study.of("ctc", "f2"), "unseen") is not None
+    assert {one["log"] for one in study.transfers} == {"kth"}
+    assert len(study.clouds["ctc"]) == 360
+
+
+def test_rules_and_tables_are_learned_too(two_logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The iterative method has no chance in it, so one seed is enough; scaled, nothing is unseen."""
+    monkeypatch.setattr(module, "SCALED", 32)
+    options = StudyOptions(
+        "genetic-fuzzy", two_logs / "out", (1, 2), 1, scaled=True, logs=("ctc",), workers=1
+    )
+    study = run_study(options, Console(file=io.StringIO()))
+    assert len(study.of("ctc", "iterative")) == 1
+    assert len(study.of("ctc", "symbiotic")) == 2
+    assert learned_gain(study.of("ctc", "symbiotic"), "unseen") is None
+    assert study.options["processors"] == {"ctc": 32}
+
+
+def test_figures_are_read_from_runs() -> None:
+    """Medians over seeds; a constant is never what was learned; what was given up is nothing."""
+    study = made_up("genetic-fuzzy", {"iterative": 4.0, "symbiotic": 20.0})
+    spread = learned_gain(study.of("kth", "symbiotic"), "training")
+    assert spread is not None
+    assert (spread.median, spread.low, spread.high) == (20.0, 19.0, 21.0)
+    found = best_constant(study.of("kth", "symbiotic")[0], "training")
+    assert found is not None
+    assert found[0] == "fcfs-group"
+    assert found[1] == (10.0, 9.0, 8.0, 7.0, 6.0, 5.0)
+    assert gains_of([row("x", None)], "x")[0] != gains_of([row("x", None)], "x")[0]
+    assert best_constant(run("a", "b", 1, 2.0, None), "unseen") is None
+    assert transfer_gain(study, "kth", "symbiotic") == -5.0
+    gone = made_up("genetic-fuzzy", {"iterative": 4.0}, moved=None)
+    assert transfer_gain(gone, "kth", "iterative") is None

@@ -1,11 +1,11 @@
 """Solves one job shop with OR-tools CP-SAT on one core, for benchmarks/job_shops.py to compare.
 
-    .venv-ortools/bin/python benchmarks/cp_sat.py SECONDS SEED < instance.json
+    python benchmarks/cp_sat.py SECONDS SEED < instance.json
 
-OR-tools wants another protobuf than the project, so this runs in an environment of its own
-(`make .venv-ortools/.installed`) and knows nothing of the project. The instance is a list of jobs,
-each a list of pairs of machine and whole time. Printed is a JSON object: the shortest makespan that
-was found, the least that is possible as far as is proven, and the processor seconds used.
+It runs in a process of its own and knows nothing of the project, so any Python that has OR-tools
+will do. The instance is a list of jobs, each a list of pairs of machine and whole time. Printed is
+a JSON object: the shortest makespan that was found, the least that is possible as far as is proven,
+and the processor seconds used.
 """
 
 import json

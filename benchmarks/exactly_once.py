@@ -8,8 +8,8 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from grms.site.lifecycle import Outcome
-from grms.site.records import (
+from grms.site.facts.lifecycle import Outcome
+from grms.site.facts.records import (
     GuestAccepted,
     GuestEnded,
     GuestStarted,

@@ -24,6 +24,19 @@ from grms.testing.trial import run_trial
 
 FIGURES = Path(__file__).with_name("faults.json")
 CHUNK = 250
+FIGURES_OF_RUNS = (
+    "jobs",
+    "delegated",
+    "cancelled",
+    "crashes",
+    "twice",
+    "faults",
+    "disbelieved",
+    "resubmitted",
+    "epochs",
+    "judged",
+)
+"""What is summed up of all runs, as `Verdict` has it."""
 
 OnLost = Literal["wait", "resubmit"]
 
@@ -33,7 +46,7 @@ class Tally:
     """What came of some runs.
 
     Attributes:
-        counts: runs, jobs, delegated, cancelled, crashes, and jobs that ran twice.
+        counts: runs, the figures of `FIGURES_OF_RUNS`, and runs with each kind of rogue.
         problems: of the runs that were not as they have to be, by seed.
     """
 
@@ -50,8 +63,9 @@ def work(first: int, *, count: int, on_lost: OnLost) -> Tally:
         except Exception as error:  # noqa: BLE001  # whatever it is, the seed must be known
             tally.problems[seed] = (f"{type(error).__name__}: {error}",)
             continue
-        for name in ("jobs", "delegated", "cancelled", "crashes", "twice"):
+        for name in FIGURES_OF_RUNS:
             tally.counts[name] += getattr(verdict, name)
+        tally.counts[f"rogue: {verdict.rogue or 'none'}"] += 1
         tally.counts["runs"] += 1
         if verdict.problems:
             tally.problems[seed] = verdict.problems

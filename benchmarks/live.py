@@ -24,14 +24,14 @@ import numpy as np
 
 from benchmarks.run import machine
 from lrms_sim.schedule import Schedule
-from scenarios.comparison import first_difference
-from scenarios.conductor import Conducted, Conductor, daemons
 from scenarios.library import scenario_path
-from scenarios.live import on_one_core
-from scenarios.live_sites import LiveSettings, SiteProcess
-from scenarios.replay import run_scenario
-from scenarios.spec import ScenarioSpec
-from scenarios.spec_files import load_spec
+from scenarios.live.conductor import Conducted, Conductor, daemons
+from scenarios.live.live import on_one_core
+from scenarios.live.sites import LiveSettings, SiteProcess
+from scenarios.run.comparison import first_difference
+from scenarios.run.replay import run_scenario
+from scenarios.spec.files import load_spec
+from scenarios.spec.spec import ScenarioSpec
 
 FIGURES = Path(__file__).parent / "figures-live.json"
 SCENARIO = "three-sites-6"

@@ -18,11 +18,11 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.run import Figure, figure, machine
-from broker.instances import paper_problem
+from broker.model.instances import paper_problem
+from broker.model.problem import Problem
 from broker.planner.gleam import GleamSettings
 from broker.planner.planning import Planner
 from broker.planner.search import Budget, Search
-from broker.problem import Problem
 
 FIGURES = Path(__file__).parent / "figures-planner.json"
 SIZES = ((200, 20_000, "at least 5000"), (7000, 200, "at least 100"))

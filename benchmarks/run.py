@@ -29,16 +29,21 @@ from pathlib import Path
 import numpy as np
 
 from grms.federation.federation import Federation, Site
+from grms.learning.evolution.operators import uniform_genome
+from grms.learning.evolution.randomness import generator
 from grms.learning.executors import ThreadExecutor
-from grms.learning.fitness import Fitness, TrainingCase
-from grms.learning.operators import uniform_genome
-from grms.learning.randomness import generator
+from grms.learning.rule_bases.encoding import RuleBaseSettings
+from grms.learning.rule_bases.fitness import Fitness, TrainingCase
 from grms.policy.transfer import AcceptWhenFit, Gaussian, Rule, RuleBase
+from lrms_sim.criteria import CRITERION_KINDS, Criterion, CriterionOrder, GroupOrder
 from lrms_sim.disciplines import Conservative, Discipline, Easy, Fcfs, ListScheduling
 from lrms_sim.jobs import JobTable
 from lrms_sim.machine import simulate
 from lrms_sim.preparation import prepare
+from lrms_sim.scaling import scale_to
+from lrms_sim.strategies import Strategy
 from lrms_sim.swf import read_swf
+from lrms_sim.trial import Trial
 from lrms_sim.windows import window_by_days
 
 HERE = Path(__file__).parent
@@ -47,6 +52,7 @@ BIN = Path(sysconfig.get_path("scripts"))
 TRACES = os.environ.get("HANSE_TRACES")
 CTC = "CTC-SP2-1996-3.1-cln.swf.gz"
 KTH = "KTH-SP2-1996-2.swf.gz"
+SDSC00 = "SDSC-SP2-1998-4.2-cln.swf.gz"
 
 
 @dataclass(frozen=True)
@@ -195,7 +201,7 @@ def evaluations() -> Iterator[Figure]:
     """Judging random rule bases of ten rules, as the first generation of a training does."""
     fitness = Fitness([TrainingCase(Federation(kth_and_ctc()), "KTH", ("CTC",))])
     rng = generator(1)
-    genomes = [uniform_genome(rng, 10, 10, 100) for _ in range(91)]
+    genomes = [uniform_genome(rng, RuleBaseSettings(10).space) for _ in range(91)]
     rates: dict[int, list[float]] = {1: [], 2: []}
     with ThreadExecutor(1) as one, ThreadExecutor(2) as two:
         one.evaluate(fitness, genomes)
@@ -306,9 +312,97 @@ def main_job() -> Iterator[Figure]:
         )
 
 
+MANY_SITES = 1000
+MANY_JOBS = 200_000
+
+
+def many_sites() -> Iterator[Figure]:
+    """`scenario run` with a thousand sites and 200,000 jobs, with its report."""
+    lines = ['name = "many-sites"', "seed = 3"]
+    for number in range(MANY_SITES):
+        lines += [
+            "[[sites]]",
+            f'name = "site-{number:04d}"',
+            f"processors = {(64, 128, 256, 512, 1024)[7 * number % 5]}",
+            f'discipline = "{("fcfs", "easy", "list")[number % 3]}"',
+            "[sites.workload]",
+            'model = "lublin"',
+            f"jobs = {MANY_JOBS // MANY_SITES}",
+            f"load = {0.5 + 0.05 * (13 * number % 11):.2f}",
+        ]
+    with tempfile.TemporaryDirectory() as folder:
+        scenario = Path(folder) / "many-sites.toml"
+        scenario.write_text("\n".join(lines))
+        command = [str(BIN / "scenario"), "run", str(scenario), "--output", f"{folder}/out"]
+        runs = [process(command) for _ in range(3)]
+    name = "scenario run, 1,000 sites, 200,000 jobs"
+    yield figure(name, "s", [taken for taken, _ in runs], "at most 60")
+    yield figure(name, "MB", [memory for _, memory in runs])
+
+
+SCALED = ((CTC, 430, 2.44), (KTH, 100, 10.75), (SDSC00, 128, 8.19))
+"""Logs that are scaled to 1024 processors: file, processors, factor."""
+
+
+def strategies() -> Iterator[Figure]:
+    """Judging f1 to f4 and the constant orders, in turns with EASY, on logs scaled to 1024.
+
+    On KTH and SDSC00 thousands of jobs wait under an order that does not backfill.
+    """
+    weights, constants = (1.0, 0.5, 0.1, 0.05, 0.01), (5.0, 2.0, 0.0, 0.0, 0.0)
+    policies = [Strategy("fcfs", GroupOrder()), Strategy("easy", GroupOrder())]
+    for kind in CRITERION_KINDS:
+        numbers = (*weights, *constants, 1.0, 0.001)
+        order = CriterionOrder((Criterion.from_numbers(kind, numbers),))
+        policies.append(Strategy("fcfs", order))
+    for name, processors, factor in SCALED:
+        rng = np.random.default_rng(1)
+        jobs = scale_to(
+            log(name, processors),
+            processors_from=processors,
+            processors_to=1024,
+            rng=rng,
+            factor=factor,
+        )
+        trial = Trial(jobs, 1024)
+        goal = "at most 1.7" if name == CTC else ""
+        for policy in policies:
+            ratios = []
+            for _ in range(5 if name == CTC else 2):
+                taken = []
+                for discipline in (Easy(), policy):
+                    begin = time.process_time()
+                    trial.value(discipline)
+                    taken.append(time.process_time() - begin)
+                ratios.append(taken[1] / taken[0])
+            log_name = name.partition("-")[0]
+            yield figure(f"{policy.name}, {log_name}-1024, to EASY", "ratio", ratios, goal)
+
+
+def floods() -> Iterator[Figure]:
+    """What a job costs under conservative backfilling where n jobs come within an hour."""
+    for count in (500, 1000, 2000, 4000, 8000):
+        rng = np.random.default_rng(count)
+        run_time = rng.integers(60, 20_000, count).astype(np.float64)
+        jobs = JobTable.from_columns(
+            submit_time=np.sort(rng.integers(0, 3600, count)),
+            processors=2 ** rng.integers(0, 8, count),
+            run_time=run_time,
+            requested_time=np.ceil(run_time * rng.uniform(1, 5, count) / 600) * 600,
+        )
+        taken = []
+        for _ in range(3):
+            begin = time.process_time()
+            simulate(jobs, 128, Conservative())
+            taken.append((time.process_time() - begin) / count * 1e6)
+        yield figure(f"conservative, a flood of {count:,} jobs", "µs/job", taken)
+
+
 BENCHMARKS: tuple[tuple[str, bool, Callable[[], Iterator[Figure]]], ...] = (
     ("decisions", False, decisions),
     ("kernels fcfs list easy conservative", True, kernels_on_ctc),
+    ("floods conservative", False, floods),
+    ("strategies greedy group", True, strategies),
     ("federations awf", True, federations),
     ("evaluations learning", True, evaluations),
     ("training learning", True, training),
@@ -316,6 +410,7 @@ BENCHMARKS: tuple[tuple[str, bool, Callable[[], Iterator[Figure]]], ...] = (
     ("ten-million fcfs", False, ten_million),
     ("whole-process fcfs easy", True, whole_process),
     ("main-job scenario", False, main_job),
+    ("many-sites scenario", False, many_sites),
 )
 
 

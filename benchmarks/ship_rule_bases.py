@@ -5,7 +5,8 @@
 
 Of each pair of sites and regime the rule base of the seed with the median AWRT in training is
 taken, of an even number the better of the two in the middle: what users get is what learning
-usually comes to, not its luckiest draw.
+usually comes to, not its luckiest draw. A rule base that was learned with changed sources is refused:
+nobody could learn it again.
 """
 
 import json
@@ -17,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from grms.learning.outcome import rule_base_file  # noqa: E402  # the path comes first
+from grms.learning.rule_bases.outcome import rule_base_file  # noqa: E402  # the path comes first
 from scenarios.library import rule_base_folder  # noqa: E402  # same
 
 
@@ -31,6 +32,13 @@ def main(study: Path) -> None:
         awrt, seed = sorted(runs)[(len(runs) - 1) // 2]
         name = rule_base_file(site, [partner])
         source = study / "policies" / regime / f"seed-{seed}" / name.removesuffix(".json") / name
+        commit = json.loads(source.read_text(encoding="utf-8"))["provenance"].get(
+            "commit", "-dirty"
+        )
+        if commit.endswith("-dirty"):
+            sys.exit(
+                f"{source} was learned with changed sources ({commit}); commit, learn it again"
+            )
         folder = rule_base_folder(regime)
         folder.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(source, folder / name)

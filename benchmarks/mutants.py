@@ -1,0 +1,247 @@
+"""Changes the pure cores in small ways, one at a time, and looks whether a test notices.
+
+    python -m benchmarks.mutants                     every core, every mutant
+    python -m benchmarks.mutants broker --sample 200
+    python -m benchmarks.mutants --module grms.site.core.offers --show
+    python -m benchmarks.mutants --at grms/site/core/offers.py:239 --at scenarios/archive/traces.py:40
+
+A mutant is one module with one change: a comparison moved or turned round, a condition negated, `and`
+for `or`, a call or an assignment left out, another value returned, an operator for its opposite. It is
+found where one of its core's tests fails that reach the changed lines, or does not come to an end.
+Nothing is written into the tree. --module and --at also take modules of no core; their own tests count.
+
+Survivors are printed with their places. One that no test can find, because it changes nothing, is
+listed in mutants_equivalent.toml with the reason, and does not count. The figures go to mutants.json
+beside this file (--dry: nowhere); with --least the status is 1 where a core has a smaller share found.
+"""
+
+import argparse
+import json
+import os
+import random
+import signal
+import sys
+import time
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks.mutant_runs import prepare, results
+from benchmarks.mutation import ROOT, Mutant, mutants_of
+
+FIGURES: Final = Path(__file__).with_name("mutants.json")
+EQUIVALENT: Final = Path(__file__).with_name("mutants_equivalent.toml")
+
+
+@dataclass(frozen=True)
+class Core:
+    """Modules that decide, and the tests of them.
+
+    Attributes:
+        modules: patterns of their files, from the root.
+        tests: files and folders of their tests.
+    """
+
+    modules: tuple[str, ...]
+    tests: tuple[str, ...]
+
+    @property
+    def files(self) -> list[str]:
+        """The paths of its modules, in order."""
+        found = {path for pattern in self.modules for path in ROOT.glob(pattern)}
+        return sorted(str(path.relative_to(ROOT)) for path in found if path.stem != "__init__")
+
+
+CORES: Final = {
+    "site": Core(
+        ("grms/site/core/*.py", "grms/site/facts/*.py"),
+        (
+            "tests/grms/site/core",
+            "tests/grms/site/facts",
+            "tests/grms/testing/test_order.py",
+            "tests/grms/testing/test_findings.py",
+        ),
+    ),
+    "broker": Core(
+        ("broker/core/*.py", "broker/sites/dispatcher.py"),
+        (
+            "tests/broker/core",
+            "tests/broker/sites/test_dispatcher.py",
+        ),
+    ),
+    "broker-model": Core(("broker/model/*.py",), ("tests/broker/model",)),
+}
+
+
+def own_test(path: str) -> str | None:
+    """Returns the test file that mirrors a module's, where there is one."""
+    module = Path(path)
+    mirror = Path("tests") / module.parent / f"test_{module.name.lstrip('_')}"
+    return str(mirror) if (ROOT / mirror).exists() else None
+
+
+def main() -> int:
+    """Examines what was asked for, and says what came of it."""
+    arguments = _arguments()
+    named = _named(arguments)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the forks end as well
+    prepare()
+    os.chdir(ROOT)
+    reasons = tomllib.loads(EQUIVALENT.read_text(encoding="utf-8")) if EQUIVALENT.exists() else {}
+    figures = json.loads(FIGURES.read_text(encoding="utf-8")) if FIGURES.exists() else {}
+    good = True
+    for name, core, mutants in named:
+        every = len(mutants)
+        if arguments.sample is not None and arguments.sample < every:
+            mutants = random.Random(arguments.seed).sample(mutants, arguments.sample)  # noqa: PLW2901, S311  # no secret
+        if arguments.show:
+            for mutant in mutants:
+                print(f"{mutant.path}:{mutant.line}: {mutant.place}: {mutant.change}")
+            continue
+        begun, machine = time.monotonic(), _machine()  # the commit that was tried, not a later one
+        left = _examine(core, mutants, arguments.workers, tell=bool(arguments.at))
+        figures[name] = _report(name, mutants, left, reasons, core)
+        figures[name]["of"] = every
+        figures[name]["seconds"] = round(time.monotonic() - begun)
+        figures[name]["machine"] = machine
+        good = good and figures[name]["found_share"] >= arguments.least
+    if not (arguments.dry or arguments.show or arguments.module or arguments.at):
+        FIGURES.write_text(json.dumps(figures, indent=1, ensure_ascii=False) + "\n")
+    return 0 if good else 1
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("cores", nargs="*", help=f"of {', '.join(CORES)}; all where none is named")
+    parser.add_argument("--module", action="append", help="only this one, by its full name")
+    parser.add_argument("--at", action="append", metavar="FILE:LINE", help="only what is there")
+    parser.add_argument("--tests", action="append", help="tests of a module of no core")
+    parser.add_argument("--sample", type=int, help="only so many of each core")
+    parser.add_argument("--seed", type=int, default=0, help="of the sample")
+    parser.add_argument("--workers", type=int, default=os.cpu_count(), help="processes")
+    parser.add_argument("--least", type=float, default=0.0, help="share that has to be found")
+    parser.add_argument("--show", action="store_true", help="only list the mutants")
+    parser.add_argument("--dry", action="store_true", help="do not write mutants.json")
+    arguments = parser.parse_args()
+    unknown = set(arguments.cores) - CORES.keys()
+    if unknown:
+        parser.error(f"there is no core {', '.join(sorted(unknown))}: take {', '.join(CORES)}")
+    if arguments.workers < 1 or (arguments.sample is not None and arguments.sample < 1):
+        parser.error("--workers and --sample need at least 1")
+    arguments.places = []
+    for place in arguments.at or ():
+        path, _, line = place.rpartition(":")
+        if not line.isdecimal() or not (ROOT / path).is_file():
+            parser.error(f"--at {place!r}: say FILE:LINE, with a file from the root of the tree")
+        arguments.places.append((path, int(line)))
+    arguments.paths = [f"{module.replace('.', '/')}.py" for module in arguments.module or ()]
+    for path in arguments.paths:
+        if not (ROOT / path).is_file():
+            parser.error(f"--module: there is no {path}")
+    return arguments
+
+
+def _named(arguments: argparse.Namespace) -> list[tuple[str, Core, list[Mutant]]]:
+    # The cores to examine, with their mutants.
+    if not (arguments.paths or arguments.places):
+        cores = {name: CORES[name] for name in arguments.cores or CORES}
+        return [(name, core, _mutants(core.files)) for name, core in cores.items()]
+    paths = dict.fromkeys([*arguments.paths, *(path for path, _ in arguments.places)])
+    named = []
+    for name, core in CORES.items():
+        of_core = [path for path in paths if path in core.files]
+        named.append((name, core, _mutants(of_core)))
+    for path in paths:
+        if not any(path in core.files for core in CORES.values()):
+            mirror = own_test(path)
+            tests = arguments.tests or ([mirror] if mirror else [])
+            if not tests:
+                raise SystemExit(f"{path} has no test file of its own: say --tests")
+            named.append((path, Core((path,), tuple(tests)), _mutants([path])))
+    wanted = []
+    for name, core, mutants in named:
+        kept = [
+            one
+            for one in mutants
+            if one.path in arguments.paths
+            or any(
+                one.path == path and one.line <= line <= one.last_line
+                for path, line in arguments.places
+            )
+        ]
+        if kept:
+            wanted.append((name, core, kept))
+    return wanted
+
+
+def _mutants(paths: Sequence[str]) -> list[Mutant]:
+    modules = [path.removesuffix(".py").replace("/", ".") for path in paths]
+    return [mutant for module in modules for mutant in mutants_of(module)]
+
+
+def _examine(core: Core, mutants: Sequence[Mutant], workers: int, tell: bool) -> list[Mutant]:
+    own = {mutant.path: own_test(mutant.path) for mutant in mutants}
+    mirrors = {path: test for path, test in own.items() if test is not None}
+    left, begun = [], time.monotonic()
+    for done, (mutant, found) in enumerate(results(mutants, core.tests, mirrors, workers), 1):
+        if not found:
+            left.append(mutant)
+        if tell or not found:
+            word = "found" if found else "lives"
+            place = f"{mutant.path}:{mutant.line}: {mutant.place}: {mutant.change}"
+            print(f"  {word}: {place}", file=sys.stderr, flush=True)
+        if done % 100 == 0:
+            taken = time.monotonic() - begun
+            rest = taken / done * (len(mutants) - done)
+            print(
+                f"  {done} of {len(mutants)} mutants, {len(left)} live; {taken:.0f} s, about "
+                f"{rest:.0f} s to go",
+                file=sys.stderr,
+                flush=True,
+            )
+    return sorted(left, key=lambda mutant: (mutant.path, mutant.number))
+
+
+def _machine() -> dict[str, Any]:
+    from benchmarks.run import machine  # noqa: PLC0415  # imports much, and only figures need it
+
+    return machine()
+
+
+def _report(
+    name: str,
+    mutants: Sequence[Mutant],
+    left: Sequence[Mutant],
+    reasons: dict[str, str],
+    core: Core,
+) -> dict[str, Any]:
+    open_ = [mutant for mutant in left if mutant.key not in reasons]
+    for mutant in open_:
+        print(f"{mutant.path}:{mutant.line}: {mutant.place}: {mutant.change}")
+    equivalent = len(left) - len(open_)
+    counted = len(mutants) - equivalent
+    share = 1.0 - len(open_) / counted if counted else 1.0
+    print(
+        f"{name}: {counted - len(open_)} of {counted} mutants found ({share:.1%}); "
+        f"{equivalent} more change nothing"
+    )
+    by_module = {path: [0, 0] for path in core.files}
+    for mutant in mutants:
+        by_module[mutant.path][1] += mutant not in left or mutant in open_
+        by_module[mutant.path][0] += mutant not in left
+    return {
+        "mutants": len(mutants),
+        "found": counted - len(open_),
+        "found_share": round(share, 4),
+        "found_by_module": {path: f"{a} of {b}" for path, (a, b) in by_module.items() if b},
+        "survivors": [mutant.key for mutant in open_],
+        "equivalent": {mutant.key: reasons[mutant.key] for mutant in left if mutant not in open_},
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

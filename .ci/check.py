@@ -1,9 +1,10 @@
-"""Checks of `.ci/run` that are more than a command: `check.py skips|dist|report PATH`."""
+"""Checks of `.ci/run` that are more than a command: `check.py skips|dist|report|oldest PATH`."""
 
 import os
 import re
 import sys
 import tarfile
+import tomllib
 import xml.etree.ElementTree as ET
 import zipfile
 from pathlib import Path
@@ -14,6 +15,15 @@ SDIST_NEEDS = ("setup.py", "pyproject.toml", "Makefile", "LICENSE", "README.md",
 SDIST_FOLDERS = ("tests", "docs", "proto", "benchmarks")
 SOURCE_ONLY = {".pyx", ".c"}
 REPORT_BYTES_MIN = 20_000
+
+WIRE = (
+    "protobuf",
+    "grpcio",
+    "grpcio-health-checking",
+    "grpcio-reflection",
+    "googleapis-common-protos",
+)
+"""What messages and calls between programs are made of."""
 
 SKIPS_ALLOWED = ("HANSE_TRACES", "HANSE_WORKFLOWS")
 """Variables that name folders of recordings; tests may be skipped where one is not set."""
@@ -94,10 +104,23 @@ def check_report(path: Path) -> list[str]:
     return found
 
 
+def print_oldest(path: Path) -> list[str]:
+    """Prints, as constraints for pip, the oldest releases that pyproject.toml allows on the wire."""
+    dependencies = tomllib.loads(path.read_text(encoding="utf-8"))["project"]["dependencies"]
+    bounds = dict(re.findall(r"^([\w-]+)>=([\d.]+)", "\n".join(dependencies), re.MULTILINE))
+    print("\n".join(f"{name}=={bounds[name]}" for name in WIRE if name in bounds))
+    return [f"{path.name} has no lower bound of {name}" for name in WIRE if name not in bounds]
+
+
 def main() -> int:
     """Runs the check named on the command line and prints what it found."""
-    check = {"skips": check_skips, "dist": check_dist, "report": check_report}[sys.argv[1]]
-    found = check(Path(sys.argv[2]))
+    checks = {
+        "skips": check_skips,
+        "dist": check_dist,
+        "report": check_report,
+        "oldest": print_oldest,
+    }
+    found = checks[sys.argv[1]](Path(sys.argv[2]))
     for line in found:
         print(line, file=sys.stderr)
     return 1 if found else 0

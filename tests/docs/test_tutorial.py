@@ -18,7 +18,7 @@ BLOCK = re.compile(r"^```(?P<kind>\w*)\n(?P<text>.*?)^```$", re.MULTILINE | re.D
 
 PRELUDE = """
 set -e
-grms() { PYTHON -c 'from grms.cli import main; main()' "$@"; }
+grms() { PYTHON -c 'from grms.command import main; main()' "$@"; }
 """
 
 
@@ -48,7 +48,9 @@ def script(folder: Path) -> str:
                 # The shell's own function would leave another process in between.
                 begun += 1
                 command = line.removeprefix("grms ")
-                parts.append(f"{sys.executable} -c 'from grms.cli import main; main()' {command}")
+                parts.append(
+                    f"{sys.executable} -c 'from grms.command import main; main()' {command}"
+                )
                 parts.append(f"PID{begun}=$!; echo $! >> {folder}/pids")
                 site = command.split()[1].removesuffix(".toml")
                 served = f"$(grep -c '\\bserving\\b' {site}.log || true)"

@@ -1,6 +1,8 @@
 """The generated code of the wire contract is what its sources give."""
 
 import importlib.util
+import re
+import tomllib
 from pathlib import Path
 from types import ModuleType
 
@@ -39,8 +41,10 @@ def test_stale_generated_code_is_caught(tmp_path: Path) -> None:
     source.parent.mkdir(parents=True)
     source.write_text(CONTRACT)
     assert generate.stale(tmp_path) == [
-        f"toy/v1/toy{ending} is missing" for ending in generate.GENERATED
+        *(f"toy/v1/toy{ending} is missing" for ending in generate.GENERATED),
+        f"{generate.BASELINE} is not the contract that the sources state",
     ]
+    (tmp_path / generate.BASELINE).write_bytes(generate.contract(tmp_path))
     written = generate.generate(tmp_path, tmp_path)
     assert [str(path) for path in written] == [f"toy/v1/toy{e}" for e in generate.GENERATED]
     assert "class PartnerStub" in (tmp_path / "toy/v1/toy_pb2_grpc.pyi").read_text()
@@ -59,3 +63,105 @@ def test_a_bad_contract_is_reported(tmp_path: Path) -> None:
     source.write_text(CONTRACT.replace("double", "dooble"))
     with pytest.raises(generate.GenerationError, match="dooble"):
         generate.generate(tmp_path, tmp_path)
+
+
+def test_the_bounds_are_those_of_the_generated_code() -> None:
+    """The oldest protobuf and gRPC allowed run the code; the newest is one major version later."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    bounds = {re.split(r"[<>=]", line)[0]: line for line in project["dependencies"]}
+    assert generator().protos(ROOT)
+    for source in generator().protos(ROOT):
+        messages = (ROOT / source.with_name(f"{source.stem}_pb2.py")).read_text()
+        services = (ROOT / source.with_name(f"{source.stem}_pb2_grpc.py")).read_text()
+        version = re.search(r"Protobuf Python Version: (\d+)\.(\d+)\.0$", messages, re.MULTILINE)
+        assert version is not None, source
+        major, minor = version.groups()
+        assert bounds["protobuf"] == f"protobuf>={major}.{minor},<{int(major) + 2}"
+        guard = re.search(r"GRPC_GENERATED_VERSION = '(.*)'", services)
+        assert guard is not None, source
+        for package in ("grpcio", "grpcio-health-checking", "grpcio-reflection"):
+            assert bounds[package] == f"{package}>={guard[1]}"
+
+
+# --- what a change would break ---------------------------------------------------------------------
+
+
+EVOLVING = """syntax = "proto3";
+package toy.v1;
+message Offer {
+  reserved 7;
+  reserved "colour";
+  double requested_time_s = 1;
+  int32 processors = 2;
+  optional string name = 3;
+  repeated string partners = 4;
+  oneof payload { string script = 5; bytes image = 6; }
+  message Inner { bool there = 1; }
+}
+enum Answer { ANSWER_UNSPECIFIED = 0; ANSWER_YES = 1; }
+service Partner { rpc Ask(Offer) returns (stream Offer); rpc Tell(Offer) returns (Offer); }
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("double requested_time_s = 1;", "", "requested_time_s is gone, and its number 1 is not"),
+        ("double requested_time_s = 1;", "reserved 1;", "requested_time_s is gone, and its name"),
+        ("requested_time_s = 1", "requested_time_s = 8", "its number 1 is not reserved"),
+        ("double requested_time_s", "double time_s", "its name was requested_time_s and is time_s"),
+        ("double requested_time_s", "float requested_time_s", "its type was double and is float"),
+        ("optional string name", "string name", "how often it may be there"),
+        ("repeated string partners", "string partners", "how often it may be there"),
+        ("string script = 5; bytes", "bytes", "script is gone"),
+        ("oneof payload", "oneof content", "what it excludes was payload and is content"),
+        ("reserved 7;", "", "Offer: numbers 7 to 7 are no longer reserved"),
+        ("reserved 7;", "string colour_code = 7;", "numbers 7 to 7 are no longer reserved"),
+        ('reserved "colour";', "", "the name colour is no longer reserved"),
+        ("message Inner { bool there = 1; }", "", "message toy.v1.Offer.Inner is gone"),
+        ("Inner { bool there", "Inner { bool here", "toy.v1.Offer.Inner.there: its name was"),
+        (" ANSWER_YES = 1;", "", "ANSWER_YES is gone, and its number 1 is not reserved"),
+        ("ANSWER_YES", "ANSWER_NO", "its name was ANSWER_YES and is ANSWER_NO"),
+        ("enum Answer {", "enum Reply {", "enum toy.v1.Answer is gone"),
+        ("service Partner", "service Peer", "service toy.v1.Partner is gone"),
+        ("rpc Tell(Offer) returns (Offer);", "", "toy.v1.Partner.Tell is gone"),
+        ("returns (stream Offer)", "returns (Offer)", "a stream of answers was True and is False"),
+        ("rpc Tell(Offer)", "rpc Tell(stream Offer)", "a stream of requests was False and is True"),
+        ("rpc Tell(Offer)", "rpc Tell(Offer.Inner)", "its request was .toy.v1.Offer and is"),
+    ],
+)
+def test_a_break_of_the_contract_is_found(tmp_path: Path, old: str, new: str, says: str) -> None:
+    """What programs of before could not understand, or would misread, is found and named."""
+    generate, source = generator(), tmp_path / "proto" / "toy" / "v1" / "toy.proto"
+    source.parent.mkdir(parents=True)
+    source.write_text(EVOLVING)
+    (tmp_path / generate.BASELINE).write_bytes(generate.contract(tmp_path))
+    assert generate.broken(tmp_path) == []
+    assert EVOLVING.count(old) == 1
+    source.write_text(EVOLVING.replace(old, new))
+    assert any(says in line for line in generate.broken(tmp_path))
+
+
+def test_additions_and_reserved_removals_break_nothing(tmp_path: Path) -> None:
+    """A field, a value, a call and a message may come; a field may go if number and name stay."""
+    generate, source = generator(), tmp_path / "proto" / "toy" / "v1" / "toy.proto"
+    source.parent.mkdir(parents=True)
+    source.write_text(EVOLVING)
+    (tmp_path / generate.BASELINE).write_bytes(generate.contract(tmp_path))
+    changed = EVOLVING
+    for old, new in (
+        ("int32 processors = 2;", 'reserved 2; reserved "processors"; string memory = 8;'),
+        ("ANSWER_YES = 1;", "ANSWER_YES = 1; ANSWER_NO = 2;"),
+        ("rpc Tell", "rpc Sing(More) returns (More); rpc Tell"),
+        ("enum Answer", "message More {}\nenum Answer"),
+    ):
+        changed = changed.replace(old, new)
+    source.write_text(changed)
+    assert generate.broken(tmp_path) == []
+
+
+def test_the_contract_keeps_what_others_were_built_with() -> None:
+    """Nothing in the baseline is gone, renumbered or renamed."""
+    generate = generator()
+    assert (ROOT / generate.BASELINE).exists()
+    assert generate.broken(ROOT) == []

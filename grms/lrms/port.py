@@ -1,24 +1,123 @@
-"""What the grid layer needs of a site's local batch system (LRMS), and nothing more.
+"""What a site needs of its local batch system (LRMS): the port that every adapter implements.
 
-The LRMS is left untouched: it is handed jobs, asked for three numbers, and says which jobs have
-started and ended. Nothing is ever taken out of its queue except on the job's user's cancel. Every
-submission carries the job's id, so that one whose outcome is unknown is looked up before it is
-repeated.
+The LRMS is left untouched: it is handed jobs, told to release or end those that it was handed, and
+looked at. Everything is asynchronous. A command returns when the LRMS has acknowledged it, or says
+that it was refused or that nobody answered; what then becomes of jobs is told as events.
+
+The rules that keep a job from being lost and from running twice:
+
+- Every job has a key, unique for all time. A key that the LRMS has is never submitted a second
+  time: `submit` of it changes nothing. After `LrmsUnavailableError` a command may have been carried
+  out or not; whoever gave it looks the key up before it repeats it.
+- A batch system may forget what it has acknowledged, and undo a cancel or a release. An adapter of
+  such a one tells `Lost`, `Vanished` and `Appeared` when it sees that, and takes precautions of its
+  own: it may hold what it submits until it is sure, and release it last.
+- Events about one key come in the order in which things happened, each once in the life of an
+  adapter. After a restart they may come again; whoever hears them takes that.
+
+Moments are seconds of the site's clock, which under a real batch system is the time since 1970.
 """
 
 import enum
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 
-class LrmsPhase(enum.Enum):
-    """Where a job stands in the LRMS."""
+class LrmsError(Exception):
+    """The LRMS has not done what it was told; the text says what and why.
 
+    Args:
+        reason: for a person.
+
+    Attributes:
+        reason: the same.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class LrmsRefusedError(LrmsError):
+    """The LRMS will not do it, for good: repeating it is of no use."""
+
+
+class LrmsUnavailableError(LrmsError):
+    """Nobody has answered, or not in time. The command may have been carried out all the same."""
+
+
+class LrmsPhase(enum.Enum):
+    """Where a job stands in the LRMS.
+
+    HELD: it does not start before it is released, by whomever it is held.
+    WAITING: in the queue.
+    RUNNING: it has processors.
+    SUSPENDED: it has started, and does not run now.
+    COMPLETING: it is over; its processors are not free yet.
+    ENDED: it is over, in whatever way.
+    UNKNOWN: the LRMS has it and says nothing that the adapter understands.
+    """
+
+    HELD = "held"
     WAITING = "waiting"
     RUNNING = "running"
+    SUSPENDED = "suspended"
+    COMPLETING = "completing"
     ENDED = "ended"
+    UNKNOWN = "unknown"
+
+
+class LrmsOutcome(enum.Enum):
+    """How a job came to its end.
+
+    COMPLETED: by itself, with exit code 0.
+    FAILED: by itself, with another one or a signal, or it could not be started.
+    TIMEOUT: it was ended at the limit of its requested time.
+    CANCELLED: somebody ended it: the site, its user, an operator of the LRMS.
+    NODE_FAIL: what it ran on failed.
+    OUT_OF_MEMORY: it was ended as it needed more memory than it had.
+    LOST: the LRMS has forgotten it, before it started.
+    UNKNOWN: it is over, and nobody can say how.
+    """
+
+    COMPLETED = "completed"
+    FAILED = "failed"
+    TIMEOUT = "timeout"
     CANCELLED = "cancelled"
+    NODE_FAIL = "node_fail"
+    OUT_OF_MEMORY = "out_of_memory"
+    LOST = "lost"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What a real batch system runs.
+
+    Attributes:
+        script: text of the batch script, with its first line (`#!`).
+        arguments: of the script.
+        environment: variables of the job beside those that the LRMS sets.
+    """
+
+    script: str
+    arguments: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedRun:
+    """What a simulated machine does for a job; no other adapter looks at it.
+
+    Attributes:
+        run_time: seconds it really runs; cut off at the requested time.
+        group: user group, 1 to 5; read under a discipline by group only. None where nobody has
+            said, which counts as 5.
+    """
+
+    run_time: float
+    group: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,22 +125,43 @@ class LrmsJob:
     """A job as it is handed to the LRMS.
 
     Attributes:
-        job_id: the id under which it is looked up, unique for good.
-        processors: how many it needs.
+        key: names it, unique for all time: `home site/epoch in hexadecimal/number`.
+        processors: how many it needs, all at once.
         requested_time: seconds after which it may be killed.
-        run_time: seconds it really runs; only a simulated LRMS reads it. None lets it run as
-            long as requested.
-        command: what a real LRMS executes; a simulated one ignores it.
-        group: user group, 1 to 5; only a simulated LRMS reads it, and only under a discipline by
-            group. None where nobody has said, which counts as 5.
+        user: whose it is, by the name that the kernel of this machine has; empty for a guest.
+        partner: the home site of a guest; empty for a job of the site's own users.
+        program: what runs; None where there is none.
+        simulated: what a simulated machine does instead; None: as long as requested.
     """
 
-    job_id: str
+    key: str
     processors: int
     requested_time: float
-    run_time: float | None = None
-    command: str = ""
-    group: int | None = None
+    user: str = ""
+    partner: str = ""
+    program: Program | None = None
+    simulated: SimulatedRun | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LrmsEnd:
+    """How a job ended.
+
+    Attributes:
+        outcome: in one word.
+        end_time: when, seconds.
+        run_time: how long it held its processors, seconds; 0 where it never started.
+        exit_code: that its script returned; None where it returned none, or nobody knows.
+        signal: that ended it; None where none did, or nobody knows.
+        reason: for a person, in the words of the LRMS; may be empty.
+    """
+
+    outcome: LrmsOutcome
+    end_time: float
+    run_time: float
+    exit_code: int | None = None
+    signal: int | None = None
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,128 +170,264 @@ class LrmsRecord:
 
     Attributes:
         phase: where it stands.
-        start_time: seconds; None where it has not started.
-        end_time: seconds; None where it has not ended.
-        run_time: seconds it held its processors; None where it has not ended.
+        start_time: of its present or last run, seconds; None where it has not started.
+        end: how it ended; None where it has not.
+        reason: why it stands where it stands, in the words of the LRMS; may be empty.
     """
 
     phase: LrmsPhase
     start_time: float | None = None
-    end_time: float | None = None
-    run_time: float | None = None
+    end: LrmsEnd | None = None
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class LrmsState:
-    """The three numbers a decision rests on.
+class LrmsLoad:
+    """The three numbers a decision rests on, as they were at a moment.
 
     Attributes:
-        processors: size of the machine.
-        processors_free: processors no job holds now.
-        processors_waiting: waiting parallelism, the sum of the waiting jobs' processors.
+        taken_at: that moment, seconds.
+        processors: size of the part of the machine that the site may use.
+        free: processors that no job holds.
+        waiting: waiting parallelism: the sum of the processors of the jobs that wait and could
+            start, everybody's; not of those that are held, depend on others, or can never start.
     """
 
+    taken_at: float
     processors: int
-    processors_free: int
-    processors_waiting: int
+    free: int
+    waiting: int
 
 
 @dataclass(frozen=True, slots=True)
-class LrmsStarted:
+class LrmsSnapshot:
+    """One look at the LRMS.
+
+    Attributes:
+        taken_at: when, seconds.
+        processors: as in `LrmsLoad`.
+        free: same.
+        waiting: same.
+        jobs: what it has of this site's, ended ones too as long as it remembers them, by key. Jobs
+            that were not submitted by this site are not in it.
+    """
+
+    taken_at: float
+    processors: int
+    free: int
+    waiting: int
+    jobs: Mapping[str, LrmsRecord]
+
+    @property
+    def load(self) -> LrmsLoad:
+        """The numbers alone."""
+        return LrmsLoad(self.taken_at, self.processors, self.free, self.waiting)
+
+
+# --- events --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The LRMS has a job, and every load told from now on counts it, unless it is held.
+
+    It comes with or after the return of `submit`; an adapter that looks at intervals tells it when
+    it has seen the job.
+    """
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
     """A job has started.
 
     Attributes:
-        job_id: which.
-        time: when, seconds.
+        key: of the job.
+        start_time: when, seconds.
     """
 
-    job_id: str
-    time: float
+    key: str
+    start_time: float
 
 
 @dataclass(frozen=True, slots=True)
-class LrmsEnded:
-    """A job has ended by itself; of one that was cancelled nothing more is heard.
+class Requeued:
+    """A job that had started waits again, and will start once more; what it has done is lost.
 
     Attributes:
-        job_id: which.
+        key: of the job.
         time: when, seconds.
-        run_time: how long it held its processors, seconds.
-        timed_out: it was ended because its requested time was over.
+        reason: for a person: a node failed, it was preempted, an operator wanted it.
     """
 
-    job_id: str
+    key: str
     time: float
-    run_time: float
-    timed_out: bool = False
+    reason: str = ""
 
 
-LrmsEvent = LrmsStarted | LrmsEnded
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A job has ended, in whatever way and by whomever: by itself, by `cancel`, by other hands.
+
+    Of a job so short that its start was not seen, `Started` is told before it.
+
+    Attributes:
+        key: of the job.
+        end: how.
+    """
+
+    key: str
+    end: LrmsEnd
 
 
-class LrmsError(Exception):
-    """The LRMS has refused, or does not answer; the text says what and why."""
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """The LRMS has forgotten a job that it had acknowledged, and that has certainly not started.
+
+    It may be submitted again under its key.
+    """
+
+    key: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Vanished:
+    """A job is gone, and nothing says whether it ran, or how it ended. It must not be repeated."""
+
+    key: str
+    time: float
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Appeared:
+    """There is a job under a key that was not there, and that nobody has submitted now.
+
+    A cancel that was undone, an end that was taken back, an orphan of an older journal. Whoever
+    hears it goes on with the job where it is wanted, and cancels it where it is not.
+    """
+
+    key: str
+    record: LrmsRecord
+
+
+@dataclass(frozen=True, slots=True)
+class LoadSeen:
+    """The load as it has become known. It comes after what else was seen in the same look."""
+
+    load: LrmsLoad
+
+
+@dataclass(frozen=True, slots=True)
+class Away:
+    """The LRMS does not answer; told once, until `Back`."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Back:
+    """The LRMS answers again; what has changed meanwhile is told after it."""
+
+
+LrmsEvent = (
+    Accepted | Started | Requeued | Ended | Lost | Vanished | Appeared | LoadSeen | Away | Back
+)
+
+Tell = Callable[[Sequence[LrmsEvent]], None]
+"""Takes what one look has shown, in order. It is called on the event loop, returns at once and does
+not raise."""
 
 
 class Lrms(Protocol):
     """A local batch system.
 
-    Calls that reach outside the process may raise `LrmsError`; the caller looks the job up before
-    it tries again.
+    The order of calls: `listen`, `open`, then `run` as a task beside all others, `close` at the
+    end. All calls come from one event loop; several may be under way at once, but never two about
+    one key. A call may be cancelled at any moment (a time-out); its outcome is then as unknown as
+    after `LrmsUnavailableError`, and no process may be left behind.
     """
 
-    async def submit(self, job: LrmsJob, now: float) -> None:
-        """Puts a job into the queue; a job id that is already known changes nothing.
+    def listen(self, tell: Tell) -> None:
+        """Says who is told of events; once, before anything else."""
+
+    async def open(self) -> None:
+        """Makes ready, without waiting for an LRMS that does not answer.
+
+        Raises:
+            LrmsError: something is missing that an operator has to mend.
+        """
+
+    async def run(self) -> None:
+        """Follows the LRMS and tells events, until it is cancelled; it never ends by itself."""
+
+    async def close(self) -> None:
+        """Gives back what `open` took; jobs go on."""
+
+    def encode(self, key: str) -> str:
+        """Returns the name under which the LRMS has a job of this site, for people and logs.
+
+        It differs for every key, and for sites that share one LRMS: a job of site A that site B
+        has taken is B's, and A's adapter does not see it.
+        """
+
+    async def submit(self, job: LrmsJob, *, held: bool = False) -> None:
+        """Puts a job into the queue; a key that the LRMS has, or has had, changes nothing.
+
+        The exception is a key that was told as `Lost`: it is submitted as if it were new.
 
         Args:
             job: what to run.
-            now: seconds.
+            held: it does not start before `release`.
 
         Raises:
-            LrmsError: it was not taken.
+            LrmsRefusedError: it will never be taken, as when it is wider than the machine.
+            LrmsUnavailableError: whether it was taken is unknown.
         """
 
-    async def cancel(self, job_id: str, now: float) -> bool:
-        """Removes a waiting job or kills a running one.
+    async def release(self, key: str) -> None:
+        """Lets a job start that was submitted held; one that is not held is left as it is.
+
+        A hold that its user or an operator has set stays.
+
+        Raises:
+            LrmsRefusedError: there is no such job, or it may not be released.
+            LrmsUnavailableError: whether it was done is unknown.
+        """
+
+    async def cancel(self, key: str, *, only_waiting: bool = False) -> bool:
+        """Ends a job; that it has ended is told as `Ended`.
 
         Args:
-            job_id: which.
-            now: seconds.
+            key: which.
+            only_waiting: leave it alone if it has started. The LRMS itself must decide that, in
+                one step.
 
         Returns:
-            Whether it was there to be cancelled.
+            Whether it was there, had not ended, and was told to end.
 
         Raises:
-            LrmsError: the outcome is unknown.
+            LrmsRefusedError: it may not be ended.
+            LrmsUnavailableError: whether it was done is unknown.
         """
 
-    async def lookup(self, job_id: str) -> LrmsRecord | None:
-        """Returns what is known of a job; None for an id that was never submitted.
+    async def look_up(self, key: str) -> LrmsRecord | None:
+        """Returns what is known of a job, also of one that ended long ago as far as records reach.
+
+        Calls that come close together may share one look, as long as it began after the call.
+
+        Returns:
+            What is known; None where the LRMS has never had it, or has lost it.
 
         Raises:
-            LrmsError: nobody answered.
+            LrmsUnavailableError: nobody answered.
         """
 
-    async def state(self, now: float) -> LrmsState:
-        """Returns the three numbers as they are now.
-
-        Args:
-            now: seconds.
+    async def snapshot(self) -> LrmsSnapshot:
+        """Takes a look at the LRMS now.
 
         Raises:
-            LrmsError: nobody answered.
+            LrmsUnavailableError: nobody answered.
         """
-
-    async def poll(self, now: float) -> Sequence[LrmsEvent]:
-        """Returns what has happened since the last call, each event once, in order of time.
-
-        Args:
-            now: seconds; events up to and including this moment are due.
-
-        Raises:
-            LrmsError: nobody answered; events are not lost, the next call returns them.
-        """
-
-    @property
-    def next_event_time(self) -> float:
-        """When it is worth polling again, seconds; infinity for not before a submission."""

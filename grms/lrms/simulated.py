@@ -1,4 +1,4 @@
-"""The simulated LRMS: a machine of `lrms_sim` behind the port.
+"""The simulated LRMS: a machine of `lrms_sim` that is moved step by step.
 
 The machine lives in the daemon's memory and dies with it. What it holds is in the daemon's journal:
 the jobs that run, each with its start, and those that wait, in order. Of these a machine is built
@@ -13,15 +13,15 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from grms.lrms.port import (
+from grms.lrms.port import LrmsError
+from grms.lrms.stepped import (
     LrmsEnded,
-    LrmsError,
-    LrmsEvent,
-    LrmsJob,
-    LrmsPhase,
-    LrmsRecord,
     LrmsStarted,
-    LrmsState,
+    SteppedEvent,
+    SteppedJob,
+    SteppedLoad,
+    SteppedPhase,
+    SteppedRecord,
 )
 from lrms_sim.disciplines import Discipline
 from lrms_sim.groups import GROUPS
@@ -41,11 +41,11 @@ REBUILT_AFTER = 1_000_000
 @dataclass(slots=True)
 class _Known:
     # A job the machine has had; `number` is its number in the present machine.
-    job: LrmsJob
+    job: SteppedJob
     run_time: float
     number: int
     submit_time: float | None = None  # None for a job of a machine that is gone
-    phase: LrmsPhase = LrmsPhase.WAITING
+    phase: SteppedPhase = SteppedPhase.WAITING
     start_time: float | None = None
     end_time: float | None = None
     followed: bool = False
@@ -72,7 +72,7 @@ class SimulatedLrms:
         self._ended: deque[str] = deque()
         self._followed_waiting: list[tuple[float, str]] = []
         self._followed_running: list[tuple[float, str]] = []
-        self._events: list[LrmsEvent] = []
+        self._events: list[SteppedEvent] = []
 
     @classmethod
     def restored(
@@ -80,8 +80,8 @@ class SimulatedLrms:
         processors: int,
         discipline: Discipline,
         *,
-        running: Iterable[tuple[LrmsJob, float]],
-        waiting: Sequence[LrmsJob],
+        running: Iterable[tuple[SteppedJob, float]],
+        waiting: Sequence[SteppedJob],
         moment: float,
     ) -> "SimulatedLrms":
         """Returns a machine that holds these jobs and goes on from there.
@@ -102,7 +102,7 @@ class SimulatedLrms:
         lrms = cls(processors, discipline)
         for job, start_time in running:
             lrms._running[job.job_id] = None
-            known = _Known(job, _run_time(job), -1, None, LrmsPhase.RUNNING, start_time)
+            known = _Known(job, _run_time(job), -1, None, SteppedPhase.RUNNING, start_time)
             lrms._jobs[job.job_id] = known
         for job in waiting:
             lrms._waiting[job.job_id] = None
@@ -114,7 +114,7 @@ class SimulatedLrms:
         lrms._build_anew(moment)
         return lrms
 
-    def submit_now(self, job: LrmsJob, now: float) -> None:
+    def submit_now(self, job: SteppedJob, now: float) -> None:
         """Puts a job into the queue; a job id that is already known changes nothing.
 
         Args:
@@ -157,19 +157,19 @@ class SimulatedLrms:
         """
         self.advance(now)
         known = self._jobs.get(job_id)
-        if known is None or known.phase not in {LrmsPhase.WAITING, LrmsPhase.RUNNING}:
+        if known is None or known.phase not in {SteppedPhase.WAITING, SteppedPhase.RUNNING}:
             return False
         known.end_time = now
-        if known.phase is LrmsPhase.RUNNING:
+        if known.phase is SteppedPhase.RUNNING:
             del self._running[job_id]
         else:
             del self._waiting[job_id]
-        known.phase = LrmsPhase.CANCELLED
+        known.phase = SteppedPhase.CANCELLED
         self._over(job_id)
         self._build_anew(now)
         return True
 
-    def state_now(self, now: float) -> LrmsState:
+    def state_now(self, now: float) -> SteppedLoad:
         """Returns the three numbers as they are now.
 
         Args:
@@ -177,9 +177,9 @@ class SimulatedLrms:
         """
         self.advance(now)
         state = self._machine.state
-        return LrmsState(state.processors, state.processors_free, state.processors_waiting)
+        return SteppedLoad(state.processors, state.processors_free, state.processors_waiting)
 
-    def poll_now(self, now: float) -> Sequence[LrmsEvent]:
+    def poll_now(self, now: float) -> Sequence[SteppedEvent]:
         """Returns what has happened since the last call, ends of a moment before its starts.
 
         Args:
@@ -210,12 +210,12 @@ class SimulatedLrms:
             self._machine.advance(moment)
             self._collect()
 
-    def lookup_now(self, job_id: str) -> LrmsRecord | None:
+    def lookup_now(self, job_id: str) -> SteppedRecord | None:
         """Returns what is known of a job; None for an id that was never submitted."""
         known = self._jobs.get(job_id)
         return None if known is None else _record(known)
 
-    def phase_now(self, job_id: str) -> LrmsPhase | None:
+    def phase_now(self, job_id: str) -> SteppedPhase | None:
         """Returns where a job stands, None for an id that was never submitted."""
         known = self._jobs.get(job_id)
         return None if known is None else known.phase
@@ -230,9 +230,9 @@ class SimulatedLrms:
         if known is None or known.followed:
             return
         known.followed = True
-        if known.phase is LrmsPhase.WAITING:
+        if known.phase is SteppedPhase.WAITING:
             heapq.heappush(self._followed_waiting, (known.run_time, job_id))
-        elif known.phase is LrmsPhase.RUNNING:
+        elif known.phase is SteppedPhase.RUNNING:
             self._follow_to_end(known)
 
     def _follow_to_end(self, known: _Known) -> None:
@@ -248,38 +248,18 @@ class SimulatedLrms:
         """
         # What has left a heap's phase is still in it until it comes to the top.
         waiting, running = self._followed_waiting, self._followed_running
-        while waiting and not self._is(waiting[0][1], LrmsPhase.WAITING):
+        while waiting and not self._is(waiting[0][1], SteppedPhase.WAITING):
             heapq.heappop(waiting)
-        while running and not self._is(running[0][1], LrmsPhase.RUNNING):
+        while running and not self._is(running[0][1], SteppedPhase.RUNNING):
             heapq.heappop(running)
         first = running[0][0] if running else math.inf
         if waiting:
             first = min(first, self._machine.next_event_time + waiting[0][0])
         return first
 
-    def _is(self, job_id: str, phase: LrmsPhase) -> bool:
+    def _is(self, job_id: str, phase: SteppedPhase) -> bool:
         known = self._jobs.get(job_id)
         return known is not None and known.phase is phase
-
-    async def submit(self, job: LrmsJob, now: float) -> None:
-        """See `Lrms.submit` and `submit_now`."""
-        self.submit_now(job, now)
-
-    async def cancel(self, job_id: str, now: float) -> bool:
-        """See `Lrms.cancel` and `cancel_now`."""
-        return self.cancel_now(job_id, now)
-
-    async def lookup(self, job_id: str) -> LrmsRecord | None:
-        """See `Lrms.lookup`."""
-        return self.lookup_now(job_id)
-
-    async def state(self, now: float) -> LrmsState:
-        """See `Lrms.state` and `state_now`."""
-        return self.state_now(now)
-
-    async def poll(self, now: float) -> Sequence[LrmsEvent]:
-        """See `Lrms.poll` and `poll_now`."""
-        return self.poll_now(now)
 
     @property
     def next_event_time(self) -> float:
@@ -303,15 +283,15 @@ class SimulatedLrms:
         moments.sort()
         for time, kind, _, job_id in moments:
             known = self._jobs[job_id]
-            if kind == _START and known.phase is LrmsPhase.RUNNING:
+            if kind == _START and known.phase is SteppedPhase.RUNNING:
                 continue  # it did so on the machine before this one
             if kind != _START:
-                known.phase, known.end_time = LrmsPhase.ENDED, time
+                known.phase, known.end_time = SteppedPhase.ENDED, time
                 self._running.pop(job_id, None)
                 self._over(job_id)
                 self._events.append(LrmsEnded(job_id, time, known.run_time, _cut(known.job)))
             else:
-                known.phase, known.start_time = LrmsPhase.RUNNING, time
+                known.phase, known.start_time = SteppedPhase.RUNNING, time
                 self._waiting.pop(job_id, None)
                 self._running[job_id] = None
                 if known.followed:
@@ -372,20 +352,20 @@ class SimulatedLrms:
         self._by_number.append(known.job.job_id)
 
 
-def _run_time(job: LrmsJob) -> float:
+def _run_time(job: SteppedJob) -> float:
     # A batch system kills what exceeds its request.
     return job.requested_time if job.run_time is None else min(job.run_time, job.requested_time)
 
 
-def _cut(job: LrmsJob) -> bool:
+def _cut(job: SteppedJob) -> bool:
     return job.run_time is not None and job.run_time > job.requested_time
 
 
-def _record(known: _Known) -> LrmsRecord:
+def _record(known: _Known) -> SteppedRecord:
     start, end = known.start_time, known.end_time
     run_time = None
-    if known.phase is LrmsPhase.ENDED:
+    if known.phase is SteppedPhase.ENDED:
         run_time = known.run_time
-    elif known.phase is LrmsPhase.CANCELLED:
+    elif known.phase is SteppedPhase.CANCELLED:
         run_time = 0.0 if start is None or end is None else end - start
-    return LrmsRecord(known.phase, start, end, run_time)
+    return SteppedRecord(known.phase, start, end, run_time)

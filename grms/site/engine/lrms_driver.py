@@ -11,9 +11,10 @@ from typing import Any, Final
 
 from google.protobuf.message import DecodeError
 
-from grms.lrms.port import LrmsEnded as Ended
-from grms.lrms.port import LrmsError, LrmsJob, LrmsPhase
+from grms.lrms.port import LrmsError
 from grms.lrms.simulated import SimulatedLrms
+from grms.lrms.stepped import LrmsEnded as Ended
+from grms.lrms.stepped import SteppedJob, SteppedPhase
 from grms.site.facts.commands import LrmsCancel, LrmsSubmit
 from grms.site.facts.events import Event, LrmsAccepted, LrmsEnded, LrmsRefused, LrmsStarted
 from grms.site.facts.jobs import Load, Request, lrms_key
@@ -40,7 +41,7 @@ NewId = Iterator[int]
 """Gives each event its id."""
 
 
-def lrms_job(key: str, request: Request, payload: bytes) -> LrmsJob:
+def lrms_job(key: str, request: Request, payload: bytes) -> SteppedJob:
     """Returns a job as the port has it.
 
     Args:
@@ -62,7 +63,9 @@ def lrms_job(key: str, request: Request, payload: bytes) -> LrmsJob:
     group = message.simulated.user_group if message.HasField("simulated") else 0
     if group not in {0, *GROUPS}:
         raise LrmsError(f"job {key}: user_group is {group}; it must be from 1 to {GROUPS[-1]}")
-    return LrmsJob(key, request.processors, request.requested_time, run_time, group=group or None)
+    return SteppedJob(
+        key, request.processors, request.requested_time, run_time, group=group or None
+    )
 
 
 def has_program(payload: bytes) -> bool:
@@ -174,7 +177,7 @@ class MachineHistory:
             self._moment = max(self._moment, time)
 
 
-def _readable(key: str, request: Request, payload: bytes) -> LrmsJob | None:
+def _readable(key: str, request: Request, payload: bytes) -> SteppedJob | None:
     try:
         return lrms_job(key, request, payload)
     except LrmsError:
@@ -280,8 +283,8 @@ class MachineDriver:
         """
         return self._machine.first_end()
 
-    def _found(self, key: str, phase: LrmsPhase) -> list[Event]:
-        if phase is not LrmsPhase.CANCELLED:
+    def _found(self, key: str, phase: SteppedPhase) -> list[Event]:
+        if phase is not SteppedPhase.CANCELLED:
             return [LrmsAccepted(next(self._new_id), key)]
         self._programs.discard(key)
         record = self._machine.lookup_now(key)

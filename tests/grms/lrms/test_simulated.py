@@ -1,6 +1,5 @@
 """The simulated batch system behind the port."""
 
-import asyncio
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grms.lrms.port import LrmsEnded, LrmsError, LrmsEvent, LrmsJob, LrmsPhase, LrmsStarted
+from grms.lrms.port import LrmsError
 from grms.lrms.simulated import SimulatedLrms
+from grms.lrms.stepped import LrmsEnded, LrmsStarted, SteppedEvent, SteppedJob, SteppedPhase
 from lrms_sim.criteria import Criterion, CriterionOrder
 from lrms_sim.disciplines import discipline_by_name
 from lrms_sim.machine import simulate
@@ -23,17 +23,17 @@ def lrms_of(processors: int, discipline: str = "fcfs") -> SimulatedLrms:
     return SimulatedLrms(processors, discipline_by_name(discipline))
 
 
-def job(name: str, processors: int = 1, run_time: float | None = 10.0) -> LrmsJob:
+def job(name: str, processors: int = 1, run_time: float | None = 10.0) -> SteppedJob:
     """Returns a job that requests twenty seconds."""
-    return LrmsJob(name, processors, 20.0, run_time)
+    return SteppedJob(name, processors, 20.0, run_time)
 
 
-def starts(events: list[LrmsEvent]) -> dict[str, float]:
+def starts(events: list[SteppedEvent]) -> dict[str, float]:
     """Returns when each job started."""
     return {event.job_id: event.time for event in events if isinstance(event, LrmsStarted)}
 
 
-Operation = tuple[float, int, LrmsJob | str]
+Operation = tuple[float, int, SteppedJob | str]
 """Moment, place in order, and the job to submit or the id of the one to cancel."""
 
 
@@ -44,7 +44,7 @@ def submissions(case: OneMachine) -> list[Operation]:
         (
             float(jobs.submit_time[row]),
             row,
-            LrmsJob(
+            SteppedJob(
                 f"j{row}",
                 int(jobs.processors[row]),
                 float(jobs.requested_time[row]),
@@ -120,7 +120,7 @@ def test_a_restored_machine_goes_on_as_the_old_one(
     """
     operations = operations_of(drawn)
     lrms = lrms_of(drawn.case.processors, name)
-    story: list[tuple[Operation | LrmsEvent, float]] = []
+    story: list[tuple[Operation | SteppedEvent, float]] = []
     for operation in operations:
         story += [(event, event.time) for event in lrms.poll_now(operation[0])]
         carry_out(lrms, [operation])
@@ -130,7 +130,7 @@ def test_a_restored_machine_goes_on_as_the_old_one(
     known, rest = story[:cut], story[cut:]
 
     restored = restored_from(known, drawn.case.processors, name)
-    retold: list[tuple[Operation | LrmsEvent, float]] = []
+    retold: list[tuple[Operation | SteppedEvent, float]] = []
     for entry, moment in rest:
         if isinstance(entry, tuple):
             retold += [(event, event.time) for event in restored.poll_now(moment)]
@@ -144,17 +144,17 @@ def test_a_restored_machine_goes_on_as_the_old_one(
 
 
 def restored_from(
-    known: list[tuple[Operation | LrmsEvent, float]], processors: int, name: str
+    known: list[tuple[Operation | SteppedEvent, float]], processors: int, name: str
 ) -> SimulatedLrms:
     """Returns the machine that a beginning of a story leads to."""
-    waiting: dict[str, LrmsJob] = {}
-    running: dict[str, tuple[LrmsJob, float]] = {}
+    waiting: dict[str, SteppedJob] = {}
+    running: dict[str, tuple[SteppedJob, float]] = {}
     for entry, moment in known:
         if isinstance(entry, LrmsStarted):
             running[entry.job_id] = (waiting.pop(entry.job_id), moment)
         elif isinstance(entry, LrmsEnded):
             del running[entry.job_id]
-        elif isinstance(entry[2], LrmsJob):
+        elif isinstance(entry[2], SteppedJob):
             waiting[entry[2].job_id] = entry[2]
         else:
             waiting.pop(entry[2], None)
@@ -176,12 +176,12 @@ def test_no_processor_is_used_twice_and_none_is_lost(drawn: Driven, name: str) -
     events = list(lrms.poll_now(math.inf))
     ends = {event.job_id: event.time for event in events if isinstance(event, LrmsEnded)}
     for row in range(len(drawn.case.jobs)):
-        record = asyncio.run(lrms.lookup(f"j{row}"))
+        record = lrms.lookup_now(f"j{row}")
         assert record is not None
-        if record.phase is LrmsPhase.CANCELLED:
+        if record.phase is SteppedPhase.CANCELLED:
             assert f"j{row}" not in ends
         else:
-            assert record.phase is LrmsPhase.ENDED
+            assert record.phase is SteppedPhase.ENDED
             assert record.start_time is not None
             assert ends[f"j{row}"] == record.end_time
             assert record.end_time == record.start_time + float(drawn.case.jobs.run_time[row])
@@ -230,8 +230,8 @@ def test_a_cancelled_job_gives_its_place_to_the_next() -> None:
     assert not lrms.cancel_now("a", 3.0)
     assert not lrms.cancel_now("nobody", 3.0)
     assert starts(list(lrms.poll_now(3.0))) == {"a": 0.0, "c": 3.0}
-    assert asyncio.run(lrms.lookup("a")).end_time == 3.0  # type: ignore[union-attr]  # it is there
-    assert asyncio.run(lrms.lookup("nobody")) is None
+    assert lrms.lookup_now("a").end_time == 3.0  # type: ignore[union-attr]  # it is there
+    assert lrms.lookup_now("nobody") is None
 
 
 def test_a_job_without_run_time_runs_as_long_as_requested() -> None:
@@ -254,7 +254,7 @@ def test_what_cannot_run_is_refused() -> None:
     lrms.advance(10.0)
     with pytest.raises(LrmsError, match="the clock already shows 10"):
         lrms.submit_now(job("a"), 9.0)
-    assert asyncio.run(lrms.lookup("a")) is None
+    assert lrms.lookup_now("a") is None
 
 
 def test_running_jobs_that_do_not_fit_are_an_error() -> None:
@@ -285,7 +285,7 @@ def test_the_past_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("runs", [True, False])
 def test_a_machine_that_has_become_too_small_is_an_error(*, runs: bool) -> None:
     """An open job that is wider than the machine is named, whether it runs or waits."""
-    job = LrmsJob("kth/1/1", 2, 100.0)
+    job = SteppedJob("kth/1/1", 2, 100.0)
     with pytest.raises(LrmsError, match=r"job kth/1/1 is open and does not fit: .* machine has 1"):
         SimulatedLrms.restored(
             1,
@@ -302,12 +302,12 @@ def test_a_queue_by_group_is_served_by_group_through_cancels() -> None:
         "fcfs", CriterionOrder((Criterion("f2", (1.0, 0.1, 0.1, 0.1, 0.1), (0.0,) * 5, 1.0),))
     )
     lrms = SimulatedLrms(4, aging)
-    lrms.submit_now(LrmsJob("run", 4, 100.0, 100.0), 0.0)
+    lrms.submit_now(SteppedJob("run", 4, 100.0, 100.0), 0.0)
     # At 100 the first has waited 0.1 · 99, the second 5, the third, of no group at all, 0.1 · 90.
-    lrms.submit_now(LrmsJob("old", 4, 10.0, 10.0, group=2), 1.0)
-    lrms.submit_now(LrmsJob("gone", 4, 10.0, 10.0, group=1), 2.0)
-    lrms.submit_now(LrmsJob("nobody", 4, 10.0, 10.0), 10.0)
-    lrms.submit_now(LrmsJob("heavy", 4, 10.0, 10.0, group=1), 95.0)
+    lrms.submit_now(SteppedJob("old", 4, 10.0, 10.0, group=2), 1.0)
+    lrms.submit_now(SteppedJob("gone", 4, 10.0, 10.0, group=1), 2.0)
+    lrms.submit_now(SteppedJob("nobody", 4, 10.0, 10.0), 10.0)
+    lrms.submit_now(SteppedJob("heavy", 4, 10.0, 10.0, group=1), 95.0)
     assert lrms.cancel_now("gone", 96.0)
     events = [e for e in lrms.poll_now(500.0) if isinstance(e, LrmsStarted)]
     assert [(e.job_id, e.time) for e in events[-3:]] == [
@@ -321,11 +321,11 @@ def test_rules_remember_what_ended_through_cancels() -> None:
     """The features of the state are those of the machine before the cancel."""
     table = StrategyTable((0,) * 192)
     lrms = SimulatedLrms(4, table)
-    lrms.submit_now(LrmsJob("first", 4, 10.0, 10.0, group=1), 0.0)
-    lrms.submit_now(LrmsJob("second", 4, 10.0, 10.0, group=1), 0.0)
+    lrms.submit_now(SteppedJob("first", 4, 10.0, 10.0, group=1), 0.0)
+    lrms.submit_now(SteppedJob("second", 4, 10.0, 10.0, group=1), 0.0)
     lrms.advance(20.0)
     before = lrms._machine.history  # what is not to be forgotten
     assert before == (4 * 10 * 10 + 4 * 10 * 20, 4 * 10 * 10 * 2)
-    lrms.submit_now(LrmsJob("third", 4, 10.0, 10.0), 21.0)
+    lrms.submit_now(SteppedJob("third", 4, 10.0, 10.0), 21.0)
     assert lrms.cancel_now("third", 22.0)
     assert lrms._machine.history == before  # same

@@ -1,7 +1,7 @@
 """Which test covers a module that has no test module of its name."""
 
 COVERED_ELSEWHERE = {
-    "grms/lrms/stepped.py": "words alone; tests/grms/lrms/test_simulated.py uses all of them",
+    "grms/lrms/stepped.py": ("tests/grms/lrms/test_simulated.py", "data alone"),
     "broker/command.py": ("tests/lrms_sim/test_process_guard.py", "it begins the process"),
     "grms/command.py": ("tests/lrms_sim/test_process_guard.py", "it begins the process"),
     "lrms_sim/command.py": ("tests/lrms_sim/test_process_guard.py", "it begins the process"),

@@ -10,6 +10,7 @@ from lrms_sim._long_profile cimport (
     long_close,
     long_earlier,
     long_finish,
+    long_fits,
     long_forget,
     long_forget_windows,
     long_take,
@@ -22,6 +23,7 @@ from lrms_sim._profile cimport (
     profile_close,
     profile_earlier,
     profile_earliest,
+    profile_fits,
     profile_forget,
     profile_most_free,
     profile_take,
@@ -91,23 +93,6 @@ cdef inline int64_t turn(int64_t sweep, job_index_t job) noexcept nogil:
     return (sweep << 32) + job
 
 
-cdef int conservative_ended(void* own, View* view, job_index_t job) except -1 nogil:
-    cdef ConservativeNotes* notes = <ConservativeNotes*> own
-    cdef seconds_t end_estimate = view.start_time[job] + view.requested_time[job]
-    if end_estimate > view.now:
-        notes.ended_early = True
-        if notes.long_queue:
-            notes.long_profile.stamp = turn(notes.sweep + 1, 0)
-            long_forget(&notes.long_profile, view.now)
-            return long_take(
-                &notes.long_profile, view.now, end_estimate, -view.job_processors[job]
-            )
-        profile_forget(&notes.profile, view.now)
-        profile_take(&notes.profile, view.now, end_estimate, -view.job_processors[job])
-        conservative_freed(notes, view.now, end_estimate)
-    return 0
-
-
 cdef inline void conservative_freed(
     ConservativeNotes* notes, seconds_t from_time, seconds_t to_time
 ) noexcept nogil:
@@ -115,6 +100,51 @@ cdef inline void conservative_freed(
         notes.freed_from = from_time
     if to_time > notes.freed_to:
         notes.freed_to = to_time
+
+
+cdef int conservative_give_back(
+    ConservativeNotes* notes,
+    const View* view,
+    seconds_t from_time,
+    seconds_t to_time,
+    processors_t width,
+) except -1 nogil:
+    # Processors that were promised are nobody's, from now on at the earliest.
+    notes.ended_early = True
+    if notes.long_queue:
+        notes.long_profile.stamp = turn(notes.sweep + 1, 0)
+        long_forget(&notes.long_profile, view.now)
+        return long_take(&notes.long_profile, from_time, to_time, -width)
+    profile_forget(&notes.profile, view.now)
+    profile_take(&notes.profile, from_time, to_time, -width)
+    conservative_freed(notes, from_time, to_time)
+    return 0
+
+
+cdef int conservative_ended(void* own, View* view, job_index_t job) except -1 nogil:
+    cdef seconds_t end_estimate = view.start_time[job] + view.requested_time[job]
+    if end_estimate > view.now:
+        return conservative_give_back(
+            <ConservativeNotes*> own, view, view.now, end_estimate, view.job_processors[job]
+        )
+    return 0
+
+
+cdef int conservative_withdrawn(void* own, View* view, job_index_t job) except -1 nogil:
+    cdef ConservativeNotes* notes = <ConservativeNotes*> own
+    cdef seconds_t reserved = notes.reserved[job]
+    cdef Py_ssize_t kept = 0
+    cdef Py_ssize_t i
+    if reserved < INFINITY:
+        return conservative_give_back(
+            notes, view, reserved, reserved + view.requested_time[job], view.job_processors[job]
+        )
+    for i in range(notes.fresh_count):
+        if notes.fresh[i] != job:
+            notes.fresh[kept] = notes.fresh[i]
+            kept += 1
+    notes.fresh_count = kept
+    return 0
 
 
 cdef int conservative_compress(ConservativeNotes* notes, View* view) except -1 nogil:
@@ -272,6 +302,20 @@ cdef int conservative_decide(void* own, View* view) except -1 nogil:
     return 0
 
 
+cdef bint conservative_starts_now(
+    void* own, const View* view, processors_t width, seconds_t request
+) noexcept nogil:
+    cdef const ConservativeNotes* notes = <const ConservativeNotes*> own
+    if width > view.processors_free:
+        return False
+    if notes.long_queue:
+        return long_fits(&notes.long_profile, width, view.now, view.now + request)
+    # Before its first pass a machine has promised nothing.
+    return notes.profile.count == 0 or profile_fits(
+        &notes.profile, width, view.now, view.now + request
+    )
+
+
 cdef class ConservativeScheduler(Scheduler):
     """Conservative backfilling with compression.
 
@@ -295,7 +339,9 @@ cdef class ConservativeScheduler(Scheduler):
         (<ConservativeNotes*> self.notes).long_from = long_queue
         self.ops.submitted = conservative_submitted
         self.ops.ended = conservative_ended
+        self.ops.withdrawn = conservative_withdrawn
         self.ops.decide = conservative_decide
+        self.ops.starts_now = conservative_starts_now
 
     def __dealloc__(self):
         cdef ConservativeNotes* notes = <ConservativeNotes*> self.notes

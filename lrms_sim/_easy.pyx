@@ -55,6 +55,39 @@ cdef int easy_decide(void* own, View* view) except -1 nogil:
     return 0
 
 
+cdef bint easy_starts_now(
+    void* own, const View* view, processors_t width, seconds_t request
+) noexcept nogil:
+    cdef const WaitingQueue* queue = &view.queue
+    cdef Shadow shadow
+    if width > view.processors_free:
+        return False
+    if queue.count == 0:
+        return True
+    shadow = releases_shadow(<Releases*> own, view.processors_free, queue.width[queue.head])
+    return width <= shadow.extra or view.now + request <= shadow.time
+
+
+cdef bint easy_per_event_starts_now(
+    void* own, const View* view, processors_t width, seconds_t request
+) noexcept nogil:
+    # The estimated end of a job can have come before the pass that fills its place: the job in
+    # question would be behind whoever may start then.
+    cdef const WaitingQueue* queue = &view.queue
+    cdef Shadow shadow
+    if queue.count > 0 and width <= view.processors_free:
+        if queue.width[queue.head] <= view.processors_free:
+            return False
+        shadow = releases_shadow(
+            <Releases*> own, view.processors_free, queue.width[queue.head]
+        )
+        if queue_next_backfill(
+            queue, queue.head + 1, view.processors_free, shadow.extra, view.now, shadow.time
+        ) >= 0:
+            return False
+    return easy_starts_now(own, view, width, request)
+
+
 cdef class EasyScheduler(Scheduler):
     """EASY backfilling."""
 
@@ -64,6 +97,7 @@ cdef class EasyScheduler(Scheduler):
     def __init__(self, *, per_event=False):
         self.ops.ended = easy_ended
         self.ops.decide = easy_decide
+        self.ops.starts_now = easy_per_event_starts_now if per_event else easy_starts_now
         self.ops.per_event = per_event
 
     def __dealloc__(self):

@@ -5,6 +5,7 @@ What each does and how it breaks ties: docs/disciplines.md.
 
 from lrms_sim._queue cimport WaitingQueue, queue_next_fit
 from lrms_sim._scheduler cimport Scheduler
+from lrms_sim._types cimport processors_t, seconds_t
 from lrms_sim._view cimport View
 
 
@@ -15,11 +16,18 @@ cdef int fcfs_decide(void* notes, View* view) except -1 nogil:
     return 0
 
 
+cdef bint fcfs_starts_now(
+    void* notes, const View* view, processors_t width, seconds_t request
+) noexcept nogil:
+    return view.queue.count == 0 and width <= view.processors_free
+
+
 cdef class FcfsScheduler(Scheduler):
     """First come, first served."""
 
     def __init__(self):
         self.ops.decide = fcfs_decide
+        self.ops.starts_now = fcfs_starts_now
 
 
 cdef int list_decide(void* notes, View* view) except -1 nogil:
@@ -34,8 +42,16 @@ cdef int list_decide(void* notes, View* view) except -1 nogil:
     return 0
 
 
+cdef bint list_starts_now(
+    void* notes, const View* view, processors_t width, seconds_t request
+) noexcept nogil:
+    # After a pass nobody who waits fits.
+    return width <= view.processors_free
+
+
 cdef class ListScheduler(Scheduler):
     """List scheduling."""
 
     def __init__(self):
         self.ops.decide = list_decide
+        self.ops.starts_now = list_starts_now

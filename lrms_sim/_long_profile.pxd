@@ -25,6 +25,9 @@ cdef int long_take(
 ) except -1 nogil
 cdef void long_forget(LongProfile* profile, seconds_t now) noexcept nogil
 cdef void long_forget_windows(LongProfile* profile, seconds_t now) noexcept nogil
+cdef bint long_fits(
+    const LongProfile* profile, processors_t width, seconds_t from_time, seconds_t to_time
+) noexcept nogil
 cdef seconds_t long_earlier(
     const LongProfile* profile, processors_t width, seconds_t duration, seconds_t reserved
 ) noexcept nogil

@@ -270,6 +270,21 @@ cdef seconds_t earliest_within(
             return start_time if start_time < reserved else reserved
 
 
+cdef bint long_fits(
+    const LongProfile* profile, processors_t width, seconds_t from_time, seconds_t to_time
+) noexcept nogil:
+    # Whether so many processors are free at a moment, and from it on until another one.
+    cdef const Moments* steps = &profile.steps
+    cdef Place place = moments_find(steps, from_time)
+    while steps.leaf[place.leaf].block.value[place.item] >= width:
+        if (
+            not moments_next(steps, &place)
+            or steps.leaf[place.leaf].block.time[place.item] >= to_time
+        ):
+            return True
+    return False
+
+
 cdef seconds_t long_earlier(
     const LongProfile* profile, processors_t width, seconds_t duration, seconds_t reserved
 ) noexcept nogil:

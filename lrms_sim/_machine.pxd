@@ -59,6 +59,7 @@ cdef void core_bind(MachineCore* core, JobColumns columns) noexcept nogil
 cdef int core_set_clock(MachineCore* core, seconds_t now) except -1 nogil
 cdef job_index_t core_pop_ended(MachineCore* core) except -2 nogil
 cdef int core_enqueue(MachineCore* core, job_index_t job) except -1 nogil
+cdef int core_withdraw(MachineCore* core, Py_ssize_t slot) except -1 nogil
 cdef int core_pass(MachineCore* core) except -1 nogil
 cdef int core_pop_due(MachineCore* core) except -1 nogil
 cdef int core_advance(MachineCore* core, seconds_t until, bint inclusive) except -1 nogil
@@ -66,6 +67,13 @@ cdef int core_advance(MachineCore* core, seconds_t until, bint inclusive) except
 
 cdef inline seconds_t core_next_end(const MachineCore* core) noexcept nogil:
     return core.heap[0].end_time if core.running else INFINITY
+
+
+cdef inline bint core_starts_now(
+    const MachineCore* core, processors_t width, seconds_t request
+) noexcept nogil:
+    # Whether a job would start in the pass of this moment. No pass may be pending.
+    return core.ops.starts_now(core.notes, &core.view, width, request)
 
 
 cdef inline seconds_t core_next_time(const MachineCore* core) noexcept nogil:

@@ -41,6 +41,12 @@ class MachineKernel:
     def advance(self, to: float, inclusive: bool) -> None:
         """Does everything that is due before `to`, and at `to` where inclusive."""
 
+    def starts_now(self, width: int, requested_time: float) -> bool:
+        """Returns whether such a job, submitted at this moment, would start at it."""
+
+    def withdraw(self, job: int) -> bool:
+        """Takes a job out of the queue; False where it does not wait."""
+
     def drain_log(self) -> tuple[list[int], list[int]]:
         """Returns the jobs that started and that ended since the last call."""
 

@@ -14,7 +14,7 @@ from libc.stdlib cimport free
 from libc.string cimport memset
 
 from lrms_sim._memory cimport doubled, safe_realloc
-from lrms_sim._queue cimport queue_free, queue_push, queue_remove
+from lrms_sim._queue cimport queue_free, queue_push, queue_remove, queue_slot
 from lrms_sim._scheduler cimport Scheduler
 from lrms_sim._types cimport job_index_t, processors_t, seconds_t
 from lrms_sim._view cimport DisciplineOps, View
@@ -224,6 +224,21 @@ cdef int core_enqueue(MachineCore* core, job_index_t job) except -1 nogil:
     return 0
 
 
+cdef int core_withdraw(MachineCore* core, Py_ssize_t slot) except -1 nogil:
+    # Takes a waiting job out of the queue. The pass that may follow is left pending.
+    cdef View* view = &core.view
+    cdef job_index_t job = view.queue.job[slot]
+    view.processors_waiting -= view.job_processors[job]
+    if core.cost.weight != NULL:
+        core.cost.waiting -= core.cost.weight[job]
+        core.cost.waiting_since -= core.cost.weight[job] * view.submit_time[job]
+    if core.ops.withdrawn != NULL:
+        core.ops.withdrawn(core.notes, view, job)
+    queue_remove(&view.queue, slot)
+    core.pass_pending = True
+    return 0
+
+
 cdef int core_pass(MachineCore* core) except -1 nogil:
     core.pass_pending = False
     return core.ops.decide(core.notes, &core.view)
@@ -393,6 +408,29 @@ cdef class MachineKernel:
             core_advance(&self.core, to, inclusive)
             if to < INFINITY:
                 core_set_clock(&self.core, to)
+
+    def starts_now(self, processors_t width, double requested_time):
+        """Returns whether such a job, submitted at this moment, would start at it."""
+        cdef MachineCore* core = &self.core
+        if core.pass_pending:
+            with nogil:
+                core_advance(core, core.view.now, True)
+        return bool(core_starts_now(core, width, requested_time))
+
+    def withdraw(self, job_index_t job):
+        """Takes a job out of the queue; False where it does not wait."""
+        cdef MachineCore* core = &self.core
+        cdef Py_ssize_t slot
+        if core.view.queue.count == 0:
+            return False
+        slot = queue_slot(&core.view.queue, job)
+        if core.view.queue.job[slot] != job:
+            return False
+        with nogil:
+            core_withdraw(core, slot)
+            if core.ops.per_event:
+                core_pass(core)
+        return True
 
     def drain_log(self):
         """Returns the jobs that started and that ended since the last call."""

@@ -51,5 +51,6 @@ cdef struct Waiting:
 
 cdef void waiting_free(Waiting* waiting) noexcept nogil
 cdef int waiting_submitted(Waiting* waiting, View* view, job_index_t job) except -1 nogil
+cdef void waiting_withdrawn(Waiting* waiting, View* view, job_index_t job) noexcept nogil
 cdef int waiting_ended(Waiting* waiting, View* view, job_index_t job) except -1 nogil
 cdef int waiting_pass(Waiting* waiting, View* view, Alternative* how) except -1 nogil

@@ -77,8 +77,8 @@ cdef int waiting_ended(Waiting* waiting, View* view, job_index_t job) except -1 
     return 0
 
 
-cdef inline int start(Waiting* waiting, View* view, job_index_t job) except -1 nogil:
-    cdef Py_ssize_t slot = queue_slot(&view.queue, job)
+cdef void waiting_withdrawn(Waiting* waiting, View* view, job_index_t job) noexcept nogil:
+    # Forgets a job that leaves the queue.
     cdef Py_ssize_t group
     if job == waiting.blocker:
         waiting.blocker = -1
@@ -90,6 +90,11 @@ cdef inline int start(Waiting* waiting, View* view, job_index_t job) except -1 n
             waiting.work[group] -= view.requested_time[job] * view.job_processors[job]
             if waiting.lanes[group].queue.count == 0:
                 waiting.work[group] = 0.0
+
+
+cdef inline int start(Waiting* waiting, View* view, job_index_t job) except -1 nogil:
+    cdef Py_ssize_t slot = queue_slot(&view.queue, job)
+    waiting_withdrawn(waiting, view, job)
     if waiting.by_release:
         return releases_start(&waiting.releases, view, slot)
     return view.start(view, slot)

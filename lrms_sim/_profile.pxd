@@ -23,6 +23,9 @@ cdef seconds_t profile_earliest(
 cdef seconds_t profile_earlier(
     const Profile* profile, processors_t width, seconds_t duration, seconds_t reserved
 ) noexcept nogil
+cdef bint profile_fits(
+    const Profile* profile, processors_t width, seconds_t from_time, seconds_t to_time
+) noexcept nogil
 cdef processors_t profile_most_free(
     const Profile* profile, seconds_t from_time, seconds_t to_time
 ) noexcept nogil

@@ -184,6 +184,18 @@ cdef seconds_t profile_earlier(
         first = last
 
 
+cdef bint profile_fits(
+    const Profile* profile, processors_t width, seconds_t from_time, seconds_t to_time
+) noexcept nogil:
+    # Whether so many processors are free at a moment, and from it on until another one.
+    cdef Py_ssize_t i = profile_segment(profile, from_time)
+    while profile.free[i] >= width:
+        i += 1
+        if i == profile.count or profile.time[i] >= to_time:
+            return True
+    return False
+
+
 cdef processors_t profile_most_free(
     const Profile* profile, seconds_t from_time, seconds_t to_time
 ) noexcept nogil:

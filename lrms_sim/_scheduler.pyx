@@ -2,6 +2,16 @@
 
 from cpython.object cimport Py_TPFLAGS_HEAPTYPE
 
+from lrms_sim._types cimport processors_t, seconds_t
+from lrms_sim._view cimport View
+
+
+cdef bint fits_and_nobody_waits(
+    void* notes, const View* view, processors_t width, seconds_t request
+) noexcept nogil:
+    # Such a job starts under every discipline that leaves no machine idle on purpose.
+    return view.queue.count == 0 and width <= view.processors_free
+
 
 cdef class Scheduler:
     """The compiled side of a queue discipline; one machine owns it."""
@@ -12,7 +22,9 @@ cdef class Scheduler:
         self.needs_groups = False
         self.ops.submitted = NULL
         self.ops.ended = NULL
+        self.ops.withdrawn = NULL
         self.ops.decide = NULL
+        self.ops.starts_now = fits_and_nobody_waits
         self.ops.per_event = False
 
     cdef int take(self) except -1:

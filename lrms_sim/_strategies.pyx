@@ -23,6 +23,7 @@ from lrms_sim._ordered cimport (
     waiting_free,
     waiting_pass,
     waiting_submitted,
+    waiting_withdrawn,
 )
 from lrms_sim._queue cimport queue_next_fit
 from lrms_sim._scheduler cimport Scheduler
@@ -62,6 +63,11 @@ cdef Features features_of(const Notes* notes, const View* view) noexcept nogil:
 
 cdef int strategy_submitted(void* own, View* view, job_index_t job) except -1 nogil:
     return waiting_submitted(&(<Notes*> own).waiting, view, job)
+
+
+cdef int strategy_withdrawn(void* own, View* view, job_index_t job) except -1 nogil:
+    waiting_withdrawn(&(<Notes*> own).waiting, view, job)
+    return 0
 
 
 cdef int strategy_ended(void* own, View* view, job_index_t job) except -1 nogil:
@@ -131,6 +137,7 @@ cdef class StrategyScheduler(Scheduler):
             self.needs_groups = True
         if notes.waiting.by_lane:
             self.ops.submitted = strategy_submitted
+            self.ops.withdrawn = strategy_withdrawn
         if notes.waiting.by_release or notes.chooses:
             self.ops.ended = strategy_ended
         self.ops.decide = strategy_decide

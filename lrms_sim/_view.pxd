@@ -22,13 +22,21 @@ cdef struct View:
     # Starts the job in a slot of the queue, now.
     int (*start)(View* view, Py_ssize_t slot) except -1 nogil
 
-# The four moments at which a discipline is called. `notes` is its own memory: reservations,
+# The moments at which a discipline is called. `notes` is its own memory: reservations,
 # shadow times and priorities live there and nowhere else.
 ctypedef int (*notice_t)(void* notes, View* view, job_index_t job) except -1 nogil
 ctypedef int (*pass_t)(void* notes, View* view) except -1 nogil
 
+# A question about a job that is not in the queue. Asked between passes, when nothing more is to
+# start; the answer allocates nothing and changes nothing that could be seen.
+ctypedef bint (*question_t)(
+    void* notes, const View* view, processors_t width, seconds_t request
+) noexcept nogil
+
 cdef struct DisciplineOps:
     notice_t submitted   # a job has joined the queue; NULL if not of interest
     notice_t ended       # a running job has ended; NULL if not of interest
+    notice_t withdrawn   # a waiting job leaves the queue unstarted; NULL if not of interest
     pass_t decide        # a scheduling pass: start what is to start now
+    question_t starts_now    # would the next pass start such a job, if it joined the queue now?
     bint per_event       # a pass after every event, submissions before terminations

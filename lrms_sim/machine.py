@@ -237,6 +237,48 @@ class Machine:
             raise ValueError(f"cannot advance to {to}; the clock already shows {self._kernel.now}")
         self._kernel.advance(to, inclusive)
 
+    def starts_now(self, *, processors: int, requested_time: float) -> bool:
+        """Returns whether such a job, submitted at this moment, would start at it.
+
+        This is what the queue discipline itself would do, for a job behind those that wait:
+        docs/disciplines.md says for which disciplines a no may be too careful. A pass that is
+        still to be made is made first, so that submissions before and after the question share
+        none.
+
+        Args:
+            processors: at most the machine's.
+            requested_time: seconds, more than 0.
+
+        Raises:
+            ValueError: an argument is out of its bounds.
+        """
+        if not 1 <= processors <= self._processors:
+            raise ValueError(f"processors is {processors}; this machine has {self._processors}")
+        if not (math.isfinite(requested_time) and requested_time > 0):
+            raise ValueError(
+                f"requested_time is {requested_time}; it must be finite and more than 0"
+            )
+        return self._kernel.starts_now(processors, requested_time)
+
+    def withdraw(self, job: int) -> bool:
+        """Takes a job that waits out of the queue, as if it had not come.
+
+        The pass that follows is left to be made, as after a submission; a discipline with a pass
+        per event makes it at once.
+
+        Args:
+            job: its number.
+
+        Returns:
+            Whether it was waiting; a job that has started stays.
+
+        Raises:
+            ValueError: there is no such job.
+        """
+        if not 0 <= job < self._count:
+            raise ValueError(f"job is {job}; this machine has taken {self._count} jobs")
+        return self._kernel.withdraw(job)
+
     def collect(self) -> tuple[list[int], list[int]]:
         """Returns the jobs that started and the jobs that ended since the last call.
 

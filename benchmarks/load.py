@@ -34,10 +34,11 @@ from grpc import aio
 
 from benchmarks.run import machine
 from grms.client import Client, JobState
+from grms.kit.ports import free_ports
 from grms.site.engine.journal import Journal
 from grms.site.facts.records import JobReceived
 from grms.v1 import partner_pb2, partner_pb2_grpc
-from scenarios.live.sites import SiteProcess, free_ports
+from scenarios.live.sites import SiteProcess
 
 FIGURES: Final = Path(__file__).with_name("figures-load.json")
 RATE_PER_S: Final = 300.0

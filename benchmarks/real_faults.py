@@ -35,11 +35,12 @@ from benchmarks.exactly_once import Federation, Verdict
 from benchmarks.fault_tools import DiskError, Line, MqttBroker, SmallDisk, mosquitto_path, until
 from benchmarks.run import machine
 from grms.client import Client, SiteError
+from grms.kit.ports import free_ports
 from grms.site.engine.journal import Journal
 from lrms_sim.jobs import JobTable
 from lrms_sim.schedule import MachineInfo
 from scenarios.live.conductor import Conductor, daemons
-from scenarios.live.sites import LiveSettings, SiteProcess, free_ports
+from scenarios.live.sites import LiveSettings, SiteProcess
 from scenarios.spec.files import parse_spec
 
 FIGURES: Final = Path(__file__).with_name("figures-faults.json")

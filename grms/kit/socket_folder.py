@@ -91,6 +91,26 @@ def remove_left_behind() -> None:
                 os.close(lock)
 
 
+def is_held(folder: Path) -> bool:
+    """Returns whether a process holds a folder of sockets.
+
+    Args:
+        folder: which; one that is not there is held by nobody.
+    """
+    try:
+        lock = os.open(folder / LOCK, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        # Anything else is a file system without locks, where nobody can hold one.
+        return isinstance(error, BlockingIOError)
+    finally:
+        os.close(lock)
+    return False
+
+
 def remove(folder: Path) -> None:
     """Removes a folder of sockets, unless other things are in it.
 

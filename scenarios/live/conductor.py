@@ -21,6 +21,7 @@ import numpy as np
 from grpc import aio
 
 from grms.kit.backoff import Backoff, BackoffSettings
+from grms.kit.ports import free_ports
 from grms.v1 import operator_pb2, operator_pb2_grpc, replay_pb2, replay_pb2_grpc
 from lrms_sim.groups import user_groups
 from lrms_sim.jobs import JobTable, concatenate
@@ -29,7 +30,6 @@ from scenarios.errors import LiveError
 from scenarios.live.sites import (
     LiveSettings,
     SiteProcess,
-    free_ports,
     site_documents,
     stop_all,
 )

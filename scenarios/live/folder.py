@@ -11,9 +11,11 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from grms.kit.socket_folder import is_held
 from scenarios.errors import LiveError
 from scenarios.report.output import FILES
 
@@ -76,12 +78,12 @@ def check_claim(folder: Path) -> None:
         raise LiveError(f"{folder} is a file; name a folder") from error
     except OSError as error:
         raise LiveError(f"{folder} cannot be read: {error.strerror or error}") from error
-    if STATE in names and MARK in names:
+    if STATE in names and MARK in names and _may_live(folder):
         raise LiveError(f"a federation runs in {folder}; end it first: scenario down {folder}")
     running = sorted(daemons_in(folder))
     if running:
         raise LiveError(f"the daemon of {running[0]} runs in {folder}; name another folder")
-    ours = {MARK, RUN, *_left_by(_sites(folder))} if MARK in names else set()
+    ours = {MARK, STATE, RUN, *_left_by(_sites(folder))} if MARK in names else set()
     strange = [name for name in names if name not in ours]
     if strange:
         raise LiveError(f"{folder} has other files, such as {strange[0]}; name another folder")
@@ -91,6 +93,51 @@ def check_claim(folder: Path) -> None:
     others = {path.name for path in run.iterdir()} - set(FILES) if run.is_dir() else set()
     if others:
         raise LiveError(f"{run} has other files, such as {min(others)}; name another folder")
+
+
+@dataclass(frozen=True, slots=True)
+class Federation:
+    """Daemons that were left running, or were to be.
+
+    Attributes:
+        place: the folder in which they were started.
+        sockets: the folder of their sockets, which each holds until it ends, and who starts them until
+            all serve.
+    """
+
+    place: Path
+    sockets: Path
+
+    @property
+    def lives(self) -> bool:
+        """Whether one of them runs, or is being started."""
+        return is_held(self.sockets) or bool(daemons_in(self.place))
+
+
+def federation_in(folder: Path) -> Federation:
+    """Returns the federation that was started in a folder.
+
+    Raises:
+        LiveError: there is none, this is a copy of its folder, or what is written there is damaged.
+    """
+    path = folder / STATE
+    try:
+        state = json.loads(path.read_text(encoding="utf-8"))
+        found = Federation(Path(state["folder"]), Path(state["sockets"]))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else f"{path.name}: {error!r}"
+        raise LiveError(f"there is no federation in {folder}: {reason}") from error
+    place = found.place
+    if place != folder.resolve() and (place / STATE).exists():
+        raise LiveError(f"{folder} is a copy; end the federation in {place}: scenario down {place}")
+    return found
+
+
+def _may_live(folder: Path) -> bool:
+    try:
+        return federation_in(folder).lives
+    except LiveError:
+        return True
 
 
 def daemons_in(folder: Path) -> dict[str, int]:
@@ -140,7 +187,7 @@ def _left_by(sites: Sequence[str]) -> set[str]:
 
 def _clear(folder: Path) -> None:
     # Only names that are there: what the mark says can then never lead out of the folder.
-    ours = _left_by(_sites(folder))
+    ours = {STATE, *_left_by(_sites(folder))}
     for place, names in ((folder, ours), (folder / RUN, set(FILES))):
         for path in list(place.iterdir()) if place.is_dir() else []:
             if path.name in names:

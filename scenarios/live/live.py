@@ -14,14 +14,15 @@ from typing import Final
 import numpy as np
 
 from grms.client import Client, Job, Outcome, SiteError
-from grms.kit.socket_folder import SocketFolder, remove, remove_left_behind
+from grms.kit.ports import free_ports
+from grms.kit.socket_folder import SocketFolder, is_held, remove, remove_left_behind
 from lrms_sim.groups import Int8Array
 from lrms_sim.jobs import JobTable
 from lrms_sim.schedule import Schedule
 from scenarios.errors import LiveError
 from scenarios.live.conductor import Conductor, daemons, until_linked
-from scenarios.live.folder import STATE, claimed, daemons_in
-from scenarios.live.sites import LiveSettings, SiteProcess, free_ports, site_documents, stop_all
+from scenarios.live.folder import STATE, Federation, claimed, daemons_in, federation_in
+from scenarios.live.sites import LiveSettings, SiteProcess, site_documents, stop_all
 from scenarios.run.comparison import first_difference
 from scenarios.run.queues import groups_at_home, looks_at_groups
 from scenarios.spec.spec import ScenarioSpec
@@ -351,30 +352,33 @@ def down(folder: Path) -> list[str]:
     Raises:
         LiveError: there is no federation there, or a daemon does not end.
     """
-    path = folder / STATE
-    try:
-        state = json.loads(path.read_text(encoding="utf-8"))
-        place, sockets = Path(state["folder"]), Path(state["sockets"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else f"{path.name}: {error!r}"
-        raise LiveError(f"there is no federation in {folder}: {reason}") from error
-    if place != folder.resolve() and (place / STATE).exists():
-        raise LiveError(f"{folder} is a copy; end the federation in {place}: scenario down {place}")
-    there = daemons_in(place)
-    for name, pid in there.items():
-        try:
-            os.kill(pid, signal.SIGTERM)
-        except ProcessLookupError:
-            continue
-        except PermissionError as error:
-            raise LiveError(f"the daemon of {name} in {folder} is another user's") from error
+    federation = federation_in(folder)
+    there = _end_all(folder, federation)
+    (folder / STATE).unlink(missing_ok=True)
+    remove(federation.sockets)
+    return there
+
+
+def _end_all(folder: Path, federation: Federation) -> list[str]:
+    # A daemon that is being started when its starter is killed has neither the command line nor the
+    # handlers of one yet. It holds the folder of sockets from its first moment on, as its starter
+    # does, so nothing more can come once nobody holds that.
+    asked: set[tuple[str, int]] = set()
     deadline = time.monotonic() + STOP_TIMEOUT_S
-    while left := sorted(daemons_in(place).items() & there.items()):
+    while True:
+        held = is_held(federation.sockets)
+        there = daemons_in(federation.place)
+        for name, pid in sorted(there.items() - asked):
+            try:
+                os.kill(pid, signal.SIGTERM)
+            except ProcessLookupError:
+                continue
+            except PermissionError as error:
+                raise LiveError(f"the daemon of {name} in {folder} is another user's") from error
+            asked.add((name, pid))
+        if not there and not held:
+            return sorted({name for name, _ in asked})
         if time.monotonic() > deadline:
-            raise LiveError(
-                f"the daemon of {left[0][0]} in {folder} does not end; see its log there"
-            )
-        time.sleep(0.05)
-    path.unlink(missing_ok=True)
-    remove(sockets)
-    return sorted(there)
+            whose = f"the daemon of {min(there)}" if there else "the start of the federation"
+            raise LiveError(f"{whose} in {folder} does not end; see the logs there")
+        time.sleep(0.02)

@@ -8,8 +8,8 @@ import asyncio
 import contextlib
 import os
 import signal
-import socket
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,17 +47,6 @@ class LiveSettings:
     speed: float = 1.0
     origin: float = 0.0
     survives: Literal["power_loss", "crash"] = "crash"
-
-
-def free_ports(count: int) -> list[int]:
-    """Returns ports of the loopback that nobody uses now, each once."""
-    with contextlib.ExitStack() as stack:
-        ports = []
-        for _ in range(count):
-            probe = stack.enter_context(socket.socket())
-            probe.bind(("127.0.0.1", 0))
-            ports.append(int(probe.getsockname()[1]))
-        return ports
 
 
 def site_documents(
@@ -199,8 +188,11 @@ class SiteProcess:
     @property
     def pid(self) -> int:
         """The process's id; 0 where none runs."""
-        if self._detached and os.waitpid(self._detached, os.WNOHANG) == (0, 0):
-            return self._detached
+        if self._detached:
+            if os.waitpid(self._detached, os.WNOHANG) == (0, 0):
+                return self._detached
+            # It is buried, and its number may be another process's by now.
+            self._detached = 0
         if self._process is not None and self._process.returncode is None:
             return self._process.pid
         return 0
@@ -283,10 +275,7 @@ class SiteProcess:
 
     async def stop(self) -> None:
         """Ends the daemon in order; at once where it does not end in time."""
-        if self._detached and self.pid:
-            os.kill(self._detached, signal.SIGTERM)
-            await asyncio.to_thread(os.waitpid, self._detached, 0)
-            self._detached = 0
+        await self._stop_detached()
         if self._process is None or self._process.returncode is not None:
             self._cut()
             return
@@ -297,6 +286,14 @@ class SiteProcess:
         except TimeoutError:
             await self.kill()
         self._cut()
+
+    async def _stop_detached(self) -> None:
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            deadline = time.monotonic() + STOP_TIMEOUT_S
+            if self.pid and self._detached:
+                os.kill(self._detached, number)
+            while self.pid and self._detached and time.monotonic() < deadline:  # noqa: ASYNC110  # the end of a process that nobody waits for has no event
+                await asyncio.sleep(0.02)
 
     def _cut(self) -> None:
         if self._lifeline is not None:

@@ -1,7 +1,6 @@
 """Sites' daemons as processes of their own, over their sockets or over mutual TLS on loopback."""
 
 import contextlib
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -9,6 +8,7 @@ from pathlib import Path
 
 from broker.core.records import Supply
 from broker.model.resources import Resource
+from grms.kit.ports import free_port
 from grms.tls import TlsFiles
 from tests.grms.keys import new_federation
 
@@ -120,13 +120,5 @@ def plain_sites(folder: Path, *names: str) -> list[SiteProcess]:
 def tls_sites(folder: Path, *names: str) -> tuple[list[SiteProcess], TlsFiles]:
     """Returns sites that are reached over mutual TLS, and the broker's keys."""
     federation = new_federation(folder)
-    with contextlib.ExitStack() as stack:
-        probes = [stack.enter_context(socket.socket()) for _ in names]
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        ports = [int(probe.getsockname()[1]) for probe in probes]
-    made = [
-        SiteProcess(folder, name, port, federation.site(name))
-        for name, port in zip(names, ports, strict=True)
-    ]
+    made = [SiteProcess(folder, name, free_port(), federation.site(name)) for name in names]
     return made, federation.site(BROKER)

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from grms import site_cli
-from tests.grms.site.daemons import free_port
+from grms.kit.ports import free_port
 
 TUTORIAL = Path(__file__).resolve().parents[2] / "docs" / "tutorial.md"
 BLOCK = re.compile(r"^```(?P<kind>\w*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)

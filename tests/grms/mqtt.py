@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import shutil
-import socket
 import subprocess
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
@@ -15,6 +14,7 @@ import aiomqtt
 import pytest
 
 from grms.kit.backoff import BackoffSettings
+from grms.kit.ports import free_port
 from grms.site.watching.embedded_mqtt import EmbeddedBroker, site_account, watcher_account
 from grms.telemetry.link import MqttSettings
 from grms.tls import TlsFiles
@@ -200,29 +200,22 @@ def mosquitto_program() -> str:
     return program
 
 
-def free_port() -> int:
-    """Returns a port of loopback that nobody uses now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
 class Cable:
-    """A way to a broker that can be cut and plugged in again.
+    """A way to a broker, or whoever listens, that can be cut and plugged in again.
 
     Args:
-        target: where the broker is.
+        target: where new connections lead.
 
     Attributes:
         port: where the cable begins.
+        target: as given.
         plugged: whether bytes pass; cut, connections are closed at once.
     """
 
     def __init__(self, target: int) -> None:
         self.port = 0
         self.plugged = True
-        self._target = target
+        self.target = target
         self._writers: set[asyncio.StreamWriter] = set()
         self._server: asyncio.Server | None = None
 
@@ -254,7 +247,7 @@ class Cable:
         try:
             if not self.plugged:
                 return
-            far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self._target)
+            far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self.target)
             self._writers.add(far_writer)
             try:
                 async with asyncio.TaskGroup() as group:

@@ -345,7 +345,8 @@ class PartnerLink:
         if address != self.address:
             return  # it has moved meanwhile
         if answer.site != self.name:
-            self._went_down(f"who answers at {self.address} says it is {answer.site!r}")
+            # This connection would lead to the same one for ever, whoever is at the address by now.
+            self._hang_up(f"who answers at {self.address} says it is {answer.site!r}")
         elif answer.protocol_version != PROTOCOL_VERSION:
             self._incompatible(answer.protocol_version)
         elif not 1 <= answer.processors < 2**31:

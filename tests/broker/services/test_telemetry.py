@@ -11,11 +11,12 @@ from broker.core.memory import Memory
 from broker.core.records import Supply
 from broker.model.resources import Resource
 from broker.services.telemetry import WORD_MAX, PlanTelemetry, placements_of
+from grms.kit.ports import free_port
 from grms.telemetry.link import MqttSettings
 from tests.broker.brokers import configure, diamond, register, serving
 from tests.broker.core.test_state import chain, world
 from tests.grms.keys import new_federation
-from tests.grms.mqtt import Mosquitto, free_port, watching
+from tests.grms.mqtt import Mosquitto, watching
 
 PLAN = "hanse/v1/broker/plan"
 PRESENCE = "hanse/v1/broker/presence"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from grms.kit.socket_folder import LOCK, SocketFolder, remove, remove_left_behind
+from grms.kit.socket_folder import LOCK, SocketFolder, is_held, remove, remove_left_behind
 
 
 @pytest.fixture(autouse=True)
@@ -48,6 +48,8 @@ def test_a_folder_is_there_as_long_as_it_is_held(place: Path) -> None:
         with SocketFolder() as other:
             assert other.path != folder.path
         assert (folder.path / "a.sock").is_socket()
+        assert is_held(folder.path)
+    assert not is_held(folder.path)
     assert os.listdir(place) == []  # noqa: PTH208  # names are all that is wanted
     folder.close()
 

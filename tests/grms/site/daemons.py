@@ -1,9 +1,8 @@
 """Site daemons inside the test's own process, on loopback and in a folder of the test."""
 
 import asyncio
-import socket
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, closing
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import structlog
 from grpc import aio
 
+from grms.kit.ports import free_port
 from grms.site.configuration.files import load_config
 from grms.site.daemon import Daemon
 from grms.site.engine.journal import Journal
@@ -23,13 +23,6 @@ from grms.v1 import (
     partner_pb2_grpc,
 )
 from lrms_sim.toml_text import dumps
-
-
-def free_port() -> int:
-    """Returns a port of the loopback that nobody uses now."""
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def document(

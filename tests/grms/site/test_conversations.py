@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 from grpc import aio
 
+from grms.kit.ports import free_port
 from grms.v1 import operator_pb2
 from tests.conversations import Talk
-from tests.grms.site.daemons import document, free_port, running
+from tests.grms.site.daemons import document, running
 from tests.waiting import run, until
 
 FILES = sorted((Path(__file__).parent / "conversations").glob("*.txt"))

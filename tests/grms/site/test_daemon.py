@@ -16,12 +16,13 @@ import pytest
 from grpc import aio
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from grms.kit.ports import free_port
 from grms.kit.reflection import STABLE
 from grms.site.engine import group_commit
 from grms.v1 import job_pb2, job_pb2_grpc
 from lrms_sim.toml_text import dumps
 from tests.grms.kit.test_reflection import asked
-from tests.grms.site.daemons import document, free_port, running, two_sites
+from tests.grms.site.daemons import document, running, two_sites
 from tests.waiting import run, until
 
 COMMAND = (sys.executable, "-c", "from grms.command import main; main()", "serve")

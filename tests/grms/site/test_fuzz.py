@@ -9,8 +9,9 @@ from grpc import aio
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from grms.kit.ports import free_port
 from grms.v1 import job_pb2, partner_pb2, request_pb2, reservation_pb2
-from tests.grms.site.daemons import document, free_port, running
+from tests.grms.site.daemons import document, running
 from tests.waiting import run
 
 numbers = st.sampled_from([0, 1, 2, 3, 4, 5, -1, 2**31 - 1, -(2**31)])

@@ -5,11 +5,12 @@ from dataclasses import replace
 import numpy as np
 import structlog
 
+from grms.kit.ports import free_port
 from grms.telemetry import topics
 from grms.telemetry.broadcast import Broadcast
 from grms.telemetry.link import MqttSettings
 from grms.telemetry.payloads import PLACEMENTS_MAX, Clock, Placement
-from tests.grms.mqtt import QUICK, Mosquitto, free_port, watching
+from tests.grms.mqtt import QUICK, Mosquitto, watching
 
 
 def new_broadcast(settings: MqttSettings | None = None, instance: str = "") -> Broadcast:

@@ -10,6 +10,7 @@ import pytest
 import structlog
 
 from grms.kit.backoff import BackoffSettings
+from grms.kit.ports import free_port
 from grms.telemetry.link import MqttLink, MqttSettings, Outgoing
 from grms.tls import TlsFiles
 from tests.grms.keys import new_federation
@@ -18,7 +19,6 @@ from tests.grms.mqtt import (
     Broker,
     Cable,
     Mosquitto,
-    free_port,
     until,
     watching,
 )

@@ -1,13 +1,16 @@
 """Folders for daemons: claimed, cleared, and never anybody else's."""
 
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from grms.kit.socket_folder import SocketFolder
 from scenarios.errors import LiveError
 from scenarios.live.folder import MARK, RUN, STATE, check_claim, claimed, daemons_in
 
@@ -105,6 +108,21 @@ def test_a_folder_is_given_to_one_at_a_time(tmp_path: Path) -> None:
         refused(tmp_path, f"another scenario works in {tmp_path}; name another folder")
         (tmp_path / STATE).write_text("{}")
     refused(tmp_path, f"a federation runs in {tmp_path}; end it first: scenario down {tmp_path}")
+
+
+def test_what_a_dead_federation_has_left_is_cleared(tmp_path: Path) -> None:
+    """One whose daemons are gone, and whose sockets nobody holds any more, is in nobody's way."""
+    folder = tmp_path / "one"
+    with SocketFolder() as sockets, claimed(folder, ["a"]):
+        (folder / "a.journal").write_text("old")
+        state = {"folder": str(folder), "sockets": str(sockets.path)}
+        (folder / STATE).write_text(json.dumps(state))
+        refused(folder, f"a federation runs in {folder}; end it first: scenario down {folder}")
+    copy = tmp_path / "two"
+    shutil.copytree(folder, copy)
+    refused(copy, f"a federation runs in {copy}; end it first: scenario down {copy}")
+    with claimed(folder, ["a"]):
+        assert [path.name for path in folder.iterdir()] == [MARK]
 
 
 def test_a_file_is_no_folder(tmp_path: Path) -> None:

@@ -18,12 +18,12 @@ import numpy as np
 import pytest
 
 from grms.client import Job, SiteUnavailable
-from grms.kit.socket_folder import remove_left_behind
+from grms.kit.socket_folder import SocketFolder, remove_left_behind
 from lrms_sim.jobs import JobTable
 from lrms_sim.schedule import MachineInfo, Schedule
 from scenarios.cli import live_folder, run_command
 from scenarios.errors import LiveError
-from scenarios.live.folder import STATE
+from scenarios.live.folder import STATE, daemons_in
 from scenarios.live.live import down, guarded, on_one_core, run_scaled, up
 from scenarios.live.sites import SiteProcess
 from scenarios.report.output import load_run
@@ -241,6 +241,45 @@ def test_no_daemon_is_lost_where_the_start_is_ended(
         assert down(folder)
     assert running_with(str(folder)) == []
     assert not (folder / STATE).exists()
+    assert list(place.iterdir()) == []
+
+
+def test_a_daemon_that_is_being_started_is_ended_too(
+    tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who has started it is gone, and it does not look like a daemon yet when `down` looks first."""
+    monkeypatch.setattr("tempfile.tempdir", str(place))
+    folder = tmp_path / "federation"
+    folder.mkdir()
+    sockets = SocketFolder()
+    sockets.share()
+    state = {"folder": str(folder), "sockets": str(sockets.path)}
+    (folder / STATE).write_text(json.dumps(state))
+    waits = "import sys, time; print('it serves', flush=True); time.sleep(600)"
+    with subprocess.Popen(  # noqa: S603  # this very interpreter
+        ["/bin/sh", "-c", f'read word; exec {sys.executable} -c "{waits}" serve "$CONFIG"'],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "CONFIG": str(folder / "a.toml")},
+        close_fds=False,
+    ) as process:
+        sockets.leave()
+        seen: list[dict[str, int]] = []
+
+        def look(at: Path) -> dict[str, int]:
+            seen.append(daemons_in(at))
+            if len(seen) == 1:
+                assert process.stdin is not None
+                assert process.stdout is not None
+                process.stdin.write(b"go\n")
+                process.stdin.flush()
+                process.stdout.readline()
+            return seen[-1]
+
+        monkeypatch.setattr("scenarios.live.live.daemons_in", look)
+        assert down(folder) == ["a"]
+        assert process.wait(60) == -signal.SIGTERM
+    assert seen[:2] == [{}, {"a": process.pid}]
     assert list(place.iterdir()) == []
 
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from grms.kit.ports import free_ports
 from grms.site.configuration.files import load_config
 from scenarios.errors import LiveError
 from scenarios.live.sites import (
     LiveSettings,
     SiteProcess,
-    free_ports,
     site_documents,
     transfer_word,
 )
@@ -60,20 +60,17 @@ def test_every_site_has_a_configuration_that_is_valid(tmp_path: Path, clock: str
     assert transfer_word(spec().sites[1], spec().sites[0]) == "awf"
 
 
-def test_free_ports_are_different() -> None:
-    """Each daemon gets its own."""
-    assert len(set(free_ports(20))) == 20
-
-
 def test_a_daemon_that_cannot_serve_says_why(tmp_path: Path) -> None:
     """The error has what it wrote last."""
 
     async def scene() -> None:
         process = SiteProcess("a", tmp_path, tmp_path)
         process.config_path.write_text("name = 7\n")
-        with pytest.raises(LiveError, match=r"the daemon of a has ended; it wrote: .*journal"):
-            await process.start()
-        await process.stop()
+        for detached in (False, True):
+            with pytest.raises(LiveError, match=r"the daemon of a has ended; it wrote: .*journal"):
+                await process.start(detached=detached)
+            assert process.pid == 0
+            await process.stop()
 
     run(scene)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from grms.kit.ports import free_port
 from grms.site.core.standing import EPOCH_CLAIMED_MAX
 from grms.site.facts.commands import LrmsSubmit, SendOffer, SendProbe, SendResolve, SendWithdraw
 from grms.site.facts.events import (
@@ -37,7 +38,7 @@ from tests.grms.site.conversation import (
     one,
     settings,
 )
-from tests.grms.site.daemons import Running, document, free_port, running
+from tests.grms.site.daemons import Running, document, running
 from tests.waiting import run, until
 
 B1 = {"partner": "b", "offer": offer(1)}

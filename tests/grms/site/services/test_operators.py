@@ -7,9 +7,10 @@ import pytest
 from grpc import aio
 from structlog.testing import capture_logs
 
+from grms.kit.ports import free_port
 from grms.site.sockets.users import User
 from grms.v1 import job_pb2, operator_pb2
-from tests.grms.site.daemons import document, free_port, running, two_sites
+from tests.grms.site.daemons import document, running, two_sites
 from tests.waiting import run, until
 
 

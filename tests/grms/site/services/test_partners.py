@@ -9,10 +9,11 @@ import grpc
 import pytest
 from grpc import aio
 
+from grms.kit.ports import free_port
 from grms.pki import authority as pki
 from grms.tls import TlsFiles, channel_credentials, channel_options
 from grms.v1 import job_pb2, operator_pb2, partner_pb2, partner_pb2_grpc, request_pb2
-from tests.grms.site.daemons import Running, document, free_port, running, two_sites
+from tests.grms.site.daemons import Running, document, running, two_sites
 from tests.waiting import run, until
 
 NOW = dt.datetime.now(dt.UTC)

@@ -9,6 +9,7 @@ import grpc
 import pytest
 from grpc import aio
 
+from grms.kit.ports import free_port
 from grms.site import daemon
 from grms.site.configuration.files import load_config
 from grms.site.core.state import SiteState
@@ -19,7 +20,7 @@ from grms.v1 import operator_pb2, partner_pb2
 from lrms_sim.toml_text import dumps
 from tests.grms.keys import new_federation
 from tests.grms.mqtt import Mosquitto
-from tests.grms.site.daemons import Running, document, free_port, running
+from tests.grms.site.daemons import Running, document, running
 from tests.waiting import run, until
 
 

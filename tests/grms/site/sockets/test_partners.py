@@ -15,11 +15,12 @@ from grpc import aio
 from structlog.testing import capture_logs
 
 from grms.handshakes import Handshake
+from grms.kit.ports import free_port
 from grms.names import Endpoint, tls_name
 from grms.site.sockets.partners import PartnerPort, PortLimits
 from grms.tls import ServerTls, TlsFiles, channel_credentials, channel_options
 from tests.grms.keys import Federation, new_federation
-from tests.grms.site.daemons import document, free_port, running
+from tests.grms.site.daemons import document, running
 from tests.waiting import run, until
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])

@@ -15,6 +15,7 @@ import structlog
 from prometheus_client.parser import text_string_to_metric_families
 from structlog.testing import capture_logs
 
+from grms.kit.ports import free_port
 from grms.site.configuration.config import MqttConfig, SiteConfig
 from grms.site.configuration.files import ConfigError
 from grms.site.facts.lifecycle import JobState, Outcome
@@ -25,7 +26,7 @@ from grms.telemetry.payloads import JobStateName, OutcomeName
 from grms.tls import TlsFiles
 from grms.v1 import job_pb2, operator_pb2
 from tests.grms.keys import new_federation
-from tests.grms.mqtt import Embedded, Watcher, client, free_port, watching
+from tests.grms.mqtt import Embedded, Watcher, client, watching
 from tests.grms.site.daemons import Running, document, running, two_sites
 from tests.waiting import run, until
 

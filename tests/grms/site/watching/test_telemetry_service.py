@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import structlog
 
+from grms.kit.ports import free_port
 from grms.names import Endpoint
 from grms.site.watching.discovery import PartnerAppeared, PartnerChange
 from grms.site.watching.embedded_mqtt import EmbeddedBrokerError
@@ -25,7 +26,7 @@ from grms.site.watching.telemetry_service import (
 )
 from grms.telemetry import link
 from grms.telemetry.link import MqttSettings
-from tests.grms.mqtt import QUICK, Broker, free_port, until, watching
+from tests.grms.mqtt import QUICK, Broker, until, watching
 
 ENDPOINT = Endpoint("localhost", 7001)
 

@@ -2,9 +2,7 @@
 # "Greedy Scheduling with Custom-made Objectives", section III, and the situation that holds.
 #
 # Every value is computed as it is written, from left to right and without contraction, so that it
-# is the same to the last bit in every program. Each operation is monotone in each operand, rounded
-# as well as exact: put together of the extremes of several jobs, the same formula gives a bound of
-# all their values that holds exactly.
+# is the same to the last bit in every program.
 from libc.math cimport fmod
 from libc.stdint cimport int32_t
 
@@ -28,38 +26,6 @@ cdef struct Priority:
     Py_ssize_t switches          # 0 without a calendar
     Py_ssize_t place             # of the switch that was in force last
 
-cdef struct Spread:
-    # The extremes of a few waiting jobs.
-    seconds_t age_min
-    seconds_t age_max
-    seconds_t request_min
-    seconds_t request_max
-    double ratio_min             # requested time / processors
-    double ratio_max
-    double area_min              # requested time * processors
-    double area_max
-
-
-cdef inline double value_of_kind(
-    int32_t kind,
-    double weight,
-    double constant,
-    double waiting,
-    double size,
-    seconds_t age,
-    seconds_t request,
-    processors_t width,
-) noexcept nogil:
-    # Where the kind is a constant, the compiler leaves one formula of these.
-    if kind == 1:
-        return weight * (constant + waiting * (age / request) + size * (request / width))
-    if kind == 2:
-        return weight * (constant + waiting * age + size * (request * width))
-    if kind == 3:
-        return weight * (constant + waiting * (age / (request * width)))
-    return weight * (constant + waiting * age + size * (request / width))
-
-
 cdef inline double criterion_value(
     const Criterion* criterion,
     Py_ssize_t group,
@@ -68,44 +34,17 @@ cdef inline double criterion_value(
     processors_t width,
 ) noexcept nogil:
     # f of a job that has waited `age` seconds.
-    return value_of_kind(
-        criterion.kind, criterion.weight[group], criterion.constant[group], criterion.waiting,
-        criterion.size, age, request, width,
-    )
-
-
-cdef inline double criterion_bound(
-    const Criterion* criterion, Py_ssize_t group, const Spread* spread
-) noexcept nogil:
-    # At least f of every job of a group within the spread.
     cdef double weight = criterion.weight[group]
     cdef double constant = criterion.constant[group]
-    cdef double waiting_min, waiting_max, size_min, size_max
-    cdef double least, most
-    size_min = size_max = 0.0
+    cdef double waiting = criterion.waiting
+    cdef double size = criterion.size
     if criterion.kind == 1:
-        waiting_min = spread.age_min / spread.request_max
-        waiting_max = spread.age_max / spread.request_min
-        size_min = spread.ratio_min
-        size_max = spread.ratio_max
-    elif criterion.kind == 3:
-        waiting_min = spread.age_min / spread.area_max
-        waiting_max = spread.age_max / spread.area_min
-    else:
-        waiting_min = spread.age_min
-        waiting_max = spread.age_max
-        size_min = spread.area_min if criterion.kind == 2 else spread.ratio_min
-        size_max = spread.area_max if criterion.kind == 2 else spread.ratio_max
-    if criterion.waiting < 0.0:
-        waiting_min, waiting_max = waiting_max, waiting_min
-    if criterion.size < 0.0:
-        size_min, size_max = size_max, size_min
-    least = constant + criterion.waiting * waiting_min
-    most = constant + criterion.waiting * waiting_max
-    if criterion.kind != 3:
-        least = least + criterion.size * size_min
-        most = most + criterion.size * size_max
-    return weight * (most if weight >= 0.0 else least)
+        return weight * (constant + waiting * (age / request) + size * (request / width))
+    if criterion.kind == 2:
+        return weight * (constant + waiting * age + size * (request * width))
+    if criterion.kind == 3:
+        return weight * (constant + waiting * (age / (request * width)))
+    return weight * (constant + waiting * age + size * (request / width))
 
 
 cdef inline const Criterion* criterion_in_force(Priority* priority, seconds_t now) noexcept nogil:

@@ -3,8 +3,9 @@
 from libc.stdint cimport int32_t
 
 from lrms_sim._criteria cimport GROUPS, Priority
-from lrms_sim._lanes cimport Lane
+from lrms_sim._lines cimport Lines
 from lrms_sim._profile cimport Profile
+from lrms_sim._queue cimport WaitingQueue
 from lrms_sim._releases cimport Releases
 from lrms_sim._types cimport job_index_t, processors_t, seconds_t
 from lrms_sim._view cimport View
@@ -27,6 +28,7 @@ cdef struct Alternative:
     OrderKind order
     int32_t groups[GROUPS]       # for ORDER_GROUP: the groups, 0 to 4, the first served first
     Priority priority            # for ORDER_CRITERION
+    Py_ssize_t lines             # for ORDER_CRITERION: number of its lines
 
 cdef struct Planned:
     # A waiting job on its way into the plan of a conservative pass.
@@ -37,13 +39,14 @@ cdef struct Planned:
     processors_t width_min       # of this job and all behind it
 
 cdef struct Waiting:
-    Lane lanes[GROUPS]           # in use where `by_lane`
+    WaitingQueue lanes[GROUPS]   # by group, in order of arrival; in use where `by_lane`
     bint by_lane
-    bint by_value                # lanes are searched by criteria
-    job_index_t blocker          # one that waits and was better than all that fitted; -1 for none
+    Lines* lines                 # for each order by criteria
+    Py_ssize_t lines_count
     Releases releases            # in use where `by_release`
     bint by_release
     double work[GROUPS]          # Σ requested_time · processors of those that wait, by group
+    Py_ssize_t count[GROUPS]     # of those that wait, by group
     bint by_work
     Profile profile
     Planned* planned

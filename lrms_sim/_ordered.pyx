@@ -11,16 +11,21 @@ passed over stays passed over.
 from libc.math cimport INFINITY
 from libc.stdlib cimport free, qsort
 
-from lrms_sim._criteria cimport GROUPS, Criterion, criterion_in_force, criterion_value
-from lrms_sim._lanes cimport (
+from lrms_sim._criteria cimport GROUPS, criterion_in_force
+from lrms_sim._lines cimport (
     Best,
+    Lines,
     Room,
-    lane_free,
-    lane_push,
-    lane_remove,
-    lanes_search,
+    group_of,
+    lines_follow,
+    lines_free,
+    lines_head,
+    lines_push,
+    lines_remove,
+    lines_search,
     room_admits,
     room_for_all,
+    value_now,
 )
 from lrms_sim._memory cimport doubled, safe_realloc
 from lrms_sim._profile cimport profile_begin, profile_close, profile_earliest, profile_take
@@ -28,8 +33,11 @@ from lrms_sim._queue cimport (
     BLOCK_SHIFT,
     BLOCK_SIZE,
     WaitingQueue,
+    queue_free,
     queue_next_backfill,
     queue_next_fit,
+    queue_push,
+    queue_remove,
     queue_slot,
 )
 from lrms_sim._releases cimport (
@@ -44,9 +52,14 @@ from lrms_sim._view cimport View
 
 
 cdef void waiting_free(Waiting* waiting) noexcept nogil:
-    cdef Py_ssize_t group
+    cdef Py_ssize_t group, number
     for group in range(GROUPS):
-        lane_free(&waiting.lanes[group])
+        queue_free(&waiting.lanes[group])
+    for number in range(waiting.lines_count):
+        lines_free(&waiting.lines[number])
+    free(waiting.lines)
+    waiting.lines = NULL
+    waiting.lines_count = 0
     releases_free(&waiting.releases)
     profile_close(&waiting.profile)
     free(waiting.planned)
@@ -54,20 +67,18 @@ cdef void waiting_free(Waiting* waiting) noexcept nogil:
     waiting.planned_capacity = 0
 
 
-cdef inline Py_ssize_t group_of(const View* view, job_index_t job) noexcept nogil:
-    # 0 to 4; where groups are not known, and nobody asks for them, all are in one.
-    return 0 if view.job_group == NULL else view.job_group[job] - 1
-
-
 cdef int waiting_submitted(Waiting* waiting, View* view, job_index_t job) except -1 nogil:
     cdef processors_t width = view.job_processors[job]
     cdef seconds_t request = view.requested_time[job]
-    cdef Py_ssize_t group
+    cdef Py_ssize_t group = group_of(view.job_group, job)
+    cdef Py_ssize_t number
     if waiting.by_lane:
-        group = group_of(view, job)
-        lane_push(&waiting.lanes[group], job, width, request, waiting.by_value)
-        if waiting.by_work:
-            waiting.work[group] += request * width
+        queue_push(&waiting.lanes[group], job, width, request)
+    if waiting.by_work:
+        waiting.work[group] += request * width
+        waiting.count[group] += 1
+    for number in range(waiting.lines_count):
+        lines_push(&waiting.lines[number], view, job)
     return 0
 
 
@@ -79,17 +90,18 @@ cdef int waiting_ended(Waiting* waiting, View* view, job_index_t job) except -1 
 
 cdef void waiting_withdrawn(Waiting* waiting, View* view, job_index_t job) noexcept nogil:
     # Forgets a job that leaves the queue.
-    cdef Py_ssize_t group
-    if job == waiting.blocker:
-        waiting.blocker = -1
+    cdef Py_ssize_t group = group_of(view.job_group, job)
+    cdef Py_ssize_t number
     if waiting.by_lane:
-        group = group_of(view, job)
-        lane_remove(&waiting.lanes[group], queue_slot(&waiting.lanes[group].queue, job))
-        if waiting.by_work:
-            # Whole seconds are summed without error; what others leave behind ends here.
-            waiting.work[group] -= view.requested_time[job] * view.job_processors[job]
-            if waiting.lanes[group].queue.count == 0:
-                waiting.work[group] = 0.0
+        queue_remove(&waiting.lanes[group], queue_slot(&waiting.lanes[group], job))
+    if waiting.by_work:
+        # Whole seconds are summed without error; what others leave behind ends here.
+        waiting.work[group] -= view.requested_time[job] * view.job_processors[job]
+        waiting.count[group] -= 1
+        if waiting.count[group] == 0:
+            waiting.work[group] = 0.0
+    for number in range(waiting.lines_count):
+        lines_remove(&waiting.lines[number], job)
 
 
 cdef inline int start(Waiting* waiting, View* view, job_index_t job) except -1 nogil:
@@ -160,6 +172,14 @@ cdef void search_shortest(
     take(best, queue, found)
 
 
+cdef inline Lines* lines_in_force(
+    Waiting* waiting, View* view, Alternative* how
+) noexcept nogil:
+    cdef Lines* lines = &waiting.lines[how.lines]
+    lines_follow(lines, view, criterion_in_force(&how.priority, view.now))
+    return lines
+
+
 cdef Best search(
     Waiting* waiting, View* view, Alternative* how, const Room* room
 ) noexcept nogil:
@@ -171,17 +191,13 @@ cdef Best search(
     best.width = 0
     best.request = 0.0
     if how.order == ORDER_CRITERION:
-        lanes_search(
-            waiting.lanes, view.submit_time, criterion_in_force(&how.priority, view.now), room,
-            &best,
-        )
+        lines_search(lines_in_force(waiting, view, how), view, room, &best)
     elif how.order == ORDER_GROUP:
         for place in range(GROUPS):
             group = how.groups[place]
-            if waiting.lanes[group].queue.count > 0:
+            if waiting.lanes[group].count > 0:
                 take(
-                    &best, &waiting.lanes[group].queue,
-                    first_admitted(&waiting.lanes[group].queue, room),
+                    &best, &waiting.lanes[group], first_admitted(&waiting.lanes[group], room)
                 )
                 if best.job >= 0:
                     break
@@ -200,10 +216,13 @@ cdef int start_heads(Waiting* waiting, View* view, Alternative* how, Best* head)
         except -1 nogil:
     # Starts heads as long as they fit; `head` becomes the one that does not, job -1 for none.
     cdef Room room
-    room_for_all(&room, view.processors, view.now)
+    room_for_all(&room, view)
     head.job = -1
     while view.queue.count > 0:
-        head[0] = search(waiting, view, how, &room)
+        if how.order == ORDER_CRITERION:
+            head[0] = lines_head(lines_in_force(waiting, view, how), view)
+        else:
+            head[0] = search(waiting, view, how, &room)
         if head.width > view.processors_free:
             return 0
         start(waiting, view, head.job)
@@ -212,27 +231,11 @@ cdef int start_heads(Waiting* waiting, View* view, Alternative* how, Best* head)
 
 
 cdef int greedy_pass(Waiting* waiting, View* view, Alternative* how) except -1 nogil:
-    # FCFS on a criterion. Who was the blocked head last time mostly still is, and a search that
-    # begins with a good job has little to look at.
-    cdef const Criterion* criterion = criterion_in_force(&how.priority, view.now)
-    cdef const seconds_t* submit_time = view.submit_time
-    cdef Room room
+    # FCFS on a criterion.
+    cdef Lines* lines = lines_in_force(waiting, view, how)
     cdef Best best
-    cdef job_index_t last
-    room_for_all(&room, view.processors, view.now)
     while True:
-        last = waiting.blocker
-        best.job = last
-        best.value = 0.0
-        best.width = 0
-        if last >= 0:
-            best.width = view.job_processors[last]
-            best.value = criterion_value(
-                criterion, group_of(view, last), view.now - submit_time[last],
-                view.requested_time[last], best.width,
-            )
-        lanes_search(waiting.lanes, submit_time, criterion, &room, &best)
-        waiting.blocker = best.job
+        best = lines_head(lines, view)
         if best.width > view.processors_free:
             return 0
         start(waiting, view, best.job)
@@ -246,7 +249,7 @@ cdef int greedy_pass(Waiting* waiting, View* view, Alternative* how) except -1 n
 cdef int list_pass(Waiting* waiting, View* view, Alternative* how) except -1 nogil:
     cdef Room room
     cdef Best best
-    room_for_all(&room, view.processors, view.now)
+    room_for_all(&room, view)
     while view.queue.count > 0 and view.processors_free > 0:
         room.free = view.processors_free
         room.extra = view.processors_free
@@ -270,7 +273,7 @@ cdef int easy_pass(Waiting* waiting, View* view, Alternative* how) except -1 nog
     ):
         return 0
     shadow = releases_shadow(&waiting.releases, view.processors_free, head.width)
-    room_for_all(&room, view.processors, view.now)
+    room_for_all(&room, view)
     room.shadow_time = shadow.time
     while view.processors_free > 0:
         room.free = view.processors_free
@@ -292,10 +295,9 @@ cdef int before(const void* left, const void* right) noexcept nogil:
     return -1 if one.job < other.job else 1
 
 
-cdef int plan_queue(
-    Waiting* waiting, const WaitingQueue* queue, View* view, const Criterion* criterion,
-    Py_ssize_t group, OrderKind order, Py_ssize_t count,
-) except -1 nogil:
+cdef Py_ssize_t plan_queue(
+    Waiting* waiting, const WaitingQueue* queue, OrderKind order, Py_ssize_t count
+) noexcept nogil:
     # Appends the jobs of a queue to the plan, with what they are sorted by.
     cdef Planned* planned
     cdef Py_ssize_t slot
@@ -307,43 +309,45 @@ cdef int plan_queue(
         planned.width = queue.width[slot]
         planned.request = queue.request[slot]
         planned.key = 0.0
-        if order == ORDER_CRITERION:
-            planned.key = -criterion_value(
-                criterion, group, view.now - view.submit_time[planned.job], planned.request,
-                planned.width,
-            )
-        elif order == ORDER_PROCESSORS:
+        if order == ORDER_PROCESSORS:
             planned.key = planned.width
         elif order == ORDER_REQUEST:
             planned.key = planned.request
         count += 1
-    return 0
+    return count
+
+
+cdef void plan_lines(Waiting* waiting, View* view, const Lines* lines) noexcept nogil:
+    # Writes all jobs into the plan, with their values.
+    cdef Planned* planned
+    cdef Py_ssize_t place
+    for place in range(lines.count):
+        planned = &waiting.planned[place]
+        planned.job = lines.job[place]
+        planned.width = lines.width[place]
+        planned.request = lines.request[place]
+        planned.key = -value_now(lines, view, planned.job, planned.width, planned.request)
 
 
 cdef int plan_jobs(Waiting* waiting, View* view, Alternative* how) except -1 nogil:
     # Writes down the waiting jobs in the order.
     cdef Py_ssize_t count = view.queue.count
-    cdef const Criterion* criterion = NULL
     cdef processors_t least = view.processors
-    cdef Py_ssize_t place, group, done
+    cdef Py_ssize_t place
+    cdef Py_ssize_t done = 0
     if count > waiting.planned_capacity:
         place = doubled(count, 256)
         waiting.planned = <Planned*> safe_realloc(
             waiting.planned, place, sizeof(Planned), b"waiting jobs in a plan"
         )
         waiting.planned_capacity = place
-    if how.order == ORDER_GROUP or how.order == ORDER_CRITERION:
-        if how.order == ORDER_CRITERION:
-            criterion = criterion_in_force(&how.priority, view.now)
-        done = 0
+    if how.order == ORDER_GROUP:
         for place in range(GROUPS):
-            group = how.groups[place]
-            plan_queue(
-                waiting, &waiting.lanes[group].queue, view, criterion, group, how.order, done
-            )
-            done += waiting.lanes[group].queue.count
+            done = plan_queue(waiting, &waiting.lanes[how.groups[place]], how.order, done)
+    elif how.order == ORDER_CRITERION:
+        plan_lines(waiting, view, lines_in_force(waiting, view, how))
     else:
-        plan_queue(waiting, &view.queue, view, NULL, 0, how.order, 0)
+        plan_queue(waiting, &view.queue, how.order, done)
     if how.order != ORDER_GROUP and how.order != ORDER_ARRIVAL:
         qsort(waiting.planned, count, sizeof(Planned), before)
     for place in range(count - 1, -1, -1):

@@ -9,6 +9,7 @@ from libc.stdlib cimport free
 
 from lrms_sim._choice cimport CLASSES, FEATURES, Choice, Features, History, choose
 from lrms_sim._criteria cimport GROUPS, Criterion, Priority
+from lrms_sim._lines cimport Lines
 from lrms_sim._memory cimport safe_calloc
 from lrms_sim._ordered cimport (
     ALGORITHM_CONSERVATIVE,
@@ -116,12 +117,12 @@ cdef class StrategyScheduler(Scheduler):
         if not alternatives:
             raise ValueError("a scheduler needs at least one alternative")
         self.kept = []
-        notes.waiting.blocker = -1
         notes.alternatives = <Alternative*> safe_calloc(
             len(alternatives), sizeof(Alternative), b"alternatives"
         )
         notes.passes = <int64_t*> safe_calloc(len(alternatives), sizeof(int64_t), b"counts")
         notes.count = len(alternatives)
+        notes.waiting.lines = <Lines*> safe_calloc(notes.count, sizeof(Lines), b"lines")
         for i in range(notes.count):
             self._compile(&notes.alternatives[i], alternatives[i])
         notes.choice.alternatives = notes.count
@@ -132,10 +133,9 @@ cdef class StrategyScheduler(Scheduler):
         elif notes.count > 1:
             raise ValueError(f"{notes.count} alternatives need a table or rules to choose by")
         if notes.chooses:
-            notes.waiting.by_lane = True
             notes.waiting.by_work = True
             self.needs_groups = True
-        if notes.waiting.by_lane:
+        if notes.waiting.by_lane or notes.waiting.by_work or notes.waiting.lines_count:
             self.ops.submitted = strategy_submitted
             self.ops.withdrawn = strategy_withdrawn
         if notes.waiting.by_release or notes.chooses:
@@ -153,15 +153,18 @@ cdef class StrategyScheduler(Scheduler):
             alternative.groups[i] = words.groups[i] - 1
         if words.needs_groups:
             self.needs_groups = True
-        if order == ORDER_GROUP or order == ORDER_CRITERION:
+        if order == ORDER_GROUP:
             notes.waiting.by_lane = True
         if algorithm == ALGORITHM_EASY or algorithm == ALGORITHM_CONSERVATIVE:
             notes.waiting.by_release = True
         if order == ORDER_CRITERION:
-            notes.waiting.by_value = True
             self._compile_priority(
                 &alternative.priority, words.criteria, words.switch_time, words.situation
             )
+            alternative.lines = notes.waiting.lines_count
+            notes.waiting.lines[alternative.lines].criterion = alternative.priority.criteria
+            notes.waiting.lines[alternative.lines].aside = -1
+            notes.waiting.lines_count += 1
         return 0
 
     cdef int _compile_priority(

@@ -1,6 +1,7 @@
 """Strategies, tables and rules against their plain oracles, and what the values refuse."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -152,10 +153,29 @@ def test_a_random_strategy_equals_its_oracle(seed: int) -> None:
 def test_a_long_queue_equals_its_oracle(algorithm: Any, seed: int) -> None:
     """Hundreds of jobs wait, so that a search passes over whole blocks of them by their bounds."""
     rng = np.random.default_rng(seed)
-    jobs = backlog(rng, 1000, 30)
+    jobs = backlog(rng, 500, 30)
     groups = rng.choice((1, 2, 5), len(jobs), p=(0.7, 0.2, 0.1)).tolist()
     order = CriterionOrder(tuple(random_criterion(rng) for _ in range(3)), calendar=calendar(rng))
     for strategy in (Strategy(algorithm, order), Strategy(algorithm, random_order(rng))):
+        assert starts(jobs, 30, strategy, groups) == plain_starts(jobs, 30, strategy, groups)
+
+
+@pytest.mark.parametrize("algorithm", ["fcfs", "easy"])
+@pytest.mark.parametrize("seed", range(6))
+def test_values_that_only_rounding_tells_apart_equal_the_oracle(algorithm: Any, seed: int) -> None:
+    """Where waiting hardly counts, or moments are huge, the value as it is written still decides."""
+    rng = np.random.default_rng(seed)
+    jobs = backlog(rng, 300, 30)
+    moments = np.sort(
+        np.rint(jobs.submit_time) * rng.choice((0.1, 1.0, 7.0)) + 3e7 * (seed % 3 - 1)
+    )
+    jobs = replace(jobs, submit_time=moments)
+    groups = rng.choice((1, 2, 5), len(jobs), p=(0.5, 0.3, 0.2)).tolist()
+    numbers = [1.0, 1.0, 0.0, 1.0, 1 / 3, 5.0, 5.0, 1.0, 0.0, 15.0]
+    for kind in CRITERION_KINDS:
+        waiting = float(10.0 ** -rng.integers(8, 19)) * rng.choice((1.0, 1.0, -1.0))
+        criterion = Criterion.from_numbers(kind, [*numbers, waiting, rng.choice((0.0, 1e-9))])
+        strategy = Strategy(algorithm, CriterionOrder((criterion,)))
         assert starts(jobs, 30, strategy, groups) == plain_starts(jobs, 30, strategy, groups)
 
 

@@ -1,6 +1,6 @@
 # One machine: clock, running heap, waiting queue. Its owner drives it; it owns no job columns.
 from libc.math cimport INFINITY
-from libc.stdint cimport int8_t
+from libc.stdint cimport int8_t, int32_t
 
 from lrms_sim._types cimport job_index_t, processors_t, seconds_t
 from lrms_sim._view cimport DisciplineOps, View
@@ -24,6 +24,7 @@ cdef struct JobColumns:
     const seconds_t* requested_time
     const seconds_t* run_time
     const int8_t* group          # NULL where unknown
+    const int32_t* user          # same
     seconds_t* start_time
     seconds_t* end_time
 

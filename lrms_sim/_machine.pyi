@@ -21,6 +21,7 @@ class MachineKernel:
         start_time: _Times,
         end_time: _Times,
         groups: npt.NDArray[np.int8] | None = None,
+        users: _Counts | None = None,
     ) -> None:
         """Says where the jobs are; may be called again when the columns have moved."""
 

@@ -9,7 +9,7 @@ can only be at the very instant of the end.
 """
 
 from libc.math cimport INFINITY
-from libc.stdint cimport int8_t
+from libc.stdint cimport int8_t, int32_t
 from libc.stdlib cimport free
 from libc.string cimport memset
 
@@ -63,7 +63,14 @@ cdef int give_back(MachineCore* core, job_index_t job) except -1 nogil:
 cdef inline bint given_back_early(const MachineCore* core, job_index_t job) noexcept nogil:
     # Whether a running job's processors are free although its termination is still to come.
     cdef const View* view = &core.view
-    return core.ops.per_event and view.start_time[job] + view.requested_time[job] <= view.now
+    cdef seconds_t estimate
+    if not core.ops.per_event:
+        return False
+    if core.ops.estimate == NULL:
+        return view.start_time[job] + view.requested_time[job] <= view.now
+    # An estimate below the request may be too short; whoever outlives it keeps his processors.
+    estimate = core.ops.estimate(core.notes, view, job)
+    return core.end_time[job] <= view.now and view.start_time[job] + estimate <= view.now
 
 
 cdef int start_job(View* view, Py_ssize_t slot) except -1 nogil:
@@ -159,6 +166,7 @@ cdef void core_bind(MachineCore* core, JobColumns columns) noexcept nogil:
     core.view.requested_time = columns.requested_time
     core.view.start_time = columns.start_time
     core.view.job_group = columns.group
+    core.view.job_user = columns.user
     core.run_time = columns.run_time
     core.start_time = columns.start_time
     core.end_time = columns.end_time
@@ -181,6 +189,8 @@ cdef int core_set_clock(MachineCore* core, seconds_t now) except -1 nogil:
         core.view.now = now
         if core.ops.per_event:
             give_back_due(core, 0)
+            if core.ops.overdue != NULL and core.view.wake_time <= now:
+                core.ops.overdue(core.notes, &core.view)
     return 0
 
 
@@ -206,6 +216,8 @@ cdef job_index_t core_pop_ended(MachineCore* core) except -2 nogil:
     sift_up(core.heap, place, last)
     if not given_back_early(core, job):
         give_back(core, job)
+    if core.ops.finished != NULL:
+        core.ops.finished(core.notes, &core.view, job)
     if core.ended.kept:
         log_job(&core.ended, job)
     core.pass_pending = True
@@ -306,6 +318,7 @@ cdef class MachineKernel:
     cdef const seconds_t[::1] requested_time
     cdef const seconds_t[::1] run_time
     cdef const int8_t[::1] groups
+    cdef const int32_t[::1] users
     cdef seconds_t[::1] start_time
     cdef seconds_t[::1] end_time
     cdef const double[::1] cost_weight
@@ -330,6 +343,7 @@ cdef class MachineKernel:
         seconds_t[::1] start_time,
         seconds_t[::1] end_time,
         const int8_t[::1] groups=None,
+        const int32_t[::1] users=None,
     ):
         """Says where the jobs are; may be called again when the columns have moved."""
         cdef JobColumns columns
@@ -341,8 +355,11 @@ cdef class MachineKernel:
             raise ValueError(f"every column needs {count} rows, as submit_time has")
         if groups is not None and groups.shape[0] != count:
             raise ValueError(f"groups has {groups.shape[0]} rows for {count} jobs")
+        if users is not None and users.shape[0] != count:
+            raise ValueError(f"users has {users.shape[0]} rows for {count} jobs")
         self.scheduler.check(groups is not None)
         self.groups = groups
+        self.users = users
         self.submit_time = submit_time
         self.processors = processors
         self.requested_time = requested_time
@@ -359,6 +376,8 @@ cdef class MachineKernel:
             columns.end_time = &end_time[0]
             if groups is not None:
                 columns.group = &groups[0]
+            if users is not None:
+                columns.user = &users[0]
         core_bind(&self.core, columns)
 
     def run(self, Py_ssize_t rows):

@@ -3,6 +3,7 @@
 from libc.stdint cimport int32_t
 
 from lrms_sim._criteria cimport GROUPS, Priority
+from lrms_sim._keyed cimport KEY_KINDS, Keyed
 from lrms_sim._lines cimport Lines
 from lrms_sim._profile cimport Profile
 from lrms_sim._queue cimport WaitingQueue
@@ -22,10 +23,12 @@ cdef enum OrderKind:
     ORDER_REQUEST                # ascending
     ORDER_GROUP                  # group after group
     ORDER_CRITERION              # descending
+    ORDER_KEY                    # this and what follows: ascending by a KeyKind
 
 cdef struct Alternative:
     Algorithm algorithm
     OrderKind order
+    OrderKind backfill           # in which order EASY looks at those behind the blocked head
     int32_t groups[GROUPS]       # for ORDER_GROUP: the groups, 0 to 4, the first served first
     Priority priority            # for ORDER_CRITERION
     Py_ssize_t lines             # for ORDER_CRITERION: number of its lines
@@ -43,6 +46,8 @@ cdef struct Waiting:
     bint by_lane
     Lines* lines                 # for each order by criteria
     Py_ssize_t lines_count
+    Keyed keyed[KEY_KINDS]       # each in use where `used`
+    bint by_key                  # one of them is
     Releases releases            # in use where `by_release`
     bint by_release
     double work[GROUPS]          # Σ requested_time · processors of those that wait, by group

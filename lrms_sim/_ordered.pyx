@@ -8,10 +8,19 @@ start, again and again: what a start takes away is never given back within a pas
 passed over stays passed over.
 """
 
-from libc.math cimport INFINITY
 from libc.stdlib cimport free, qsort
 
 from lrms_sim._criteria cimport GROUPS, criterion_in_force
+from lrms_sim._keyed cimport (
+    KEY_KINDS,
+    Keyed,
+    key_now,
+    keyed_free,
+    keyed_push,
+    keyed_remove,
+    keyed_search,
+    search_shortest,
+)
 from lrms_sim._lines cimport (
     Best,
     Lines,
@@ -23,15 +32,12 @@ from lrms_sim._lines cimport (
     lines_push,
     lines_remove,
     lines_search,
-    room_admits,
     room_for_all,
     value_now,
 )
 from lrms_sim._memory cimport doubled, safe_realloc
 from lrms_sim._profile cimport profile_begin, profile_close, profile_earliest, profile_take
 from lrms_sim._queue cimport (
-    BLOCK_SHIFT,
-    BLOCK_SIZE,
     WaitingQueue,
     queue_free,
     queue_next_backfill,
@@ -60,6 +66,8 @@ cdef void waiting_free(Waiting* waiting) noexcept nogil:
     free(waiting.lines)
     waiting.lines = NULL
     waiting.lines_count = 0
+    for number in range(KEY_KINDS):
+        keyed_free(&waiting.keyed[number])
     releases_free(&waiting.releases)
     profile_close(&waiting.profile)
     free(waiting.planned)
@@ -79,6 +87,10 @@ cdef int waiting_submitted(Waiting* waiting, View* view, job_index_t job) except
         waiting.count[group] += 1
     for number in range(waiting.lines_count):
         lines_push(&waiting.lines[number], view, job)
+    if waiting.by_key:
+        for number in range(KEY_KINDS):
+            if waiting.keyed[number].used:
+                keyed_push(&waiting.keyed[number], job, width, request, view.submit_time)
     return 0
 
 
@@ -102,6 +114,12 @@ cdef void waiting_withdrawn(Waiting* waiting, View* view, job_index_t job) noexc
             waiting.work[group] = 0.0
     for number in range(waiting.lines_count):
         lines_remove(&waiting.lines[number], job)
+    if waiting.by_key:
+        for number in range(KEY_KINDS):
+            if waiting.keyed[number].used:
+                keyed_remove(
+                    &waiting.keyed[number], queue_slot(&waiting.keyed[number].queue, job)
+                )
 
 
 cdef inline int start(Waiting* waiting, View* view, job_index_t job) except -1 nogil:
@@ -148,30 +166,6 @@ cdef void search_narrowest(
     take(best, queue, found)
 
 
-cdef void search_shortest(
-    const WaitingQueue* queue, const Room* room, Best* best
-) noexcept nogil:
-    # The job with the least requested time, the first of these.
-    cdef seconds_t least = INFINITY
-    cdef Py_ssize_t slot = queue.head
-    cdef Py_ssize_t found = -1
-    cdef Py_ssize_t block
-    while slot < queue.tail:
-        block = slot >> BLOCK_SHIFT
-        if slot & (BLOCK_SIZE - 1) == 0 and (
-            queue.block_request_min[block] >= least or queue.block_width_min[block] > room.free
-        ):
-            slot += BLOCK_SIZE
-            continue
-        if queue.request[slot] < least and room_admits(
-            room, queue.width[slot], queue.request[slot]
-        ):
-            least = queue.request[slot]
-            found = slot
-        slot += 1
-    take(best, queue, found)
-
-
 cdef inline Lines* lines_in_force(
     Waiting* waiting, View* view, Alternative* how
 ) noexcept nogil:
@@ -181,18 +175,18 @@ cdef inline Lines* lines_in_force(
 
 
 cdef Best search(
-    Waiting* waiting, View* view, Alternative* how, const Room* room
+    Waiting* waiting, View* view, Alternative* how, OrderKind order, const Room* room
 ) noexcept nogil:
-    # The first job in the order that the room admits.
+    # The first job in an order, with the groups and criteria of a strategy, that the room admits.
     cdef Best best
     cdef Py_ssize_t place, group
     best.job = -1
     best.value = 0.0
     best.width = 0
     best.request = 0.0
-    if how.order == ORDER_CRITERION:
+    if order == ORDER_CRITERION:
         lines_search(lines_in_force(waiting, view, how), view, room, &best)
-    elif how.order == ORDER_GROUP:
+    elif order == ORDER_GROUP:
         for place in range(GROUPS):
             group = how.groups[place]
             if waiting.lanes[group].count > 0:
@@ -201,10 +195,12 @@ cdef Best search(
                 )
                 if best.job >= 0:
                     break
-    elif how.order == ORDER_PROCESSORS:
+    elif order == ORDER_PROCESSORS:
         search_narrowest(&view.queue, room, &best)
-    elif how.order == ORDER_REQUEST:
+    elif order == ORDER_REQUEST:
         search_shortest(&view.queue, room, &best)
+    elif order >= ORDER_KEY:
+        keyed_search(&waiting.keyed[order - ORDER_KEY], view.submit_time, room, &best)
     else:
         take(&best, &view.queue, first_admitted(&view.queue, room))
     return best
@@ -222,7 +218,7 @@ cdef int start_heads(Waiting* waiting, View* view, Alternative* how, Best* head)
         if how.order == ORDER_CRITERION:
             head[0] = lines_head(lines_in_force(waiting, view, how), view)
         else:
-            head[0] = search(waiting, view, how, &room)
+            head[0] = search(waiting, view, how, how.order, &room)
         if head.width > view.processors_free:
             return 0
         start(waiting, view, head.job)
@@ -253,7 +249,7 @@ cdef int list_pass(Waiting* waiting, View* view, Alternative* how) except -1 nog
     while view.queue.count > 0 and view.processors_free > 0:
         room.free = view.processors_free
         room.extra = view.processors_free
-        best = search(waiting, view, how, &room)
+        best = search(waiting, view, how, how.order, &room)
         if best.job < 0:
             break
         start(waiting, view, best.job)
@@ -278,7 +274,7 @@ cdef int easy_pass(Waiting* waiting, View* view, Alternative* how) except -1 nog
     while view.processors_free > 0:
         room.free = view.processors_free
         room.extra = shadow.extra
-        best = search(waiting, view, how, &room)
+        best = search(waiting, view, how, how.backfill, &room)
         if best.job < 0:
             break
         start(waiting, view, best.job)
@@ -329,6 +325,19 @@ cdef void plan_lines(Waiting* waiting, View* view, const Lines* lines) noexcept 
         planned.key = -value_now(lines, view, planned.job, planned.width, planned.request)
 
 
+cdef void plan_keyed(Waiting* waiting, View* view, const Keyed* keyed) noexcept nogil:
+    # Appends the jobs with the keys that they have now.
+    cdef const Planned* last = waiting.planned + plan_queue(
+        waiting, &keyed.queue, ORDER_KEY, 0
+    )
+    cdef Planned* planned = waiting.planned
+    while planned < last:
+        planned.key = key_now(
+            keyed.kind, view.now, view.submit_time[planned.job], planned.request, planned.width
+        )
+        planned += 1
+
+
 cdef int plan_jobs(Waiting* waiting, View* view, Alternative* how) except -1 nogil:
     # Writes down the waiting jobs in the order.
     cdef Py_ssize_t count = view.queue.count
@@ -346,6 +355,8 @@ cdef int plan_jobs(Waiting* waiting, View* view, Alternative* how) except -1 nog
             done = plan_queue(waiting, &waiting.lanes[how.groups[place]], how.order, done)
     elif how.order == ORDER_CRITERION:
         plan_lines(waiting, view, lines_in_force(waiting, view, how))
+    elif how.order >= ORDER_KEY:
+        plan_keyed(waiting, view, &waiting.keyed[how.order - ORDER_KEY])
     else:
         plan_queue(waiting, &view.queue, how.order, done)
     if how.order != ORDER_GROUP and how.order != ORDER_ARRIVAL:

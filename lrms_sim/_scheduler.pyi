@@ -4,3 +4,7 @@ class Scheduler:
     @property
     def needs_groups(self) -> bool:
         """Whether the user group of every job has to be known."""
+
+    @property
+    def needs_users(self) -> bool:
+        """Whether the user of a job matters, where known."""

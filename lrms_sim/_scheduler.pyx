@@ -20,12 +20,16 @@ cdef class Scheduler:
         self.notes = NULL
         self.taken = False
         self.needs_groups = False
+        self.needs_users = False
         self.ops.submitted = NULL
         self.ops.ended = NULL
         self.ops.withdrawn = NULL
+        self.ops.finished = NULL
         self.ops.decide = NULL
         self.ops.starts_now = fits_and_nobody_waits
         self.ops.per_event = False
+        self.ops.estimate = NULL
+        self.ops.overdue = NULL
 
     cdef int take(self) except -1:
         # A class written in Python can set no operation, and what it overrides nobody calls:

@@ -9,6 +9,7 @@ from libc.stdlib cimport free
 
 from lrms_sim._choice cimport CLASSES, FEATURES, Choice, Features, History, choose
 from lrms_sim._criteria cimport GROUPS, Criterion, Priority
+from lrms_sim._keyed cimport KEY_KINDS, KeyKind
 from lrms_sim._lines cimport Lines
 from lrms_sim._memory cimport safe_calloc
 from lrms_sim._ordered cimport (
@@ -16,6 +17,7 @@ from lrms_sim._ordered cimport (
     ALGORITHM_EASY,
     ORDER_CRITERION,
     ORDER_GROUP,
+    ORDER_KEY,
     Algorithm,
     Alternative,
     OrderKind,
@@ -135,7 +137,10 @@ cdef class StrategyScheduler(Scheduler):
         if notes.chooses:
             notes.waiting.by_work = True
             self.needs_groups = True
-        if notes.waiting.by_lane or notes.waiting.by_work or notes.waiting.lines_count:
+        if (
+            notes.waiting.by_lane or notes.waiting.by_work or notes.waiting.by_key
+            or notes.waiting.lines_count
+        ):
             self.ops.submitted = strategy_submitted
             self.ops.withdrawn = strategy_withdrawn
         if notes.waiting.by_release or notes.chooses:
@@ -149,6 +154,8 @@ cdef class StrategyScheduler(Scheduler):
         cdef Py_ssize_t i
         alternative.algorithm = <Algorithm> algorithm
         alternative.order = <OrderKind> order
+        alternative.backfill = <OrderKind> <int> words.backfill
+        self._use_keys(alternative)
         for i in range(GROUPS):
             alternative.groups[i] = words.groups[i] - 1
         if words.needs_groups:
@@ -165,6 +172,18 @@ cdef class StrategyScheduler(Scheduler):
             notes.waiting.lines[alternative.lines].criterion = alternative.priority.criteria
             notes.waiting.lines[alternative.lines].aside = -1
             notes.waiting.lines_count += 1
+        return 0
+
+    cdef int _use_keys(self, const Alternative* alternative) except -1:
+        cdef Waiting* waiting = &(<Notes*> self.notes).waiting
+        cdef int order
+        for order in (alternative.order, alternative.backfill):
+            if order >= ORDER_KEY + KEY_KINDS:
+                raise ValueError(f"order {order} is none that there is")
+            if order >= ORDER_KEY:
+                waiting.keyed[order - ORDER_KEY].kind = <KeyKind> (order - ORDER_KEY)
+                waiting.keyed[order - ORDER_KEY].used = True
+                waiting.by_key = True
         return 0
 
     cdef int _compile_priority(

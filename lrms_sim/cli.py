@@ -61,7 +61,7 @@ PREPARATION = (
 """Name, choices (the default first) and help of each rule of lrms_sim.preparation."""
 
 SENTENCES = {
-    "fcfs": "First come, first served: the head starts as soon as it fits.",
+    "fcfs": "First come, first served: the head starts once it fits.",
     "list": "The first job in queue order that fits starts now.",
     "easy": "FCFS, but later jobs may pass if they do not delay the head.",
     "easy-per-event": "EASY, deciding after every single event of an instant.",
@@ -69,6 +69,18 @@ SENTENCES = {
     "fcfs-group": "FCFS, but group after group of users, the heaviest first.",
     "easy-group": "EASY, but group after group of users.",
     "conservative-group": "Plans anew at every pass, group after group of users.",
+    "sjf": "FCFS, but the shortest request first.",
+    "saf": "FCFS, but the smallest area first: request times processors.",
+    "ljf": "FCFS, but the longest request first.",
+    "wfp3": "FCFS, but by (wait / request) cubed times width.",
+    "f1": "FCFS, but by F1 of Carastan-Santos and de Camargo.",
+    "f2": "FCFS, but by their F2.",
+    "f3": "FCFS, but by their F3.",
+    "f4": "FCFS, but by their F4.",
+    "easy-sjbf": "EASY that lets the shortest job pass first.",
+    "easy-saf": "EASY that lets the smallest area pass first.",
+    "easy-sjbf-per-event": "The same, deciding after every single event.",
+    "easy-plus-plus": "EASY on run times predicted from the user's last jobs.",
 }
 """What each queue discipline does; docs/disciplines.md has all of it."""
 
@@ -323,7 +335,7 @@ def _span_days(jobs: "JobTable") -> float:
 def disciplines() -> None:
     """List the queue disciplines."""
     for name, sentence in SENTENCES.items():
-        click.echo(f"{name:<19}{sentence}")
+        click.echo(f"{name:<20}{sentence}")
 
 
 @cli.command()

@@ -1,4 +1,4 @@
-"""Orders of the waiting jobs: by group, by width, by request, and by criteria that change with time.
+"""Orders of the waiting jobs: by group, width, request or a published key, and by criteria.
 
 The criteria f1 to f4 are those of Franke, Lepping, Schwiegelshohn 2007, "Greedy Scheduling with
 Custom-made Objectives", section III. Of a job of group g that was submitted at r, needs m processors and asks
@@ -233,7 +233,30 @@ StaticOrder = Literal["arrival", "processors", "requested_time"]
 
 STATIC_ORDERS: Final = get_args(StaticOrder)
 
-Order = StaticOrder | GroupOrder | CriterionOrder
+KeyOrder = Literal["longest", "area", "wfp3", "f1", "f2", "f3", "f4"]
+"""Orders that are compared in papers; ties by arrival.
+
+Of a job that was submitted at second s of the machine's clock, asks for p seconds and needs m
+processors, at time t:
+
+- `longest`: descending p (LJF);
+- `area`: ascending p · m (SAF);
+- `wfp3`: descending ((t - s) / p)³ · m (Tang, Lan, Desai, Buettner 2009);
+- `f1`: ascending log10(p) · m + 870 · log10(s);
+- `f2`: ascending √p · m + 25600 · log10(s);
+- `f3`: ascending p · m + 6860000 · log10(s);
+- `f4`: ascending p · √m + 530000 · log10(s).
+
+F1 to F4 are of Carastan-Santos, de Camargo, "Obtaining Dynamic Scheduling Policies with Simulation and
+Machine Learning", SC 2017; an s below 1 counts as 1. These are not the criteria f1 to f4 above.
+"""
+
+KEY_ORDERS: Final = get_args(KeyOrder)
+
+ORDER_WORDS: Final = (*STATIC_ORDERS, *KEY_ORDERS)
+"""All orders that are said in a word."""
+
+Order = StaticOrder | KeyOrder | GroupOrder | CriterionOrder
 """In which order waiting jobs are looked at."""
 
 GREEDY_DEFAULT: Final = CriterionOrder(

@@ -9,9 +9,10 @@ from typing import Protocol
 
 from lrms_sim._conservative import ConservativeScheduler
 from lrms_sim._easy import EasyScheduler
+from lrms_sim._easy_plus_plus import EasyPlusPlusScheduler
 from lrms_sim._fcfs import FcfsScheduler, ListScheduler
 from lrms_sim._scheduler import Scheduler
-from lrms_sim.criteria import GroupOrder
+from lrms_sim.criteria import GroupOrder, KeyOrder, StaticOrder
 from lrms_sim.strategies import Strategy
 
 
@@ -100,6 +101,46 @@ class Conservative(Batched):
         return ConservativeScheduler()
 
 
+@dataclass(frozen=True, slots=True)
+class EasyPlusPlus:
+    """EASY++ (Tsafrir, Etsion, Feitelson 2007): EASY per event on predicted run times.
+
+    A job is predicted to run as long as the last two jobs of its user that have ended did on
+    average, and never longer than requested. Jobs with the shortest predictions are backfilled
+    first. A running job that outlives its prediction gets a longer one.
+
+    Attributes:
+        predicts: False takes every request for the prediction; that is EASY per event with the
+            shortest job backfilled first.
+    """
+
+    predicts: bool = True
+
+    @property
+    def name(self) -> str:
+        """The word for this discipline in files and on the command line."""
+        return "easy-plus-plus" if self.predicts else "easy-sjbf-per-event"
+
+    @property
+    def per_event(self) -> bool:
+        """Whether a pass follows every single event; it does."""
+        return True
+
+    def scheduler(self) -> Scheduler:
+        """Returns a new compiled scheduler."""
+        return EasyPlusPlusScheduler(predicts=self.predicts)
+
+
+def _ordered(name: str, order: KeyOrder | StaticOrder) -> Callable[[], Discipline]:
+    """Returns what makes FCFS on an order of the queue, under a name."""
+    return lambda: Strategy("fcfs", order, name)
+
+
+def _backfilling(name: str, order: KeyOrder | StaticOrder) -> Callable[[], Discipline]:
+    """Returns what makes EASY with an order of its candidates, under a name."""
+    return lambda: Strategy("easy", "arrival", name, order)
+
+
 DISCIPLINES: dict[str, Callable[[], Discipline]] = {
     "fcfs": Fcfs,
     "list": ListScheduling,
@@ -109,6 +150,18 @@ DISCIPLINES: dict[str, Callable[[], Discipline]] = {
     "fcfs-group": lambda: Strategy("fcfs", GroupOrder()),
     "easy-group": lambda: Strategy("easy", GroupOrder()),
     "conservative-group": lambda: Strategy("conservative", GroupOrder()),
+    "sjf": _ordered("sjf", "requested_time"),
+    "saf": _ordered("saf", "area"),
+    "ljf": _ordered("ljf", "longest"),
+    "wfp3": _ordered("wfp3", "wfp3"),
+    "f1": _ordered("f1", "f1"),
+    "f2": _ordered("f2", "f2"),
+    "f3": _ordered("f3", "f3"),
+    "f4": _ordered("f4", "f4"),
+    "easy-sjbf": _backfilling("easy-sjbf", "requested_time"),
+    "easy-saf": _backfilling("easy-saf", "area"),
+    "easy-sjbf-per-event": lambda: EasyPlusPlus(predicts=False),
+    "easy-plus-plus": EasyPlusPlus,
 }
 
 

@@ -3,19 +3,35 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from lrms_sim._easy_plus_plus import EasyPlusPlusScheduler
 from lrms_sim._machine import MachineKernel
 from lrms_sim._strategies import StrategyScheduler
 from lrms_sim.disciplines import Discipline, Fcfs, scheduler_of
 from lrms_sim.groups import GROUPS, check_groups, known_user_groups
-from lrms_sim.jobs import JOBS_MAX, JobTable
+from lrms_sim.jobs import JOBS_MAX, Int32Array, JobTable
 from lrms_sim.schedule import MachineInfo, Schedule
 
 PROGRESS_ROWS = 250_000
 """Arrivals between two calls of a progress function; also how soon Ctrl-C is noticed."""
+
+USERS_MAX: Final = 2**24
+"""Most users of a machine that is driven step by step."""
+
+History = tuple[float, float] | tuple[tuple[int, float, float], ...]
+"""What a discipline remembers of ended jobs: two sums (rules), or rows by user (EASY++)."""
+
+
+def user_numbers(users: Int32Array) -> Int32Array:
+    """Returns users numbered 0, 1, 2, … in ascending order; -1, for unknown, stays."""
+    _, numbers = np.unique(users[users >= 0], return_inverse=True)
+    dense = np.full(len(users), -1, np.int32)
+    dense[users >= 0] = numbers
+    return dense
 
 
 def check_machine(jobs: JobTable, processors: int, name: str) -> None:
@@ -80,6 +96,7 @@ def simulate(
         start_time,
         end_time,
         groups,
+        user_numbers(jobs.user) if scheduler.needs_users else None,
     )
     row = 0
     while True:
@@ -147,6 +164,7 @@ class Machine:
         self._float_columns = np.zeros((5, 0))
         self._width_column = np.zeros(0, np.int32)
         self._group_column = np.zeros(0, np.int8)
+        self._user_column = np.zeros(0, np.int32)
         self._room(64)
 
     def _room(self, capacity: int) -> None:
@@ -156,11 +174,14 @@ class Machine:
         widths[: self._count] = self._width_column[: self._count]
         groups = np.full(capacity, GROUPS[-1], np.int8)
         groups[: self._count] = self._group_column[: self._count]
+        users = np.full(capacity, -1, np.int32)
+        users[: self._count] = self._user_column[: self._count]
         self._float_columns = floats
         self._width_column = widths
         self._group_column = groups
+        self._user_column = users
         submit, request, run, start, end = floats
-        self._kernel.bind(submit, widths, request, run, start, end, groups)
+        self._kernel.bind(submit, widths, request, run, start, end, groups, users)
 
     def submit(
         self,
@@ -170,6 +191,7 @@ class Machine:
         requested_time: float,
         run_time: float,
         group: int | None = None,
+        user: int = -1,
         waiting_since: float | None = None,
     ) -> int:
         """Puts a job into the queue at `submit_time`.
@@ -182,6 +204,7 @@ class Machine:
             requested_time: seconds, at least `run_time`.
             run_time: seconds, more than 0; the discipline never sees it.
             group: of the job's user, 1 to 5; only some disciplines look at it.
+            user: number of the user, -1 for unknown; only EASY++ looks at it.
             waiting_since: seconds, for a job that came to a machine before this one; since
                 `submit_time` where left out.
 
@@ -208,6 +231,8 @@ class Machine:
             raise ValueError("this discipline needs the user group of every job")
         if group is not None and group not in GROUPS:
             raise ValueError(f"group is {group}; it must be in {GROUPS[0]}..{GROUPS[-1]}")
+        if not -1 <= user < USERS_MAX:
+            raise ValueError(f"user is {user}; it must be from -1 to {USERS_MAX - 1}")
         job = self._count
         if job == JOBS_MAX:
             raise ValueError(f"this machine has taken {job} jobs, the most one can")
@@ -217,6 +242,7 @@ class Machine:
         self._float_columns[:3, job] = since, requested_time, run_time
         self._width_column[job] = processors
         self._group_column[job] = GROUPS[-1] if group is None else group
+        self._user_column[job] = user
         self._count += 1
         self._kernel.enqueue(job, submit_time)
         return job
@@ -288,19 +314,26 @@ class Machine:
         return self._kernel.drain_log()
 
     @property
-    def history(self) -> tuple[float, float] | None:
-        """What the rules of a discipline remember of jobs that have ended; None for no rules."""
+    def history(self) -> History | None:
+        """What the discipline remembers of jobs that have ended; None for nothing."""
         scheduler = self._scheduler
-        return scheduler.history if isinstance(scheduler, StrategyScheduler) else None
+        if isinstance(scheduler, StrategyScheduler | EasyPlusPlusScheduler):
+            return scheduler.history
+        return None
 
-    def remember(self, history: tuple[float, float] | None) -> None:
+    def remember(self, history: History | None) -> None:
         """Takes over the `history` of a machine before this one.
 
         Args:
             history: of a machine with the same discipline.
         """
-        if history is not None and isinstance(self._scheduler, StrategyScheduler):
-            self._scheduler.remember(*history)
+        known: Any = history
+        if history is None:
+            return
+        if isinstance(self._scheduler, StrategyScheduler):
+            self._scheduler.remember(*known)
+        elif isinstance(self._scheduler, EasyPlusPlusScheduler):
+            self._scheduler.remember(known)
 
     @property
     def now(self) -> float:

@@ -18,10 +18,14 @@ from lrms_sim._strategies import StrategyScheduler
 from lrms_sim.criteria import (
     CRITERION_KINDS,
     GREEDY_DEFAULT,
+    KEY_ORDERS,
+    ORDER_WORDS,
     STATIC_ORDERS,
     CriterionOrder,
     GroupOrder,
+    KeyOrder,
     Order,
+    StaticOrder,
 )
 from lrms_sim.groups import GROUPS
 from lrms_sim.situations import Calendar, make_calendar
@@ -58,6 +62,7 @@ class _Words(NamedTuple):
     # One strategy as the kernel takes it.
     algorithm: int
     order: int
+    backfill: int
     groups: tuple[int, ...]
     criteria: npt.NDArray[np.float64] | None
     switch_time: npt.NDArray[np.float64] | None
@@ -77,28 +82,43 @@ class Strategy:
         algorithm: `fcfs`, `list`, `easy` or `conservative`.
         order: of the queue.
         label: a name of its own; made of algorithm and order where left out.
+        backfill: the order in which EASY looks at the jobs behind the blocked head, a word; that of
+            the queue where left out. `requested_time` is SJBF (Tsafrir, Etsion, Feitelson 2007).
     """
 
     algorithm: Algorithm
     order: Order = "arrival"
     label: str = ""
+    backfill: StaticOrder | KeyOrder | None = None
 
     def __post_init__(self) -> None:
-        """Checks algorithm and order.
+        """Checks algorithm and orders.
 
         Raises:
-            ValueError: there is no such algorithm or order.
+            ValueError: there is no such algorithm or order, or it does not backfill as EASY does.
         """
         if self.algorithm not in ALGORITHMS:
             raise ValueError(unknown("algorithm", str(self.algorithm), ALGORITHMS))
-        if isinstance(self.order, str) and self.order not in STATIC_ORDERS:
-            raise ValueError(unknown("order", self.order, STATIC_ORDERS))
+        if isinstance(self.order, str) and self.order not in ORDER_WORDS:
+            raise ValueError(unknown("order", self.order, ORDER_WORDS))
+        if self.backfill is None:
+            return
+        if self.backfill not in ORDER_WORDS:
+            raise ValueError(unknown("backfill order", str(self.backfill), ORDER_WORDS))
+        if self.algorithm != "easy":
+            raise ValueError(f"backfill goes with the algorithm easy, not with {self.algorithm}")
 
     @property
     def name(self) -> str:
         """The word for this strategy in reports: its label, or as "easy-group"."""
         if self.label:
             return self.label
+        if self.backfill is not None:
+            return f"{self._queue_name}-backfill-{self.backfill.replace('_', '-')}"
+        return self._queue_name
+
+    @property
+    def _queue_name(self) -> str:
         order = self.order
         if isinstance(order, GroupOrder):
             digits = "" if order == GroupOrder() else "-" + "".join(map(str, order.groups))
@@ -107,7 +127,8 @@ class Strategy:
             kinds = dict.fromkeys(criterion.kind for criterion in order.criteria)
             algorithm = "greedy" if self.algorithm == "fcfs" else self.algorithm
             return f"{algorithm}-{'-'.join(kinds)}"
-        return f"{self.algorithm}-{order.replace('_', '-')}"
+        between = "-by-" if order in KEY_ORDERS else "-"
+        return f"{self.algorithm}{between}{order.replace('_', '-')}"
 
     @property
     def per_event(self) -> bool:
@@ -392,7 +413,14 @@ def _words(strategy: Strategy) -> _Words:
         # A single criterion holds in every situation and needs no calendar.
         calendar = order.calendar if len(criteria) > 1 else None
         return _named(strategy, 4, criteria=np.array(rows), calendar=calendar)
-    return _named(strategy, STATIC_ORDERS.index(order))
+    return _named(strategy, _order_number(order))
+
+
+def _order_number(order: StaticOrder | KeyOrder) -> int:
+    """Returns the number that the kernel has for an order that is a word."""
+    if order in KEY_ORDERS:
+        return 5 + KEY_ORDERS.index(order)
+    return STATIC_ORDERS.index(order)
 
 
 def _named(
@@ -411,6 +439,7 @@ def _named(
     return _Words(
         ALGORITHMS.index(algorithm),
         order,
+        order if strategy.backfill is None else _order_number(strategy.backfill),
         groups,
         criteria,
         None if calendar is None else calendar.switch_time,

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar, cast
 
 from lrms_sim.criteria import (
-    STATIC_ORDERS,
+    ORDER_WORDS,
     Criterion,
     CriterionOrder,
     GroupOrder,
@@ -121,7 +121,11 @@ def strategy_to_document(file: StrategyFile) -> dict[str, Any]:
     """Returns what a file says, ready for JSON."""
     policy = file.policy
     provenance = dict(file.provenance)
-    if isinstance(policy, Strategy) and isinstance(policy.order, CriterionOrder):
+    if (
+        isinstance(policy, Strategy)
+        and isinstance(policy.order, CriterionOrder)
+        and policy.backfill is None
+    ):
         return {
             "schema": GREEDY_SCHEMA,
             "name": policy.name,
@@ -241,15 +245,28 @@ def _table(value: object, strategies: tuple[Strategy, ...]) -> StrategyTable:
 
 def _strategy(value: object, place: str) -> Strategy:
     given = _object(value, place)
-    _known_keys(given, frozenset({"algorithm", "order"}), place)
+    _known_keys(given, frozenset({"algorithm", "order", "backfill"}), place)
     order = given.get("order", "arrival")
-    return _at(place, lambda: Strategy(given.get("algorithm", "fcfs"), _order(order, place)))
+    return _at(
+        place,
+        lambda: Strategy(
+            given.get("algorithm", "fcfs"),
+            _order(order, place),
+            backfill=_backfill(given.get("backfill")),
+        ),
+    )
+
+
+def _backfill(value: object) -> Any:
+    if value is not None and not isinstance(value, str):
+        raise _MistakeError(f"backfill is {shown(value)}; a word is expected")
+    return value
 
 
 def _order(value: object, place: str) -> Order:
     if isinstance(value, str):
-        if value not in STATIC_ORDERS:
-            words = (*STATIC_ORDERS, "an object with groups or criteria")
+        if value not in ORDER_WORDS:
+            words = (*ORDER_WORDS, "an object with groups or criteria")
             raise _MistakeError(unknown("order", value, words))
         return cast("Order", value)
     order = _object(value, "order")
@@ -353,9 +370,10 @@ def _criteria_document(order: CriterionOrder) -> dict[str, Any]:
 
 
 def _strategy_document(strategy: Strategy) -> dict[str, Any]:
-    order = strategy.order
+    order: Any = strategy.order
     if isinstance(order, GroupOrder):
-        return {"algorithm": strategy.algorithm, "order": {"groups": list(order.groups)}}
-    if isinstance(order, CriterionOrder):
-        return {"algorithm": strategy.algorithm, "order": _criteria_document(order)}
-    return {"algorithm": strategy.algorithm, "order": order}
+        order = {"groups": list(order.groups)}
+    elif isinstance(order, CriterionOrder):
+        order = _criteria_document(order)
+    document = {"algorithm": strategy.algorithm, "order": order}
+    return document if strategy.backfill is None else document | {"backfill": strategy.backfill}

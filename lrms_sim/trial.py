@@ -18,7 +18,7 @@ from lrms_sim._strategies import StrategyScheduler
 from lrms_sim.disciplines import Discipline, scheduler_of
 from lrms_sim.groups import check_groups, known_user_groups
 from lrms_sim.jobs import JobTable
-from lrms_sim.machine import check_machine
+from lrms_sim.machine import check_machine, user_numbers
 from lrms_sim.objectives import (
     PAPER_THETA,
     Objectives,
@@ -134,6 +134,7 @@ class Trial:
             start_time,
             end_time,
             self.groups,
+            user_numbers(jobs.user) if scheduler.needs_users else None,
         )
         if bound < math.inf:
             # Also relative to the cost itself, which a bound of 0 or less says nothing of.

@@ -37,6 +37,10 @@ COVERED_ELSEWHERE = {
     "grms/testing/__main__.py": ("tests/grms/testing/test_trial.py", "the command runs trials"),
     "grms/testing/faults.py": ("tests/grms/testing/test_network.py", "data alone"),
     "grms/testing/site.py": ("tests/grms/testing/test_trial.py", "only trials drive it"),
+    "lrms_sim/_easy_plus_plus.pyx": (
+        "tests/lrms_sim/test_queue_orders.py",
+        "one subject, two files",
+    ),
     "lrms_sim/_long_profile.pyx": ("tests/lrms_sim/test_conservative.py", "same as _profile"),
     "lrms_sim/_profile.pyx": ("tests/lrms_sim/test_conservative.py", "a part of that discipline"),
     "lrms_sim/_ordered.pyx": ("tests/lrms_sim/test_strategies.py", "only strategies use it"),

@@ -12,9 +12,11 @@ from lrms_sim.jobs import JobTable
 from tests.oracles.disciplines import PASSES
 from tests.oracles.federation import PlainPolicy, PlainRule, PlainSite
 
-DISCIPLINES = tuple(name for name in PASSES if not name.endswith("-group"))
-"""The names of the queue disciplines that need no user groups; `tests/lrms_sim/test_strategies.py` has
-the others."""
+DISCIPLINES = ("fcfs", "list", "easy", "easy-per-event", "conservative")
+"""The queue disciplines on the order of arrival and without predictions."""
+
+ORDERED = tuple(name for name in PASSES if name not in DISCIPLINES and not name.endswith("-group"))
+"""Those on other orders and those that predict; `tests/lrms_sim/test_queue_orders.py` has them."""
 
 # Seconds per unit. With 0.1 sums round (0.1 + 0.2 is not 0.3), so that ends which "are" equal
 # differ in the last bit, and a kernel that adds in another order than the oracle is found out.

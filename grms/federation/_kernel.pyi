@@ -32,6 +32,7 @@ class FederationKernel:
         end_time: _Times,
         executed_on: _Sites,
         groups: npt.NDArray[np.int8] | None = None,
+        users: _Counts | None = None,
     ) -> None:
         """Says where the jobs are, merged in order of arrival."""
 

@@ -8,7 +8,7 @@ after the arrivals of that instant, as it does alone.
 """
 
 from libc.math cimport INFINITY, NAN
-from libc.stdint cimport int8_t
+from libc.stdint cimport int8_t, int32_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
@@ -155,6 +155,7 @@ cdef class FederationKernel:
     cdef const seconds_t[::1] requested_time
     cdef const seconds_t[::1] run_time
     cdef const int8_t[::1] groups
+    cdef const int32_t[::1] users
     cdef const site_index_t[::1] submitted_to
     cdef seconds_t[::1] start_time
     cdef seconds_t[::1] end_time
@@ -226,6 +227,7 @@ cdef class FederationKernel:
         seconds_t[::1] end_time,
         site_index_t[::1] executed_on,
         const int8_t[::1] groups=None,
+        const int32_t[::1] users=None,
     ):
         """Says where the jobs are, merged in order of arrival."""
         cdef JobColumns* jobs = &self.federation.jobs
@@ -242,9 +244,12 @@ cdef class FederationKernel:
                 raise ValueError(f"job {i} is submitted to site {submitted_to[i]}")
         if groups is not None and groups.shape[0] != count:
             raise ValueError(f"groups has {groups.shape[0]} rows for {count} jobs")
+        if users is not None and users.shape[0] != count:
+            raise ValueError(f"users has {users.shape[0]} rows for {count} jobs")
         for scheduler in self.keep_alive[0]:
             (<Scheduler> scheduler).check(groups is not None)
         self.groups = groups
+        self.users = users
         self.submit_time = submit_time
         self.processors = processors
         self.requested_time = requested_time
@@ -263,6 +268,8 @@ cdef class FederationKernel:
             jobs.end_time = &end_time[0]
             if groups is not None:
                 jobs.group = &groups[0]
+            if users is not None:
+                jobs.user = &users[0]
             self.federation.submitted_to = &submitted_to[0]
             self.federation.executed_on = &executed_on[0]
         for i in range(self.federation.count):

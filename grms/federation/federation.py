@@ -11,8 +11,8 @@ from grms.policy.location import AwrtLocation, FixedOrder, LocationPolicy
 from grms.policy.transfer import TransferPolicy, compiled_transfer
 from lrms_sim.disciplines import Discipline, Fcfs, scheduler_of
 from lrms_sim.groups import Int8Array, check_groups, known_user_groups
-from lrms_sim.jobs import FloatArray, JobTable, concatenate
-from lrms_sim.machine import PROGRESS_ROWS, check_machine, simulate
+from lrms_sim.jobs import FloatArray, Int32Array, JobTable, concatenate
+from lrms_sim.machine import PROGRESS_ROWS, check_machine, simulate, user_numbers
 from lrms_sim.schedule import Int16Array, MachineInfo, Schedule
 
 SITES_MAX = 2**15 - 1
@@ -85,12 +85,24 @@ class Federation:
         self._place = before[origin] + rows
         self._log_job_id = np.concatenate([site.jobs.job_id for site in sites])[self._place]
         self._groups = self._merged_groups()
+        self._users = self._merged_users()
 
     def _merged_groups(self) -> Int8Array | None:
         # A site that orders its queue by group does so with its guests, by their groups at home.
         if not any(scheduler_of(site.discipline).needs_groups for site in self.sites):
             return None
         return np.concatenate([_groups_of(site) for site in self.sites])[self._place]
+
+    def _merged_users(self) -> Int32Array | None:
+        # Users of two sites are two users, whatever their numbers.
+        if not any(scheduler_of(site.discipline).needs_users for site in self.sites):
+            return None
+        merged, count = [], 0
+        for site in self.sites:
+            users = user_numbers(site.jobs.user)
+            merged.append(np.where(users >= 0, users + count, -1).astype(np.int32))
+            count += int(users.max(initial=-1)) + 1
+        return np.concatenate(merged)[self._place]
 
     def replay(self, *, progress: Callable[[int], None] | None = None) -> Schedule:
         """Replays the workloads, the sites exchanging jobs.
@@ -122,6 +134,7 @@ class Federation:
             end_time,
             executed_on,
             self._groups,
+            self._users,
         )
         row = 0
         while True:
@@ -196,6 +209,7 @@ class Federation:
             scratch.end_time,
             scratch.executed_on,
             self._groups,
+            self._users,
         )
         kernel.run(len(jobs))
         return kernel.awrt()

@@ -315,7 +315,7 @@ BAD: list[tuple[tuple[str, ...], str]] = [
     (("run", "none.swf"), "the header says 0 for MaxProcs"),
     (("info", "silent.swf"), "MaxProcs"),
     (("run", "."), "'.' is a directory"),
-    (("run", "log.swf", "--discipline", "sjf"), "'sjf'; there are: fcfs, list, easy"),
+    (("run", "log.swf", "--discipline", "srpt"), "'srpt'; there are: fcfs, list, easy"),
     (("run", "log.swf", "--processors", "0"), "0 is not in the range"),
     (("run", "log.swf", "--processors", "1", "--too-wide", "error"), "job 1 needs 2 processors"),
     (("run", "log.swf", "--window-days", "5:3"), "'5:3' ends on day 3, which is not after day 5"),

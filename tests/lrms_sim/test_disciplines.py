@@ -19,15 +19,17 @@ def test_every_machine_gets_a_scheduler_of_its_own(name: str) -> None:
 
 def test_an_unknown_name_is_refused_with_those_there_are() -> None:
     """The error lists what one can say."""
-    with pytest.raises(ValueError, match="unknown discipline 'sjf'; there are: fcfs, list, easy"):
-        discipline_by_name("sjf")
+    with pytest.raises(ValueError, match="unknown discipline 'srpt'; there are: fcfs, list, easy"):
+        discipline_by_name("srpt")
 
 
 def test_passes_per_event_are_said_by_the_discipline() -> None:
     """Whoever drives a machine asks the discipline which kind of pass it makes."""
     assert Easy(per_event=True).per_event
     assert [name for name in DISCIPLINES if discipline_by_name(name).per_event] == [
-        "easy-per-event"
+        "easy-per-event",
+        "easy-sjbf-per-event",
+        "easy-plus-plus",
     ]
 
 

@@ -4,7 +4,7 @@ The first four columns of paper 003, Table 1, are for comparison. The paper trun
 decimals. CTC agrees with it exactly; KTH, SDSC05 and SDSC00 were other versions of the logs.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from lrms_sim import metrics
-from lrms_sim.disciplines import discipline_by_name
+from lrms_sim.disciplines import EasyPlusPlus, discipline_by_name
 from lrms_sim.machine import simulate
 from lrms_sim.preparation import PreparationOptions, prepare
 from lrms_sim.swf import read_swf
@@ -93,15 +93,24 @@ def test_easy(row: Expected, traces_folder: Path) -> None:
 
 
 # What a well-known simulator of that kind gives, which takes the requested processors (field 8):
-# log, machine, mean wait in seconds, and a digest of the lines "job start" of all jobs.
+# discipline, log, machine, mean wait in seconds, and a digest of the lines "job start" of all jobs.
 PER_EVENT = [
     (
+        "easy-per-event",
         "KTH",
         100,
         "6836.8721",
         "0502a5909e58c8728ea921b189b266a15fc2ec6f5cd0a109ec206dd8ba004b8c",
     ),
     (
+        "easy-plus-plus",
+        "KTH",
+        100,
+        "6235.8539",
+        "1c3d77d8ae17083c15ad972ae899a4e6e02ce09e1e50c502de4579238675673b",
+    ),
+    (
+        "easy-per-event",
         "CTC",
         338,
         "14272.5945",
@@ -110,18 +119,28 @@ PER_EVENT = [
 ]
 
 
-@pytest.mark.parametrize(("log", "processors", "mean_wait", "digest"), PER_EVENT)
-def test_easy_per_event_starts_every_job_as_the_reference_does(
-    log: str, processors: int, mean_wait: str, digest: str, traces_folder: Path
+@pytest.mark.parametrize("reference", PER_EVENT, ids=lambda row: f"{row[0]}-{row[1]}")
+def test_disciplines_per_event_start_every_job_as_the_reference_does(
+    reference: tuple[str, str, int, str, str], traces_folder: Path
 ) -> None:
-    """EASY per event gives the reference's wait of every job."""
+    """EASY per event and EASY++ give the reference's wait of every job."""
+    discipline, log, processors, mean_wait, digest = reference
     options = PreparationOptions(processors_from="requested")
     jobs = prepare(read_swf(traces_folder / LOGS[log]), processors, options).jobs
-    schedule = simulate(jobs, processors, discipline_by_name("easy-per-event"))
+    schedule = simulate(jobs, processors, discipline_by_name(discipline))
     assert f"{metrics.mean_wait_time(schedule):.4f}" == mean_wait
     starts = zip(jobs.job_id.tolist(), schedule.start_time.tolist(), strict=True)
     lines = "".join(f"{job} {start:.0f}\n" for job, start in starts)
     assert sha256(lines.encode()).hexdigest() == digest
+
+
+def test_easy_plus_plus_with_perfect_predictions(traces_folder: Path) -> None:
+    """Where every request is the run time, the mean wait on KTH is the reference's."""
+    options = PreparationOptions(processors_from="requested")
+    jobs = prepare(read_swf(traces_folder / LOGS["KTH"]), 100, options).jobs
+    exact = replace(jobs, requested_time=jobs.run_time)
+    schedule = simulate(exact, 100, EasyPlusPlus(predicts=False))
+    assert f"{metrics.mean_wait_time(schedule):.2f}" == "5436.02"
 
 
 # What the kernel gave when it kept every plan in flat arrays: log, machine, and a digest of the lines

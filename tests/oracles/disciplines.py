@@ -3,12 +3,15 @@
 Each function is one paragraph of docs/disciplines.md. None of them looks at a job's run time.
 """
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 
 from lrms_sim.jobs import JobTable
 from tests.oracles.machine import PlainJob, PlainMachine, plain_jobs
+from tests.oracles.predictions import PredictingMachine, easy_on_predictions
 
 Pass = Callable[[PlainMachine, float], None]
+Key = Callable[[PlainJob, float], float]
 
 
 def fcfs(machine: PlainMachine, now: float) -> None:
@@ -24,8 +27,11 @@ def list_scheduling(machine: PlainMachine, now: float) -> None:
             machine.start(job, now)
 
 
-def easy(machine: PlainMachine, now: float) -> None:
-    """Starts heads, then later jobs that do not move the blocked head's shadow time."""
+def easy(machine: PlainMachine, now: float, backfill: Key | None = None) -> None:
+    """Starts heads, then later jobs that do not move the blocked head's shadow time.
+
+    The later ones are looked at in order of arrival, or by a key.
+    """
     fcfs(machine, now)
     if not machine.waiting:
         return
@@ -40,6 +46,8 @@ def easy(machine: PlainMachine, now: float) -> None:
     shadow_time = next(t for t in releases if free_by_estimates(t) >= head.processors)
     extra_processors = free_by_estimates(shadow_time) - head.processors
     machine.first_shadow.setdefault(head.row, shadow_time)
+    if backfill is not None:
+        later = sorted(later, key=lambda job: (backfill(job, now), job.row))
     for job in later:
         ends_in_time = now + job.requested_time <= shadow_time
         if machine.fits(job, now) and (ends_in_time or job.processors <= extra_processors):
@@ -118,6 +126,45 @@ def on_order(
     machine.waiting.sort(key=lambda job: job.row)
 
 
+KEYS: dict[str, Key] = {
+    "requested_time": lambda job, _: job.requested_time,
+    "longest": lambda job, _: -job.requested_time,
+    "area": lambda job, _: job.requested_time * job.processors,
+    "wfp3": lambda job, now: -_cube((now - job.submit_time) / job.requested_time) * job.processors,
+    "f1": lambda job, _: math.log10(job.requested_time) * job.processors + 870 * _log_submit(job),
+    "f2": lambda job, _: math.sqrt(job.requested_time) * job.processors + 25600 * _log_submit(job),
+    "f3": lambda job, _: job.requested_time * job.processors + 6860000 * _log_submit(job),
+    "f4": lambda job, _: job.requested_time * math.sqrt(job.processors) + 530000 * _log_submit(job),
+}
+"""What the queue is sorted by, ascending; ties by arrival."""
+
+
+def _cube(number: float) -> float:
+    return number * number * number
+
+
+def _log_submit(job: PlainJob) -> float:
+    return math.log10(max(job.submit_time, 1.0))
+
+
+def by_key(key: str, make_pass: Pass = fcfs) -> Pass:
+    """Returns the pass on the queue sorted by a key."""
+
+    def sorted_pass(machine: PlainMachine, now: float) -> None:
+        on_order(machine, now, make_pass, lambda job: KEYS[key](job, now))
+
+    return sorted_pass
+
+
+def easy_by(key: str) -> Pass:
+    """Returns EASY with the queue in order of arrival and its candidates sorted by a key."""
+
+    def sorted_pass(machine: PlainMachine, now: float) -> None:
+        easy(machine, now, KEYS[key])
+
+    return sorted_pass
+
+
 PASSES: dict[str, Pass] = {
     "fcfs": fcfs,
     "list": list_scheduling,
@@ -127,10 +174,22 @@ PASSES: dict[str, Pass] = {
     "fcfs-group": by_group(fcfs),
     "easy-group": by_group(easy),
     "conservative-group": by_group(conservative),
+    "sjf": by_key("requested_time"),
+    "saf": by_key("area"),
+    "ljf": by_key("longest"),
+    "wfp3": by_key("wfp3"),
+    "f1": by_key("f1"),
+    "f2": by_key("f2"),
+    "f3": by_key("f3"),
+    "f4": by_key("f4"),
+    "easy-sjbf": easy_by("requested_time"),
+    "easy-saf": easy_by("area"),
+    "easy-sjbf-per-event": easy_on_predictions,
+    "easy-plus-plus": easy_on_predictions,
 }
 """The pass of each discipline, by the discipline's name."""
 
-PER_EVENT = {"easy-per-event"}
+PER_EVENT = {"easy-per-event", "easy-sjbf-per-event", "easy-plus-plus"}
 """The disciplines that make a pass after every single event."""
 
 
@@ -151,25 +210,37 @@ def simulate_plainly(
     Returns:
         The machine, idle, with what became of every job.
     """
-    per_event = isinstance(discipline, str) and discipline in PER_EVENT
-    machine = PlainMachine(processors, per_event=per_event)
+    machine = new_machine(processors, discipline)
     make_pass = PASSES[discipline] if isinstance(discipline, str) else discipline
     arrivals = plain_jobs(jobs, groups)
     while arrivals or machine.running or machine.waiting:
         next_arrival = [arrivals[0].submit_time] if arrivals else []
         now = min([machine.next_event_time, *next_arrival])
+        machine.come_to(now)
         if machine.per_event:
             # Each event has a pass of its own; submissions come first. What has been started
             # by one pass may end at this very instant, but not before those of earlier starts.
             if arrivals and arrivals[0].submit_time == now:
-                machine.waiting.append(arrivals.pop(0))
-            else:
+                machine.submit(arrivals.pop(0))
+            elif machine.due(now):
                 machine.end(machine.due(now)[0])
+            else:
+                continue  # nothing but a prediction is over
         else:
             # All events of the instant, terminations first, share one pass.
             for running in machine.due(now):
                 machine.end(running)
             while arrivals and arrivals[0].submit_time == now:
-                machine.waiting.append(arrivals.pop(0))
+                machine.submit(arrivals.pop(0))
         make_pass(machine, now)
     return machine
+
+
+def new_machine(processors: int, discipline: str | Pass) -> PlainMachine:
+    """Returns an empty machine as a discipline needs it."""
+    if discipline in {"easy-plus-plus", "easy-sjbf-per-event"}:
+        return PredictingMachine(
+            processors, per_event=True, predicts=discipline == "easy-plus-plus"
+        )
+    per_event = isinstance(discipline, str) and discipline in PER_EVENT
+    return PlainMachine(processors, per_event=per_event)

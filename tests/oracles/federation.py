@@ -190,7 +190,7 @@ def replay_plainly(sites: Sequence[PlainSite]) -> PlainFederation:
             job = arrivals.pop(0)
             k = state.place(state.home[job.row], job)
             state.executed_on.append(k)
-            machines[k].waiting.append(job)
+            machines[k].submit(job)
             PASSES[sites[k].discipline](machines[k], now)
         for k in per_event:
             for running in machines[k].due(now):

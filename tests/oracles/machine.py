@@ -14,7 +14,7 @@ from lrms_sim.jobs import JobTable
 
 @dataclass(frozen=True, slots=True)
 class PlainJob:
-    """A job; `row` is its place in the order of arrival, `group` that of its user."""
+    """A job; `row` is its place in the order of arrival, `group` that of its `user`, -1 for unknown."""
 
     row: int
     submit_time: float
@@ -22,6 +22,7 @@ class PlainJob:
     requested_time: float
     run_time: float
     group: int = 5
+    user: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +100,13 @@ class PlainMachine:
         """Returns whether the job could start now."""
         return job.processors <= self.processors_free(now)
 
+    def come_to(self, now: float) -> None:
+        """Hears that a moment has come, before anything of that moment happens."""
+
+    def submit(self, job: PlainJob) -> None:
+        """Puts a job into the queue."""
+        self.waiting.append(job)
+
     def start(self, job: PlainJob, now: float) -> None:
         """Starts a waiting job."""
         assert self.fits(job, now)
@@ -139,6 +147,8 @@ def plain_jobs(jobs: JobTable, groups: Sequence[int] | None = None) -> list[Plai
     )
     groups = [5] * len(jobs) if groups is None else list(groups)
     return [
-        PlainJob(row, *values, group)
-        for row, (values, group) in enumerate(zip(columns, groups, strict=True))
+        PlainJob(row, *values, group, user)
+        for row, (values, group, user) in enumerate(
+            zip(columns, groups, jobs.user.tolist(), strict=True)
+        )
     ]

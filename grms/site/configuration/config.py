@@ -52,7 +52,13 @@ def _word(value: str, what: str, choices: tuple[str, ...]) -> str:
 
 
 def _discipline(value: str) -> str:
-    return _word(value, "discipline", tuple(DISCIPLINES))
+    _word(value, "discipline", tuple(DISCIPLINES))
+    if value == "easy-plus-plus":
+        raise _refuse(
+            f"{value!r} predicts by user, and a site's machine is not told whose job it is; "
+            "'easy-sjbf-per-event' does the same without predictions"
+        )
+    return value
 
 
 def _site_name(value: str) -> str:

@@ -81,7 +81,8 @@ ONE_BY_ONE = [
         (
             "sites.A.discipline: 'EASYY' is no discipline, did you mean 'easy'? "
             "there are: fcfs, list, easy, easy-per-event, conservative, fcfs-group, easy-group, "
-            "conservative-group"
+            "conservative-group, sjf, saf, ljf, wfp3, f1, f2, f3, f4, easy-sjbf, easy-saf, "
+            "easy-sjbf-per-event, easy-plus-plus"
         ),
     ),
     (

@@ -104,7 +104,7 @@ class Journal(JournalFile):
             rows = connection.execute("SELECT number, time, kind, body, checksum FROM records")
             for number, *row, written in rows.fetchall():
                 if _untallied_checksum(Row(*row)) != written:
-                    raise self._damaged(f"record {number} is not what was written")
+                    raise self.damaged(f"record {number} is not what was written")
                 checksum = row_checksum(0, number, row)
                 tally = tally.plus(1, checksum)
                 connection.execute(
@@ -183,16 +183,16 @@ class Journal(JournalFile):
                 row = Row(moment, kind, body)
                 found = found.plus(1, written)
                 if row_checksum(0, number, row) != written:
-                    raise self._damaged(f"record {number} is not what was written")
+                    raise self.damaged(f"record {number} is not what was written")
                 try:
                     record = decode(row)
                 except ValueError as error:
-                    raise self._damaged(f"record {number}: {error}") from error
+                    raise self.damaged(f"record {number}: {error}") from error
                 if isinstance(record, TaskFixed):
                     self._workflows[record.booking] = record.workflow_id
                 yield record
             if found != tally:
-                raise self._damaged(
+                raise self.damaged(
                     f"it has {found.rows} records, and they are not the {tally.rows} that were written"
                 )
 

@@ -211,7 +211,7 @@ class JournalFile:
             self._check_header()
             found = self._connection.execute("PRAGMA quick_check(1)").fetchone()[0]
             if found != "ok":
-                raise self._damaged(str(found))
+                raise self.damaged(str(found))
 
     def _create(self) -> None:
         execute = self._connection.execute
@@ -228,7 +228,7 @@ class JournalFile:
         known = {"notes", *kind.tables}
         # SQLite's own tables, as the one for AUTOINCREMENT, do not count.
         if self._pragma("application_id") != kind.application_id or self._tables() != known:
-            raise self._damaged(f"it is a database, but no journal of a {kind.program}")
+            raise self.damaged(f"it is a database, but no journal of a {kind.program}")
         version = self._pragma("user_version")
         readable = {kind.version, *kind.versions_read}
         if version not in readable:
@@ -237,7 +237,7 @@ class JournalFile:
                 f"version {max(readable)}; use the program that wrote it, or a later one"
             )
         if not self.note("epoch"):
-            raise self._damaged("it has no epoch")
+            raise self.damaged("it has no epoch")
 
     def _pragma(self, name: str) -> int:
         return int(self._connection.execute(f"PRAGMA {name}").fetchone()[0])
@@ -313,7 +313,8 @@ class JournalFile:
 
     # --- errors --------------------------------------------------------------------------------
 
-    def _damaged(self, what: str) -> JournalDamagedError:
+    def damaged(self, what: str) -> JournalDamagedError:
+        """Returns the error that says what is wrong with what the journal holds."""
         return JournalDamagedError(
             f"{self.path}: this journal is damaged: {what}; move it away and begin a new one "
             f"(never an older copy of it), after {self._kind.look}"
@@ -328,7 +329,7 @@ class JournalFile:
                 f"{self.path}: the disk is full; make room for the journal, it loses nothing"
             )
         if code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}:
-            return self._damaged(str(error))
+            return self.damaged(str(error))
         return JournalError(
             f"{self.path}: {error}; check that the folder and the disk are as they should be, "
             f"then start the {self._kind.program} again"

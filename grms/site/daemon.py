@@ -25,7 +25,6 @@ from grms.kit.refusals import Context, Unexpected, refuse
 from grms.kit.service_manager import notify
 from grms.kit.unix_sockets import remove_stale_socket
 from grms.names import parse_endpoint
-from grms.site.core.reservations import Resource
 from grms.site.engine.clock import VirtualClock
 from grms.site.engine.engine import EngineFailedError
 from grms.site.engine.journal import JournalError
@@ -86,14 +85,7 @@ class Daemon:
         self._log = log
         self._health = health.aio.HealthServicer()
         self._stop = asyncio.Event()
-        self._reservations = Reservations(
-            core.engine,
-            core.journal,
-            [
-                Resource(r.resource_id, r.labels, r.processors, r.speed, r.cost_per_hour)
-                for r in core.config.resources
-            ],
-        )
+        self._reservations = Reservations(core.engine)
         self._refusals_logged = Rate(REFUSALS_LOGGED_PER_S)
         self._exhaustion_logged = Rate(EXHAUSTION_LOGGED_PER_S)
         self.ready = asyncio.Event()

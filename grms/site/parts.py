@@ -25,12 +25,14 @@ from grms.site.configuration.files import ConfigError, load_policies, location_p
 from grms.site.core.state import SiteState
 from grms.site.engine.clock import Clock
 from grms.site.engine.engine import Engine
-from grms.site.engine.group_commit import GroupCommit, timed, writer
+from grms.site.engine.group_commit import GroupCommit, timed
 from grms.site.engine.journal import Journal
 from grms.site.engine.lrms_driver import MachineDriver, MachineHistory
+from grms.site.engine.reservation_notes import take_over_notes
 from grms.site.engine.site_clock import check_clock, make_clock
 from grms.site.engine.upkeep import Progress, compact, read, without_collection
 from grms.site.facts.invariants import check
+from grms.site.facts.reservations import Resource
 from grms.site.facts.settings import Limits, PartnerSettings, SiteSettings
 from grms.site.links.calls import Problems, channel_maker
 from grms.site.links.partner_links import LinkSettings, PartnerLinks
@@ -67,6 +69,10 @@ def site_settings(config: SiteConfig, epoch: int, shown: str) -> SiteSettings:
         partners=tuple(PartnerSettings(p.name, p.processors or 0) for p in config.partners),
         transfer=load_policies(config, shown),
         location=location_policy(config),
+        resources=tuple(
+            Resource(r.resource_id, r.labels, r.processors, r.speed, r.cost_per_hour)
+            for r in config.resources
+        ),
         on_lost=config.suspect,
         decision_time_max=math.inf if virtual else limits.decision_timeout_s * speed,
         run_time_grace=limits.run_time_grace_s * speed,
@@ -150,6 +156,8 @@ def load(
     """
     settings = site_settings(config, journal.epoch, str(config_path))
     history = MachineHistory(config.name, journal.epoch)
+    if count := take_over_notes(journal):
+        log.info("reservations_taken_over", reservations=count)
     with without_collection():
         reading = read(journal, settings, history, progress or Progress(log, journal.count))
         if config.clock.kind != "virtual":
@@ -220,7 +228,6 @@ def build_core(
 
         observer = Observer(config, log)
         observer.journal = journal
-    write = writer(journal)
 
     def on_problem(problem: str) -> None:
         if problem:
@@ -230,7 +237,9 @@ def build_core(
         engine.hold_back(problem)
 
     commit = GroupCommit(
-        write if observer is None else timed(write, observer.metrics.journal_committed),
+        journal.append
+        if observer is None
+        else timed(journal.append, observer.metrics.journal_committed),
         in_thread=config.journal.survives == "power_loss",
         on_problem=on_problem,
     )

@@ -19,6 +19,8 @@ def unfinished(state: SiteState, rogue: str) -> list[str]:
         ):
             if things:
                 found.append(f"{what} with {name}: {list(things)}")
+    if state.memory.reservations.open:
+        found.append(f"open reservations: {list(state.memory.reservations.open)}")
     if state.memory.at_lrms or state.memory.unconfirmed:
         found.append(f"jobs thought to be in the batch system: {list(state.memory.at_lrms)}")
     return found
@@ -51,4 +53,10 @@ def known(state: SiteState) -> object:
         # Of one that was taken off the list before anything happened nothing needs to be known.
         if book.listed or book.offered or book.faults or book.offer_seen
     ]
-    return jobs, books, memory.next_job, memory.epoch, sorted(memory.at_lrms)
+    reservations = [
+        # As text, in which a moment that has not come is equal to itself.
+        repr(one)
+        for one in memory.reservations.reservations.values()
+    ]
+    numbers = (memory.next_job, memory.reservations.next_number, memory.epoch)
+    return jobs, books, reservations, numbers, sorted(memory.at_lrms)

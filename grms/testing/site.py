@@ -6,6 +6,7 @@ after a restart. A crash can come between any two steps. What its journal and it
 survives; everything else is gone.
 """
 
+import math
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -22,8 +23,10 @@ from grms.site.facts.commands import (
     LrmsCancel,
     LrmsSubmit,
     Publish,
+    PublishReservation,
     Refuse,
     ReplyJob,
+    ReplyReservation,
     SendOffer,
     SendProbe,
     SendReport,
@@ -48,6 +51,7 @@ from grms.site.facts.events import (
     ReportAnswered,
     ReportFailed,
     ReportReceived,
+    ReservationsDue,
     ResolveReceived,
     Restarted,
     StatusAnswered,
@@ -70,6 +74,9 @@ from grms.testing.network import Network
 class Rubbish(Command):
     """An answer that the protocol does not have."""
 
+
+_TIMER = 0.001
+"""Shortest delay of a timer, seconds."""
 
 Make = Callable[[int], Event]
 """Makes an event of its id."""
@@ -125,6 +132,7 @@ class SimulatedSite:
     _pumping: bool = False
     _commit: tuple[Record, ...] | None = None
     _appended: int = 0
+    _reservations_due: float = math.inf
     _outbox: deque[Command] = field(default_factory=deque)
     _askers: dict[int, Reply] = field(default_factory=dict)
     _calls: dict[int, tuple[Callable[[Command], Make | None], Make]] = field(default_factory=dict)
@@ -136,6 +144,7 @@ class SimulatedSite:
         """Says what is done about each kind of command; watchers are not simulated."""
         self._execute = {
             ReplyJob: self._reply,
+            ReplyReservation: self._reply,
             Refuse: self._reply,
             AnswerOffer: self._reply,
             AnswerStatus: self._reply,
@@ -148,6 +157,7 @@ class SimulatedSite:
             LrmsSubmit: self._lrms_submit,
             LrmsCancel: self._lrms_cancel,
             Publish: lambda _: None,
+            PublishReservation: lambda _: None,
         }
 
     # --- life and death ------------------------------------------------------------------------
@@ -157,6 +167,7 @@ class SimulatedSite:
         self.up = True
         self._life += 1
         self._last_id = 0
+        self._reservations_due = math.inf
         self.state = self.factory(self.settings, list(self.journal))
         self.lrms.listener = self._lrms_tells
         self.lrms.heard_since = self.clock.now
@@ -233,7 +244,21 @@ class SimulatedSite:
         if self.watch is not None:
             self.watch(self, event, commands)
         self._outbox += commands
+        self._watch_reservations()
         self._pump()
+
+    def _watch_reservations(self) -> None:
+        # A timer for the next moment at which time changes a reservation; one that is late is none.
+        moment = self.state.memory.reservations.next_time - self.clock_offset
+        if moment < self._reservations_due:
+            self._reservations_due = moment
+            delay = max(_TIMER, moment - self.clock.now)
+            self.clock.after(delay, self._reservations_are_due, self._life, moment)
+
+    def _reservations_are_due(self, life: int, moment: float) -> None:
+        if self._life == life and self._reservations_due == moment:
+            self._reservations_due = math.inf
+            self.happen(ReservationsDue)
 
     def _pump(self) -> None:
         # Carries out what waits, up to records that are not durable.

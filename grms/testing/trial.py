@@ -9,7 +9,8 @@ mended, and when the sites have come to rest:
 - a cancelled job has run at most once, and its home says rightly whether it ran to its end;
 - no job was ever given to batch systems twice;
 - nobody waits for anybody, and nothing is left in any queue;
-- what the journal holds is what the site knows.
+- what the journal holds is what the site knows;
+- what brokers have reserved meanwhile is as they were told (`grms.testing.brokers`).
 
 In many runs batch systems forget ended jobs, journals are compacted while their sites run, and
 operators reload other policies and partners. In some, one site is a rogue for good: it talks rubbish,
@@ -44,10 +45,12 @@ from grms.site.facts.events import (
     Resubmit,
     Submit,
 )
+from grms.site.facts.invariants import check
 from grms.site.facts.jobs import HomeJob, Request
 from grms.site.facts.lifecycle import JobState, Outcome
 from grms.site.facts.records import EpochBegun, JobOffered
 from grms.site.facts.settings import PartnerSettings, SiteSettings
+from grms.testing.brokers import Brokers, resource
 from grms.testing.clock import ManualClock
 from grms.testing.draws import Draws
 from grms.testing.faults import Crashes, Faults, Timing
@@ -78,6 +81,7 @@ ROGUES: dict[str, type[SimulatedSite]] = {
 """What one of the sites may be."""
 
 _PLAN, _NETWORK, _SITES, _USERS, _WORLD = range(5)
+_RESOURCES, _BROKERS = 6, 7
 
 
 @dataclass(slots=True)
@@ -111,6 +115,7 @@ class Verdict:
         resubmitted: how many jobs operators have taken out of its hands.
         epochs: how many were begun because a journal was put back.
         judged: how many offers were judged by the order of those who are asked.
+        reserved: how many questions of brokers were answered with a reservation.
     """
 
     seed: int
@@ -126,6 +131,7 @@ class Verdict:
     resubmitted: int = 0
     epochs: int = 0
     judged: int = 0
+    reserved: int = 0
 
 
 @dataclass(slots=True)
@@ -171,6 +177,8 @@ class Trial:
         self._make_wishes(plan)
         self._make_faults(plan, network)
         self._make_world(Draws(self.seed, _WORLD + 1))
+        brokers = Brokers(self.clock, Draws(self.seed, _BROKERS), self._problems)
+        brokers.want(self._honest())
         for site in self.sites.values():
             site.start()
         self.clock.advance(FAULTS_UNTIL)
@@ -187,7 +195,8 @@ class Trial:
             site.timing.probe_interval = 0.0
         while self.clock.now < until + PATIENCE and self.clock.step():
             pass
-        return self._verdict()
+        brokers.judge(self._honest())
+        return self._verdict(brokers.answers)
 
     # --- the plan ------------------------------------------------------------------------------
 
@@ -195,6 +204,7 @@ class Trial:
         names = ["a", "b", "c", "d"][: plan.integer(2, 4)]
         sizes = {name: plan.integer(2, 6) for name in names}
         draws, world = Draws(self.seed, _SITES), Draws(self.seed, _WORLD)
+        resources = Draws(self.seed, _RESOURCES)
         if world.chance(0.5):
             self._manner = list(ROGUES)[world.integer(0, len(ROGUES) - 1)]
             self._rogue = names[world.integer(0, len(names) - 1)]
@@ -219,6 +229,7 @@ class Trial:
                     ),
                     transfer=dict.fromkeys(others, policy),
                     location=location,
+                    resources=(resource(resources),),
                     on_lost=self.on_lost,
                     decision_time_max=20.0,
                     retry_first_s=0.5,
@@ -455,7 +466,7 @@ class Trial:
     def _honest(self) -> list[SimulatedSite]:
         return [site for name, site in self.sites.items() if name != self._rogue]
 
-    def _verdict(self) -> Verdict:
+    def _verdict(self, reserved: int) -> Verdict:
         runs: dict[bytes, list[FakeLrmsJob]] = {payload: [] for payload in self._wishes}
         for site in self._honest():
             for ran in site.lrms.history:
@@ -501,6 +512,7 @@ class Trial:
                 for record in site.journal
             ),
             judged=self._judged + sum(judge.judged for judge in self._judges.values()),
+            reserved=reserved,
             **self._found_out(),
         )
 
@@ -552,6 +564,7 @@ class Trial:
             self._problems.append(f"{name} was cancelled, and its home says {job.outcome}")
 
     def _judge_journal(self, site: SimulatedSite) -> None:
+        check(site.state.memory)
         again = SiteState(site.settings, site.journal)
         if known(again) != known(site.state):
             self._problems.append(

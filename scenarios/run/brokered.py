@@ -1,7 +1,7 @@
 """Runs the broker of a scenario on the scenario's own clock, in this process.
 
 What decides is what decides in the daemons: the broker's pure state, its planner, and each site's
-book of reservations. Here they share one virtual clock, a search takes as long as the scenario says
+pure state. Here they share one virtual clock, a search takes as long as the scenario says
 and builds as many schedules, and nothing is lost on the way; so equal scenarios give equal runs.
 
 At one instant what has ended at sites comes first, then what was said or planned for that instant,
@@ -51,21 +51,16 @@ from broker.core.state import BrokerState
 from broker.engine.replanner import PlanningSettings, plan_situation
 from broker.model.plan import Plan
 from broker.model.workflow import Workflow
-from grms.site.core.reservations import (
-    Reservation,
-    ReservationBook,
-    ReservationRefused,
-    ReservationState,
-    Resource,
-)
+from grms.site.facts.jobs import Request
+from grms.site.facts.lifecycle import ReservationState
+from grms.site.facts.reservations import Reservation, Resource
 from scenarios.errors import ScenarioError
+from scenarios.run.reserving_sites import RefusedError, ReservingSites
 from scenarios.run.workflow_source import Submission, submissions_of, supplies_of
 from scenarios.spec.spec import ScenarioSpec
 
 STEPS_MAX: Final = 10_000_000
 """So many instants at most; beyond, a scenario has no end."""
-
-_OWNER: Final = "broker"
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,13 +181,15 @@ class _World:
         self._broker = spec.broker
         self._supplies = supplies_of(spec)
         self._submissions = submissions_of(spec)
-        self._books = {
-            site.name: ReservationBook(
-                Resource(r.resource_id, {}, r.processors, r.speed, r.cost_per_hour)
-                for r in site.reservable or ()
-            )
-            for site in spec.sites
-        }
+        self._sites = ReservingSites(
+            {
+                site.name: [
+                    Resource(r.resource_id, {}, r.processors, r.speed, r.cost_per_hour)
+                    for r in site.reservable or ()
+                ]
+                for site in spec.sites
+            }
+        )
         self._held: dict[str, _Held] = {}
         self._by_reservation: dict[tuple[str, int], str] = {}
         self._queue: list[tuple[float, int, Event]] = []
@@ -242,17 +239,17 @@ class _World:
         heapq.heappush(self._queue, (time, next(self._count), event))
 
     def _step(self) -> None:
-        books = min((book.next_time for book in self._books.values()), default=math.inf)
+        if self._sites.heard:
+            self._changed(*self._sites.heard.popleft())
+            return
+        due = self._sites.next_time
         said = self._queue[0][0] if self._queue else math.inf
-        moment = min(books, said, self.state.next_time)
+        moment = min(due, said, self.state.next_time)
         if moment == math.inf:
             raise ScenarioError("nothing happens any more, and not every workflow has ended")
         self.now = max(self.now, moment)
-        if books <= self.now:
-            for site, book in self._books.items():
-                for reservation in book.due(self.now):
-                    book.keep(reservation)
-                    self._changed(site, reservation)
+        if due <= self.now:
+            self._sites.settle(self.now)
         elif said <= self.now:
             event = heapq.heappop(self._queue)[2]
             if isinstance(event, PlanFound):
@@ -305,64 +302,51 @@ class _World:
     def _book(self, booking: Booking) -> None:
         held = self._held[booking.booking] = _Held(booking, [])
         for index, hold in enumerate(booking.holds):
-            book, place = self._books[hold.site], booking.placement
+            place = booking.placement
             try:
-                made = book.book(
-                    _OWNER,
+                number = self._sites.book(
+                    hold.site,
                     f"{booking.booking}.{index}",
                     hold.resource,
                     (place.start, place.end),
                     processors=hold.units,
                     now=self.now,
                 )
-            except ReservationRefused as error:
+            except RefusedError as error:
                 self._refusals += 1
                 self._at(self.now, BookingLost(0, booking.booking, str(error), (index,)))
                 return
-            book.keep(made)
-            held.numbers.append((hold.site, made.number))
-            self._by_reservation[hold.site, made.number] = booking.booking
+            held.numbers.append((hold.site, number))
+            self._by_reservation[hold.site, number] = booking.booking
         names = tuple(str(number) for _, number in held.numbers)
         self._at(self.now, Booked(0, booking.booking, names))
 
     def _launch(self, command: Launch) -> None:
         name = command.booking.booking
-        site, number = self._held[name].numbers[0]
-        book = self._books[site]
+        request = Request(command.booking.holds[0].units, command.work)
         try:
-            launched = book.launch(
-                number,
-                _OWNER,
-                f"{name}.launch",
-                processors=command.booking.holds[0].units,
-                requested_time=command.work,
-                run_time=command.work,
-                now=self.now,
-                to_the_end=True,
+            self._sites.launch(
+                self._held[name].numbers[0], f"{name}.launch", request, command.work, self.now
             )
-        except ReservationRefused as error:
+        except RefusedError as error:
             self._refusals += 1
             self._at(self.now, BookingLost(0, name, str(error)))
-            return
-        book.keep(launched)
 
     def _extend(self, command: Extend) -> None:
         name = command.booking.booking
-        for site, number in self._held[name].numbers:
-            book = self._books[site]
+        for place in self._held[name].numbers:
             try:
-                book.keep(book.extend(number, _OWNER, command.end, self.now))
-            except ReservationRefused as error:
+                self._sites.extend(place, command.end, self.now)
+            except RefusedError as error:
                 self._at(self.now, ExtensionRefused(0, name, str(error), taken=True))
                 return
         self._at(self.now, Extended(0, name, command.end))
 
     def _release(self, booking: Booking) -> None:
         held = self._held.pop(booking.booking, None)
-        for site, number in held.numbers if held is not None else ():
-            book = self._books[site]
-            book.keep(book.release(number, _OWNER, self.now))
-            del self._by_reservation[site, number]
+        for place in held.numbers if held is not None else ():
+            self._sites.release(place, self.now)
+            del self._by_reservation[place]
         self._at(self.now, Released(0, booking.booking))
 
     # --- sites tell ----------------------------------------------------------------------------

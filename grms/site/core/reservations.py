@@ -1,433 +1,271 @@
-"""Resources that can be reserved: a partition of their own, beside the batch machine.
+"""The reservation half of a site: what brokers and users ask, and what time does.
 
-The book is pure: `now`, keys and callers are arguments, and what changes is returned, so that whoever
-owns the disk can keep it before anybody is told. A reservation holds processors of one resource from
-its beginning up to and not including its end. A job launched in it runs from the beginning, or from
-now if that has passed, for its time over the resource's speed; what is left of the window is then
-free again. The end of a reservation can be moved while the time behind it is free.
+What time has changed by the moment of an event is noted before the event is handled, so an answer does
+not depend on how late a timer is. Asking twice with one key has the same answer and changes nothing.
 """
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from enum import Enum
-from itertools import pairwise
 from typing import Final
 
-from grms.site.facts.lifecycle import Outcome
+from grms.site.core.turn import Turn
+from grms.site.facts.commands import PublishReservation, Refusal, Refuse, ReplyReservation
+from grms.site.facts.events import (
+    BookReservation,
+    ExtendReservation,
+    LaunchReservation,
+    ReleaseReservation,
+    ReservationsDue,
+)
+from grms.site.facts.lifecycle import ReservationState
+from grms.site.facts.memory import Memory
+from grms.site.facts.records import (
+    Record,
+    ReservationBooked,
+    ReservationEnded,
+    ReservationExpired,
+    ReservationExtended,
+    ReservationLaunched,
+    ReservationReleased,
+    ReservationStarted,
+)
+from grms.site.facts.reservations import WINDOW_MAX_S, Reservation, Resource
 
-RESERVATIONS_MAX: Final = 10_000
-"""Open reservations of one caller."""
-
-WINDOW_MAX_S: Final = 10 * 365 * 86400.0
-KEPT: Final = 10_000
-"""Reservations that are over and still remembered."""
-
-
-class ReservationState(Enum):
-    """Where a reservation stands; the wire has the same names."""
-
-    BOOKED = "booked"
-    LAUNCHED = "launched"
-    RUNNING = "running"
-    ENDED = "ended"
-    RELEASED = "released"
-    EXPIRED = "expired"
-
-
-MOVES: Mapping[ReservationState, frozenset[ReservationState]] = {
-    ReservationState.BOOKED: frozenset(
-        {ReservationState.LAUNCHED, ReservationState.RELEASED, ReservationState.EXPIRED}
-    ),
-    ReservationState.LAUNCHED: frozenset({ReservationState.RUNNING, ReservationState.RELEASED}),
-    ReservationState.RUNNING: frozenset({ReservationState.ENDED, ReservationState.RELEASED}),
-    ReservationState.ENDED: frozenset(),
-    ReservationState.RELEASED: frozenset(),
-    ReservationState.EXPIRED: frozenset(),
-}
-"""What a reservation's state may become."""
+_PROCESSORS_MAX: Final = 2**31 - 1
 
 
-@dataclass(frozen=True, slots=True)
-class Resource:
-    """Something that can be reserved.
-
-    Attributes:
-        resource_id: unique at its site.
-        labels: what it is and has.
-        processors: how many reservations of one processor it holds side by side.
-        speed: run time on the reference resource over run time on this one.
-        cost_per_hour: for one processor.
-    """
-
-    resource_id: str
-    labels: Mapping[str, str] = field(default_factory=dict)
-    processors: int = 1
-    speed: float = 1.0
-    cost_per_hour: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Reservation:
-    """A promise of processors in a window.
-
-    Attributes:
-        number: 1, 2, 3, … at its site.
-        owner: who has it.
-        key: the owner's word for it.
-        resource_id: of what.
-        begin: seconds.
-        end: seconds; the reservation does not include it.
-        processors: how many.
-        state: where it stands.
-        launch_key: the owner's word for the launch; empty before.
-        launch_time: when the job was launched, seconds; nan before.
-        run_time: seconds the launched job takes on this resource; 0 before.
-        cut_off: the job would run on, but has no more time.
-        needed_time: seconds it would take if it were not cut off; 0 before.
-        to_the_end: the job may run to the end of the reservation.
-        booked_end: the end that was booked, seconds; nan where it was never moved.
-        start_time: nan before the job's start.
-        end_time: nan before the job's end.
-        cost: of the whole window.
-        revision: counts the changes.
-    """
-
-    number: int
-    owner: str
-    key: str
-    resource_id: str
-    begin: float
-    end: float
-    processors: int
-    state: ReservationState = ReservationState.BOOKED
-    launch_key: str = ""
-    launch_time: float = math.nan
-    run_time: float = 0.0
-    cut_off: bool = False
-    start_time: float = math.nan
-    end_time: float = math.nan
-    cost: float = 0.0
-    revision: int = 1
-    needed_time: float = 0.0
-    to_the_end: bool = False
-    booked_end: float = math.nan
-
-    @property
-    def asked_end(self) -> float:
-        """The end that was booked, seconds, wherever it is now."""
-        return self.end if math.isnan(self.booked_end) else self.booked_end
-
-    @property
-    def is_open(self) -> bool:
-        """Whether it still holds processors."""
-        return bool(MOVES[self.state])
-
-    @property
-    def outcome(self) -> Outcome | None:
-        """How the launched job came to its end; None before, and where there was none."""
-        if self.state is ReservationState.ENDED:
-            return Outcome.FAILED if self.cut_off else Outcome.COMPLETED
-        if self.state is ReservationState.RELEASED and self.launch_key:
-            return Outcome.CANCELLED
-        return None
-
-    def moved(self, state: ReservationState, **change: float | str) -> "Reservation":
-        """Returns it in another state.
-
-        Raises:
-            ReservationRefused: the table does not have this move.
-        """
-        if state not in MOVES[self.state]:
-            raise ReservationRefused(f"reservation {self.number} is {self.state.value}")
-        return replace(self, state=state, revision=self.revision + 1, **change)  # type: ignore[arg-type]  # fields by name
-
-
-class ReservationRefused(Exception):  # noqa: N818  # named for what it says
-    """A wish that cannot be granted; the text says why."""
-
-
-class ReservationLimit(ReservationRefused):
-    """The caller has as many reservations as it may have."""
-
-
-class NoSuchReservation(ReservationRefused):
-    """There is none of that number that is the caller's, or no such resource.
-
-    Attributes:
-        field: of the request, what there is not.
-    """
-
-    def __init__(self, reason: str, field: str) -> None:
-        self.field = field
-        super().__init__(reason)
-
-
-class ReservationBook:
-    """All reservations of a site.
+class ReservationDesk:
+    """Handles what is asked about reservations, and what time does to them.
 
     Args:
-        resources: what can be reserved.
-        reservations: what was kept, in order of numbers.
+        memory: of the site.
     """
 
-    def __init__(
-        self, resources: Iterable[Resource], reservations: Iterable[Reservation] = ()
-    ) -> None:
-        self.resources = {resource.resource_id: resource for resource in resources}
-        self.reservations: dict[int, Reservation] = {}
-        self._keys: dict[tuple[str, str], int] = {}
-        self._next = 1
-        for reservation in reservations:
-            self.keep(reservation)
+    def __init__(self, memory: Memory) -> None:
+        self.memory = memory
+        self._book = memory.reservations
 
-    def keep(self, reservation: Reservation) -> None:
-        """Takes a reservation as it now is into the book."""
-        self.reservations[reservation.number] = reservation
-        self._keys[reservation.owner, reservation.key] = reservation.number
-        self._next = max(self._next, reservation.number + 1)
-        if len(self.reservations) > KEPT:
-            self._forget()
+    # --- time ----------------------------------------------------------------------------------
 
-    def get(self, number: int, owner: str) -> Reservation:
-        """Returns a caller's reservation.
+    def due(self, _event: ReservationsDue, turn: Turn) -> None:
+        """Notes what time has changed."""
+        self.settle(turn)
 
-        Raises:
-            NoSuchReservation: there is none of that number, or it is another's.
-        """
-        found = self.reservations.get(number)
-        if found is None or found.owner != owner:
-            raise NoSuchReservation(
-                f"there is no reservation {number} of {owner}", "reservation_id"
-            )
-        return found
-
-    def free(self, resource: Resource, begin: float, end: float) -> list[tuple[float, float, int]]:
-        """Returns the free processors of a resource in a window.
-
-        Returns:
-            Begin, end and processors of each stretch with any, in order, not overlapping.
-        """
-        held = [
-            r
-            for r in self.reservations.values()
-            if r.is_open and r.resource_id == resource.resource_id and r.begin < end
-        ]
-        edges = sorted(
-            {begin, end} | {edge for r in held for edge in (r.begin, r.end) if begin < edge < end}
-        )
-        stretches: list[tuple[float, float, int]] = []
-        for left, right in pairwise(edges):
-            used = sum(r.processors for r in held if r.begin <= left < r.end)
-            number = resource.processors - used
-            if number <= 0:
-                continue
-            if stretches and stretches[-1][1:] == (left, number):
-                stretches[-1] = (stretches[-1][0], right, number)
+    def settle(self, turn: Turn) -> None:
+        """Notes what time has changed up to now, in the order in which it happened."""
+        book = self._book
+        while book.next_time <= turn.now:
+            found = book.next_due
+            record: Record
+            if found.state is ReservationState.BOOKED:
+                record = ReservationExpired(turn.now, found.number)
+            elif found.state is ReservationState.LAUNCHED:
+                record = ReservationStarted(turn.now, found.number, found.due_time)
             else:
-                stretches.append((left, right, number))
-        return stretches
+                record = ReservationEnded(turn.now, found.number, found.due_time)
+            self._change(found.number, record, turn)
 
-    def book(
-        self,
-        owner: str,
-        key: str,
-        resource_id: str,
-        window: tuple[float, float],
-        *,
-        processors: int,
-        now: float,
-    ) -> Reservation:
-        """Returns a new reservation, not kept yet, or the one this key has made before.
+    # --- questions -----------------------------------------------------------------------------
 
-        Args:
-            owner: who wants it.
-            key: the owner's word for it.
-            resource_id: of what.
-            window: begin and end, seconds.
-            processors: how many.
-            now: seconds.
-
-        Raises:
-            NoSuchReservation: there is no such resource.
-            ReservationLimit: the owner has as many as it may have.
-            ReservationRefused: the time is past, or no longer free; or the key was used for
-                another wish.
-        """
-        begin, end = window
-        number = self._keys.get((owner, key))
+    def book(self, event: BookReservation, turn: Turn) -> None:
+        """Reserves a resource, or finds what this key has reserved before."""
+        self.settle(turn)
+        book = self._book
+        refusal = self._malformed(event)
+        if refusal is not None:
+            turn.do(refusal)
+            return
+        number = book.keys.get((event.owner, event.idempotency_key))
         if number is not None:
-            known = self.reservations[number]
-            wish = (resource_id, begin, end, processors)
-            if (known.resource_id, known.begin, known.asked_end, known.processors) != wish:
-                raise ReservationRefused(f"the key belongs to another reservation, {number}")
-            return known
-        resource = self.resources.get(resource_id)
+            self._again(event, book.reservations[number], turn)
+            return
+        resource = book.resources.get(event.resource_id)
         if resource is None:
-            raise NoSuchReservation(f"there is no resource {resource_id!r} here", "resource_id")
-        if end <= now:
-            raise ReservationRefused(f"the window ends at {end}, and it is {now}")
-        if sum(r.is_open and r.owner == owner for r in self.reservations.values()) >= (
-            RESERVATIONS_MAX
-        ):
-            raise ReservationLimit(f"{owner} has {RESERVATIONS_MAX} open reservations, the most")
-        self._check_free(resource, processors, begin, end)
-        cost = resource.cost_per_hour * processors * (end - begin) / 3600
-        return Reservation(self._next, owner, key, resource_id, begin, end, processors, cost=cost)
-
-    def _check_free(self, resource: Resource, processors: int, begin: float, end: float) -> None:
-        stretches = self.free(resource, begin, end)
-        covered = sum(right - left for left, right, n in stretches if n >= processors)
-        if not math.isclose(covered, end - begin, rel_tol=1e-12, abs_tol=1e-9):
-            raise ReservationRefused(
-                f"{processors} processors of {resource.resource_id} are not free from {begin} to "
-                f"{end}"
-            )
-
-    def extend(self, number: int, owner: str, end: float, now: float) -> Reservation:
-        """Returns a reservation with a later end; as it is where its end is not before that.
-
-        A job that may run to the end of its reservation goes on until then.
-
-        Args:
-            number: of the reservation.
-            owner: whose it is.
-            end: the new one, seconds.
-            now: seconds.
-
-        Raises:
-            NoSuchReservation: there is none of that number that is the caller's.
-            ReservationRefused: it is over, the time behind it is not free, or it would be too long.
-        """
-        found = self.get(number, owner)
-        if not found.is_open or self._over_by(found) <= now:
-            raise ReservationRefused(f"reservation {number} is over")
-        if end <= found.end:
-            return found
-        if end - found.begin > WINDOW_MAX_S:
-            raise ReservationRefused(f"a reservation is at most {WINDOW_MAX_S:g} s long")
-        resource = self.resources[found.resource_id]
-        self._check_free(resource, found.processors, found.end, end)
-        run_time, cut_off = found.run_time, found.cut_off
-        if found.to_the_end:
-            allowed = end - max(found.begin, found.launch_time)
-            run_time, cut_off = min(found.needed_time, allowed), found.needed_time > allowed
-        return replace(
-            found,
-            end=end,
-            booked_end=found.asked_end,
-            run_time=run_time,
-            cut_off=cut_off,
-            cost=resource.cost_per_hour * found.processors * (end - found.begin) / 3600,
-            revision=found.revision + 1,
+            turn.do(_no_resource(event.id, event.resource_id))
+            return
+        refusal = self._refusal(event, resource, turn.now)
+        if refusal is not None:
+            turn.do(refusal)
+            return
+        number = book.next_number
+        record = ReservationBooked(
+            turn.now,
+            number,
+            event.owner,
+            event.idempotency_key,
+            event.resource_id,
+            event.begin,
+            event.end,
+            event.processors,
+            resource.cost(event.processors, event.begin, event.end),
         )
+        self._change(number, record, turn)
+        self._reply(number, turn)
 
-    @staticmethod
-    def _over_by(found: Reservation) -> float:
-        # When an open reservation is over if nobody does anything.
-        if found.launch_key:
-            return max(found.begin, found.launch_time) + found.run_time
-        return found.end
+    def _again(self, event: BookReservation, known: Reservation, turn: Turn) -> None:
+        wish = (event.resource_id, event.begin, event.end, event.processors)
+        if (known.resource_id, known.begin, known.booked_end, known.processors) == wish:
+            self._reply(known.number, turn)
+        else:
+            reason = f"the key belongs to another reservation, {known.number}"
+            turn.do(Refuse(event.id, Refusal.PRECONDITION, reason))
 
-    def release(self, number: int, owner: str, now: float) -> Reservation:
-        """Returns a reservation given back; one that is over already as it is.
+    def _malformed(self, event: BookReservation) -> Refuse | None:
+        most = self.memory.settings.limits.text_characters
+        length, begin, end = len(event.idempotency_key), event.begin, event.end
+        if not 1 <= length <= most:
+            reason = f"idempotency_key has {length} characters; 1 to {most} are possible"
+            return Refuse(event.id, Refusal.INVALID, reason, "idempotency_key")
+        reason = window_problem(begin, end)
+        if reason:
+            return Refuse(event.id, Refusal.INVALID, reason, "window")
+        if not 1 <= event.processors <= _PROCESSORS_MAX:
+            reason = f"processors is {event.processors}; it must be at least 1"
+            return Refuse(event.id, Refusal.INVALID, reason, "processors")
+        return None
 
-        Raises:
-            NoSuchReservation: there is none of that number that is the caller's.
-        """
-        found = self.get(number, owner)
-        if not found.is_open:
-            return found
-        end_time = now if found.state is ReservationState.RUNNING else math.nan
-        return found.moved(ReservationState.RELEASED, end_time=end_time)
+    def _refusal(self, event: BookReservation, resource: Resource, now: float) -> Refuse | None:
+        if event.end <= now:
+            reason = f"the window ends at {event.end}, and it is {now}"
+            return Refuse(event.id, Refusal.PRECONDITION, reason)
+        most = self.memory.settings.limits.reservations_open
+        if self._book.open_by_owner[event.owner] >= most:
+            reason = f"{event.owner} has {most} open reservations, the most"
+            return Refuse(event.id, Refusal.EXHAUSTED, reason)
+        if not self._book.is_free(resource, event.processors, event.begin, event.end):
+            return _not_free(event.id, resource, event.processors, event.begin, event.end)
+        return None
 
-    def launch(
-        self,
-        number: int,
-        owner: str,
-        key: str,
-        *,
-        processors: int,
-        requested_time: float,
-        run_time: float,
-        now: float,
-        to_the_end: bool = False,
-    ) -> Reservation:
-        """Returns a reservation with a job in it.
+    def launch(self, event: LaunchReservation, turn: Turn) -> None:
+        """Puts a job into a reservation, or finds the one that this key has put there before."""
+        found = self._found(event, turn)
+        if found is None:
+            return
+        number, key = found.number, event.launch_key
+        most = self.memory.settings.limits.text_characters
+        resource = self._book.resources.get(found.resource_id)
+        if not 1 <= len(key) <= most:
+            reason = f"idempotency_key has {len(key)} characters; 1 to {most} are possible"
+            turn.do(Refuse(event.id, Refusal.INVALID, reason, "idempotency_key"))
+        elif found.launch_key == key:
+            self._reply(number, turn)
+        elif found.launch_key:
+            reason = f"another job was launched in reservation {number}"
+            turn.do(Refuse(event.id, Refusal.PRECONDITION, reason))
+        elif not found.may_become(ReservationState.LAUNCHED):
+            reason = f"reservation {number} is {found.state.value}"
+            turn.do(Refuse(event.id, Refusal.PRECONDITION, reason))
+        elif resource is None:
+            turn.do(_no_resource(event.id, found.resource_id))
+        else:
+            self._launch(event, found, resource, turn)
 
-        Args:
-            number: of the reservation.
-            owner: whose it is.
-            key: the owner's word for the launch.
-            processors: of the job.
-            requested_time: seconds it may run on the reference resource; then it is cut off.
-            run_time: seconds it takes there.
-            now: seconds.
-            to_the_end: it may run to the end of the reservation, however much it has requested.
-
-        Raises:
-            NoSuchReservation: there is none of that number that is the caller's.
-            ReservationRefused: the job does not fit into what is left of it, or another job is
-                in it.
-        """
-        found = self.get(number, owner)
-        if found.launch_key:
-            if found.launch_key != key:
-                raise ReservationRefused(f"another job was launched in reservation {number}")
-            return found
-        speed = self.resources[found.resource_id].speed
-        here, needed = min(run_time, requested_time) / speed, run_time / speed
-        start = max(found.begin, now)
+    def _launch(
+        self, event: LaunchReservation, found: Reservation, resource: Resource, turn: Turn
+    ) -> None:
+        requested, speed = event.request.requested_time, resource.speed
+        here, needed = min(event.run_time, requested) / speed, event.run_time / speed
+        processors, start = event.request.processors, max(found.begin, turn.now)
         if processors > found.processors or start + here > found.end:
-            raise ReservationRefused(
+            reason = (
                 f"the job needs {processors} processors for {here:g} s from {start:g}; reservation "
-                f"{number} has {found.processors} until {found.end:g}"
+                f"{found.number} has {found.processors} until {found.end:g}"
             )
-        allowed = found.end - start if to_the_end else requested_time / speed
-        return found.moved(
-            ReservationState.LAUNCHED,
-            launch_key=key,
-            launch_time=now,
+            turn.do(Refuse(event.id, Refusal.PRECONDITION, reason))
+            return
+        allowed = found.end - start if event.to_the_end else requested / speed
+        record = ReservationLaunched(
+            turn.now,
+            found.number,
+            event.launch_key,
             run_time=min(needed, allowed),
             cut_off=needed > allowed,
             needed_time=needed,
-            to_the_end=to_the_end,
+            to_the_end=event.to_the_end,
         )
+        self._change(found.number, record, turn)
+        self._reply(found.number, turn)
 
-    def due(self, now: float) -> list[Reservation]:
-        """Returns what time has changed up to now, not kept yet; call again until it is empty."""
-        changed = []
-        for r in self.reservations.values():
-            if r.state is ReservationState.BOOKED and r.end <= now:
-                changed.append(r.moved(ReservationState.EXPIRED))
-            elif r.state is ReservationState.LAUNCHED and r.begin <= now:
-                changed.append(
-                    r.moved(ReservationState.RUNNING, start_time=max(r.begin, r.launch_time))
-                )
-            elif r.state is ReservationState.RUNNING and r.start_time + r.run_time <= now:
-                changed.append(
-                    # Its window stays as it was asked for, so that its key is known again; what is
-                    # over holds nothing.
-                    r.moved(ReservationState.ENDED, end_time=r.start_time + r.run_time)
-                )
-        return changed
+    def extend(self, event: ExtendReservation, turn: Turn) -> None:
+        """Moves the end of a reservation; an end that is reached already changes nothing.
 
-    @property
-    def next_time(self) -> float:
-        """When time next changes something, seconds; infinity for never."""
-        moments = [math.inf]
-        for r in self.reservations.values():
-            if r.state is ReservationState.BOOKED:
-                moments.append(r.end)
-            elif r.state is ReservationState.LAUNCHED:
-                moments.append(r.begin)
-            elif r.state is ReservationState.RUNNING:
-                moments.append(r.start_time + r.run_time)
-        return min(moments)
+        A job that may run to the end of its reservation goes on until then.
+        """
+        found = self._found(event, turn)
+        if found is None:
+            return
+        end, resource = event.end, self._book.resources.get(found.resource_id)
+        if not math.isfinite(end):
+            reason = f"end_s is {end}; it must be a finite number"
+            turn.do(Refuse(event.id, Refusal.INVALID, reason, "end_s"))
+        elif not found.is_open:
+            reason = f"reservation {found.number} is over"
+            turn.do(Refuse(event.id, Refusal.PRECONDITION, reason))
+        elif end <= found.end:
+            self._reply(found.number, turn)
+        elif end - found.begin > WINDOW_MAX_S:
+            reason = f"a reservation is at most {WINDOW_MAX_S:g} s long"
+            turn.do(Refuse(event.id, Refusal.PRECONDITION, reason))
+        elif resource is None:
+            turn.do(_no_resource(event.id, found.resource_id))
+        elif not self._book.is_free(resource, found.processors, found.end, end):
+            turn.do(_not_free(event.id, resource, found.processors, found.end, end))
+        else:
+            run_time, cut_off = found.run_time, found.cut_off
+            if found.to_the_end:
+                allowed = end - found.job_begin
+                run_time, cut_off = min(found.needed_time, allowed), found.needed_time > allowed
+            cost = resource.cost(found.processors, found.begin, end)
+            record = ReservationExtended(turn.now, found.number, end, run_time, cut_off, cost)
+            self._change(found.number, record, turn)
+            self._reply(found.number, turn)
 
-    def _forget(self) -> None:
-        for number, reservation in list(self.reservations.items()):
-            if not reservation.is_open:
-                del self.reservations[number]
-                self._keys.pop((reservation.owner, reservation.key), None)
-                return
+    def release(self, event: ReleaseReservation, turn: Turn) -> None:
+        """Takes a reservation back; one that is over stays as it is."""
+        found = self._found(event, turn)
+        if found is None:
+            return
+        if found.is_open:
+            self._change(found.number, ReservationReleased(turn.now, found.number), turn)
+        self._reply(found.number, turn)
+
+    # --- parts ---------------------------------------------------------------------------------
+
+    def _found(
+        self, event: LaunchReservation | ExtendReservation | ReleaseReservation, turn: Turn
+    ) -> Reservation | None:
+        self.settle(turn)
+        found = self._book.get(event.reservation, event.owner)
+        if found is None:
+            reason = f"there is no reservation {event.reservation} of {event.owner}"
+            turn.do(Refuse(event.id, Refusal.NOT_FOUND, reason, "reservation_id"))
+        return found
+
+    def _change(self, number: int, record: Record, turn: Turn) -> None:
+        turn.note(record)
+        turn.do(PublishReservation(turn.cause, self._book.reservations[number]))
+
+    def _reply(self, number: int, turn: Turn) -> None:
+        turn.do(ReplyReservation(turn.cause, self._book.reservations[number]))
+
+
+def window_problem(begin: float, end: float) -> str:
+    """Returns what is wrong with a window, for a person; empty where it can be reserved.
+
+    Args:
+        begin: seconds.
+        end: seconds.
+    """
+    if math.isfinite(begin) and math.isfinite(end) and 0 < end - begin <= WINDOW_MAX_S:
+        return ""
+    return f"window is {begin} to {end}; its end must be after its beginning"
+
+
+def _no_resource(cause: int, resource_id: str) -> Refuse:
+    reason = f"there is no resource {resource_id!r} here"
+    return Refuse(cause, Refusal.NOT_FOUND, reason, "resource_id")
+
+
+def _not_free(cause: int, resource: Resource, processors: int, begin: float, end: float) -> Refuse:
+    name = resource.resource_id
+    reason = f"{processors} processors of {name} are not free from {begin} to {end}"
+    return Refuse(cause, Refusal.PRECONDITION, reason)

@@ -8,6 +8,7 @@ nothing; whoever owns sockets, disks and clocks (the daemon, the simulated netwo
 - `intervention`: what operators decide about jobs that do not go on;
 - `standing`: partners that are not as the protocol has them; `belief`: what they report;
 - `guests`: what partners ask, and their jobs here;
+- `reservations`: what is asked of resources that can be reserved, and what time does to it;
 - `memory`: what survives a restart, changed by journal records alone;
 - `lifecycle`: the tables of what may follow what; `docs/protocol.md` draws them.
 """
@@ -20,13 +21,17 @@ from grms.site.core.guests import GuestDesk
 from grms.site.core.home import HomeDesk
 from grms.site.core.intervention import OperatorDesk, why_stuck
 from grms.site.core.offers import OfferDesk
+from grms.site.core.reservations import ReservationDesk
 from grms.site.core.standing import PartnerDesk
 from grms.site.core.turn import Turn
 from grms.site.facts.commands import Command
 from grms.site.facts.events import (
+    BookReservation,
     Cancel,
     Drain,
     Event,
+    ExtendReservation,
+    LaunchReservation,
     LrmsAccepted,
     LrmsEnded,
     LrmsRefused,
@@ -43,9 +48,11 @@ from grms.site.facts.events import (
     PoliciesChanged,
     ProbeAnswered,
     ProbeFailed,
+    ReleaseReservation,
     ReportAnswered,
     ReportFailed,
     ReportReceived,
+    ReservationsDue,
     ResolveReceived,
     Restarted,
     Resubmit,
@@ -99,6 +106,7 @@ class SiteState:
         self._guests = GuestDesk(self.memory)
         self._partners = PartnerDesk(self.memory, self._offers)
         self._operator = OperatorDesk(self.memory, self._offers)
+        self._reservations = ReservationDesk(self.memory)
         self._handlers: dict[type[Event], Callable[[Any, Turn], None]] = {
             Restarted: self._restarted,
             Drain: self._drain,
@@ -128,6 +136,11 @@ class SiteState:
             WriteOff: self._operator.write_off,
             PartnerDown: self._partner_down,
             PartnerLost: self._offers.partner_lost,
+            BookReservation: self._reservations.book,
+            LaunchReservation: self._reservations.launch,
+            ExtendReservation: self._reservations.extend,
+            ReleaseReservation: self._reservations.release,
+            ReservationsDue: self._reservations.due,
             LrmsAccepted: self._lrms_accepted,
             LrmsRefused: self._lrms_refused,
             LrmsStarted: self._lrms_started,
@@ -214,6 +227,7 @@ class SiteState:
     def _restarted(self, event: Restarted, turn: Turn) -> None:
         self._guests.take_up(turn)
         self._home.take_up(event.load, turn)
+        self._reservations.settle(turn)
 
     def _drain(self, _event: Drain, _turn: Turn) -> None:
         self.memory.draining = True

@@ -29,9 +29,11 @@ from grms.site.facts.commands import (
     LrmsCancel,
     LrmsSubmit,
     Publish,
+    PublishReservation,
     Refusal,
     Refuse,
     ReplyJob,
+    ReplyReservation,
     SendOffer,
     SendProbe,
     SendReport,
@@ -41,8 +43,9 @@ from grms.site.facts.commands import (
 from grms.site.facts.events import Event
 from grms.site.facts.jobs import HomeJob, Load
 from grms.site.facts.lifecycle import JobState
+from grms.site.facts.reservations import Reservation
 
-Reply = ReplyJob | Refuse | AnswerOffer | AnswerStatus | AnswerReport
+Reply = ReplyJob | ReplyReservation | Refuse | AnswerOffer | AnswerStatus | AnswerReport
 """What a question is answered with."""
 
 Send = SendOffer | SendResolve | SendWithdraw | SendReport | SendProbe
@@ -97,6 +100,7 @@ class Engine:
         self._driver = driver
         self._outward: Outward | None = None
         self._publish: list[Callable[[str], None]] = []
+        self._publish_reservation: list[Callable[[Reservation], None]] = []
         self._seen: list[Callable[[Event, list[Command]], None]] = []
         self._events: deque[Event] = deque()
         self._questions: dict[int, asyncio.Future[Reply]] = {}
@@ -115,6 +119,10 @@ class Engine:
     def on_publish(self, tell: Callable[[str], None]) -> None:
         """Calls a function with the id of every job that has changed, once that is durable."""
         self._publish.append(tell)
+
+    def on_reservation(self, tell: Callable[[Reservation], None]) -> None:
+        """Calls a function with every reservation that has changed, once that is durable."""
+        self._publish_reservation.append(tell)
 
     def on_event(self, tell: Callable[[Event, list[Command]], None]) -> None:
         """Calls a function with every event and what came of it."""
@@ -277,7 +285,7 @@ class Engine:
                 del self._behind[number]
 
     def _do(self, command: Command) -> None:
-        if isinstance(command, ReplyJob | Refuse | AnswerOffer | AnswerStatus | AnswerReport):
+        if isinstance(command, Reply):
             future = self._questions.get(command.cause)
             if future is not None:
                 _answer(future, value=command)
@@ -293,6 +301,9 @@ class Engine:
         elif isinstance(command, Publish):
             for tell in self._publish:
                 tell(command.job_id)
+        elif isinstance(command, PublishReservation):
+            for show in self._publish_reservation:
+                show(command.reservation)
         else:
             assert isinstance(command, Send)
             assert self._outward is not None

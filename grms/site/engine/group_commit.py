@@ -19,32 +19,17 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Final
 
-from grms.site.engine.journal import Journal, JournalFullError
+from grms.site.engine.journal import JournalFullError
 from grms.site.facts.records import Record
 
 RETRY_S: Final = 1.0
 """Pause before a failed write is tried again, seconds."""
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
-    """Something the journal keeps beside its records: the latest value of a key.
-
-    Attributes:
-        key: names it.
-        value: text.
-    """
-
-    key: str
-    value: str
-
-
 Action = Callable[[], None]
-Entry = Record | Note
-Write = Callable[[Sequence[Entry]], None]
+Write = Callable[[Sequence[Record]], None]
 """Makes records durable, all or none; raises JournalFullError where there is no room."""
 
 
@@ -68,7 +53,7 @@ class GroupCommit:
         self._write = write
         self._pool = ThreadPoolExecutor(1, "journal") if in_thread else None
         self._on_problem = on_problem
-        self._records: list[Entry] = []
+        self._records: list[Record] = []
         self._waiting: deque[Action] = deque()
         self._written_with: deque[Action] = deque()
         self._writing = False
@@ -84,7 +69,7 @@ class GroupCommit:
         """Whether something is not durable yet."""
         return self._writing or bool(self._records)
 
-    def append(self, records: Sequence[Entry]) -> None:
+    def append(self, records: Sequence[Record]) -> None:
         """Adds records to the group that gathers."""
         self._records.extend(records)
         self._idle.clear()
@@ -132,7 +117,7 @@ class GroupCommit:
                     continue
                 self._done(len(records))
 
-    async def _write_aside(self, records: list[Entry]) -> None:
+    async def _write_aside(self, records: list[Record]) -> None:
         if self._pool is None:
             self._write(records)
             return
@@ -165,7 +150,7 @@ class GroupCommit:
             records, self._records = self._records, []
             self._write(records)
 
-    def _take(self) -> list[Entry]:
+    def _take(self) -> list[Record]:
         assert not self._writing
         records, self._records = self._records, []
         self._written_with, self._waiting = self._waiting, deque()
@@ -184,7 +169,7 @@ class GroupCommit:
         if not self._records:
             self._idle.set()
 
-    def _failed(self, records: list[Entry], error: JournalFullError) -> None:
+    def _failed(self, records: list[Record], error: JournalFullError) -> None:
         self._records[:0] = records
         self._written_with.extend(self._waiting)
         self._waiting, self._written_with = self._written_with, deque()
@@ -202,22 +187,9 @@ class GroupCommit:
 def timed(write: Write, took: Callable[[float], None]) -> Write:
     """Returns a writer that tells after each success how long it took, in seconds."""
 
-    def timed_write(entries: Sequence[Entry]) -> None:
+    def timed_write(records: Sequence[Record]) -> None:
         begin = time.perf_counter()
-        write(entries)
+        write(records)
         took(time.perf_counter() - begin)
 
     return timed_write
-
-
-def writer(journal: Journal) -> Write:
-    """Returns what makes records and notes durable in a journal."""
-
-    def write(entries: Sequence[Entry]) -> None:
-        # Notes first: writing one twice is nothing, and records are appended all or none.
-        for entry in entries:
-            if isinstance(entry, Note):
-                journal.set_note(entry.key, entry.value)
-        journal.append(entry for entry in entries if isinstance(entry, Record))
-
-    return write

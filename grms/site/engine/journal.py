@@ -49,21 +49,33 @@ COMPACTED_VERSION: Final = 2
 """Of a journal that was compacted: it has records that a program of version 1 does not know."""
 
 LATER_VERSION: Final = 3
-"""Of a journal with a record of one of the `LATER` kinds."""
+"""Of a journal with a record of a kind that came after compaction; see `KIND_VERSIONS`."""
 
-LATER: Final = frozenset(
-    {
-        "EpochBegun",
-        "JobResubmitted",
-        "JobReturned",
-        "JobTakenBack",
-        "JobWrittenOff",
-        "PartnerFaulted",
-        "PartnerStanding",
-        "ReportDisbelieved",
-    }
-)
-"""Kinds of records that programs of versions 1 and 2 do not know: they are not to call it damaged."""
+RESERVATIONS_VERSION: Final = 4
+"""Of a journal with records of reservations; before they were notes (`reservation_notes`)."""
+
+KIND_VERSIONS: Final = {
+    "EpochBegun": LATER_VERSION,
+    "JobResubmitted": LATER_VERSION,
+    "JobReturned": LATER_VERSION,
+    "JobTakenBack": LATER_VERSION,
+    "JobWrittenOff": LATER_VERSION,
+    "PartnerFaulted": LATER_VERSION,
+    "PartnerStanding": LATER_VERSION,
+    "ReportDisbelieved": LATER_VERSION,
+    "ReservationBooked": RESERVATIONS_VERSION,
+    "ReservationEnded": RESERVATIONS_VERSION,
+    "ReservationExpired": RESERVATIONS_VERSION,
+    "ReservationExtended": RESERVATIONS_VERSION,
+    "ReservationLaunched": RESERVATIONS_VERSION,
+    "ReservationReleased": RESERVATIONS_VERSION,
+    "ReservationStarted": RESERVATIONS_VERSION,
+    "ReservationTally": RESERVATIONS_VERSION,
+}
+"""Kinds of records that came later, and the version that a journal with one has.
+
+A program that does not know them is to say that the journal is of a later version, not that it is
+damaged."""
 
 _SCHEMA = """
 CREATE TABLE records (
@@ -83,7 +95,7 @@ _KIND = JournalKind(
     program="daemon",
     only_one="only one daemon may run for a site at a time",
     look="looking into the batch system for jobs that run",
-    versions_read=frozenset({COMPACTED_VERSION, LATER_VERSION}),
+    versions_read=frozenset({COMPACTED_VERSION, LATER_VERSION, RESERVATIONS_VERSION}),
 )
 
 
@@ -120,6 +132,7 @@ class Journal(JournalFile):
             ).fetchone()
         self._count = int(last[0]) if last else 0
         self._checksum = int(last[1]) if last else 0
+        self._version = self._pragma("user_version")
 
     def _check_header(self) -> None:
         super()._check_header()
@@ -131,7 +144,7 @@ class Journal(JournalFile):
             )
         self.epoch = int(self.note("epoch") or 0)
         if self.epoch < 1:
-            raise self._damaged("it has no epoch")
+            raise self.damaged("it has no epoch")
 
     def append(self, records: Iterable[Record]) -> None:
         """Puts records at the end; when it returns they are durable, all of them.
@@ -144,7 +157,7 @@ class Journal(JournalFile):
         """
         rows = _rows(records, self._count, self._checksum)
         if rows:
-            self._write(rows, *([_LATER_NOTED] if _has_later(rows) else []))
+            self._write(rows, self._version)
 
     def replace(self, records: Iterable[Record]) -> None:
         """Puts others in the place of all records: all of it or nothing.
@@ -157,15 +170,34 @@ class Journal(JournalFile):
         rows = _rows(records, 0, 0)
         if not rows:
             raise ValueError("a journal cannot be left without records")
-        version = LATER_VERSION if _has_later(rows) else COMPACTED_VERSION
-        self._write(rows, "DELETE FROM records", f"PRAGMA user_version={version}")
+        self._write(rows, COMPACTED_VERSION, ("DELETE FROM records",))
 
-    def _write(self, rows: Sequence[tuple[Any, ...]], *before: str) -> None:
+    def take_over(self, records: Iterable[Record], notes: str) -> None:
+        """Puts records at the end in the place of notes: all of it or nothing.
+
+        Args:
+            records: that say what the notes have said; at least one.
+            notes: what the keys of the notes begin with.
+
+        Raises:
+            JournalFullError: the disk is full. Nothing was changed.
+            JournalError: the disk has failed otherwise.
+        """
+        rows = _rows(records, self._count, self._checksum)
+        self._write(rows, self._version, ("DELETE FROM notes WHERE key GLOB ?", f"{notes}*"))
+
+    def _write(
+        self, rows: Sequence[tuple[Any, ...]], version: int, *before: tuple[str, ...]
+    ) -> None:
+        version = max(version, *(KIND_VERSIONS.get(row[2], version) for row in rows))
         with self._transaction() as connection:
-            for statement in before:
-                connection.execute(statement)
+            for statement, *values in before:
+                connection.execute(statement, values)
+            if version != self._version:
+                connection.execute(f"PRAGMA user_version={version}")
             connection.executemany("INSERT INTO records VALUES (?, ?, ?, ?, ?, ?)", rows)
         self._count, self._checksum = int(rows[-1][0]), int(rows[-1][-1])
+        self._version = version
 
     def records(self) -> Iterator[Record]:
         """Yields all records, oldest first.
@@ -179,14 +211,14 @@ class Journal(JournalFile):
             for number, moment, kind, body, payload, written in rows:
                 row = Row(moment, kind, body, payload)
                 if number != expected:
-                    raise self._damaged(f"record {expected} is missing")
+                    raise self.damaged(f"record {expected} is missing")
                 checksum = row_checksum(checksum, number, row)
                 if checksum != written:
-                    raise self._damaged(f"record {number} is not what was written")
+                    raise self.damaged(f"record {number} is not what was written")
                 try:
                     yield decode(row)
                 except ValueError as error:
-                    raise self._damaged(f"record {number}: {error}") from error
+                    raise self.damaged(f"record {number}: {error}") from error
                 expected += 1
 
     @property
@@ -194,12 +226,14 @@ class Journal(JournalFile):
         """How many records it holds."""
         return self._count
 
-
-_LATER_NOTED: Final = f"PRAGMA user_version={LATER_VERSION}"
-
-
-def _has_later(rows: Sequence[tuple[Any, ...]]) -> bool:
-    return any(row[2] in LATER for row in rows)
+    @property
+    def last_time(self) -> float:
+        """Moment of the last record, seconds; 0 where there is none."""
+        with self._explaining():
+            row = self._connection.execute(
+                "SELECT time FROM records ORDER BY number DESC LIMIT 1"
+            ).fetchone()
+        return 0.0 if row is None else float(row[0])
 
 
 def _rows(records: Iterable[Record], number: int, checksum: int) -> list[tuple[Any, ...]]:

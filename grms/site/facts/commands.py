@@ -15,6 +15,7 @@ from enum import Enum
 from grms.site.facts.jobs import Completion, OfferId, Request
 from grms.site.facts.lifecycle import GuestState
 from grms.site.facts.records import Record
+from grms.site.facts.reservations import Reservation
 
 
 class Refusal(Enum):
@@ -55,6 +56,13 @@ class ReplyJob(Command):
     """Answers whoever submitted, cancelled or decided about a job with the job as it stands."""
 
     job_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyReservation(Command):
+    """Answers whoever booked, launched, extended or released with the reservation as it stands."""
+
+    reservation: Reservation
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,3 +224,10 @@ class Publish(Command):
     """Tells watchers that a home job has changed; its present state is in `SiteState.jobs`."""
 
     job_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class PublishReservation(Command):
+    """Tells watchers of a reservation that has changed, as it stands then."""
+
+    reservation: Reservation

@@ -1,11 +1,11 @@
 """Which records of a journal a site still needs, and what stands for the rest.
 
-A journal grows with every job. Of one that has ended and is no longer remembered (`jobs_kept`), and of
-a guest whose home site has settled it, nothing is left but sums: numbers that are next, counts, and
-what partners are judged by. So the records of those that are remembered are kept as they are, in
-order, and tallies behind them put every sum where it was. What a site knows after that is the same to
-the last bit: what an idempotency key, an offer's number or a tombstone keeps from happening twice is
-kept from it as long as before.
+A journal grows with every job and every reservation. Of one that is over and no longer remembered
+(`jobs_kept`, `reservations_kept`), and of a guest whose home site has settled it, nothing is left but
+sums: numbers that are next, counts, and what partners are judged by. So the records of those that are
+remembered are kept as they are, in order, and tallies behind them put every sum where it was. What a
+site knows after that is the same to the last bit: what an idempotency key, an offer's number or a
+tombstone keeps from happening twice is kept from it as long as before.
 """
 
 import math
@@ -24,6 +24,7 @@ from grms.site.facts.records import (
     PartnerTally,
     Record,
     ReportDisbelieved,
+    ReservationTally,
     SiteTally,
 )
 from grms.site.facts.settings import SiteSettings
@@ -56,8 +57,9 @@ class Reading:
     def needed_about(self) -> int:
         """Returns how many records are needed, without a look at them; it may be a little less."""
         books = self.memory.books.values()
-        # Each record of a job is a change of it.
+        # Each record of a job, or of a reservation, is a change of it.
         count = sum(job.revision for job in self.memory.jobs.values())
+        count += sum(one.revision for one in self.memory.reservations.reservations.values())
         for book in books:
             count += sum(len(guest.story) for guest in book.guests.values())
             for answer in book.answered.values():
@@ -95,7 +97,14 @@ def compacted(
     return reading.compacted(records())
 
 
-_SUMS = (SiteTally, PartnerTally, PartnerStanding, PartnerFaulted, ReportDisbelieved)
+_SUMS = (
+    SiteTally,
+    PartnerTally,
+    PartnerStanding,
+    PartnerFaulted,
+    ReportDisbelieved,
+    ReservationTally,
+)
 
 
 class _Needed:
@@ -103,6 +112,7 @@ class _Needed:
 
     def __init__(self, memory: Memory, given_up: dict[tuple[str, int], int]) -> None:
         self._jobs = memory.jobs
+        self._reservations = memory.reservations.reservations
         self._given_up = given_up
         self._guests: set[tuple[str, OfferId]] = set()
         self._answers: set[tuple[str, OfferId]] = set()
@@ -127,7 +137,9 @@ class _Needed:
         offer = getattr(record, "offer", None)
         if offer is not None:
             return (getattr(record, "partner", ""), offer) in self._guests
-        return getattr(record, "job", 0) in self._jobs
+        # Numbers begin at 1.
+        reservation, job = getattr(record, "reservation", 0), getattr(record, "job", 0)
+        return reservation in self._reservations or job in self._jobs
 
 
 def _tallies(memory: Memory, moment: float) -> list[Record]:
@@ -163,4 +175,6 @@ def _tallies(memory: Memory, moment: float) -> list[Record]:
         for name, book in memory.books.items()
         if book.faults or book.disbelieved or book.distrust
     ]
+    if memory.reservations.next_number > 1:
+        tallies.append(ReservationTally(moment, memory.reservations.next_number))
     return tallies

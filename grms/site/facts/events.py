@@ -162,6 +162,73 @@ class Cancel(Event):
     user: str | None
 
 
+# --- reservations --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class BookReservation(Event):
+    """Somebody wants to reserve a resource. Answered by `ReplyReservation` or `Refuse`.
+
+    Attributes:
+        owner: who.
+        idempotency_key: the owner's word for it.
+        resource_id: of what.
+        begin: seconds.
+        end: seconds.
+        processors: how many.
+    """
+
+    owner: str
+    idempotency_key: str
+    resource_id: str
+    begin: float
+    end: float
+    processors: int
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchReservation(Event):
+    """The owner of a reservation wants a job to run in it. Answered as `BookReservation`.
+
+    Attributes:
+        owner: who asks.
+        reservation: its number.
+        launch_key: the owner's word for the launch.
+        request: of the job; its time is that on the reference resource, and then it is cut off.
+        run_time: seconds it takes there.
+        to_the_end: it may run to the end of the reservation, however much it has requested.
+    """
+
+    owner: str
+    reservation: int
+    launch_key: str
+    request: Request
+    run_time: float
+    to_the_end: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ExtendReservation(Event):
+    """The owner of a reservation wants it to end later. Answered as `BookReservation`."""
+
+    owner: str
+    reservation: int
+    end: float
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseReservation(Event):
+    """The owner of a reservation gives it back. Answered as `BookReservation`."""
+
+    owner: str
+    reservation: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReservationsDue(Event):
+    """The moment has come at which time changes reservations (`ReservationBook.next_time`)."""
+
+
 # --- partners ask --------------------------------------------------------------------------------
 
 

@@ -11,6 +11,7 @@ from grms.site.facts.jobs import GuestJob, HomeJob
 from grms.site.facts.lifecycle import GuestState, JobState
 from grms.site.facts.memory import Memory
 from grms.site.facts.partners import PartnerBook
+from grms.site.facts.reservations import ReservationBook
 
 _UNDECIDED = frozenset({JobState.OFFERING, JobState.RESOLVING, JobState.WITHDRAWING})
 _AWAY = frozenset({JobState.DELEGATED, JobState.SUSPECT})
@@ -35,6 +36,7 @@ def check(memory: Memory) -> None:
     """
     _check_jobs(memory)
     _check_lrms(memory)
+    _check_reservations(memory.reservations, memory.settings.limits.reservations_kept)
     for name, book in memory.books.items():
         assert book.name == name, name
         _check_offers(book)
@@ -63,6 +65,23 @@ def _check_lrms(memory: Memory) -> None:
     assert memory.at_lrms == there, "at_lrms"
     unconfirmed = sum(job.request.processors for job in everybody if job.state in _UNCONFIRMED)
     assert memory.unconfirmed == unconfirmed, "unconfirmed"
+
+
+def _check_reservations(book: ReservationBook, kept: int) -> None:
+    everything = book.reservations
+    still_open = {number: one for number, one in everything.items() if one.is_open}
+    assert all(number == one.number for number, one in everything.items()), "reservations"
+    assert book.open == still_open, "open reservations"
+    assert book.open_by_owner == Counter(one.owner for one in still_open.values()), "owners"
+    over = everything.keys() - still_open.keys()
+    assert len(book.over) == len(over), "reservations that are over"
+    assert set(book.over) == over, "reservations that are over"
+    assert len(over) <= kept, "reservations_kept"
+    keys = {(one.owner, one.key): number for number, one in everything.items()}
+    assert book.keys == keys, "keys of reservations"
+    assert all(number < book.next_number for number in everything), "next_reservation"
+    moment = min((one.due_time for one in still_open.values()), default=math.inf)
+    assert book.next_time == moment, "when a reservation is due"
 
 
 def _check_place(job: HomeJob, memory: Memory) -> None:

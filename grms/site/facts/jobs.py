@@ -214,7 +214,7 @@ class HomeJob:
             IllegalMove: the table does not have this move.
         """
         if target not in JOB_MOVES[self.state]:
-            raise IllegalMove(self.job_id, self.story, target)
+            raise IllegalMove(f"job {self.job_id}", self.story, target)
         self.state = target
         self.revision += 1
         if len(self.story) == STORY_MAX:
@@ -318,7 +318,7 @@ class GuestJob:
             IllegalMove: the table does not have this move.
         """
         if target not in GUEST_MOVES[self.state]:
-            raise IllegalMove(self.lrms_key, self.story, target)
+            raise IllegalMove(f"job {self.lrms_key}", self.story, target)
         self.state = target
         self.story.append(target)
 

@@ -1,8 +1,9 @@
 """The states of jobs, and which may follow which.
 
-A *home job* is one of the site's own users; a *guest job* is one that a partner has offered. The
-tables are the law: every change of a state goes through `legal`, the documentation draws its
-diagrams from here, and a move that is not listed is an error of this program.
+A *home job* is one of the site's own users; a *guest job* is one that a partner has offered; a
+*reservation* is a promise of a resource in a window. The tables are the law: every change of a state
+looks into them, the documentation draws its diagrams from here, and a move that is not listed is an
+error of this program.
 
 Not every state is in the journal. RESOLVING and WITHDRAWING (is the offer taken? take it back!),
 QUEUED and SUSPECT are what a running daemon knows; after a restart such a job is found in the
@@ -40,6 +41,17 @@ class GuestState(Enum):
     ACKNOWLEDGED = "acknowledged"
     DECLINED = "declined"
     WITHDRAWN = "withdrawn"
+
+
+class ReservationState(Enum):
+    """Where a reservation stands; the wire has the same names."""
+
+    BOOKED = "booked"
+    LAUNCHED = "launched"
+    RUNNING = "running"
+    ENDED = "ended"
+    RELEASED = "released"
+    EXPIRED = "expired"
 
 
 class Outcome(Enum):
@@ -128,22 +140,44 @@ GUEST_MOVES: Mapping[GuestState, Mapping[GuestState, str]] = {
 }
 """What the state of an offer that has been answered may become, and by what."""
 
+RESERVATION_MOVES: Mapping[ReservationState, Mapping[ReservationState, str]] = {
+    ReservationState.BOOKED: {
+        ReservationState.LAUNCHED: "a job was handed in for it",
+        ReservationState.RELEASED: "its owner gives it back",
+        ReservationState.EXPIRED: "its end has passed without a job",
+    },
+    ReservationState.LAUNCHED: {
+        ReservationState.RUNNING: "it has begun, and its job starts",
+        ReservationState.RELEASED: "its owner gives it back",
+    },
+    ReservationState.RUNNING: {
+        ReservationState.ENDED: "its job has ended, or was cut off",
+        ReservationState.RELEASED: "its owner gives it back",
+    },
+    ReservationState.ENDED: {},
+    ReservationState.RELEASED: {},
+    ReservationState.EXPIRED: {},
+}
+"""What a reservation's state may become, and by what."""
+
 JOB_BEGINNING = (JobState.RECEIVED,)
 GUEST_BEGINNINGS = (GuestState.ACCEPTED, GuestState.DECLINED, GuestState.WITHDRAWN)
+RESERVATION_BEGINNING = (ReservationState.BOOKED,)
 """The states in which a life begins."""
+
+
+State = JobState | GuestState | ReservationState
 
 
 class IllegalMove(Exception):  # noqa: N818  # named for what it says, as the states are
     """A state was to follow one that it may not follow: an error of this program.
 
     Args:
-        key: of the job.
-        story: its states so far, oldest first.
+        what: whose states they are: "job a-1", "reservation 3".
+        story: its states so far, oldest first, as far as they are remembered.
         target: the state that was to follow.
     """
 
-    def __init__(
-        self, key: str, story: Sequence[JobState | GuestState], target: JobState | GuestState
-    ) -> None:
+    def __init__(self, what: str, story: Sequence[State], target: State) -> None:
         told = " → ".join(state.name for state in story)
-        super().__init__(f"job {key} cannot become {target.name}; so far: {told}")
+        super().__init__(f"{what} cannot become {target.name}; so far: {told}")

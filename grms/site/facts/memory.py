@@ -42,11 +42,12 @@ from grms.site.facts.records import (
     ReportDisbelieved,
     SiteTally,
 )
+from grms.site.facts.reservations import ReservationBook
 from grms.site.facts.settings import SiteSettings
 
 
 class Memory:
-    """Jobs and partners of a site.
+    """Jobs, partners and reservations of a site.
 
     Attributes:
         settings: of the site.
@@ -60,6 +61,7 @@ class Memory:
         unconfirmed: processors of the jobs that the batch system is to get and has not confirmed.
         at_lrms: what the batch system has or is to get and has not ended, by key.
         books: by partner's name, listed ones first and in their order.
+        reservations: of resources.
         draining: no more work is taken. This alone does not survive a restart.
 
     Args:
@@ -79,6 +81,7 @@ class Memory:
         self.unconfirmed = 0
         self.at_lrms: dict[str, HomeJob | GuestJob] = {}
         self.books: dict[str, PartnerBook] = {}
+        self.reservations = ReservationBook(settings.resources, settings.limits.reservations_kept)
         self.list_partners()
         self._apply: dict[type[Record], Callable[..., None]] = {
             JobReceived: self._job_received,
@@ -108,6 +111,7 @@ class Memory:
             SiteTally: self._site_tally,
             PartnerTally: self._partner_tally,
             PartnerStanding: self._partner_tally,
+            **self.reservations.changes,
         }
 
     def apply(self, record: Record) -> None:
@@ -115,7 +119,7 @@ class Memory:
 
         Raises:
             IllegalMove: the fact cannot follow those before it.
-            KeyError: the fact is about a job that is not there.
+            KeyError: the fact is about a job or a reservation that is not there.
         """
         self._apply[type(record)](record)
 

@@ -266,6 +266,104 @@ class GuestAcknowledged(Record):
     offer: OfferId
 
 
+# --- reservations --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ReservationBooked(Record):
+    """A resource was reserved.
+
+    Attributes:
+        reservation: the site's number of it: 1, 2, 3, …
+        owner: who has it.
+        idempotency_key: as the owner chose it.
+        resource_id: of what.
+        begin: seconds.
+        end: seconds.
+        processors: how many.
+        cost: of the whole window.
+    """
+
+    reservation: int
+    owner: str
+    idempotency_key: str
+    resource_id: str
+    begin: float
+    end: float
+    processors: int
+    cost: float
+
+
+@dataclass(frozen=True, slots=True)
+class ReservationExtended(Record):
+    """The end of a reservation was moved; what else that changes, as it is from here on.
+
+    Attributes:
+        reservation: the site's number of it.
+        end: the new one, seconds.
+        run_time: of its job on the resource, seconds; 0 without one.
+        cut_off: its job would run on after that.
+        cost: of the whole window.
+    """
+
+    reservation: int
+    end: float
+    run_time: float
+    cut_off: bool
+    cost: float
+
+
+@dataclass(frozen=True, slots=True)
+class ReservationLaunched(Record):
+    """A job was handed in for a reservation.
+
+    Attributes:
+        reservation: the site's number of it.
+        launch_key: as the owner chose it.
+        run_time: seconds it takes on the resource.
+        cut_off: it would run on after that.
+        needed_time: seconds it would take if it were not cut off.
+        to_the_end: it may run to the end of the reservation.
+    """
+
+    reservation: int
+    launch_key: str
+    run_time: float
+    cut_off: bool
+    needed_time: float
+    to_the_end: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ReservationStarted(Record):
+    """The job of a reservation has started."""
+
+    reservation: int
+    start_time: float
+
+
+@dataclass(frozen=True, slots=True)
+class ReservationEnded(Record):
+    """The job of a reservation has ended; what is left of the window is free."""
+
+    reservation: int
+    end_time: float
+
+
+@dataclass(frozen=True, slots=True)
+class ReservationReleased(Record):
+    """A reservation was given back; a job that was running has ended then."""
+
+    reservation: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReservationExpired(Record):
+    """The end of a reservation has passed without a job."""
+
+    reservation: int
+
+
 # --- sums ----------------------------------------------------------------------------------------
 
 
@@ -304,3 +402,10 @@ class PartnerStanding(Record):
     disbelieved: int
     distrust: int
     doubt: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReservationTally(Record):
+    """The same for reservations; a site that never had one has no line of it."""
+
+    next_reservation: int

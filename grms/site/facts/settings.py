@@ -8,6 +8,7 @@ from typing import Literal
 from grms.names import check_site_name
 from grms.policy.location import AwrtLocation, LocationPolicy
 from grms.policy.transfer import TransferPolicy
+from grms.site.facts.reservations import Resource
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,9 @@ class Limits:
         payload_bytes: size of what runs; a larger job is refused.
         text_characters: length of users' names, keys and jobs' names.
         report_completions: ends in one report of a partner; a larger report is refused.
+        reservations_open: reservations of one owner that are not over; a further one is refused.
+        reservations_kept: reservations that are over and still remembered, with their keys; the one
+            that was over first is forgotten for a further one.
     """
 
     jobs_open: int = 100_000
@@ -39,6 +43,8 @@ class Limits:
     payload_bytes: int = 1_000_000
     text_characters: int = 128
     report_completions: int = 10_000
+    reservations_open: int = 10_000
+    reservations_kept: int = 10_000
 
     def __post_init__(self) -> None:
         """Checks that every limit leaves room for something."""
@@ -71,6 +77,7 @@ class SiteSettings:
         partners: the allow-list; its order breaks ties.
         transfer: by partner's name. A partner that is missing is neither asked nor answered.
         location: in which order partners are asked.
+        resources: what can be reserved.
         run_time_grace: a reported run time may exceed the requested time by so much, seconds: batch
             systems end jobs a little late.
         clock_grace: clocks of two sites may differ by so much, seconds; infinity: what partners
@@ -103,6 +110,7 @@ class SiteSettings:
     partners: tuple[PartnerSettings, ...] = ()
     transfer: Mapping[str, TransferPolicy] = field(default_factory=dict)
     location: LocationPolicy = field(default_factory=AwrtLocation)
+    resources: tuple[Resource, ...] = ()
     on_lost: Literal["wait", "resubmit"] = "wait"
     decision_time_max: float = math.inf
     run_time_grace: float = 60.0

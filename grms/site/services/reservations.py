@@ -1,119 +1,68 @@
-"""Reservations over gRPC: kept in the journal before anybody is told, launched when they begin."""
+"""Reservations over gRPC, and those who watch them."""
 
 import asyncio
-import dataclasses
-import json
 import math
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator
 from typing import Any, Final
 
 import grpc
 
 from grms.kit.refusals import Context, refuse
-from grms.site.core.reservations import (
-    WINDOW_MAX_S,
-    NoSuchReservation,
-    Reservation,
-    ReservationBook,
-    ReservationLimit,
-    ReservationRefused,
-    ReservationState,
-    Resource,
-)
+from grms.site.core.reservations import window_problem
 from grms.site.engine.engine import Engine
-from grms.site.engine.group_commit import Note
-from grms.site.engine.journal import Journal
+from grms.site.facts.commands import ReplyReservation
+from grms.site.facts.events import (
+    BookReservation,
+    Event,
+    ExtendReservation,
+    LaunchReservation,
+    ReleaseReservation,
+    ReservationsDue,
+)
+from grms.site.facts.reservations import Reservation
 from grms.site.facts.wire import WireError, read_request
 from grms.site.sockets.door import Door
 from grms.v1 import request_pb2, reservation_pb2, reservation_pb2_grpc
 
-COUNT_NOTE: Final = "reservations"
-"""Under which the journal keeps the last reservation's number."""
-
-KEY_CHARACTERS_MAX: Final = 128
 UPDATES_MAX: Final = 1000
-
-_NAN_FIELDS = ("launch_time", "start_time", "end_time", "booked_end")
-
-
-def to_text(reservation: Reservation) -> str:
-    """Returns a reservation as the journal keeps it."""
-    values = dataclasses.asdict(reservation) | {"state": reservation.state.value}
-    for name in _NAN_FIELDS:
-        if math.isnan(values[name]):
-            values[name] = None
-    return json.dumps(values)
-
-
-def from_text(text: str) -> Reservation:
-    """Returns a reservation that the journal has kept."""
-    values: dict[str, Any] = json.loads(text)
-    for name in _NAN_FIELDS:
-        if values.get(name) is None:  # or it was kept before there was such a field
-            values[name] = math.nan
-    return Reservation(**{**values, "state": ReservationState(values["state"])})
+"""Changes that wait for a slow watcher; beyond, its call is ended."""
 
 
 class Reservations:
-    """The site's reservations with what they need: the journal, the clock, and watchers.
-
-    Attributes:
-        book: all reservations.
+    """Lets time do its part in a site's reservations, and tells of every change.
 
     Args:
-        engine: whose clock and journal they share.
-        journal: of the site, to be read once.
-        resources: what can be reserved.
+        engine: of the site.
     """
 
-    def __init__(self, engine: Engine, journal: Journal, resources: Iterable[Resource]) -> None:
+    def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        last = int(journal.note(COUNT_NOTE) or 0)
-        kept = (journal.note(f"reservation/{number}") for number in range(1, last + 1))
-        self.book = ReservationBook(resources, [from_text(text) for text in kept if text])
-        self._last = last
         self._changed = asyncio.Event()
         self._watchers: dict[str, set[asyncio.Queue[Reservation | None]]] = {}
+        engine.on_reservation(self._tell)
 
     async def run(self) -> None:
-        """Lets time do its part until it is cancelled."""
-        engine = self._engine
+        """Tells the engine when reservations are due, until it is cancelled."""
+        engine, book = self._engine, self._engine.state.memory.reservations
         while True:
-            while due := self.book.due(engine.clock.now()):
-                for reservation in due:
-                    self.keep(reservation)
+            while book.next_time <= engine.clock.now():
+                engine.tell(ReservationsDue(next(engine.new_id)))
             self._changed.clear()
-            moment = self.book.next_time
             async with asyncio.TaskGroup() as group:
                 waits: list[asyncio.Task[Any]] = [
                     group.create_task(self._changed.wait(), name="reservations changed")
                 ]
-                if moment < math.inf:
-                    sleep: Any = engine.clock.sleep_until(moment)
+                if book.next_time < math.inf:
+                    sleep: Any = engine.clock.sleep_until(book.next_time)
                     waits.append(group.create_task(sleep, name="reservations due"))
                 await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
                 for wait in waits:
                     wait.cancel()
 
-    @property
-    def now(self) -> float:
-        """The site's clock, seconds."""
-        return self._engine.clock.now()
-
-    def keep(self, reservation: Reservation) -> None:
-        """Takes a changed reservation into the book, and to watchers once it is durable."""
-        if self.book.reservations.get(reservation.number) == reservation:
-            return
-        commit = self._engine.commit
-        notes = [Note(f"reservation/{reservation.number}", to_text(reservation))]
-        if reservation.number > self._last:
-            self._last = reservation.number
-            notes.append(Note(COUNT_NOTE, str(self._last)))
-        self.book.keep(reservation)
-        commit.append(notes)
-        commit.after(lambda: self._tell(reservation))
-        self._engine.flush()
-        self._changed.set()
+    def of(self, owner: str) -> list[Reservation]:
+        """Returns an owner's reservations as they are now, in the order of their numbers."""
+        everything = self._engine.state.memory.reservations.reservations.values()
+        return [one for one in everything if one.owner == owner]
 
     def watch(self, owner: str) -> asyncio.Queue[Reservation | None]:
         """Returns a queue of changes of one's reservations."""
@@ -134,6 +83,7 @@ class Reservations:
                 _end(queue)
 
     def _tell(self, reservation: Reservation) -> None:
+        self._changed.set()
         for queue in self._watchers.get(reservation.owner, ()):
             if queue.full():
                 _end(queue)
@@ -157,6 +107,7 @@ class ReservationService(reservation_pb2_grpc.ReservationServiceServicer):
 
     def __init__(self, door: Door, reservations: Reservations) -> None:
         self._door = door
+        self._engine = door.engine
         self._reservations = reservations
 
     async def Offer(  # noqa: N802  # gRPC's name
@@ -164,11 +115,10 @@ class ReservationService(reservation_pb2_grpc.ReservationServiceServicer):
     ) -> reservation_pb2.ResourceOfferResponse:
         """Returns the resources that may be reserved, with their free time."""
         await self._door.reserver(context)
-        try:
-            begin, end = _window(request.window)
-        except WireError as error:
-            await self._door.invalid(context, error)
-        book = self._reservations.book
+        begin, end = request.window.begin_s, request.window.end_s
+        if problem := window_problem(begin, end):
+            await self._door.invalid(context, WireError("window", problem))
+        book = self._engine.state.memory.reservations
         answer = reservation_pb2.ResourceOfferResponse()
         for resource in book.resources.values():
             if any(resource.labels.get(key) != value for key, value in request.labels.items()):
@@ -194,76 +144,56 @@ class ReservationService(reservation_pb2_grpc.ReservationServiceServicer):
         self, request: reservation_pb2.BookRequest, context: Context
     ) -> reservation_pb2.Reservation:
         """Reserves a resource."""
-        owner = await self._door.reserver(context)
-        await self._door.check_journal(context)
-        try:
-            key = _key(request.idempotency_key)
-            window = _window(request.window)
-            processors = _processors(request.processors)
-        except WireError as error:
-            await self._door.invalid(context, error)
-        book, now = self._reservations.book, self._reservations.now
-        return await self._kept(
-            context,
-            lambda: book.book(
-                owner, key, request.resource_id, window, processors=processors, now=now
-            ),
+        owner = await self._owner(context)
+        event = BookReservation(
+            next(self._engine.new_id),
+            owner,
+            request.idempotency_key,
+            request.resource_id,
+            request.window.begin_s,
+            request.window.end_s,
+            request.processors,
         )
+        return await self._answer(context, event)
 
     async def Release(  # noqa: N802  # gRPC's name
         self, request: reservation_pb2.ReleaseRequest, context: Context
     ) -> reservation_pb2.Reservation:
         """Gives a reservation back."""
-        owner = await self._door.reserver(context)
-        await self._door.check_journal(context)
-        number, book = _number(request.reservation_id), self._reservations.book
-        now = self._reservations.now
-        return await self._kept(context, lambda: book.release(number, owner, now))
+        owner = await self._owner(context)
+        number = _number(request.reservation_id)
+        event = ReleaseReservation(next(self._engine.new_id), owner, number)
+        return await self._answer(context, event)
 
     async def Launch(  # noqa: N802  # gRPC's name
         self, request: reservation_pb2.LaunchRequest, context: Context
     ) -> reservation_pb2.Reservation:
         """Runs a job in a reservation."""
-        owner = await self._door.reserver(context)
-        await self._door.check_journal(context)
+        owner = await self._owner(context)
         try:
-            key = _key(request.idempotency_key)
             wanted, _ = read_request(request.job, "job")
         except WireError as error:
             await self._door.invalid(context, error)
-        run_time = wanted.requested_time
-        if request.job.HasField("simulated"):
-            run_time = request.job.simulated.run_time_s
-        number, book = _number(request.reservation_id), self._reservations.book
-        now = self._reservations.now
-        return await self._kept(
-            context,
-            lambda: book.launch(
-                number,
-                owner,
-                key,
-                processors=wanted.processors,
-                requested_time=wanted.requested_time,
-                run_time=run_time,
-                now=now,
-                to_the_end=request.to_the_end,
-            ),
+        simulated = request.job.HasField("simulated")
+        event = LaunchReservation(
+            next(self._engine.new_id),
+            owner,
+            _number(request.reservation_id),
+            request.idempotency_key,
+            wanted,
+            run_time=request.job.simulated.run_time_s if simulated else wanted.requested_time,
+            to_the_end=request.to_the_end,
         )
+        return await self._answer(context, event)
 
     async def Extend(  # noqa: N802  # gRPC's name
         self, request: reservation_pb2.ExtendRequest, context: Context
     ) -> reservation_pb2.Reservation:
         """Moves the end of a reservation."""
-        owner = await self._door.reserver(context)
-        await self._door.check_journal(context)
-        end = request.end_s
-        if not math.isfinite(end):
-            await self._door.invalid(
-                context, WireError("end_s", f"end_s is {end}; it must be a finite number")
-            )
-        number, book = _number(request.reservation_id), self._reservations.book
-        now = self._reservations.now
-        return await self._kept(context, lambda: book.extend(number, owner, end, now))
+        owner = await self._owner(context)
+        number = _number(request.reservation_id)
+        event = ExtendReservation(next(self._engine.new_id), owner, number, request.end_s)
+        return await self._answer(context, event)
 
     async def Watch(  # noqa: N802  # gRPC's name
         self,
@@ -275,10 +205,12 @@ class ReservationService(reservation_pb2_grpc.ReservationServiceServicer):
         queue = self._reservations.watch(owner)
         try:
             await context.send_initial_metadata(())
-            await self._durable(context)
-            for reservation in list(self._reservations.book.reservations.values()):
-                if reservation.owner == owner:
-                    yield _message(reservation)
+            # What is known now may not be durable yet; what changes meanwhile is in the queue.
+            present = self._reservations.of(owner)
+            while not await self._engine.durable():
+                await self._door.check_journal(context)
+            for reservation in present:
+                yield _message(reservation)
             while (changed := await queue.get()) is not None:
                 yield _message(changed)
             await self._door.check_stopping(context)
@@ -288,22 +220,15 @@ class ReservationService(reservation_pb2_grpc.ReservationServiceServicer):
         finally:
             self._reservations.unwatch(owner, queue)
 
-    async def _kept(
-        self, context: Context, change: Callable[[], Reservation]
-    ) -> reservation_pb2.Reservation:
-        try:
-            reservation = change()
-        except NoSuchReservation as error:
-            self._door.count("not_found", context, str(error))
-            await refuse(context, grpc.StatusCode.NOT_FOUND, str(error), field=error.field)
-        except ReservationLimit as error:
-            self._door.count("exhausted", context, str(error))
-            await refuse(context, grpc.StatusCode.RESOURCE_EXHAUSTED, str(error))
-        except ReservationRefused as error:
-            self._door.count("precondition", context, str(error))
-            await refuse(context, grpc.StatusCode.FAILED_PRECONDITION, str(error))
-        self._reservations.keep(reservation)
-        await self._durable(context)
+    async def _owner(self, context: Context) -> str:
+        owner = await self._door.reserver(context)
+        await self._door.check_journal(context)
+        return owner
+
+    async def _answer(self, context: Context, event: Event) -> reservation_pb2.Reservation:
+        reply = await self._door.ask(context, event)
+        assert isinstance(reply, ReplyReservation)
+        reservation = reply.reservation
         self._door.audit(
             "reservation",
             reservation.owner,
@@ -311,32 +236,6 @@ class ReservationService(reservation_pb2_grpc.ReservationServiceServicer):
             state=reservation.state.name.lower(),
         )
         return _message(reservation)
-
-    async def _durable(self, context: Context) -> None:
-        while not await self._door.engine.durable():
-            await self._door.check_journal(context)
-
-
-def _key(key: str) -> str:
-    if not 1 <= len(key) <= KEY_CHARACTERS_MAX:
-        text = f"idempotency_key has {len(key)} characters; 1 to {KEY_CHARACTERS_MAX} are possible"
-        raise WireError("idempotency_key", text)
-    return key
-
-
-def _processors(processors: int) -> int:
-    if processors < 1:
-        raise WireError("processors", f"processors is {processors}; it must be at least 1")
-    return processors
-
-
-def _window(window: reservation_pb2.Window) -> tuple[float, float]:
-    begin, end = window.begin_s, window.end_s
-    if not (math.isfinite(begin) and math.isfinite(end) and 0 < end - begin <= WINDOW_MAX_S):
-        raise WireError(
-            "window", f"window is {begin} to {end}; its end must be after its beginning"
-        )
-    return begin, end
 
 
 def _number(reservation_id: str) -> int:

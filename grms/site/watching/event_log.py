@@ -24,11 +24,16 @@ ACTIVITY_S: Final = 60.0
 """How often it is told how much has happened, seconds."""
 
 _LEFT_OUT: Final = frozenset(
-    {"time", "payload", "idempotency_key", "name", "settled_below", "load"}
+    {"time", "payload", "idempotency_key", "launch_key", "name", "settled_below", "load"}
 )
 """Fields that are no matter of the log: what users write, and what says nothing."""
 
-_QUIET: Final = (records.SiteTally, records.PartnerTally, records.PartnerStanding)
+_QUIET: Final = (
+    records.SiteTally,
+    records.PartnerTally,
+    records.PartnerStanding,
+    records.ReservationTally,
+)
 
 _WARNINGS: Final = (
     records.JobAbandoned,

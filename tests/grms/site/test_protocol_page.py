@@ -13,14 +13,17 @@ from grms.site.facts.lifecycle import (
     GUEST_MOVES,
     JOB_BEGINNING,
     JOB_MOVES,
+    RESERVATION_BEGINNING,
+    RESERVATION_MOVES,
     GuestState,
     JobState,
+    ReservationState,
 )
 from grms.site.facts.settings import Limits
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "protocol.md"
 
-State = JobState | GuestState
+State = JobState | GuestState | ReservationState
 
 
 def diagram(moves: Mapping[State, Mapping[State, str]], beginnings: Sequence[State]) -> str:
@@ -35,7 +38,12 @@ def diagram(moves: Mapping[State, Mapping[State, str]], beginnings: Sequence[Sta
 
 
 @pytest.mark.parametrize(
-    ("moves", "beginnings"), [(JOB_MOVES, JOB_BEGINNING), (GUEST_MOVES, GUEST_BEGINNINGS)]
+    ("moves", "beginnings"),
+    [
+        (JOB_MOVES, JOB_BEGINNING),
+        (GUEST_MOVES, GUEST_BEGINNINGS),
+        (RESERVATION_MOVES, RESERVATION_BEGINNING),
+    ],
 )
 def test_the_diagrams_are_drawn_from_the_tables(
     moves: Mapping[State, Mapping[State, str]], beginnings: Sequence[State]
@@ -53,6 +61,8 @@ def test_every_limit_is_explained() -> None:
 
 def test_every_record_that_is_named_exists() -> None:
     """What the page calls a record is one."""
-    named = set(re.findall(r"\b(?:Job|Guest)[A-Z]\w+", PAGE.read_text(encoding="utf-8")))
+    named = set(
+        re.findall(r"\b(?:Job|Guest|Reservation)[A-Z]\w+", PAGE.read_text(encoding="utf-8"))
+    )
     assert len(named) > 8
     assert {name for name in named if not hasattr(records, name)} == set()

@@ -3,6 +3,7 @@
 from grms.site.facts.events import OfferAnswered
 from grms.testing.findings import known, unfinished
 from tests.grms.site.conversation import FULL, Conversation, offer
+from tests.grms.site.core.test_reservations import Desk
 
 
 def test_what_is_open_is_unfinished_but_not_with_a_rogue() -> None:
@@ -14,6 +15,21 @@ def test_what_is_open_is_unfinished_but_not_with_a_rogue() -> None:
     assert unfinished(site.state, "b") == []
     site(OfferAnswered, load=FULL, partner="b", offer=offer(1), accepted=True)
     assert unfinished(site.state, "") == ["open jobs with b: [1]"]
+
+
+def test_an_open_reservation_is_unfinished() -> None:
+    """Until it is over; and what is known of it survives."""
+    desk = Desk()
+    before = known(desk.state)
+    desk.book(0.0, 10.0)
+    assert unfinished(desk.state, "") == ["open reservations: [1]"]
+    after = known(desk.state)
+    assert after != before
+    desk.restart()
+    assert known(desk.state) == after
+    desk.due(10.0)
+    assert unfinished(desk.state, "") == []
+    assert known(desk.state) != after
 
 
 def test_what_is_known_survives_a_restart() -> None:

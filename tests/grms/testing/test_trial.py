@@ -14,7 +14,10 @@ from click.testing import CliRunner
 from grms.site.core.state import SiteState
 from grms.site.facts.commands import AnswerStatus, Append, Command, LrmsSubmit
 from grms.site.facts.events import (
+    BookReservation,
     Event,
+    ExtendReservation,
+    LaunchReservation,
     OfferFailed,
     OfferReceived,
     PartnerFaulty,
@@ -36,7 +39,7 @@ CHUNK = 250
 
 SUMMED = (
     *("jobs", "delegated", "cancelled", "crashes"),
-    *("faults", "disbelieved", "resubmitted", "epochs", "judged"),
+    *("faults", "disbelieved", "resubmitted", "epochs", "judged", "reserved"),
 )
 """Figures of a verdict that tell whether enough happens."""
 
@@ -67,6 +70,7 @@ def test_every_acknowledged_job_runs_exactly_once(chunk: int) -> None:
     for name in ("faults", "disbelieved", "resubmitted", "epochs"):
         assert seen[name] > 0, name
     assert seen["judged"] > CHUNK
+    assert seen["reserved"] > 3 * CHUNK
 
 
 def test_with_resubmission_every_job_runs_at_least_once() -> None:
@@ -231,6 +235,32 @@ class NeverOverdue(SiteState):
         return [] if isinstance(event, TimePassed) else super().handle(event, now)
 
 
+class PromisesTwice(SiteState):
+    """Takes every processor that is asked for as free."""
+
+    def handle(self, event: Event, now: float) -> list[Command]:
+        """Looks at a book in which nothing is held."""
+        book = self.memory.reservations
+        if isinstance(event, BookReservation | ExtendReservation):
+            held, book.open = book.open, {}
+            try:
+                return super().handle(event, now)
+            finally:
+                book.open = {**held, **book.open}
+        return super().handle(event, now)
+
+
+class ForgetsReservations(SiteState):
+    """Does not journal that it was asked to launch a job in a reservation."""
+
+    def handle(self, event: Event, now: float) -> list[Command]:
+        """Drops the record."""
+        commands = super().handle(event, now)
+        if isinstance(event, LaunchReservation):
+            return [command for command in commands if not isinstance(command, Append)]
+        return commands
+
+
 def found_out(factory: Callable[..., SiteState]) -> Verdict | Exception | None:
     """Returns the first verdict against a protocol, or the error it stumbled over."""
     for seed in range(MUTANT_RUNS):
@@ -259,6 +289,8 @@ def found_out(factory: Callable[..., SiteState]) -> Verdict | Exception | None:
         (GivesNumbersTwice, "a second time"),
         (SubmitsEndedAgain, "2 times"),
         (ForgetsOpenJobs, "asked before"),
+        (PromisesTwice, "processors promised at"),
+        (ForgetsReservations, "cannot become RUNNING|was launched, and is"),
         (NeverOverdue, "nobody was told|has not ended"),
     ],
 )

@@ -1,173 +1,411 @@
-"""The book of reservations: nothing is promised twice."""
+"""What is asked about reservations, and what time does: nothing is promised twice, or forgotten."""
 
 import math
+import re
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grms.site.core import reservations
-from grms.site.core.reservations import (
-    MOVES,
-    RESERVATIONS_MAX,
-    NoSuchReservation,
-    ReservationBook,
-    ReservationLimit,
-    ReservationRefused,
-    ReservationState,
-    Resource,
+from grms.site.core.reservations import window_problem
+from grms.site.facts.commands import (
+    Append,
+    Command,
+    PublishReservation,
+    Refusal,
+    Refuse,
+    ReplyReservation,
 )
-from grms.site.facts.lifecycle import Outcome
+from grms.site.facts.events import (
+    BookReservation,
+    Event,
+    ExtendReservation,
+    LaunchReservation,
+    ReleaseReservation,
+    ReservationsDue,
+    Restarted,
+)
+from grms.site.facts.jobs import Request
+from grms.site.facts.lifecycle import Outcome, ReservationState
+from grms.site.facts.reservations import WINDOW_MAX_S, Reservation, Resource
+from grms.site.facts.settings import Limits, SiteSettings
+from tests.grms.site.conversation import FREE, Conversation, kinds, one
 
 CPU = Resource("cpu", {"kind": "cpu"}, processors=3, speed=2.0, cost_per_hour=10.0)
+
+
+class Desk(Conversation):
+    """A site with one resource, and brokers that ask."""
+
+    def __init__(self, *resources: Resource, **limits: int) -> None:
+        self.told: list[Reservation] = []
+        given = SiteSettings(
+            "a", 8, resources=resources or (CPU,), limits=Limits(**limits), partners=()
+        )
+        super().__init__(given)
+
+    def __call__(self, event: type[Event], **values: Any) -> list[Command]:
+        """Hands over an event; what watchers are told is kept."""
+        commands = super().__call__(event, **values)
+        self.told += [c.reservation for c in commands if isinstance(c, PublishReservation)]
+        return [c for c in commands if not isinstance(c, PublishReservation)]
+
+    def asked(self, event: type[Event], **values: Any) -> Reservation:
+        """Returns the reservation that is the answer; it is durable before, and watchers hear of it."""
+        told = len(self.told)
+        before = self.state.memory.reservations.reservations.copy()
+        commands = self(event, owner=values.pop("owner", "me"), **values)
+        answer = one(commands, ReplyReservation).reservation
+        after = self.state.memory.reservations.reservations
+        assert after[answer.number] is answer
+        changed = [number for number, each in after.items() if before.get(number) is not each]
+        assert sorted({each.number for each in self.told[told:]}) == sorted(changed)
+        return answer
+
+    def refused(self, event: type[Event], **values: Any) -> Refuse:
+        """Returns the refusal that is the answer; nothing has changed."""
+        before = self.state.memory.reservations.reservations.copy()
+        refusal = one(self(event, owner=values.pop("owner", "me"), **values), Refuse)
+        assert self.state.memory.reservations.reservations == before
+        return refusal
+
+    def book(self, begin: float, end: float, key: str = "k", **values: Any) -> Reservation:
+        """Books one processor, if nothing else is said."""
+        return self.asked(BookReservation, **wish(begin, end, key, **values))
+
+    def launch(self, run_time: float, number: int = 1, **values: Any) -> Reservation:
+        """Launches a job of so many reference seconds."""
+        return self.asked(LaunchReservation, **job(run_time, number, **values))
+
+    def due(self, moment: float) -> Reservation:
+        """Lets it be a later moment, and returns the one reservation that this changes last."""
+        self.now = moment
+        told = len(self.told)
+        assert self(ReservationsDue) == []
+        assert {each.number for each in self.told[told:]} == {self.told[-1].number}
+        return self.told[-1]
+
+
+def wish(begin: float, end: float, key: str = "k", **values: Any) -> dict[str, Any]:
+    """Returns the values of a booking."""
+    given = {"idempotency_key": key, "resource_id": "cpu", "processors": 1}
+    return {**given, "begin": begin, "end": end, **values}
+
+
+def job(
+    run_time: float,
+    number: int = 1,
+    *,
+    processors: int = 1,
+    requested: float = 100.0,
+    **values: Any,
+) -> dict[str, Any]:
+    """Returns the values of a launch."""
+    request = Request(processors, requested)
+    given = {"reservation": number, "launch_key": "l", "request": request, "run_time": run_time}
+    return {**given, **values}
+
 
 wishes = st.tuples(st.integers(0, 12), st.integers(1, 6), st.integers(1, 3))
 
 
-@given(wanted=st.lists(wishes, max_size=25), released=st.lists(st.integers(1, 25), max_size=6))
+@given(wanted=st.lists(wishes, max_size=15), released=st.lists(st.integers(1, 15), max_size=5))
 def test_no_processor_is_promised_twice(
     wanted: list[tuple[int, int, int]], released: list[int]
 ) -> None:
-    """At every moment the promises fit, what is free is what is not promised, and it can be had."""
-    book = ReservationBook([CPU])
-    for number, (begin, length, processors) in enumerate(wanted):
-        window = (float(begin), float(begin + length))
-        free = book.free(CPU, *window)
-        fits = sum(right - left for left, right, n in free if n >= processors) == length
-        try:
-            book.keep(book.book("me", str(number), "cpu", window, processors=processors, now=-1.0))
-        except ReservationRefused:
-            assert not fits
+    """At every moment the promises fit, and whoever is refused could not have been served."""
+    desk = Desk()
+    desk.now = -1.0
+    held = [0] * 20
+    mine: dict[int, tuple[int, int, int]] = {}
+    for step, (begin, length, processors) in enumerate(wanted):
+        values = wish(begin, begin + length, str(step), processors=processors)
+        if max(held[begin : begin + length]) + processors <= 3:
+            number = desk.asked(BookReservation, **values).number
+            mine[number] = begin, begin + length, processors
+            for moment in range(begin, begin + length):
+                held[moment] += processors
         else:
-            assert fits
-    for number in released:
-        if number in book.reservations:
-            book.keep(book.release(number, "me", 0.0))
-    for moment in range(20):
-        held = sum(
-            r.processors
-            for r in book.reservations.values()
-            if r.is_open and r.begin <= moment < r.end
-        )
-        free = book.free(CPU, float(moment), moment + 1.0)
-        assert held + sum(n for _, _, n in free) == 3
-        assert held <= 3
+            refusal = desk.refused(BookReservation, **values)
+            assert refusal.refusal is Refusal.PRECONDITION
+            assert "not free" in refusal.reason
+        if step < len(released) and released[step] in mine:
+            desk.asked(ReleaseReservation, reservation=released[step])
+            first, after, given_back = mine.pop(released[step])
+            for moment in range(first, after):
+                held[moment] -= given_back
 
 
 def test_the_same_key_is_the_same_reservation() -> None:
-    """Another wish with the key is refused; another owner's key is another's."""
-    book = ReservationBook([CPU])
-    first = book.book("me", "k", "cpu", (0.0, 10.0), processors=1, now=0.0)
-    book.keep(first)
-    assert book.book("me", "k", "cpu", (0.0, 10.0), processors=1, now=99.0) == first
-    with pytest.raises(ReservationRefused, match="belongs to another reservation, 1"):
-        book.book("me", "k", "cpu", (0.0, 11.0), processors=1, now=0.0)
-    assert book.book("you", "k", "cpu", (0.0, 10.0), processors=1, now=0.0).number == 2
-    with pytest.raises(NoSuchReservation):
-        book.get(1, "you")
+    """Also when it is over, and after a restart; another wish with it is refused."""
+    desk = Desk()
+    first = desk.book(0.0, 10.0)
+    desk.now = 99.0
+    desk(ReservationsDue)
+    again = desk.book(0.0, 10.0)
+    assert (again.number, again.state) == (1, ReservationState.EXPIRED)
+    desk.restart()
+    assert desk.book(0.0, 10.0).number == first.number
+    for other in ({"begin": 1.0}, {"end": 11.0}, {"processors": 2}, {"resource_id": "x"}):
+        refusal = desk.refused(BookReservation, **{**wish(0.0, 10.0), **other})
+        assert refusal.refusal is Refusal.PRECONDITION
+        assert refusal.reason == "the key belongs to another reservation, 1"
+    assert desk.book(100.0, 110.0, owner="you").number == 2
+
+
+def test_a_booking_is_durable_before_it_is_answered() -> None:
+    """The record comes first, then those who watch, then the answer."""
+    desk = Desk()
+    event = BookReservation(99, "me", "k", "cpu", 0.0, 9.0, 2)
+    commands = desk.state.handle(event, 0.0)
+    assert kinds(commands) == ["Append", "PublishReservation", "ReplyReservation"]
+    assert [command.cause for command in commands] == [99, 99, 99]
+    (record,) = one(commands, Append).records
+    assert (record.time, desk.state.memory.reservations.next_number) == (0.0, 2)
+    assert one(commands, ReplyReservation).reservation.cost == 10.0 * 2 * 9 / 3600
+
+
+@pytest.mark.parametrize(
+    ("values", "field", "reason"),
+    [
+        ({"key": ""}, "idempotency_key", "idempotency_key has 0 characters; 1 to 128 are possible"),
+        ({"key": "k" * 129}, "idempotency_key", "idempotency_key has 129 characters"),
+        ({"begin": 5.0, "end": 5.0}, "window", r"window is 5\.0 to 5\.0; its end must be after"),
+        ({"begin": -math.inf}, "window", "window is -inf to"),
+        ({"end": math.nan}, "window", "window is"),
+        ({"end": 1.0 + 2 * WINDOW_MAX_S}, "window", "window is"),
+        ({"processors": 0}, "processors", "processors is 0; it must be at least 1"),
+        ({"processors": 2**31}, "processors", "processors is 2147483648"),
+    ],
+)
+def test_what_means_nothing_is_refused(values: dict[str, Any], field: str, reason: str) -> None:
+    """With the field of the request that is wrong."""
+    given = {"begin": 1.0, "end": 9.0, **values}
+    desk = Desk()
+    refusal = desk.refused(BookReservation, **wish(**given))
+    assert (refusal.refusal, refusal.field) == (Refusal.INVALID, field)
+    assert re.match(reason, refusal.reason)
+
+
+def test_the_bounds_of_a_wish_are_possible() -> None:
+    """The longest key and window, and every processor there is."""
+    desk = Desk()
+    assert desk.book(0.0, WINDOW_MAX_S, "k" * 128, processors=3).number == 1
+    assert window_problem(0.0, WINDOW_MAX_S) == ""
+    assert window_problem(0.0, math.nextafter(WINDOW_MAX_S, math.inf)) != ""
+    wide = Desk(replace(CPU, processors=2**31 - 1))
+    assert wide.book(0.0, 1.0, "k", processors=2**31 - 1).number == 1
+
+
+def test_what_there_is_not_is_not_found() -> None:
+    """A resource, a reservation, another's: each with its field."""
+    desk = Desk()
+    refusal = desk.refused(BookReservation, **wish(0.0, 9.0, resource_id="none"))
+    assert (refusal.refusal, refusal.field) == (Refusal.NOT_FOUND, "resource_id")
+    assert refusal.reason == "there is no resource 'none' here"
+    desk.book(0.0, 9.0)
+    for event, values in (
+        (LaunchReservation, job(1.0, 2)),
+        (ExtendReservation, {"reservation": 2, "end": 10.0}),
+        (ReleaseReservation, {"reservation": 2}),
+    ):
+        refusal = desk.refused(event, **values)
+        assert (refusal.refusal, refusal.field) == (Refusal.NOT_FOUND, "reservation_id")
+        assert refusal.reason == "there is no reservation 2 of me"
+        values["reservation"] = 1
+        assert desk.refused(event, owner="you", **values).refusal is Refusal.NOT_FOUND
+
+
+def test_a_window_that_ends_now_is_past() -> None:
+    """One that ends a moment later is not."""
+    desk = Desk()
+    desk.now = 10.0
+    refusal = desk.refused(BookReservation, **wish(0.0, 10.0))
+    assert refusal.reason == "the window ends at 10.0, and it is 10.0"
+    assert refusal.refusal is Refusal.PRECONDITION
+    desk.now = 9.9
+    assert desk.book(0.0, 10.0).number == 1
+
+
+def test_each_owner_may_hold_so_many() -> None:
+    """Open ones count, of one owner; the last possible is possible, and one that is gone makes room."""
+    desk = Desk(reservations_open=2)
+
+    def window(key: str, owner: str = "me") -> dict[str, Any]:
+        begin = 10.0 * desk.last_id
+        return {**wish(begin, begin + 10.0, key), "owner": owner}
+
+    desk.asked(BookReservation, **window("a"))
+    desk.asked(BookReservation, **window("a", "you"))
+    desk.asked(BookReservation, **window("b"))
+    refusal = desk.refused(BookReservation, **window("c"))
+    assert refusal.refusal is Refusal.EXHAUSTED
+    assert refusal.reason == "me has 2 open reservations, the most"
+    desk.asked(BookReservation, **window("b", "you"))
+    desk.asked(ReleaseReservation, reservation=1)
+    desk.asked(BookReservation, **window("c"))
 
 
 def test_a_job_runs_in_its_window() -> None:
     """From the beginning, at the resource's speed; what is left of the window is free again."""
-    book = ReservationBook([CPU])
-    book.keep(book.book("me", "k", "cpu", (10.0, 20.0), processors=3, now=0.0))
-    assert book.next_time == 20.0
-    with pytest.raises(ReservationRefused, match="the job needs 1 processors for 15 s"):
-        book.launch(1, "me", "l", processors=1, requested_time=100.0, run_time=30.0, now=0.0)
-    book.keep(book.launch(1, "me", "l", processors=3, requested_time=100.0, run_time=8.0, now=0.0))
-    assert (
-        book.launch(
-            1, "me", "l", processors=3, requested_time=100.0, run_time=8.0, now=5.0
-        ).revision
-        == 2
+    desk = Desk()
+    desk.book(10.0, 20.0, processors=3)
+    refusal = desk.refused(LaunchReservation, **job(30.0))
+    assert refusal.refusal is Refusal.PRECONDITION
+    assert refusal.reason == (
+        "the job needs 1 processors for 15 s from 10; reservation 1 has 3 until 20"
     )
-    with pytest.raises(ReservationRefused, match="another job"):
-        book.launch(1, "me", "m", processors=3, requested_time=100.0, run_time=8.0, now=5.0)
-    assert book.due(9.0) == []
-    assert book.next_time == 10.0
-    for moment, state in ((12.0, ReservationState.RUNNING), (14.0, ReservationState.ENDED)):
-        (changed,) = book.due(moment)
-        book.keep(changed)
-        assert changed.state is state
-    assert (changed.start_time, changed.end_time, changed.end) == (10.0, 14.0, 20.0)
-    assert changed.outcome is Outcome.COMPLETED
-    assert book.book("me", "k", "cpu", (10.0, 20.0), processors=3, now=99.0) == changed
-    assert changed.cost == pytest.approx(10.0 * 3 * 10 / 3600)
-    assert book.free(CPU, 10.0, 20.0) == [(10.0, 20.0, 3)]
-    assert book.next_time == math.inf
+    launched = desk.launch(8.0, processors=3)
+    assert (launched.state, launched.run_time, launched.needed_time) == (
+        ReservationState.LAUNCHED,
+        4.0,
+        4.0,
+    )
+    running = desk.due(12.0)
+    assert (running.state, running.start_time) == (ReservationState.RUNNING, 10.0)
+    ended = desk.due(14.0)
+    assert (ended.state, ended.start_time, ended.end_time, ended.end) == (
+        ReservationState.ENDED,
+        10.0,
+        14.0,
+        20.0,
+    )
+    assert ended.outcome is Outcome.COMPLETED
+    assert ended.cost == pytest.approx(10.0 * 3 * 10 / 3600)
+    assert desk.state.memory.reservations.free(CPU, 10.0, 20.0) == [(10.0, 20.0, 3)]
+
+
+def test_what_fits_exactly_fits() -> None:
+    """All processors and all of the window; one more of either does not."""
+    desk = Desk()
+    desk.book(10.0, 20.0, processors=2)
+    too_wide = desk.refused(LaunchReservation, **job(20.0, processors=3))
+    assert "needs 3 processors" in too_wide.reason
+    assert "for 10.5 s" in desk.refused(LaunchReservation, **job(21.0, processors=2)).reason
+    assert desk.launch(20.0, processors=2).run_time == 10.0
+
+
+def test_launching_twice_is_nothing() -> None:
+    """The same key has the same answer, whatever has become of it; another is refused."""
+    desk = Desk()
+    desk.book(10.0, 20.0)
+    desk.launch(8.0)
+    assert desk.launch(8.0).revision == 2
+    refusal = desk.refused(LaunchReservation, **job(8.0, launch_key="m"))
+    assert refusal.reason == "another job was launched in reservation 1"
+    assert refusal.refusal is Refusal.PRECONDITION
+    desk.now = 99.0
+    assert desk.launch(8.0).state is ReservationState.ENDED
+
+
+def test_a_launch_has_a_key() -> None:
+    """As long as any other."""
+    desk = Desk()
+    desk.book(10.0, 20.0)
+    for key in ("", "k" * 129):
+        refusal = desk.refused(LaunchReservation, **job(8.0, launch_key=key))
+        assert (refusal.refusal, refusal.field) == (Refusal.INVALID, "idempotency_key")
+        assert refusal.reason == (
+            f"idempotency_key has {len(key)} characters; 1 to 128 are possible"
+        )
+    assert desk.launch(8.0, launch_key="k" * 128).launch_key == "k" * 128
 
 
 def test_a_job_launched_late_starts_late() -> None:
     """In a window that has begun, from the launch, if what is left is enough."""
-    book = ReservationBook([CPU])
-    book.keep(book.book("me", "k", "cpu", (10.0, 20.0), processors=1, now=0.0))
-    book.keep(book.launch(1, "me", "l", processors=1, requested_time=100.0, run_time=8.0, now=15.0))
-    (running,) = book.due(99.0)
-    assert running.start_time == 15.0
+    desk = Desk()
+    desk.book(10.0, 20.0)
+    desk.now = 15.0
+    assert "from 15;" in desk.refused(LaunchReservation, **job(11.0)).reason
+    desk.launch(8.0)
+    desk(ReservationsDue)
+    assert (desk.told[-1].state, desk.told[-1].start_time) == (ReservationState.RUNNING, 15.0)
+    assert desk.due(19.0).end_time == 19.0
 
 
 def test_a_job_that_is_cut_off_has_failed() -> None:
     """It runs for the time it requested and no longer; one that ends by itself is completed."""
-    book = ReservationBook([CPU])
-    book.keep(book.book("me", "k", "cpu", (10.0, 20.0), processors=1, now=0.0))
-    launch = book.launch(1, "me", "l", processors=1, requested_time=8.0, run_time=9.0, now=0.0)
-    book.keep(launch)
-    assert launch.outcome is None
-    for moment in (10.0, 14.0):
-        (changed,) = book.due(moment)
-        book.keep(changed)
-    assert (changed.end_time, changed.outcome) == (14.0, Outcome.FAILED)
+    for requested, end, outcome in ((8.0, 14.0, Outcome.FAILED), (9.0, 14.5, Outcome.COMPLETED)):
+        desk = Desk()
+        desk.book(10.0, 20.0)
+        launched = desk.launch(9.0, requested=requested)
+        assert (launched.outcome, launched.needed_time) == (None, 4.5)
+        ended = desk.due(99.0)
+        assert (ended.end_time, ended.outcome) == (end, outcome)
 
 
-def test_a_job_whose_reservation_is_released_is_cancelled() -> None:
-    """Without a job there is nothing to be cancelled."""
-    book = ReservationBook([CPU])
-    for number in (1, 2):
-        book.keep(book.book("me", str(number), "cpu", (10.0, 20.0), processors=1, now=0.0))
-    book.keep(book.launch(1, "me", "l", processors=1, requested_time=8.0, run_time=8.0, now=0.0))
-    (running,) = book.due(11.0)
-    book.keep(running)
-    released = book.release(1, "me", 12.0)
-    assert (released.outcome, released.end_time) == (Outcome.CANCELLED, 12.0)
-    assert book.release(2, "me", 12.0).outcome is None
+def test_a_reservation_is_given_back() -> None:
+    """Its job is cancelled, if it has one; twice is nothing, and so is one that is over."""
+    desk = Desk()
+    for key in ("a", "b"):
+        desk.book(10.0, 20.0, key)
+    desk.launch(8.0)
+    desk.now = 11.0
+    released = desk.asked(ReleaseReservation, reservation=1)
+    assert (released.outcome, released.end_time) == (Outcome.CANCELLED, 11.0)
+    desk.now = 12.0
+    assert desk.asked(ReleaseReservation, reservation=1) is released
+    assert desk.asked(ReleaseReservation, reservation=2).outcome is None
+    assert desk.state.memory.reservations.free(CPU, 10.0, 20.0) == [(10.0, 20.0, 3)]
+    desk.book(12.0, 13.0, "c")
+    desk.now = 13.0
+    assert desk.asked(ReleaseReservation, reservation=3).state is ReservationState.EXPIRED
 
 
 def test_an_unused_reservation_expires() -> None:
-    """Its time passes, and nothing can be done in it any more."""
-    book = ReservationBook([CPU])
-    book.keep(book.book("me", "k", "cpu", (10.0, 20.0), processors=1, now=0.0))
-    (expired,) = book.due(20.0)
-    book.keep(expired)
-    assert expired.state is ReservationState.EXPIRED
-    assert book.release(1, "me", 21.0) == expired
-    with pytest.raises(ReservationRefused, match="reservation 1 is expired"):
-        book.launch(1, "me", "l", processors=1, requested_time=100.0, run_time=1.0, now=19.0)
-    with pytest.raises(ReservationRefused, match="the window ends at 20"):
-        book.book("me", "z", "cpu", (10.0, 20.0), processors=1, now=20.0)
+    """Its time passes, and nothing can be done in it any more; before that moment it can."""
+    desk = Desk()
+    desk.book(10.0, 20.0)
+    desk.now = math.nextafter(20.0, 0.0)
+    assert desk(ReservationsDue) == []
+    assert desk.state.memory.reservations.reservations[1].is_open
+    desk.now = 20.0
+    refusal = one(desk(LaunchReservation, owner="me", **job(1.0)), Refuse)
+    assert refusal.reason == "reservation 1 is expired"
+    assert refusal.refusal is Refusal.PRECONDITION
+    assert desk.told[-1].state is ReservationState.EXPIRED
 
 
-def test_moves_end_somewhere() -> None:
-    """Every state is in the table, and leads to an end."""
-    assert set(MOVES) == set(ReservationState)
-    ends = {state for state, targets in MOVES.items() if not targets}
-    assert ends == {ReservationState.ENDED, ReservationState.RELEASED, ReservationState.EXPIRED}
+def test_time_is_up_to_date_before_an_answer() -> None:
+    """However late the timer is: what a job has left is free for whoever asks then."""
+    desk = Desk()
+    desk.book(10.0, 20.0, processors=3)
+    desk.launch(8.0)
+    desk.now = 14.0
+    other = desk.book(14.0, 20.0, "b", processors=3)
+    states = [each.state for each in desk.told if each.number == 1]
+    assert states[-2:] == [ReservationState.RUNNING, ReservationState.ENDED]
+    assert desk.told[-1] is other
 
 
-def running_job(
-    needed: float, *, to_the_end: bool = True, requested: float = 16.0
-) -> ReservationBook:
-    """Returns a book in which a job of so many reference seconds runs from 10 to 20 at most."""
-    book = ReservationBook([CPU])
-    book.keep(book.book("me", "k", "cpu", (10.0, 20.0), processors=2, now=0.0))
-    book.keep(
-        book.launch(
-            1, "me", "l", processors=2, requested_time=requested, run_time=needed, now=0.0,
-            to_the_end=to_the_end,
-        )
-    )  # fmt: skip
-    (running,) = book.due(10.0)
-    book.keep(running)
-    return book
+def test_a_restart_takes_up_what_time_has_done() -> None:
+    """What was due meanwhile is noted with the moment at which it was due."""
+    desk = Desk()
+    desk.book(10.0, 20.0)
+    desk.launch(8.0)
+    desk.restart()
+    desk.now = 50.0
+    assert desk(Restarted, load=FREE) == []
+    ended = desk.state.memory.reservations.reservations[1]
+    assert (ended.state, ended.start_time, ended.end_time) == (ReservationState.ENDED, 10.0, 14.0)
+    assert [type(record).__name__ for record in desk.journal] == [
+        "ReservationBooked",
+        "ReservationLaunched",
+        "ReservationStarted",
+        "ReservationEnded",
+    ]
+    assert [record.time for record in desk.journal] == [0.0, 0.0, 50.0, 50.0]
+
+
+def running_job(needed: float, *, to_the_end: bool = True, requested: float = 16.0) -> Desk:
+    """Returns a desk with a job of so many reference seconds that runs from 10 to 20 at most."""
+    desk = Desk()
+    desk.book(10.0, 20.0, processors=2)
+    desk.launch(needed, processors=2, requested=requested, to_the_end=to_the_end)
+    assert desk.due(10.0).state is ReservationState.RUNNING
+    return desk
 
 
 def test_a_job_may_run_to_the_end_of_its_reservation() -> None:
@@ -176,81 +414,96 @@ def test_a_job_may_run_to_the_end_of_its_reservation() -> None:
         (True, 19.0, Outcome.COMPLETED),
         (False, 18.0, Outcome.FAILED),
     ):
-        (ended,) = running_job(18.0, to_the_end=to_the_end).due(99.0)
+        ended = running_job(18.0, to_the_end=to_the_end).due(99.0)
         assert (ended.end_time, ended.outcome) == (end, outcome)
-    (cut,) = running_job(30.0).due(99.0)
+    cut = running_job(30.0).due(99.0)
     assert (cut.end_time, cut.outcome) == (20.0, Outcome.FAILED)
+    whole = running_job(20.0).due(99.0)
+    assert (whole.end_time, whole.outcome) == (20.0, Outcome.COMPLETED)
+
+
+def extend(desk: Desk, end: float, number: int = 1, owner: str = "me") -> Reservation:
+    """Moves the end of a reservation."""
+    return desk.asked(ExtendReservation, reservation=number, end=end, owner=owner)
 
 
 def test_a_job_goes_on_in_a_reservation_that_is_extended() -> None:
     """To its own end, or to the new one; the cost is that of the window, and the key is the same."""
-    book = running_job(30.0)
-    longer = book.extend(1, "me", 22.0, 19.5)
+    desk = running_job(30.0)
+    desk.now = 19.5
+    longer = extend(desk, 22.0)
     assert (longer.end, longer.run_time, longer.cut_off, longer.revision) == (22.0, 12.0, True, 4)
     assert longer.cost == pytest.approx(10.0 * 2 * 12 / 3600)
-    book.keep(longer)
-    assert book.free(CPU, 20.0, 22.0) == [(20.0, 22.0, 1)]
-    assert book.extend(1, "me", 22.0, 19.5) == longer, "repeating is nothing"
-    assert book.extend(1, "me", 5.0, 19.5) == longer
-    book.keep(book.extend(1, "me", 40.0, 21.0))
-    assert book.book("me", "k", "cpu", (10.0, 20.0), processors=2, now=21.0).end == 40.0
-    (ended,) = book.due(99.0)
+    assert desk.state.memory.reservations.free(CPU, 20.0, 22.0) == [(20.0, 22.0, 1)]
+    assert extend(desk, 22.0) is longer, "repeating is nothing"
+    assert extend(desk, 5.0) is longer
+    desk.now = 21.0
+    assert extend(desk, 25.0).cut_off is False, "it needs no more"
+    extend(desk, 40.0)
+    assert desk.book(10.0, 20.0, processors=2).end == 40.0
+    ended = desk.due(99.0)
     assert (ended.end_time, ended.outcome) == (25.0, Outcome.COMPLETED)
 
 
 def test_a_job_with_a_bound_of_its_own_keeps_it() -> None:
     """Moving the end of its reservation gives it no more time."""
-    book = running_job(18.0, to_the_end=False)
-    book.keep(book.extend(1, "me", 40.0, 12.0))
-    (ended,) = book.due(99.0)
+    desk = running_job(18.0, to_the_end=False)
+    extend(desk, 40.0)
+    ended = desk.due(99.0)
     assert (ended.end_time, ended.outcome) == (18.0, Outcome.FAILED)
+
+
+def test_a_job_launched_late_has_the_time_from_then() -> None:
+    """An extension counts from its start, not from the beginning of the window."""
+    desk = Desk()
+    desk.book(10.0, 20.0)
+    desk.now = 15.0
+    desk.launch(60.0, requested=8.0, to_the_end=True)
+    assert extend(desk, 21.0).run_time == 6.0
 
 
 def test_what_is_not_free_or_over_is_not_extended() -> None:
     """Everything stays as it is; a reservation without a job can be extended, too."""
-    book = running_job(30.0)
-    book.keep(book.book("you", "k", "cpu", (25.0, 30.0), processors=2, now=0.0))
-    with pytest.raises(ReservationRefused, match="2 processors of cpu are not free"):
-        book.extend(1, "me", 26.0, 15.0)
-    assert book.extend(1, "me", 25.0, 15.0).end == 25.0
-    with pytest.raises(NoSuchReservation):
-        book.extend(2, "me", 50.0, 15.0)
-    with pytest.raises(ReservationRefused, match="at most"):
-        book.extend(2, "you", 1e12, 15.0)
-    assert book.extend(2, "you", 50.0, 15.0).end == 50.0
-    with pytest.raises(ReservationRefused, match="reservation 1 is over"):
-        book.extend(1, "me", 25.0, 20.0)
-    (ended,) = [each for each in book.due(20.0) if each.number == 1]
-    book.keep(ended)
-    with pytest.raises(ReservationRefused, match="reservation 1 is over"):
-        book.extend(1, "me", 25.0, 20.0)
-    with pytest.raises(ReservationRefused, match="reservation 2 is over"):
-        book.extend(2, "you", 50.0, 30.0)
+    desk = running_job(30.0)
+    desk.now = 0.0
+    desk.book(25.0, 30.0, owner="you", processors=2)
+    desk.now = 15.0
+
+    def refused(number: int, end: float, owner: str = "me") -> tuple[Refusal, str, str]:
+        refusal = desk.refused(ExtendReservation, reservation=number, end=end, owner=owner)
+        return refusal.refusal, refusal.reason, refusal.field
+
+    reason = "2 processors of cpu are not free from 20.0 to 26.0"
+    assert refused(1, 26.0) == (Refusal.PRECONDITION, reason, "")
+    assert extend(desk, 25.0).end == 25.0
+    most = "a reservation is at most 3.1536e+08 s long"
+    assert refused(2, 25.1 + WINDOW_MAX_S, "you") == (Refusal.PRECONDITION, most, "")
+    for end in (math.inf, -math.inf, math.nan):
+        reason = f"end_s is {end}; it must be a finite number"
+        assert refused(2, end, "you") == (Refusal.INVALID, reason, "end_s")
+    assert extend(desk, 50.0, 2, "you").end == 50.0
+    assert extend(desk, 25.0 + WINDOW_MAX_S, 2, "you").end == 25.0 + WINDOW_MAX_S
+    desk.now = 25.0
+    desk(ReservationsDue)
+    over = (Refusal.PRECONDITION, "reservation 1 is over", "")
+    assert refused(1, 60.0) == over
+    assert refused(1, 5.0) == over
 
 
-def test_each_owner_may_hold_so_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Open ones count, of one owner; the last possible is possible, and one that is gone makes room."""
-    assert RESERVATIONS_MAX == 10_000
-    monkeypatch.setattr(reservations, "RESERVATIONS_MAX", 2)
-    book = ReservationBook([CPU])
-
-    def reserve(owner: str, key: str) -> None:
-        window = (10.0 * len(book.reservations), 10.0 * len(book.reservations) + 10.0)
-        book.keep(book.book(owner, key, "cpu", window, processors=1, now=0.0))
-
-    reserve("me", "a")
-    reserve("you", "a")
-    reserve("me", "b")
-    with pytest.raises(ReservationLimit):
-        reserve("me", "c")
-    reserve("you", "b")
-    book.keep(book.release(1, "me", 0.0))
-    reserve("me", "c")
-
-
-def test_a_window_that_ends_now_is_past() -> None:
-    """One that ends a moment later is not."""
-    book = ReservationBook([CPU])
-    with pytest.raises(ReservationRefused, match=r"the window ends at 10\.0, and it is 10\.0"):
-        book.book("me", "k", "cpu", (0.0, 10.0), processors=1, now=10.0)
-    assert book.book("me", "k", "cpu", (0.0, 10.0), processors=1, now=9.9).number == 1
+def test_a_resource_that_is_no_longer_configured_is_not_used() -> None:
+    """What was promised of it stays, and can be given back."""
+    desk = Desk()
+    desk.book(10.0, 20.0)
+    desk.book(10.0, 20.0, "b")
+    desk.restart(replace(desk.settings, resources=()))
+    for event, values in (
+        (LaunchReservation, job(1.0)),
+        (ExtendReservation, {"reservation": 1, "end": 30.0}),
+    ):
+        refusal = desk.refused(event, **values)
+        assert (refusal.refusal, refusal.field) == (Refusal.NOT_FOUND, "resource_id")
+        assert refusal.reason == "there is no resource 'cpu' here"
+    assert desk.asked(ReleaseReservation, reservation=1).state is ReservationState.RELEASED
+    desk.now = 30.0
+    desk(ReservationsDue)
+    assert desk.told[-1].state is ReservationState.EXPIRED

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grms.site.engine import group_commit
-from grms.site.engine.group_commit import Entry, GroupCommit, timed
+from grms.site.engine.group_commit import GroupCommit, timed
 from grms.site.engine.journal import JournalError, JournalFullError
 from grms.site.facts.records import JobKept, Record
 from tests.waiting import run, until
@@ -24,13 +24,13 @@ class Disk:
     """A disk that can be full, slow or broken."""
 
     def __init__(self) -> None:
-        self.written: list[Entry] = []
+        self.written: list[Record] = []
         self.groups: list[int] = []
         self.problem: JournalError | None = None
         self.gate = threading.Event()
         self.gate.set()
 
-    def write(self, records: Sequence[Entry]) -> None:
+    def write(self, records: Sequence[Record]) -> None:
         """Writes a group, all or none."""
         self.gate.wait(30)
         if self.problem is not None:

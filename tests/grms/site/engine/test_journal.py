@@ -10,8 +10,9 @@ import pytest
 
 from grms.site.engine.journal import (
     COMPACTED_VERSION,
-    LATER,
+    KIND_VERSIONS,
     LATER_VERSION,
+    RESERVATIONS_VERSION,
     SCHEMA_VERSION,
     Journal,
     JournalDamagedError,
@@ -21,7 +22,13 @@ from grms.site.engine.journal import (
 )
 from grms.site.facts.codec import KINDS
 from grms.site.facts.jobs import Request
-from grms.site.facts.records import JobKept, JobReceived, PartnerFaulted, Record
+from grms.site.facts.records import (
+    JobKept,
+    JobReceived,
+    PartnerFaulted,
+    Record,
+    ReservationExpired,
+)
 
 
 def some(count: int, first: int = 1) -> list[Record]:
@@ -118,9 +125,9 @@ def test_another_sites_journal_is_refused(path: Path) -> None:
 def test_a_later_version_is_refused(path: Path) -> None:
     """What a later program wrote is not guessed at."""
     with Journal(path, "a") as journal:
-        journal._connection.execute(f"PRAGMA user_version={LATER_VERSION + 1}")
+        journal._connection.execute(f"PRAGMA user_version={RESERVATIONS_VERSION + 1}")
     with pytest.raises(
-        JournalError, match=rf"version {LATER_VERSION + 1}.*version {LATER_VERSION}"
+        JournalError, match=rf"version {RESERVATIONS_VERSION + 1}.*version {RESERVATIONS_VERSION}"
     ):
         Journal(path, "a")
 
@@ -293,6 +300,37 @@ def test_records_of_later_kinds_are_told_by_the_version(path: Path) -> None:
         assert version_of(path) == LATER_VERSION
     with Journal(path, "a") as journal:
         assert list(journal.records()) == some(2) + later
+        journal.append([ReservationExpired(2.0, 1), *later])
+        assert version_of(path) == RESERVATIONS_VERSION
+        journal.append(later)
+        assert version_of(path) == RESERVATIONS_VERSION
+    with Journal(path, "a") as journal:
+        journal.append(later)
+        assert version_of(path) == RESERVATIONS_VERSION
+        journal.replace(some(2) + later)
+        assert version_of(path) == LATER_VERSION
+
+
+def test_records_take_the_place_of_notes(path: Path) -> None:
+    """All of it or nothing; other notes and records stay."""
+    with Journal(path, "a") as journal:
+        journal.set_note("replay", "x")
+        for key in ("thing", "thing/1", "thing/2"):
+            journal.set_note(key, "y")
+        journal.append(some(2))
+        pages = journal._pragma("page_count")
+        journal._connection.execute(f"PRAGMA max_page_count={pages}")
+        with pytest.raises(JournalFullError):
+            journal.take_over(some(500, first=3), "thing")
+        journal._connection.execute("PRAGMA max_page_count=1000000")
+        assert (journal.note("thing/1"), journal.last_time, journal.count) == ("y", 2.0, 2)
+        journal.take_over(some(3, first=3), "thing")
+        assert journal.last_time == 5.0
+        assert list(journal.records()) == some(5)
+        keys = ("thing", "thing/1", "thing/2", "replay")
+        assert [journal.note(key) for key in keys] == [None, None, None, "x"]
+    with Journal(path.with_name("new"), "a") as journal:
+        assert journal.last_time == 0.0
 
 
 def version_of(path: Path) -> int:
@@ -309,4 +347,5 @@ def test_every_kind_is_of_before_or_later() -> None:
         "JobCancelRequested", "JobDeclined", "JobDelegated", "JobEnded", "JobKept", "JobOffered",
         "JobReceived", "JobStarted", "PartnerTally", "SiteTally",
     }  # fmt: skip
-    assert set(KINDS) == before | LATER
+    assert set(KINDS) == before | set(KIND_VERSIONS)
+    assert set(KIND_VERSIONS.values()) == {LATER_VERSION, RESERVATIONS_VERSION}

@@ -6,7 +6,7 @@ from typing import Any, Literal
 import pytest
 
 from grms.site.core.state import SiteState
-from grms.site.facts.compaction import compacted
+from grms.site.facts.compaction import Reading, compacted
 from grms.site.facts.jobs import OfferId, Request
 from grms.site.facts.lifecycle import Outcome
 from grms.site.facts.memory import Memory
@@ -26,6 +26,9 @@ from grms.site.facts.records import (
     PartnerTally,
     Record,
     ReportDisbelieved,
+    ReservationBooked,
+    ReservationReleased,
+    ReservationTally,
     SiteTally,
 )
 from grms.site.facts.settings import Limits, PartnerSettings, SiteSettings
@@ -61,9 +64,12 @@ def everything(settings: SiteSettings, records: list[Record]) -> object:
         for book in memory.books.values()
     ]
     jobs = [shown(job) for job in memory.jobs.values()]
+    reservations = memory.reservations
     return (
         (jobs, books, inside, memory.keys, memory.open_by_user, list(memory.ended)),
         (memory.next_job, memory.jobs_open, memory.unconfirmed, list(memory.at_lrms)),
+        (repr(reservations.reservations), reservations.keys, list(reservations.open)),
+        (reservations.open_by_owner, reservations.over, reservations.next_number),
     )
 
 
@@ -78,7 +84,8 @@ def test_the_memory_is_the_same(
         trial = Trial(seed, SiteState, None, on_lost)
         trial.run()
         for site in trial.sites.values():
-            few = replace(site.settings, limits=Limits(jobs_kept=kept))
+            limits = Limits(jobs_kept=kept, reservations_kept=kept)
+            few = replace(site.settings, limits=limits)
             for length in range(seed % 11, len(site.journal) + 1, 11):
                 lost += check(few, site.journal[:length], site.journal[length:], on_lost)
     assert lost > least
@@ -95,7 +102,9 @@ def check(settings: SiteSettings, begin: list[Record], rest: list[Record], on_lo
     whole = begin + rest
     assert everything(settings, short + rest) == everything(settings, whole)
     assert compacted(settings, lambda: short + rest) == compacted(settings, lambda: whole)
-    return len(begin) - sum(not isinstance(one, SiteTally | PartnerTally) for one in short)
+    return len(begin) - sum(
+        not isinstance(one, SiteTally | PartnerTally | ReservationTally) for one in short
+    )
 
 
 def compacting(settings: SiteSettings, records: Any = ()) -> SiteState:
@@ -163,6 +172,29 @@ def test_what_partners_are_trusted_with_survives() -> None:
 
 
 _GIVES_CAUSE = (PartnerFaulted, ReportDisbelieved, GuestWithdrawn, GuestDeclined)
+
+
+def test_forgotten_reservations_leave_a_number() -> None:
+    """Of two hundred that are over ten are kept, as one wants, and open ones."""
+    settings = SiteSettings("a", 4, limits=Limits(reservations_kept=10))
+    records: list[Record] = []
+    for number in range(1, 201):
+        key = f"k{number}"
+        records += [
+            ReservationBooked(1.0, number, "me", key, "cpu", number, number + 1.0, 1, 0.0),
+            *([ReservationReleased(2.0, number)] if number != 7 else []),
+        ]
+    short = compacted(settings, lambda: records)
+    assert short is not None
+    assert everything(settings, short) == everything(settings, records)
+    kept = [record for record in short if isinstance(record, ReservationBooked)]
+    assert [record.reservation for record in kept] == [7, *range(191, 201)]
+    assert short[-2:] == [SiteTally(2.0, 1), ReservationTally(2.0, 201)]
+    assert len(short) == 11 + 10 + 2
+    reading = Reading(settings)
+    for record in records:
+        reading.apply(record)
+    assert reading.needed_about() == 21
 
 
 def test_an_offer_that_is_still_to_be_withdrawn_keeps_everything() -> None:

@@ -1,13 +1,17 @@
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
-from grms.site.facts.events import LrmsAccepted, OfferAnswered, OfferReceived
+from grms.site.facts.events import LrmsAccepted, OfferAnswered, OfferReceived, ReleaseReservation
 from grms.site.facts.invariants import check
 from grms.site.facts.jobs import Request
 from grms.site.facts.lifecycle import GuestState, JobState
 from grms.site.facts.memory import Memory
+from grms.site.facts.records import ReservationReleased
+from grms.site.facts.settings import Limits
 from tests.grms.site.conversation import FREE, FULL, Conversation, offer
+from tests.grms.site.core.test_reservations import Desk
 
 
 def lived() -> Memory:
@@ -37,6 +41,82 @@ def test_what_has_been_lived_holds() -> None:
     states = [job.state for job in memory.jobs.values()]
     assert states == [JobState.DELEGATED, JobState.OFFERING, JobState.QUEUED]
     assert [guest.state for guest in memory.books["c"].guests.values()] == [GuestState.ACCEPTED]
+
+
+def _reservations_lived() -> Memory:
+    desk = Desk()
+    for key in ("a", "b"):
+        desk.book(0.0, 10.0, key)
+    desk.book(0.0, 10.0, "c", owner="you")
+    desk(ReleaseReservation, owner="me", reservation=2)
+    return desk.state.memory
+
+
+def _forget_an_open_one(memory: Memory) -> None:
+    del memory.reservations.open[1]
+
+
+def _hold_what_is_over(memory: Memory) -> None:
+    book = memory.reservations
+    book.open[2] = book.reservations[2]
+
+
+def _count_an_owner_twice(memory: Memory) -> None:
+    memory.reservations.open_by_owner["you"] += 1
+
+
+def _forget_what_is_over(memory: Memory) -> None:
+    memory.reservations.over.clear()
+
+
+def _remember_it_twice(memory: Memory) -> None:
+    memory.reservations.over.append(2)
+
+
+def _forget_a_word(memory: Memory) -> None:
+    del memory.reservations.keys["me", "b"]
+
+
+def _book_a_number_again(memory: Memory) -> None:
+    memory.reservations.next_number = 3
+
+
+def _misnumber(memory: Memory) -> None:
+    book = memory.reservations
+    book.reservations[9] = book.reservations.pop(3)
+
+
+def _miss_a_moment(memory: Memory) -> None:
+    memory.reservations._due.clear()
+
+
+def _keep_too_many(memory: Memory) -> None:
+    memory.settings = replace(memory.settings, limits=Limits(reservations_kept=1))
+    memory.reservations.changes[ReservationReleased](ReservationReleased(1.0, 1))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        _forget_an_open_one,
+        _hold_what_is_over,
+        _count_an_owner_twice,
+        _forget_what_is_over,
+        _remember_it_twice,
+        _forget_a_word,
+        _book_a_number_again,
+        _misnumber,
+        _miss_a_moment,
+        _keep_too_many,
+    ],
+)
+def test_each_contradiction_of_reservations_is_found(damage: Callable[[Memory], None]) -> None:
+    """One place changed without the other."""
+    memory = _reservations_lived()
+    check(memory)
+    damage(memory)
+    with pytest.raises(AssertionError):
+        check(memory)
 
 
 def _count_one_more(memory: Memory) -> None:

@@ -8,12 +8,15 @@ from grms.site.facts.lifecycle import (
     GUEST_MOVES,
     JOB_BEGINNING,
     JOB_MOVES,
+    RESERVATION_BEGINNING,
+    RESERVATION_MOVES,
     GuestState,
     IllegalMove,
     JobState,
+    ReservationState,
 )
 
-State = TypeVar("State", JobState, GuestState)
+State = TypeVar("State", JobState, GuestState, ReservationState)
 
 
 def reachable(moves: Mapping[State, Mapping[State, str]], start: State) -> set[State]:
@@ -32,8 +35,10 @@ def test_every_state_has_its_line() -> None:
     """The tables speak of every state, and every move has its reason."""
     assert set(JOB_MOVES) == set(JobState)
     assert set(GUEST_MOVES) == set(GuestState)
+    assert set(RESERVATION_MOVES) == set(ReservationState)
     assert all(reason for moves in JOB_MOVES.values() for reason in moves.values())
     assert all(reason for moves in GUEST_MOVES.values() for reason in moves.values())
+    assert all(reason for moves in RESERVATION_MOVES.values() for reason in moves.values())
 
 
 def test_every_state_can_be_reached() -> None:
@@ -42,6 +47,8 @@ def test_every_state_can_be_reached() -> None:
     assert jobs == set(JobState)
     guests = {*GUEST_BEGINNINGS, *(s for b in GUEST_BEGINNINGS for s in reachable(GUEST_MOVES, b))}
     assert guests == set(GuestState)
+    (beginning,) = RESERVATION_BEGINNING
+    assert {beginning, *reachable(RESERVATION_MOVES, beginning)} == set(ReservationState)
 
 
 def test_every_job_can_end() -> None:
@@ -53,6 +60,15 @@ def test_every_job_can_end() -> None:
         found = reachable(GUEST_MOVES, guest_state)
         assert (found == set()) == (guest_state in last)
         assert guest_state in last or GuestState.ACKNOWLEDGED in found
+
+
+def test_every_reservation_ends() -> None:
+    """Three states are ends, and whatever is none leads to one and never back."""
+    ends = {ReservationState.ENDED, ReservationState.RELEASED, ReservationState.EXPIRED}
+    for state in ReservationState:
+        found = reachable(RESERVATION_MOVES, state)
+        assert (found == set()) == (state in ends)
+        assert state not in found
 
 
 def test_a_job_at_home_never_leaves() -> None:
@@ -75,4 +91,4 @@ def test_an_illegal_move_tells_the_story() -> None:
     with pytest.raises(
         IllegalMove, match="job a-1 cannot become RUNNING; so far: RECEIVED → ENDED"
     ):
-        raise IllegalMove("a-1", [JobState.RECEIVED, JobState.ENDED], JobState.RUNNING)
+        raise IllegalMove("job a-1", [JobState.RECEIVED, JobState.ENDED], JobState.RUNNING)

@@ -1,7 +1,6 @@
 """Reservations over a real socket, kept over restarts."""
 
 import asyncio
-import json
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -10,13 +9,17 @@ from typing import Any
 
 import grpc
 import pytest
+from google.rpc import error_details_pb2
 from grpc import aio
 
-from grms.site.core.reservations import Reservation
-from grms.site.services.reservations import from_text, to_text
+from grms.site.core.state import SiteState
+from grms.site.engine.journal import Journal
+from grms.site.facts.settings import SiteSettings
 from grms.site.sockets.users import User
 from grms.v1 import request_pb2, reservation_pb2, reservation_pb2_grpc
 from tests.grms.site.daemons import document, running
+from tests.grms.site.engine.test_reservation_notes import write_notes
+from tests.grms.site.services.test_jobs import details
 from tests.waiting import run
 
 RESOURCES = [
@@ -187,10 +190,53 @@ def test_a_reservation_is_extended_and_that_is_kept(tmp_path: Path) -> None:
     run(scene)
 
 
-def test_a_reservation_kept_before_extensions_can_be_read() -> None:
-    """Fields that came later have the values that mean nothing."""
-    text = to_text(Reservation(1, "me", "k", "cpu", 0.0, 9.0, 1))
-    values = json.loads(text)
-    for name in ("needed_time", "to_the_end", "booked_end"):
-        del values[name]
-    assert to_text(from_text(json.dumps(values))) == text
+def test_a_journal_of_before_is_taken_over(tmp_path: Path) -> None:
+    """Its reservations were notes: each is found by its key, as it was, and is a record then."""
+
+    async def scene() -> None:
+        path, span = tmp_path / "home.journal", window(50, 60)
+        async with reserving(tmp_path) as stub:
+            first = await stub.Book(booking("a", span))
+            await stub.Book(booking("b", span))
+            second = await stub.Launch(launching("2", 5.0))
+        with Journal(path, "home") as journal:
+            state = SiteState(SiteSettings("home", 4), journal.records())
+            kept = list(state.memory.reservations.reservations.values())
+        path.unlink()
+        with Journal(path, "home") as journal:
+            write_notes(journal, kept)
+            assert journal.count == 0
+        async with reserving(tmp_path) as stub:
+            assert await stub.Book(booking("a", span)) == first
+            assert await stub.Launch(launching("2", 5.0)) == second
+            assert (await stub.Book(booking("c", window(70, 80)))).reservation_id == "3"
+        with Journal(path, "home") as journal:
+            assert journal.note("reservations") is None
+            assert journal.count == 4
+
+    run(scene)
+
+
+def test_a_refusal_says_which_field(tmp_path: Path) -> None:
+    """Programs find the name of what is wrong beside the text."""
+
+    async def scene() -> None:
+        async with reserving(tmp_path) as stub:
+            span = window(0, 100)
+            for call, message, field in (
+                (stub.Book, booking("x", span, resource_id="none"), "resource_id"),
+                (stub.Book, booking("x", window(5, 5)), "window"),
+                (stub.Book, booking("", span), "idempotency_key"),
+                (
+                    stub.Release,
+                    reservation_pb2.ReleaseRequest(reservation_id="7"),
+                    "reservation_id",
+                ),
+            ):
+                with pytest.raises(aio.AioRpcError) as error:
+                    await call(message)
+                bad = error_details_pb2.BadRequest()
+                assert details(error.value).details[0].Unpack(bad)
+                assert [entry.field for entry in bad.field_violations] == [field]
+
+    run(scene)

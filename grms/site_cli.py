@@ -69,6 +69,36 @@ def serve(config: Path, *, until_eof: bool) -> None:
 
 
 @click.command()
+@click.argument("config", type=click.Path(path_type=Path))
+@click.option("--open", "open_browser", is_flag=True, help="Show it in the browser too.")
+def dashboard(config: Path, *, open_browser: bool) -> None:
+    """Print the address of a site's dashboard, with the token that lets you in.
+
+    CONFIG is the site's configuration; its part [dashboard] says where the daemon serves the pages.
+    The file with the token can be read by the daemon's user alone.
+    """
+    from grms.kit.access import read_access  # noqa: PLC0415  # see the module's docstring
+    from grms.site.configuration.config import DASHBOARD_FILE_END  # noqa: PLC0415  # same
+    from grms.site.configuration.files import ConfigError, load_config  # noqa: PLC0415  # same
+
+    settings = load_config(config)
+    if settings.dashboard is None:
+        raise ConfigError(f"{config}: there is no [dashboard], so no pages are served")
+    access = Path(settings.journal.path).with_name(f"{settings.name}{DASHBOARD_FILE_END}")
+    try:
+        address = read_access(access)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        text = f"{access}: {reason}; the daemon writes it when it serves, for its own user alone"
+        raise ConfigError(text) from error
+    click.echo(address)
+    if open_browser:
+        import webbrowser  # noqa: PLC0415  # only here
+
+        webbrowser.open(address)
+
+
+@click.command()
 @site_option
 @timeout_option
 @click.option("-p", "--processors", type=click.IntRange(1), required=True)
@@ -446,4 +476,4 @@ def _words(job: "Job") -> str:
 
 
 COMMANDS += [serve, submit, status, jobs, cancel, watch]
-COMMANDS += [take_back, resubmit, write_off, partners, drain, reload]
+COMMANDS += [take_back, resubmit, write_off, partners, drain, reload, dashboard]

@@ -6,7 +6,8 @@ Everything heavy is imported by the command that needs it, so that help and erro
 import math
 import os
 import sys
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -40,6 +41,12 @@ ARRIVALS_MAX = 2**31 - 2
 SPEED = 10_000.0
 SPEED_MAX = 1e9
 """Seconds of a scaled clock for a real one, as a site's configuration has it."""
+
+PLAY_SPEED = 600.0
+"""The same where somebody looks on: ten minutes a second."""
+
+PLAY_BEGIN_S = 5.0
+"""How long after the start of the daemons the first job comes, real seconds."""
 
 PIPE_WIDTH = 120
 """Columns of a table that goes to a file or another program."""
@@ -260,18 +267,86 @@ def _run_live(
     type=click.Path(path_type=Path),
     help="For journals and logs.  [default: out/NAME-up]",
 )
-def up(scenario: str, *, folder: Path | None) -> None:
-    """Start the daemons of a scenario's sites on real time, to play with."""
-    from scenarios.live.live import up as start  # noqa: PLC0415  # see the module's docstring
+@click.option(
+    "--play",
+    is_flag=True,
+    help="Let the scenario's users submit their jobs, on a fast clock, until Ctrl-C.",
+)
+@click.option(
+    "--speed",
+    type=click.FloatRange(0, SPEED_MAX, min_open=True),
+    callback=_number,
+    help=f"With --play: seconds of the sites' clock for a real one.  [default: {PLAY_SPEED:,.0f}]",
+)
+@click.option(
+    "--open",
+    "open_browser",
+    is_flag=True,
+    help="Play, and show the first site's dashboard in the browser.",
+)
+def up(
+    scenario: str, *, folder: Path | None, play: bool, speed: float | None, open_browser: bool
+) -> None:
+    """Start the daemons of a scenario's sites, to play with, each with a dashboard.
 
+    They run on real time, and on a faster clock with --play or --open.
+    """
+    from scenarios.live.live import dashboard_addresses  # noqa: PLC0415  # see the module's docstring
+    from scenarios.live.live import up as start  # noqa: PLC0415  # same
+
+    play = play or open_browser
+    if speed is not None and not play:
+        raise click.UsageError("--speed is of a scenario that is played: it goes with --play")
     _, spec = _load(scenario)
     folder = folder or Path("out", f"{spec.name}-up")
-    sockets = start(spec, folder)
+    fast, origin = 1.0, 0.0
+    if play:
+        from scenarios.live.play import first_arrival  # noqa: PLC0415  # same
+
+        fast = PLAY_SPEED if speed is None else speed
+        origin = time.time() + PLAY_BEGIN_S - first_arrival(spec) / fast
+    sockets = start(spec, folder, speed=fast, origin=origin)
+    pages = dashboard_addresses(folder, list(sockets))
     for name, socket in sockets.items():
         click.echo(f"{name}: {socket}")
-    first = next(iter(sockets.values()))
-    click.echo(f"try: grms submit --site {first} --processors 1 --time 60 --run-time 5 --wait")
+        if name in pages:
+            click.echo(f"  {pages[name]}")
+    if not pages:
+        click.echo("no dashboards: pip install 'hanse[dashboard]'")
+    first = next(iter(sockets))
+    if open_browser and first in pages:
+        import webbrowser  # noqa: PLC0415  # only here
+
+        webbrowser.open(pages[first])
+    if play:
+        _play(spec, sockets, speed=fast, origin=origin)
+    else:
+        click.echo(
+            f"try: grms submit --site {sockets[first]} --processors 1 --time 60 --run-time 5 --wait"
+        )
     click.echo(f"end: scenario down {folder}")
+
+
+def _play(
+    spec: "ScenarioSpec", sockets: Mapping[str, Path], *, speed: float, origin: float
+) -> None:
+    from scenarios.live.play import play  # noqa: PLC0415  # see the module's docstring
+    from scenarios.progress import bars  # noqa: PLC0415  # same
+
+    click.echo(f"users submit, {speed:,.0f} times as fast as real time; Ctrl-C ends it")
+    with bars() as shown:
+        try:
+            count = play(
+                spec,
+                sockets,
+                speed=speed,
+                origin=origin,
+                progress=lambda done, total: shown.update("submitted", done, total),
+            )
+        except KeyboardInterrupt:
+            click.echo("no more is submitted; the daemons go on")
+            return
+    click.echo(f"{count:,} jobs were submitted; the daemons go on")
 
 
 @cli.command()

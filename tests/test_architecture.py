@@ -54,6 +54,9 @@ PURE = (
     "grms/learning/rule_bases/visits.py",
     "grms/site/facts/*.py",
     "grms/site/core/*.py",
+    "grms/site/dashboard/ledger.py",
+    "grms/site/dashboard/notes.py",
+    "grms/site/dashboard/views.py",
     "grms/testing/*.py",
     "grms/kit/backoff.py",
     "grms/names.py",
@@ -150,7 +153,11 @@ COMES_WITH = {
 }
 """Modules that a declared dependency brings, or is imported as."""
 
-EXTRAS = {"grms/learning/executors.py": "cluster"}
+EXTRAS = {
+    "grms/learning/executors.py": "cluster",
+    "grms/kit/pages.py": "dashboard",
+    "grms/site/dashboard/service.py": "dashboard",
+}
 """The modules that may import what an extra of pyproject.toml brings, and which one."""
 
 MACHINE_KERNELS = frozenset({"lrms_sim._machine", "grms.federation._kernel"})

@@ -127,6 +127,8 @@ class Daemon:
             ]
             if core.observer is not None:
                 tasks.append(group.create_task(core.observer.run(), name="telemetry"))
+            if core.dashboard is not None:
+                tasks.append(group.create_task(core.dashboard.run(), name="dashboard"))
             if not isinstance(core.clock, VirtualClock):
                 tasks.append(group.create_task(self._follow_lrms(), name="lrms"))
                 tasks.append(group.create_task(self._follow_deadlines(), name="deadlines"))
@@ -173,6 +175,8 @@ class Daemon:
             await stack.enter_async_context(users)
         if core.observer is not None:
             await stack.enter_async_context(core.observer)
+        if core.dashboard is not None:
+            stack.enter_context(core.dashboard)
         watchers = Watchers(config.limits.watchers)
         core.engine.on_publish(lambda job_id: self._tell(watchers, job_id))
         door = Door(
@@ -254,6 +258,8 @@ class Daemon:
         port.on_refused = partial(self._connection_refused, door, "partner_connections")
         port.on_exhausted = partial(self._exhausted, door)
         port.on_handshake_failed = self._handshake_failed
+        if self._core.dashboard is not None:
+            port.on_certificate = self._core.dashboard.recorder.certificate_shown
         door.shown = port.shown
         return port
 

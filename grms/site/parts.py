@@ -41,6 +41,7 @@ from grms.site.watching.event_log import EventLog
 from grms.tls import CertificateTimeError, TlsFiles, channel_credentials, channel_options
 
 if TYPE_CHECKING:
+    from grms.site.dashboard.service import Dashboard
     from grms.site.watching.observer import Observer
 
 Log = structlog.typing.FilteringBoundLogger
@@ -102,6 +103,7 @@ class Core:
         clock: tells the time.
         links: to the partners.
         observer: sees what happens, for those who watch; None where nobody does.
+        dashboard: pages for operators; None where there are none.
         events: logs what happens.
     """
 
@@ -112,6 +114,7 @@ class Core:
     clock: Clock
     links: PartnerLinks
     observer: "Observer | None"
+    dashboard: "Dashboard | None"
     events: EventLog
 
 
@@ -272,7 +275,23 @@ def build_core(
     events = EventLog(log, engine, complete=config.logging.level == "debug")
     if observer is not None:
         observer.connect(engine, links)
-    return Core(config, journal, engine, driver, clock, links, observer, events)
+    dashboard = None
+    if config.dashboard is not None:
+        dashboard = _dashboard(config, journal, engine, links, log)
+    return Core(config, journal, engine, driver, clock, links, observer, dashboard, events)
+
+
+def _dashboard(
+    config: SiteConfig, journal: Journal, engine: Engine, links: PartnerLinks, log: Log
+) -> "Dashboard":
+    try:
+        from grms.site.dashboard.service import Dashboard  # noqa: PLC0415  # it is an extra
+    except ModuleNotFoundError as error:
+        text = (
+            f"dashboard: {error.name} is not installed; get it with: pip install 'hanse[dashboard]'"
+        )
+        raise ConfigError(text) from error
+    return Dashboard(config, journal, engine, links, log)
 
 
 def tls_files(config: SiteConfig) -> TlsFiles | None:

@@ -29,7 +29,7 @@ RUN: Final = "run"
 """In the folder: what came of a run that nobody conducted, as `scenarios.report.output` saves runs."""
 
 LEFT_BEHIND: Final = (
-    *(".toml", ".log", ".watch.json"),
+    *(".toml", ".log", ".watch.json", ".dashboard.json"),
     *(".journal", ".journal.lock", ".journal-wal", ".journal-shm", ".journal-journal"),
 )
 """What follows a site's name in the names of the files that its daemon leaves."""
@@ -182,6 +182,7 @@ def _sites(folder: Path) -> list[str]:
 def _left_by(sites: Sequence[str]) -> set[str]:
     # The last is what a daemon that was killed has not moved to its place yet.
     left = {name + end for name in sites for end in LEFT_BEHIND}
+    left |= {f"{name}.dashboard.json.new" for name in sites}
     return left | {f".{name}.watch.json.new" for name in sites}
 
 

@@ -6,16 +6,19 @@ import os
 import signal
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 
 from grms.client import Client, Job, Outcome, SiteError
+from grms.kit.access import read_access
 from grms.kit.ports import free_ports
 from grms.kit.socket_folder import SocketFolder, is_held, remove, remove_left_behind
+from grms.site.configuration.config import DASHBOARD_FILE_END
 from lrms_sim.groups import Int8Array
 from lrms_sim.jobs import JobTable
 from lrms_sim.schedule import Schedule
@@ -291,12 +294,16 @@ def _in_folder(
 # --- a federation to play with -------------------------------------------------------------------
 
 
-def up(spec: ScenarioSpec, folder: Path) -> dict[str, Path]:
-    """Starts the daemons of a scenario on real time and leaves them running.
+def up(
+    spec: ScenarioSpec, folder: Path, *, speed: float = 1.0, origin: float = 0.0
+) -> dict[str, Path]:
+    """Starts the daemons of a scenario and leaves them running, each with its dashboard.
 
     Args:
         spec: the scenario; its workloads are not used.
         folder: for journals and logs.
+        speed: seconds of the sites' clock for a real one; 1 for real time.
+        origin: when a faster clock shows 0, seconds since 1970.
 
     Returns:
         The sockets of the sites, by name.
@@ -312,7 +319,7 @@ def up(spec: ScenarioSpec, folder: Path) -> dict[str, Path]:
         state = {"folder": str(folder.resolve()), "sockets": str(sockets.path)}
         (folder / STATE).write_text(json.dumps(state), encoding="utf-8")
         try:
-            processes = asyncio.run(_start(spec, folder, sockets.path))
+            processes = asyncio.run(_start(spec, folder, sockets.path, speed, origin))
         except BaseException:
             if daemons_in(folder):
                 # Not even their end was waited for.
@@ -325,9 +332,21 @@ def up(spec: ScenarioSpec, folder: Path) -> dict[str, Path]:
         return {process.name: process.socket for process in processes}
 
 
-async def _start(spec: ScenarioSpec, folder: Path, sockets: Path) -> list[SiteProcess]:
-    settings = LiveSettings(folder, sockets, "wall", survives="power_loss")
-    documents = site_documents(spec, settings, free_ports(len(spec.sites)))
+async def _start(
+    spec: ScenarioSpec, folder: Path, sockets: Path, speed: float, origin: float
+) -> list[SiteProcess]:
+    count = len(spec.sites)
+    ports = free_ports(2 * count)
+    settings = LiveSettings(
+        folder,
+        sockets,
+        "wall" if speed == 1.0 else "scaled",
+        speed,
+        origin,
+        survives="power_loss",
+        dashboards=tuple(ports[count:]) if has_dashboards() else (),
+    )
+    documents = site_documents(spec, settings, ports[:count])
     processes = [SiteProcess(site.name, folder, sockets) for site in spec.sites]
     try:
         for process in processes:
@@ -338,6 +357,25 @@ async def _start(spec: ScenarioSpec, folder: Path, sockets: Path) -> list[SitePr
         await stop_all(processes)
         raise
     return processes
+
+
+def has_dashboards() -> bool:
+    """Returns whether daemons can serve pages here: the extra `dashboard` is installed."""
+    return all(find_spec(name) is not None for name in ("starlette", "uvicorn"))
+
+
+def dashboard_addresses(folder: Path, sites: Sequence[str]) -> dict[str, str]:
+    """Returns the addresses of dashboards with their tokens, by site; of those that have one.
+
+    Args:
+        folder: of a federation that runs.
+        sites: names.
+    """
+    found = {}
+    for name in sites:
+        with suppress(OSError, ValueError):
+            found[name] = read_access(folder / f"{name}{DASHBOARD_FILE_END}")
+    return found
 
 
 def down(folder: Path) -> list[str]:

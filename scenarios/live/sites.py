@@ -39,6 +39,7 @@ class LiveSettings:
         speed: seconds of a scaled clock for a real one.
         origin: when a scaled clock shows 0, seconds since 1970.
         survives: what a journal survives, as in a site's configuration.
+        dashboards: ports of the loopback for the sites' pages; none where empty.
     """
 
     folder: Path
@@ -47,6 +48,7 @@ class LiveSettings:
     speed: float = 1.0
     origin: float = 0.0
     survives: Literal["power_loss", "crash"] = "crash"
+    dashboards: tuple[int, ...] = ()
 
 
 def site_documents(
@@ -62,7 +64,10 @@ def site_documents(
     addresses = {
         site.name: f"127.0.0.1:{port}" for site, port in zip(spec.sites, ports, strict=True)
     }
-    return {site.name: _site_document(spec, site, settings, addresses) for site in spec.sites}
+    documents = {site.name: _site_document(spec, site, settings, addresses) for site in spec.sites}
+    for document, port in zip(documents.values(), settings.dashboards, strict=False):
+        document["dashboard"] = {"listen": f"127.0.0.1:{port}"}
+    return documents
 
 
 def _site_document(

@@ -32,6 +32,9 @@ RESOURCES_MAX: Final = 10_000
 WATCHER: Final = "watcher"
 """The account of the daemon's own MQTT broker that reads everything, and no site's."""
 
+DASHBOARD_FILE_END: Final = ".dashboard.json"
+"""In the journal's folder, after the site's name: where the dashboard is, and its token."""
+
 SOCKET_PATH_BYTES_MAX: Final = 100
 """Longest path of a Unix socket: the kernel takes 107 bytes."""
 
@@ -325,6 +328,18 @@ class MetricsConfig(_Model):
     listen: Address
 
 
+class DashboardConfig(_Model):
+    """Pages for the site's own operators.
+
+    Attributes:
+        listen: host and port; loopback, as they tell the site's load. A reverse proxy may be before it.
+        hosts: names by which browsers know that proxy.
+    """
+
+    listen: Address
+    hosts: list[Annotated[str, Field(min_length=1, max_length=253)]] = []
+
+
 class LoggingConfig(_Model):
     """The log on standard error.
 
@@ -381,6 +396,7 @@ class SiteConfig(_Model):
         mqtt: telemetry; where left out, a broker inside the daemon, but none in a conducted
             replay (a virtual clock).
         metrics: figures for operators; none where left out.
+        dashboard: pages for operators; none where left out.
         logging: the log on standard error.
     """
 
@@ -401,6 +417,7 @@ class SiteConfig(_Model):
     limits: LimitsConfig = LimitsConfig()
     mqtt: MqttConfig | None = None
     metrics: MetricsConfig | None = None
+    dashboard: DashboardConfig | None = None
     logging: LoggingConfig = LoggingConfig()
 
     @field_validator("location", mode="before")
@@ -450,6 +467,12 @@ class SiteConfig(_Model):
         if self.metrics is not None and not parse_endpoint(self.metrics.listen).is_loopback:
             text = f"metrics.listen is {self.metrics.listen}; it tells the site's load, so only loopback is allowed"
             raise _refuse(text)
+        if self.dashboard is not None:
+            if not parse_endpoint(self.dashboard.listen).is_loopback:
+                text = f"dashboard.listen is {self.dashboard.listen}; it tells the site's load, so only loopback is allowed; put a reverse proxy before it"
+                raise _refuse(text)
+            if self.clock.kind == "virtual":
+                raise _refuse("dashboard is for sites that live; a virtual clock stands still")
         return self
 
     @model_validator(mode="after")

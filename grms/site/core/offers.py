@@ -32,7 +32,7 @@ from grms.site.facts.events import (
     StatusFailed,
     TimePassed,
 )
-from grms.site.facts.jobs import Completion, HomeJob, Load, OfferId, lrms_key
+from grms.site.facts.jobs import Completion, HomeJob, Load, OfferId, Weighed, lrms_key
 from grms.site.facts.lifecycle import GuestState, JobState, Outcome
 from grms.site.facts.memory import Memory
 from grms.site.facts.partners import PartnerBook, asking_order
@@ -83,6 +83,7 @@ class OfferDesk:
             job.decision_time = turn.now
         width = job.request.processors
         late = turn.now - job.decision_time > settings.decision_time_max
+        job.weighed = Weighed(load, "")
         while job.remaining and load is not None and not late:
             name = job.remaining.pop(0)
             book = books[name]
@@ -96,6 +97,7 @@ class OfferDesk:
                 processors_waiting=load.processors_waiting,
                 own=True,
             ):
+                job.weighed = Weighed(load, name)
                 break
             self._offer(job, book, turn)
             return

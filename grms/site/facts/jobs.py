@@ -62,6 +62,20 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
+class Weighed:
+    """What the last decision about a home job rested on; for those who watch, and forgotten.
+
+    Attributes:
+        load: of the batch system as the policy was given it; None where that did not answer.
+        kept_for: the partner for which the site's policy wanted to keep the job; empty where it
+            wanted to give it away, or nobody was left to be asked.
+    """
+
+    load: Load | None
+    kept_for: str
+
+
+@dataclass(frozen=True, slots=True)
 class OfferId:
     """Names one offer of a home site to one partner.
 
@@ -136,6 +150,7 @@ class HomeJob:
         reason: for a person; why it stands where it stands.
         revision: counts the changes.
         story: its last states, oldest first.
+        weighed: what its last decision rested on; None before the first, and after a restart.
     """
 
     __slots__ = (
@@ -169,6 +184,7 @@ class HomeJob:
         "submit_time",
         "take_back",
         "user",
+        "weighed",
     )
 
     def __init__(
@@ -198,6 +214,7 @@ class HomeJob:
         self.asked: tuple[str, ...] = ()
         self.remaining: list[str] | None = None
         self.decision_time = math.nan
+        self.weighed: Weighed | None = None
         self.cancel_requested = False
         self.cancel_told = False
         self.start_time = math.nan

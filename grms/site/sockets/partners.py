@@ -79,6 +79,7 @@ class PartnerPort:
             which address.
         on_refused: is told why a connection is closed or not taken.
         on_exhausted: is told why none can be taken for now.
+        on_certificate: is told which site has shown which certificate (PEM) that TLS has verified.
 
     Args:
         endpoint: where to listen.
@@ -100,6 +101,7 @@ class PartnerPort:
         self.on_handshake_failed: Callable[[Handshake, str, str], None] | None = None
         self.on_refused: Callable[[str], None] | None = None
         self.on_exhausted: Callable[[str], None] | None = None
+        self.on_certificate: Callable[[str, bytes], None] | None = None
         self._endpoint = endpoint
         self._relay: Relay[_Peer] = Relay()
         self._listener: Listener | None = None
@@ -234,6 +236,11 @@ class PartnerPort:
         """Tells of a handshake that has failed."""
         if self.on_handshake_failed is not None:
             self.on_handshake_failed(handshake, problem, address)
+
+    def certificate_shown(self, site: str, pem: bytes) -> None:
+        """Tells of a certificate that TLS has verified."""
+        if self.on_certificate is not None and site:
+            self.on_certificate(site, pem)
 
     def _look_again(self) -> None:
         now = self.clock()
@@ -387,6 +394,7 @@ class _Outer(End):
         pem = ssl.DER_cert_to_PEM_cert(certificate).encode()
         self.peer.shown = {"x509_pem_cert": (pem,)}
         self.peer.site = shown_site(pem)
+        self._owner.certificate_shown(self.peer.site, pem)
         self._flush()
         self._begin_relay()
         return not self._over

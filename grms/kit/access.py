@@ -1,0 +1,51 @@
+"""The file that says where a daemon's pages are, with the token that lets somebody in."""
+
+import contextlib
+import json
+import os
+import secrets
+from pathlib import Path
+from typing import Final
+
+TOKEN_LENGTH_MIN: Final = 32
+"""Shortest token that is taken over from a file."""
+
+
+def write_access(path: Path, address: str) -> str:
+    """Writes where pages are and how to get in, for the daemon's user alone; returns the token.
+
+    Args:
+        path: of the file; the token of one that is there stays, so that a proxy can have it.
+        address: of the pages.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    token = ""
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        token = str(json.loads(path.read_text(encoding="utf-8"))["token"])
+    token = token if len(token) >= TOKEN_LENGTH_MIN else secrets.token_urlsafe(32)
+    beside = path.with_name(f"{path.name}.new")
+    beside.unlink(missing_ok=True)
+    number = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with os.fdopen(number, "w", encoding="utf-8") as file:
+        json.dump({"address": address, "token": token}, file)
+    beside.replace(path)
+    return token
+
+
+def read_access(path: Path) -> str:
+    """Returns the address with the token.
+
+    Args:
+        path: of the file that `write_access` has written.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: it is another file.
+    """
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        return f"{document['address']}?token={document['token']}"
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{path}: this file does not say where pages are") from error

@@ -1,0 +1,383 @@
+"""A small web server for a daemon's own operators: read-only pages, in a thread of its own.
+
+The thread has an event loop of its own, so that whatever a page does, the daemon's loop goes on. What
+is served says how busy a site is and whose jobs it has, so it listens on loopback alone, and whoever
+asks needs a token, as every local user can reach a port of loopback. The token is in a file that only
+the daemon's user can read; an address with the token in it leaves a cookie, and goes on without it.
+
+Pages load nothing from elsewhere, and a browser is told to refuse it if they did
+(Content-Security-Policy). Needs the extra `dashboard`.
+"""
+
+import asyncio
+import contextlib
+import hmac
+import json
+import socket
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from http.cookies import CookieError, SimpleCookie
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+from urllib.parse import parse_qs
+
+import structlog
+import uvicorn
+from starlette.applications import Starlette
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from grms.kit.access import write_access
+from grms.names import is_loopback
+
+STREAMS_MAX: Final = 16
+"""Most browsers that are kept informed at one time."""
+
+CONNECTIONS_MAX: Final = 64
+"""Most connections at one time."""
+
+END_S: Final = 3.0
+"""How long the end of a daemon waits for its pages."""
+
+LOOK_S: Final = 0.2
+"""How often a stream looks whether there is something new, or the end."""
+
+POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+"""What a browser is to load: nothing but these pages."""
+
+HEADERS: Final = (
+    (b"content-security-policy", POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"cache-control", b"no-store"),
+)
+"""Of every answer."""
+
+_MEDIA: Final = {
+    ".html": "text/html",
+    ".css": "text/css",
+    ".js": "text/javascript",
+    ".svg": "image/svg+xml",
+}
+
+_CLOSED: Final = """<!doctype html>
+<html lang="en"><meta charset="utf-8"><title>No token</title>
+<h1>These pages need a token</h1>
+<p>Open the address that <code>{how}</code> prints.</p>
+</html>
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class PagesSettings:
+    """Where pages are served, and to whom.
+
+    Attributes:
+        name: of whose pages they are; names the cookie.
+        host: a loopback address.
+        port: 0 for any free one.
+        access: the file with address and token; the token of one that is there stays.
+        how: the command that prints the address.
+        hosts: further names by which browsers know it, such as a reverse proxy's.
+
+    Raises:
+        ValueError: the host is not loopback.
+    """
+
+    name: str
+    host: str
+    port: int
+    access: Path
+    how: str
+    hosts: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Checks the address."""
+        if not is_loopback(self.host):
+            raise ValueError(
+                f"pages on {self.host!r} would tell others how busy this site is; use a loopback "
+                "address, and a proxy that asks who it is if need be"
+            )
+
+
+class Guard:
+    """Lets in who has the token, to look only, and adds headers to every answer.
+
+    Args:
+        app: what answers.
+        settings: of the server.
+        token: that is asked for.
+    """
+
+    def __init__(self, app: ASGIApp, settings: PagesSettings, token: str) -> None:
+        self._app = app
+        self._settings = settings
+        self._token = token
+        self._cookie = "hanse_" + "".join(c if c.isalnum() else "_" for c in settings.name)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers a request, or has it answered."""
+        if scope["type"] != "http":
+            return
+        answer = self._refusal(scope)
+        await (answer or self._app)(scope, receive, _with_headers(send))
+
+    def _refusal(self, scope: Scope) -> Response | None:
+        headers = Headers(scope=scope)
+        if not self._is_known(headers.get("host", "")):
+            # A page of another name that was made to lead here: it is not to read anything.
+            return PlainTextResponse("this is another server's name\n", 421)
+        if scope["method"] not in {"GET", "HEAD"}:
+            return PlainTextResponse("these pages are to be looked at\n", 405)
+        given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
+        if given and self._is_token(given):
+            cookie = f"{self._cookie}={self._token}; Path=/; HttpOnly; SameSite=Strict"
+            return Response(status_code=303, headers={"location": "./", "set-cookie": cookie})
+        if self._may(headers):
+            return None
+        return HTMLResponse(_CLOSED.format(how=self._settings.how), 401)
+
+    def _is_known(self, host: str) -> bool:
+        name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
+        name = name.strip("[]")
+        return name == "localhost" or is_loopback(name) or name in self._settings.hosts
+
+    def _may(self, headers: Headers) -> bool:
+        kind, _, word = headers.get("authorization", "").partition(" ")
+        if kind.lower() == "bearer" and self._is_token(word.strip()):
+            return True
+        cookies: SimpleCookie = SimpleCookie()
+        with contextlib.suppress(CookieError):
+            cookies.load(headers.get("cookie", ""))
+        return self._cookie in cookies and self._is_token(cookies[self._cookie].value)
+
+    def _is_token(self, word: str) -> bool:
+        return hmac.compare_digest(word.encode(), self._token.encode())
+
+
+def _with_headers(send: Send) -> Send:
+    async def sent(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            message["headers"] = [*message.get("headers", ()), *HEADERS]
+        await send(message)
+
+    return sent
+
+
+class PageServer:
+    """Serves pages as long as it is entered.
+
+    Args:
+        settings: where, and to whom.
+        routes: what there is to be seen; they run in the server's thread.
+        work: runs in the server's thread from its beginning to its end.
+        log: where events go.
+
+    Attributes:
+        port: where it listens, once it is entered.
+        token: that is asked for.
+    """
+
+    def __init__(
+        self,
+        settings: PagesSettings,
+        routes: Sequence[Route],
+        work: Callable[[], Awaitable[None]],
+        log: structlog.typing.FilteringBoundLogger,
+    ) -> None:
+        self.port = settings.port
+        self.token = ""
+        self._settings = settings
+        self._routes = list(routes)
+        self._work = work
+        self._log = log
+        self._socket: socket.socket | None = None
+        self._server: uvicorn.Server | None = None
+        self._thread: threading.Thread | None = None
+
+    @property
+    def address(self) -> str:
+        """Where the pages are, without the token."""
+        host = self._settings.host
+        return f"http://{f'[{host}]' if ':' in host else host}:{self.port}/"
+
+    def __enter__(self) -> Self:
+        """Begins to listen, and writes how to get in.
+
+        Raises:
+            OSError: the address is taken, or the file cannot be written.
+        """
+        settings = self._settings
+        family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+        listening = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listening.bind((settings.host, settings.port))
+            listening.listen(CONNECTIONS_MAX)
+            self.port = int(listening.getsockname()[1])
+            self.token = write_access(settings.access, self.address)
+        except BaseException:
+            listening.close()
+            raise
+        self._socket = listening
+        self._server = uvicorn.Server(
+            uvicorn.Config(
+                Guard(Starlette(routes=self._routes), settings, self.token),
+                lifespan="off",
+                ws="none",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,
+                limit_concurrency=CONNECTIONS_MAX,
+                timeout_graceful_shutdown=1,
+            )
+        )
+        # Whatever it does, the process can end.
+        self._thread = threading.Thread(target=self._run, name="pages", daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Stops listening; waits a short while for the thread, and no longer."""
+        assert self._server is not None
+        assert self._thread is not None
+        self._server.should_exit = True
+        self._thread.join(END_S)
+        if self._thread.is_alive():
+            self._log.warning("pages_do_not_end", seconds=END_S)
+
+    @property
+    def ending(self) -> bool:
+        """Whether the server is to end."""
+        return self._server is None or self._server.should_exit
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self._serve())
+        except BaseException as error:  # noqa: BLE001  # the daemon goes on without its pages
+            self._log.error("pages_failed", exc_info=error)
+        finally:
+            # Here, as the loop of a thread that does not end in time still listens.
+            assert self._socket is not None
+            self._socket.close()
+
+    async def _serve(self) -> None:
+        assert self._server is not None
+        assert self._socket is not None
+        work = asyncio.ensure_future(self._work())
+        try:
+            await self._server.serve(sockets=[self._socket])
+        finally:
+            work.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await work
+
+
+def files(folder: Path) -> list[Route]:
+    """Returns routes to the files of a folder, which are read now; `index.html` is at the root too.
+
+    Args:
+        folder: of pages, scripts and styles.
+    """
+    routes = []
+    for path in sorted(folder.iterdir()):
+        media = _MEDIA.get(path.suffix)
+        if media is None:
+            continue
+        answer = _file(path.read_bytes(), media)
+        routes.append(Route(f"/{path.name}", answer))
+        if path.name == "index.html":
+            routes.append(Route("/", answer))
+    return routes
+
+
+def _file(content: bytes, media: str) -> Callable[[Request], Awaitable[Response]]:
+    async def answer(_: Request) -> Response:
+        return Response(content, media_type=media)
+
+    return answer
+
+
+def document(content: Any, status: int = 200) -> Response:
+    """Returns an answer of JSON; what is not finite is null, as JSON has nothing else for it."""
+    return Response(written(content), status, media_type="application/json")
+
+
+def written(content: Any) -> str:
+    """Returns a document as JSON; numbers that are not finite become null."""
+    try:
+        return json.dumps(content, allow_nan=False, separators=(",", ":"))
+    except ValueError:
+        return json.dumps(_finite(content), allow_nan=False, separators=(",", ":"))
+
+
+def _finite(content: Any) -> Any:
+    if isinstance(content, float):
+        return content if abs(content) < float("inf") else None
+    if isinstance(content, Mapping):
+        return {key: _finite(value) for key, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [_finite(value) for value in content]
+    return content
+
+
+class Streams:
+    """Server-sent events: each browser is told what is new, at its own pace.
+
+    Nothing waits in a queue: what a slow browser has missed it gets as it is by then.
+
+    Args:
+        number: returns a number that grows with every change.
+        content: returns what there is to be told.
+        ending: whether the server is to end.
+        most: browsers at one time.
+    """
+
+    def __init__(
+        self,
+        number: Callable[[], int],
+        content: Callable[[], Any],
+        ending: Callable[[], bool],
+        most: int = STREAMS_MAX,
+    ) -> None:
+        self._number = number
+        self._content = content
+        self._ending = ending
+        self._most = most
+        self._open = 0
+
+    async def answer(self, _: Request) -> Response:
+        """Answers who wants to be kept informed."""
+        if self._open >= self._most:
+            return PlainTextResponse("too many browsers are kept informed already\n", 503)
+        return StreamingResponse(self._events(), media_type="text/event-stream")
+
+    async def _events(self) -> AsyncIterator[str]:
+        self._open += 1
+        try:
+            told = -1
+            yield "retry: 2000\n\n"
+            while not self._ending():
+                number = self._number()
+                if number != told:
+                    told = number
+                    yield f"id: {number}\nevent: now\ndata: {written(self._content())}\n\n"
+                await asyncio.sleep(LOOK_S)
+        finally:
+            self._open -= 1

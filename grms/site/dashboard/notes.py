@@ -1,0 +1,123 @@
+"""What a daemon hands over to its dashboard; nothing of it is changed afterwards.
+
+Notes are made on the daemon's event loop and read in the dashboard's thread. A note holds no payload:
+a script can be a mebibyte, and notes wait for a dashboard that may be slow.
+"""
+
+from dataclasses import dataclass
+
+from grms.policy.transfer import TransferPolicy
+from grms.site.facts.jobs import Load, Weighed
+from grms.site.facts.records import Record
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What a decision about an own user's job rested on.
+
+    Attributes:
+        weighed: the load, and for whom the job was kept; None where that is not known any more.
+        policy: that decided; None where none was asked.
+        passed_over: partners that were not asked at its end, each with the reason; a few at most.
+    """
+
+    weighed: Weighed | None
+    policy: TransferPolicy | None
+    passed_over: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """A record of the journal, without its payload.
+
+    Attributes:
+        record: what has happened.
+        decided: what it rested on, where it is a decision.
+    """
+
+    record: Record
+    decided: Decided | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PartnerFigures:
+    """What the site knows of one partner, from its own dealings with it.
+
+    Attributes:
+        name: of the partner.
+        processors: its size; 0 while unknown.
+        listed: it is on the allow-list.
+        reachable: it answers.
+        lost: it has been out of reach for too long.
+        faulty: it has said what the protocol does not have.
+        problem: what is in the way, for a person.
+        asked: offers made to it.
+        accepted: of these, those it took.
+        undecided: of these, those without an outcome yet.
+        open: own jobs there.
+        ended: own jobs that ended there.
+        awrt: of these, seconds.
+        guests_offered: offers received from it.
+        guests_accepted: of these, those taken.
+        guests_open: its jobs here.
+        latency: from an offer to its answer: median and greatest of the last ones, real seconds;
+            None before the first.
+        last_heard: when it last said something, on the site's clock; None for never.
+    """
+
+    name: str
+    processors: int
+    listed: bool
+    reachable: bool
+    lost: bool
+    faulty: bool
+    problem: str
+    asked: int
+    accepted: int
+    undecided: int
+    open: int
+    ended: int
+    awrt: float
+    guests_offered: int
+    guests_accepted: int
+    guests_open: int
+    latency: tuple[float, float] | None
+    last_heard: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """How the site is at one moment.
+
+    Attributes:
+        time: on the site's clock, seconds.
+        load: of the batch system; None where it does not answer.
+        at_lrms: jobs that the batch system has or is to get.
+        jobs_open: own users' jobs that have not ended.
+        draining: no work is taken.
+        partners: the listed ones in their order, then others.
+    """
+
+    time: float
+    load: Load | None
+    at_lrms: int
+    jobs_open: int
+    draining: bool
+    partners: tuple[PartnerFigures, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CertificateShown:
+    """A partner has shown its certificate.
+
+    Attributes:
+        partner: as the certificate names it.
+        pem: the certificate.
+    """
+
+    partner: str
+    pem: bytes
+
+
+Note = Noted | Sampled | CertificateShown
+"""What goes from the daemon to its dashboard."""

@@ -1,0 +1,255 @@
+"""Makes notes of what a daemon does, on its event loop, for a dashboard in another thread.
+
+An event costs some microseconds. Notes wait in a queue with a bound: a dashboard that does not keep up
+loses the oldest, and says so. Nothing here raises into the daemon.
+"""
+
+import math
+import statistics
+import time
+from collections import deque
+from dataclasses import replace
+from functools import partial
+from typing import Final
+
+import structlog
+
+from grms.policy.location import AwrtLocation
+from grms.site.dashboard.notes import (
+    CertificateShown,
+    Decided,
+    Note,
+    Noted,
+    PartnerFigures,
+    Sampled,
+)
+from grms.site.engine.engine import Engine, EngineFailedError
+from grms.site.facts.commands import Append, Command, SendOffer
+from grms.site.facts.events import Event, OfferAnswered
+from grms.site.facts.jobs import HomeJob, OfferId
+from grms.site.facts.partners import PartnerBook
+from grms.site.facts.records import (
+    GuestAccepted,
+    JobKept,
+    JobOffered,
+    JobReceived,
+    PartnerStanding,
+    PartnerTally,
+    Record,
+    SiteTally,
+)
+from grms.site.links.partner_links import PartnerLinks
+
+NOTES_MAX: Final = 20_000
+"""Most notes that wait for the dashboard."""
+
+LATENCIES: Final = 100
+"""Answers of a partner whose latency is remembered."""
+
+OFFERS_TIMED: Final = 10_000
+"""Most offers whose answers are waited for."""
+
+PASSED_OVER_MAX: Final = 20
+"""Most partners of which it is said why they were not asked."""
+
+_QUIET: Final = (SiteTally, PartnerTally, PartnerStanding)
+
+
+class Feed:
+    """Notes on their way to the dashboard; one thread puts, another takes.
+
+    Args:
+        bound: most notes that wait; beyond, the oldest are lost.
+    """
+
+    def __init__(self, bound: int = NOTES_MAX) -> None:
+        self._notes: deque[Note] = deque(maxlen=bound)
+        self._put = 0
+        self._taken = 0
+
+    def put(self, *notes: Note) -> None:
+        """Adds notes; never waits."""
+        self._notes.extend(notes)
+        self._put += len(notes)
+
+    def take(self, most: int) -> tuple[list[Note], int]:
+        """Returns the oldest notes, and how many were lost since it was last called.
+
+        Args:
+            most: notes to be returned.
+        """
+        found: list[Note] = []
+        while len(found) < most:
+            try:
+                found.append(self._notes.popleft())
+            except IndexError:
+                break
+        self._taken += len(found)
+        # The order keeps a note that is put meanwhile from counting as lost.
+        lost = self._put - self._taken - len(self._notes)
+        self._taken += max(0, lost)
+        return found, max(0, lost)
+
+
+class Recorder:
+    """Makes notes of what happens at a site.
+
+    Args:
+        feed: where notes go.
+        engine: whose events are seen.
+        links: to the partners.
+        log: where its own mistakes are told.
+    """
+
+    def __init__(
+        self,
+        feed: Feed,
+        engine: Engine,
+        links: PartnerLinks,
+        log: structlog.typing.FilteringBoundLogger,
+    ) -> None:
+        self._feed = feed
+        self._engine = engine
+        self._links = links
+        self._log = log
+        self._sent: dict[tuple[str, OfferId], float] = {}
+        self._latencies: dict[str, deque[float]] = {}
+        self._failed = False
+        engine.on_event(self.seen)
+
+    def seen(self, event: Event, commands: list[Command]) -> None:
+        """Notes what came of an event, once that is durable."""
+        try:
+            if isinstance(event, OfferAnswered):
+                self._answered(event)
+            for command in commands:
+                if isinstance(command, Append):
+                    notes = [
+                        self._note(record)
+                        for record in command.records
+                        if not isinstance(record, _QUIET)
+                    ]
+                    self._engine.commit.after(partial(self._feed.put, *notes))
+                elif isinstance(command, SendOffer):
+                    self._sent[command.partner, command.offer] = time.perf_counter()
+                    if len(self._sent) > OFFERS_TIMED:
+                        del self._sent[next(iter(self._sent))]
+        except EngineFailedError:
+            raise
+        except Exception as error:  # noqa: BLE001  # the engine would take it for its own
+            self._tell(error)
+
+    def sample(self) -> None:
+        """Notes how the site is now."""
+        engine = self._engine
+        try:
+            state, load = engine.state, engine.load()
+            engine.flush()
+            now = engine.clock.now()
+            location = state.settings.location
+            count_open = isinstance(location, AwrtLocation) and location.open_jobs == "count"
+            sampled = Sampled(
+                time=now,
+                load=load,
+                at_lrms=len(state.memory.at_lrms),
+                jobs_open=state.memory.jobs_open,
+                draining=state.draining,
+                partners=tuple(
+                    self._figures(book, book.awrt(now, count_open=count_open))
+                    for book in state.partners.values()
+                ),
+            )
+            self._feed.put(sampled)
+        except EngineFailedError:
+            raise
+        except Exception as error:  # noqa: BLE001  # the daemon goes on without a dashboard
+            self._tell(error)
+
+    def certificate_shown(self, partner: str, pem: bytes) -> None:
+        """Notes the certificate that a partner has shown."""
+        self._feed.put(CertificateShown(partner, pem))
+
+    def _tell(self, error: Exception) -> None:
+        if not self._failed:
+            self._failed = True
+            self._log.error("dashboard_recorder_failed", exc_info=error)
+
+    # --- decisions -----------------------------------------------------------------------------
+
+    def _note(self, record: Record) -> Noted:
+        if isinstance(record, JobReceived | GuestAccepted):
+            return Noted(replace(record, payload=b""))
+        if isinstance(record, JobOffered | JobKept):
+            return Noted(record, self._decided(record))
+        return Noted(record)
+
+    def _decided(self, record: JobOffered | JobKept) -> Decided:
+        state = self._engine.state
+        job = state.memory.jobs.get(record.job)
+        weighed = None if job is None else job.weighed
+        name = record.partner if isinstance(record, JobOffered) else ""
+        if weighed is not None and isinstance(record, JobKept):
+            name = weighed.kept_for
+        policy = state.settings.transfer.get(name) if name else None
+        if job is None or name:
+            return Decided(weighed, policy)
+        return Decided(weighed, None, self._passed_over(job))
+
+    def _passed_over(self, job: HomeJob) -> tuple[tuple[str, str], ...]:
+        found: list[tuple[str, str]] = []
+        for book in self._engine.state.partners.values():
+            if book.listed and book.name not in job.asked and len(found) < PASSED_OVER_MAX:
+                found.append((book.name, why_not_asked(book, job)))
+        return tuple(found)
+
+    # --- partners ------------------------------------------------------------------------------
+
+    def _answered(self, event: OfferAnswered) -> None:
+        began = self._sent.pop((event.partner, event.offer), None)
+        if began is not None:
+            known = self._latencies.setdefault(event.partner, deque(maxlen=LATENCIES))
+            known.append(time.perf_counter() - began)
+
+    def _figures(self, book: PartnerBook, awrt: float) -> PartnerFigures:
+        link = self._links.links.get(book.name)
+        latencies = self._latencies.get(book.name)
+        heard = float("nan") if link is None else link.last_heard
+        problem = "" if link is None else link.problem
+        return PartnerFigures(
+            name=book.name,
+            processors=book.processors,
+            listed=book.listed,
+            reachable=link is not None and link.up,
+            lost=book.lost,
+            faulty=bool(book.faulty),
+            problem=f"faulty: {book.faulty}" if book.faulty else problem,
+            asked=book.offered,
+            accepted=book.accepted,
+            undecided=len(book.undecided),
+            open=len(book.open),
+            ended=book.ended,
+            awrt=awrt,
+            guests_offered=book.guest_offered,
+            guests_accepted=book.guest_accepted,
+            guests_open=len(book.guests),
+            latency=(statistics.median(latencies), max(latencies)) if latencies else None,
+            last_heard=None if math.isnan(heard) else heard,
+        )
+
+
+def why_not_asked(book: PartnerBook, job: HomeJob) -> str:
+    """Returns why a partner is not offered a job, as far as the site itself knows.
+
+    Args:
+        book: of the partner.
+        job: an own user's job.
+    """
+    if not book.reachable:
+        return "it did not answer"
+    if book.faulty:
+        return "it counts as faulty"
+    if book.incompatible:
+        return f"it speaks version {book.incompatible} of the protocol"
+    if job.request.processors > book.processors:
+        return f"it has {book.processors} processors, fewer than the job needs"
+    return "there is no policy for it, or its turn did not come"

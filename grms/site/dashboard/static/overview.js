@@ -1,0 +1,242 @@
+// The page of a site: its load, its partners, its jobs.
+
+import { overTime } from "./charts.js";
+import { calm, day, el, get, listen, moment, number, replace, span, svg, tone } from "./common.js";
+
+const WINDOWS = [120, 900, 3600, 6 * 3600, 24 * 3600];
+const KINDS = [["all", "all"], ["open", "not ended"], ["home", "at home"], ["away", "at partners"], ["guests", "of partners"]];
+const page = (id) => document.getElementById(id);
+
+let site = null;
+let now = null;
+let samples = [];
+let jobs = null;
+const chosen = { window: 0, kind: "all", limit: 60 };
+
+function spanShown() {
+  return WINDOWS[chosen.window] * site.speed;
+}
+
+// --- now -------------------------------------------------------------------------------------
+
+function showNow() {
+  const sample = now.sample;
+  page("title").textContent = site.site;
+  const transfer = [...new Set(Object.values(site.transfer))].join(", ") || "no partners";
+  page("about").textContent = `${number(site.processors)} processors; transfer policy ${transfer}; partners are asked in the order ${site.location}.`;
+  const notice = page("notice");
+  const problems = [];
+  if (now.draining) problems.push("The site takes no work: an operator has it drain.");
+  if (now.lost) problems.push(`This page was too slow and has missed ${number(now.lost)} notes; stories may lack parts.`);
+  if (site.certificate_end_s && site.certificate_end_s - site.wall_s < 14 * 86400) problems.push(`The site's certificate ends on ${day(site.certificate_end_s)}.`);
+  notice.textContent = problems.join(" ");
+  notice.hidden = problems.length === 0;
+  const busy = sample && sample.processors !== null ? sample.processors - sample.processors_free : null;
+  const guests = now.partners.reduce((sum, each) => sum + each.guests_open, 0);
+  const away = now.partners.reduce((sum, each) => sum + each.open, 0);
+  replace(
+    page("figures"),
+    figure("Processors busy", number(busy), busy === null ? "" : ` of ${number(sample.processors)}`),
+    figure("Utilization", busy === null ? "–" : `${number((100 * busy) / sample.processors)} %`),
+    figure("Processors waited for", sample ? number(sample.processors_waiting) : "–"),
+    figure("Own jobs open", sample ? number(sample.jobs_open) : "–", away ? `, ${number(away)} at partners` : ""),
+    figure("Partners' jobs here", number(guests)),
+    figure("Clock", sample ? moment(sample.time_s, site) : "–"),
+  );
+}
+
+function figure(name, value, small = "") {
+  return el("div", {}, el("dt", {}, name), el("dd", {}, value, small ? el("small", {}, small) : null));
+}
+
+// --- charts ----------------------------------------------------------------------------------
+
+function showCharts() {
+  const to = now.sample?.time_s ?? 0;
+  const from = Math.max(to - spanShown(), Math.min(samples[0]?.time_s ?? to, to - 30 * site.speed));
+  const width = Math.max(320, Math.round(page("charts").clientWidth));
+  const rows = samples.filter((each) => each.time_s >= from);
+  const share = rows.map((each) => ({
+    time: each.time_s,
+    value: each.processors ? (100 * (each.processors - each.processors_free)) / each.processors : null,
+  }));
+  const queue = rows.map((each) => ({ time: each.time_s, value: each.processors_waiting }));
+  replace(
+    page("charts"),
+    overTime({ name: "Utilization", unit: " %", tone: "t0", points: share, from, to, most: 100, width, site }),
+    overTime({ name: "Processors waited for", unit: "", tone: "t1", points: queue, from, to, width, site }),
+  );
+}
+
+async function loadHistory() {
+  samples = (await get(`api/history?span=${spanShown()}`)).samples;
+  showCharts();
+}
+
+// --- partners --------------------------------------------------------------------------------
+
+const COLUMNS = [
+  ["state", "state", (each) => [el("span", { class: each.state === "reachable" ? "good" : "bad" }, each.state), each.problem ? el("small", {}, each.problem) : null]],
+  ["asked", "asked", (each) => [number(each.asked)]],
+  ["accepted", "accepted", (each) => [number(each.accepted)]],
+  ["declined", "declined", (each) => [number(each.declined)]],
+  ["open there", "open", (each) => [number(each.open)]],
+  ["its offers", "guests", (each) => [number(each.guests_offered)]],
+  ["taken", "taken", (each) => [number(each.guests_accepted)]],
+  ["its jobs here", "here", (each) => [number(each.guests_open)]],
+  ["latency", "latency", (each) => [span(each.latency_s)]],
+  ["response", "awrt", (each) => [each.awrt_s ? span(each.awrt_s) : "–"]],
+  ["certificate ends", "certificate", (each) => [day(each.certificate_end_s)]],
+];
+
+function showPartners() {
+  if (!now.partners.length) {
+    replace(page("partners"), el("p", { class: "note" }, "There are none."));
+    return;
+  }
+  const head = el("tr", { role: "row" }, el("th", { scope: "col", role: "columnheader" }, "partner"), ...COLUMNS.map(([name, key]) => el("th", { scope: "col", role: "columnheader", class: key === "state" ? "words" : false }, name)));
+  const names = now.partners.map((each) => each.name);
+  const rows = now.partners.map((each) =>
+    el(
+      "tr",
+      { role: "row" },
+      el("th", { scope: "row", role: "rowheader" }, el("span", { class: `swatch ${tone(each.name, site.site, names)}` }), each.name, each.processors ? ` (${number(each.processors)})` : ""),
+      ...COLUMNS.map(([name, key, cell]) => el("td", { role: "cell", "data-label": name, class: key === "state" ? "words" : false }, el("span", {}, ...cell(each).filter(Boolean)))),
+    ),
+  );
+  replace(page("partners"), el("table", { class: "cards", role: "table", "aria-labelledby": "partners-title" }, el("thead", { role: "rowgroup" }, head), el("tbody", { role: "rowgroup" }, ...rows)));
+}
+
+// --- jobs ------------------------------------------------------------------------------------
+
+async function loadJobs() {
+  const query = new URLSearchParams({ search: page("search").value, kind: chosen.kind, limit: chosen.limit });
+  jobs = await get(`api/jobs?${query}`);
+  showJobs();
+}
+
+function showJobs() {
+  if (!jobs) return;
+  const shown = jobs.jobs.length;
+  const partial = jobs.partial ? " Some stories lack their beginning." : "";
+  page("count").textContent = `${number(jobs.matching)} of ${number(jobs.known)} jobs that are remembered; ${shown < jobs.matching ? `the last ${number(shown)} to change are shown` : "all are shown"}.${partial}`;
+  page("more").hidden = shown >= jobs.matching || chosen.limit >= 500;
+  const to = Math.max(now?.sample?.time_s ?? 0, ...jobs.jobs.map((job) => job.submit_time_s));
+  const from = Math.max(to - spanShown(), Math.min(to - 30 * site.speed, ...jobs.jobs.map((job) => job.submit_time_s)));
+  const names = (now?.partners ?? []).map((each) => each.name);
+  const wide = page("timeline").clientWidth > 700;
+  const ticks = [0, 0.25, 0.5, 0.75, 1].filter((part) => wide || part === 0 || part === 1);
+  const marks = ticks.map((part) => {
+    const mark = el("span", {}, moment(from + (to - from) * part, site));
+    mark.style.left = `${100 * part}%`;
+    return mark;
+  });
+  const head = el(
+    "tr",
+    { role: "row" },
+    ...["job", "user", "where", "processors", "state"].map((name) => el("th", { scope: "col", role: "columnheader", class: name === "processors" ? false : "words" }, name)),
+    el("th", { scope: "col", role: "columnheader", class: "time words" }, el("span", { class: "ticks", "aria-label": "time" }, ...marks)),
+  );
+  const rows = jobs.jobs.map((job) => jobRow(job, from, to, names));
+  replace(page("timeline"), el("table", { class: "bars", role: "table", "aria-labelledby": "jobs-title" }, el("thead", { role: "rowgroup" }, head), el("tbody", { role: "rowgroup" }, ...rows)));
+  const places = [...new Set(jobs.jobs.map((job) => job.place).filter(Boolean))].sort();
+  replace(page("legend"), el("span", {}, el("span", { class: "swatch waits" }), "waits"), ...places.map((place) => el("span", {}, el("span", { class: `swatch ${tone(place, site.site, names)}` }), `runs at ${place}`)));
+}
+
+function jobRow(job, from, to, names) {
+  const where = job.home === site.site ? job.place || (job.asking ? `asking ${job.asking}` : "–") : `here, of ${job.home}`;
+  const state = job.outcome || job.state;
+  return el(
+    "tr",
+    { role: "row" },
+    el("th", { scope: "row", role: "rowheader" }, el("a", { href: `job.html?key=${encodeURIComponent(job.key)}`, "data-focus": job.key }, job.job_id), job.name ? ` ${job.name}` : ""),
+    el("td", { role: "cell", class: "words wide" }, job.user || "–"),
+    el("td", { role: "cell", class: "words" }, where),
+    el("td", { role: "cell", class: "wide" }, number(job.processors)),
+    el("td", { role: "cell", class: `words ${job.outcome && job.outcome !== "completed" ? "bad" : ""}` }, state),
+    el("td", { role: "cell", class: "time" }, bar(job, from, to, names)),
+  );
+}
+
+function bar(job, from, to, names) {
+  const end = job.end_time_s ?? to;
+  const start = job.start_time_s ?? end;
+  const part = (begin, until, kind) => {
+    const left = Math.max(0, Math.min(1, (begin - from) / (to - from)));
+    const right = Math.max(0, Math.min(1, (until - from) / (to - from)));
+    if (until < from || right < left) return null;
+    return svg("rect", { class: kind, x: `${(100 * left).toFixed(2)}%`, width: `${Math.max(0.3, 100 * (right - left)).toFixed(2)}%`, y: kind === "waits" ? 5 : 2, height: kind === "waits" ? 8 : 14 });
+  };
+  const words = job.start_time_s === null ? `waits ${span(end - job.submit_time_s)}` : `waited ${span(start - job.submit_time_s)}, ${job.end_time_s === null ? "runs" : "ran"} ${span(end - start)}`;
+  return svg(
+    "svg",
+    { class: tone(job.place, site.site, names), role: "img", "aria-label": words },
+    svg("title", {}, words),
+    part(job.submit_time_s, start, "waits"),
+    job.start_time_s === null ? null : part(start, end, "runs"),
+  );
+}
+
+// --- what can be chosen ----------------------------------------------------------------------
+
+function choices(parent, names, current, choose) {
+  parent.replaceChildren(
+    ...names.map(([key, name]) => {
+      const button = el("button", { type: "button", "aria-pressed": key === current }, name);
+      button.setAttribute("aria-pressed", String(key === current));
+      button.addEventListener("click", () => {
+        for (const other of parent.children) other.setAttribute("aria-pressed", String(other === button));
+        choose(key);
+      });
+      return button;
+    }),
+  );
+}
+
+const againJobs = calm(loadJobs, 700);
+const againHistory = calm(loadHistory, 5000);
+
+async function begin() {
+  site = await get("api/site");
+  now = site.now;
+  document.title = `${site.site}: Hanse`;
+  // A fast clock is looked at to see something move.
+  chosen.window = site.clock === "wall" ? 1 : 0;
+  choices(page("windows"), WINDOWS.map((each, index) => [index, span(each * site.speed)]), chosen.window, (index) => {
+    chosen.window = index;
+    loadHistory();
+    showJobs();
+  });
+  choices(page("kinds"), KINDS, chosen.kind, (kind) => {
+    chosen.kind = kind;
+    chosen.limit = 60;
+    loadJobs();
+  });
+  page("search").addEventListener("input", againJobs);
+  page("more").addEventListener("click", () => {
+    chosen.limit = Math.min(500, chosen.limit + 140);
+    loadJobs();
+  });
+  addEventListener("resize", calm(() => { showCharts(); showJobs(); }, 200));
+  showNow();
+  showPartners();
+  await Promise.all([loadHistory(), loadJobs()]);
+  let revision = now.revision;
+  listen((told) => {
+    now = told;
+    if (told.sample && told.sample.time_s > (samples[samples.length - 1]?.time_s ?? -Infinity)) samples.push(told.sample);
+    if (samples.length > 1500) againHistory();
+    showNow();
+    showPartners();
+    showCharts();
+    if (told.revision !== revision) {
+      revision = told.revision;
+      againJobs();
+    } else showJobs();
+  });
+}
+
+begin().catch((error) => {
+  page("notice").textContent = `The site's daemon does not answer: ${error.message}`;
+  page("notice").hidden = false;
+});

@@ -1,0 +1,102 @@
+"""A federation in motion: users submit in time, and its dashboards show it."""
+
+import json
+import time
+from http.client import HTTPConnection
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from grms.client import SyncClient
+from scenarios.cli import cli
+from scenarios.errors import LiveError
+from scenarios.live import play as play_module
+from scenarios.live.live import dashboard_addresses, down
+from scenarios.live.play import first_arrival, play
+from scenarios.spec.files import load_spec
+
+SCENARIO = """
+name = "moving"
+title = "Two sites"
+first_arrivals = 6
+
+[[sites]]
+name = "north"
+processors = 4
+transfer = { default = "awf" }
+workload = { model = "lublin", days = 3, seed = 1, load = 0.7 }
+
+[[sites]]
+name = "south"
+processors = 8
+transfer = { default = "awf" }
+workload = { model = "lublin", days = 3, seed = 2, load = 0.7 }
+"""
+
+
+@pytest.fixture
+def scenario(tmp_path: Path) -> Path:
+    """Returns the file of a scenario with two sites, of whose jobs six are taken."""
+    path = tmp_path / "moving.toml"
+    path.write_text(SCENARIO)
+    return path
+
+
+def test_the_users_of_a_scenario_submit_while_it_is_watched(tmp_path: Path, scenario: Path) -> None:
+    """`up --play` starts daemons with dashboards and submits; `down` ends them."""
+    folder = tmp_path / "up"
+    spec = load_spec(scenario)
+    speed = "1e7"
+    done = CliRunner().invoke(
+        cli, ["up", str(scenario), "--folder", str(folder), "--play", "--speed", speed]
+    )
+    try:
+        assert done.exit_code == 0, done.output
+        assert "6 jobs were submitted" in done.output
+        pages = dashboard_addresses(folder, ["north", "south", "nobody"])
+        assert list(pages) == ["north", "south"]
+        assert pages["north"] in done.output
+        known = 0
+        for name, address in pages.items():
+            base, token = address.split("?token=")
+            state = json.loads((folder / "federation.json").read_text())
+            with SyncClient(Path(state["sockets"]) / f"{name}.sock") as client:
+                mine = sorted(job.job_id for job in client.jobs(all_users=True))
+            shown: list[str] = []
+            deadline = time.monotonic() + 60
+            while time.monotonic() < deadline:
+                connection = HTTPConnection(base[len("http://") : -1], timeout=60)
+                connection.request("GET", "/api/jobs", headers={"authorization": f"Bearer {token}"})
+                found = json.loads(connection.getresponse().read())
+                connection.close()
+                shown = sorted(job["job_id"] for job in found["jobs"] if job["home"] == name)
+                if shown == mine:
+                    break
+            assert shown == mine
+            known += len(mine)
+        assert known == spec.first_arrivals
+    finally:
+        assert sorted(down(folder)) == ["north", "south"]
+
+
+def test_the_first_arrival_is_that_of_all_sites(scenario: Path) -> None:
+    """The clock begins shortly before it, so that nobody waits for a log's first night."""
+    assert 0.0 <= first_arrival(load_spec(scenario)) < 1e7
+
+
+def test_a_site_that_is_not_there_is_an_error(
+    tmp_path: Path, scenario: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first one says what is wrong."""
+    monkeypatch.setattr(play_module, "CLIENT_TIMEOUT_S", 0.1)
+    sockets = {name: tmp_path / f"{name}.sock" for name in ("north", "south")}
+    with pytest.raises(LiveError, match="does not do what users ask"):
+        play(load_spec(scenario), sockets, speed=1e9, origin=0.0)
+
+
+def test_speed_is_of_what_is_played(scenario: Path) -> None:
+    """On real time nobody submits."""
+    done = CliRunner().invoke(cli, ["up", str(scenario), "--speed", "60"])
+    assert done.exit_code == 2
+    assert "--play" in done.output

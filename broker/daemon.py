@@ -13,7 +13,7 @@ import stat
 import time
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import structlog
 from grpc import aio
@@ -27,6 +27,7 @@ from broker.core.commands import (
     StopPlanning,
 )
 from broker.core.state import BrokerState
+from broker.engine.clock import Clock
 from broker.engine.engine import Engine, SiteCommand
 from broker.engine.journal import Journal, JournalError
 from broker.engine.replanner import Replanner, Searching
@@ -46,6 +47,9 @@ from grms.kit.unix_sockets import SocketInUseError, remove_stale_socket
 from grms.pki.certificates import PkiError, site_of_certificate
 from grms.pki.files import read_certificates
 from grms.tls import TlsFiles, channel_credentials, channel_options
+
+if TYPE_CHECKING:
+    from broker.dashboard.service import Dashboard
 
 Log = structlog.typing.FilteringBoundLogger
 
@@ -75,6 +79,7 @@ class Daemon:
     Raises:
         JournalError: the journal cannot be read.
         OutputError: the password for MQTT cannot be read.
+        DaemonError: a dashboard is configured, and what it needs is not installed.
     """
 
     def __init__(self, config: BrokerConfig, journal: Journal, log: Log) -> None:
@@ -99,6 +104,7 @@ class Daemon:
         if config.mqtt is not None:
             instance = f"{time.time_ns():x}"
             self._telemetry = PlanTelemetry(config.mqtt.settings(), instance, log)
+        self._dashboard = _dashboard(config, state, self._clock, log)
         self.engine.connect(self)
         self.ready = asyncio.Event()
 
@@ -202,6 +208,8 @@ class Daemon:
             if self._telemetry is not None:
                 self._telemetry.publish(self.engine.state.memory)
                 tasks.append(group.create_task(self._telemetry.run(), name="telemetry"))
+            if self._dashboard is not None:
+                tasks.append(group.create_task(self._dashboard.run(), name="dashboard"))
             await asyncio.sleep(0)
             tasks.append(group.create_task(self.engine.run(), name="engine"))
             await server.start()
@@ -270,6 +278,21 @@ class Daemon:
         own = path.stat().st_ino
         stack.callback(lambda: _remove_own(path, own))
         return server
+
+
+def _dashboard(
+    config: BrokerConfig, state: BrokerState, clock: Clock, log: Log
+) -> "Dashboard | None":
+    if config.dashboard is None:
+        return None
+    try:
+        from broker.dashboard.service import Dashboard  # noqa: PLC0415  # it is an extra
+    except ModuleNotFoundError as error:
+        text = (
+            f"dashboard: {error.name} is not installed; get it with: pip install 'hanse[dashboard]'"
+        )
+        raise DaemonError(text) from error
+    return Dashboard(config, state, clock, log)
 
 
 def _make_room(path: Path) -> None:

@@ -66,6 +66,7 @@ PURE = (
     "grms/telemetry/topics.py",
     "broker/model/*.py",
     "broker/core/*.py",
+    "broker/dashboard/views.py",
     "broker/pictures/layout.py",
     "broker/files/importing.py",
     "broker/pictures/words.py",
@@ -157,6 +158,7 @@ EXTRAS = {
     "grms/learning/executors.py": "cluster",
     "grms/kit/pages.py": "dashboard",
     "grms/site/dashboard/service.py": "dashboard",
+    "broker/dashboard/service.py": "dashboard",
 }
 """The modules that may import what an extra of pyproject.toml brings, and which one."""
 

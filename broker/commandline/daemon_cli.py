@@ -79,6 +79,35 @@ def serve(config: Path) -> None:
     run(config, configure_logs(form=logging.format, level=logging.level))
 
 
+@click.command(short_help="Print the address of a broker's dashboard.")
+@click.argument("config", type=_FILE)
+@click.option("--open", "open_browser", is_flag=True, help="Show it in the browser too.")
+def dashboard(config: Path, *, open_browser: bool) -> None:
+    """Print the address of a broker's dashboard, with the token that lets you in.
+
+    CONFIG is the broker's configuration; its part [dashboard] says where the daemon serves the page.
+    The file with the token can be read by the daemon's user alone.
+    """
+    from broker.configuration.config import DASHBOARD_FILE, load_config  # noqa: PLC0415  # see the module's docstring
+    from broker.errors import OutputError  # noqa: PLC0415  # same
+    from grms.kit.access import read_access  # noqa: PLC0415  # same
+
+    settings = load_config(config)
+    if settings.dashboard is None:
+        raise OutputError(f"{config}: there is no [dashboard], so no page is served")
+    access = Path(settings.journal.path).with_name(DASHBOARD_FILE)
+    try:
+        address = read_access(access)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise OutputError(f"{access}: {reason}; the daemon writes it when it serves") from error
+    click.echo(address)
+    if open_browser:
+        import webbrowser  # noqa: PLC0415  # only here
+
+        webbrowser.open(address)
+
+
 @click.command(short_help="Hand in workflows; their ids are printed.")
 @click.argument("files", nargs=-1, required=True, type=_FILE)
 @broker_option
@@ -395,6 +424,7 @@ def resources_remove(names: tuple[str, ...], socket: Path, *, timeout_s: float) 
 
 COMMANDS: tuple[click.Command, ...] = (
     serve,
+    dashboard,
     submit,
     list_workflows,
     watch,

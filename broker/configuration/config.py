@@ -21,8 +21,12 @@ from broker.files.mistakes import StrictModel, mistakes_of, must_be, wrong
 from broker.planner.goals import Goals
 from broker.sites.dispatcher import Patience
 from broker.sites.simulated import Chance
+from grms.kit.access import loopback
 from grms.telemetry.link import MqttSettings
 from grms.tls import TlsFiles
+
+DASHBOARD_FILE: Final = "broker.dashboard.json"
+"""In the journal's folder: where the dashboard is, and its token."""
 
 SOCKET_PATH_BYTES_MAX: Final = 100
 """Longest path of a Unix socket: the kernel takes 107 bytes."""
@@ -49,6 +53,14 @@ def _address(value: str, info: ValidationInfo) -> str:
     host, _, port = value.rpartition(":")
     if not host or not port.isascii() or not port.isdigit() or not 1 <= int(port) <= 65535:
         raise wrong(f'is {value!r}; it must be "unix:PATH" or "HOST:PORT"')
+    return value
+
+
+def _loopback(value: str) -> str:
+    try:
+        loopback(value)
+    except ValueError as error:
+        raise wrong(f"is {value!r}; {error}") from error
     return value
 
 
@@ -261,6 +273,18 @@ class MqttConfig(StrictModel):
         return self._made(password)
 
 
+class DashboardConfig(StrictModel):
+    """A page for those who run the broker.
+
+    Attributes:
+        listen: HOST:PORT; loopback, as it tells what users have planned.
+        hosts: names by which browsers know a reverse proxy before it.
+    """
+
+    listen: Annotated[str, AfterValidator(_loopback)]
+    hosts: list[Annotated[str, Field(min_length=1, max_length=253)]] = []  # noqa: RUF012  # pydantic copies it
+
+
 class LimitsConfig(StrictModel):
     """What is taken at most, and how long is waited.
 
@@ -312,6 +336,7 @@ class BrokerConfig(StrictModel):
         sites: whose resources can be reserved.
         simulation: the simulated launcher.
         mqtt: where the plan is published; nowhere where left out.
+        dashboard: a page for those who run it; none where left out.
         limits: what is taken at most, and how long is waited.
         logging: the log on standard error.
     """
@@ -324,6 +349,7 @@ class BrokerConfig(StrictModel):
     sites: Annotated[list[SiteConfig], Field(max_length=1000)] = []  # noqa: RUF012  # pydantic copies it
     simulation: SimulationConfig = SimulationConfig()
     mqtt: MqttConfig | None = None
+    dashboard: DashboardConfig | None = None
     limits: LimitsConfig = LimitsConfig()
     logging: LoggingConfig = LoggingConfig()
 

@@ -7,6 +7,8 @@ import secrets
 from pathlib import Path
 from typing import Final
 
+from grms.names import parse_endpoint
+
 TOKEN_LENGTH_MIN: Final = 32
 """Shortest token that is taken over from a file."""
 
@@ -49,3 +51,21 @@ def read_access(path: Path) -> str:
         return f"{document['address']}?token={document['token']}"
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{path}: this file does not say where pages are") from error
+
+
+def loopback(address: str) -> tuple[str, int]:
+    """Returns host and port of an address at which pages may be served.
+
+    Args:
+        address: "HOST:PORT".
+
+    Raises:
+        ValueError: it is no address, or none of loopback: pages tell how busy a site is.
+    """
+    endpoint = parse_endpoint(address)
+    if not endpoint.is_loopback:
+        raise ValueError(
+            f"{address} is not of loopback, and pages tell how busy one is; put a reverse proxy "
+            "before them"
+        )
+    return endpoint.host, endpoint.port

@@ -35,6 +35,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from grms.kit.access import write_access
 from grms.names import is_loopback
 
+SHARED: Final = Path(__file__).with_name("static")
+"""The look of all pages, and what their scripts share."""
+
 STREAMS_MAX: Final = 16
 """Most browsers that are kept informed at one time."""
 
@@ -236,6 +239,7 @@ class PageServer:
                 lifespan="off",
                 ws="none",
                 log_config=None,
+                log_level="warning",
                 access_log=False,
                 server_header=False,
                 proxy_headers=False,
@@ -290,13 +294,13 @@ class PageServer:
 
 
 def files(folder: Path) -> list[Route]:
-    """Returns routes to the files of a folder, which are read now; `index.html` is at the root too.
+    """Returns routes to files, which are read now; `index.html` is at the root too.
 
     Args:
-        folder: of pages, scripts and styles.
+        folder: of pages and scripts; the style and what all pages share come with them.
     """
     routes = []
-    for path in sorted(folder.iterdir()):
+    for path in sorted([*folder.iterdir(), *SHARED.iterdir()]):
         media = _MEDIA.get(path.suffix)
         if media is None:
             continue

@@ -1,6 +1,10 @@
 """Which test covers a module that has no test module of its name."""
 
 COVERED_ELSEWHERE = {
+    "grms/lrms/batch/adapter.py": ("tests/grms/lrms/test_conformance.py", "every scene drives it"),
+    "grms/lrms/batch/slurm.py": ("tests/grms/lrms/test_conformance.py", "same, with real clusters"),
+    "grms/lrms/batch/system.py": ("tests/grms/lrms/test_conformance.py", "a port"),
+    "grms/lrms/batch/table.py": ("tests/grms/lrms/batch/test_ledger.py", "data alone"),
     "grms/lrms/stepped.py": ("tests/grms/lrms/test_simulated.py", "data alone"),
     "broker/command.py": ("tests/lrms_sim/test_process_guard.py", "it begins the process"),
     "grms/command.py": ("tests/lrms_sim/test_process_guard.py", "it begins the process"),

@@ -1,0 +1,179 @@
+"""The folder in which a job runs: what is in it, and what it says after a restart of the site.
+
+`launch` is what the batch system is given: a constant text, in which nothing of the job stands. It
+reads `environment`, where every value is quoted, and becomes `program`, the job's script as it came.
+So neither arguments nor values pass through a shell as anything but data, and lines of the script
+that a batch system would take for options (`#SBATCH`, `#$`, `#PBS`) are a comment again. Variables
+such as LD_PRELOAD or BASH_ENV reach the job's own process and no other.
+
+`state.json` keeps what was wanted of the job, and whether it was released, over a restart: of a job
+that was released and is in no table and no record any more one may not say that it never ran.
+"""
+
+import json
+import os
+import re
+import shlex
+import shutil
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+from grms.lrms.port import LrmsRefusedError, Program
+
+LAUNCH: Final = '#!/bin/sh\n. ./environment || exit 125\nexec ./program "$@"\n'
+"""What the batch system runs, in the job's folder, with the job's arguments."""
+
+SCRIPT_BYTES_MAX: Final = 256 << 10
+ARGUMENTS_BYTES_MAX: Final = 64 << 10
+ENVIRONMENT_BYTES_MAX: Final = 64 << 10
+"""Most of each; the kernel takes some 128 KB for one argument and 2 MB for all."""
+
+KEY: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}/[0-9a-f]{1,16}/[0-9]{1,20}")
+"""A job's key: home site, epoch, number."""
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,255}")
+_RESERVED = re.compile(r"(SLURM|SBATCH|SRUN|SGE|PBS)_.*|JOB_ID|NSLOTS|PE_HOSTFILE")
+
+
+def check_key(key: str) -> str:
+    """Returns a key.
+
+    Raises:
+        LrmsRefusedError: it is none.
+    """
+    if KEY.fullmatch(key) is None:
+        raise LrmsRefusedError(f"{key!r} is no key of a job")
+    return key
+
+
+def check_program(program: Program | None) -> Program:
+    """Returns what is to run.
+
+    Raises:
+        LrmsRefusedError: there is nothing, or it cannot be handed over as it is.
+    """
+    if program is None or not program.script:
+        raise LrmsRefusedError("the job has no script, and this site runs real jobs alone")
+    _check_size("script", len(program.script.encode()), SCRIPT_BYTES_MAX)
+    arguments = sum(len(word.encode()) + 1 for word in program.arguments)
+    _check_size("arguments", arguments, ARGUMENTS_BYTES_MAX)
+    pairs = program.environment.items()
+    size = sum(len(name.encode()) + len(value.encode()) + 2 for name, value in pairs)
+    _check_size("environment", size, ENVIRONMENT_BYTES_MAX)
+    for name in program.environment:
+        if _VARIABLE.fullmatch(name) is None:
+            raise LrmsRefusedError(f"{name[:80]!r} is no name of an environment variable")
+        if _RESERVED.fullmatch(name) is not None:
+            raise LrmsRefusedError(f"{name} is set by the batch system, and by nobody else")
+    if any("\0" in text for text in (*program.arguments, *program.environment.values())):
+        raise LrmsRefusedError("arguments and environment must have no NUL character")
+    return program
+
+
+def _check_size(what: str, size: int, most: int) -> None:
+    if size > most:
+        raise LrmsRefusedError(f"the job's {what} has {size} bytes; at most {most} are taken")
+
+
+def environment_text(program: Program) -> str:
+    """Returns the file that sets a job's variables when a POSIX shell reads it."""
+    lines = [f"export {name}={shlex.quote(value)}" for name, value in program.environment.items()]
+    return "".join(f"{line}\n" for line in sorted(lines))
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """What is kept of a job over a restart.
+
+    Attributes:
+        run: it is wanted to run, and does not wait for a release by the site.
+        released: the hold with which it was submitted was lifted, or was about to be.
+        number: the batch system's id at that time.
+    """
+
+    run: bool
+    released: bool = False
+    number: str = ""
+
+
+class Spool:
+    """The folders of all jobs.
+
+    All methods touch the disk.
+
+    Args:
+        folder: where they are, one for each job; the machine's nodes must see it under this path.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def open(self) -> None:
+        """Makes the folder where it is missing, for its owner alone.
+
+        Raises:
+            OSError: it cannot be made.
+        """
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def place(self, key: str) -> Path:
+        """Returns a job's folder.
+
+        Raises:
+            LrmsRefusedError: the key is none.
+        """
+        return self._folder / check_key(key).replace("/", "+")
+
+    def prepare(self, key: str, program: Program, *, run: bool) -> Path:
+        """Writes a job's folder anew and returns it.
+
+        Args:
+            key: of the job.
+            program: what it runs.
+            run: whether it is wanted to run at once.
+        """
+        place = self.place(key)
+        place.mkdir(mode=0o700, exist_ok=True)
+        _write(place / "launch", LAUNCH, 0o500)
+        _write(place / "environment", environment_text(program), 0o400)
+        _write(place / "program", program.script, 0o500)
+        self.mark(key, Marks(run))
+        return place
+
+    def marks(self, key: str) -> Marks | None:
+        """Returns what was kept of a job; None of one that was never submitted here."""
+        try:
+            return Marks(**json.loads((self.place(key) / "state.json").read_text()))
+        except FileNotFoundError:
+            return None
+        except (ValueError, TypeError):
+            # Half a file is none of ours: they are replaced whole. It counts as the worst.
+            return Marks(run=True, released=True)
+
+    def mark(self, key: str, marks: Marks) -> None:
+        """Keeps something of a job; it is on the disk when this returns."""
+        place = self.place(key)
+        new = place / "state.new"
+        with new.open("w", encoding="utf-8") as file:
+            json.dump(asdict(marks), file)
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(place / "state.json")
+        descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def drop(self, key: str) -> None:
+        """Deletes the folder of a job that was not taken."""
+        shutil.rmtree(self.place(key), ignore_errors=True)
+
+
+def _write(path: Path, text: str, mode: int) -> None:
+    path.unlink(missing_ok=True)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+    descriptor = os.open(path, flags, mode)
+    with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
+        file.write(text)

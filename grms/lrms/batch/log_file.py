@@ -1,0 +1,52 @@
+"""Follows a file that another program appends lines to, over its rotation and over restarts."""
+
+import os
+from pathlib import Path
+from typing import Final
+
+FIRST_BYTES_MAX: Final = 16 << 20
+"""So much of the end of the file is read at first."""
+
+LINE_BYTES_MAX: Final = 1 << 20
+"""A longer line is passed over."""
+
+
+class FollowedFile:
+    """A file that grows.
+
+    Args:
+        path: where it is.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = Path(path)
+        self._file: tuple[int, int] | None = None
+        self._offset = 0
+        self._rest = b""
+
+    def new_lines(self) -> list[str]:
+        """Returns the whole lines that are new since the last call.
+
+        A file that is missing or may not be read has none.
+        """
+        try:
+            with self._path.open("rb") as file:
+                status = os.fstat(file.fileno())
+                self._place(status)
+                file.seek(self._offset)
+                new = file.read(FIRST_BYTES_MAX)
+        except OSError:
+            return []
+        self._offset += len(new)
+        *lines, self._rest = (self._rest + new).split(b"\n")
+        if len(self._rest) > LINE_BYTES_MAX:
+            self._rest = b""
+        return [line.decode("utf-8", "replace") for line in lines]
+
+    def _place(self, status: os.stat_result) -> None:
+        identity = status.st_dev, status.st_ino
+        if self._file == identity and status.st_size >= self._offset:
+            return
+        first = self._file is None
+        self._file, self._rest = identity, b""
+        self._offset = max(0, status.st_size - FIRST_BYTES_MAX) if first else 0

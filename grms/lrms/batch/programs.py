@@ -1,0 +1,162 @@
+"""Runs the programs of a batch system: no shell, a clean environment, a time-out, few at once.
+
+A program that does not answer in time is killed with all that it has started. What it was to do may
+have been done all the same, so that this, as every other failure to get an answer, is
+`LrmsUnavailableError`; what a program's own error message means is for who called it.
+"""
+
+import asyncio
+import os
+import signal
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+from grms.lrms.port import LrmsRefusedError, LrmsUnavailableError
+
+PATH: Final = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
+"""Where programs are looked for, unless a folder is given; what jobs find as PATH too."""
+
+OUTPUT_BYTES_MAX: Final = 256 << 20
+"""More output than this of one program counts as no answer: 100,000 jobs make some 10 MB."""
+
+ERROR_CHARACTERS_MAX: Final = 500
+"""So much of an error message is kept."""
+
+_CHUNK_BYTES = 1 << 18
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came of a program that has ended by itself.
+
+    Attributes:
+        code: its exit status; negative for the signal that ended it.
+        output: standard output.
+        error: standard error, its end where it was long.
+    """
+
+    code: int
+    output: bytes
+    error: str
+
+
+class Programs:
+    """Runs programs for one batch system.
+
+    Args:
+        environment: all that they see; `PATH` is added where it is missing.
+        folder: where the programs are; None looks along `PATH`.
+        timeout_s: real seconds for one program.
+        at_once: programs running at one time; others wait.
+    """
+
+    def __init__(
+        self,
+        environment: Mapping[str, str],
+        *,
+        folder: str | None = None,
+        timeout_s: float = 30.0,
+        at_once: int = 4,
+    ) -> None:
+        self._environment = {"PATH": PATH, **environment}
+        if folder is not None:
+            self._environment["PATH"] = f"{folder}:{self._environment['PATH']}"
+        self._timeout_s = timeout_s
+        self._slots = asyncio.Semaphore(at_once)
+
+    async def run(
+        self,
+        program: str,
+        *arguments: str,
+        also: Mapping[str, str] | None = None,
+        dies_with_us: bool = False,
+    ) -> Answer:
+        """Runs a program to its end.
+
+        Args:
+            program: its name.
+            arguments: handed over as they are.
+            also: variables beside those of all programs.
+            dies_with_us: end it when this process ends, however that comes about, so that a
+                submission under way does not arrive after a restart.
+
+        Raises:
+            LrmsRefusedError: an argument is none that a program can be given.
+            LrmsUnavailableError: it is missing, could not be started, was ended by a signal, said
+                too much, or took too long.
+        """
+        command = [program, *arguments]
+        if any("\0" in word for word in command):
+            raise LrmsRefusedError(f"{program}: an argument has a NUL character")
+        path = self._found(program)
+        command[0] = path
+        if dies_with_us and (setpriv := _which("setpriv", PATH)) is not None:
+            command = [setpriv, "--pdeathsig", "KILL", *command]
+        async with self._slots:
+            try:
+                async with asyncio.timeout(self._timeout_s):
+                    answer = await self._run(command, {**self._environment, **(also or {})})
+            except TimeoutError as error:
+                text = f"{program} has not answered within {self._timeout_s:g} s"
+                raise LrmsUnavailableError(text) from error
+            except OSError as error:
+                raise LrmsUnavailableError(f"{program} cannot be run: {error}") from error
+        if answer.code < 0:
+            name = signal.Signals(-answer.code).name
+            raise LrmsUnavailableError(f"{program} was ended by {name}")
+        return answer
+
+    def _found(self, program: str) -> str:
+        path = self._environment["PATH"]
+        found = _which(program, path)
+        if found is None:
+            raise LrmsUnavailableError(f"there is no program {program} in {path}")
+        return found
+
+    async def _run(self, command: list[str], environment: Mapping[str, str]) -> Answer:
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env=environment,
+            cwd="/",
+            start_new_session=True,
+            limit=_CHUNK_BYTES,
+        )
+        assert process.stdout is not None
+        assert process.stderr is not None
+        try:
+            output, error = await asyncio.gather(
+                _read(process.stdout, OUTPUT_BYTES_MAX), _read(process.stderr, _CHUNK_BYTES)
+            )
+            code = await process.wait()
+        finally:
+            if process.returncode is None:
+                # The group, as a wrapper may have started the program proper.
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                await asyncio.shield(process.wait())
+        text = error.decode("utf-8", "replace").strip()
+        return Answer(code, output, text[-ERROR_CHARACTERS_MAX:])
+
+
+async def _read(stream: asyncio.StreamReader, most: int) -> bytes:
+    chunks: list[bytes] = []
+    size = 0
+    while chunk := await stream.read(_CHUNK_BYTES):
+        size += len(chunk)
+        if size > most:
+            raise LrmsUnavailableError(f"a program has said more than {most} bytes")
+        chunks.append(chunk)
+    return b"".join(chunks)
+
+
+def _which(program: str, path: str) -> str | None:
+    for folder in path.split(":"):
+        candidate = f"{folder}/{program}"
+        if os.access(candidate, os.X_OK):
+            return candidate
+    return None

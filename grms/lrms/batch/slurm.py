@@ -1,0 +1,340 @@
+"""Slurm, by its own programs: `squeue`, `sinfo`, `sbatch`, `scontrol`, `scancel`.
+
+One `squeue` and one `sinfo` are a look. Never is a single job asked for by its number where it may
+be unknown: Slurm then answers with the same status as when its controller is down. How a job has
+ended is in the completion log (`JobCompType=jobcomp/filetxt`) where this host can read it, else
+`scontrol show job` as long as the controller remembers the job, else `sacct` where the site has it.
+"""
+
+import asyncio
+import secrets
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from grms.lrms.batch.log_file import FollowedFile
+from grms.lrms.batch.programs import Answer, Programs
+from grms.lrms.batch.slurm_text import (
+    TABLE_FORMAT,
+    Logged,
+    Queue,
+    ending_of,
+    logged_ending,
+    read_accounting,
+    read_job,
+    read_limit,
+    read_log,
+    read_machine,
+    read_queue,
+    whole_minutes,
+)
+from grms.lrms.batch.table import Ending, JobRow, Question, Table
+from grms.lrms.port import LrmsJob, LrmsRefusedError, LrmsUnavailableError
+
+SETTLE_S: Final = 6.0
+"""Slurm's controller writes its state at the latest some 5 s after a change."""
+
+LONG_TEXT: Final = 100_000
+"""A table of more characters is read in a thread."""
+
+LOGGED_MAX: Final = 50_000
+"""Jobs of this site whose lines of the completion log are kept."""
+
+LIMITS_AGE_S: Final = 600.0
+"""The partitions' limits are asked for again after so long, real seconds."""
+
+_SECONDS = {"SLURM_TIME_FORMAT": "%s"}
+"""Moments as seconds since 1970; jobs are not given this, so `sbatch` is not either."""
+
+_UNAVAILABLE = (
+    "Unable to contact slurm controller",
+    "Socket timed out",
+    "Connection refused",
+    "Connection reset",
+    "Connection timed out",
+    "No route to host",
+    "Zero Bytes were transmitted",
+    "Communication connection failure",
+    "backup controller",
+    "standby mode",
+    "temporarily unable to accept job",
+    "Resource temporarily unavailable",
+    "authentication",  # Munge is down, or clocks differ
+    "Munge",
+    "Unspecified error",
+    "error writing",
+)
+"""What Slurm's programs say when nobody has answered them; everything else is an answer."""
+
+_OVER = ("Invalid job id", "already finished", "already completing")
+"""What is said of a job that has ended, and need not be ended any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class SlurmSettings:
+    """What a site says of its Slurm.
+
+    Attributes:
+        site: name of the site, which is part of the names of its jobs.
+        account: user that submits and whose jobs the site's are.
+        partitions: which are used; the default one, and all processors, where there is none.
+        slurm_account: which Slurm charges; empty for the user's own.
+        qos: quality of service; empty for the default.
+        guest_account: the same for partners' jobs; empty for as above.
+        guest_qos: same.
+        guest_nice: added to the priority's disadvantage of partners' jobs, 0 or more.
+        shape: options of sbatch that ask for processors; `{processors}` stands for their number.
+        requeue: whether Slurm may run a job anew when a node fails or it is preempted.
+        completion_log: path of the file of jobcomp/filetxt; empty for none.
+        sacct: whether to ask `sacct`.
+    """
+
+    site: str
+    account: str
+    partitions: tuple[str, ...] = ()
+    slurm_account: str = ""
+    qos: str = ""
+    guest_account: str = ""
+    guest_qos: str = ""
+    guest_nice: int = 0
+    shape: tuple[str, ...] = ("--ntasks={processors}",)
+    requeue: bool = False
+    completion_log: str = ""
+    sacct: bool = False
+
+
+@dataclass(slots=True)
+class _Limits:
+    # Of the partitions that are used: the longest job, and when that was asked for.
+    longest_s: float | None = None
+    asked_at: float = field(default=-LIMITS_AGE_S)
+
+
+class Slurm:
+    """Slurm as a batch system.
+
+    Args:
+        programs: runs Slurm's.
+        settings: of the site.
+        clock: seconds since 1970.
+    """
+
+    def __init__(
+        self,
+        programs: Programs,
+        settings: SlurmSettings,
+        *,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._programs = programs
+        self._settings = settings
+        self._clock = clock
+        self._prefix = f"hanse:{settings.site}:"
+        self._limits = _Limits()
+        self._log = FollowedFile(settings.completion_log) if settings.completion_log else None
+        self._logged: OrderedDict[str, list[Logged]] = OrderedDict()
+
+    def encode(self, key: str) -> str:
+        """See `BatchSystem.encode`."""
+        return self._prefix + key
+
+    def decode(self, name: str) -> str | None:
+        """See `BatchSystem.decode`."""
+        return name.removeprefix(self._prefix) if name.startswith(self._prefix) else None
+
+    async def open(self) -> None:
+        """See `BatchSystem.open`."""
+
+    async def look(self) -> Table:
+        """See `BatchSystem.look`."""
+        began_at = self._clock()
+        token = secrets.token_hex(8)
+        partitions = self._partitions()
+        table, machine = await asyncio.gather(
+            self._ask(
+                "squeue", "-h", "-r", "-t", "all", *partitions, "-o", f"{token}|{TABLE_FORMAT}"
+            ),
+            self._ask("sinfo", "-h", *partitions, "-o", "%C"),
+        )
+        try:
+            processors, everything, free = read_machine(_text(machine.output))
+            text = _text(table.output)
+            if len(text) > LONG_TEXT:
+                queue = await asyncio.to_thread(self._read, text, token, everything)
+            else:
+                queue = self._read(text, token, everything)
+        except ValueError as error:
+            raise LrmsUnavailableError(f"Slurm's answer cannot be read: {error}") from error
+        return Table(
+            began_at,
+            self._clock(),
+            processors,
+            everything,
+            free,
+            queue.waiting_others,
+            queue.rows,
+        )
+
+    def _read(self, text: str, token: str, processors: int) -> Queue:
+        return read_queue(
+            text,
+            token=token,
+            account=self._settings.account,
+            prefix=self._prefix,
+            processors=processors,
+        )
+
+    async def submit(self, name: str, job: LrmsJob, folder: Path) -> str:
+        """See `BatchSystem.submit`."""
+        longest_s = await self._longest()
+        minutes = whole_minutes(job.requested_time)
+        if longest_s is not None and minutes * 60 > longest_s:
+            text = f"the job wants {minutes} min; the longest here may run {longest_s / 60:g} min"
+            raise LrmsRefusedError(text)
+        assert job.program is not None
+        arguments = ["--parsable", "--hold", f"--job-name={name}", "--comment=hanse"]
+        arguments += ["--export=ALL", f"--chdir={folder}", "--input=/dev/null"]
+        arguments += [f"--output={folder}/stdout", f"--error={folder}/stderr", "--open-mode=append"]
+        arguments += [word.format(processors=job.processors) for word in self._settings.shape]
+        arguments += [
+            f"--time={minutes}",
+            "--requeue" if self._settings.requeue else "--no-requeue",
+        ]
+        arguments += self._options(guest=bool(job.partner))
+        answer = await self._programs.run(
+            "sbatch", *arguments, f"{folder}/launch", *job.program.arguments, dies_with_us=True
+        )
+        if answer.code != 0:
+            raise _failure("sbatch", answer)
+        number = _text(answer.output).strip().split(";")[0]
+        if not number.isdecimal():
+            raise LrmsUnavailableError(f"sbatch has printed {number[:80]!r} for a job's id")
+        return number
+
+    def _options(self, *, guest: bool) -> list[str]:
+        settings = self._settings
+        options = {
+            "partition": ",".join(settings.partitions),
+            "account": (guest and settings.guest_account) or settings.slurm_account,
+            "qos": (guest and settings.guest_qos) or settings.qos,
+            "nice": str(settings.guest_nice) if guest and settings.guest_nice else "",
+        }
+        return [f"--{name}={value}" for name, value in options.items() if value]
+
+    async def release(self, row: JobRow) -> None:
+        """See `BatchSystem.release`."""
+        await self._ask("scontrol", "release", row.number)
+
+    async def hold(self, row: JobRow) -> None:
+        """See `BatchSystem.hold`."""
+        await self._ask("scontrol", "hold", row.number)
+
+    async def cancel(self, row: JobRow) -> None:
+        """See `BatchSystem.cancel`."""
+        # The name as well: after a crash of the controller the number may be another job's.
+        try:
+            await self._ask("scancel", f"--name={row.name}", row.number)
+        except LrmsRefusedError as error:
+            if not any(word in error.reason for word in _OVER):
+                raise
+
+    async def held_since_submission(self, row: JobRow, *, released: bool) -> bool:
+        """See `BatchSystem.held_since_submission`.
+
+        A job that could ever start has a moment from which it accrues age; a hold that comes later
+        leaves that. A release that was undone has left none.
+        """
+        del released  # Slurm may have undone it
+        fields = await self._shown(row.number, row.name)
+        if fields is None:
+            return False
+        return fields.get("AccrueTime") == "Unknown" and fields.get("Priority") == "0"
+
+    async def endings(self, questions: Sequence[Question]) -> dict[str, Ending]:
+        """See `BatchSystem.endings`."""
+        await self._read_log()
+        found: dict[str, Ending] = {}
+        for question in questions:
+            ending = self._of_log(question)
+            if ending is None and question.row is not None:
+                fields = await self._shown(question.number, question.name)
+                ending = None if fields is None else ending_of(fields)
+            if ending is None and self._settings.sacct:
+                ending = await self._of_accounting(question)
+            if ending is not None:
+                found[question.key] = ending
+        return found
+
+    async def _read_log(self) -> None:
+        if self._log is None:
+            return
+        lines = await asyncio.to_thread(self._log.new_lines)
+        account = self._settings.account
+        for line in read_log(lines, account=account, prefix=self._prefix):
+            self._logged.setdefault(line.name, []).append(line)
+            if len(self._logged) > LOGGED_MAX:
+                self._logged.popitem(last=False)
+
+    def _of_log(self, question: Question) -> Ending | None:
+        lines = self._logged.get(question.name, ())
+        zone = -time.localtime(self._clock()).tm_gmtoff
+        return logged_ending(lines, question.number, question.submit_time, zone)
+
+    async def _of_accounting(self, question: Question) -> Ending | None:
+        fields = "JobIDRaw,State,ExitCode,Submit,Start,End,NodeList,JobName"
+        answer = await self._ask(
+            *("sacct", "-n", "-P", "-X", "-D", "-j", question.number, "-o", fields)
+        )
+        return read_accounting(_text(answer.output), question.name, question.submit_time)
+
+    async def _shown(self, number: str, name: str) -> dict[str, str] | None:
+        answer = await self._programs.run(
+            "scontrol", "show", "job", "--oneliner", number, also=_SECONDS
+        )
+        if answer.code != 0:
+            failure = _failure("scontrol", answer)
+            if isinstance(failure, LrmsUnavailableError):
+                raise failure
+            return None
+        fields = read_job(_text(answer.output))
+        return fields if fields.get("JobName") == name else None
+
+    async def _longest(self) -> float | None:
+        # The longest job that any of the partitions takes; None for any.
+        limits = self._limits
+        if time.monotonic() - limits.asked_at < LIMITS_AGE_S:
+            return limits.longest_s
+        answer = await self._ask("sinfo", "-h", *self._partitions(), "-o", "%l")
+        try:
+            each = [read_limit(line.strip()) for line in _text(answer.output).splitlines()]
+        except ValueError as error:
+            raise LrmsUnavailableError(f"sinfo's answer cannot be read: {error}") from error
+        longest_s = None if not each or None in each else max(each)  # type: ignore[type-var]  # none is None
+        self._limits = _Limits(longest_s, time.monotonic())
+        return longest_s
+
+    def _partitions(self) -> list[str]:
+        names = ",".join(self._settings.partitions)
+        return ["-p", names] if names else []
+
+    async def _ask(self, program: str, *arguments: str) -> Answer:
+        answer = await self._programs.run(program, *arguments, also=_SECONDS)
+        if answer.code != 0:
+            raise _failure(program, answer)
+        return answer
+
+
+def _failure(program: str, answer: Answer) -> LrmsRefusedError | LrmsUnavailableError:
+    lines = [line for line in answer.error.splitlines() if line.strip()]
+    text = lines[-1] if lines else f"status {answer.code}, and nothing said"
+    whole = answer.error
+    if not lines or any(word.lower() in whole.lower() for word in _UNAVAILABLE):
+        return LrmsUnavailableError(f"{program}: {text}")
+    return LrmsRefusedError(f"{program}: {text}")
+
+
+def _text(output: bytes) -> str:
+    return output.decode("utf-8", "replace")

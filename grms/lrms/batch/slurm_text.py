@@ -1,0 +1,384 @@
+"""Reads what Slurm's programs and its completion log say. Pure: text in, tables out.
+
+A job's name is whatever its owner likes, line feeds and bars included, so a foreign job can contain
+what looks like rows of the table. Therefore every row begins with a token that was drawn for this
+one call, and free text comes last. The completion log has no such token: of a job whose log lines
+disagree nothing is believed.
+
+Moments are asked for as seconds since 1970 (`SLURM_TIME_FORMAT=%s`); the log alone has the local
+time of the controller's host.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from grms.lrms.batch.table import Ending, JobRow
+from grms.lrms.port import LrmsEnd, LrmsOutcome, LrmsPhase
+
+TABLE_FORMAT: Final = "%i|%t|%C|%V|%S|%e|%r|%u|%N|%j"
+"""What is asked of squeue, behind the token: id, state, processors, moments of submission, start and
+end, reason, user, nodes, name."""
+
+_FIELDS: Final = 11
+
+PHASES: Final = {
+    "PD": LrmsPhase.WAITING,
+    "RH": LrmsPhase.HELD,
+    "RQ": LrmsPhase.WAITING,
+    "RF": LrmsPhase.WAITING,
+    "RD": LrmsPhase.HELD,
+    "SE": LrmsPhase.HELD,
+    "R": LrmsPhase.RUNNING,
+    "CF": LrmsPhase.RUNNING,
+    "SI": LrmsPhase.RUNNING,
+    "RS": LrmsPhase.RUNNING,
+    "S": LrmsPhase.SUSPENDED,
+    "ST": LrmsPhase.SUSPENDED,
+    "CG": LrmsPhase.COMPLETING,
+    "SO": LrmsPhase.COMPLETING,
+    **dict.fromkeys(("CD", "F", "TO", "CA", "NF", "OOM", "PR", "BF", "DL", "RV"), LrmsPhase.ENDED),
+}
+"""Where a job stands, by its compact state (squeue(1), "Job state codes")."""
+
+_OUTCOMES: Final = {
+    "CD": LrmsOutcome.COMPLETED,
+    "COMPLETED": LrmsOutcome.COMPLETED,
+    "F": LrmsOutcome.FAILED,
+    "FAILED": LrmsOutcome.FAILED,
+    "BF": LrmsOutcome.FAILED,
+    "BOOT_FAIL": LrmsOutcome.FAILED,
+    "TO": LrmsOutcome.TIMEOUT,
+    "TIMEOUT": LrmsOutcome.TIMEOUT,
+    "DL": LrmsOutcome.TIMEOUT,
+    "DEADLINE": LrmsOutcome.TIMEOUT,
+    "CA": LrmsOutcome.CANCELLED,
+    "CANCELLED": LrmsOutcome.CANCELLED,
+    "PR": LrmsOutcome.CANCELLED,
+    "PREEMPTED": LrmsOutcome.CANCELLED,
+    "RV": LrmsOutcome.CANCELLED,
+    "REVOKED": LrmsOutcome.CANCELLED,
+    "NF": LrmsOutcome.NODE_FAIL,
+    "NODE_FAIL": LrmsOutcome.NODE_FAIL,
+    "OOM": LrmsOutcome.OUT_OF_MEMORY,
+    "OUT_OF_MEMORY": LrmsOutcome.OUT_OF_MEMORY,
+}
+"""How a job ended, by its state in either form; every other state is no end."""
+
+_CAN_START: Final = frozenset(
+    ("None", "Priority", "Resources", "ReqNodeNotAvail", "Cleaning", "NodeDown", "PartitionDown")
+)
+"""Reasons with which a waiting job starts as soon as there is room (squeue(1), "Job reason codes").
+
+Others wait for a moment, another job, a hold, or an amount that their owner has used up; some can
+never start. They do not press on the machine now."""
+
+_HELD_REASONS: Final = frozenset(("JobHeldUser", "JobHeldAdmin"))
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """What squeue has said.
+
+    Attributes:
+        rows: jobs of this site.
+        waiting_others: processors of the other jobs that wait and could start.
+    """
+
+    rows: tuple[JobRow, ...]
+    waiting_others: int
+
+
+def read_queue(text: str, *, token: str, account: str, prefix: str, processors: int) -> Queue:
+    """Returns what squeue's table says.
+
+    Args:
+        text: what it has printed, rows in `TABLE_FORMAT` behind the token and a bar.
+        token: which the rows of this call begin with.
+        account: user whose jobs may be this site's.
+        prefix: of the names of this site's jobs.
+        processors: size of the machine; what is wider cannot start.
+    """
+    rows: list[JobRow] = []
+    waiting = 0
+    for line in text.split("\n"):
+        fields = line.split("|", _FIELDS - 1)
+        if len(fields) < _FIELDS or fields[0] != token:
+            continue  # the rest of a name that has line feeds
+        name = fields[10]
+        if name.startswith(prefix) and fields[8] == account:
+            rows.append(_row(fields))
+        elif fields[2] == "PD" and _reason(fields[7]) in _CAN_START:
+            wanted = int(fields[3])
+            if wanted <= processors:
+                waiting += wanted
+    return Queue(tuple(rows), waiting)
+
+
+def _reason(text: str) -> str:
+    # "ReqNodeNotAvail, UnavailableNodes:n1", and "Nodes_required_for_job_are_DOWN,_DRAINED_…"
+    word = text.partition(",")[0].strip("()")
+    return "ReqNodeNotAvail" if word.startswith("Nodes_required_for_job") else word
+
+
+def _row(fields: list[str]) -> JobRow:
+    _, number, state, processors, submitted, started, ended, reason, _, nodes, name = fields
+    phase = PHASES.get(state, LrmsPhase.UNKNOWN)
+    why = _reason(reason)
+    if phase is LrmsPhase.WAITING and why in _HELD_REASONS:
+        phase = LrmsPhase.HELD
+    # A waiting job shows when it may start, a cancelled one that never ran when it was cancelled.
+    start_time = _seconds(started) if nodes and phase not in _NOT_STARTED else None
+    end = None
+    if phase is LrmsPhase.ENDED:
+        end_time = _seconds(ended) or 0.0
+        end = _end(state, start_time, end_time, reason)
+    return JobRow(
+        name,
+        number,
+        _seconds(submitted),
+        phase,
+        int(processors),
+        start_time,
+        end,
+        exact=end is None or end.outcome is not LrmsOutcome.FAILED,
+        reason="" if reason == "None" else reason,
+        can_start=phase is LrmsPhase.WAITING and why in _CAN_START,
+    )
+
+
+_NOT_STARTED = frozenset((LrmsPhase.WAITING, LrmsPhase.HELD, LrmsPhase.UNKNOWN))
+
+
+def _end(state: str, start_time: float | None, end_time: float, reason: str) -> LrmsEnd:
+    outcome = _OUTCOMES.get(state, LrmsOutcome.UNKNOWN)
+    run_time = 0.0 if start_time is None else max(0.0, end_time - start_time)
+    code = 0 if outcome is LrmsOutcome.COMPLETED else None
+    why = "" if reason in {"None", ""} else reason
+    return LrmsEnd(outcome, end_time, run_time, exit_code=code, reason=why)
+
+
+def _seconds(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None  # N/A, Unknown
+
+
+def read_machine(text: str) -> tuple[int, int, int]:
+    """Returns the processors that work, all that there are, and those that are free.
+
+    Args:
+        text: what `sinfo -h -o %C` has printed: allocated/idle/other/total; `other` are on nodes
+            that are down or drained.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    found = re.fullmatch(r"(\d+)/(\d+)/(\d+)/(\d+)\s*", text.strip())
+    if found is None:
+        raise ValueError(f"sinfo says {text.strip()[:80]!r}, not allocated/idle/other/total")
+    allocated, idle, _, everything = (int(number) for number in found.groups())
+    return allocated + idle, everything, idle
+
+
+# --- the end of one job --------------------------------------------------------------------------
+
+_SHOWN = re.compile(r"(?:^| )([A-Za-z][\w/:]*)=")
+
+
+def read_job(text: str) -> dict[str, str]:
+    """Returns the fields of the one job that `scontrol show job --oneliner` has printed.
+
+    Only of a job of one's own: free text of another could contain what looks like fields. The first
+    of each name counts, as what its owner writes comes after what Slurm does.
+    """
+    places = list(_SHOWN.finditer(text))
+    ends = [place.start() for place in places[1:]] + [len(text)]
+    fields: dict[str, str] = {}
+    for place, end in zip(places, ends, strict=True):
+        fields.setdefault(place.group(1), text[place.end() : end].strip())
+    return fields
+
+
+def ending_of(fields: dict[str, str], offset: float = 0.0) -> Ending | None:
+    """Returns how a job ended, of the fields of `scontrol show job` or of the completion log.
+
+    Args:
+        fields: with `JobState`, `ExitCode`, `StartTime`, `EndTime` and `NodeList`.
+        offset: seconds to add to moments that are given in local time.
+
+    Returns:
+        The end; None of a job that has not ended for good.
+    """
+    state = fields.get("JobState", "").split(" ")[0]
+    if state not in _OUTCOMES:
+        return None
+    started, ended = (_moment(fields.get(name, ""), offset) for name in ("StartTime", "EndTime"))
+    if ended is None:
+        return None
+    start_time = None if fields.get("NodeList", "") in {"", "(null)"} else started
+    end = _end(state, start_time, ended, fields.get("Reason", ""))
+    code, signal = _exit(fields.get("ExitCode", ""))
+    if end.outcome not in {LrmsOutcome.COMPLETED, LrmsOutcome.FAILED}:
+        code = signal = None  # what Slurm writes where the script has returned nothing
+    return Ending(
+        start_time,
+        LrmsEnd(end.outcome, end.end_time, end.run_time, code, signal, end.reason),
+    )
+
+
+def _exit(text: str) -> tuple[int | None, int | None]:
+    found = re.fullmatch(r"(\d+):(\d+)", text)
+    if found is None:
+        return None, None
+    code, signal = int(found.group(1)), int(found.group(2))
+    return (None, signal) if signal else (code, None)
+
+
+def _moment(text: str, offset: float) -> float | None:
+    seconds = _seconds(text)
+    if seconds is not None:
+        return seconds
+    try:
+        local = datetime.strptime(text, "%Y-%m-%dT%H:%M:%S").replace(tzinfo=UTC)
+    except ValueError:
+        return None
+    return local.timestamp() + offset
+
+
+# --- the completion log --------------------------------------------------------------------------
+
+_LOGGED = re.compile(
+    r"JobId=(?P<JobId>\d+) UserId=(?P<user>[^ ()]+)\(\d+\) GroupId=\S+ Name=(?P<Name>[^ ]+) "
+    r"JobState=(?P<JobState>\w+) Partition=\S* TimeLimit=\S+ StartTime=(?P<StartTime>\S+) "
+    r"EndTime=(?P<EndTime>\S+) NodeList=(?P<NodeList>\S+) "
+    r".* SubmitTime=(?P<SubmitTime>\S+) .*DerivedExitCode=\S+ ExitCode=(?P<ExitCode>\d+:\d+) ?"
+)
+"""A line of jobcomp/filetxt. The name of a job of this site has no blank."""
+
+
+@dataclass(frozen=True, slots=True)
+class Logged:
+    """A line of the completion log about a job of this site.
+
+    Attributes:
+        name: of the job.
+        number: Slurm's id.
+        fields: as `ending_of` takes them, moments in local time.
+    """
+
+    name: str
+    number: str
+    fields: dict[str, str]
+
+
+def read_log(lines: Iterable[str], *, account: str, prefix: str) -> list[Logged]:
+    """Returns the lines of jobcomp/filetxt that are about this site's jobs.
+
+    Args:
+        lines: whole ones.
+        account: user whose jobs may be this site's.
+        prefix: of the names of this site's jobs.
+    """
+    found = []
+    for line in lines:
+        if f" Name={prefix}" not in line:
+            continue
+        match = _LOGGED.fullmatch(line.rstrip("\n"))
+        if match is not None and match["user"] == account and match["Name"].startswith(prefix):
+            found.append(Logged(match["Name"], match["JobId"], match.groupdict()))
+    return found
+
+
+def logged_ending(
+    lines: Iterable[Logged], number: str, submit_time: float | None, zone_offset: float
+) -> Ending | None:
+    """Returns how a job ended, of the log lines with its name.
+
+    Args:
+        lines: those with its name.
+        number: Slurm's id of the job.
+        submit_time: of the job, seconds since 1970; with it the log's time zone is known.
+        zone_offset: seconds from the log's local time to UTC, where the submission is not known.
+
+    Returns:
+        The end; None where the log has none, or lines that contradict each other: somebody else
+        may have written one of them into the name of a job.
+    """
+    endings: set[Ending] = set()
+    for line in lines:
+        if line.number != number:
+            continue
+        offset = zone_offset
+        local = _moment(line.fields["SubmitTime"], 0.0)
+        if submit_time is not None and local is not None:
+            # Whole quarters of an hour: that is what time zones differ by.
+            offset = round((submit_time - local) / 900) * 900.0
+            if abs(local + offset - submit_time) > _SAME_MOMENT_S:
+                continue  # the number has been used twice
+        ending = ending_of(line.fields, offset)
+        if ending is not None:
+            endings.add(ending)
+    return endings.pop() if len(endings) == 1 else None
+
+
+_SAME_MOMENT_S = 2.0
+
+
+def whole_minutes(requested_time: float) -> int:
+    """Returns a limit in whole minutes, rounded up as Slurm does.
+
+    Args:
+        requested_time: seconds.
+    """
+    return max(1, -int(-requested_time // 60))
+
+
+def read_limit(text: str) -> float | None:
+    """Returns a limit that Slurm prints, in seconds; None for none (`UNLIMITED`, `infinite`).
+
+    Raises:
+        ValueError: it is no limit.
+    """
+    if text in {"UNLIMITED", "infinite", "NOT_SET", "N/A", "NONE"}:
+        return None
+    found = re.fullmatch(r"(?:(\d+)-)?(?:(?:(\d+):)?(\d+):)?(\d+)", text)
+    if found is None:
+        raise ValueError(f"{text!r} is no time limit as Slurm writes them")
+    days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
+    return timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds).total_seconds()
+
+
+def read_accounting(text: str, name: str, submit_time: float | None) -> Ending | None:
+    """Returns how a job ended, of what `sacct --parsable2` has printed.
+
+    Args:
+        text: rows of JobIDRaw, State, ExitCode, Submit, Start, End, NodeList and JobName; moments
+            in seconds since 1970.
+        name: of the job.
+        submit_time: of it, where it is known; a number may have been used twice.
+    """
+    endings = []
+    for line in text.splitlines():
+        fields = line.split("|", 7)
+        if len(fields) < 8 or fields[7] != name:
+            continue
+        _, state, code, submitted, started, ended, nodes, _ = fields
+        moment = _seconds(submitted)
+        if moment is None or abs(moment - (submit_time or moment)) > _SAME_MOMENT_S:
+            continue
+        ending = ending_of(
+            {
+                "JobState": state,
+                "ExitCode": code,
+                "StartTime": started,
+                "EndTime": ended,
+                "NodeList": "" if nodes == "None assigned" else nodes,
+            }
+        )
+        if ending is not None:
+            endings.append(ending)
+    return endings[-1] if endings else None

@@ -1,0 +1,100 @@
+"""What a look at a batch system has shown, whichever it is. Pure data.
+
+Batch systems number jobs, and some use a number twice after a crash. So a job is its name, which
+this site has given it and gives no other, with number and moment of submission.
+"""
+
+from dataclasses import dataclass
+
+from grms.lrms.port import LrmsEnd, LrmsPhase
+
+
+@dataclass(frozen=True, slots=True)
+class JobRow:
+    """A job of this site in the batch system's table.
+
+    Attributes:
+        name: as `encode` has made it.
+        number: the batch system's own id.
+        submit_time: seconds since 1970; None where the table does not say.
+        phase: where it stands.
+        processors: how many it asks for or has.
+        start_time: of its present or last run, seconds; None where it has not started.
+        end: how it ended, as far as the table says; None where it has not.
+        exact: `end` is all that there is to know.
+        reason: why it stands where it stands, in the batch system's words.
+        can_start: it waits, and nothing but a lack of processors keeps it from starting.
+    """
+
+    name: str
+    number: str
+    submit_time: float | None
+    phase: LrmsPhase
+    processors: int
+    start_time: float | None = None
+    end: LrmsEnd | None = None
+    exact: bool = True
+    reason: str = ""
+    can_start: bool = False
+
+    @property
+    def live(self) -> bool:
+        """Whether it may still start or run."""
+        return self.phase is not LrmsPhase.ENDED
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One look.
+
+    Attributes:
+        began_at: just before it, seconds since 1970: what was acknowledged earlier is in it.
+        taken_at: just after it.
+        processors: size of the part of the machine that the site may use, and that works.
+        processors_all: its size when everything works; what is wider never starts.
+        free: of these, what no job holds.
+        waiting_others: processors of others' jobs that wait and could start.
+        rows: jobs of this site.
+    """
+
+    began_at: float
+    taken_at: float
+    processors: int
+    processors_all: int
+    free: int
+    waiting_others: int
+    rows: tuple[JobRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """What records say of the end of a job.
+
+    Attributes:
+        start_time: seconds; None where it never started.
+        end: how it ended.
+    """
+
+    start_time: float | None
+    end: LrmsEnd
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A job whose end has to be looked up in records, as the table does not have all of it.
+
+    Attributes:
+        key: of the job.
+        name: as the batch system has it.
+        number: the batch system's id.
+        submit_time: where it is known, seconds.
+        row: what the table says of it; None where it is gone from there.
+        ran: a look has shown that it had started.
+    """
+
+    key: str
+    name: str
+    number: str
+    submit_time: float | None
+    row: JobRow | None
+    ran: bool = False

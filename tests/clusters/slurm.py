@@ -1,0 +1,244 @@
+"""A Slurm cluster of one's own, for tests on loopback: munged, slurmctld and slurmds as this user.
+
+No root, no systemd, no cgroups; everything is in one folder and on free ports. Nodes are slurmds with
+pretended processors on this host.
+"""
+
+import contextlib
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
+NEEDS = ("slurmctld", "slurmd", "munged", "squeue")
+DEADLINE_S = 60.0
+
+_CONFIGURATION = """
+ClusterName=test
+SlurmctldHost=localhost(127.0.0.1)
+SlurmctldPort={ports[0]}
+SlurmdPort={ports[1]}
+CommunicationParameters=NoCtldInAddrAny,NoInAddrAny
+SlurmUser={user}
+SlurmdUser={user}
+AuthType=auth/munge
+CredType=cred/munge
+AuthInfo=socket={folder}/munge/socket
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/nodes/%n
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/nodes/%n.pid
+SlurmctldLogFile={folder}/slurmctld.log
+SlurmdLogFile={folder}/nodes/%n.log
+SlurmctldDebug=info
+SlurmdDebug=error
+MpiDefault=none
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+JobAcctGatherType=jobacct_gather/none
+AccountingStorageType=accounting_storage/none
+JobCompType=jobcomp/filetxt
+JobCompLoc={folder}/jobcomp.txt
+SchedulerType=sched/backfill
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+SchedulerParameters=batch_sched_delay=0,bf_interval=1,sched_interval=1,requeue_delay=0
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
+PriorityType=priority/basic
+ReturnToService=2
+SlurmdParameters=config_overrides
+SlurmdTimeout=10
+KillWait=1
+MinJobAge=300
+MaxJobCount=50000
+NodeName=n[1-{nodes}] NodeHostname=localhost NodeAddr=127.0.0.1 Port=[{first}-{last}] CPUs={cpus} RealMemory=1000 State=UNKNOWN
+PartitionName=main Nodes=n[1-{nodes}] Default=YES MaxTime=1-00:00:00 DefaultTime=60 PriorityTier=1 State=UP
+PartitionName=urgent Nodes=n[1-{nodes}] MaxTime=INFINITE DefaultTime=60 PriorityTier=9 State=UP
+"""
+
+
+def need_slurm() -> None:
+    """Skips a test where there is no Slurm."""
+    missing = [name for name in NEEDS if shutil.which(name, path=PATH) is None]
+    if missing:
+        pytest.skip(f"Slurm is not installed: there is no {missing[0]}")
+
+
+def free_ports(count: int) -> list[int]:
+    """Returns ports in a row that nobody listens on, below those that the kernel gives away."""
+    start = 20_000 + os.getpid() % 500 * 20
+    for first in (*range(start, 30_000, 20), *range(20_000, start, 20)):
+        ports = list(range(first, first + count))
+        with contextlib.ExitStack() as stack:
+            try:
+                for port in ports:
+                    each = stack.enter_context(socket.socket())
+                    each.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return ports
+    raise OSError("no free ports")
+
+
+def wait_for(condition: "Iterator[bool]") -> None:
+    """Returns when a condition holds; fails after a generous deadline."""
+    end = time.monotonic() + DEADLINE_S
+    for holds in condition:
+        if holds:
+            return
+        if time.monotonic() > end:
+            raise TimeoutError("the cluster is not as it should be")
+        time.sleep(0.05)
+
+
+@dataclass
+class SlurmCluster:
+    """A cluster; `up` starts it.
+
+    Attributes:
+        folder: where everything is.
+        nodes: slurmds.
+        cpus: pretended processors of each.
+    """
+
+    folder: Path
+    nodes: int = 2
+    cpus: int = 8
+    processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """What Slurm's programs need to find the cluster."""
+        return {"SLURM_CONF": str(self.folder / "slurm.conf")}
+
+    @property
+    def completion_log(self) -> str:
+        """Path of the file of jobcomp/filetxt."""
+        return str(self.folder / "jobcomp.txt")
+
+    def up(self) -> None:
+        """Starts everything, and returns when all nodes are idle."""
+        for name in ("munge", "state", "nodes"):
+            (self.folder / name).mkdir(parents=True, exist_ok=True)
+        ports = free_ports(2 + self.nodes)
+        text = _CONFIGURATION.format(
+            folder=self.folder,
+            user=pwd.getpwuid(os.getuid()).pw_name,
+            ports=ports,
+            nodes=self.nodes,
+            cpus=self.cpus,
+            first=ports[2],
+            last=ports[-1],
+        )
+        (self.folder / "slurm.conf").write_text(text)
+        munge = self.folder / "munge"
+        self._run("mungekey", "--create", f"--keyfile={munge}/key")
+        files = [f"--{name}={munge}/{name}" for name in ("key-file", "pid-file", "log-file")]
+        files[0] = f"--key-file={munge}/key"
+        seed = f"--seed-file={munge}/seed"
+        plain = ["--foreground", "--force", "--num-threads=2", f"--socket={munge}/socket"]
+        self._start("munged", *plain, seed, *files)
+        wait_for((munge / "socket").exists() for _ in iter(int, 1))
+        self.start_controller()
+        for number in range(1, self.nodes + 1):
+            self.start_node(f"n{number}")
+        wait_for(self._idle() for _ in iter(int, 1))
+
+    def _start(self, program: str, *arguments: str, name: str = "") -> None:
+        name = name or program
+        with (self.folder / f"{name}.out").open("ab") as output:
+            self.processes[name] = subprocess.Popen(  # noqa: S603  # a daemon of the test's own
+                [_path(program), *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                env={"PATH": PATH, **self.environment},
+                cwd=self.folder,
+                start_new_session=True,
+            )
+
+    def start_controller(self) -> None:
+        """Starts slurmctld; nodes that are there already tell it so at once."""
+        self._start("slurmctld", "-D", "-i")
+        nodes = [name for name in self.processes if name.startswith("n")]
+        if nodes:
+            wait_for(self._answers() for _ in iter(int, 1))
+        for name in nodes:
+            self.processes[name].send_signal(signal.SIGHUP)
+
+    def _answers(self) -> bool:
+        try:
+            return "UP" in self.ask("scontrol", "ping")
+        except subprocess.SubprocessError:
+            return False
+
+    def kill_controller(self) -> None:
+        """Ends slurmctld without a word."""
+        self._end("slurmctld", signal.SIGKILL)
+
+    def start_node(self, name: str) -> None:
+        """Starts a slurmd."""
+        self._start("slurmd", "-D", "-N", name, name=name)
+
+    def kill_node(self, name: str) -> None:
+        """Ends a slurmd without a word; what it runs goes on."""
+        self._end(name, signal.SIGKILL)
+
+    def _end(self, name: str, number: signal.Signals) -> None:
+        process = self.processes.pop(name)
+        process.send_signal(number)
+        process.wait(DEADLINE_S)
+
+    def ask(self, program: str, *arguments: str) -> str:
+        """Runs one of Slurm's programs as an operator would, and returns what it prints."""
+        return self._run(program, *arguments)
+
+    def _run(self, program: str, *arguments: str) -> str:
+        return subprocess.run(  # noqa: S603  # a program of the cluster
+            [_path(program), *arguments],
+            env={"PATH": PATH, **self.environment},
+            check=True,
+            capture_output=True,
+            text=True,
+            timeout=DEADLINE_S,
+        ).stdout
+
+    @staticmethod
+    def wait_until_left() -> None:
+        """Returns when a job that was requeued can run again.
+
+        A node refuses what was signed in the second in which it was told to end the run before.
+        """
+        time.sleep(1.5)
+
+    def _idle(self) -> bool:
+        try:
+            states = self.ask("sinfo", "-h", "-N", "-p", "main", "-o", "%t").split()
+        except subprocess.CalledProcessError:
+            return False
+        return states == ["idle"] * self.nodes
+
+    def down(self) -> None:
+        """Ends everything, jobs included."""
+        with contextlib.suppress(subprocess.SubprocessError, OSError):
+            self.ask("scancel", "--user", str(os.getuid()))
+            wait_for(not self.ask("squeue", "-h") for _ in iter(int, 1))
+        for name in [*sorted(set(self.processes) - {"munged"}), "munged"]:
+            if name in self.processes:
+                self._end(name, signal.SIGTERM)
+
+
+def _path(program: str) -> str:
+    found = shutil.which(program, path=PATH)
+    assert found is not None, program
+    return found

@@ -1,0 +1,138 @@
+"""A job's folder, run by a real shell with hostile values."""
+
+import os
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from grms.lrms.batch.launch import (
+    ARGUMENTS_BYTES_MAX,
+    LAUNCH,
+    SCRIPT_BYTES_MAX,
+    Marks,
+    Spool,
+    check_key,
+    check_program,
+)
+from grms.lrms.port import LrmsRefusedError, Program
+
+SCRIPT = '#!/bin/sh\nprintf "%s\\0" "$@"\nprintf "%s" "$VALUE"\n'
+TEXT = st.text(st.characters(exclude_characters="\0", codec="utf-8"), max_size=20)
+
+
+def ran(folder: Path, *arguments: str) -> str:
+    done = subprocess.run(  # noqa: S603  # the folder's own launcher
+        ["/bin/sh", str(folder / "launch"), *arguments],
+        cwd=folder,
+        env={"PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        check=True,
+        timeout=60,
+    )
+    return done.stdout.decode()
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(value=TEXT, arguments=st.lists(TEXT, max_size=3))
+def test_values_and_arguments_arrive_as_they_are(
+    tmp_path: Path, value: str, arguments: list[str]
+) -> None:
+    """Whatever stands in them: nothing is expanded, split or run."""
+    spool = Spool(tmp_path)
+    program = Program(SCRIPT, tuple(arguments), {"VALUE": value})
+    folder = spool.prepare("A/1/1", check_program(program), run=True)
+    text = ran(folder, *arguments)
+    assert text == ("".join(f"{each}\0" for each in arguments) or "\0") + value
+
+
+@pytest.mark.parametrize(
+    "value", ["$(touch made)", "`touch made`", "'; touch made; '", "a\n#SBATCH --uid=0\ntouch made"]
+)
+def test_nothing_in_a_value_is_run(tmp_path: Path, value: str) -> None:
+    """The shell has it as data, and no option of a batch system comes of it."""
+    spool = Spool(tmp_path)
+    folder = spool.prepare("A/1/1", Program(SCRIPT, (), {"VALUE": value}), run=True)
+    ran(folder, value)
+    assert not (folder / "made").exists()
+    assert (folder / "launch").read_text() == LAUNCH
+    assert "#SBATCH" not in LAUNCH
+
+
+def test_the_folder_is_its_owners(tmp_path: Path) -> None:
+    """Nobody else reads a job's script or values."""
+    spool = Spool(tmp_path / "spool")
+    spool.open()
+    folder = spool.prepare("A/1f/17", Program(SCRIPT), run=False)
+    assert folder.name == "A+1f+17"
+    for path in (folder.parent, folder, *folder.iterdir()):
+        group_and_others = stat.S_IRWXG | stat.S_IRWXO
+        assert path.name == "state.json" or not path.stat().st_mode & group_and_others
+    assert os.access(folder / "program", os.X_OK)
+
+
+def test_no_link_is_followed(tmp_path: Path) -> None:
+    """Somebody who could put a link into the folder would have nothing written elsewhere."""
+    spool = Spool(tmp_path)
+    folder = spool.prepare("A/1/1", Program(SCRIPT), run=True)
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    (folder / "program").unlink()
+    (folder / "program").symlink_to(victim)
+    spool.prepare("A/1/1", Program(SCRIPT), run=True)
+    assert victim.read_text() == "mine"
+    assert not (folder / "program").is_symlink()
+
+
+@pytest.mark.parametrize(
+    "key", ["", "A", "../1/1", "A/../1", "A/1/1\n", "A/1/1/x", "/1/1", "A/g/1"]
+)
+def test_a_key_is_one(tmp_path: Path, key: str) -> None:
+    """Nothing else becomes a path or a name."""
+    with pytest.raises(LrmsRefusedError, match="no key"):
+        check_key(key)
+    with pytest.raises(LrmsRefusedError, match="no key"):
+        Spool(tmp_path).place(key)
+
+
+@pytest.mark.parametrize(
+    ("program", "text"),
+    [
+        (None, "no script"),
+        (Program(""), "no script"),
+        (Program("x" * (SCRIPT_BYTES_MAX + 1)), "script has"),
+        (Program(SCRIPT, ("x" * ARGUMENTS_BYTES_MAX,)), "arguments has"),
+        (Program(SCRIPT, ("a\0b",)), "NUL"),
+        (Program(SCRIPT, (), {"A": "a\0b"}), "NUL"),
+        (Program(SCRIPT, (), {"A=B": "x"}), "no name"),
+        (Program(SCRIPT, (), {"A;touch x": "x"}), "no name"),
+        (Program(SCRIPT, (), {"SLURM_JOB_ID": "1"}), "set by the batch system"),
+    ],
+)
+def test_what_cannot_be_run_is_refused(program: Program | None, text: str) -> None:
+    """With what is wrong."""
+    with pytest.raises(LrmsRefusedError, match=text):
+        check_program(program)
+
+
+def test_marks_outlive_the_process(tmp_path: Path) -> None:
+    """What was wanted is read by another process; of an unknown job nothing is known."""
+    spool = Spool(tmp_path)
+    assert spool.marks("A/1/1") is None
+    spool.prepare("A/1/1", Program(SCRIPT), run=False)
+    assert Spool(tmp_path).marks("A/1/1") == Marks(run=False)
+    spool.mark("A/1/1", Marks(run=True, released=True, number="17"))
+    assert Spool(tmp_path).marks("A/1/1") == Marks(run=True, released=True, number="17")
+    spool.drop("A/1/1")
+    assert spool.marks("A/1/1") is None
+
+
+def test_marks_that_cannot_be_read_count_as_released(tmp_path: Path) -> None:
+    """So that a job that may have run is not run again."""
+    spool = Spool(tmp_path)
+    folder = spool.prepare("A/1/1", Program(SCRIPT), run=False)
+    (folder / "state.json").write_text("{")
+    assert spool.marks("A/1/1") == Marks(run=True, released=True)

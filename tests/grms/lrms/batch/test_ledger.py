@@ -1,0 +1,375 @@
+"""Looks in a row, and what follows from their differences."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grms.lrms.batch.ledger import MISSING_LOOKS, Act, JobLedger, Want
+from grms.lrms.batch.table import Ending, JobRow, Table
+from grms.lrms.port import (
+    Accepted,
+    Appeared,
+    Ended,
+    Lost,
+    LrmsEnd,
+    LrmsEvent,
+    LrmsOutcome,
+    LrmsPhase,
+    Requeued,
+    Started,
+    Vanished,
+)
+
+KEY = "A/1/1"
+NAME = "hanse:S:A/1/1"
+HELD, WAITING, RUNNING, ENDED = (
+    LrmsPhase.HELD,
+    LrmsPhase.WAITING,
+    LrmsPhase.RUNNING,
+    LrmsPhase.ENDED,
+)
+COMPLETED = LrmsEnd(LrmsOutcome.COMPLETED, 50.0, 10.0, 0)
+SETTLE_S = 6.0
+
+
+def row(phase: LrmsPhase, number: str = "7", **more: object) -> JobRow:
+    start = 40.0 if phase in {RUNNING, ENDED, LrmsPhase.SUSPENDED, LrmsPhase.COMPLETING} else None
+    end = COMPLETED if phase is ENDED else None
+    values = {"start_time": start, "end": end, "can_start": phase is WAITING} | more
+    return JobRow(NAME, number, 1.0, phase, 2, **values)  # type: ignore[arg-type]  # by name
+
+
+class Looks:
+    """A ledger, and looks one second after the other."""
+
+    def __init__(self, *, records_s: float = 0.0) -> None:
+        self.now = 100.0
+        self.ledger = JobLedger(
+            lambda key: "hanse:S:" + key,
+            lambda name: name.removeprefix("hanse:S:") if name.startswith("hanse:S:") else None,
+            settle_s=SETTLE_S,
+            records_s=records_s,
+        )
+        self.orders: list[tuple[Act, str]] = []
+        self.ending: Ending | None = None
+
+    def submit(self, want: Want = Want.RUN, number: str = "7") -> None:
+        """Submits the job."""
+        self.ledger.intended(KEY, want)
+        self.ledger.acknowledged(KEY, number, self.now)
+
+    def table(self, *rows: JobRow) -> Table:
+        """Returns what a look shows now."""
+        return Table(self.now - 0.1, self.now, 8, 8, 3, 5, rows)
+
+    def look(self, *rows: JobRow, after: float = 1.0) -> list[LrmsEvent]:
+        """Looks once more, and returns what is told of it."""
+        self.now += after
+        findings = self.ledger.see(self.table(*rows))
+        self.orders = [(order.act, order.row.number) for order in findings.orders]
+        events = findings.events
+        for question in findings.questions:
+            events += self.ledger.conclude(question, self.ending, self.now)
+        return events
+
+    def release(self) -> None:
+        """Does what was ordered."""
+        assert self.orders == [(Act.RELEASE, "7")]
+        self.ledger.released(KEY, self.now)
+
+
+def running() -> Looks:
+    looks = Looks()
+    looks.submit()
+    looks.look(row(HELD), after=SETTLE_S)
+    looks.release()
+    looks.look(row(WAITING))
+    looks.look(row(RUNNING))
+    return looks
+
+
+def test_a_job_is_released_when_it_is_safe_and_seen() -> None:
+    """Not before, and not one that waits for a release by the site."""
+    looks = Looks()
+    looks.submit()
+    assert looks.look(row(HELD)) == [Accepted(KEY)]
+    assert looks.orders == []
+    assert looks.look(row(HELD), after=SETTLE_S) == []
+    looks.release()
+    assert looks.look(row(WAITING)) == []
+    assert looks.orders == []
+
+    kept = Looks()
+    kept.submit(Want.HELD)
+    kept.look(row(HELD), after=SETTLE_S)
+    assert kept.orders == []
+
+
+def test_a_life_is_told_once() -> None:
+    """Start and end, each once, in order."""
+    looks = Looks()
+    looks.submit()
+    events = looks.look(row(HELD), after=SETTLE_S)
+    looks.release()
+    for phase in (WAITING, RUNNING, RUNNING, LrmsPhase.COMPLETING, ENDED, ENDED):
+        events += looks.look(row(phase))
+    assert events == [Accepted(KEY), Started(KEY, 40.0), Ended(KEY, COMPLETED)]
+    assert looks.look() == []
+
+
+def test_of_a_short_job_the_start_is_told_too() -> None:
+    """It was over at the first look after its release."""
+    looks = Looks()
+    looks.submit()
+    looks.look(row(HELD), after=SETTLE_S)
+    looks.release()
+    assert looks.look(row(ENDED)) == [Started(KEY, 40.0), Ended(KEY, COMPLETED)]
+
+
+def test_one_that_never_started_has_no_start() -> None:
+    """A waiting job that somebody has cancelled."""
+    looks = Looks()
+    looks.submit()
+    end = LrmsEnd(LrmsOutcome.CANCELLED, 50.0, 0.0)
+    assert looks.look(row(ENDED, start_time=None, end=end)) == [Accepted(KEY), Ended(KEY, end)]
+
+
+def test_a_requeue_is_told_and_the_next_start() -> None:
+    """Also where the wait between two runs was not seen."""
+    looks = running()
+    assert looks.look(row(WAITING, reason="BeginTime")) == [Requeued(KEY, looks.now, "BeginTime")]
+    assert looks.look(row(RUNNING, start_time=60.0)) == [Started(KEY, 60.0)]
+    events = looks.look(row(RUNNING, start_time=70.0))
+    assert events == [Requeued(KEY, 70.0, "it was started anew"), Started(KEY, 70.0)]
+    assert looks.ledger.counts.runs_again == 1
+
+
+def test_what_is_gone_while_held_was_lost_and_can_be_submitted_again() -> None:
+    """It has certainly not started."""
+    looks = Looks()
+    looks.submit()
+    looks.look(row(HELD))
+    assert looks.look() == []
+    (lost,) = looks.look()
+    assert isinstance(lost, Lost)
+    assert looks.ledger.job(KEY) is None
+    looks.submit(number="8")
+    assert looks.look(row(HELD, "8")) == [Accepted(KEY)]
+
+
+def test_what_no_look_has_shown_is_lost_likewise() -> None:
+    """The crash came before the first look."""
+    looks = Looks()
+    looks.submit()
+    events = [event for _ in range(MISSING_LOOKS) for event in looks.look()]
+    assert [type(event) for event in events] == [Lost]
+
+
+def test_what_is_gone_after_its_release_is_not_repeated() -> None:
+    """Nobody can say that it did not run."""
+    looks = Looks()
+    looks.submit()
+    looks.look(row(HELD), after=SETTLE_S)
+    looks.release()
+    looks.look(row(WAITING))
+    events = [event for _ in range(MISSING_LOOKS) for event in looks.look()]
+    assert [type(event) for event in events] == [Vanished]
+    assert looks.ledger.job(KEY) is not None
+
+
+def test_records_say_how_what_is_gone_has_ended() -> None:
+    """With its start, where that was not seen."""
+    looks = Looks()
+    looks.submit()
+    looks.look(row(HELD), after=SETTLE_S)
+    looks.release()
+    looks.ending = Ending(45.0, COMPLETED)
+    events = [event for _ in range(MISSING_LOOKS) for event in looks.look()]
+    assert events == [Started(KEY, 45.0), Ended(KEY, COMPLETED)]
+
+
+def test_records_are_waited_for() -> None:
+    """Where they are written late."""
+    looks = Looks(records_s=10.0)
+    looks.submit()
+    looks.look(row(HELD))
+    assert [event for _ in range(8) for event in looks.look()] == []
+    assert [type(event) for event in looks.look(after=5.0)] == [Lost]
+
+
+def test_a_look_that_began_before_the_answer_says_nothing() -> None:
+    """A submission that was acknowledged while the table was read need not be in it."""
+    looks = Looks()
+    for _ in range(MISSING_LOOKS + 1):
+        looks.now += 1.0
+        looks.submit()
+        findings = looks.ledger.see(looks.table())
+        assert (findings.questions, findings.events) == ([], [])
+
+
+def test_one_whose_answer_never_came_is_found() -> None:
+    """It becomes the job it was to be."""
+    looks = Looks()
+    looks.ledger.intended(KEY, Want.RUN)
+    assert looks.look() == []
+    assert looks.look(row(HELD)) == [Accepted(KEY)]
+    job = looks.ledger.job(KEY)
+    assert job is not None
+    assert job.number == "7"
+
+
+def test_a_second_copy_is_cancelled() -> None:
+    """The one that came late; never the one that runs."""
+    looks = Looks()
+    looks.submit()
+    looks.look(row(HELD), row(HELD, "9"))
+    assert looks.orders == [(Act.CANCEL, "9")]
+    looks = running()
+    looks.look(row(HELD, "3"), row(RUNNING))
+    assert looks.orders == [(Act.CANCEL, "3")]
+    assert (looks.ledger.counts.copies, looks.ledger.counts.runs_again) == (1, 0)
+
+
+def test_a_copy_of_one_that_has_run_is_cancelled() -> None:
+    """It does not run once more."""
+    looks = running()
+    assert looks.look(row(ENDED), row(HELD, "9")) == [Ended(KEY, COMPLETED)]
+    assert looks.orders == [(Act.CANCEL, "9")]
+
+
+def test_a_release_that_was_undone_is_asked_about() -> None:
+    """It may be somebody else's hold; then it stays until that is gone."""
+    looks = Looks()
+    looks.submit()
+    looks.look(row(HELD), after=SETTLE_S)
+    looks.release()
+    looks.look(row(WAITING))
+    looks.look(row(HELD))
+    assert looks.orders == [(Act.ASK, "7")]
+    looks.ledger.hold_stays(KEY)
+    looks.look(row(HELD))
+    assert looks.orders == []
+    looks.look(row(WAITING))
+    looks.look(row(HELD))
+    assert looks.orders == [(Act.ASK, "7")]
+    looks.ledger.released(KEY, looks.now)
+    assert looks.ledger.counts.holds_back == 1
+
+
+def test_a_look_that_began_before_a_release_does_not_undo_it() -> None:
+    """It still shows the hold."""
+    looks = Looks()
+    looks.submit()
+    looks.look(row(HELD), after=SETTLE_S)
+    looks.ledger.released(KEY, looks.now + 1.0)
+    looks.look(row(HELD))
+    assert looks.orders == []
+
+
+def test_a_cancel_is_repeated_until_it_holds() -> None:
+    """Of a job that is still there, and of one that is back after it had ended."""
+    looks = running()
+    job = looks.ledger.job(KEY)
+    assert job is not None
+    job.want = Want.GONE
+    looks.look(row(RUNNING))
+    assert looks.orders == [(Act.CANCEL, "7")]
+    end = LrmsEnd(LrmsOutcome.CANCELLED, 50.0, 3.0)
+    assert looks.look(row(ENDED, end=end)) == [Ended(KEY, end)]
+    assert looks.look(row(WAITING)) == []
+    assert looks.orders == [(Act.CANCEL, "7")]
+    assert looks.ledger.counts.cancels_back == 1
+
+
+def test_what_was_cancelled_and_is_gone_has_ended() -> None:
+    """Even if no record says so."""
+    looks = running()
+    job = looks.ledger.job(KEY)
+    assert job is not None
+    job.want = Want.GONE
+    events = [event for _ in range(MISSING_LOOKS) for event in looks.look()]
+    (ended,) = events
+    assert isinstance(ended, Ended)
+    assert ended.end.outcome is LrmsOutcome.CANCELLED
+    assert ended.end.run_time == looks.now - 40.0
+
+
+def test_what_was_there_before_appears() -> None:
+    """As it is; nothing is done to it until somebody says what is wanted."""
+    looks = Looks()
+    events = looks.look(row(RUNNING))
+    (appeared,) = events
+    assert isinstance(appeared, Appeared)
+    assert appeared.record.phase is RUNNING
+    assert looks.look(row(ENDED)) == [Ended(KEY, COMPLETED)]
+
+
+def test_an_old_hold_is_asked_about() -> None:
+    """What was wanted of the job is kept beside its script."""
+    looks = Looks()
+    looks.look(row(HELD))
+    assert looks.orders == [(Act.ASK, "7")]
+
+
+def test_an_end_that_was_taken_back_is_told() -> None:
+    """Nobody has cancelled it, and it is there again."""
+    looks = running()
+    looks.look(row(ENDED))
+    events = looks.look(row(WAITING))
+    assert [type(event) for event in events] == [Appeared]
+
+
+def test_an_ended_job_of_long_ago_says_nothing() -> None:
+    """It is there for who asks."""
+    looks = Looks()
+    assert looks.look(row(ENDED)) == []
+    assert looks.ledger.records([row(ENDED)])[KEY].end == COMPLETED
+
+
+def test_the_load_counts_what_is_held_to_be_sure() -> None:
+    """It will start; what its user holds, and what waits for the site, will not."""
+    looks = Looks()
+    looks.submit()
+    looks.look(row(HELD))
+    assert looks.ledger.load(looks.table(row(HELD))).waiting == 5 + 2
+    looks.ledger.hold_stays(KEY)
+    assert looks.ledger.load(looks.table(row(HELD))).waiting == 5
+    kept = Looks()
+    kept.submit(Want.HELD)
+    kept.look(row(HELD))
+    assert kept.ledger.load(kept.table(row(HELD))).waiting == 5
+    assert kept.ledger.load(kept.table(row(WAITING))).waiting == 5 + 2
+
+
+PHASES = st.sampled_from([None, *LrmsPhase])
+
+_FOLLOWS = {
+    Accepted: {""},
+    Started: {"Accepted", "Requeued", "Appeared"},
+    Requeued: {"Started", "Appeared"},
+    Ended: {"Accepted", "Started", "Requeued", "Appeared"},
+    Vanished: {"Accepted", "Started", "Requeued", "Appeared"},
+    Lost: {"", "Accepted", "Appeared"},
+    Appeared: {"Ended", "Vanished"},
+}
+"""What can be told of a job after what."""
+
+
+@given(st.lists(PHASES, max_size=12), st.sampled_from([Want.RUN, Want.HELD]), st.booleans())
+def test_whatever_is_seen_the_story_makes_sense(
+    phases: list[LrmsPhase | None], want: Want, late: bool
+) -> None:
+    """No second start without a requeue, one end at a time, no release of what is to wait."""
+    looks = Looks()
+    looks.submit(want)
+    looks.now += SETTLE_S * late
+    before = ""
+    for phase in phases:
+        for event in looks.look(*([] if phase is None else [row(phase)])):
+            assert before in _FOLLOWS[type(event)]
+            before = type(event).__name__
+            if isinstance(event, Lost):
+                return
+        for act, _ in looks.orders:
+            assert act is not Act.RELEASE or want is Want.RUN
+            if act is Act.RELEASE:
+                looks.ledger.released(KEY, looks.now)

@@ -1,0 +1,270 @@
+"""What Slurm 22.05 has printed, as recorded, and what people may write into it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grms.lrms.batch.slurm_text import (
+    PHASES,
+    ending_of,
+    logged_ending,
+    read_accounting,
+    read_job,
+    read_limit,
+    read_log,
+    read_machine,
+    read_queue,
+    whole_minutes,
+)
+from grms.lrms.port import LrmsOutcome, LrmsPhase
+
+TOKEN = "0123456789abcdef"
+PREFIX = "hanse:A:"
+
+RECORDED = """\
+5|PD|1|1795342787|1795346387|1795349987|BeginTime|bob||launch
+3_0|PD|2|1795342787|N/A|N/A|JobHeldUser|bob||array
+3_1|PD|2|1795342787|N/A|N/A|Priority|bob||array
+3_2|PD|2|1795342787|N/A|N/A|Resources|bob||array
+16|PD|99|1795342847|N/A|N/A|PartitionConfig|bob||wide
+18|PD|7|1795342847|N/A|N/A|Dependency|bob||after
+19|PD|17|1795342847|N/A|N/A|Priority|bob||wider than the machine
+20|PD|4|1795342847|N/A|N/A|ReqNodeNotAvail, UnavailableNodes:n1|bob||later
+13|CA|1|1795342847|1795342848|1795342849|None|grid|n1|hanse:A:A/1/1
+17|CA|9|1795342847|1795342849|1795342849|JobHeldUser|grid||hanse:A:A/1/2
+9|F|2|1795342847|1795342848|1795342850|NonZeroExitCode|grid|n1|hanse:A:A/1/3
+15|PD|1|1795342849|1795342970|1795343030|BeginTime|grid||hanse:A:A/1/4
+14|S|1|1795342847|1795342848|1795342908|None|grid|n1|hanse:A:A/1/5
+21|PD|8|1795342847|N/A|N/A|Resources|grid||hanse:A:A/1/6
+22|PD|8|1795342847|N/A|N/A|JobHeldAdmin|grid||hanse:A:A/1/7
+23|R|8|1795342847|1795342848|1795342908|None|grid|n[1-2]|hanse:A:A/1/8
+24|CD|8|1795342847|1795342848|1795342908|None|grid|n[1-2]|hanse:A:A/1/9
+25|TO|8|1795342847|1795342848|1795342933|TimeLimit|grid|n[1-2]|hanse:A:A/1/10
+26|XX|8|1795342847|1795342848|N/A|None|grid|n[1-2]|hanse:A:A/1/11
+27|R|8|1795342847|1795342848|1795342908|None|mallory|n1|hanse:A:A/1/12
+28|R|8|1795342847|1795342848|1795342908|None|grid|n1|hanse:B:A/1/13"""
+
+
+def table(text: str) -> str:
+    return "".join(f"{TOKEN}|{line}\n" for line in text.split("\n"))
+
+
+def read(text: str) -> tuple[dict[str, LrmsPhase], int]:
+    queue = read_queue(text, token=TOKEN, account="grid", prefix=PREFIX, processors=16)
+    return {row.name.removeprefix(PREFIX): row.phase for row in queue.rows}, queue.waiting_others
+
+
+def test_the_table_is_read() -> None:
+    """Of this site's jobs the phases, of the others what could start now."""
+    phases, waiting = read(table(RECORDED))
+    assert phases == {
+        "A/1/1": LrmsPhase.ENDED,
+        "A/1/2": LrmsPhase.ENDED,
+        "A/1/3": LrmsPhase.ENDED,
+        "A/1/4": LrmsPhase.WAITING,
+        "A/1/5": LrmsPhase.SUSPENDED,
+        "A/1/6": LrmsPhase.WAITING,
+        "A/1/7": LrmsPhase.HELD,
+        "A/1/8": LrmsPhase.RUNNING,
+        "A/1/9": LrmsPhase.ENDED,
+        "A/1/10": LrmsPhase.ENDED,
+        "A/1/11": LrmsPhase.UNKNOWN,
+    }
+    # Two elements of the array, and what waits for a node; nothing held, later, or too wide.
+    assert waiting == 2 + 2 + 4
+
+
+def test_ends_are_read() -> None:
+    """With how long the processors were held, which is not at all where there was no node."""
+    queue = read_queue(table(RECORDED), token=TOKEN, account="grid", prefix=PREFIX, processors=16)
+    rows = {row.name.removeprefix(PREFIX): row for row in queue.rows}
+    ran, never, failed = (rows[f"A/1/{number}"] for number in (1, 2, 3))
+    assert ran.end is not None
+    assert (ran.start_time, ran.end.outcome, ran.end.run_time) == (
+        1795342848.0,
+        LrmsOutcome.CANCELLED,
+        1.0,
+    )
+    assert never.end is not None
+    assert (never.start_time, never.end.end_time, never.end.run_time) == (None, 1795342849.0, 0.0)
+    assert failed.end is not None
+    assert not failed.exact
+    done, late = rows["A/1/9"].end, rows["A/1/10"].end
+    assert done is not None
+    assert (done.outcome, done.exit_code) == (LrmsOutcome.COMPLETED, 0)
+    assert late is not None
+    assert (late.outcome, late.exit_code, late.run_time) == (LrmsOutcome.TIMEOUT, None, 85.0)
+    assert rows["A/1/4"].start_time is None  # when it may start is no start
+    assert [number for number in range(1, 12) if rows[f"A/1/{number}"].can_start] == [6]
+
+
+@given(st.text(alphabet="abc|\n =" + TOKEN, max_size=40))
+def test_a_name_cannot_be_rows(name: str) -> None:
+    """Whatever somebody calls a job, with line feeds and bars, no row comes of it but its own."""
+    forged = f"9|R|1|1795342847|1795342848|1795342908|None|grid|n1|{PREFIX}A/1/99"
+    text = table(f"5|PD|3|1795342787|N/A|N/A|Priority|mallory||{name}\n{forged}".split("\n")[0])
+    text += "\n".join(f"{name}\n{forged}".split("\n")[1:]) + "\n"
+    assert read(text) == ({}, 3)
+
+
+def test_the_machine_is_read() -> None:
+    """What is down counts to its size and not to what works."""
+    assert read_machine("10/4/2/16\n") == (14, 16, 4)
+    with pytest.raises(ValueError, match="not allocated/idle/other/total"):
+        read_machine("slurm_load_partitions: error")
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("1:00", 60.0), ("1-00:00:00", 86400.0), ("2:30:01", 9001.0), ("infinite", None)],
+)
+def test_limits_are_read(text: str, seconds: float | None) -> None:
+    """As sinfo prints them."""
+    assert read_limit(text) == seconds
+
+
+def test_no_limit_is_caught() -> None:
+    """Something else is no limit of none."""
+    with pytest.raises(ValueError, match="is no time limit"):
+        read_limit("n/a soon")
+
+
+@given(st.floats(min_value=0.1, max_value=1e7))
+def test_limits_are_rounded_up(seconds: float) -> None:
+    """Never is a job given less than it asked for."""
+    assert seconds <= whole_minutes(seconds) * 60 < seconds + 60.1
+
+
+SHOWN = (
+    "JobId=1 JobName=hanse:A:A/1/3 UserId=grid(7) GroupId=grid(7) Priority=0 JobState=FAILED "
+    "Reason=JobLaunchFailure Dependency=(null) Requeue=1 Restarts=0 ExitCode=7:0 "
+    "RunTime=00:00:01 SubmitTime=1795342786 EligibleTime=1795342787 AccrueTime=Unknown "
+    "StartTime=1795342787 EndTime=1795342789 NodeList=n1 Command=./launch a JobState=COMPLETED "
+    "WorkDir=/tmp Comment=x ExitCode=0:0 \n"
+)
+
+
+def test_one_job_is_read() -> None:
+    """Arguments that look like fields come after the fields and change nothing."""
+    ending = ending_of(read_job(SHOWN))
+    assert ending is not None
+    assert ending.start_time == 1795342787.0
+    assert (ending.end.outcome, ending.end.exit_code, ending.end.signal, ending.end.run_time) == (
+        LrmsOutcome.FAILED,
+        7,
+        None,
+        2.0,
+    )
+    assert read_job(SHOWN)["AccrueTime"] == "Unknown"
+
+
+@pytest.mark.parametrize(
+    ("state", "code", "outcome", "exit_code", "signal"),
+    [
+        ("COMPLETED", "0:0", LrmsOutcome.COMPLETED, 0, None),
+        ("FAILED", "0:11", LrmsOutcome.FAILED, None, 11),
+        ("TIMEOUT", "0:0", LrmsOutcome.TIMEOUT, None, None),
+        ("NODE_FAIL", "0:0", LrmsOutcome.NODE_FAIL, None, None),
+        ("OUT_OF_MEMORY", "0:125", LrmsOutcome.OUT_OF_MEMORY, None, None),
+        ("CANCELLED", "0:15", LrmsOutcome.CANCELLED, None, None),
+    ],
+)
+def test_outcomes(
+    state: str, code: str, outcome: LrmsOutcome, exit_code: int | None, signal: int | None
+) -> None:
+    """An exit code or a signal is told where the script has come to one."""
+    fields = {"JobState": state, "ExitCode": code, "EndTime": "100", "StartTime": "90"}
+    ending = ending_of({**fields, "NodeList": "n1"})
+    assert ending is not None
+    end = ending.end
+    assert (end.outcome, end.exit_code, end.signal) == (outcome, exit_code, signal)
+
+
+@pytest.mark.parametrize("state", ["PENDING", "RUNNING", "REQUEUED", ""])
+def test_a_requeued_job_has_not_ended(state: str) -> None:
+    """The log has a line of each requeue; that is no end."""
+    assert ending_of({"JobState": state, "EndTime": "100", "StartTime": "90"}) is None
+
+
+LOGGED = (
+    "JobId=12 UserId=grid(7) GroupId=grid(7) Name=hanse:A:A/1/4 JobState=FAILED Partition=main "
+    "TimeLimit=1 StartTime=2026-11-22T12:20:48 EndTime=2026-11-22T12:20:49 NodeList=n1 NodeCnt=1 "
+    "ProcCnt=1 WorkDir=/tmp/a ReservationName= Tres=cpu=1,mem=16000M,node=1,billing=1 Account= "
+    "QOS= WcKey= Cluster=unknown SubmitTime=2026-11-22T12:20:47 EligibleTime=2026-11-22T12:20:47 "
+    "DerivedExitCode=0:0 ExitCode=0:11 \n"
+)
+SUBMITTED = 1795342847.0
+"""10:20:47 UTC: the log's host is two hours ahead."""
+
+
+def logged(*lines: str) -> list[str]:
+    found = read_log(lines, account="grid", prefix=PREFIX)
+    ending = logged_ending(found, "12", SUBMITTED, 0.0)
+    return [] if ending is None else [f"{ending.end.signal} {ending.start_time}"]
+
+
+def test_the_log_is_read() -> None:
+    """Its local times are understood by the moment of submission, which is known."""
+    assert logged(LOGGED) == ["11 1795342848.0"]
+    (line,) = read_log([LOGGED], account="grid", prefix=PREFIX)
+    ending = logged_ending([line], "12", None, -7200.0)
+    assert ending is not None
+    assert ending.end.end_time == 1795342849.0
+
+
+def test_a_number_used_twice_is_two_jobs() -> None:
+    """Of another submission nothing is taken, nor of another number."""
+    other = LOGGED.replace("SubmitTime=2026-11-22T12:20:47", "SubmitTime=2026-11-22T12:25:00")
+    assert logged(other) == []
+    assert logged(other, LOGGED) == ["11 1795342848.0"]
+    assert logged(LOGGED.replace("JobId=12", "JobId=13")) == []
+
+
+def test_a_requeue_in_the_log_is_passed_over() -> None:
+    """The line after it counts."""
+    assert logged(LOGGED.replace("JobState=FAILED", "JobState=PENDING"), LOGGED)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("UserId=grid(7)", "UserId=mallory(9)"),
+        ("Name=hanse:A:A/1/4 ", "Name=x Name=hanse:A:A/1/4 "),
+        ("JobState=FAILED", "JobState=COMPLETED JobState=FAILED"),
+        (" ExitCode=0:11", ""),
+    ],
+)
+def test_what_others_write_into_the_log_is_no_line(change: tuple[str, str]) -> None:
+    """A line of somebody else, or a name that pretends to go on, is not taken."""
+    assert logged(LOGGED.replace(*change)) == []
+
+
+def test_of_lines_that_disagree_none_is_believed() -> None:
+    """A name can contain a whole line; then the log does not say how the job ended."""
+    assert logged(LOGGED, LOGGED.replace("ExitCode=0:11", "ExitCode=0:0")) == []
+
+
+def test_accounting_is_read() -> None:
+    """The last end of that name and submission."""
+    text = (
+        "12|FAILED|3:0|1795342847|1795342848|1795342850|n1|hanse:A:A/1/4\n"
+        "12|COMPLETED|0:0|1795300000|1795342848|1795342850|n1|hanse:A:A/1/4\n"
+        "13|COMPLETED|0:0|1795342847|1795342848|1795342850|n1|x|y\n"
+    )
+    ending = read_accounting(text, "hanse:A:A/1/4", SUBMITTED)
+    assert ending is not None
+    assert ending.end.exit_code == 3
+    assert read_accounting(text, "hanse:A:A/1/5", None) is None
+
+
+def test_every_state_has_its_phase() -> None:
+    """What squeue can print of an ended job has an outcome, and of the others none."""
+    ended = {state for state, phase in PHASES.items() if phase is LrmsPhase.ENDED}
+    line = "9|{}|1|1795342847|1795342848|1795342849|None|grid|n1|hanse:A:A/1/1"
+    for state in PHASES:
+        queue = read_queue(
+            table(line.format(state)), token=TOKEN, account="grid", prefix=PREFIX, processors=4
+        )
+        (row,) = queue.rows
+        assert (row.end is not None) == (state in ended)
+        assert row.end is None or row.end.outcome is not LrmsOutcome.UNKNOWN

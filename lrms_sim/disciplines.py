@@ -14,6 +14,13 @@ from lrms_sim._fcfs import FcfsScheduler, ListScheduler
 from lrms_sim._scheduler import Scheduler
 from lrms_sim.criteria import GroupOrder, KeyOrder, StaticOrder
 from lrms_sim.strategies import Strategy
+from lrms_sim.written import (
+    DISCIPLINE_GROUP,
+    WrittenDiscipline,
+    decides_in_python,
+    load_written,
+    names_written,
+)
 
 
 class Discipline(Protocol):
@@ -168,30 +175,45 @@ DISCIPLINES: dict[str, Callable[[], Discipline]] = {
 def discipline_by_name(name: str) -> Discipline:
     """Returns the discipline of that name.
 
+    Args:
+        name: one of `DISCIPLINES`, an entry point of the group `hanse.disciplines`, or
+            `package.module:name`.
+
     Raises:
-        ValueError: there is none; the text lists those there are.
+        ValueError: there is none, or it cannot be loaded; the text lists those there are.
     """
-    try:
+    if name in DISCIPLINES:
         return DISCIPLINES[name]()
-    except KeyError:
+    if not names_written(DISCIPLINE_GROUP, name):
         raise ValueError(
-            f"unknown discipline {name!r}; there are: {', '.join(DISCIPLINES)}"
-        ) from None
+            f"unknown discipline {name!r}; there are: {', '.join(DISCIPLINES)}, and "
+            "package.module:name of one written in Python"
+        )
+    discipline: Discipline = load_written(DISCIPLINE_GROUP, name, "discipline")
+    if decides_in_python(discipline):
+        return WrittenDiscipline(discipline)
+    scheduler_of(discipline)
+    return discipline
 
 
 def scheduler_of(discipline: Discipline) -> Scheduler:
     """Returns a new scheduler of a discipline, for the machine that is to own it.
 
+    Args:
+        discipline: one of this module, or one written in Python (`lrms_sim.written`).
+
     Raises:
         TypeError: it is no discipline, or its scheduler is none that a machine could run.
     """
+    if decides_in_python(discipline):
+        return WrittenDiscipline(discipline).scheduler()
     make = getattr(discipline, "scheduler", None)
-    scheduler = make() if callable(make) else None
+    scheduler = make() if callable(make) and not isinstance(discipline, type) else None
     if not isinstance(scheduler, Scheduler):
         found = repr(discipline) if scheduler is None else f"the scheduler of {discipline!r}"
         raise TypeError(
             f"{found} is none that a machine can run; a queue discipline is one of those in "
-            f"lrms_sim.disciplines ({', '.join(DISCIPLINES)}), or a kernel of its own "
-            "(CONTRIBUTING.md says how)"
+            f"lrms_sim.disciplines ({', '.join(DISCIPLINES)}), a function or an object with a "
+            "method decide(view), or a kernel of its own (CONTRIBUTING.md says how)"
         )
     return scheduler

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,7 @@ from lrms_sim.disciplines import Discipline, Fcfs, scheduler_of
 from lrms_sim.groups import GROUPS, check_groups, known_user_groups
 from lrms_sim.jobs import JOBS_MAX, Int32Array, JobTable
 from lrms_sim.schedule import MachineInfo, Schedule
+from lrms_sim.written import Decides, MachineView
 
 PROGRESS_ROWS = 250_000
 """Arrivals between two calls of a progress function; also how soon Ctrl-C is noticed."""
@@ -53,7 +54,7 @@ def check_machine(jobs: JobTable, processors: int, name: str) -> None:
 def simulate(
     jobs: JobTable,
     processors: int,
-    discipline: Discipline | None = None,
+    discipline: Discipline | Decides | Callable[[MachineView], object] | None = None,
     *,
     groups: npt.NDArray[np.integer] | None = None,
     name: str = "machine",
@@ -64,7 +65,7 @@ def simulate(
     Args:
         jobs: the workload, n jobs, none wider than the machine.
         processors: size of the machine.
-        discipline: FCFS where left out.
+        discipline: FCFS where left out; may be written in Python (`lrms_sim.written`).
         groups: shape (n,), the group 1 to 5 of each job's user; where left out, and the discipline
             needs them, those of `lrms_sim.groups.user_groups`.
         name: the machine's name in the schedule.
@@ -74,12 +75,12 @@ def simulate(
         The schedule, rows as in `jobs`.
 
     Raises:
-        ValueError: a job is wider than the machine, the machine has no processor, or groups are
-            needed and cannot be had.
+        ValueError: a job is wider than the machine, the machine has no processor, groups are
+            needed and cannot be had, or a discipline written in Python never starts a job.
         TypeError: the discipline is none that a machine can run.
     """
     check_machine(jobs, processors, name)
-    scheduler = scheduler_of(discipline or Fcfs())
+    scheduler = scheduler_of(cast("Discipline", discipline or Fcfs()))
     count = len(jobs)
     if groups is not None:
         groups = check_groups(groups, count)
@@ -106,7 +107,11 @@ def simulate(
             progress(row)
         if target == count:
             break
-    assert kernel.jobs_running == kernel.jobs_waiting == 0
+    if kernel.jobs_waiting:
+        raise ValueError(
+            f"the discipline has left {kernel.jobs_waiting} jobs waiting on an idle machine"
+        )
+    assert kernel.jobs_running == 0
     assert kernel.processors_free == processors
     return Schedule(
         jobs=jobs,

@@ -46,6 +46,7 @@ COVERED_ELSEWHERE = {
         "tests/lrms_sim/test_queue_orders.py",
         "one subject, two files",
     ),
+    "lrms_sim/_python_scheduler.pyx": ("tests/lrms_sim/test_written.py", "same as written"),
     "lrms_sim/_long_profile.pyx": ("tests/lrms_sim/test_conservative.py", "same as _profile"),
     "lrms_sim/_profile.pyx": ("tests/lrms_sim/test_conservative.py", "a part of that discipline"),
     "lrms_sim/_ordered.pyx": ("tests/lrms_sim/test_strategies.py", "only strategies use it"),

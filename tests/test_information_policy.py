@@ -29,6 +29,7 @@ READ_OF_HOME = {
     "home.partners",
     "home.partner_count",
     "home.transfer",
+    "home.chooser",  # its location policy, where that is written in Python
 }
 READ_TO_ORDER = {
     "home.by_awrt",
@@ -205,10 +206,20 @@ def test_partners_are_ordered_by_what_the_policy_lists_and_no_more() -> None:
     """What became of own users' jobs at a partner; learned when such a job is completed."""
     kernel = (ROOT / KERNEL).read_text(encoding="utf-8")
     assert reads(function(kernel, "learn")) == READ_TO_ORDER
+    # A policy written in Python is given the same two sums, and says an order.
+    chosen = reads(function(kernel, "choose_written")) - {"failures.append"}
+    assert chosen == READ_TO_ORDER - {"home.by_awrt"} | {
+        "home.chooser",
+        "federation.count",
+        "federation.failures",
+    }
     # Nobody else orders partners, or writes what they are ordered by.
-    rest = kernel.replace(
-        kernel[kernel.index("cdef inline void learn(") : kernel.index("cdef int advance_site(")], ""
-    )
+    rest = kernel
+    for begin, end in (
+        ("cdef inline void learn(", "cdef int advance_site("),
+        ("cdef void choose_written(", "cdef site_index_t decide("),
+    ):
+        rest = rest.replace(rest[rest.index(begin) : rest.index(end)], "")
     assert re.findall(r"move_by_awrt_fast\(|\b(?:consumption|weighted_response)\[", rest) == []
     assert rest.count("learn(home, index, consumption, ") == 1
 

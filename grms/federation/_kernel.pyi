@@ -1,4 +1,4 @@
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -19,7 +19,9 @@ class FederationKernel:
         processors: Sequence[int],
         schedulers: Sequence[Scheduler],
         transfer: Sequence[Sequence[CompiledTransfer | None]],
-        orders: Sequence[Sequence[int] | None],
+        orders: Sequence[
+            Sequence[int] | Callable[[list[float], list[float]], Sequence[int]] | None
+        ],
     ) -> None: ...
     def bind(
         self,

@@ -40,6 +40,7 @@ cdef struct SiteRun:
     site_index_t* partners           # in the order in which they are asked
     Py_ssize_t partner_count
     bint by_awrt                     # else the order is fixed
+    void* chooser                    # a function in Python that orders them; NULL for none
     double* consumption              # by partner: Σ p·m of own jobs completed there
     double* weighted_response        # by partner: Σ p·m·(C−r) of these
     const TransferPolicy** transfer  # by partner
@@ -51,6 +52,7 @@ cdef struct Federation:
     JobColumns jobs
     const site_index_t* submitted_to
     site_index_t* executed_on
+    void* failures                   # a list: what choosers have raised
 
 
 cdef inline void learn(
@@ -97,6 +99,26 @@ cdef inline SiteLoad load_of(const SiteRun* site) noexcept nogil:
     return load
 
 
+cdef void choose_written(Federation* federation, SiteRun* home) noexcept with gil:
+    # Lets a location policy in Python order the partners; after a failure the order stays.
+    failures = <list> federation.failures
+    cdef Py_ssize_t i
+    cdef Py_ssize_t count = federation.count
+    if failures:
+        return
+    try:
+        order = (<object> home.chooser)(
+            [home.consumption[i] for i in range(count)],
+            [home.weighted_response[i] for i in range(count)],
+        )
+        home.partner_count = 0
+        for i in order:
+            home.partners[home.partner_count] = <site_index_t> i
+            home.partner_count += 1
+    except BaseException as error:
+        failures.append(error)
+
+
 cdef site_index_t decide(
     Federation* federation, site_index_t home_index, processors_t job_processors
 ) noexcept nogil:
@@ -106,6 +128,8 @@ cdef site_index_t decide(
     cdef SiteRun* partner
     cdef site_index_t index
     cdef Py_ssize_t i
+    if home.chooser != NULL:
+        choose_written(federation, home)
     for i in range(home.partner_count):
         index = home.partners[i]
         partner = &federation.sites[index]
@@ -150,6 +174,7 @@ cdef class FederationKernel:
 
     cdef Federation federation
     cdef list keep_alive
+    cdef list failures
     cdef const seconds_t[::1] submit_time
     cdef const processors_t[::1] processors
     cdef const seconds_t[::1] requested_time
@@ -170,7 +195,9 @@ cdef class FederationKernel:
         cdef SiteRun* site
         if not 1 <= count < 2**15:
             raise ValueError(f"{count} sites; between 1 and {2**15 - 1} are possible")
-        self.keep_alive = [list(schedulers), [list(row) for row in transfer]]
+        self.keep_alive = [list(schedulers), [list(row) for row in transfer], list(orders)]
+        self.failures = []
+        self.federation.failures = <void*> self.failures
         self.federation.next_time = <seconds_t*> calloc(count, sizeof(seconds_t))
         self.federation.sites = <SiteRun*> calloc(count, sizeof(SiteRun))
         if self.federation.sites == NULL or self.federation.next_time == NULL:
@@ -197,7 +224,12 @@ cdef class FederationKernel:
                     policy = <CompiledTransfer?> transfer[i][j]
                     site.transfer[j] = &policy.policy
             site.by_awrt = orders[i] is None
-            order = [j for j in range(count) if j != i] if orders[i] is None else orders[i]
+            order = orders[i]
+            if callable(order):
+                site.chooser = <void*> self.keep_alive[2][i]
+                order = []
+            elif order is None:
+                order = [j for j in range(count) if j != i]
             for j in order:
                 if not 0 <= j < count or j == i or site.partner_count == count - 1:
                     raise ValueError(f"order {order} of site {i} is no order of its partners")
@@ -287,6 +319,20 @@ cdef class FederationKernel:
                 for index in range(<site_index_t> self.federation.count):
                     advance_site(&self.federation, index, INFINITY, True)
         self.row = rows
+        for policies in self.keep_alive[1]:
+            for policy in policies:
+                if policy is not None:
+                    (<CompiledTransfer> policy).check()
+        if self.failures:
+            raise self.failures[0]
+        if rows == count:
+            for index in range(<site_index_t> self.federation.count):
+                waiting = self.federation.sites[index].core.view.queue.count
+                if waiting:
+                    raise ValueError(
+                        f"the discipline of site {index} has left {waiting} jobs waiting on an "
+                        "idle machine"
+                    )
         return rows
 
     def awrt(self):

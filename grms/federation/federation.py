@@ -7,7 +7,14 @@ import numpy as np
 
 from grms.federation._kernel import FederationKernel
 from grms.policy._decisions import CompiledTransfer
-from grms.policy.location import AwrtLocation, FixedOrder, LocationPolicy
+from grms.policy.location import (
+    AwrtLocation,
+    FixedOrder,
+    LocationPolicy,
+    PartnerRecord,
+    WrittenLocation,
+    location_of,
+)
 from grms.policy.transfer import TransferPolicy, compiled_transfer
 from lrms_sim.disciplines import Discipline, Fcfs, scheduler_of
 from lrms_sim.groups import Int8Array, check_groups, known_user_groups
@@ -228,12 +235,7 @@ class Federation:
             [site.processors for site in sites],
             [scheduler_of(site.discipline) for site in sites],
             [[transfer(site, other.name) for other in sites] for site in sites],
-            [
-                [index[name] for name in site.location_policy.order]
-                if isinstance(site.location_policy, FixedOrder)
-                else None
-                for site in sites
-            ],
+            [location_order(site, index) for site in sites],
         )
 
     def _schedule(
@@ -248,6 +250,37 @@ class Federation:
             executed_on=executed_on,
             log_job_id=self._log_job_id,
         )
+
+
+def location_order(
+    site: Site, index: Mapping[str, int]
+) -> list[int] | Callable[[list[float], list[float]], list[int]] | None:
+    """Returns a location policy as the kernel takes it.
+
+    Args:
+        site: whose it is.
+        index: of each site by its name, in site order.
+
+    Returns:
+        The partners' numbers in a fixed order; None for AWRT; or a function of the two sums of
+        every site, which returns numbers.
+    """
+    location = location_of(site.location_policy)
+    if isinstance(location, FixedOrder):
+        return [index[name] for name in location.order]
+    if isinstance(location, AwrtLocation):
+        return None
+    written: WrittenLocation = location
+
+    def chosen(consumption: list[float], weighted_response: list[float]) -> list[int]:
+        records = [
+            PartnerRecord(name, consumption[number], weighted_response[number])
+            for name, number in index.items()
+            if name != site.name
+        ]
+        return [index[name] for name in written.asking_order(records)]
+
+    return chosen
 
 
 def replay(sites: Sequence[Site], *, progress: Callable[[int], None] | None = None) -> Schedule:
@@ -289,7 +322,7 @@ def _check(sites: Sequence[Site]) -> None:
             raise ValueError(f"two sites are called {site.name!r}; names must be unique")
         seen.add(site.name)
         check_machine(site.jobs, site.processors, site.name)
-        location = site.location_policy
+        location = location_of(site.location_policy)
         if isinstance(location, AwrtLocation) and location.open_jobs != "ignore":
             raise ValueError(
                 f"site {site.name!r} counts open jobs in its location policy; a replay cannot: "

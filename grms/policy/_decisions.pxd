@@ -10,6 +10,7 @@ cdef enum TransferKind:
     ALWAYS_KEEP
     ACCEPT_WHEN_FIT
     RULE_BASE
+    WRITTEN            # in Python
 
 cdef struct TskRule:
     double nwp_gamma
@@ -36,6 +37,7 @@ cdef struct TransferPolicy:
     const TskRule* rules
     Py_ssize_t count
     MembershipCache* cache           # NULL: compute every membership anew
+    void* written                    # for WRITTEN: the CompiledTransfer, which outlives this
 
 cdef struct SiteLoad:
     # What a site knows of itself when it decides, and tells nobody.
@@ -72,3 +74,5 @@ cdef class CompiledTransfer:
     cdef TransferPolicy policy
     cdef TskRule* owned_rules
     cdef MembershipTable table
+    cdef object answer               # of WRITTEN: what is asked
+    cdef readonly object failure     # what it has raised, after which it is asked no more

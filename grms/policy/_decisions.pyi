@@ -1,4 +1,4 @@
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 class MembershipTable:
     """Room for the memberships of one rule base at a time, for one site and one thread.
@@ -9,6 +9,29 @@ class MembershipTable:
     """
 
     def __init__(self, processors: int, rules: int, waiting_max: int = 16384) -> None: ...
+
+class TransferQuestion:
+    """What a transfer policy written in Python is asked: what compiled ones are given."""
+
+    @property
+    def job_processors(self) -> int:
+        """Width of the job."""
+
+    @property
+    def processors(self) -> int:
+        """Size of the deciding site."""
+
+    @property
+    def processors_free(self) -> int:
+        """Processors that are free there now."""
+
+    @property
+    def processors_waiting(self) -> int:
+        """Sum of the widths of the jobs that wait there."""
+
+    @property
+    def own(self) -> bool:
+        """Whether the job is of the site's own users; else it is a partner's offer."""
 
 class CompiledTransfer:
     """A transfer policy in the form in which every host executes it."""
@@ -27,6 +50,13 @@ class CompiledTransfer:
         table: MembershipTable | None = None,
     ) -> CompiledTransfer:
         """Compiles rules (γ and σ for NWP, γ and σ for NJP, ±1)."""
+
+    @staticmethod
+    def written(answer: Callable[[TransferQuestion], object]) -> CompiledTransfer:
+        """Returns a policy that asks a function; a replay raises what it has raised."""
+
+    def check(self) -> None:
+        """Raises what a function has raised since the last call."""
 
     def accept(
         self,

@@ -65,6 +65,44 @@ cdef double cached_output_fast(
     return total
 
 
+cdef class TransferQuestion:
+    """What a transfer policy written in Python is asked: what compiled ones are given."""
+
+    cdef readonly int job_processors
+    cdef readonly int processors
+    cdef readonly int processors_free
+    cdef readonly long long processors_waiting
+    cdef readonly bint own
+
+    def __repr__(self):
+        return (
+            f"TransferQuestion(job_processors={self.job_processors}, "
+            f"processors={self.processors}, processors_free={self.processors_free}, "
+            f"processors_waiting={self.processors_waiting}, own={self.own})"
+        )
+
+
+cdef bint accept_written(
+    const TransferPolicy* policy, processors_t job_processors, SiteLoad load, bint own
+) noexcept with gil:
+    # Kernels cannot raise here: they ask for the failure later. Until then own jobs stay.
+    cdef CompiledTransfer compiled = <CompiledTransfer> policy.written
+    cdef TransferQuestion question
+    if compiled.failure is not None:
+        return own
+    try:
+        question = TransferQuestion.__new__(TransferQuestion)
+        question.job_processors = job_processors
+        question.processors = load.processors
+        question.processors_free = load.processors_free
+        question.processors_waiting = load.processors_waiting
+        question.own = own
+        return bool(compiled.answer(question))
+    except BaseException as error:
+        compiled.failure = error
+        return own
+
+
 cdef bint accept_fast(
     const TransferPolicy* policy, processors_t job_processors, SiteLoad load, bint own
 ) noexcept nogil:
@@ -84,6 +122,8 @@ cdef bint accept_fast(
             <double> load.processors_waiting / load.processors,      # equation 9
             100.0 * job_processors / load.processors,                # equation 10, in percent
         ) > 0.0
+    if policy.kind == WRITTEN:
+        return accept_written(policy, job_processors, load, own)
     return policy.kind == ALWAYS_KEEP and own
 
 
@@ -206,6 +246,7 @@ cdef class CompiledTransfer:
         self.policy.count = 0
         self.policy.cache = NULL
         self.policy.stamp = 0
+        self.policy.written = NULL
 
     def __dealloc__(self):
         free(self.owned_rules)
@@ -256,6 +297,21 @@ cdef class CompiledTransfer:
             compiled.policy.stamp = table.cache.stamp
         return compiled
 
+    @staticmethod
+    def written(answer):
+        """Returns a policy that asks a function; a replay raises what it has raised."""
+        cdef CompiledTransfer compiled = CompiledTransfer()
+        compiled.policy.kind = WRITTEN
+        compiled.policy.written = <void*> compiled
+        compiled.answer = answer
+        return compiled
+
+    def check(self):
+        """Raises what a function has raised since the last call."""
+        failure, self.failure = self.failure, None
+        if failure is not None:
+            raise failure
+
     def accept(
         self,
         processors_t job_processors,
@@ -281,7 +337,9 @@ cdef class CompiledTransfer:
         load.processors = processors
         load.processors_free = processors_free
         load.processors_waiting = processors_waiting
-        return bool(accept_fast(&self.policy, job_processors, load, own))
+        accepted = bool(accept_fast(&self.policy, job_processors, load, own))
+        self.check()
+        return accepted
 
     def output(self, double nwp, double njp):
         """Returns Σφy of a rule base, whose sign is the decision."""

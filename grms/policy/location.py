@@ -1,10 +1,17 @@
 """Location policies: whom to ask first.
 
-Both know of a partner what a site may know: its name and size, and how one's own jobs fared there.
+All know of a partner what a site may know: its name, and how one's own jobs fared there.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from types import FunctionType
+from typing import Any, Final, Literal
+
+from lrms_sim.written import name_of_written
+
+LOCATION_GROUP: Final = "hanse.location_policies"
+"""Group of entry points of location policies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,4 +68,77 @@ class FixedOrder:
         return "fixed: " + ", ".join(self.order)
 
 
-LocationPolicy = AwrtLocation | FixedOrder
+@dataclass(frozen=True, slots=True)
+class PartnerRecord:
+    """What a site knows of a partner when it decides whom to ask first.
+
+    Attributes:
+        name: of the partner.
+        consumption: Σ p·m of own jobs that were delegated there and are completed,
+            processor-seconds.
+        weighted_response: Σ p·m·(C - r) of these.
+    """
+
+    name: str
+    consumption: float
+    weighted_response: float
+
+    @property
+    def awrt(self) -> float:
+        """Their average weighted response time, seconds; 0 where there are none."""
+        return self.weighted_response / self.consumption if self.consumption > 0 else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenLocation:
+    """A location policy written in Python: a function, or an object with a method `ask`.
+
+    It is given a `PartnerRecord` of each partner, in site order, and returns the names of those
+    to ask, in order; a partner that is left out is not asked. It is called for every job.
+
+    Attributes:
+        written: the object or function.
+    """
+
+    written: Any
+
+    @property
+    def name(self) -> str:
+        """A word for people."""
+        return name_of_written(self.written)
+
+    def asking_order(self, partners: Sequence[PartnerRecord]) -> list[str]:
+        """Returns the names of partners in the order in which they are to be asked.
+
+        Raises:
+            ValueError: the policy has named somebody twice, or who is no partner.
+        """
+        ask = getattr(self.written, "ask", self.written)
+        names = list(ask(list(partners)))
+        known = {partner.name for partner in partners}
+        for place, name in enumerate(names):
+            if name not in known or name in names[:place]:
+                raise ValueError(
+                    f"location policy {self.name!r} asks {name!r}, which is "
+                    f"{'named twice' if name in known else 'no partner'}"
+                )
+        return names
+
+
+LocationPolicy = AwrtLocation | FixedOrder | WrittenLocation
+
+
+def location_of(policy: Any) -> LocationPolicy:
+    """Returns a location policy; one written in Python is wrapped.
+
+    Raises:
+        TypeError: it is none.
+    """
+    if isinstance(policy, LocationPolicy):
+        return policy
+    if isinstance(policy, FunctionType) or callable(getattr(policy, "ask", None)):
+        return WrittenLocation(policy)
+    raise TypeError(
+        f"{policy!r} is no location policy; possible are AwrtLocation and FixedOrder, a function, "
+        "and an object with a method ask(partners)"
+    )

@@ -10,9 +10,27 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol
+from types import FunctionType
+from typing import Any, Final, Protocol
 
-from grms.policy._decisions import CompiledTransfer
+from grms.policy._decisions import CompiledTransfer, TransferQuestion
+from lrms_sim.written import name_of_written
+
+__all__ = [
+    "TRANSFER_GROUP",
+    "AcceptWhenFit",
+    "AlwaysKeep",
+    "Gaussian",
+    "Rule",
+    "RuleBase",
+    "TransferPolicy",
+    "TransferQuestion",
+    "WrittenTransfer",
+    "compiled_transfer",
+]
+
+TRANSFER_GROUP: Final = "hanse.transfer_policies"
+"""Group of entry points of transfer policies."""
 
 
 class TransferPolicy(Protocol):
@@ -140,17 +158,46 @@ class RuleBase(_CompiledOnce):
         )
 
 
-def compiled_transfer(policy: TransferPolicy) -> CompiledTransfer:
+@dataclass(frozen=True)
+class WrittenTransfer(_CompiledOnce):
+    """A transfer policy written in Python, under a name.
+
+    Attributes:
+        written: a function, or an object with a method `accept`.
+    """
+
+    written: Any
+
+    @property
+    def name(self) -> str:
+        """A word for people."""
+        return name_of_written(self.written)
+
+    @cached_property
+    def compiled(self) -> CompiledTransfer:
+        """The policy as every host executes it."""
+        return compiled_transfer(self.written)
+
+
+def compiled_transfer(policy: object) -> CompiledTransfer:
     """Returns a policy as every host executes it.
 
+    One written in Python is a function or an object with a method `accept`. It is given a
+    `TransferQuestion` and says whether the site wants to run the job itself.
+
     Raises:
-        TypeError: it has no such form. One that is written in Python cannot run: what it says
-            would never be asked.
+        TypeError: it has no such form.
     """
+    if isinstance(policy, FunctionType):
+        return CompiledTransfer.written(policy)
+    accept = getattr(policy, "accept", None)
+    if callable(accept) and not isinstance(policy, type | CompiledTransfer):
+        return CompiledTransfer.written(accept)
     compiled = getattr(policy, "compiled", None)
     if type(compiled) is not CompiledTransfer or not compiled.decides:
         raise TypeError(
             f"{policy!r} is no transfer policy that can run; possible are AlwaysKeep, "
-            "AcceptWhenFit and RuleBase of grms.policy.transfer, and what compiles to them"
+            "AcceptWhenFit and RuleBase of grms.policy.transfer, what compiles to them, a function, "
+            "and an object with a method accept(question)"
         )
     return compiled

@@ -8,7 +8,16 @@ from types import MappingProxyType
 from typing import Final
 
 from grms.policy.files import RuleBaseError, load_rule_base
-from grms.policy.transfer import AcceptWhenFit, AlwaysKeep, TransferPolicy
+from grms.policy.location import LOCATION_GROUP, LocationPolicy, location_of
+from grms.policy.transfer import (
+    TRANSFER_GROUP,
+    AcceptWhenFit,
+    AlwaysKeep,
+    TransferPolicy,
+    WrittenTransfer,
+    compiled_transfer,
+)
+from lrms_sim.written import load_written, names_written
 
 TRANSFER_POLICIES: Final[Mapping[str, TransferPolicy]] = MappingProxyType(
     {policy.name: policy for policy in (AcceptWhenFit(), AlwaysKeep())}
@@ -29,6 +38,37 @@ TRANSFER_WORDS: Final = (*TRANSFER_POLICIES, NO_EXCHANGE)
 """What the policy for a partner can be besides the path of a rule base file."""
 
 
+def is_written(name: str) -> bool:
+    """Returns whether a policy's name means one written in Python."""
+    return not name.endswith(".json") and names_written(TRANSFER_GROUP, name)
+
+
+def written_transfer(name: str) -> WrittenTransfer:
+    """Returns a transfer policy written in Python.
+
+    Raises:
+        RuleBaseError: it cannot be loaded, or is none.
+    """
+    try:
+        written = load_written(TRANSFER_GROUP, name, "transfer policy")
+        compiled_transfer(written)
+    except (TypeError, ValueError) as error:
+        raise RuleBaseError(str(error)) from error
+    return WrittenTransfer(written)
+
+
+def written_location(name: str) -> LocationPolicy:
+    """Returns a location policy written in Python.
+
+    Raises:
+        ValueError: it cannot be loaded, or is none.
+    """
+    try:
+        return location_of(load_written(LOCATION_GROUP, name, "location policy"))
+    except TypeError as error:
+        raise ValueError(str(error)) from error
+
+
 class PolicyShelf:
     """Policies by their word or file, each file read once."""
 
@@ -39,16 +79,19 @@ class PolicyShelf:
         """Returns a policy.
 
         Args:
-            name: one of `TRANSFER_POLICIES`, or the path of a rule base file.
+            name: one of `TRANSFER_POLICIES`, the path of a rule base file, an entry point of the
+                group `hanse.transfer_policies`, or `package.module:name`.
 
         Raises:
-            RuleBaseError: the file cannot be used.
+            RuleBaseError: the file cannot be used, or what is written in Python not be loaded.
         """
         if name in TRANSFER_POLICIES:
             return TRANSFER_POLICIES[name]
         if name not in self._read:
             try:
-                self._read[name] = load_rule_base(name)
+                self._read[name] = (
+                    written_transfer(name) if is_written(name) else load_rule_base(name)
+                )
             except RuleBaseError as error:
                 self._read[name] = error
         found = self._read[name]

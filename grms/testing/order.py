@@ -7,7 +7,7 @@ docs/protocol.md has it, whenever a submission leads to an offer.
 import math
 from dataclasses import dataclass, field
 
-from grms.policy.location import FixedOrder
+from grms.policy.location import AwrtLocation, FixedOrder
 from grms.site.core.state import SiteState
 from grms.site.facts.commands import Append, Command
 from grms.site.facts.events import Event, Submit
@@ -129,6 +129,7 @@ class OrderJudge:
         if isinstance(location, FixedOrder):
             first = next(name for name in location.order if name in able)
             return "" if first == record.partner else f"{record.partner} asked before {first}"
+        assert isinstance(location, AwrtLocation)
         count_open = location.open_jobs == "count"
         distrusted, awrt = self.rank(record.partner, now, count_open=count_open)
         for name in able:

@@ -88,7 +88,7 @@ def _site_document(
         if other is not site
     ]
     location: str | list[str] = "awrt-completed" if virtual else "awrt"
-    if isinstance(site.location, list):
+    if site.location != "awrt":
         location = site.location
     document: dict[str, Any] = {
         "name": site.name,

@@ -64,6 +64,8 @@ def queue_problems(sites: Sequence[SiteSpec]) -> list[Problem]:
             discipline_of(site)
         except StrategyFileError as error:
             problems.append(Problem(f"sites.{site.name}.strategy", str(error)))
+        except (TypeError, ValueError) as error:
+            problems.append(Problem(f"sites.{site.name}.discipline", str(error)))
     return problems
 
 

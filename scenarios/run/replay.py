@@ -11,7 +11,7 @@ from grms.policy.files import RuleBaseError
 from grms.policy.location import AwrtLocation, FixedOrder, LocationPolicy
 from grms.policy.selection import nearest_size
 from grms.policy.transfer import AlwaysKeep, TransferPolicy
-from grms.policy.words import NO_EXCHANGE, TRANSFER_DEFAULT, PolicyShelf
+from grms.policy.words import NO_EXCHANGE, TRANSFER_DEFAULT, PolicyShelf, written_location
 from lrms_sim.jobs import JOBS_MAX
 from lrms_sim.schedule import Schedule
 from scenarios.errors import Problem, SpecError, WorkloadError
@@ -193,7 +193,7 @@ def _load_workloads(
 def _location(site: SiteSpec) -> LocationPolicy:
     if isinstance(site.location, list):
         return FixedOrder(tuple(site.location))
-    return AwrtLocation()
+    return AwrtLocation() if site.location == "awrt" else written_location(site.location)
 
 
 def load_policies(
@@ -240,6 +240,11 @@ def check_files(spec: ScenarioSpec, *, shown: str | None = None) -> None:
         if isinstance(site.workload, SwfWorkload) and not Path(site.workload.swf).is_file()
     ]
     problems += queue_problems(spec.sites)
+    for site in spec.sites:
+        try:
+            _location(site)
+        except ValueError as error:
+            problems.append(Problem(f"sites.{site.name}.location", str(error)))
     try:
         load_policies(spec, shown=shown)
     except SpecError as error:

@@ -22,7 +22,8 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from grms.policy.words import POOL_WORDS, TRANSFER_WORDS
+from grms.policy.location import LOCATION_GROUP
+from grms.policy.words import POOL_WORDS, TRANSFER_WORDS, is_written
 from lrms_sim.disciplines import DISCIPLINES
 from lrms_sim.jobs import JOBS_MAX
 from lrms_sim.preparation import PreparationOptions
@@ -30,6 +31,7 @@ from lrms_sim.situations import zone_named
 from lrms_sim.spelling import shown as shown_value
 from lrms_sim.spelling import unknown
 from lrms_sim.windows import Shift
+from lrms_sim.written import DISCIPLINE_GROUP, names_written
 from scenarios.archive.traces import TRACES
 from scenarios.spec.broker import RESERVABLE_MAX, BrokerSpec, ReservableSpec
 from scenarios.spec.problems import SITES_MAX
@@ -56,6 +58,8 @@ def _known(value: str, what: str, choices: tuple[str, ...]) -> str:
 
 
 def _discipline(value: str) -> str:
+    if names_written(DISCIPLINE_GROUP, value):
+        return value
     return _known(value, "discipline", tuple(DISCIPLINES))
 
 
@@ -91,7 +95,7 @@ def _pool_transfer(value: str, info: ValidationInfo) -> str:
 
 
 def _policy(value: str, info: ValidationInfo, words: tuple[str, ...]) -> str:
-    if value in words:
+    if value in words or is_written(value):
         return value
     if not value.endswith(".json"):
         text = unknown("transfer policy", value, words)
@@ -108,7 +112,7 @@ def _absolute(value: str, info: ValidationInfo) -> str:
 
 
 def _location(value: str | list[str]) -> str | list[str]:
-    if isinstance(value, str) and value != "awrt":
+    if isinstance(value, str) and value != "awrt" and not names_written(LOCATION_GROUP, value):
         text = f"{shown_value(value)} is no location policy; there are: awrt, and a list of all partners"
         raise PydanticCustomError("unknown", "{text}", {"text": text})
     return value

@@ -53,4 +53,8 @@ def test_the_example_of_a_configuration_is_one() -> None:
 
 def test_every_example_is_run() -> None:
     """An example that nobody runs would rot."""
-    assert {path.name for path in EXAMPLES.glob("*.py")} == {"submit_and_wait.py", "many_jobs.py"}
+    assert {path.name for path in EXAMPLES.glob("*.py")} == {
+        "submit_and_wait.py",
+        "many_jobs.py",
+        "my_policies.py",
+    }

@@ -344,7 +344,7 @@ def test_progress_counts_up_to_all_jobs() -> None:
         assert seen[-1] == 2 * count
 
 
-def test_a_discipline_written_in_python_is_refused() -> None:
+def test_what_is_no_discipline_is_refused() -> None:
     """A federation says what is possible, as a machine by itself does."""
     mine: Any = SimpleNamespace(name="mine", per_event=False, scheduler=Scheduler)
     with pytest.raises(TypeError, match="a queue discipline is one of those in lrms_sim"):

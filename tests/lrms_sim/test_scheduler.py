@@ -141,10 +141,10 @@ class MyDiscipline:
         MyDiscipline(dict),
         MyDiscipline(lambda: None),
         "easy",
-        lambda queue: queue,
+        MyDiscipline,
     ],
 )
-def test_a_discipline_written_in_python_is_refused_(discipline: Any) -> None:
+def test_what_is_no_discipline_is_refused(discipline: Any) -> None:
     """Replays and machines driven step by step say what is possible."""
     jobs = JobTable.from_columns(submit_time=[0], processors=[1], run_time=[5])
     with pytest.raises(TypeError, match="a queue discipline is one of those in lrms_sim"):

@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from grms.federation.federation import Site
+from grms.federation.federation import Site, location_order
 from grms.policy._decisions import order_by_awrt
-from grms.policy.location import FixedOrder
+from grms.policy.transfer import compiled_transfer
 from lrms_sim.schedule import Schedule
 
 
@@ -177,13 +177,8 @@ class _Sweep:
         shape = (len(sites), len(sites))
         self._consumption = np.zeros(shape)  # by home and partner, of delegated jobs that ended
         self._weighted_response = np.zeros(shape)
-        names = [site.name for site in sites]
-        self._fixed = [
-            [names.index(name) for name in site.location_policy.order]
-            if isinstance(site.location_policy, FixedOrder)
-            else None
-            for site in sites
-        ]
+        index = {site.name: number for number, site in enumerate(sites)}
+        self._location = [location_order(site, index) for site in sites]
 
     def run(self) -> int:
         """Returns how many jobs ran elsewhere than decided here."""
@@ -215,13 +210,15 @@ class _Sweep:
     def _decide(self, row: int) -> int:
         home: int = self._submitted_to[row]
         processors = self._processors[row]
-        order = self._fixed[home]
-        if order is None:
+        order = self._location[home]
+        if order is None or callable(order):
+            sums = self._consumption[home].tolist(), self._weighted_response[home].tolist()
             # The site itself has no history with itself and is left out.
-            found = order_by_awrt(
-                self._consumption[home].tolist(), self._weighted_response[home].tolist()
+            order = (
+                [partner for partner in order_by_awrt(*sums) if partner != home]
+                if order is None
+                else order(*sums)
             )
-            order = [partner for partner in found if partner != home]
         for partner in order:
             if processors > self._sites[partner].processors:
                 continue
@@ -240,7 +237,7 @@ class _Sweep:
         if policy is None:
             return None
         load = self._loads[site]
-        accepted = policy.compiled.accept(
+        accepted = compiled_transfer(policy).accept(
             processors,
             processors=load.processors,
             processors_free=load.free,

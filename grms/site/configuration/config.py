@@ -20,8 +20,10 @@ from pydantic_core import PydanticCustomError
 
 from grms.lrms.queue import configured_queue
 from grms.names import Endpoint, check_site_name, parse_endpoint
-from grms.policy.words import TRANSFER_DEFAULT, TRANSFER_WORDS
+from grms.policy.location import LOCATION_GROUP
+from grms.policy.words import TRANSFER_DEFAULT, TRANSFER_WORDS, is_written
 from lrms_sim.disciplines import DISCIPLINES, Discipline
+from lrms_sim.written import DISCIPLINE_GROUP, names_written
 
 PARTNERS_MAX: Final = 1000
 """Most partners of one site."""
@@ -55,6 +57,8 @@ def _word(value: str, what: str, choices: tuple[str, ...]) -> str:
 
 
 def _discipline(value: str) -> str:
+    if names_written(DISCIPLINE_GROUP, value):
+        return value
     _word(value, "discipline", tuple(DISCIPLINES))
     if value == "easy-plus-plus":
         raise _refuse(
@@ -94,7 +98,7 @@ def _socket(value: str, info: ValidationInfo) -> str:
 
 
 def _transfer(value: str, info: ValidationInfo) -> str:
-    if value in TRANSFER_WORDS:
+    if value in TRANSFER_WORDS or is_written(value):
         return value
     if not value.endswith(".json"):
         words = ", ".join(TRANSFER_WORDS)
@@ -425,7 +429,9 @@ class SiteConfig(_Model):
     def _check_location_word(cls, value: object) -> object:
         if isinstance(value, list) and all(isinstance(name, str) for name in value):
             return value
-        if value not in {"awrt", "awrt-completed"}:
+        if value not in {"awrt", "awrt-completed"} and not (
+            isinstance(value, str) and names_written(LOCATION_GROUP, value)
+        ):
             raise _refuse(
                 f"is {value!r}; it must be 'awrt', 'awrt-completed' or a list of partners' names"
             )

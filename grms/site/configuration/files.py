@@ -14,7 +14,7 @@ from pydantic_core import ErrorDetails
 from grms.policy.files import RuleBaseError
 from grms.policy.location import AwrtLocation, FixedOrder, LocationPolicy
 from grms.policy.transfer import TransferPolicy
-from grms.policy.words import NO_EXCHANGE, PolicyShelf
+from grms.policy.words import NO_EXCHANGE, PolicyShelf, written_location
 from grms.site.configuration.config import SiteConfig
 
 FILE_BYTES_MAX: Final = 1 << 20
@@ -141,7 +141,16 @@ def load_policies(config: SiteConfig, shown: str) -> dict[str, TransferPolicy]:
 
 
 def location_policy(config: SiteConfig) -> LocationPolicy:
-    """Returns the order in which partners are asked."""
+    """Returns the order in which partners are asked.
+
+    Raises:
+        ConfigError: a policy written in Python cannot be loaded.
+    """
     if isinstance(config.location, list):
         return FixedOrder(tuple(config.location))
+    if config.location not in {"awrt", "awrt-completed"}:
+        try:
+            return written_location(config.location)
+        except ValueError as error:
+            raise ConfigError(f"location: {error}") from error
     return AwrtLocation(open_jobs="ignore" if config.location == "awrt-completed" else "count")

@@ -10,6 +10,7 @@
 """
 
 from grms.kit.backoff import pause_after
+from grms.policy.transfer import compiled_transfer
 from grms.site.core.turn import Turn
 from grms.site.facts.commands import (
     AnswerOffer,
@@ -121,7 +122,7 @@ class GuestDesk:
             and width <= load.processors
             and len(book.guests) < settings.limits.guests_open
             and len(event.payload) <= settings.limits.payload_bytes
-            and policy.compiled.accept(
+            and compiled_transfer(policy).accept(
                 width,
                 processors=load.processors,
                 processors_free=load.processors_free,

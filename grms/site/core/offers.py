@@ -13,6 +13,7 @@ The order of things that keeps a job from being lost and from running twice:
 import math
 
 from grms.kit.backoff import pause_after
+from grms.policy.transfer import compiled_transfer
 from grms.site.core.belief import believable, violation
 from grms.site.core.turn import Turn
 from grms.site.facts.commands import (
@@ -90,7 +91,7 @@ class OfferDesk:
             policy = settings.transfer.get(name)
             if policy is None or not self._askable(book, job):
                 continue
-            if width <= load.processors and policy.compiled.accept(
+            if width <= load.processors and compiled_transfer(policy).accept(
                 width,
                 processors=load.processors,
                 processors_free=load.processors_free,

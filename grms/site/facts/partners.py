@@ -1,7 +1,13 @@
 """What the site remembers of each partner, and in which order it asks them."""
 
 from grms.policy._decisions import order_by_awrt
-from grms.policy.location import FixedOrder, LocationPolicy
+from grms.policy.location import (
+    AwrtLocation,
+    FixedOrder,
+    LocationPolicy,
+    PartnerRecord,
+    location_of,
+)
 from grms.site.facts.jobs import GuestJob, HomeJob, OfferId
 from grms.site.facts.lifecycle import GuestState
 
@@ -259,8 +265,15 @@ def asking_order(location: LocationPolicy, books: dict[str, PartnerBook], now: f
         books: the partners; their order breaks ties.
         now: seconds.
     """
+    location = location_of(location)
     if isinstance(location, FixedOrder):
         return [name for name in location.order if name in books]
+    if not isinstance(location, AwrtLocation):
+        records = [
+            PartnerRecord(name, *book.history(now, count_open=False))
+            for name, book in books.items()
+        ]
+        return location.asking_order(records)
     count_open = location.open_jobs == "count"
     names = list(books)
     if len(names) < 2:

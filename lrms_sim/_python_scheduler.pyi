@@ -1,0 +1,85 @@
+from collections.abc import Callable
+
+from lrms_sim._scheduler import Scheduler
+
+class QueuedJob:
+    """A job as a queue discipline knows it."""
+
+    @property
+    def number(self) -> int:
+        """Row of the job table, or number on the machine: its place in the order of arrival."""
+
+    @property
+    def submit_time(self) -> float:
+        """When it was submitted, seconds."""
+
+    @property
+    def processors(self) -> int:
+        """Its width."""
+
+    @property
+    def requested_time(self) -> float:
+        """How long it runs at most, seconds."""
+
+    @property
+    def group(self) -> int | None:
+        """Group of its user, 1 to 5; None where groups are not known."""
+
+    @property
+    def user(self) -> int:
+        """Number of its user, -1 where unknown; dense numbers, not those of a log."""
+
+    @property
+    def start_time(self) -> float | None:
+        """When it started, seconds; None while it waits."""
+
+    @property
+    def estimated_end(self) -> float | None:
+        """When a running job ends at the latest, seconds; None while it waits."""
+
+class MachineView:
+    """All that a discipline may see of a machine; to be used during a call only."""
+
+    @property
+    def now(self) -> float:
+        """The moment, seconds."""
+
+    @property
+    def processors(self) -> int:
+        """Size of the machine."""
+
+    @property
+    def processors_free(self) -> int:
+        """Processors that no running job holds."""
+
+    @property
+    def processors_waiting(self) -> int:
+        """Sum of the widths of the waiting jobs."""
+
+    @property
+    def head(self) -> QueuedJob | None:
+        """The waiting job that came first; None where nobody waits."""
+
+    @property
+    def waiting(self) -> list[QueuedJob]:
+        """The waiting jobs in order of arrival, a new list."""
+
+    @property
+    def running(self) -> list[QueuedJob]:
+        """The running jobs in the order of their starts, a new list."""
+
+    def start(self, job: QueuedJob) -> None:
+        """Starts a waiting job now."""
+
+class PythonScheduler(Scheduler):
+    """What runs a discipline written in Python on one machine."""
+
+    def __init__(
+        self,
+        decide: Callable[[MachineView], object],
+        *,
+        submitted: Callable[[MachineView, QueuedJob], object] | None = None,
+        ended: Callable[[MachineView, QueuedJob], object] | None = None,
+        per_event: bool = False,
+        needs_groups: bool = False,
+    ) -> None: ...

@@ -1,0 +1,198 @@
+"""Queue disciplines written in Python, as a machine runs them.
+
+The machine calls them with the interpreter's lock. They see what compiled disciplines see (`View`
+in `_view.pxd`), as objects: no run time of a job that has not ended.
+"""
+
+from lrms_sim._queue cimport queue_next_fit, queue_slot
+from lrms_sim._scheduler cimport Scheduler
+from lrms_sim._types cimport job_index_t
+from lrms_sim._view cimport View
+
+
+cdef class QueuedJob:
+    """A job as a queue discipline knows it."""
+
+    cdef readonly Py_ssize_t number
+    cdef readonly double submit_time
+    cdef readonly int processors
+    cdef readonly double requested_time
+    cdef readonly object group
+    cdef readonly int user
+    cdef readonly object start_time
+
+    @property
+    def estimated_end(self):
+        """When a running job ends at the latest, seconds; None while it waits."""
+        return None if self.start_time is None else self.start_time + self.requested_time
+
+    def __repr__(self):
+        return (
+            f"QueuedJob(number={self.number}, submit_time={self.submit_time:g}, "
+            f"processors={self.processors}, requested_time={self.requested_time:g})"
+        )
+
+
+cdef class MachineView:
+    """All that a discipline may see of a machine; to be used during a call only."""
+
+    cdef View* view
+    cdef dict waiting_jobs
+    cdef dict running_jobs
+
+    def __cinit__(self):
+        self.view = NULL
+        self.waiting_jobs = {}
+        self.running_jobs = {}
+
+    cdef View* seen(self) except NULL:
+        if self.view == NULL:
+            raise RuntimeError("a machine can be looked at during a call of the discipline only")
+        return self.view
+
+    @property
+    def now(self):
+        """The moment, seconds."""
+        return self.seen().now
+
+    @property
+    def processors(self):
+        """Size of the machine."""
+        return self.seen().processors
+
+    @property
+    def processors_free(self):
+        """Processors that no running job holds."""
+        return self.seen().processors_free
+
+    @property
+    def processors_waiting(self):
+        """Sum of the widths of the waiting jobs."""
+        return self.seen().processors_waiting
+
+    @property
+    def head(self):
+        """The waiting job that came first; None where nobody waits."""
+        cdef View* view = self.seen()
+        if view.queue.count == 0:
+            return None
+        return self.waiting_jobs[view.queue.job[view.queue.head]]
+
+    @property
+    def waiting(self):
+        """The waiting jobs in order of arrival, a new list."""
+        self.seen()
+        return list(self.waiting_jobs.values())
+
+    @property
+    def running(self):
+        """The running jobs in the order of their starts, a new list."""
+        self.seen()
+        return list(self.running_jobs.values())
+
+    def start(self, QueuedJob job not None):
+        """Starts a waiting job now.
+
+        Raises:
+            ValueError: it does not wait, or does not fit.
+        """
+        cdef View* view = self.seen()
+        if self.waiting_jobs.get(job.number) is not job:
+            raise ValueError(f"job {job.number} does not wait here and cannot be started")
+        if job.processors > view.processors_free:
+            raise ValueError(
+                f"job {job.number} needs {job.processors} processors; "
+                f"{view.processors_free} are free"
+            )
+        job.start_time = view.now
+        del self.waiting_jobs[job.number]
+        self.running_jobs[job.number] = job
+        view.start(view, queue_slot(&view.queue, <job_index_t> job.number))
+
+
+cdef int python_submitted(void* own, View* view, job_index_t number) except -1 nogil:
+    with gil:
+        (<PythonScheduler> own).note_submitted(view, number)
+    return 0
+
+
+cdef int python_ended(void* own, View* view, job_index_t number) except -1 nogil:
+    with gil:
+        (<PythonScheduler> own).note_ended(view, number)
+    return 0
+
+
+cdef int python_withdrawn(void* own, View* view, job_index_t number) except -1 nogil:
+    with gil:
+        del (<PythonScheduler> own).seen.waiting_jobs[number]
+    return 0
+
+
+cdef int python_decide(void* own, View* view) except -1 nogil:
+    # Where nobody fits nobody can start, whatever the discipline says: it is not asked.
+    if (
+        view.queue.count == 0
+        or queue_next_fit(&view.queue, view.queue.head, view.processors_free) < 0
+    ):
+        return 0
+    with gil:
+        (<PythonScheduler> own).make_pass(view)
+    return 0
+
+
+cdef class PythonScheduler(Scheduler):
+    """What runs a discipline written in Python on one machine."""
+
+    cdef MachineView seen
+    cdef object decide
+    cdef object submitted
+    cdef object ended
+
+    def __init__(self, decide, *, submitted=None, ended=None, per_event=False, needs_groups=False):
+        self.seen = MachineView()
+        self.decide = decide
+        self.submitted = submitted
+        self.ended = ended
+        self.needs_groups = needs_groups
+        self.needs_users = True
+        self.notes = <void*> self
+        self.ops.submitted = python_submitted
+        self.ops.ended = python_ended
+        self.ops.withdrawn = python_withdrawn
+        self.ops.decide = python_decide
+        self.ops.per_event = per_event
+
+    cdef int note_submitted(self, View* view, job_index_t number) except -1:
+        cdef QueuedJob job = QueuedJob.__new__(QueuedJob)
+        job.number = number
+        job.submit_time = view.submit_time[number]
+        job.processors = view.job_processors[number]
+        job.requested_time = view.requested_time[number]
+        job.group = None if view.job_group == NULL else view.job_group[number]
+        job.user = -1 if view.job_user == NULL else view.job_user[number]
+        self.seen.waiting_jobs[number] = job
+        if self.submitted is not None:
+            self.call(view, self.submitted, job)
+        return 0
+
+    cdef int note_ended(self, View* view, job_index_t number) except -1:
+        job = self.seen.running_jobs.pop(number)
+        if self.ended is not None:
+            self.call(view, self.ended, job)
+        return 0
+
+    cdef int make_pass(self, View* view) except -1:
+        self.seen.view = view
+        try:
+            self.decide(self.seen)
+        finally:
+            self.seen.view = NULL
+        return 0
+
+    cdef int call(self, View* view, notice, QueuedJob job) except -1:
+        self.seen.view = view
+        try:
+            notice(self.seen, job)
+        finally:
+            self.seen.view = NULL
+        return 0

@@ -1,0 +1,131 @@
+"""What users write in Python: queue disciplines, and the way from a name to an object.
+
+A discipline is an object with a method `decide`, or a function: it is called at every pass at
+which a waiting job fits, with a `MachineView`, and starts jobs with `view.start(job)`:
+
+    def sjf(view):
+        for job in sorted(view.waiting, key=lambda job: job.requested_time):
+            if job.processors > view.processors_free:
+                break
+            view.start(job)
+
+Names: an entry point of the groups below, or `package.module:name`.
+"""
+
+import copy
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from types import FunctionType
+from typing import Any, Final, Protocol
+
+from lrms_sim._python_scheduler import MachineView, PythonScheduler, QueuedJob
+
+__all__ = [
+    "DISCIPLINE_GROUP",
+    "Decides",
+    "MachineView",
+    "QueuedJob",
+    "WrittenDiscipline",
+    "decides_in_python",
+    "load_written",
+    "name_of_written",
+    "names_written",
+]
+
+DISCIPLINE_GROUP: Final = "hanse.disciplines"
+"""Group of entry points of disciplines."""
+
+
+class Decides(Protocol):
+    """What an object needs to be a discipline."""
+
+    def decide(self, view: MachineView) -> object:
+        """Starts what is to start now."""
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenDiscipline:
+    """A queue discipline written in Python.
+
+    A discipline may have, beside `decide(view)`: `name`; `submitted(view, job)` and
+    `ended(view, job)`, which are told what happens; `per_event`, for a pass after every single event; and
+    `needs_groups`. Every machine has a deep copy of its own, so what it notes is of one machine.
+    A discipline has to start a job that fits where nobody runs and nobody else waits.
+
+    Attributes:
+        written: the object or function.
+    """
+
+    written: Any
+
+    @property
+    def name(self) -> str:
+        """The word for this discipline in reports."""
+        return name_of_written(self.written)
+
+    @property
+    def per_event(self) -> bool:
+        """Whether a pass follows every single event."""
+        return bool(getattr(self.written, "per_event", False))
+
+    def scheduler(self) -> PythonScheduler:
+        """Returns a new scheduler; each machine owns one of its own."""
+        own = copy.deepcopy(self.written)
+        notices: dict[str, Callable[[MachineView, QueuedJob], object]] = {
+            name: getattr(own, name) for name in ("submitted", "ended") if hasattr(own, name)
+        }
+        return PythonScheduler(
+            getattr(own, "decide", own),
+            per_event=self.per_event,
+            needs_groups=bool(getattr(own, "needs_groups", False)),
+            **notices,
+        )
+
+
+def decides_in_python(discipline: object) -> bool:
+    """Returns whether this is a discipline written in Python: a function, or with `decide`."""
+    if isinstance(discipline, type | WrittenDiscipline):
+        return False
+    return isinstance(discipline, FunctionType) or callable(getattr(discipline, "decide", None))
+
+
+def name_of_written(written: object) -> str:
+    """Returns its `name`, or that of the function or class."""
+    named = getattr(written, "name", None) or getattr(written, "__name__", None)
+    return str(named or type(written).__name__)
+
+
+def names_written(group: str, name: str) -> bool:
+    """Returns whether a name means something written in Python: an entry point, or with a colon."""
+    return ":" in name or bool(entry_points(group=group, name=name))
+
+
+def load_written(group: str, name: str, what: str) -> Any:
+    """Returns the object of a name; of a class a new instance.
+
+    Args:
+        group: of entry points.
+        name: of an entry point, or `package.module:name`.
+        what: the word for it in errors.
+
+    Raises:
+        ValueError: there is none, or it cannot be loaded; the text says why.
+    """
+    found = [*entry_points(group=group, name=name)]
+    try:
+        if found:
+            loaded = found[0].load()
+        else:
+            module, _, attribute = name.partition(":")
+            loaded = importlib.import_module(module)
+            for part in attribute.split("."):
+                loaded = getattr(loaded, part)
+        return loaded() if isinstance(loaded, type) else loaded
+    # Whatever the module of a user raises is a mistake in what was named.
+    except Exception as error:
+        raise ValueError(
+            f"{what} {name!r} cannot be loaded: {type(error).__name__}: {error}; it is an entry "
+            f"point of the group {group}, or package.module:name of a module on Python's path"
+        ) from error

@@ -1,0 +1,180 @@
+"""Queue disciplines written in Python: the same schedules, nothing more to be seen, good errors."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+from lrms_sim.disciplines import discipline_by_name
+from lrms_sim.jobs import JobTable
+from lrms_sim.machine import Machine, simulate
+from lrms_sim.written import WrittenDiscipline
+from tests.random_workloads import random_jobs
+from tests.strategies import OneMachine, one_machine
+
+EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
+BLOCKED = JobTable.from_columns(
+    submit_time=[0, 1, 2, 3], processors=[4, 4, 2, 2], run_time=[10, 5, 3, 2], user=[3, 9, 3, -1]
+)
+
+
+@pytest.fixture
+def mine(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Returns the example module, which is on Python's path meanwhile."""
+    monkeypatch.syspath_prepend(EXAMPLES)
+    yield __import__("my_policies")
+    sys.modules.pop("my_policies")
+
+
+def examples() -> Any:
+    """Returns the example module for a test that draws many cases."""
+    sys.path.insert(0, str(EXAMPLES))
+    try:
+        return __import__("my_policies")
+    finally:
+        sys.path.remove(str(EXAMPLES))
+
+
+@given(case=one_machine())
+def test_disciplines_in_python_make_the_kernels_schedules(case: OneMachine) -> None:
+    """FCFS, SJF and EASY rewritten in Python start every job when the kernels do, to the bit."""
+    module = examples()
+    for written, name in ((module.fcfs, "fcfs"), (module.Sjf(), "sjf"), (module.MyEasy(), "easy")):
+        own = simulate(case.jobs, case.processors, written)
+        kernel = simulate(case.jobs, case.processors, discipline_by_name(name))
+        assert own.start_time.tobytes() == kernel.start_time.tobytes()
+
+
+def test_larger_workloads(mine: Any) -> None:
+    """EASY in Python agrees with the kernel on queues of many jobs."""
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        jobs = random_jobs(rng, 300, 30)
+        own = simulate(jobs, 30, mine.MyEasy()).start_time
+        assert own.tobytes() == simulate(jobs, 30, discipline_by_name("easy")).start_time.tobytes()
+
+
+def test_step_by_step_and_by_name(mine: Any) -> None:
+    """A machine that is driven runs it too, found as `module:name`; a withdrawn job is gone."""
+    discipline = discipline_by_name("my_policies:Sjf")
+    assert isinstance(discipline, WrittenDiscipline)
+    assert (discipline.name, discipline.per_event) == ("my-sjf", False)
+    assert type(discipline.written) is mine.Sjf
+    machine = Machine(4, discipline)
+    for row in range(4):
+        machine.submit(
+            submit_time=float(BLOCKED.submit_time[row]),
+            processors=int(BLOCKED.processors[row]),
+            requested_time=float(BLOCKED.run_time[row]),
+            run_time=float(BLOCKED.run_time[row]),
+        )
+    assert machine.withdraw(2)
+    machine.advance(100)
+    assert machine.start_time[[0, 1, 3]].tolist() == [0, 12, 10]
+
+
+@pytest.mark.usefixtures("mine")
+def test_names_that_cannot_be_loaded() -> None:
+    """The error says what was named and what is expected."""
+    for name, found in (
+        ("my_policies:Sfj", "AttributeError: module 'my_policies' has no attribute 'Sfj'"),
+        ("no_such_module:x", "ModuleNotFoundError: No module named 'no_such_module'"),
+        (":x", "ValueError: Empty module name"),
+    ):
+        with pytest.raises(ValueError, match=f"'{name}' cannot be loaded: {found}; it is an entry"):
+            discipline_by_name(name)
+    with pytest.raises(TypeError, match="a queue discipline is one of those"):
+        discipline_by_name("my_policies:math")
+
+
+class Curious:
+    """Keeps all it is shown."""
+
+    name = "curious"
+
+    def __init__(self) -> None:
+        self.seen: list[Any] = []
+
+    def submitted(self, view: Any, job: Any) -> None:
+        """Notes a job, and what can be seen of it."""
+        self.seen.append(("submitted", view.now, job.number, job.user, job.group))
+
+    def ended(self, view: Any, job: Any) -> None:
+        """Notes an end."""
+        SEEN.append((view.now, job.number, job.start_time, view.processors_free))
+
+    def decide(self, view: Any) -> None:
+        """Starts like FCFS."""
+        SEEN.append(view)
+        while (job := view.head) and job.processors <= view.processors_free:
+            names = {name for name in dir(job) if not name.startswith("_")}
+            assert names == {
+                "number", "submit_time", "processors", "requested_time", "group", "user",
+                "start_time", "estimated_end",
+            }  # fmt: skip
+            view.start(job)
+            assert job in view.running
+            assert job.estimated_end == view.now + job.requested_time
+        assert view.processors_waiting == sum(job.processors for job in view.waiting)
+
+
+SEEN: list[Any] = []
+
+
+def test_what_a_discipline_sees() -> None:
+    """What compiled ones see and no more: no run time, and nothing after the call; notes are a machine's own."""
+    SEEN.clear()
+    discipline = Curious()
+    simulate(BLOCKED, 4, discipline)
+    assert discipline.seen == []
+    ends = [seen for seen in SEEN if isinstance(seen, tuple)]
+    assert ends == [(10, 0, 0, 4), (15, 1, 10, 4), (17, 3, 15, 2), (18, 2, 15, 4)]
+    view = next(seen for seen in SEEN if not isinstance(seen, tuple))
+    names = {name for name in dir(view) if not name.startswith("_")}
+    assert names == {
+        "now", "processors", "processors_free", "processors_waiting", "head", "waiting",
+        "running", "start",
+    }  # fmt: skip
+    with pytest.raises(RuntimeError, match="during a call of the discipline only"):
+        _ = view.now
+
+
+def twice(view: Any) -> None:
+    """Starts a job two times."""
+    job = view.head
+    view.start(job)
+    view.start(job)
+
+
+def too_wide(view: Any) -> None:
+    """Starts all, fit or not."""
+    for job in view.waiting:
+        view.start(job)
+
+
+def broken(view: Any) -> None:
+    """Has a mistake."""
+    raise KeyError(view.now)
+
+
+def idle(_: Any) -> None:
+    """Starts nobody."""
+
+
+@pytest.mark.parametrize(
+    ("discipline", "error", "text"),
+    [
+        (twice, ValueError, "job 0 does not wait here and cannot be started"),
+        (too_wide, ValueError, "job 1 needs 3 processors; 1 are free"),
+        (broken, KeyError, "0.0"),
+        (idle, ValueError, "has left 2 jobs waiting on an idle machine"),
+    ],
+)
+def test_mistakes_of_a_discipline(discipline: Any, error: type[Exception], text: str) -> None:
+    """The machine starts nobody who does not fit; what a discipline raises comes out."""
+    jobs = JobTable.from_columns(submit_time=[0, 0], processors=[3, 3], run_time=[5, 5])
+    with pytest.raises(error, match=text):
+        simulate(jobs, 4, discipline)

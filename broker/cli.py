@@ -158,6 +158,12 @@ def cli() -> None:
     "planned anew, and the search begins from it.",
 )
 @click.option(
+    "--stability",
+    type=click.FloatRange(0, 1, max_open=True),
+    help="With --old: share of a plan's worth that it costs to move all tasks to other resources than "
+    "they have there; each costs its part. gorba serve has 0.2.  [default: 0, they move freely]",
+)
+@click.option(
     "--due-in",
     type=duration,
     metavar="TIME",
@@ -198,6 +204,7 @@ def plan(
     population: int | None,
     now: float | None,
     old: Path | None,
+    stability: float | None,
     due_in: float | None,
     due_factor: float | None,
     cost_limit: float | None,
@@ -225,6 +232,8 @@ def plan(
     from broker.commandline.plan_command import Request, Wanted, prepared, run_plan  # noqa: PLC0415  # same
     from broker.model.limits import Limits  # noqa: PLC0415  # see the module's docstring
 
+    if stability is not None and old is None:
+        raise click.UsageError("--stability is of --old: without a plan from before no task moves")
     wanted = Wanted(
         methods=tuple(dict.fromkeys(methods)) or ("gleam", "asma-shift"),
         goal=goal,
@@ -233,6 +242,7 @@ def plan(
         seed=seed,
         workers=workers,
         population=population,
+        stability=stability or 0.0,
         html=html,
         json=json,
         title=title,

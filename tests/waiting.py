@@ -3,11 +3,11 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-TIME_OUT_S = 60.0
+TIME_OUT_S = 120.0
 
 
 def run(scene: Callable[[], Awaitable[None]]) -> None:
-    """Runs a scene, for a minute at most."""
+    """Runs a scene, for two minutes at most."""
 
     async def limited() -> None:
         async with asyncio.timeout(TIME_OUT_S):

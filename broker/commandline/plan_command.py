@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final, Literal
@@ -25,7 +25,7 @@ from broker.model.problem import Problem
 from broker.pictures.page import MethodRow, render_page
 from broker.pictures.terminal import print_plan
 from broker.pictures.words import fitness
-from broker.planner.goals import MAKESPAN_ONLY
+from broker.planner.goals import MAKESPAN_ONLY, Goals
 from broker.planner.methods import TITLES, Comparison, Result
 from broker.planner.search import Budget
 from broker.planner.search import Progress as SearchProgress
@@ -69,6 +69,8 @@ class Wanted:
         seed: of all chance.
         workers: threads; None for all processors.
         population: individuals of GLEAM; None for the default.
+        stability: share of a plan's worth that it costs to move every task that the plan from before
+            has somewhere.
         html: file for the page.
         json: file for the plan; `STANDARD_OUTPUT` prints it in place of the tables.
         title: of the page; names of the workflows where empty.
@@ -81,6 +83,7 @@ class Wanted:
     seed: int = 1
     workers: int | None = None
     population: int | None = None
+    stability: float = 0.0
     html: Path | None = None
     json: Path | None = None
     title: str = ""
@@ -92,6 +95,11 @@ class Wanted:
             return Budget(seconds / len(self.methods))
         limit = math.inf if self.budget is None else seconds / len(self.methods)
         return Budget(limit, self.evaluations)
+
+    def goals(self) -> Goals:
+        """Returns what plans are judged by."""
+        base = MAKESPAN_ONLY if self.goal == "makespan" else Goals()
+        return replace(base, stability=self.stability)
 
 
 def prepared(request: Request) -> tuple[Problem, Plan | None]:
@@ -132,7 +140,7 @@ def run_plan(
     """
     comparison = Comparison(
         problem,
-        goals=MAKESPAN_ONLY if wanted.goal == "makespan" else None,
+        goals=wanted.goals(),
         old=old,
         seed=wanted.seed,
         workers=wanted.workers,
@@ -208,6 +216,7 @@ def _made(wanted: Wanted, files: Sequence[Path]) -> Mapping[str, Any]:
     return {
         "files": ", ".join(path.name for path in files),
         "goal": wanted.goal,
+        **({"stability": wanted.stability} if wanted.stability else {}),
         "each search": seconds + limit,
         "seed": wanted.seed,
         "program": f"Hanse {__version__}",

@@ -77,18 +77,18 @@ class Process:
         """Sends it a signal and returns its status once it has ended."""
         assert self._process is not None
         self._process.send_signal(number)
-        return self._process.wait(30)
+        return self._process.wait(60)
 
     def wait(self) -> int:
         """Returns its status once it has ended by itself."""
         assert self._process is not None
-        return self._process.wait(30)
+        return self._process.wait(60)
 
     def stop(self) -> None:
         """Ends it where it lives."""
         if self._process is not None and self._process.poll() is None:
             self._process.kill()
-            self._process.wait(30)
+            self._process.wait(60)
 
 
 @contextmanager
@@ -97,7 +97,7 @@ def serving(config: Path) -> Iterator[tuple[Process, BrokerClient]]:
     process = Process(config)
     process.start()
     try:
-        with BrokerClient(config.parent / "gorba.sock", timeout_s=30) as client:
+        with BrokerClient(config.parent / "gorba.sock", timeout_s=60) as client:
             client.workflows()
             yield process, client
     finally:
@@ -118,7 +118,7 @@ def diamond(name: str, work: float, *resources: str) -> Workflow:
     )
 
 
-def until_running(client: BrokerClient, name: str, seconds: float = 20) -> str:
+def until_running(client: BrokerClient, name: str, seconds: float = 60) -> str:
     """Returns the resource on which the first task of a workflow runs, as soon as one does."""
     end = time.monotonic() + seconds
     for message in client.watch(name):

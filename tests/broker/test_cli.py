@@ -86,6 +86,23 @@ def test_plan_goes_on_from_an_old_plan(capfd: pytest.CaptureFixture[str]) -> Non
     assert {key: found[key] for key in kept} == kept
 
 
+def test_with_stability_tasks_stay_where_an_old_plan_has_them(elsewhere: Path) -> None:
+    """Where moving costs nearly the whole worth of a plan nothing moves; for nothing most tasks do."""
+    options = ["--class", "lRsD", "--tasks", "40", "--resources", "8", "--output", "b.json"]
+    assert run("generate", "benchmark", *options) == 0
+    assert run("plan", "b.json", *QUICK, "--json", "old.json") == 0
+    old = {each.key: each.demands for each in read_plan(Path("old.json"))}
+    moved, made = {}, {}
+    for stability in ("0", "0.99"):
+        path = elsewhere / f"{stability}.json"
+        arguments = ["--old", "old.json", "--now", "1", "--seed", "2", "--stability", stability]
+        assert run("plan", "b.json", *QUICK, *arguments, "--json", str(path)) == 0
+        moved[stability] = sum(old[each.key] != each.demands for each in read_plan(path))
+        made[stability] = json.loads(path.read_text())["made"].get("stability")
+    assert moved["0"] > 10 > moved["0.99"]
+    assert made == {"0": None, "0.99": 0.99}
+
+
 def test_the_same_command_gives_the_same_plan(elsewhere: Path) -> None:
     """With a budget of schedules, on one thread or two."""
     for name, workers in (("a", "1"), ("b", "2")):
@@ -151,6 +168,8 @@ def test_generated_benchmarks_can_be_planned(
         (["plan", "small.json", "--now", "soon"], "Invalid value for '--now': is 'soon'; it must"),
         (["plan", "small.json", "--preference", "2"], "neither fast nor cheap nor from 0 to 1"),
         (["plan", "small.json", "--old", "pool.toml"], "Error: pool.toml: format: is missing\n"),
+        (["plan", "small.json", "--stability", "0.2"], "Error: --stability is of --old: without a"),
+        (["plan", "small.json", "--stability", "1"], "Invalid value for '--stability': 1.0 is not"),
         (["plan", "small.json", *QUICK, "--html", "no/p.html"], "Error: no/p.html cannot be writ"),
         (["plan", "ft.txt"], "Error: ft.txt: no TOML: "),
         (["plan"], "Missing argument 'FILES...'"),

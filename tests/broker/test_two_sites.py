@@ -39,7 +39,7 @@ def sited(
 
 def until_learned(client: BrokerClient, *supplies: Supply) -> None:
     """Returns when the broker has learned of these resources from their sites, and no others."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while sorted(client.resources(), key=lambda each: each.name) != sorted(
         supplies, key=lambda each: each.name
     ):
@@ -107,7 +107,7 @@ def single(name: str, work: float, *, wait: float = 0.0) -> Workflow:
 
 def until_booked(client: BrokerClient, name: str, resource: str) -> None:
     """Returns when the only task of a workflow is booked at a resource and does not run yet."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         (task,) = client.get(name).tasks
         if task.state == workflow_pb2.TASK_STATE_BOOKED:

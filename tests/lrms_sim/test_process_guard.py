@@ -55,7 +55,7 @@ def signalled(program: str, number: int, path: Path | None = None) -> tuple[int,
         assert process.stdout is not None
         first = process.stdout.readline()
         process.send_signal(number)
-        out, error = process.communicate(timeout=30)
+        out, error = process.communicate(timeout=60)
     return process.returncode, first + out, error
 
 
@@ -127,7 +127,7 @@ import scenarios.cli
 
 def linger():
     print("done", flush=True)
-    time.sleep(0.5)
+    time.sleep(60)
 
 scenarios.cli.run_command = lambda _: threading.Timer(0.0, linger).start() or 0
 """

@@ -181,7 +181,7 @@ def test_workers_end_with_the_process_that_started_them(
     assert parent.returncode in {status, 1, 130}
     if killer == signal.SIGINT:
         assert "KeyboardInterrupt" in error
-    _gone, alive = psutil.wait_procs(workers, timeout=30)
+    _gone, alive = psutil.wait_procs(workers, timeout=60)
     assert alive == []
 
 

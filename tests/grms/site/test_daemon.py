@@ -113,7 +113,7 @@ def test_killed_at_any_moment_it_keeps_what_it_has_acknowledged(tmp_path: Path) 
                         key = f"{worker}-{number}"
                         while not stop.is_set():
                             try:
-                                job = await stub.Submit(submission(key), timeout=5)
+                                job = await stub.Submit(submission(key), timeout=60)
                             except aio.AioRpcError:
                                 await asyncio.sleep(0.02)
                                 continue
@@ -137,7 +137,7 @@ def test_killed_at_any_moment_it_keeps_what_it_has_acknowledged(tmp_path: Path) 
                 stub: Any = job_pb2_grpc.JobServiceStub(channel)
                 for job_id in acknowledged.values():
                     request = job_pb2.WatchRequest(job_id=job_id)
-                    *_, last = [job async for job in stub.Watch(request, timeout=30)]
+                    *_, last = [job async for job in stub.Watch(request, timeout=60)]
                     assert last.outcome == 1
             assert await daemon.end(signal.SIGTERM) == 0
         assert len(set(acknowledged.values())) == len(acknowledged)
@@ -168,7 +168,7 @@ def test_a_machine_goes_on_after_a_crash(tmp_path: Path) -> None:
             async with aio.insecure_channel(daemon.address) as channel:
                 stub = job_pb2_grpc.JobServiceStub(channel)
                 request = job_pb2.WatchRequest(job_id=second.job_id)
-                *_, last = [job async for job in stub.Watch(request, timeout=30)]
+                *_, last = [job async for job in stub.Watch(request, timeout=60)]
                 ended = await stub.Get(job_pb2.GetRequest(job_id=first.job_id))
             assert ended.start_time_s == begin
             assert ended.end_time_s == pytest.approx(begin + 3.0, abs=1e-6)

@@ -69,7 +69,7 @@ def health(folder: Path) -> int:
     with grpc.insecure_channel(f"unix:{folder / 'home.sock'}") as channel:
         request = health_pb2.HealthCheckRequest()
         stub: Any = health_pb2_grpc.HealthStub(channel)
-        answer = stub.Check(request, timeout=20, wait_for_ready=True)
+        answer = stub.Check(request, timeout=60, wait_for_ready=True)
         return int(answer.status)
 
 
@@ -84,7 +84,7 @@ def test_a_long_start_is_told_and_answers(tmp_path: Path) -> None:
     long_journal(tmp_path / "home.journal")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.bind(str(tmp_path / "notify"))
-        manager.settimeout(40)
+        manager.settimeout(120)
         with served(tmp_path, configuration) as process:
             first = manager.recv(1000).decode()
             assert f"STATUS=reading the journal: {2 * JOBS} records" in first
@@ -105,7 +105,7 @@ def test_a_start_can_be_ended(tmp_path: Path) -> None:
     long_journal(tmp_path / "home.journal")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.bind(str(tmp_path / "notify"))
-        manager.settimeout(40)
+        manager.settimeout(120)
         with served(tmp_path, configuration) as process:
             manager.recv(1000)
             process.send_signal(signal.SIGTERM)

@@ -11,8 +11,8 @@ from grms.site.engine.clock import ScaledClock, VirtualClock, WallClock
 
 def test_a_wall_clock_tells_seconds_since_1970() -> None:
     """It agrees with the system, and never goes back."""
-    clock = WallClock()
-    assert abs(clock.now() - time.time()) < 1.0
+    before, clock = time.time(), WallClock()
+    assert before - 1.0 < clock.now() < time.time() + 1.0
     readings = [clock.now() for _ in range(1000)]
     assert readings == sorted(readings)
 
@@ -27,7 +27,7 @@ def test_a_scaled_clock_runs_faster() -> None:
     elapsed = time.monotonic() - before
     assert elapsed >= 0.05
     assert clock.now() - begin >= 50.0
-    assert abs(clock.now() - other.now()) < 500.0
+    assert clock.now() <= other.now() <= clock.now()
 
 
 @pytest.mark.parametrize(("speed", "origin"), [(0, 0), (-1, 0), (math.nan, 0), (1, math.inf)])

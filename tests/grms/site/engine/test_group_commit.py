@@ -32,7 +32,7 @@ class Disk:
 
     def write(self, records: Sequence[Record]) -> None:
         """Writes a group, all or none."""
-        self.gate.wait(30)
+        self.gate.wait(60)
         if self.problem is not None:
             raise self.problem
         self.written.extend(records)

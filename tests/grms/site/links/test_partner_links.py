@@ -157,10 +157,10 @@ def test_a_silent_partner_is_asked_no_more(tmp_path: Path) -> None:
             link = site.core.links.links["away"]
             await server.stop(None)
             await until(lambda: not link.up)
-            before = time.monotonic()
+            offers = partner.offers
             job = await site.submit("quick")
             assert job.executed_on == "home"
-            assert time.monotonic() - before < 1.0
+            assert partner.offers == offers
 
     run(scene)
 
@@ -391,7 +391,7 @@ def test_a_partner_that_is_back_is_found_at_once(tmp_path: Path) -> None:
                 request = partner_pb2.DescribeRequest(
                     site="away", processors=1000, protocol_version=1
                 )
-                await site.partner.Describe(request, timeout=10)
+                await site.partner.Describe(request, timeout=60)
                 await until(lambda: link.up)
 
     run(scene)

@@ -237,7 +237,7 @@ def test_a_flood_of_submissions_is_slowed_down(tmp_path: Path) -> None:
     """Beyond the rate a user is told when to try again."""
 
     async def scene() -> None:
-        limits = {"submissions_per_s": 0.1}
+        limits = {"submissions_per_s": 0.01}
         async with running(document(tmp_path, limits=limits), tmp_path) as site:
             await site.submit("a")
             with pytest.raises(aio.AioRpcError) as error:
@@ -245,7 +245,7 @@ def test_a_flood_of_submissions_is_slowed_down(tmp_path: Path) -> None:
             assert error.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
             retry = error_details_pb2.RetryInfo()
             assert details(error.value).details[0].Unpack(retry)
-            assert 5 < retry.retry_delay.ToMilliseconds() / 1000 <= 10
+            assert 50 < retry.retry_delay.ToMilliseconds() / 1000 <= 100
             assert await site.jobs.Get(job_pb2.GetRequest(job_id="home-1"))
 
     run(scene)
@@ -334,11 +334,11 @@ def test_pages_are_short_where_jobs_are_long(
                 request.request.processors = 1
                 request.request.requested_time_s = 100.0
                 request.request.program.script = "#" * 3000
-                await site.jobs.Submit(request, timeout=20)
+                await site.jobs.Submit(request, timeout=60)
             token = ""
             pages: list[list[str]] = []
             while token or not pages:
-                page = await site.jobs.List(job_pb2.ListRequest(page_token=token), timeout=20)
+                page = await site.jobs.List(job_pb2.ListRequest(page_token=token), timeout=60)
                 pages.append([job.job_id for job in page.jobs])
                 token = page.next_page_token
             assert pages == [["home-1", "home-2"], ["home-3", "home-4"], ["home-5"]]

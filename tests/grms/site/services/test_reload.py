@@ -36,7 +36,7 @@ async def reload(
 
 async def listed(site: Running) -> list[str]:
     """Returns the partners that operators are shown."""
-    answer = await site.operator.Partners(operator_pb2.PartnersRequest(), timeout=10)
+    answer = await site.operator.Partners(operator_pb2.PartnersRequest(), timeout=60)
     return [partner.name for partner in answer.partners]
 
 

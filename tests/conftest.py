@@ -1,6 +1,6 @@
 """Hypothesis profiles, and the folders of recorded traces and workflows.
 
-`HYPOTHESIS_PROFILE=ci pytest` runs four times as many examples as the default, always the same;
+`HYPOTHESIS_PROFILE=ci pytest` runs twice as many examples as the default, always the same;
 `checked` runs fewer, for kernels that are ten times as slow because every access is checked.
 """
 
@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("dev", max_examples=100, deadline=None)
 settings.register_profile(
     "ci",
-    max_examples=400,
+    max_examples=200,
     deadline=None,
     derandomize=True,
     print_blob=True,

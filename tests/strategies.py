@@ -4,7 +4,9 @@ Times are drawn from a handful of values, so that submissions, ends, estimated e
 times coincide; widths are often one processor, half a machine, or all of it.
 """
 
+import math
 from dataclasses import dataclass
+from functools import cache
 
 from hypothesis import strategies as st
 
@@ -34,16 +36,35 @@ class OneMachine:
     jobs: JobTable
 
 
-def widths(processors: int) -> st.SearchStrategy[int]:
-    """Returns widths up to `processors`, the edges more often."""
-    edges = sorted({1, max(1, processors // 2), max(1, processors - 1), processors})
-    return st.one_of(st.sampled_from(edges), st.integers(1, processors))
+SUBMISSIONS = (*range(13), -1, -2)
+RUN_TIMES = tuple(range(1, 8))
+SURPLUSES = (0, 0, 1, 2, 5, 9)
 
 
+def widths(processors: int) -> tuple[int, ...]:
+    """Returns widths up to `processors`, the edges more than once."""
+    edges = {1, max(1, processors // 2), max(1, processors - 1), processors}
+    return tuple(sorted([*range(1, processors + 1), *edges]))
+
+
+@cache
 def job_draws(processors: int, *, exact: bool = False) -> st.SearchStrategy[JobDraw]:
-    """Returns single jobs; with `exact` every run time is what was requested."""
-    surplus = st.just(0) if exact else st.sampled_from((0, 0, 1, 2, 5, 9))
-    return st.tuples(st.integers(-2, 12), widths(processors), st.integers(1, 7), surplus)
+    """Returns single jobs; with `exact` every run time is what was requested.
+
+    A job is one number, and each of its four values a digit of that: drawing is most of what a small
+    example costs, and one draw costs a third of four.
+    """
+    values = SUBMISSIONS, widths(processors), RUN_TIMES, SURPLUSES[:1] if exact else SURPLUSES
+
+    def digits(number: int) -> JobDraw:
+        found = []
+        for each in values:
+            number, digit = divmod(number, len(each))
+            found.append(each[digit])
+        submit, width, run, surplus = found
+        return submit, width, run, surplus
+
+    return st.integers(0, math.prod(map(len, values)) - 1).map(digits)
 
 
 def table(draws: list[JobDraw], unit: float) -> JobTable:

@@ -263,7 +263,7 @@ def test_event_by_event(case: OneMachine, name: str) -> None:
 def test_hundreds_of_random_workloads_step_by_step(name: str) -> None:
     """The same for somewhat larger workloads, by submissions alone and event by event."""
     discipline = discipline_by_name(name)
-    for seed in range(500):
+    for seed in range(150):
         rng = np.random.default_rng(seed)
         processors = int(rng.integers(1, 40))
         jobs = random_jobs(rng, 60, processors)

@@ -31,9 +31,9 @@ def test_kernel_equals_oracle(name: str, case: OneMachine) -> None:
 
 
 @pytest.mark.parametrize("name", DISCIPLINES)
-def test_a_thousand_random_workloads_equal_oracle(name: str) -> None:
+def test_hundreds_of_random_workloads_equal_oracle(name: str) -> None:
     """Somewhat larger workloads, from light to hopeless load."""
-    for seed in range(1000):
+    for seed in range(300):
         rng = np.random.default_rng(seed)
         processors = int(rng.integers(1, 40))
         jobs = random_jobs(rng, 60, processors)
@@ -44,7 +44,7 @@ def test_a_thousand_random_workloads_equal_oracle(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", DISCIPLINES)
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_long_queue_equals_oracle(name: str, seed: int) -> None:
     """Hundreds of jobs wait, and over long stretches of the queue nobody fits."""
     rng = np.random.default_rng(seed)

@@ -11,6 +11,7 @@ from broker.core.events import Cancel, Remove, Submit, Update
 from broker.core.records import Program
 from tests.broker.broker_world import World
 from tests.broker.core.test_state import drawn_workflow, world
+from tests.examples import FEW
 
 
 def lived(seed: int) -> World:
@@ -30,6 +31,7 @@ def lived(seed: int) -> World:
     return made
 
 
+@FEW
 @given(st.integers(0, 2**32))
 def test_every_record_comes_back_as_it_was(seed: int) -> None:
     """Whatever a broker has noted is the same after a round trip."""

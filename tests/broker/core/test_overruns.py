@@ -28,6 +28,7 @@ from broker.model.resources import Resource
 from broker.model.workflow import Alternative, Demand, Task, Workflow
 from tests.broker.broker_world import World
 from tests.broker.core.test_state import chain, drawn_workflow, world
+from tests.examples import FEW
 
 SETTINGS = BrokerSettings(cycle=1000, slot=200, pause=2, gather=5, margin=4)
 
@@ -239,6 +240,7 @@ def test_nothing_is_cut_that_could_have_been_extended() -> None:
     assert [task.runs for task in tasks] == [1, 1, 1]
 
 
+@FEW
 @given(st.integers(0, 2**32))
 def test_with_runs_that_take_longer_nothing_is_lost(seed: int) -> None:
     """Whatever gives way to whom: all is done once, in order, also over restarts."""

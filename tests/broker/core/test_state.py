@@ -41,6 +41,7 @@ from broker.core.state import BrokerState
 from broker.model.resources import Resource
 from broker.model.workflow import Alternative, Demand, Task, Workflow
 from tests.broker.broker_world import World
+from tests.examples import FEW
 
 RESOURCES = ("alpha", "beta", "gamma")
 
@@ -90,6 +91,7 @@ def states(made: World) -> dict[str, TaskState]:
 # --- safety and liveness -------------------------------------------------------------------------
 
 
+@FEW
 @given(st.integers(0, 2**32))
 def test_nothing_is_lost_whatever_happens(seed: int) -> None:
     """Under refusals, failures, breakdowns, cancellations and restarts all is done once, in order.

@@ -23,9 +23,11 @@ from broker.v1 import resource_pb2, workflow_pb2
 from grms.v1 import request_pb2
 from tests.broker import drawn
 from tests.broker.core.test_state import running_world
+from tests.examples import FEW
 from tests.field_paths import is_field
 
 
+@FEW
 @given(st.data())
 def test_workflows_come_back_as_they_were(data: st.DataObject) -> None:
     """Every workflow of the drawn kind survives the wire, with all its numbers."""
@@ -34,6 +36,7 @@ def test_workflows_come_back_as_they_were(data: st.DataObject) -> None:
     assert read_workflow(write_workflow(workflow)) == (workflow, ())
 
 
+@FEW
 @given(st.data())
 def test_resources_come_back_as_they_were(data: st.DataObject) -> None:
     """Prices, opening hours and closures too."""

@@ -12,6 +12,7 @@ from broker.model.reach import Reach
 from broker.model.resources import WEEK, Calendar, Resource, WeeklyWindow
 from broker.model.workflow import Alternative, Demand
 from tests.broker.random_problems import HOUR, NOW, random_alternative, random_pool
+from tests.examples import FEW
 
 STEP = HOUR / 2
 FAR = 48 * HOUR
@@ -46,6 +47,7 @@ def could_run(pool: dict[str, Resource], alternative: Alternative, duration: flo
     return longest * STEP >= duration
 
 
+@FEW
 @given(st.integers(0, 2**32), st.floats(0, 1))
 def test_it_is_possible_where_some_week_has_the_time(seed: int, closing: float) -> None:
     """Capacities, opening hours of several resources together, and closures for good decide."""

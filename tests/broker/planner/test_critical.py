@@ -17,6 +17,7 @@ from broker.planner.goals import MAKESPAN_ONLY
 from broker.planner.memetic import Memetic, Searcher
 from broker.planner.search import Budget, Found, Search
 from tests.broker.random_problems import problems
+from tests.examples import FEW
 from tests.oracles.plan_checker import plan_violations
 
 
@@ -66,6 +67,7 @@ def test_a_small_job_shop_is_solved(seed: int) -> None:
     assert plan_violations(problem, found.plan) == []
 
 
+@FEW
 @given(st.integers(1, 4), st.integers(1, 3), st.data())
 def test_tiny_job_shops_are_solved_as_by_trying_everything(
     jobs: int, machines: int, data: st.DataObject

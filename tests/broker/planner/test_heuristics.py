@@ -22,6 +22,7 @@ from broker.planner.heuristics import (
 )
 from broker.planner.planning import Planner
 from tests.broker.random_problems import problems
+from tests.examples import FEW
 
 ON_A = (Alternative.of("a"),)
 
@@ -81,6 +82,7 @@ def test_sequences_respect_precedence(problem: Problem) -> None:
                 assert place[int(before)] < place[task]
 
 
+@FEW
 @given(st.data(), problems(fixed=False))
 def test_replanning_keeps_the_old_order_and_appends_what_is_new(
     data: st.DataObject, problem: Problem
@@ -125,6 +127,7 @@ def test_tasks_without_a_due_date_go_last() -> None:
     assert order == ["c.x", "b.x", "a.x"]
 
 
+@FEW
 @given(st.integers(0, 1000), st.sampled_from(("sRsD", "lRlD")))
 def test_the_longest_chains_where_they_end_first_are_heft(seed: int, name: str) -> None:
     """Upward rank and RAS-4 place every task as HEFT does."""

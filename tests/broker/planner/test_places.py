@@ -9,6 +9,7 @@ from broker.model.plan import Plan
 from broker.planner._builder import Workspace
 from broker.planner.compilation import Compilation, compile_problem
 from tests.broker.random_problems import HOUR
+from tests.examples import FEW
 from tests.oracles.plan_builder import plain_build
 
 
@@ -38,6 +39,7 @@ def test_choices_of_many_words_are_the_plain_builders(strategy: int, dependencie
         }
 
 
+@FEW
 @given(st.integers(0, 1000), st.sampled_from((1.0, 1.02, 1.2, 1.5)))
 def test_a_share_of_the_budget_is_enough(seed: int, factor: float) -> None:
     """RAS-5 keeps every budget that the cheapest resources could keep, in any sequence."""

@@ -13,9 +13,11 @@ from broker.planner.gleam import GleamSettings
 from broker.planner.heuristics import own_heuristics
 from broker.planner.planning import Planner
 from tests.broker.random_problems import problems
+from tests.examples import FEW
 from tests.oracles.plan_checker import plan_violations
 
 
+@FEW
 @given(problems(fixed=False))
 def test_heuristics_come_best_first(problem: Problem) -> None:
     """Nine valid plans, sorted by fitness, each as good as what is said of it."""

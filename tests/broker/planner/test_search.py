@@ -19,6 +19,7 @@ from broker.planner.goals import Goals
 from broker.planner.memetic import Memetic, Searcher
 from broker.planner.search import Budget, Progress, Search, search
 from tests.broker.random_problems import problems
+from tests.examples import FEW
 from tests.oracles.plan_checker import plan_violations
 
 SMALL = GleamSettings(population=12)
@@ -29,6 +30,7 @@ def problem(tasks: int = 60) -> Problem:
     return paper_problem("sRlD", tasks, np.random.default_rng(1))
 
 
+@FEW
 @given(problems(), st.integers(0, 5))
 def test_whatever_is_found_is_valid(planned: Problem, seed: int) -> None:
     """With calendars, capacities, co-allocation and fixed tasks, after some generations."""

@@ -19,6 +19,7 @@ from grms.site.facts.records import (
 )
 from grms.testing.findings import known
 from grms.testing.trial import Trial
+from tests.examples import FEW
 from tests.grms.site.conversation import settings
 
 
@@ -79,6 +80,7 @@ def test_an_ended_job_is_ended_once() -> None:
         memory.apply(end)
 
 
+@FEW
 @given(st.integers(0, 2**32), st.floats(0, 1))
 def test_any_beginning_of_a_journal_is_a_state(seed: int, share: float) -> None:
     """Wherever a crash cuts a journal off, what is left can be recovered, twice alike."""

@@ -15,6 +15,7 @@ import click
 from grms.names import printable
 from grms.pki.cli import pki
 from grms.site_cli import COMMANDS as SITE_COMMANDS
+from grms.top_cli import top
 from grms.tune_cli import tune
 from lrms_sim.version import __version__
 
@@ -46,7 +47,7 @@ def cli() -> None:
     """
 
 
-for command in (pki, tune, *SITE_COMMANDS):
+for command in (pki, tune, top, *SITE_COMMANDS):
     cli.add_command(command)
 
 

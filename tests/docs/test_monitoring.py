@@ -1,0 +1,104 @@
+"""The examples for monitors: they ask for figures that there are, and Prometheus takes them."""
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from grms.handshakes import Handshake
+from grms.site.facts.jobs import Load
+from grms.site.watching.metrics import SiteMetrics
+
+FOLDER = Path(__file__).resolve().parents[2] / "docs/examples/monitoring"
+NAME = re.compile(r"\bhanse_\w+")
+LABEL = re.compile(r'(\w+)\s*(?:=~|!=|=)\s*"')
+
+
+def figures() -> dict[str, set[str]]:
+    """Returns what a site has: names as they are asked for, with their labels."""
+    metrics = SiteMetrics(["away"])
+    metrics.watch_certificate(lambda: 0.0)
+    metrics.watch_telemetry(connected=bool, outbox_length=int, dropped=int)
+    metrics.offer_sent("away", "accept", 0.1)
+    metrics.offer_received("away", "accept")
+    metrics.handshake_failed(next(iter(Handshake)))
+    metrics.set_load(Load(4, 1, 2), 1)
+    metrics.set_reachable("away", reachable=True)
+    metrics.set_guests("away", 1)
+    metrics.set_partner("away", awrt_s=1.0, open_jobs=1)
+    metrics.job_started("home", 1.0)
+    metrics.job_ended("home", 1.0)
+    metrics.own_job_ended("completed")
+    metrics.journal_committed(0.1)
+    found: dict[str, set[str]] = {}
+    for family in metrics.registry.collect():
+        for sample in family.samples:
+            found.setdefault(sample.name, set()).update(sample.labels)
+    return found
+
+
+def expressions() -> list[str]:
+    """Returns what the examples ask Prometheus for."""
+    board = json.loads((FOLDER / "grafana-site.json").read_text(encoding="utf-8"))
+    found = [target["expr"] for panel in board["panels"] for target in panel["targets"]]
+    rules = (FOLDER / "hanse.rules.yml").read_text(encoding="utf-8")
+    return found + re.findall(r"^ +expr: (.+)$", rules, re.MULTILINE)
+
+
+def test_every_figure_that_is_asked_for_exists() -> None:
+    """By name, and with the labels by which it is chosen."""
+    known = figures()
+    asked = expressions()
+    assert len(asked) > 25
+    for expression in asked:
+        for name in NAME.findall(expression):
+            assert name in known, expression
+        for name, chosen in re.findall(r"(hanse_\w+)\{([^}]*)\}", expression):
+            labels = set(LABEL.findall(chosen)) - {"instance", "job"}
+            assert labels <= known[name], expression
+
+
+def test_every_alert_says_what_it_means() -> None:
+    """With a severity, and in words for who is woken."""
+    rules = (FOLDER / "hanse.rules.yml").read_text(encoding="utf-8")
+    alerts = rules.split("- alert: ")[1:]
+    assert len(alerts) > 5
+    for alert in alerts:
+        assert re.search(r"severity: (critical|warning|info)", alert), alert
+        assert "summary:" in alert
+        assert "description:" in alert
+
+
+def test_panels_of_the_board_do_not_cover_each_other() -> None:
+    """On a grid of 24 columns; each has a title and an id of its own."""
+    board = json.loads((FOLDER / "grafana-site.json").read_text(encoding="utf-8"))
+    cells: set[tuple[int, int]] = set()
+    for panel in board["panels"]:
+        place = panel["gridPos"]
+        mine = {
+            (x, y)
+            for x in range(place["x"], place["x"] + place["w"])
+            for y in range(place["y"], place["y"] + place["h"])
+        }
+        assert not mine & cells, panel["title"]
+        assert max(x for x, _ in mine) < 24
+        cells |= mine
+    assert len({panel["id"] for panel in board["panels"]}) == len(board["panels"])
+    assert all(panel["title"] for panel in board["panels"])
+
+
+@pytest.mark.parametrize(
+    "command", [["check", "rules", "hanse.rules.yml"], ["test", "rules", "hanse.rules.test.yml"]]
+)
+def test_prometheus_takes_the_rules(command: list[str]) -> None:
+    """And alerts when it should, and not before."""
+    program = shutil.which("promtool")
+    if program is None:
+        pytest.skip("promtool is not installed; on Debian: apt install prometheus")
+    done = subprocess.run(  # noqa: S603  # of the machine
+        [program, *command], cwd=FOLDER, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -14,6 +14,7 @@ from scenarios.report.selection import (
     notes_together,
 )
 from scenarios.run.results import ScenarioResult, SiteResult
+from scenarios.run.user_groups import GroupResult
 
 _BOTH = ("alone", "federated")
 
@@ -42,10 +43,42 @@ def summary(result: ScenarioResult) -> str:
         result,
         _machine_cells,
     )
+    groups = _user_groups(result) if result.user_groups else ""
     return (
         f"<section>\n{heading('Results')}\n{scrolling(users, 'Results for users')}"
-        f"{scrolling(machines, 'Results for machines')}</section>"
+        f"{scrolling(machines, 'Results for machines')}{groups}</section>"
     )
+
+
+def _user_groups(result: ScenarioResult) -> str:
+    """Returns the table of what the user groups of each site got."""
+    heads = column_heads(("Group", "Jobs", "AWRT alone", "federated", "Improvement"))
+    rows = []
+    for index in important(result, ROWS_MAX):
+        name = result.sites[index].name
+        rows += [
+            f"<tr>{site_cell(name, index)}"
+            + cells(
+                (
+                    str(one.group),
+                    words.count(one.jobs),
+                    words.seconds(one.awrt_alone),
+                    words.seconds(one.awrt),
+                    f'<strong class="{tone(one)}">{words.change(one.awrt_improvement)}</strong>',
+                )
+            )
+            + "</tr>"
+            for one in result.user_groups
+            if one.site == name
+        ]
+    table = (
+        "<table><caption><b>User groups.</b> Group 1 uses more than 8 % of its site's work, group 5 "
+        "less than 0.1 %. AWRT in seconds.</caption><thead><tr>"
+        f'<th class="left" scope="col">Site</th>{heads}</tr></thead><tbody>\n'
+        + "\n".join(rows)
+        + "\n</tbody></table>"
+    )
+    return scrolling(table, "Results for user groups")
 
 
 def _table(
@@ -121,7 +154,7 @@ def _wait_cells(site: SiteResult) -> str:
     )
 
 
-def tone(site: SiteResult) -> str:
+def tone(site: SiteResult | GroupResult) -> str:
     """Returns "gain", "loss" or nothing: the class that colours a site's improvement."""
     if site.awrt_improvement >= words.UNCHANGED:
         return "gain"

@@ -18,6 +18,7 @@ from scenarios.report.selection import ROWS_MAX, important, largest_flows, left_
 from scenarios.report.workflows import sentence
 from scenarios.run.broker_result import BrokerResult
 from scenarios.run.results import ScenarioResult, SiteResult
+from scenarios.run.user_groups import GroupResult
 
 NAME_LENGTH = 14
 """Longer names of sites are cut in tables; the headline has them in full."""
@@ -71,6 +72,8 @@ class _Printer:
             say(self.text(f"Below: {which}"))
         self.titled("Users: average weighted response time (s) and jobs", self.users(result))
         self.titled("Machines: utilization, work done, makespan (s)", self.machines(result))
+        if result.user_groups:
+            self.titled("User groups: average weighted response time (s)", self.groups(result))
         if result.jobs_exchanged:
             self.exchange(result)
         if result.broker is not None:
@@ -134,6 +137,22 @@ class _Printer:
                 words.count(site.jobs_kept),
                 words.count(site.jobs_given),
             )
+        return table
+
+    def groups(self, result: ScenarioResult) -> Table:
+        """Returns the table of what the user groups of each site got."""
+        table = self.table(("Site", "group", "jobs", "AWRT alone", "federated", "improved"))
+        for site in self.shown(result):
+            for one in result.user_groups:
+                if one.site == site.name:
+                    table.add_row(
+                        self.name(site),
+                        str(one.group),
+                        words.count(one.jobs),
+                        self.text(words.seconds(one.awrt_alone)),
+                        self.text(words.seconds(one.awrt)),
+                        self.text(words.change(one.awrt_improvement), style=_style(one)),
+                    )
         return table
 
     def machines(self, result: ScenarioResult) -> Table:
@@ -224,7 +243,7 @@ class _Printer:
         ]
 
 
-def _style(site: SiteResult) -> str:
+def _style(site: SiteResult | GroupResult) -> str:
     if site.awrt_improvement >= words.UNCHANGED:
         return "green"
     return "red" if site.awrt_improvement <= -words.UNCHANGED else ""

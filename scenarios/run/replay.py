@@ -16,7 +16,7 @@ from lrms_sim.jobs import JOBS_MAX
 from lrms_sim.schedule import Schedule
 from scenarios.errors import Problem, SpecError, WorkloadError
 from scenarios.run.broker_result import BrokerResult, evaluate_broker
-from scenarios.run.queues import queue_problems, queues_of
+from scenarios.run.queues import groups_at_home, looks_at_groups, queue_problems, queues_of
 from scenarios.run.results import ScenarioResult, evaluate
 from scenarios.run.workloads import Workload, first_arrivals, load_workload
 from scenarios.spec.spec import PoolEntry, ScenarioSpec, SiteSpec, SwfWorkload
@@ -94,6 +94,11 @@ def run_scenario(
         elapsed_s=elapsed_s,
         acknowledgements=list(dict.fromkeys(filter(None, (w.acknowledgement for w in workloads)))),
         broker=broker,
+        groups=(
+            groups_at_home(schedule.jobs, schedule.submitted_to)
+            if looks_at_groups(spec.sites)
+            else None
+        ),
     )
     return Run(spec, result)
 

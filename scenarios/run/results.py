@@ -14,10 +14,12 @@ from typing import Any
 import numpy as np
 
 from lrms_sim import metrics
+from lrms_sim.groups import Int8Array
 from lrms_sim.jobs import FloatArray, Int64Array
 from lrms_sim.schedule import Int16Array, Schedule
 from lrms_sim.version import __version__
 from scenarios.run.broker_result import BrokerResult
+from scenarios.run.user_groups import GroupResult, group_results
 
 RESULT_FORMAT = 1
 """Version of the JSON document; raised when a field changes its meaning or goes away."""
@@ -116,6 +118,7 @@ class ScenarioResult:
         version: of the program.
         acknowledgements: sentences that thank those who gave the recorded workloads.
         broker: what a broker has done beside the batch jobs; None where there is none.
+        user_groups: the user groups of each site; empty where no queue looks at them.
     """
 
     name: str
@@ -132,6 +135,7 @@ class ScenarioResult:
     version: str
     acknowledgements: tuple[str, ...]
     broker: BrokerResult | None = None
+    user_groups: tuple[GroupResult, ...] = ()
 
     @property
     def jobs(self) -> int:
@@ -174,6 +178,11 @@ class ScenarioResult:
             ],
             "acknowledgements": list(self.acknowledgements),
             **({} if self.broker is None else {"broker": asdict(self.broker)}),
+            **(
+                {"user_groups": [asdict(one) for one in self.user_groups]}
+                if self.user_groups
+                else {}
+            ),
         }
 
     def to_json(self) -> str:
@@ -213,6 +222,7 @@ def evaluate(
     elapsed_s: float = 0.0,
     acknowledgements: Sequence[str] = (),
     broker: BrokerResult | None = None,
+    groups: Int8Array | None = None,
 ) -> ScenarioResult:
     """Computes the figures of a run from its two schedules.
 
@@ -229,6 +239,7 @@ def evaluate(
         elapsed_s: wall-clock seconds both runs took.
         acknowledgements: sentences that thank those who gave the recorded workloads.
         broker: what a broker has done beside the batch jobs.
+        groups: user group of each job at home; None where no queue looks at them.
 
     Raises:
         ValueError: the two schedules do not belong together, a job of `schedule_alone` ran
@@ -269,6 +280,7 @@ def evaluate(
         version=__version__,
         acknowledgements=tuple(acknowledgements),
         broker=broker,
+        user_groups=() if groups is None else group_results(schedule, schedule_alone, groups),
     )
 
 

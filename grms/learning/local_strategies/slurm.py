@@ -104,7 +104,8 @@ def slurm_text(order: GroupOrder, users: Sequence[UserShare], gains: Mapping[str
         "PriorityWeightPartition=0",
         "AccountingStorageEnforce=associations,qos",
         "SchedulerType=sched/backfill",
-        "# No other QOS of the cluster may have a Priority above 50: the largest is the unit.",
+        "# No other QOS of the cluster may have a Priority above 50: the largest is the unit, unless",
+        "# PriorityFlags has NO_NORMAL_QOS or NO_NORMAL_ALL, which must not be.",
     ]
     for group, priority in sorted(qos_priorities(order).items()):
         mine = [one for one in users if one.group == group]
@@ -112,7 +113,7 @@ def slurm_text(order: GroupOrder, users: Sequence[UserShare], gains: Mapping[str
         lines += [
             f"# Group {group}: {len(mine)} users with {100 * share:.1f} % of the work"
             + (", of them" if len(mine) > USERS_SHOWN else ""),
-            f"sacctmgr -i add qos {QOS_PREFIX}{group} set Priority={priority}",
+            f"sacctmgr -i add qos {QOS_PREFIX}{group} Priority={priority}",
             *(
                 f"sacctmgr -i modify user where name=user{one.user} set qos+={QOS_PREFIX}{group} "
                 f"defaultqos={QOS_PREFIX}{group}   # {100 * one.share:.2f} %"

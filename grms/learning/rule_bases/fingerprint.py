@@ -10,6 +10,10 @@ from grms.learning.rule_bases.fitness import Fitness
 from grms.policy.files import rule_base_to_document
 from grms.policy.location import FixedOrder
 from grms.policy.transfer import RuleBase, TransferPolicy
+from lrms_sim.criteria import CriterionOrder
+from lrms_sim.disciplines import DISCIPLINES, Discipline
+from lrms_sim.strategies import Policy, Strategy
+from lrms_sim.strategy_files import StrategyFile, strategy_to_document
 
 
 def policy_words(policy: TransferPolicy) -> str:
@@ -18,6 +22,26 @@ def policy_words(policy: TransferPolicy) -> str:
         return policy.name
     rules = json.dumps(rule_base_to_document(policy)["rules"])
     return f"{policy.name} (SHA-256 of its rules: {hashlib.sha256(rules.encode()).hexdigest()})"
+
+
+def discipline_words(discipline: Discipline) -> str:
+    """Returns a discipline's name, of a strategy that a file or a program made with a checksum of it."""
+    name = discipline.name
+    if not isinstance(discipline, Policy):
+        return name
+    known = DISCIPLINES.get(name)
+    if known is not None and known() == discipline:
+        return name
+    digest = hashlib.sha256()
+    document = strategy_to_document(StrategyFile(discipline))
+    digest.update(json.dumps(document, sort_keys=True).encode())
+    strategies = (discipline,) if isinstance(discipline, Strategy) else discipline.strategies
+    for order in (one.order for one in strategies):
+        # A file does not say when which situation holds: that is the site's.
+        if isinstance(order, CriterionOrder) and order.calendar is not None:
+            digest.update(order.calendar.switch_time.tobytes())
+            digest.update(order.calendar.situation.tobytes())
+    return f"{name} (SHA-256 of what it does: {digest.hexdigest()})"
 
 
 def describe_fitness(fitness: Fitness) -> dict[str, Any]:
@@ -49,7 +73,7 @@ def _describe_site(site: Site, evolving: tuple[str, ...]) -> dict[str, Any]:
     return {
         "name": site.name,
         "processors": site.processors,
-        "discipline": site.discipline.name,
+        "discipline": discipline_words(site.discipline),
         "location": list(location.order) if isinstance(location, FixedOrder) else location.name,
         "policies": {
             partner: policy_words(policy)

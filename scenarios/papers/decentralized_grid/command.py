@@ -10,13 +10,13 @@ from scenarios.papers.decentralized_grid.grids import EGOISTIC
 from scenarios.papers.decentralized_grid.page import render, verdict
 from scenarios.papers.decentralized_grid.reference import FOUR_SITES, PAIRS, SETUPS, THREE_SITES
 from scenarios.papers.decentralized_grid.study import (
-    Spread,
     Study,
     StudyOptions,
     awrt_of,
     improvement_of,
     run_study,
 )
+from scenarios.papers.samples import Spread
 from scenarios.papers.study_folder import make_folder, write_study
 from scenarios.report import words
 

@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from html import escape
 
 from lrms_sim.spelling import listed
+from scenarios.papers.bar_chart import SpreadBar, improvement_chart
 from scenarios.papers.decentralized_grid import drawings
-from scenarios.papers.decentralized_grid.drawings import Bar, DotRow
+from scenarios.papers.decentralized_grid.drawings import DotRow
 from scenarios.papers.decentralized_grid.grids import (
     EASY_EGOISTIC,
     EASY_NO_LOSER,
@@ -24,7 +25,8 @@ from scenarios.papers.decentralized_grid.reference import (
     Setup,
     WindowFigures,
 )
-from scenarios.papers.decentralized_grid.study import Spread, Study, awrt_of, improvement_of
+from scenarios.papers.decentralized_grid.study import Study, awrt_of, improvement_of
+from scenarios.papers.samples import Spread
 from scenarios.report import words
 from scenarios.report.markup import (
     brand,
@@ -249,13 +251,13 @@ def _grid(study: Study, scenario: str, regimes: Sequence[Regime], key: str) -> s
         (
             name,
             [
-                Bar(LABELS[kind][0], improvement_of(runs[kind], name), LABELS[kind][1])
+                SpreadBar(LABELS[kind][0], improvement_of(runs[kind], name), LABELS[kind][1])
                 for kind in kinds
             ],
         )
         for name in names
     ]
-    chart = drawings.improvement_chart(
+    chart = improvement_chart(
         groups,
         key=f"{key}-{scenario}-{discipline}",
         heading=f"{', '.join(names)}: improvement of AWRT over each site alone",

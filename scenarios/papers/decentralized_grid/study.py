@@ -2,8 +2,7 @@
 
 import json
 import os
-import statistics
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -35,6 +34,7 @@ from scenarios.papers.decentralized_grid.reference import (
     THREE_SITES,
     Setup,
 )
+from scenarios.papers.samples import Spread, machine_words
 from scenarios.run.replay import run_scenario
 from scenarios.run.training_source import load_training_source
 from scenarios.spec.files import load_spec
@@ -166,29 +166,6 @@ class Study:
             "acknowledgements": list(self.acknowledgements),
         }
         return json.dumps(document, indent=1) + "\n"
-
-
-@dataclass(frozen=True, slots=True)
-class Spread:
-    """A sample of one figure: its median and its ends.
-
-    Attributes:
-        median: of an even number of values the mean of the two in the middle.
-        low: the least value.
-        high: the greatest value.
-        count: number of values.
-    """
-
-    median: float
-    low: float
-    high: float
-    count: int
-
-    @classmethod
-    def of(cls, values: Iterable[float]) -> "Spread":
-        """Returns the spread of at least one value."""
-        found = list(values)
-        return cls(statistics.median(found), min(found), max(found), len(found))
 
 
 def awrt_of(runs: Sequence[GridRun], site: str) -> Spread:
@@ -407,16 +384,3 @@ def _windows(
                 "makespan": site.makespan_alone,
             }
     return found, tuple(thanks)
-
-
-def machine_words() -> str:
-    """Returns the processor's name and how many of them this process may use."""
-    name = "an unnamed processor"
-    try:
-        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-            if line.startswith("model name"):
-                name = line.partition(":")[2].strip()
-                break
-    except OSError:
-        pass
-    return f"{name}, {len(os.sched_getaffinity(0))} processors"

@@ -5,7 +5,6 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from scenarios.papers.decentralized_grid.study import Spread
 from scenarios.papers.queue_strategies.page import render
 from scenarios.papers.queue_strategies.reference import METHODS, printed
 from scenarios.papers.queue_strategies.statements import verdict
@@ -17,6 +16,7 @@ from scenarios.papers.queue_strategies.study import (
     learned_gain,
     run_study,
 )
+from scenarios.papers.samples import Spread
 from scenarios.papers.study_folder import make_folder, write_study
 
 

@@ -3,8 +3,7 @@
 from html import escape
 from typing import Any
 
-from scenarios.papers.decentralized_grid.drawings import Bar, improvement_chart
-from scenarios.papers.decentralized_grid.study import Spread
+from scenarios.papers.bar_chart import SpreadBar, improvement_chart
 from scenarios.papers.queue_strategies.drawings import scatter
 from scenarios.papers.queue_strategies.reference import GREEDY, METHODS, ROWS, TITLES, printed
 from scenarios.papers.queue_strategies.statements import statements, verdict
@@ -15,6 +14,7 @@ from scenarios.papers.queue_strategies.study import (
     learned_gain,
     transfer_gain,
 )
+from scenarios.papers.samples import Spread
 from scenarios.report.markup import (
     brand,
     cells,
@@ -102,20 +102,20 @@ def _jobs(study: Study, log: str) -> str:
     )
 
 
-def _bars(log: str, method: str, runs: list[Any]) -> list[Bar]:
+def _bars(log: str, method: str, runs: list[Any]) -> list[SpreadBar]:
     bars = []
     paper = printed(method, log)
     if paper is not None:
-        bars.append(Bar("alone", Spread.of([paper[0] / 100]), "paper"))
+        bars.append(SpreadBar("alone", Spread.of([paper[0] / 100]), "paper"))
     for part, shade in (("training", "federated"), ("unseen", "gain")):
         constant = best_constant(runs[0], part)
         learned = learned_gain(runs, part)
         if constant is not None and learned is not None:
-            bars.append(Bar("work", Spread.of([constant[1][0] / 100]), "constant"))
+            bars.append(SpreadBar("work", Spread.of([constant[1][0] / 100]), "constant"))
             spread = Spread(
                 learned.median / 100, learned.low / 100, learned.high / 100, learned.count
             )
-            bars.append(Bar(shade, spread, f"learned, {part}"))
+            bars.append(SpreadBar(shade, spread, f"learned, {part}"))
     return bars
 
 

@@ -20,9 +20,9 @@ from lrms_sim.strategies import Strategy
 from lrms_sim.strategy_files import load_strategy
 from lrms_sim.version import __version__
 from scenarios.archive.traces import require_trace
-from scenarios.papers.decentralized_grid.study import Spread, machine_words
 from scenarios.papers.queue_strategies.cloud import cloud
 from scenarios.papers.queue_strategies.reference import GREEDY, LOGS, METHODS, SCALED, StudyLog
+from scenarios.papers.samples import Spread, machine_words
 
 RESULT_FORMAT: Final = 1
 """Version of study.json."""

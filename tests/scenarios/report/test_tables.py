@@ -5,6 +5,7 @@ import pytest
 
 from scenarios.report import tables
 from scenarios.run.results import WorkloadNote
+from scenarios.run.user_groups import GroupResult
 from tests.scenarios.towns import random_towns, two_towns
 
 
@@ -28,6 +29,21 @@ def test_summary_has_a_row_for_users_and_one_for_the_machine_of_each_site() -> N
         ["Lübeck", "1", "100.0%", "85.7%", "−40.0%", "200", "140"],
         ["Wismar", "1", "66.7%", "66.7%", "+66.7%", "100", "150"],
     ]
+
+
+def test_user_groups_have_a_table_where_a_queue_looks_at_them() -> None:
+    """A row for each group of each site, with the colour of its improvement."""
+    groups = (
+        GroupResult("Lübeck", 1, 2, 150.0, 100.0, 1 / 3),
+        GroupResult("Wismar", 5, 1, 55.0, 66.0, -0.2),
+    )
+    section = tables.summary(replace(two_towns(), user_groups=groups))
+    assert rows(section)[4:] == [
+        ["Lübeck", "1", "2", "150.00", "100.00", "+33.3%"],
+        ["Wismar", "5", "1", "55.00", "66.00", "−20.0%"],
+    ]
+    assert '<strong class="loss">−20.0%' in section
+    assert "User groups" not in tables.summary(two_towns())
 
 
 def test_every_row_is_as_wide_as_the_head() -> None:

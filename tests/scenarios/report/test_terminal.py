@@ -1,11 +1,13 @@
 import io
 import re
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
 
 from scenarios.report.terminal import print_result
 from scenarios.run.results import ScenarioResult
+from scenarios.run.user_groups import GroupResult
 from tests.scenarios.towns import HOSTILE, random_towns, two_towns
 
 
@@ -38,6 +40,20 @@ def test_terminal_shows_the_figures_of_every_site() -> None:
         ["Wismar", "1", "1"],
     ]
     assert "Lübeck: 7 dropped: run time 0 s" in lines
+
+
+def test_terminal_shows_user_groups_where_a_queue_looks_at_them() -> None:
+    """A row for each group of each site, within 80 columns."""
+    groups = (
+        GroupResult("Lübeck", 1, 2, 150.0, 100.0, 1 / 3),
+        GroupResult("Wismar", 5, 1, 12345678.9, 66.0, -0.2),
+    )
+    text = printed(replace(two_towns(), user_groups=groups))
+    lines = text[text.index("User groups") :].splitlines()
+    assert lines[3].split() == ["Lübeck", "1", "2", "150.00", "100.00", "+33.3%"]
+    assert lines[4].split() == ["Wismar", "5", "1", "12,345,678.90", "66.00", "−20.0%"]
+    assert max(map(len, text.splitlines())) <= 80
+    assert "User groups" not in printed(two_towns())
 
 
 @pytest.mark.parametrize("sites", [1, 2, 4, 8, 30])

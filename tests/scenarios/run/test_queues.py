@@ -40,6 +40,15 @@ def alone(scenario: ScenarioSpec) -> list[float]:
     return start_time
 
 
+def test_a_run_has_figures_by_user_group_where_a_queue_looks_at_them(tmp_path: Path) -> None:
+    """Of every site: the others' users have groups at home as well."""
+    found = run_scenario(spec(tmp_path, discipline="easy-group")).result
+    assert {one.site for one in found.user_groups} == {"a", "b"}
+    assert sum(one.jobs for one in found.user_groups) == found.jobs
+    assert json.loads(found.to_json())["user_groups"][0]["site"] == "a"
+    assert run_scenario(spec(tmp_path)).result.user_groups == ()
+
+
 def test_a_site_runs_a_strategy_file(tmp_path: Path) -> None:
     """Both spellings mean the file, relative to the scenario, in the site's own time zone."""
     save_strategy(StrategyFile(BY_DAY), tmp_path / "by-day.json")

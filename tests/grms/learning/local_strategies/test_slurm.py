@@ -47,7 +47,7 @@ def test_settings_say_what_to_type() -> None:
     text = slurm_text(ORDER, users, {"on unseen jobs": 12.4})
     assert "in the order 2 > 1 > 3 > 4 > 5" in text
     assert "on unseen jobs +12.40 %" in text
-    assert "add qos hanse-group2 set Priority=50" in text
+    assert "add qos hanse-group2 Priority=50" in text
     assert f"PriorityWeightQOS={QOS_WEIGHT}" in text
     for group in range(1, 6):
         mine = [one for one in users if one.group == group]

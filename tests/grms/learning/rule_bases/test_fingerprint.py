@@ -1,16 +1,20 @@
 import json
 from dataclasses import replace
+from datetime import UTC
 
 import pytest
 
 from grms.federation.federation import Federation, Site
 from grms.learning.fingerprint import first_difference
-from grms.learning.rule_bases.fingerprint import describe_fitness, policy_words
+from grms.learning.rule_bases.fingerprint import describe_fitness, discipline_words, policy_words
 from grms.learning.rule_bases.fitness import Fitness, TrainingCase
 from grms.policy.location import FixedOrder
 from grms.policy.transfer import AcceptWhenFit, AlwaysKeep, Gaussian, Rule, RuleBase
+from lrms_sim.criteria import GREEDY_DEFAULT, GroupOrder
 from lrms_sim.disciplines import Easy
 from lrms_sim.jobs import JobTable
+from lrms_sim.situations import make_calendar
+from lrms_sim.strategies import CLASSES, Policy, Strategy, StrategyTable
 from tests.training_grids import YES, two_sites
 
 
@@ -27,6 +31,21 @@ def test_a_rule_base_is_told_by_its_rules() -> None:
     assert policy_words(one) == policy_words(replace(one, provenance={}))
     assert policy_words(one) != policy_words(other)
     assert policy_words(AcceptWhenFit()) == "awf"
+
+
+def test_a_strategy_is_told_by_what_it_does() -> None:
+    """Two strategies of one name are two, at another calendar too; the built-in ones go by name."""
+    one = Strategy("easy", GREEDY_DEFAULT, "ours")
+    other = Strategy("fcfs", GREEDY_DEFAULT, "ours")
+    tables = [StrategyTable((place,) * CLASSES, name="ours") for place in (0, 1)]
+    week = [make_calendar("week", zone=UTC, unix_start=s, first=0, last=1e6) for s in (0, 3600)]
+    policies: list[Policy] = [one, other, *tables, *(one.at(calendar) for calendar in week)]
+    words = [discipline_words(policy) for policy in policies]
+    assert len(set(words)) == len(words)
+    assert all(word.startswith("ours (SHA-256 of what it does: ") for word in words)
+    assert discipline_words(Strategy("easy", GREEDY_DEFAULT, "ours")) == words[0]
+    assert discipline_words(Strategy("easy", GroupOrder())) == "easy-group"
+    assert discipline_words(Easy()) == "easy"
 
 
 def test_a_description_is_plain_and_repeatable() -> None:

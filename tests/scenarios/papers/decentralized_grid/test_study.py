@@ -1,11 +1,8 @@
 import json
-import statistics
 from functools import partial
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from rich.console import Console
 
 from grms.learning.checkpoint import CheckpointError
@@ -16,7 +13,6 @@ from scenarios.papers.decentralized_grid.grids import EGOISTIC, REGIMES
 from scenarios.papers.decentralized_grid.reference import SETUPS
 from scenarios.papers.decentralized_grid.study import (
     Effort,
-    Spread,
     StudyOptions,
     awrt_of,
     improvement_of,
@@ -24,16 +20,6 @@ from scenarios.papers.decentralized_grid.study import (
     training_folder,
 )
 from tests.scenarios.papers.decentralized_grid.made_up import made_up
-
-
-@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=9))
-def test_a_spread_is_median_and_ends(values: list[float]) -> None:
-    """However the values are ordered."""
-    spread = Spread.of(values)
-    assert spread == Spread.of(reversed(values))
-    assert spread.low <= spread.median <= spread.high
-    assert spread.median == statistics.median(values)
-    assert (spread.low, spread.high, spread.count) == (min(values), max(values), len(values))
 
 
 def test_regimes_follow_from_the_options() -> None:

@@ -73,6 +73,10 @@ class Outcome(enum.StrEnum):
     CANCELLED = "cancelled"
     TIMEOUT = "timeout"
     NOT_RUN = "not_run"
+    NODE_FAIL = "node_fail"
+    OUT_OF_MEMORY = "out_of_memory"
+    LOST = "lost"
+    UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +98,8 @@ class Job:
         cancel_requested: cancellation has been asked for.
         reason: why it stands where it stands, for a person; may be empty.
         stuck: why it does not go on by itself, in a list; empty where it does.
+        exit_code: what its script returned; None where it returned nothing, or nobody knows.
+        signal: that ended it; None where none did, or nobody knows.
     """
 
     job_id: str
@@ -110,6 +116,8 @@ class Job:
     cancel_requested: bool
     reason: str
     stuck: str = ""
+    exit_code: int | None = None
+    signal: int | None = None
 
     @property
     def has_ended(self) -> bool:
@@ -138,7 +146,10 @@ class SiteUnavailable(SiteError):  # noqa: N818  # named for what it says
 
 
 def _job(message: job_pb2.Job) -> Job:
-    outcome = request_pb2.Outcome.Name(message.outcome).removeprefix("OUTCOME_").lower()
+    told = message.detail or message.outcome
+    if told not in request_pb2.Outcome.values():
+        told = message.outcome  # a newer site's word
+    outcome = request_pb2.Outcome.Name(told).removeprefix("OUTCOME_").lower()
     return Job(
         job_id=message.job_id,
         name=message.name,
@@ -154,6 +165,8 @@ def _job(message: job_pb2.Job) -> Job:
         cancel_requested=message.cancel_requested,
         reason=message.reason,
         stuck=message.stuck,
+        exit_code=message.exit_code if message.HasField("exit_code") else None,
+        signal=message.signal if message.HasField("signal") else None,
     )
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from grms.client import Job, SyncClient
+    from grms.v1 import operator_pb2
 
 SOCKET_VARIABLE = "HANSE_SOCKET"
 """Names the socket of the site where no option does."""
@@ -375,10 +376,24 @@ def status(job_id: str | None, socket: Path, *, timeout_s: float) -> None:
         f"  processors  {answer.processors}, {answer.processors_free} free, "
         f"{answer.processors_waiting} waited for"
     )
+    for line in _lrms_lines(answer):
+        click.echo(line)
     for what, counts in (("own jobs", answer.jobs), ("guests", answer.guest_jobs)):
         words = ", ".join(f"{counts[key]} {key.lower()}" for key in sorted(counts))
         click.echo(f"  {what:<10}  {words or 'none'}")
     click.echo(f"  journal     {answer.journal_records} records, {answer.journal_bytes} bytes")
+
+
+def _lrms_lines(answer: "operator_pb2.StatusResponse") -> list[str]:
+    # Nothing where all is well.
+    lines = []
+    if not answer.lrms_reachable:
+        problem = printable(answer.lrms_problem) or "its load is too old"
+        age = f"; load of {answer.lrms_load_age_s:.0f} s ago" if answer.lrms_load_age_s else ""
+        lines.append(f"  batch system does not answer: {problem}{age}; offers are declined")
+    if answer.lrms_commands_open:
+        lines.append(f"  commands    {answer.lrms_commands_open} wait for the batch system")
+    return lines
 
 
 @click.command()
@@ -471,8 +486,11 @@ def _words(job: "Job") -> str:
     took = ""
     if job.end_time_s is not None:
         took = f" {job.end_time_s - job.submit_time_s:.3f} s after its submission"
+    left = "" if not job.exit_code else f", exit code {job.exit_code}"
+    if job.signal is not None:
+        left += f", signal {job.signal}"
     reason = f" ({printable(job.reason)})" if job.reason else ""
-    return f"{job.job_id}: {state}{where}{took}{reason}"
+    return f"{job.job_id}: {state}{left}{where}{took}{reason}"
 
 
 COMMANDS += [serve, submit, status, jobs, cancel, watch]

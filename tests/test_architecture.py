@@ -62,6 +62,8 @@ PURE = (
     "grms/site/dashboard/views.py",
     "grms/testing/*.py",
     "grms/kit/backoff.py",
+    "grms/lrms/port.py",
+    "grms/site/engine/lrms_queue.py",
     "grms/names.py",
     "grms/site/watching/discovery.py",
     "grms/telemetry/outbox.py",

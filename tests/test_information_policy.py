@@ -91,6 +91,9 @@ MAY_CROSS = {
     "Completion.outcome": END,
     "Completion.end_time_s": END,
     "Completion.run_time_s": END,
+    "Completion.detail": END,
+    "Completion.exit_code": END,
+    "Completion.signal": END,
     "ReportRequest.site": NAME,
     "ReportRequest.completions": END,
 }
@@ -99,7 +102,18 @@ MAY_CROSS = {
 WORDS_THAT_CROSS = {
     "Answer": {"UNSPECIFIED", "ACCEPTED", "DECLINED"},
     "OfferState": {"UNSPECIFIED", "UNKNOWN", "ACCEPTED", "DECLINED", "WITHDRAWN", "ENDED"},
-    "Outcome": {"UNSPECIFIED", "COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NOT_RUN"},
+    "Outcome": {
+        "UNSPECIFIED",
+        "COMPLETED",
+        "FAILED",
+        "CANCELLED",
+        "TIMEOUT",
+        "NOT_RUN",
+        "NODE_FAIL",
+        "OUT_OF_MEMORY",
+        "LOST",
+        "UNKNOWN",
+    },
 }
 """Every word of every enumeration in them: whether a job waits or runs is not among them."""
 

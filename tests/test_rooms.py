@@ -42,8 +42,6 @@ SAME_NAME = {
     ("grms", "JobState"): "as users see it, and as the state has it; the wire is between them",
     ("grms", "Outcome"): "same",
     ("grms", "Limits"): "of a training run, and of a site",
-    ("grms", "LrmsEnded"): "what the port says, and the site's event that is made of it",
-    ("grms", "LrmsStarted"): "same",
 }
 """Names that two classes of a package have, and why; nothing else has one twice."""
 

@@ -78,6 +78,7 @@ class LrmsOutcome(enum.Enum):
     NODE_FAIL: what it ran on failed.
     OUT_OF_MEMORY: it was ended as it needed more memory than it had.
     LOST: the LRMS has forgotten it, before it started.
+    NOT_RUN: a simulated machine has held its processors for it; its program was not run.
     UNKNOWN: it is over, and nobody can say how.
     """
 
@@ -88,6 +89,7 @@ class LrmsOutcome(enum.Enum):
     NODE_FAIL = "node_fail"
     OUT_OF_MEMORY = "out_of_memory"
     LOST = "lost"
+    NOT_RUN = "not_run"
     UNKNOWN = "unknown"
 
 
@@ -349,6 +351,14 @@ class Lrms(Protocol):
     one key. A call may be cancelled at any moment (a time-out); its outcome is then as unknown as
     after `LrmsUnavailableError`, and no process may be left behind.
     """
+
+    @property
+    def remembers(self) -> float:
+        """So long after its end `look_up` surely finds a job, seconds.
+
+        Infinity where there are records of all. A job that is not found later than that may have
+        ended: it is not repeated.
+        """
 
     def listen(self, tell: Tell) -> None:
         """Says who is told of events; once, before anything else."""

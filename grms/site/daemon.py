@@ -24,6 +24,7 @@ from grms.kit.reflection import serve_reflection
 from grms.kit.refusals import Context, Unexpected, refuse
 from grms.kit.service_manager import notify
 from grms.kit.unix_sockets import remove_stale_socket
+from grms.lrms.immediate import ReplayableLrms
 from grms.names import parse_endpoint
 from grms.site.engine.clock import VirtualClock
 from grms.site.engine.engine import EngineFailedError
@@ -99,11 +100,14 @@ class Daemon:
 
         Raises:
             JournalError: the disk has failed.
+            LrmsError: something is missing that the batch system needs.
             SocketInUseError: another process listens on the users' socket.
             OSError: an address cannot be listened on.
         """
         core = self._core
         async with AsyncExitStack() as stack:
+            await core.driver.lrms.open()
+            stack.push_async_callback(core.driver.lrms.close)
             door, watchers, servers = await self._open(stack)
             try:
                 await self._serve(door, watchers, servers)
@@ -130,11 +134,11 @@ class Daemon:
             if core.dashboard is not None:
                 tasks.append(group.create_task(core.dashboard.run(), name="dashboard"))
             if not isinstance(core.clock, VirtualClock):
-                tasks.append(group.create_task(self._follow_lrms(), name="lrms"))
+                tasks.append(group.create_task(core.driver.run(), name="lrms"))
                 tasks.append(group.create_task(self._follow_deadlines(), name="deadlines"))
             await asyncio.sleep(0)
             with without_collection():
-                core.engine.tell(Restarted(next(core.engine.new_id), core.engine.load()))
+                core.engine.tell(Restarted)
             for server in servers:
                 await server.start()
             await self._serving(serving=True)
@@ -158,7 +162,7 @@ class Daemon:
         engine = self._core.engine
         while True:  # waits for time, not for an event
             await asyncio.sleep(DEADLINES_LOOKED_AT_S)
-            engine.tell(TimePassed(next(engine.new_id), engine.load()))
+            engine.tell(TimePassed)
 
     async def _commit(self) -> None:
         try:
@@ -267,7 +271,10 @@ class Daemon:
         core = self._core
         if not isinstance(core.clock, VirtualClock):
             return None
-        return Replay(core.engine, core.journal, core.driver, core.clock, core.links)
+        lrms = core.driver.lrms
+        if not isinstance(lrms, ReplayableLrms):
+            return None
+        return Replay(core.engine, core.journal, lrms, core.clock, core.links)
 
     def _server(self, door: Door) -> aio.Server:
         limits, observer = self._core.config.limits, self._core.observer
@@ -361,23 +368,6 @@ class Daemon:
         value = status.SERVING if serving else status.NOT_SERVING
         for name in ("", *SERVICES):
             await self._health.set(name, value)
-
-    async def _follow_lrms(self) -> None:
-        # Sleeps until the batch system has something to tell, or was given something to do.
-        engine, clock = self._core.engine, self._core.clock
-        while True:
-            engine.poll()
-            engine.lrms_wanted.clear()
-            moment = engine.next_lrms_time
-            async with asyncio.TaskGroup() as group:
-                wanted = group.create_task(engine.lrms_wanted.wait(), name="lrms wanted")
-                if moment < math.inf:
-                    due = group.create_task(clock.sleep_until(moment), name="lrms due")
-                    await asyncio.wait([wanted, due], return_when=asyncio.FIRST_COMPLETED)
-                    due.cancel()
-                else:
-                    await wanted
-                wanted.cancel()
 
     async def _until_stopped(self) -> None:
         stop = asyncio.ensure_future(self._stop.wait())

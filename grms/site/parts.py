@@ -8,6 +8,7 @@ import asyncio
 import itertools
 import math
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,17 +18,20 @@ import structlog
 
 from grms.handshakes import why_refused
 from grms.kit.debug import checks_wanted
-from grms.lrms.simulated import SimulatedLrms
+from grms.lrms.adapter import LrmsSite
+from grms.lrms.port import Lrms
 from grms.names import parse_endpoint
 from grms.pki.certificates import PkiError
 from grms.site.configuration.config import SiteConfig
 from grms.site.configuration.files import ConfigError, load_policies, location_policy
+from grms.site.configuration.lrms_kinds import KINDS
 from grms.site.core.state import SiteState
 from grms.site.engine.clock import Clock
 from grms.site.engine.engine import Engine
 from grms.site.engine.group_commit import GroupCommit, timed
 from grms.site.engine.journal import Journal
-from grms.site.engine.lrms_driver import MachineDriver, MachineHistory
+from grms.site.engine.lrms_driver import DriverLimits, LrmsDriver
+from grms.site.engine.lrms_history import LrmsHistory
 from grms.site.engine.reservation_notes import take_over_notes
 from grms.site.engine.site_clock import check_clock, make_clock
 from grms.site.engine.upkeep import Progress, compact, read, without_collection
@@ -110,7 +114,7 @@ class Core:
     config: SiteConfig
     journal: Journal
     engine: Engine
-    driver: MachineDriver
+    driver: LrmsDriver
     clock: Clock
     links: PartnerLinks
     observer: "Observer | None"
@@ -124,14 +128,14 @@ class Loaded:
 
     Attributes:
         state: of the site.
-        machine: that goes on where it was.
-        programs: keys of its jobs that have a script.
+        lrms: the batch system, which goes on where it was.
+        clock: tells the time.
         latest: moment of the last record, seconds; minus infinity where there is none.
     """
 
     state: SiteState
-    machine: SimulatedLrms
-    programs: set[str]
+    lrms: Lrms
+    clock: Clock
     latest: float
 
 
@@ -154,11 +158,11 @@ def load(
     Raises:
         ConfigError: a policy cannot be used.
         JournalError: the journal cannot be read.
-        LrmsError: the machine of the journal's jobs cannot be made.
+        LrmsError: the batch system cannot go on with the journal's jobs.
         StoppedError: there is no need to go on.
     """
     settings = site_settings(config, journal.epoch, str(config_path))
-    history = MachineHistory(config.name, journal.epoch)
+    history = LrmsHistory(config.name, journal.epoch)
     if count := take_over_notes(journal):
         log.info("reservations_taken_over", reservations=count)
     with without_collection():
@@ -166,9 +170,19 @@ def load(
         if config.clock.kind != "virtual":
             # The journal of a replay has to keep its whole schedule.
             compact(journal, reading, log)
-        machine = history.machine(config.processors, config.lrms.queue)
+        clock = make_clock(config.clock, reading.moment)
+        site = LrmsSite(
+            name=config.name,
+            processors=config.processors,
+            clock=clock,
+            folder=Path(config.journal.path).parent,
+            running=history.running(),
+            waiting=history.waiting(),
+            moment=history.moment,
+        )
+        lrms = KINDS[config.lrms.kind].made(config.lrms, site)
         state = SiteState(settings, memory=reading.memory)
-    return Loaded(state, machine, history.programs, reading.moment)
+    return Loaded(state, lrms, clock, reading.moment)
 
 
 def check_certificate(config: SiteConfig, log: Log) -> None:
@@ -214,15 +228,14 @@ def build_core(
     Raises:
         ConfigError: a policy or the certificate cannot be used.
         JournalError: the journal cannot be read, or is another clock's.
-        LrmsError: the machine of the journal's jobs cannot be made.
+        LrmsError: the batch system cannot go on with the journal's jobs.
     """
     check_certificate(config, log)
     if loaded is None:
         loaded = load(config, config_path, journal, log)
-    clock = make_clock(config.clock, loaded.latest)
-    check_clock(config.clock, clock, journal, loaded.latest)
+    check_clock(config.clock, loaded.clock, journal, loaded.latest)
     new_id = itertools.count(1)
-    driver = MachineDriver(loaded.machine, new_id, loaded.programs)
+    driver = _driver(loaded, config, new_id, log)
 
     observer = None
     if config.publishes or config.metrics is not None:
@@ -246,7 +259,8 @@ def build_core(
         in_thread=config.journal.survives == "power_loss",
         on_problem=on_problem,
     )
-    engine = Engine(loaded.state, commit, driver, clock, new_id)
+    engine = Engine(loaded.state, commit, driver, loaded.clock, new_id)
+    driver.connect(engine.hear)
     if checks_wanted():
         engine.on_event(lambda _event, _commands: check(engine.state.memory))
     files = tls_files(config)
@@ -278,7 +292,7 @@ def build_core(
     dashboard = None
     if config.dashboard is not None:
         dashboard = _dashboard(config, journal, engine, links, log)
-    return Core(config, journal, engine, driver, clock, links, observer, dashboard, events)
+    return Core(config, journal, engine, driver, loaded.clock, links, observer, dashboard, events)
 
 
 def _dashboard(
@@ -292,6 +306,16 @@ def _dashboard(
         )
         raise ConfigError(text) from error
     return Dashboard(config, journal, engine, links, log)
+
+
+def _driver(loaded: Loaded, config: SiteConfig, new_id: Iterable[int], log: Log) -> LrmsDriver:
+    lrms = config.lrms
+    limits = DriverLimits(
+        load_age=lrms.load_age_s * config.clock.speed,
+        command_timeout_s=lrms.command_timeout_s,
+        commands=lrms.commands,
+    )
+    return LrmsDriver(loaded.lrms, loaded.clock, limits, new_id, log)
 
 
 def tls_files(config: SiteConfig) -> TlsFiles | None:

@@ -37,7 +37,17 @@ JobStateName = Literal[
     "suspect",
     "ended",
 ]
-OutcomeName = Literal["completed", "failed", "cancelled", "timeout", "not_run"]
+OutcomeName = Literal[
+    "completed",
+    "failed",
+    "cancelled",
+    "timeout",
+    "not_run",
+    "node_fail",
+    "out_of_memory",
+    "lost",
+    "unknown",
+]
 SiteName = Annotated[str, Field(pattern=f"^{SITE_NAME.pattern}$")]
 Word = Annotated[str, Field(min_length=1, max_length=256)]
 Count = Annotated[int, Field(ge=0, lt=2**63)]

@@ -236,7 +236,7 @@ class ConductedReplay:
     def _report(self, guest: _Host, command: SendReport) -> None:
         home = self._by_name[command.partner]
         home.askers[home.last_id + 1] = (guest, command)
-        home.happen(ReportReceived, guest.state.settings.name, (command.completion,))
+        home.happen(ReportReceived, home.load(), guest.state.settings.name, (command.completion,))
 
     def _schedule(self) -> Schedule:
         start_time = np.full(len(self._jobs), np.nan)

@@ -443,7 +443,7 @@ class SimulatedSite:
         told = (self.reports(command.completion),)
         self._call(
             command.partner,
-            lambda home: lambda i: ReportReceived(i, name, told, home.lrms.load()),
+            lambda home: lambda i: ReportReceived(i, home.lrms.load(), name, told),
             lambda answer: (
                 (lambda i: ReportAnswered(i, command.partner, offers))
                 if isinstance(answer, AnswerReport)
@@ -459,7 +459,7 @@ class SimulatedSite:
         key = command.lrms_key
         job = self.lrms.find(key) if command.lookup else None
         if job is None and command.started:
-            self.happen(lambda i: LrmsEnded(i, key, Outcome.FAILED, self.now, 0.0, "not found"))
+            self.happen(lambda i: LrmsEnded(i, key, Outcome.UNKNOWN, self.now, 0.0, "not found"))
             return
         if job is None:
             self.lrms.submit(key, command.request, command.payload)

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from grms.v1 import job_pb2 as grms_dot_v1_dot_job__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16grms/v1/operator.proto\x12\x07grms.v1\x1a\x11grms/v1/job.proto\"\x0f\n\rStatusRequest\"\xec\x03\n\x0eStatusResponse\x12\x0c\n\x04site\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\x12\r\n\x05now_s\x18\x03 \x01(\x01\x12\r\n\x05\x63lock\x18\x04 \x01(\t\x12\x11\n\tup_time_s\x18\x05 \x01(\x01\x12\x10\n\x08\x64raining\x18\x06 \x01(\x08\x12\x16\n\x0elrms_reachable\x18\x07 \x01(\x08\x12\x12\n\nprocessors\x18\x08 \x01(\x05\x12\x17\n\x0fprocessors_free\x18\t \x01(\x05\x12\x1a\n\x12processors_waiting\x18\n \x01(\x03\x12/\n\x04jobs\x18\x0b \x03(\x0b\x32!.grms.v1.StatusResponse.JobsEntry\x12:\n\nguest_jobs\x18\x0c \x03(\x0b\x32&.grms.v1.StatusResponse.GuestJobsEntry\x12\x17\n\x0fjournal_records\x18\r \x01(\x04\x12\x15\n\rjournal_bytes\x18\x0e \x01(\x04\x12\x1b\n\x13telemetry_connected\x18\x0f \x01(\x08\x1a+\n\tJobsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x04:\x02\x38\x01\x1a\x30\n\x0eGuestJobsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x04:\x02\x38\x01\"\x11\n\x0fPartnersRequest\"<\n\x10PartnersResponse\x12(\n\x08partners\x18\x01 \x03(\x0b\x32\x16.grms.v1.PartnerStatus\"\xa3\x03\n\rPartnerStatus\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x10\n\x08\x65ndpoint\x18\x02 \x01(\t\x12\x12\n\nprocessors\x18\x03 \x01(\x05\x12\x11\n\treachable\x18\x04 \x01(\x08\x12\x0c\n\x04lost\x18\x05 \x01(\x08\x12\x19\n\x0clast_heard_s\x18\x06 \x01(\x01H\x00\x88\x01\x01\x12\x0f\n\x07offered\x18\x07 \x01(\x04\x12\x10\n\x08\x61\x63\x63\x65pted\x18\x08 \x01(\x04\x12\r\n\x05\x65nded\x18\t \x01(\x04\x12\x0c\n\x04open\x18\n \x01(\x04\x12\x0e\n\x06\x61wrt_s\x18\x0b \x01(\x01\x12\x15\n\rguest_offered\x18\x0c \x01(\x04\x12\x16\n\x0eguest_accepted\x18\r \x01(\x04\x12\x12\n\nguest_open\x18\x0e \x01(\x04\x12\x0f\n\x07problem\x18\x0f \x01(\t\x12\x0e\n\x06\x66\x61ulty\x18\x10 \x01(\x08\x12\x0e\n\x06\x66\x61ults\x18\x11 \x01(\x04\x12\x14\n\x0cincompatible\x18\x12 \x01(\x05\x12\x13\n\x0b\x64isbelieved\x18\x13 \x01(\x04\x12\x10\n\x08\x64istrust\x18\x14 \x01(\x04\x12\x10\n\x08\x64isputed\x18\x15 \x01(\x04\x42\x0f\n\r_last_heard_s\"\x17\n\x15ReloadPoliciesRequest\"\xa2\x01\n\x16ReloadPoliciesResponse\x12?\n\x08policies\x18\x01 \x03(\x0b\x32-.grms.v1.ReloadPoliciesResponse.PoliciesEntry\x12\x16\n\x0erestart_needed\x18\x02 \x03(\t\x1a/\n\rPoliciesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\x0e\n\x0c\x44rainRequest\"\x0f\n\rResumeRequest\"\"\n\x10InterveneRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t2\xf3\x03\n\x0fOperatorService\x12\x39\n\x06Status\x12\x16.grms.v1.StatusRequest\x1a\x17.grms.v1.StatusResponse\x12?\n\x08Partners\x12\x18.grms.v1.PartnersRequest\x1a\x19.grms.v1.PartnersResponse\x12Q\n\x0eReloadPolicies\x12\x1e.grms.v1.ReloadPoliciesRequest\x1a\x1f.grms.v1.ReloadPoliciesResponse\x12\x37\n\x05\x44rain\x12\x15.grms.v1.DrainRequest\x1a\x17.grms.v1.StatusResponse\x12\x39\n\x06Resume\x12\x16.grms.v1.ResumeRequest\x1a\x17.grms.v1.StatusResponse\x12\x33\n\x08TakeBack\x12\x19.grms.v1.InterveneRequest\x1a\x0c.grms.v1.Job\x12\x33\n\x08Resubmit\x12\x19.grms.v1.InterveneRequest\x1a\x0c.grms.v1.Job\x12\x33\n\x08WriteOff\x12\x19.grms.v1.InterveneRequest\x1a\x0c.grms.v1.Jobb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16grms/v1/operator.proto\x12\x07grms.v1\x1a\x11grms/v1/job.proto\"\x0f\n\rStatusRequest\"\xd0\x04\n\x0eStatusResponse\x12\x0c\n\x04site\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\x12\r\n\x05now_s\x18\x03 \x01(\x01\x12\r\n\x05\x63lock\x18\x04 \x01(\t\x12\x11\n\tup_time_s\x18\x05 \x01(\x01\x12\x10\n\x08\x64raining\x18\x06 \x01(\x08\x12\x16\n\x0elrms_reachable\x18\x07 \x01(\x08\x12\x12\n\nprocessors\x18\x08 \x01(\x05\x12\x17\n\x0fprocessors_free\x18\t \x01(\x05\x12\x1a\n\x12processors_waiting\x18\n \x01(\x03\x12/\n\x04jobs\x18\x0b \x03(\x0b\x32!.grms.v1.StatusResponse.JobsEntry\x12:\n\nguest_jobs\x18\x0c \x03(\x0b\x32&.grms.v1.StatusResponse.GuestJobsEntry\x12\x17\n\x0fjournal_records\x18\r \x01(\x04\x12\x15\n\rjournal_bytes\x18\x0e \x01(\x04\x12\x1b\n\x13telemetry_connected\x18\x0f \x01(\x08\x12\x14\n\x0clrms_problem\x18\x10 \x01(\t\x12\x1c\n\x0flrms_load_age_s\x18\x11 \x01(\x01H\x00\x88\x01\x01\x12\x1a\n\x12lrms_commands_open\x18\x12 \x01(\x04\x1a+\n\tJobsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x04:\x02\x38\x01\x1a\x30\n\x0eGuestJobsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x04:\x02\x38\x01\x42\x12\n\x10_lrms_load_age_s\"\x11\n\x0fPartnersRequest\"<\n\x10PartnersResponse\x12(\n\x08partners\x18\x01 \x03(\x0b\x32\x16.grms.v1.PartnerStatus\"\xa3\x03\n\rPartnerStatus\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x10\n\x08\x65ndpoint\x18\x02 \x01(\t\x12\x12\n\nprocessors\x18\x03 \x01(\x05\x12\x11\n\treachable\x18\x04 \x01(\x08\x12\x0c\n\x04lost\x18\x05 \x01(\x08\x12\x19\n\x0clast_heard_s\x18\x06 \x01(\x01H\x00\x88\x01\x01\x12\x0f\n\x07offered\x18\x07 \x01(\x04\x12\x10\n\x08\x61\x63\x63\x65pted\x18\x08 \x01(\x04\x12\r\n\x05\x65nded\x18\t \x01(\x04\x12\x0c\n\x04open\x18\n \x01(\x04\x12\x0e\n\x06\x61wrt_s\x18\x0b \x01(\x01\x12\x15\n\rguest_offered\x18\x0c \x01(\x04\x12\x16\n\x0eguest_accepted\x18\r \x01(\x04\x12\x12\n\nguest_open\x18\x0e \x01(\x04\x12\x0f\n\x07problem\x18\x0f \x01(\t\x12\x0e\n\x06\x66\x61ulty\x18\x10 \x01(\x08\x12\x0e\n\x06\x66\x61ults\x18\x11 \x01(\x04\x12\x14\n\x0cincompatible\x18\x12 \x01(\x05\x12\x13\n\x0b\x64isbelieved\x18\x13 \x01(\x04\x12\x10\n\x08\x64istrust\x18\x14 \x01(\x04\x12\x10\n\x08\x64isputed\x18\x15 \x01(\x04\x42\x0f\n\r_last_heard_s\"\x17\n\x15ReloadPoliciesRequest\"\xa2\x01\n\x16ReloadPoliciesResponse\x12?\n\x08policies\x18\x01 \x03(\x0b\x32-.grms.v1.ReloadPoliciesResponse.PoliciesEntry\x12\x16\n\x0erestart_needed\x18\x02 \x03(\t\x1a/\n\rPoliciesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\x0e\n\x0c\x44rainRequest\"\x0f\n\rResumeRequest\"\"\n\x10InterveneRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t2\xf3\x03\n\x0fOperatorService\x12\x39\n\x06Status\x12\x16.grms.v1.StatusRequest\x1a\x17.grms.v1.StatusResponse\x12?\n\x08Partners\x12\x18.grms.v1.PartnersRequest\x1a\x19.grms.v1.PartnersResponse\x12Q\n\x0eReloadPolicies\x12\x1e.grms.v1.ReloadPoliciesRequest\x1a\x1f.grms.v1.ReloadPoliciesResponse\x12\x37\n\x05\x44rain\x12\x15.grms.v1.DrainRequest\x1a\x17.grms.v1.StatusResponse\x12\x39\n\x06Resume\x12\x16.grms.v1.ResumeRequest\x1a\x17.grms.v1.StatusResponse\x12\x33\n\x08TakeBack\x12\x19.grms.v1.InterveneRequest\x1a\x0c.grms.v1.Job\x12\x33\n\x08Resubmit\x12\x19.grms.v1.InterveneRequest\x1a\x0c.grms.v1.Job\x12\x33\n\x08WriteOff\x12\x19.grms.v1.InterveneRequest\x1a\x0c.grms.v1.Jobb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -41,29 +41,29 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_STATUSREQUEST']._serialized_start=54
   _globals['_STATUSREQUEST']._serialized_end=69
   _globals['_STATUSRESPONSE']._serialized_start=72
-  _globals['_STATUSRESPONSE']._serialized_end=564
-  _globals['_STATUSRESPONSE_JOBSENTRY']._serialized_start=471
-  _globals['_STATUSRESPONSE_JOBSENTRY']._serialized_end=514
-  _globals['_STATUSRESPONSE_GUESTJOBSENTRY']._serialized_start=516
-  _globals['_STATUSRESPONSE_GUESTJOBSENTRY']._serialized_end=564
-  _globals['_PARTNERSREQUEST']._serialized_start=566
-  _globals['_PARTNERSREQUEST']._serialized_end=583
-  _globals['_PARTNERSRESPONSE']._serialized_start=585
-  _globals['_PARTNERSRESPONSE']._serialized_end=645
-  _globals['_PARTNERSTATUS']._serialized_start=648
-  _globals['_PARTNERSTATUS']._serialized_end=1067
-  _globals['_RELOADPOLICIESREQUEST']._serialized_start=1069
-  _globals['_RELOADPOLICIESREQUEST']._serialized_end=1092
-  _globals['_RELOADPOLICIESRESPONSE']._serialized_start=1095
-  _globals['_RELOADPOLICIESRESPONSE']._serialized_end=1257
-  _globals['_RELOADPOLICIESRESPONSE_POLICIESENTRY']._serialized_start=1210
-  _globals['_RELOADPOLICIESRESPONSE_POLICIESENTRY']._serialized_end=1257
-  _globals['_DRAINREQUEST']._serialized_start=1259
-  _globals['_DRAINREQUEST']._serialized_end=1273
-  _globals['_RESUMEREQUEST']._serialized_start=1275
-  _globals['_RESUMEREQUEST']._serialized_end=1290
-  _globals['_INTERVENEREQUEST']._serialized_start=1292
-  _globals['_INTERVENEREQUEST']._serialized_end=1326
-  _globals['_OPERATORSERVICE']._serialized_start=1329
-  _globals['_OPERATORSERVICE']._serialized_end=1828
+  _globals['_STATUSRESPONSE']._serialized_end=664
+  _globals['_STATUSRESPONSE_JOBSENTRY']._serialized_start=551
+  _globals['_STATUSRESPONSE_JOBSENTRY']._serialized_end=594
+  _globals['_STATUSRESPONSE_GUESTJOBSENTRY']._serialized_start=596
+  _globals['_STATUSRESPONSE_GUESTJOBSENTRY']._serialized_end=644
+  _globals['_PARTNERSREQUEST']._serialized_start=666
+  _globals['_PARTNERSREQUEST']._serialized_end=683
+  _globals['_PARTNERSRESPONSE']._serialized_start=685
+  _globals['_PARTNERSRESPONSE']._serialized_end=745
+  _globals['_PARTNERSTATUS']._serialized_start=748
+  _globals['_PARTNERSTATUS']._serialized_end=1167
+  _globals['_RELOADPOLICIESREQUEST']._serialized_start=1169
+  _globals['_RELOADPOLICIESREQUEST']._serialized_end=1192
+  _globals['_RELOADPOLICIESRESPONSE']._serialized_start=1195
+  _globals['_RELOADPOLICIESRESPONSE']._serialized_end=1357
+  _globals['_RELOADPOLICIESRESPONSE_POLICIESENTRY']._serialized_start=1310
+  _globals['_RELOADPOLICIESRESPONSE_POLICIESENTRY']._serialized_end=1357
+  _globals['_DRAINREQUEST']._serialized_start=1359
+  _globals['_DRAINREQUEST']._serialized_end=1373
+  _globals['_RESUMEREQUEST']._serialized_start=1375
+  _globals['_RESUMEREQUEST']._serialized_end=1390
+  _globals['_INTERVENEREQUEST']._serialized_start=1392
+  _globals['_INTERVENEREQUEST']._serialized_end=1426
+  _globals['_OPERATORSERVICE']._serialized_start=1429
+  _globals['_OPERATORSERVICE']._serialized_end=1928
 # @@protoc_insertion_point(module_scope)

@@ -15,12 +15,20 @@ class Outcome(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     OUTCOME_CANCELLED: _ClassVar[Outcome]
     OUTCOME_TIMEOUT: _ClassVar[Outcome]
     OUTCOME_NOT_RUN: _ClassVar[Outcome]
+    OUTCOME_NODE_FAIL: _ClassVar[Outcome]
+    OUTCOME_OUT_OF_MEMORY: _ClassVar[Outcome]
+    OUTCOME_LOST: _ClassVar[Outcome]
+    OUTCOME_UNKNOWN: _ClassVar[Outcome]
 OUTCOME_UNSPECIFIED: Outcome
 OUTCOME_COMPLETED: Outcome
 OUTCOME_FAILED: Outcome
 OUTCOME_CANCELLED: Outcome
 OUTCOME_TIMEOUT: Outcome
 OUTCOME_NOT_RUN: Outcome
+OUTCOME_NODE_FAIL: Outcome
+OUTCOME_OUT_OF_MEMORY: Outcome
+OUTCOME_LOST: Outcome
+OUTCOME_UNKNOWN: Outcome
 
 class JobRequest(_message.Message):
     __slots__ = ("processors", "requested_time_s", "program", "simulated")

@@ -5,6 +5,7 @@ is known (`ledger`), and told as events. Between two looks nothing is known of t
 """
 
 import asyncio
+import math
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -98,6 +99,11 @@ class BatchLrms:
         return self._ledger.counts
 
     # --- the port --------------------------------------------------------------------------------
+
+    @property
+    def remembers(self) -> float:
+        """See `Lrms.remembers`: what was released has its mark, and is never not there."""
+        return math.inf
 
     def listen(self, tell: Tell) -> None:
         """See `Lrms.listen`."""

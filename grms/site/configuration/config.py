@@ -4,26 +4,26 @@ The format is described in docs/operating.md. Relative paths in a file are relat
 the models they are absolute, so that a daemon finds them wherever it was started.
 """
 
-from pathlib import Path
 from typing import Annotated, Final, Literal, Self
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
-    ConfigDict,
     Field,
+    PlainValidator,
+    SerializeAsAny,
     ValidationInfo,
     field_validator,
     model_validator,
 )
-from pydantic_core import PydanticCustomError
 
-from grms.lrms.queue import configured_queue
+from grms.kit.models import Count, FilePath, Model, Rate, Seconds, absolute, wrong
+from grms.lrms.adapter import LrmsSettings
+from grms.lrms.simulated import SimulatedSettings
 from grms.names import Endpoint, check_site_name, parse_endpoint
 from grms.policy.location import LOCATION_GROUP
 from grms.policy.words import TRANSFER_DEFAULT, TRANSFER_WORDS, is_written
-from lrms_sim.disciplines import DISCIPLINES, Discipline
-from lrms_sim.written import DISCIPLINE_GROUP, names_written
+from grms.site.configuration.lrms_kinds import settings_of
+from lrms_sim.written import names_written
 
 PARTNERS_MAX: Final = 1000
 """Most partners of one site."""
@@ -41,59 +41,25 @@ SOCKET_PATH_BYTES_MAX: Final = 100
 """Longest path of a Unix socket: the kernel takes 107 bytes."""
 
 
-class _Model(BaseModel):
-    # Strict: TOML has types, so "96" for 96 is a mistake and not a spelling.
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-def _refuse(text: str) -> PydanticCustomError:
-    return PydanticCustomError("hanse", "{text}", {"text": text})
-
-
-def _word(value: str, what: str, choices: tuple[str, ...]) -> str:
-    if value not in choices:
-        raise _refuse(f"{value!r} is no {what}; there are: {', '.join(choices)}")
-    return value
-
-
-def _discipline(value: str) -> str:
-    if names_written(DISCIPLINE_GROUP, value):
-        return value
-    _word(value, "discipline", tuple(DISCIPLINES))
-    if value == "easy-plus-plus":
-        raise _refuse(
-            f"{value!r} predicts by user, and a site's machine is not told whose job it is; "
-            "'easy-sjbf-per-event' does the same without predictions"
-        )
-    return value
-
-
 def _site_name(value: str) -> str:
     try:
         return check_site_name(value)
     except ValueError as error:
-        raise _refuse(str(error)) from error
+        raise wrong(str(error)) from error
 
 
 def _endpoint(value: str) -> str:
     try:
         return str(parse_endpoint(value))
     except ValueError as error:
-        raise _refuse(str(error)) from error
-
-
-def _absolute(value: str, info: ValidationInfo) -> str:
-    if not value or "\0" in value:
-        raise _refuse("must be the path of a file")
-    folder = (info.context or {}).get("folder", Path())
-    return str(Path(folder, value).absolute())
+        raise wrong(str(error)) from error
 
 
 def _socket(value: str, info: ValidationInfo) -> str:
-    path = _absolute(value, info)
+    path = absolute(value, info)
     if len(path.encode()) > SOCKET_PATH_BYTES_MAX:
         text = f"{path!r} is longer than {SOCKET_PATH_BYTES_MAX} bytes, the most a socket can have"
-        raise _refuse(text)
+        raise wrong(text)
     return path
 
 
@@ -103,64 +69,15 @@ def _transfer(value: str, info: ValidationInfo) -> str:
     if not value.endswith(".json"):
         words = ", ".join(TRANSFER_WORDS)
         text = f"{value!r} is no transfer policy; there are: {words}, and the path of a rule base file (*.json)"
-        raise _refuse(text)
-    return _absolute(value, info)
+        raise wrong(text)
+    return absolute(value, info)
 
 
 Name = Annotated[str, AfterValidator(_site_name)]
-FilePath = Annotated[str, AfterValidator(_absolute)]
 Address = Annotated[str, AfterValidator(_endpoint)]
-Seconds = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]
-Rate = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
-Count = Annotated[int, Field(ge=1, le=10**9)]
 
 
-class LrmsConfig(_Model):
-    """The local batch system.
-
-    Attributes:
-        kind: which adapter: `simulated`.
-        discipline: of the simulated machine's queue.
-        strategy: a strategy file instead of a discipline.
-        group_order: for a discipline by group: the groups, the one served first in front.
-        time_zone: of the site, for strategies that ask what time it is.
-        time_origin: Unix time of second 0 of the site's clock; of a replay.
-    """
-
-    kind: Literal["simulated"] = "simulated"
-    discipline: Annotated[str, AfterValidator(_discipline)] = "fcfs"
-    strategy: FilePath | None = None
-    group_order: list[int] | None = None
-    time_zone: str | float | int | None = None
-    time_origin: Annotated[float, Field(allow_inf_nan=False)] = 0.0
-
-    @property
-    def queue(self) -> Discipline:
-        """The discipline; its file is read anew.
-
-        Raises:
-            ValueError: the file cannot be used, or a key is missing.
-        """
-        return configured_queue(
-            discipline=self.discipline,
-            strategy=self.strategy,
-            group_order=None if self.group_order is None else tuple(self.group_order),
-            time_zone=self.time_zone,
-            time_origin=self.time_origin,
-        )
-
-    @model_validator(mode="after")
-    def _check_queue(self) -> Self:
-        if self.strategy is not None and self.discipline != "fcfs":
-            raise _refuse("lrms.strategy and lrms.discipline exclude each other")
-        try:
-            _ = self.queue
-        except ValueError as error:
-            raise _refuse(f"lrms: {error}") from error
-        return self
-
-
-class ClockConfig(_Model):
+class ClockConfig(Model):
     """Which time it is.
 
     Attributes:
@@ -177,13 +94,13 @@ class ClockConfig(_Model):
     @model_validator(mode="after")
     def _check_origin(self) -> Self:
         if (self.kind == "scaled") != (self.origin is not None):
-            raise _refuse("origin is needed with kind = 'scaled', and goes with no other")
+            raise wrong("origin is needed with kind = 'scaled', and goes with no other")
         if self.kind != "scaled" and self.speed != 1.0:
-            raise _refuse("speed goes with kind = 'scaled' alone")
+            raise wrong("speed goes with kind = 'scaled' alone")
         return self
 
 
-class ListenConfig(_Model):
+class ListenConfig(Model):
     """Where the daemon can be reached.
 
     Attributes:
@@ -200,7 +117,7 @@ class ListenConfig(_Model):
         return None if self.partners is None else parse_endpoint(self.partners)
 
 
-class TlsConfig(_Model):
+class TlsConfig(Model):
     """The files of mutual TLS, as `grms pki issue` writes them.
 
     Attributes:
@@ -214,7 +131,7 @@ class TlsConfig(_Model):
     key: FilePath
 
 
-class JournalConfig(_Model):
+class JournalConfig(Model):
     """The journal.
 
     Attributes:
@@ -227,7 +144,7 @@ class JournalConfig(_Model):
     survives: Literal["power_loss", "crash"] = "power_loss"
 
 
-class PartnerConfig(_Model):
+class PartnerConfig(Model):
     """A site one exchanges jobs with.
 
     Attributes:
@@ -244,7 +161,7 @@ class PartnerConfig(_Model):
     transfer: Annotated[str, AfterValidator(_transfer)] = TRANSFER_DEFAULT
 
 
-class LimitsConfig(_Model):
+class LimitsConfig(Model):
     """What is taken at most, and how long is waited.
 
     Attributes:
@@ -300,7 +217,7 @@ class LimitsConfig(_Model):
     drain_s: Seconds = 10.0
 
 
-class MqttConfig(_Model):
+class MqttConfig(Model):
     """The broker of telemetry.
 
     Attributes:
@@ -322,7 +239,7 @@ class MqttConfig(_Model):
     outbox: Count = 10_000
 
 
-class MetricsConfig(_Model):
+class MetricsConfig(Model):
     """Figures for the site's own operators.
 
     Attributes:
@@ -332,7 +249,7 @@ class MetricsConfig(_Model):
     listen: Address
 
 
-class DashboardConfig(_Model):
+class DashboardConfig(Model):
     """Pages for the site's own operators.
 
     Attributes:
@@ -341,10 +258,10 @@ class DashboardConfig(_Model):
     """
 
     listen: Address
-    hosts: list[Annotated[str, Field(min_length=1, max_length=253)]] = []
+    hosts: list[Annotated[str, Field(min_length=1, max_length=253)]] = Field(default_factory=list)
 
 
-class LoggingConfig(_Model):
+class LoggingConfig(Model):
     """The log on standard error.
 
     Attributes:
@@ -356,7 +273,7 @@ class LoggingConfig(_Model):
     level: Literal["debug", "info", "warning", "error"] = "info"
 
 
-class ResourceConfig(_Model):
+class ResourceConfig(Model):
     """A resource that can be reserved.
 
     Attributes:
@@ -368,13 +285,13 @@ class ResourceConfig(_Model):
     """
 
     resource_id: Annotated[str, Field(min_length=1, max_length=64)]
-    labels: dict[str, str] = {}
+    labels: dict[str, str] = Field(default_factory=dict)
     processors: Count = 1
     speed: Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)] = 1.0
     cost_per_hour: Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)] = 0.0
 
 
-class SiteConfig(_Model):
+class SiteConfig(Model):
     """A site.
 
     Attributes:
@@ -406,18 +323,22 @@ class SiteConfig(_Model):
 
     name: Name
     processors: Annotated[int, Field(ge=1, le=2**31 - 1)]
-    operators: list[str] = []
-    brokers: list[Name] = []
+    operators: list[str] = Field(default_factory=list)
+    brokers: list[Name] = Field(default_factory=list)
     location: str | list[str] = "awrt"
     suspect: Literal["wait", "resubmit"] = "wait"
     suspect_after_s: Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)] = 86400.0
-    lrms: LrmsConfig = LrmsConfig()
+    lrms: Annotated[SerializeAsAny[LrmsSettings], PlainValidator(settings_of)] = SimulatedSettings()
     clock: ClockConfig = ClockConfig()
     listen: ListenConfig
     tls: TlsConfig | None = None
     journal: JournalConfig
-    partners: Annotated[list[PartnerConfig], Field(max_length=PARTNERS_MAX)] = []
-    resources: Annotated[list[ResourceConfig], Field(max_length=RESOURCES_MAX)] = []
+    partners: Annotated[list[PartnerConfig], Field(max_length=PARTNERS_MAX)] = Field(
+        default_factory=list
+    )
+    resources: Annotated[list[ResourceConfig], Field(max_length=RESOURCES_MAX)] = Field(
+        default_factory=list
+    )
     limits: LimitsConfig = LimitsConfig()
     mqtt: MqttConfig | None = None
     metrics: MetricsConfig | None = None
@@ -432,7 +353,7 @@ class SiteConfig(_Model):
         if value not in {"awrt", "awrt-completed"} and not (
             isinstance(value, str) and names_written(LOCATION_GROUP, value)
         ):
-            raise _refuse(
+            raise wrong(
                 f"is {value!r}; it must be 'awrt', 'awrt-completed' or a list of partners' names"
             )
         return value
@@ -442,21 +363,21 @@ class SiteConfig(_Model):
         names = [partner.name for partner in self.partners]
         for position, name in enumerate(names):
             if name == self.name:
-                raise _refuse(f"partners[{position}].name is the site itself, {name!r}")
+                raise wrong(f"partners[{position}].name is the site itself, {name!r}")
             if name in names[:position]:
-                raise _refuse(f"partners[{position}].name {name!r} comes twice")
+                raise wrong(f"partners[{position}].name {name!r} comes twice")
         order = self.location if isinstance(self.location, list) else []
         for position, name in enumerate(order):
             if name not in names:
                 known = ", ".join(names) or "none"
-                raise _refuse(f"location[{position}] {name!r} is no partner; there are: {known}")
+                raise wrong(f"location[{position}] {name!r} is no partner; there are: {known}")
             if name in order[:position]:
-                raise _refuse(f"location[{position}] {name!r} comes twice")
+                raise wrong(f"location[{position}] {name!r} comes twice")
         ids = [resource.resource_id for resource in self.resources]
         for position, resource_id in enumerate(ids):
             if resource_id in ids[:position]:
                 text = f"resources[{position}].resource_id {resource_id!r} comes twice"
-                raise _refuse(text)
+                raise wrong(text)
         return self
 
     @model_validator(mode="after")
@@ -469,16 +390,16 @@ class SiteConfig(_Model):
             for key, address in addresses.items():
                 if address is not None and not parse_endpoint(address).is_loopback:
                     text = f"{key} is {address}; without [tls] only loopback addresses are allowed"
-                    raise _refuse(text)
+                    raise wrong(text)
         if self.metrics is not None and not parse_endpoint(self.metrics.listen).is_loopback:
             text = f"metrics.listen is {self.metrics.listen}; it tells the site's load, so only loopback is allowed"
-            raise _refuse(text)
+            raise wrong(text)
         if self.dashboard is not None:
             if not parse_endpoint(self.dashboard.listen).is_loopback:
                 text = f"dashboard.listen is {self.dashboard.listen}; it tells the site's load, so only loopback is allowed; put a reverse proxy before it"
-                raise _refuse(text)
+                raise wrong(text)
             if self.clock.kind == "virtual":
-                raise _refuse("dashboard is for sites that live; a virtual clock stands still")
+                raise wrong("dashboard is for sites that live; a virtual clock stands still")
         return self
 
     @model_validator(mode="after")
@@ -488,21 +409,21 @@ class SiteConfig(_Model):
         for partner in self.partners:
             if partner.address is None and not found:
                 text = f"partners.{partner.name}.address is missing, and mqtt.discovery is off"
-                raise _refuse(text)
+                raise wrong(text)
         if mqtt.address is None:
             given = mqtt.model_fields_set - {"enabled", "outbox"}
             if given:
-                raise _refuse(f"mqtt.address is missing, and mqtt.{min(given)} goes with it")
+                raise wrong(f"mqtt.address is missing, and mqtt.{min(given)} goes with it")
             if self.publishes and self.name == WATCHER:
-                raise _refuse(f"a site called {WATCHER!r} needs mqtt.address, a broker of its own")
+                raise wrong(f"a site called {WATCHER!r} needs mqtt.address, a broker of its own")
             return self
         if mqtt.tls and self.tls is None:
-            raise _refuse("mqtt.tls uses the keys of [tls], which is missing")
+            raise wrong("mqtt.tls uses the keys of [tls], which is missing")
         if not mqtt.tls and not parse_endpoint(mqtt.address).is_loopback:
             text = f"mqtt.address is {mqtt.address}; without mqtt.tls only loopback is allowed"
-            raise _refuse(text)
+            raise wrong(text)
         if mqtt.password_file is not None and mqtt.username is None:
-            raise _refuse("mqtt.password_file needs mqtt.username")
+            raise wrong("mqtt.password_file needs mqtt.username")
         return self
 
     @property

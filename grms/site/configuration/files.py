@@ -11,11 +11,13 @@ from typing import Any, Final
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from grms.lrms.adapter import LrmsSettings
 from grms.policy.files import RuleBaseError
 from grms.policy.location import AwrtLocation, FixedOrder, LocationPolicy
 from grms.policy.transfer import TransferPolicy
 from grms.policy.words import NO_EXCHANGE, PolicyShelf, written_location
 from grms.site.configuration.config import SiteConfig
+from grms.site.configuration.lrms_kinds import KINDS
 
 FILE_BYTES_MAX: Final = 1 << 20
 """Largest configuration file that is read."""
@@ -69,17 +71,20 @@ def parse_config(data: bytes, *, folder: Path, shown: str) -> SiteConfig:
     try:
         return SiteConfig.model_validate(document, context={"folder": folder})
     except ValidationError as error:
-        lines = {f"{shown}: {_line(details)}": None for details in error.errors(include_url=False)}
+        lines = {
+            f"{shown}: {_line(details, document)}": None
+            for details in error.errors(include_url=False)
+        }
         raise ConfigError("\n".join(lines)) from error
 
 
-def _line(details: ErrorDetails) -> str:
+def _line(details: ErrorDetails, document: dict[str, Any]) -> str:
     key = ""
     for part in details["loc"]:
         key += f"[{part}]" if isinstance(part, int) else f".{part}"
     key = key.removeprefix(".")
     if details["type"] == "extra_forbidden":
-        return f"{key}: {_unknown_key(details)}"
+        return f"{key}: {_unknown_key(details, document)}"
     if details["type"] == "missing":
         return f"{key}: is missing"
     text = details["msg"]
@@ -88,11 +93,13 @@ def _line(details: ErrorDetails) -> str:
     return f"{key}: {text}" if key else text
 
 
-def _unknown_key(details: ErrorDetails) -> str:
+def _unknown_key(details: ErrorDetails, document: dict[str, Any]) -> str:
     model: Any = SiteConfig
     for part in details["loc"][:-1]:
         if isinstance(part, str) and part in model.model_fields:
             model = _model_of(model.model_fields[part].annotation)
+        if model is LrmsSettings:
+            model = KINDS[document["lrms"].get("kind", "simulated")].settings
     names = list(model.model_fields)
     wrong = str(details["loc"][-1])
     close = get_close_matches(wrong, names, n=1)

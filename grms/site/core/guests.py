@@ -16,19 +16,23 @@ from grms.site.facts.commands import (
     AnswerOffer,
     AnswerStatus,
     LrmsCancel,
-    LrmsSubmit,
     Refusal,
     Refuse,
     SendReport,
 )
 from grms.site.facts.events import (
+    LrmsAccepted,
+    LrmsEnded,
+    LrmsLost,
+    LrmsRequeued,
+    LrmsStarted,
     OfferReceived,
     ReportAnswered,
     ReportFailed,
     ResolveReceived,
     WithdrawReceived,
 )
-from grms.site.facts.jobs import GuestJob, OfferId
+from grms.site.facts.jobs import NO_EXIT, GuestJob, OfferId, end_of_lost
 from grms.site.facts.lifecycle import GuestState, Outcome
 from grms.site.facts.memory import Memory
 from grms.site.facts.partners import PartnerBook
@@ -38,6 +42,10 @@ from grms.site.facts.records import (
     GuestCancelRequested,
     GuestDeclined,
     GuestEnded,
+    GuestExited,
+    GuestLost,
+    GuestRequeued,
+    GuestStarted,
     GuestWithdrawn,
 )
 
@@ -96,7 +104,7 @@ class GuestDesk:
             )
             guest = book.guests[offer]
             turn.do(AnswerOffer(event.id, accepted=True))
-            turn.do(LrmsSubmit(event.id, guest.lrms_key, guest.request, guest.payload))
+            turn.submit(guest, lookup=False)
         else:
             turn.note(GuestDeclined(turn.now, event.partner, offer, event.settled_below))
             turn.do(AnswerOffer(event.id, accepted=False))
@@ -192,14 +200,54 @@ class GuestDesk:
         )
         turn.do(Refuse(event_id, Refusal.EXHAUSTED, reason))
 
-    # --- the end -------------------------------------------------------------------------------
+    # --- the batch system ----------------------------------------------------------------------
 
-    def end(
+    def accepted(self, guest: GuestJob, _event: LrmsAccepted, _turn: Turn) -> None:
+        """Knows that a job waits in the batch system."""
+        if guest.state is GuestState.ACCEPTED:
+            self.memory.confirm(guest)
+            guest.move(GuestState.SUBMITTED)
+
+    def started(self, guest: GuestJob, event: LrmsStarted, turn: Turn) -> None:
+        """Notes a start."""
+        if guest.state in {GuestState.ACCEPTED, GuestState.SUBMITTED}:
+            turn.note(GuestStarted(turn.now, guest.partner, guest.offer, event.start_time))
+
+    def requeued(self, guest: GuestJob, _event: LrmsRequeued, turn: Turn) -> None:
+        """Notes that a job waits again; one that is to end is ended once more."""
+        if guest.state is GuestState.RUNNING:
+            turn.note(GuestRequeued(turn.now, guest.partner, guest.offer))
+        self.appeared(guest, turn)
+
+    def lost(self, guest: GuestJob, event: LrmsLost, turn: Turn) -> None:
+        """Submits a job again that the batch system has forgotten, once."""
+        started = guest.state is GuestState.RUNNING
+        end = end_of_lost(guest, event.reason, started=started)
+        if end is not None:
+            self._end(guest, end[0], turn.now, 0.0, turn)
+            return
+        turn.note(GuestLost(turn.now, guest.partner, guest.offer))
+        turn.submit(guest, lookup=True)
+
+    def ended(self, guest: GuestJob, event: LrmsEnded, turn: Turn) -> None:
+        """Notes the end of a guest job, and reports it."""
+        if event.exit != NO_EXIT:
+            turn.note(GuestExited(turn.now, guest.partner, guest.offer, event.exit))
+        self._end(guest, event.outcome, event.end_time, event.run_time, turn)
+
+    @staticmethod
+    def appeared(guest: GuestJob, turn: Turn) -> None:
+        """Ends a job once more whose end was undone."""
+        if guest.cancel_requested:
+            turn.do(LrmsCancel(turn.cause, guest.lrms_key))
+
+    def _end(
         self, guest: GuestJob, outcome: Outcome, end_time: float, run_time: float, turn: Turn
     ) -> None:
-        """Notes the end of a guest job, and reports it."""
         turn.note(GuestEnded(turn.now, guest.partner, guest.offer, outcome, end_time, run_time))
         self.report(guest, turn)
+
+    # --- reports -------------------------------------------------------------------------------
 
     def report(self, guest: GuestJob, turn: Turn) -> None:
         """Tells the home site of the end of its job."""
@@ -241,16 +289,8 @@ class GuestDesk:
                 if guest.completion is not None:
                     self.report(guest, turn)
                     continue
-                turn.do(
-                    LrmsSubmit(
-                        turn.cause,
-                        guest.lrms_key,
-                        guest.request,
-                        guest.payload,
-                        lookup=True,
-                        started=guest.state is GuestState.RUNNING,
-                    )
-                )
+                # One that was requeued has started once, too.
+                turn.submit(guest, lookup=True, started=guest.state is not GuestState.ACCEPTED)
                 if guest.cancel_requested:
                     turn.do(LrmsCancel(turn.cause, guest.lrms_key))
 

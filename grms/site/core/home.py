@@ -9,16 +9,31 @@ from grms.site.core.turn import Turn
 from grms.site.facts.commands import (
     AnswerReport,
     LrmsCancel,
-    LrmsSubmit,
     Refusal,
     Refuse,
     ReplyJob,
 )
-from grms.site.facts.events import Cancel, ReportReceived, Submit
-from grms.site.facts.jobs import HomeJob, Load, find_job
-from grms.site.facts.lifecycle import JobState
+from grms.site.facts.events import (
+    Cancel,
+    LrmsAccepted,
+    LrmsEnded,
+    LrmsLost,
+    LrmsRequeued,
+    LrmsStarted,
+    ReportReceived,
+    Submit,
+)
+from grms.site.facts.jobs import NO_EXIT, HomeJob, Load, end_of_lost, find_job
+from grms.site.facts.lifecycle import JobState, Outcome
 from grms.site.facts.memory import Memory
-from grms.site.facts.records import JobCancelRequested, JobReceived
+from grms.site.facts.records import (
+    JobCancelRequested,
+    JobExited,
+    JobLost,
+    JobReceived,
+    JobRequeued,
+    JobStarted,
+)
 
 
 class HomeDesk:
@@ -155,6 +170,61 @@ class HomeDesk:
                 self.offers.completed(job, completion, event.load, turn)
         turn.do(AnswerReport(event.id))
 
+    # --- the batch system ----------------------------------------------------------------------
+
+    def accepted(self, job: HomeJob, _event: LrmsAccepted, turn: Turn) -> None:
+        """Knows that a job waits in the batch system."""
+        if job.state is JobState.SUBMITTING:
+            self.memory.confirm(job)
+            job.move(JobState.QUEUED)
+            turn.publish(job)
+
+    def started(self, job: HomeJob, event: LrmsStarted, turn: Turn) -> None:
+        """Notes a start."""
+        if job.state in {JobState.SUBMITTING, JobState.QUEUED}:
+            turn.note(JobStarted(turn.now, job.job, event.start_time))
+            turn.publish(job)
+
+    def requeued(self, job: HomeJob, event: LrmsRequeued, turn: Turn) -> None:
+        """Notes that a job waits again; one that is to end is ended once more."""
+        if job.state is JobState.RUNNING:
+            turn.note(JobRequeued(turn.now, job.job, event.reason))
+            turn.publish(job)
+        self.appeared(job, turn)
+
+    def lost(self, job: HomeJob, event: LrmsLost, turn: Turn) -> None:
+        """Submits a job again that the batch system has forgotten, once."""
+        end = end_of_lost(job, event.reason, started=job.state is JobState.RUNNING)
+        if end is not None:
+            self.offers.end(
+                job, turn, outcome=end[0], end_time=turn.now, run_time=0.0, reason=end[1]
+            )
+            return
+        turn.note(JobLost(turn.now, job.job, f"lost by the batch system: {event.reason}"))
+        turn.submit(job, lookup=True)
+        turn.publish(job)
+
+    def ended(self, job: HomeJob, event: LrmsEnded, turn: Turn) -> None:
+        """Notes the end of a job that ran here, or was to."""
+        reason = event.reason
+        if event.outcome is Outcome.CANCELLED and not job.cancel_requested:
+            reason = f"cancelled in the batch system: {reason}".removesuffix(": ")
+        if event.exit != NO_EXIT:
+            turn.note(JobExited(turn.now, job.job, event.exit))
+        self.offers.end(
+            job,
+            turn,
+            outcome=event.outcome,
+            end_time=event.end_time,
+            run_time=event.run_time,
+            reason=reason,
+        )
+
+    def appeared(self, job: HomeJob, turn: Turn) -> None:
+        """Ends a job once more whose end was undone."""
+        if job.cancel_requested:
+            turn.do(LrmsCancel(turn.cause, job.lrms_key))
+
     # --- after a restart -----------------------------------------------------------------------
 
     def take_up(self, load: Load | None, turn: Turn) -> None:
@@ -165,7 +235,7 @@ class HomeDesk:
             elif job.state is JobState.OFFERING:
                 job.move(JobState.WITHDRAWING if job.to_end else JobState.RESOLVING)
                 self.offers.ask(job, turn)
-            elif job.state in {JobState.SUBMITTING, JobState.RUNNING}:
+            elif job.state in {JobState.SUBMITTING, JobState.QUEUED, JobState.RUNNING}:
                 self._look_up(job, turn)
             elif job.state is JobState.DELEGATED and job.to_end:
                 self.offers.ask(job, turn)
@@ -175,11 +245,7 @@ class HomeDesk:
 
     @staticmethod
     def _look_up(job: HomeJob, turn: Turn) -> None:
-        started = job.state is JobState.RUNNING
-        turn.do(
-            LrmsSubmit(
-                turn.cause, job.lrms_key, job.request, job.payload, lookup=True, started=started
-            )
-        )
+        # One that was requeued has started once, too.
+        turn.submit(job, lookup=True, started=job.state is not JobState.SUBMITTING)
         if job.cancel_requested:
             turn.do(LrmsCancel(turn.cause, job.lrms_key))

@@ -106,6 +106,8 @@ def why_stuck(job: HomeJob, memory: Memory, now: float) -> str:
         memory: of the site.
         now: seconds.
     """
+    if job.state is JobState.SUBMITTING and memory.lrms_away:
+        return f"the batch system does not answer: {memory.lrms_away}"
     if job.state not in _AT_PARTNER:
         return ""
     if job.state is JobState.SUSPECT:

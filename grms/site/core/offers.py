@@ -18,7 +18,6 @@ from grms.site.core.belief import believable, violation
 from grms.site.core.turn import Turn
 from grms.site.facts.commands import (
     LrmsCancel,
-    LrmsSubmit,
     SendOffer,
     SendProbe,
     SendResolve,
@@ -33,7 +32,7 @@ from grms.site.facts.events import (
     StatusFailed,
     TimePassed,
 )
-from grms.site.facts.jobs import Completion, HomeJob, Load, OfferId, Weighed, lrms_key
+from grms.site.facts.jobs import NO_EXIT, Completion, HomeJob, Load, OfferId, Weighed, lrms_key
 from grms.site.facts.lifecycle import GuestState, JobState, Outcome
 from grms.site.facts.memory import Memory
 from grms.site.facts.partners import PartnerBook, asking_order
@@ -43,6 +42,7 @@ from grms.site.facts.records import (
     JobDeclined,
     JobDelegated,
     JobEnded,
+    JobExited,
     JobKept,
     JobOffered,
     JobReturned,
@@ -106,7 +106,7 @@ class OfferDesk:
         turn.note(JobKept(turn.now, job.job))
         # One that was received before the journal was put back may have been submitted since.
         lookup = job.lrms_key != lrms_key(settings.name, self.memory.epoch, job.job)
-        turn.do(LrmsSubmit(turn.cause, job.lrms_key, job.request, job.payload, lookup))
+        turn.submit(job, lookup=lookup)
         turn.publish(job)
 
     def _askable(self, book: PartnerBook, job: HomeJob) -> bool:
@@ -304,6 +304,8 @@ class OfferDesk:
             turn.note(ReportDisbelieved(turn.now, partner, number, lie))
 
     def _completed(self, job: HomeJob, completion: Completion, reason: str, turn: Turn) -> None:
+        if completion.exit != NO_EXIT:
+            turn.note(JobExited(turn.now, job.job, completion.exit))
         self.end(
             job,
             turn,

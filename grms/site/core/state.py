@@ -24,7 +24,7 @@ from grms.site.core.offers import OfferDesk
 from grms.site.core.reservations import ReservationDesk
 from grms.site.core.standing import PartnerDesk
 from grms.site.core.turn import Turn
-from grms.site.facts.commands import Command
+from grms.site.facts.commands import Command, LrmsCancel
 from grms.site.facts.events import (
     BookReservation,
     Cancel,
@@ -33,8 +33,13 @@ from grms.site.facts.events import (
     ExtendReservation,
     LaunchReservation,
     LrmsAccepted,
+    LrmsAppeared,
+    LrmsAway,
+    LrmsBack,
     LrmsEnded,
+    LrmsLost,
     LrmsRefused,
+    LrmsRequeued,
     LrmsStarted,
     OfferAnswered,
     OfferDisputed,
@@ -65,20 +70,16 @@ from grms.site.facts.events import (
     WithdrawReceived,
     WriteOff,
 )
-from grms.site.facts.jobs import HomeJob
+from grms.site.facts.jobs import GuestJob, HomeJob
 from grms.site.facts.lifecycle import GuestState, JobState, Outcome
 from grms.site.facts.memory import Memory
 from grms.site.facts.partners import PartnerBook
-from grms.site.facts.records import GuestStarted, JobStarted, Record
+from grms.site.facts.records import Record
 from grms.site.facts.settings import SiteSettings
 
 
 class SiteState:
     """All that a site knows and decides.
-
-    Attributes:
-        before: own users' jobs that the last event has noted something of, by number, as they were
-            before it; None for one that is new.
 
     Args:
         settings: of the site.
@@ -100,13 +101,22 @@ class SiteState:
         self.memory = Memory(settings) if memory is None else memory
         for record in records:
             self.memory.apply(record)
-        self.before: dict[int, HomeJob | None] = {}
         self._offers = OfferDesk(self.memory)
         self._home = HomeDesk(self.memory, self._offers)
         self._guests = GuestDesk(self.memory)
         self._partners = PartnerDesk(self.memory, self._offers)
         self._operator = OperatorDesk(self.memory, self._offers)
         self._reservations = ReservationDesk(self.memory)
+        self._told: dict[
+            type[Event],
+            tuple[Callable[[HomeJob, Any, Turn], None], Callable[[GuestJob, Any, Turn], None]],
+        ] = {
+            LrmsAccepted: (self._home.accepted, self._guests.accepted),
+            LrmsStarted: (self._home.started, self._guests.started),
+            LrmsRequeued: (self._home.requeued, self._guests.requeued),
+            LrmsEnded: (self._home.ended, self._guests.ended),
+            LrmsLost: (self._home.lost, self._guests.lost),
+        }
         self._handlers: dict[type[Event], Callable[[Any, Turn], None]] = {
             Restarted: self._restarted,
             Drain: self._drain,
@@ -141,10 +151,11 @@ class SiteState:
             ExtendReservation: self._reservations.extend,
             ReleaseReservation: self._reservations.release,
             ReservationsDue: self._reservations.due,
-            LrmsAccepted: self._lrms_accepted,
+            **dict.fromkeys(self._told, self._lrms_told),
             LrmsRefused: self._lrms_refused,
-            LrmsStarted: self._lrms_started,
-            LrmsEnded: self._lrms_ended,
+            LrmsAppeared: self._lrms_appeared,
+            LrmsAway: self._lrms_away,
+            LrmsBack: self._lrms_back,
         }
 
     @classmethod
@@ -167,7 +178,6 @@ class SiteState:
             IllegalMove: this program is wrong; the state must not be used any more.
         """
         turn = Turn(self.memory, event.id, now)
-        self.before = turn.before
         self._handlers[type(event)](event, turn)
         return turn.commands()
 
@@ -252,42 +262,33 @@ class SiteState:
 
     # --- the batch system ----------------------------------------------------------------------
 
-    def _lrms_accepted(self, event: LrmsAccepted, turn: Turn) -> None:
+    def _lrms_told(self, event: Any, turn: Turn) -> None:
+        # Handled where the other events of the job are; of a job that is not there it says nothing.
+        home, guest = self._told[type(event)]
         job = self.memory.at_lrms.get(event.lrms_key)
         if isinstance(job, HomeJob):
-            if job.state is JobState.SUBMITTING:
-                self.memory.confirm(job)
-                job.move(JobState.QUEUED)
-                turn.publish(job)
-        elif job is not None and job.state is GuestState.ACCEPTED:
-            self.memory.confirm(job)
-            job.move(GuestState.SUBMITTED)
-
-    def _lrms_started(self, event: LrmsStarted, turn: Turn) -> None:
-        job = self.memory.at_lrms.get(event.lrms_key)
-        if isinstance(job, HomeJob):
-            if job.state in {JobState.SUBMITTING, JobState.QUEUED}:
-                turn.note(JobStarted(turn.now, job.job, event.start_time))
-                turn.publish(job)
-        elif job is not None and job.state in {GuestState.ACCEPTED, GuestState.SUBMITTED}:
-            turn.note(GuestStarted(turn.now, job.partner, job.offer, event.start_time))
-
-    def _lrms_ended(self, event: LrmsEnded, turn: Turn) -> None:
-        job = self.memory.at_lrms.get(event.lrms_key)
-        if isinstance(job, HomeJob):
-            self._offers.end(
-                job,
-                turn,
-                outcome=event.outcome,
-                end_time=event.end_time,
-                run_time=event.run_time,
-                reason=event.reason,
-            )
+            home(job, event, turn)
         elif job is not None:
-            self._guests.end(job, event.outcome, event.end_time, event.run_time, turn)
+            guest(job, event, turn)
 
     def _lrms_refused(self, event: LrmsRefused, turn: Turn) -> None:
         reason = f"the batch system refused it: {event.reason}"
-        self._lrms_ended(
+        self._lrms_told(
             LrmsEnded(event.id, event.lrms_key, Outcome.FAILED, turn.now, 0.0, reason), turn
         )
+
+    def _lrms_appeared(self, event: LrmsAppeared, turn: Turn) -> None:
+        job = self.memory.at_lrms.get(event.lrms_key)
+        if job is None:
+            # Nobody waits for it: it was ended, or the journal that knew of it is gone.
+            turn.do(LrmsCancel(event.id, event.lrms_key))
+        elif isinstance(job, HomeJob):
+            self._home.appeared(job, turn)
+        else:
+            self._guests.appeared(job, turn)
+
+    def _lrms_away(self, event: LrmsAway, _turn: Turn) -> None:
+        self.memory.lrms_away = event.reason or "it does not answer"
+
+    def _lrms_back(self, _event: LrmsBack, _turn: Turn) -> None:
+        self.memory.lrms_away = ""

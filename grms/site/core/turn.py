@@ -1,7 +1,7 @@
 """One turn of a site's state: the handling of one event."""
 
-from grms.site.facts.commands import Append, Command, Publish
-from grms.site.facts.jobs import HomeJob
+from grms.site.facts.commands import Append, Command, LrmsSubmit, Publish
+from grms.site.facts.jobs import GuestJob, HomeJob
 from grms.site.facts.memory import Memory
 from grms.site.facts.records import Record
 
@@ -49,8 +49,30 @@ class Turn:
         """Tells watchers that a job has changed."""
         self._commands.append(Publish(self.cause, job.job_id))
 
+    def submit(self, job: HomeJob | GuestJob, *, lookup: bool, started: bool = False) -> None:
+        """Wants a job in the batch system's queue.
+
+        Args:
+            job: which.
+            lookup: the batch system may have it.
+            started: it is known to have started.
+        """
+        self._commands.append(
+            LrmsSubmit(
+                self.cause,
+                job.lrms_key,
+                job.request,
+                job.payload,
+                lookup=lookup,
+                started=started,
+                user=job.user if isinstance(job, HomeJob) else "",
+                partner=job.partner if isinstance(job, GuestJob) else "",
+                since=job.kept_time,
+            )
+        )
+
     def commands(self) -> list[Command]:
         """Returns what is to be done: the records come first, so that they are durable first."""
         if not self._records:
             return self._commands
-        return [Append(self.cause, tuple(self._records)), *self._commands]
+        return [Append(self.cause, tuple(self._records), self.before), *self._commands]

@@ -143,8 +143,8 @@ class Recorder:
         """Notes how the site is now."""
         engine = self._engine
         try:
+            engine.catch_up()
             state, load = engine.state, engine.load()
-            engine.flush()
             now = engine.clock.now()
             location = state.settings.location
             count_open = isinstance(location, AwrtLocation) and location.open_jobs == "count"

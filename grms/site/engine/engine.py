@@ -12,14 +12,13 @@ journal has them.
 import asyncio
 import itertools
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 from grms.site.core.state import SiteState
 from grms.site.engine.clock import Clock
 from grms.site.engine.group_commit import GroupCommit
-from grms.site.engine.lrms_driver import MachineDriver
 from grms.site.facts.commands import (
     AnswerOffer,
     AnswerReport,
@@ -40,7 +39,7 @@ from grms.site.facts.commands import (
     SendResolve,
     SendWithdraw,
 )
-from grms.site.facts.events import Event
+from grms.site.facts.events import Event, Kind, LoadedEvent
 from grms.site.facts.jobs import HomeJob, Load
 from grms.site.facts.lifecycle import JobState
 from grms.site.facts.reservations import Reservation
@@ -52,10 +51,32 @@ Send = SendOffer | SendResolve | SendWithdraw | SendReport | SendProbe
 """What is said to a partner."""
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 
 class EngineFailedError(Exception):
     """The site's state cannot be relied on any more; its cause says why."""
+
+
+class Driver(Protocol):
+    """Carries out commands to the batch system; what happens there is told through `Engine.hear`."""
+
+    @property
+    def load_age(self) -> float | None:
+        """How old the load is, seconds; None where there has been none."""
+
+    @property
+    def commands_open(self) -> int:
+        """How many commands the batch system has not answered."""
+
+    def load(self) -> Load | None:
+        """Returns the load as it is known now; None where it is not."""
+
+    def due(self) -> Iterable[Event]:
+        """Returns what has happened by now, where that can be known at once."""
+
+    def do(self, command: LrmsSubmit | LrmsCancel) -> Iterable[Event]:
+        """Takes a command, and returns what has come of it so far."""
 
 
 class Outward(Protocol):
@@ -71,9 +92,9 @@ class Engine:
     Attributes:
         state: of the site.
         commit: makes records durable.
+        driver: of the batch system.
         clock: tells the time.
         new_id: gives each event its id.
-        lrms_wanted: set when the batch system was given something to do.
         failed: set when nothing can be relied on any more: the process has to end.
         failure: why.
 
@@ -89,7 +110,7 @@ class Engine:
         self,
         state: SiteState,
         commit: GroupCommit,
-        driver: MachineDriver,
+        driver: Driver,
         clock: Clock,
         new_id: "itertools.count[int]",
     ) -> None:
@@ -97,7 +118,7 @@ class Engine:
         self.commit = commit
         self.clock = clock
         self.new_id = new_id
-        self._driver = driver
+        self.driver = driver
         self._outward: Outward | None = None
         self._publish: list[Callable[[str], None]] = []
         self._publish_reservation: list[Callable[[Reservation], None]] = []
@@ -110,7 +131,6 @@ class Engine:
         self._busy = False
         self.failure: Exception | None = None
         self.failed = asyncio.Event()
-        self.lrms_wanted = asyncio.Event()
 
     def connect(self, outward: Outward) -> None:
         """Says who speaks to partners; before the first event."""
@@ -128,30 +148,62 @@ class Engine:
         """Calls a function with every event and what came of it."""
         self._seen.append(tell)
 
-    def load(self) -> Load:
-        """Returns the batch system's load now, after all that has happened there was handled."""
-        self._poll()
-        return self._driver.load(self.clock.now())
+    def load(self) -> Load | None:
+        """Returns the batch system's load as it is known now; None where it is not."""
+        return self.driver.load()
 
-    def tell(self, event: Event) -> None:
-        """Hands over an event that is no question."""
+    def tell(self, kind: Kind[P], *values: P.args, **named: P.kwargs) -> int:
+        """Hands over an event that is no question.
+
+        Args:
+            kind: of the event.
+            values: its fields behind the id, and the load where it has one.
+            named: same.
+
+        Returns:
+            The id that it was given.
+        """
+        event = self._stamped(kind, values, named)
         self._events.append(event)
         self._run()
+        return event.id
 
-    async def ask(self, event: Event) -> Reply:
-        """Hands over a question and returns its answer, which is durable.
+    async def ask(self, kind: Kind[P], *values: P.args, **named: P.kwargs) -> Reply:
+        """Hands over a question, as `tell` does, and returns its answer, which is durable.
 
         While the journal cannot be written that is `Refuse`. What was asked is not forgotten: it
         is done when the journal can be written again, so the question may be repeated.
         """
+        event = self._stamped(kind, values, named)
         future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         self._questions[event.id] = future
         try:
-            self.tell(event)
+            self._events.append(event)
+            self._run()
             self.hold_back(self.commit.problem)
             return await future
         finally:
             self._questions.pop(event.id, None)
+
+    def _stamped(self, kind: Any, values: tuple[Any, ...], named: dict[str, Any]) -> Event:
+        # The one place where an event gets its id and its load. What has happened in the batch
+        # system by now is handled before it.
+        event: Event
+        if issubclass(kind, LoadedEvent):
+            self._events.extend(self.driver.due())
+            event = kind(next(self.new_id), self.driver.load(), *values, **named)
+        else:
+            event = kind(next(self.new_id), *values, **named)
+        return event
+
+    def hear(self, events: Iterable[Event]) -> None:
+        """Handles what has happened in the batch system, as its driver tells it."""
+        self._events.extend(events)
+        self._run()
+
+    def catch_up(self) -> None:
+        """Handles what has happened in the batch system up to now, where that can be known."""
+        self.hear(self.driver.due())
 
     async def durable(self) -> bool:
         """Returns whether everything that is known now is durable, as soon as that is clear.
@@ -211,21 +263,6 @@ class Engine:
         behind = self._behind.get(job.job)
         return behind[0] if behind else job
 
-    def poll(self) -> None:
-        """Handles what has happened in the batch system up to now."""
-        self._poll()
-        self.flush()
-
-    @property
-    def next_lrms_time(self) -> float:
-        """When the batch system is to be polled next, seconds; infinity for never."""
-        return self._driver.next_event_time
-
-    def _poll(self) -> None:
-        if events := self._driver.poll(self.clock.now()):
-            self._events.extend(events)
-            self._guarded(self._drain)
-
     def _run(self) -> None:
         self._guarded(self._drain)
         self.flush()
@@ -270,10 +307,10 @@ class Engine:
     def _carry_out(self, command: Command) -> None:
         if isinstance(command, Append):
             self.commit.append(command.records)
-            if before := self.state.before:
-                for number, job in before.items():
+            if command.before:
+                for number, job in command.before.items():
                     self._behind.setdefault(number, deque()).append(job)
-                self.commit.after(partial(self._caught_up, tuple(before)))
+                self.commit.after(partial(self._caught_up, tuple(command.before)))
         else:
             self.commit.after(partial(self._do, command))
 
@@ -290,13 +327,7 @@ class Engine:
             if future is not None:
                 _answer(future, value=command)
         elif isinstance(command, LrmsSubmit | LrmsCancel):
-            driver, now = self._driver, self.clock.now()
-            self._events.extend(
-                driver.submit(command, now)
-                if isinstance(command, LrmsSubmit)
-                else driver.cancel(command, now)
-            )
-            self.lrms_wanted.set()
+            self._events.extend(self.driver.do(command))
             self._guarded(self._drain)
         elif isinstance(command, Publish):
             for tell in self._publish:

@@ -9,7 +9,7 @@ from typing import Final
 import structlog
 
 from grms.site.engine.journal import Journal, JournalFullError
-from grms.site.engine.lrms_driver import MachineHistory
+from grms.site.engine.lrms_history import LrmsHistory
 from grms.site.facts.compaction import Reading
 from grms.site.facts.settings import SiteSettings
 
@@ -82,14 +82,14 @@ def without_collection() -> Iterator[None]:
 
 
 def read(
-    journal: Journal, settings: SiteSettings, history: MachineHistory, progress: Progress
+    journal: Journal, settings: SiteSettings, history: LrmsHistory, progress: Progress
 ) -> Reading:
     """Returns what a journal's records make, all in one reading.
 
     Args:
         journal: of the site.
         settings: of the site.
-        history: of its machine; gets the records as well.
+        history: of its batch system; gets the records as well.
         progress: is told how far it is.
 
     Raises:

@@ -10,7 +10,7 @@ from dataclasses import fields
 from typing import Any, NamedTuple
 
 from grms.site.facts import records as module
-from grms.site.facts.jobs import OfferId, Request
+from grms.site.facts.jobs import Exit, OfferId, Request
 from grms.site.facts.lifecycle import Outcome
 from grms.site.facts.records import Record
 
@@ -42,11 +42,13 @@ _TO_JSON: dict[str, Callable[[Any], Any]] = {
     "request": lambda request: [request.processors, request.requested_time],
     "offer": lambda offer: [offer.epoch, offer.number],
     "outcome": lambda outcome: outcome.value,
+    "exit": lambda left: [left.code, left.signal],
 }
 _FROM_JSON: dict[str, Callable[[Any], Any]] = {
     "request": lambda value: Request(*value),
     "offer": lambda value: OfferId(*value),
     "outcome": Outcome,
+    "exit": lambda value: Exit(*value),
 }
 _FIELDS = {
     name: tuple(field.name for field in fields(kind) if field.name not in {"time", "payload"})

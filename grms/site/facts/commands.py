@@ -9,10 +9,12 @@ together, and then carry out all that was waiting.
 site's clock is: it spaces repetitions of what had no answer.
 """
 
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 
-from grms.site.facts.jobs import Completion, OfferId, Request
+from grms.site.facts.jobs import Completion, HomeJob, OfferId, Request
 from grms.site.facts.lifecycle import GuestState
 from grms.site.facts.records import Record
 from grms.site.facts.reservations import Reservation
@@ -43,9 +45,16 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Append(Command):
-    """Writes records to the journal; what follows waits until they are durable."""
+    """Writes records to the journal; what follows waits until they are durable.
+
+    Attributes:
+        records: what is noted.
+        before: own users' jobs that something is noted of, by number, as they were before; None for
+            one that is new. For those who show or log; it plays no part in comparisons.
+    """
 
     records: tuple[Record, ...]
+    before: Mapping[int, HomeJob | None] = field(default_factory=dict, compare=False, repr=False)
 
 
 # --- answers to whoever asked --------------------------------------------------------------------
@@ -199,7 +208,11 @@ class LrmsSubmit(Command):
         lookup: the batch system may have it: submit it only if it is found neither waiting,
             running nor among those that have ended.
         started: it is known to have started: if it is not found, it has not to be submitted, but
-            has ended (FAILED, as the batch system does not say how).
+            has ended (UNKNOWN, as the batch system does not say how).
+        user: whose it is; empty for a partner's.
+        partner: whose it is; empty for an own user's.
+        since: since when the batch system may have it, seconds. If it is not found, and that is
+            longer ago than the batch system remembers ended jobs, it may have ended: UNKNOWN, too.
     """
 
     lrms_key: str
@@ -207,11 +220,14 @@ class LrmsSubmit(Command):
     payload: bytes
     lookup: bool = False
     started: bool = False
+    user: str = ""
+    partner: str = ""
+    since: float = math.inf
 
 
 @dataclass(frozen=True, slots=True)
 class LrmsCancel(Command):
-    """Ends a job in the batch system; leads to `LrmsEnded`, unless it has ended already."""
+    """Ends a job in the batch system, if it is there; leads to `LrmsEnded`, if it had not ended."""
 
     lrms_key: str
 

@@ -4,21 +4,23 @@ Every event has an `id`, chosen by the shell and unique while the process lives;
 comes of the event carries it as `cause`. So the shell knows whom to reply to, and a log which
 event led to what.
 
-Events that can lead to a decision carry the `load` of the batch system, read when the event is
-handed over. Submissions that the state has commanded and that are not confirmed by `LrmsAccepted`
-are counted in by the state, so that the shell may gather events while a commit is under way. None
-means that the batch system does not answer: an own job then stays at home, an offer is declined.
+Events that can lead to a decision (`LoadedEvent`) carry the `load` of the batch system, as it is
+known when the event is handed over. Submissions that the state has commanded and that are not
+confirmed by `LrmsAccepted` are counted in by the state, so that the shell may gather events while a
+commit is under way. None means that the batch system does not answer, or has not for too long: an
+own job then stays at home, an offer is declined.
 
 Any event may be handed over twice, late, or after it has lost its meaning; it then changes
 nothing, and where it was a question it gets the same answer.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Concatenate, ParamSpec
 
 from grms.policy.location import LocationPolicy
 from grms.policy.transfer import TransferPolicy
-from grms.site.facts.jobs import Completion, Load, OfferId, Request
+from grms.site.facts.jobs import NO_EXIT, Completion, Exit, Load, OfferId, Request
 from grms.site.facts.lifecycle import GuestState, Outcome
 from grms.site.facts.settings import PartnerSettings
 
@@ -34,18 +36,35 @@ class Event:
     id: int
 
 
+@dataclass(frozen=True, slots=True)
+class LoadedEvent(Event):
+    """Something that can lead to a decision.
+
+    Attributes:
+        load: of the batch system; None where it is not known, or no longer.
+    """
+
+    load: Load | None
+
+
+P = ParamSpec("P")
+
+Kind = (
+    Callable[Concatenate[int, Load | None, P], LoadedEvent] | Callable[Concatenate[int, P], Event]
+)
+"""A class of events, by what its events have beside id and load."""
+
+
 # --- the daemon itself ---------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Restarted(Event):
+class Restarted(LoadedEvent):
     """The daemon has begun to work, with what the journal held; handed over once, first.
 
     The commands that come of it take up what was open: submissions are looked up in the batch
     system and made if they are not there, offers are resolved, ends reported.
     """
-
-    load: Load | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,17 +97,15 @@ class PoliciesChanged(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class TimePassed(Event):
+class TimePassed(LoadedEvent):
     """Some time has passed, and deadlines may have; handed over every few seconds."""
-
-    load: Load | None
 
 
 # --- operators -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class TakeBack(Event):
+class TakeBack(LoadedEvent):
     """An operator wants a job back from its partner. Answered by `ReplyJob` or `Refuse`.
 
     The partner is told to end it; when it has, the job is decided anew, without that partner. It
@@ -96,38 +113,34 @@ class TakeBack(Event):
     partner says nothing the job stays where it is.
 
     Attributes:
-        load: of the batch system.
         job_id: of the job.
         by: the operator.
     """
 
-    load: Load | None
     job_id: str
     by: str
 
 
 @dataclass(frozen=True, slots=True)
-class Resubmit(Event):
+class Resubmit(LoadedEvent):
     """An operator wants a job decided anew at once. Answered by `ReplyJob` or `Refuse`.
 
     Its partner is told to end it as soon as it listens. Until then the job may run there, too: it
     may run twice, whole or in part. Attributes as those of `TakeBack`.
     """
 
-    load: Load | None
     job_id: str
     by: str
 
 
 @dataclass(frozen=True, slots=True)
-class WriteOff(Event):
+class WriteOff(LoadedEvent):
     """An operator gives up on a job: it ends as failed. Answered by `ReplyJob` or `Refuse`.
 
     Its partner is told to end it as soon as it listens. Until then it may run there to its end, of
     which its user will not hear. Attributes as those of `TakeBack`.
     """
 
-    load: Load | None
     job_id: str
     by: str
 
@@ -136,10 +149,9 @@ class WriteOff(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class Submit(Event):
+class Submit(LoadedEvent):
     """A user hands in a job. Answered by `ReplyJob` or `Refuse`."""
 
-    load: Load | None
     user: str
     idempotency_key: str
     name: str
@@ -148,16 +160,14 @@ class Submit(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class Cancel(Event):
+class Cancel(LoadedEvent):
     """A user wants a job to end. Answered by `ReplyJob` or `Refuse`.
 
     Attributes:
         job_id: of the job.
         user: who asks; None is an operator, who may cancel any job.
-        load: of the batch system.
     """
 
-    load: Load | None
     job_id: str
     user: str | None
 
@@ -233,11 +243,10 @@ class ReservationsDue(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class OfferReceived(Event):
+class OfferReceived(LoadedEvent):
     """A partner offers a job. Answered by `AnswerOffer` or `Refuse`.
 
     Attributes:
-        load: of the batch system.
         partner: who asks, as its certificate says.
         offer: names the offer.
         settled_below: offers with smaller numbers (of this epoch) will not be asked about again.
@@ -245,7 +254,6 @@ class OfferReceived(Event):
         payload: what runs.
     """
 
-    load: Load | None
     partner: str
     offer: OfferId
     settled_below: int
@@ -277,72 +285,64 @@ class WithdrawReceived(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class ReportReceived(Event):
+class ReportReceived(LoadedEvent):
     """A partner tells that delegated jobs have ended. Answered by `AnswerReport` or `Refuse`.
 
     Attributes:
         partner: who tells.
         completions: the ends.
-        load: of the batch system.
     """
 
     partner: str
     completions: tuple[Completion, ...]
-    load: Load | None = None
 
 
 # --- partners answer -----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class OfferAnswered(Event):
+class OfferAnswered(LoadedEvent):
     """A partner has answered `SendOffer`."""
 
-    load: Load | None
     partner: str
     offer: OfferId
     accepted: bool
 
 
 @dataclass(frozen=True, slots=True)
-class OfferFailed(Event):
+class OfferFailed(LoadedEvent):
     """`SendOffer` has had no answer: a broken link, a deadline, any error status.
 
     Attributes:
-        load: of the batch system.
         partner: who was asked.
         offer: names the offer.
         sent: whether it may have reached the partner. False only where it certainly has not: the
             message was never handed to the network.
     """
 
-    load: Load | None
     partner: str
     offer: OfferId
     sent: bool = True
 
 
 @dataclass(frozen=True, slots=True)
-class OfferDisputed(Event):
+class OfferDisputed(LoadedEvent):
     """A partner says that the number of an offer is that of another job: it has not taken it.
 
     Attributes:
-        load: of the batch system.
         partner: who was asked.
         offer: names the offer.
     """
 
-    load: Load | None
     partner: str
     offer: OfferId
 
 
 @dataclass(frozen=True, slots=True)
-class StatusAnswered(Event):
+class StatusAnswered(LoadedEvent):
     """A partner has answered `SendResolve` or `SendWithdraw`.
 
     Attributes:
-        load: of the batch system.
         partner: who has answered.
         offer: names the offer.
         question: the `cause` of the command that asked. An answer counts only while its question
@@ -351,7 +351,6 @@ class StatusAnswered(Event):
         completion: where it has ended.
     """
 
-    load: Load | None
     partner: str
     offer: OfferId
     question: int
@@ -360,17 +359,15 @@ class StatusAnswered(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class StatusFailed(Event):
+class StatusFailed(LoadedEvent):
     """`SendResolve` or `SendWithdraw` has had no answer.
 
     Attributes:
-        load: of the batch system.
         partner: who was asked.
         offer: names the offer.
         question: the `cause` of the command that asked.
     """
 
-    load: Load | None
     partner: str
     offer: OfferId
     question: int
@@ -396,17 +393,15 @@ class ReportFailed(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class PartnerUp(Event):
+class PartnerUp(LoadedEvent):
     """A partner has said who it is, and can be asked.
 
     Attributes:
-        load: of the batch system.
         partner: its name.
         processors: its size.
         offer_seen: the last of this site's offers that it knows of; None for none.
     """
 
-    load: Load | None
     partner: str
     processors: int
     offer_seen: OfferId | None = None
@@ -420,28 +415,25 @@ class PartnerDown(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class PartnerLost(Event):
+class PartnerLost(LoadedEvent):
     """A partner has been down for longer than the site is willing to wait.
 
     Its jobs become SUSPECT, and the configured answer (`on_lost`) applies.
     """
 
-    load: Load | None
     partner: str
 
 
 @dataclass(frozen=True, slots=True)
-class PartnerFaulty(Event):
+class PartnerFaulty(LoadedEvent):
     """A partner has said what the protocol does not have; it is offered nothing until it is well.
 
     Attributes:
-        load: of the batch system.
         partner: its name.
         reason: what it has said, for a person.
         probed: it was the answer to `SendProbe`.
     """
 
-    load: Load | None
     partner: str
     reason: str
     probed: bool = False
@@ -461,16 +453,14 @@ class PartnerIncompatible(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class ProbeAnswered(Event):
+class ProbeAnswered(LoadedEvent):
     """A faulty partner has answered `SendProbe`.
 
     Attributes:
-        load: of the batch system.
         partner: who has answered.
         status: as for `StatusAnswered`.
     """
 
-    load: Load | None
     partner: str
     status: GuestState | None
 
@@ -509,15 +499,24 @@ class LrmsStarted(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class LrmsRequeued(Event):
+    """A job that had started waits again; what it has done is lost."""
+
+    lrms_key: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class LrmsEnded(Event):
-    """A job has ended, in whatever way.
+    """A job has ended, in whatever way and by whomever.
 
     Attributes:
         lrms_key: of the job.
         outcome: how.
         end_time: when, seconds.
-        run_time: how long it held its processors, seconds; 0 if it never started.
+        run_time: how long it held its processors, seconds; 0 if it never started, or nobody knows.
         reason: for a person; may be empty.
+        exit: what its script returned, and the signal that ended it, as far as that is known.
     """
 
     lrms_key: str
@@ -525,3 +524,31 @@ class LrmsEnded(Event):
     end_time: float
     run_time: float
     reason: str = ""
+    exit: Exit = NO_EXIT
+
+
+@dataclass(frozen=True, slots=True)
+class LrmsLost(Event):
+    """The batch system has forgotten a job that has certainly not started."""
+
+    lrms_key: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class LrmsAppeared(Event):
+    """The batch system has a job that has not ended, and that was not there, or is an old one."""
+
+    lrms_key: str
+
+
+@dataclass(frozen=True, slots=True)
+class LrmsAway(Event):
+    """The batch system does not answer; what it is told waits until `LrmsBack`."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class LrmsBack(Event):
+    """The batch system answers again."""

@@ -89,6 +89,33 @@ class OfferId:
 
 
 @dataclass(frozen=True, slots=True)
+class Exit:
+    """What is known of how a job's script was left.
+
+    Attributes:
+        code: that it returned, 0 to 255; None where it returned none, or nobody knows.
+        signal: that ended it, 1 to 127; None where none did, or nobody knows.
+
+    Raises:
+        ValueError: a number is out of its bounds.
+    """
+
+    code: int | None = None
+    signal: int | None = None
+
+    def __post_init__(self) -> None:
+        """Checks the bounds."""
+        if self.code is not None and not 0 <= self.code <= 255:
+            raise ValueError(f"exit_code is {self.code}; it must be from 0 to 255")
+        if self.signal is not None and not 1 <= self.signal <= 127:
+            raise ValueError(f"signal is {self.signal}; it must be from 1 to 127")
+
+
+NO_EXIT = Exit()
+"""Nothing is known."""
+
+
+@dataclass(frozen=True, slots=True)
 class Completion:
     """The end of a job that was delegated.
 
@@ -97,6 +124,7 @@ class Completion:
         outcome: how it ended.
         end_time: on the clock of the site that ran it, seconds.
         run_time: how long it held its processors, seconds; 0 if it never started.
+        exit: how its script was left.
 
     Raises:
         ValueError: a time is not finite, or the run time is negative.
@@ -106,6 +134,7 @@ class Completion:
     outcome: Outcome
     end_time: float
     run_time: float
+    exit: Exit = NO_EXIT
 
     def __post_init__(self) -> None:
         """Checks the bounds: a partner's word goes into sums that others are judged by."""
@@ -144,9 +173,12 @@ class HomeJob:
             caused it; 0 for none.
         cancel_told: that question tells the partner to end the job.
         attempts: how often in a row that question had no answer.
+        kept_time: since when the batch system is to have it, seconds; nan before.
+        lost: the batch system has forgotten it once.
         start_time: nan before.
         end_time: nan before.
         outcome: None before the end.
+        exit: how its script was left.
         reason: for a person; why it stands where it stands.
         revision: counts the changes.
         story: its last states, oldest first.
@@ -161,9 +193,12 @@ class HomeJob:
         "cancel_told",
         "decision_time",
         "end_time",
+        "exit",
         "idempotency_key",
         "job",
         "job_id",
+        "kept_time",
+        "lost",
         "lrms_key",
         "name",
         "offer_epoch",
@@ -220,6 +255,9 @@ class HomeJob:
         self.start_time = math.nan
         self.end_time = math.nan
         self.outcome: Outcome | None = None
+        self.exit = NO_EXIT
+        self.kept_time = math.nan
+        self.lost = False
         self.reason = ""
         self.revision = 1
         self.story = [JobState.RECEIVED]
@@ -283,6 +321,9 @@ class GuestJob:
         request: what it asks for.
         payload: what runs.
         accept_time: seconds.
+        kept_time: since when the batch system is to have it, seconds.
+        lost: the batch system has forgotten it once.
+        exit: how its script was left.
         state: where it stands.
         cancel_requested: its home site wants it to end.
         completion: None before the end.
@@ -295,6 +336,9 @@ class GuestJob:
         "attempts",
         "cancel_requested",
         "completion",
+        "exit",
+        "kept_time",
+        "lost",
         "lrms_key",
         "offer",
         "partner",
@@ -321,6 +365,9 @@ class GuestJob:
         self.request = request
         self.payload = payload
         self.accept_time = accept_time
+        self.kept_time = accept_time
+        self.lost = False
+        self.exit = NO_EXIT
         self.state = GuestState.ACCEPTED
         self.cancel_requested = False
         self.completion: Completion | None = None
@@ -365,3 +412,22 @@ def lrms_key(home: str, epoch: int, number: int) -> str:
             partner, so that the two cannot meet.
     """
     return f"{home}/{epoch:x}/{number}"
+
+
+def end_of_lost(
+    job: HomeJob | GuestJob, reason: str, *, started: bool
+) -> tuple[Outcome, str] | None:
+    """Returns how a job ends that the batch system has forgotten; None where it is submitted again.
+
+    Args:
+        job: of a user or of a partner.
+        reason: what is said.
+        started: it was seen running, whatever is said now.
+    """
+    if started:
+        return Outcome.UNKNOWN, f"it ran, and the batch system has lost it: {reason}"
+    if job.cancel_requested:
+        return Outcome.CANCELLED, "cancelled; the batch system had lost it"
+    if job.lost:
+        return Outcome.LOST, f"lost by the batch system for the second time: {reason}"
+    return None

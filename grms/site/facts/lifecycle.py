@@ -8,7 +8,7 @@ error of this program.
 Not every state is in the journal. RESOLVING and WITHDRAWING (is the offer taken? take it back!),
 QUEUED and SUSPECT are what a running daemon knows; after a restart such a job is found in the
 state before, OFFERING, SUBMITTING or DELEGATED, and asking again leads to the same end. That is
-why the tables let a job skip them.
+why the tables let a job skip them. (That a job waits again after it had started is in the journal.)
 """
 
 from collections.abc import Mapping, Sequence
@@ -55,13 +55,17 @@ class ReservationState(Enum):
 
 
 class Outcome(Enum):
-    """How a job came to its end."""
+    """How a job came to its end; what each says is in the port of the batch system."""
 
     COMPLETED = "completed"
     FAILED = "failed"
     CANCELLED = "cancelled"
     TIMEOUT = "timeout"
     NOT_RUN = "not_run"
+    NODE_FAIL = "node_fail"
+    OUT_OF_MEMORY = "out_of_memory"
+    LOST = "lost"
+    UNKNOWN = "unknown"
 
 
 JOB_MOVES: Mapping[JobState, Mapping[JobState, str]] = {
@@ -95,9 +99,11 @@ JOB_MOVES: Mapping[JobState, Mapping[JobState, str]] = {
     },
     JobState.QUEUED: {
         JobState.RUNNING: "started",
-        JobState.ENDED: "cancelled",
+        JobState.SUBMITTING: "the batch system has lost it",
+        JobState.ENDED: "cancelled, or gone",
     },
     JobState.RUNNING: {
+        JobState.QUEUED: "the batch system starts it anew",
         JobState.ENDED: "ended or cancelled",
     },
     JobState.DELEGATED: {
@@ -122,9 +128,11 @@ GUEST_MOVES: Mapping[GuestState, Mapping[GuestState, str]] = {
     },
     GuestState.SUBMITTED: {
         GuestState.RUNNING: "started",
-        GuestState.ENDED: "cancelled",
+        GuestState.ACCEPTED: "the batch system has lost it",
+        GuestState.ENDED: "cancelled, or gone",
     },
     GuestState.RUNNING: {
+        GuestState.SUBMITTED: "the batch system starts it anew",
         GuestState.ENDED: "ended or cancelled",
     },
     GuestState.ENDED: {

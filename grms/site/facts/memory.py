@@ -20,6 +20,9 @@ from grms.site.facts.records import (
     GuestCancelRequested,
     GuestDeclined,
     GuestEnded,
+    GuestExited,
+    GuestLost,
+    GuestRequeued,
     GuestStarted,
     GuestWithdrawn,
     JobAbandoned,
@@ -27,9 +30,12 @@ from grms.site.facts.records import (
     JobDeclined,
     JobDelegated,
     JobEnded,
+    JobExited,
     JobKept,
+    JobLost,
     JobOffered,
     JobReceived,
+    JobRequeued,
     JobResubmitted,
     JobReturned,
     JobStarted,
@@ -62,7 +68,9 @@ class Memory:
         at_lrms: what the batch system has or is to get and has not ended, by key.
         books: by partner's name, listed ones first and in their order.
         reservations: of resources.
-        draining: no more work is taken. This alone does not survive a restart.
+        draining: no more work is taken.
+        lrms_away: why the batch system does not answer; empty where it does. Both are of the running
+            daemon, and do not survive a restart.
 
     Args:
         settings: of the site.
@@ -78,6 +86,7 @@ class Memory:
         self.ended: deque[int] = deque()
         self.next_job = 1
         self.draining = False
+        self.lrms_away = ""
         self.unconfirmed = 0
         self.at_lrms: dict[str, HomeJob | GuestJob] = {}
         self.books: dict[str, PartnerBook] = {}
@@ -90,6 +99,9 @@ class Memory:
             JobDelegated: self._job_delegated,
             JobKept: self._job_kept,
             JobStarted: self._job_started,
+            JobRequeued: self._job_requeued,
+            JobLost: self._job_lost,
+            JobExited: self._job_exited,
             JobEnded: self._job_ended,
             JobCancelRequested: self._job_cancel_requested,
             JobAbandoned: self._job_abandoned,
@@ -105,6 +117,9 @@ class Memory:
             GuestDeclined: self._guest_declined,
             GuestWithdrawn: self._guest_withdrawn,
             GuestStarted: self._guest_started,
+            GuestRequeued: self._guest_requeued,
+            GuestLost: self._guest_lost,
+            GuestExited: self._guest_exited,
             GuestEnded: self._guest_ended,
             GuestCancelRequested: self._guest_cancel_requested,
             GuestAcknowledged: self._guest_acknowledged,
@@ -154,8 +169,13 @@ class Memory:
 
         Args:
             told: what the batch system has said of itself.
+
+        Returns:
+            None where it does not answer.
         """
-        if told is None or not self.unconfirmed:
+        if self.lrms_away or told is None:
+            return None
+        if not self.unconfirmed:
             return told
         starting = min(self.unconfirmed, told.processors_free)
         return Load(
@@ -220,6 +240,26 @@ class Memory:
         job.move(JobState.SUBMITTING)
         self.unconfirmed += job.request.processors
         self.at_lrms[job.lrms_key] = job
+        job.kept_time = record.time
+
+    def _job_requeued(self, record: JobRequeued) -> None:
+        job = self.jobs[record.job]
+        job.move(JobState.QUEUED)
+        job.start_time = math.nan
+        job.reason = record.reason
+
+    def _job_lost(self, record: JobLost) -> None:
+        job = self.jobs[record.job]
+        # After a restart it is in the state before: nobody had confirmed it.
+        if job.state is not JobState.SUBMITTING:
+            job.move(JobState.SUBMITTING)
+            self.unconfirmed += job.request.processors
+        job.lost = True
+        job.kept_time = record.time
+        job.reason = record.reason
+
+    def _job_exited(self, record: JobExited) -> None:
+        self.jobs[record.job].exit = record.exit
 
     def _job_started(self, record: JobStarted) -> None:
         job = self.jobs[record.job]
@@ -367,12 +407,26 @@ class Memory:
         self.confirm(guest)
         guest.move(GuestState.RUNNING)
 
+    def _guest_requeued(self, record: GuestRequeued) -> None:
+        self._guest(record.partner, record.offer).move(GuestState.SUBMITTED)
+
+    def _guest_lost(self, record: GuestLost) -> None:
+        guest = self._guest(record.partner, record.offer)
+        if guest.state is not GuestState.ACCEPTED:
+            guest.move(GuestState.ACCEPTED)
+            self.unconfirmed += guest.request.processors
+        guest.lost = True
+        guest.kept_time = record.time
+
+    def _guest_exited(self, record: GuestExited) -> None:
+        self._guest(record.partner, record.offer).exit = record.exit
+
     def _guest_ended(self, record: GuestEnded) -> None:
         guest = self._guest(record.partner, record.offer)
         self.confirm(guest)
         guest.move(GuestState.ENDED)
         guest.completion = Completion(
-            record.offer, record.outcome, record.end_time, record.run_time
+            record.offer, record.outcome, record.end_time, record.run_time, guest.exit
         )
         self.at_lrms.pop(guest.lrms_key, None)
 

@@ -6,7 +6,7 @@ order gives the state of the site but for what only a running daemon knows (see 
 
 from dataclasses import dataclass
 
-from grms.site.facts.jobs import OfferId, Request
+from grms.site.facts.jobs import Exit, OfferId, Request
 from grms.site.facts.lifecycle import Outcome
 
 
@@ -81,6 +81,30 @@ class JobStarted(Record):
 
     job: int
     start_time: float
+
+
+@dataclass(frozen=True, slots=True)
+class JobRequeued(Record):
+    """A job that had started at home waits again."""
+
+    job: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobLost(Record):
+    """The batch system has forgotten a job before it started; written before it is repeated."""
+
+    job: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobExited(Record):
+    """What a job's script returned, here or at a partner's; JobEnded follows."""
+
+    job: int
+    exit: Exit
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,6 +261,31 @@ class GuestStarted(Record):
     partner: str
     offer: OfferId
     start_time: float
+
+
+@dataclass(frozen=True, slots=True)
+class GuestRequeued(Record):
+    """A partner's job that had started waits again."""
+
+    partner: str
+    offer: OfferId
+
+
+@dataclass(frozen=True, slots=True)
+class GuestLost(Record):
+    """The batch system has forgotten a partner's job before it started."""
+
+    partner: str
+    offer: OfferId
+
+
+@dataclass(frozen=True, slots=True)
+class GuestExited(Record):
+    """What a partner's job returned; GuestEnded follows."""
+
+    partner: str
+    offer: OfferId
+    exit: Exit
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from grms.site.facts.jobs import Completion, HomeJob, OfferId, Request
+from grms.site.facts.jobs import Completion, Exit, HomeJob, OfferId, Request
 from grms.site.facts.lifecycle import GuestState, JobState, Outcome
 from grms.v1 import job_pb2, partner_pb2, request_pb2
 from lrms_sim.groups import GROUPS
@@ -19,6 +19,16 @@ OUTCOMES = {
     Outcome.NOT_RUN: request_pb2.OUTCOME_NOT_RUN,
 }
 _OUTCOMES_READ = {number: outcome for outcome, number in OUTCOMES.items()}
+
+DETAILS = {
+    Outcome.NODE_FAIL: request_pb2.OUTCOME_NODE_FAIL,
+    Outcome.OUT_OF_MEMORY: request_pb2.OUTCOME_OUT_OF_MEMORY,
+    Outcome.LOST: request_pb2.OUTCOME_LOST,
+    Outcome.UNKNOWN: request_pb2.OUTCOME_UNKNOWN,
+}
+"""Outcomes that are told as FAILED with a detail: older programs know the others alone."""
+
+_DETAILS_READ = {number: outcome for outcome, number in DETAILS.items()}
 
 JOB_STATES: dict[JobState, Any] = {
     state: job_pb2.JobState.Value(f"JOB_STATE_{state.name}") for state in JobState
@@ -130,18 +140,37 @@ def read_completion(message: partner_pb2.Completion, field: str) -> Completion:
     if not (math.isfinite(message.run_time_s) and message.run_time_s >= 0):
         text = f"run_time_s is {message.run_time_s}; it must be finite and at least 0"
         raise WireError(f"{field}.run_time_s", text)
+    if outcome is Outcome.FAILED:
+        outcome = _DETAILS_READ.get(message.detail, outcome)
+    code = message.exit_code if message.HasField("exit_code") else None
+    signal = message.signal if message.HasField("signal") else None
+    try:
+        left = Exit(code, signal)
+    except ValueError as error:
+        raise WireError(f"{field}.{str(error).partition(' ')[0]}", str(error)) from error
     offer = read_offer(message.offer, f"{field}.offer")
-    return Completion(offer, outcome, message.end_time_s, message.run_time_s)
+    return Completion(offer, outcome, message.end_time_s, message.run_time_s, left)
 
 
 def write_completion(completion: Completion) -> partner_pb2.Completion:
     """Returns the end of a delegated job as a message."""
-    return partner_pb2.Completion(
+    message = partner_pb2.Completion(
         offer=write_offer(completion.offer),
-        outcome=OUTCOMES[completion.outcome],
         end_time_s=completion.end_time,
         run_time_s=completion.run_time,
     )
+    _write_end(message, completion.outcome, completion.exit)
+    return message
+
+
+def _write_end(message: partner_pb2.Completion | job_pb2.Job, outcome: Outcome, left: Exit) -> None:
+    message.outcome = OUTCOMES.get(outcome, request_pb2.OUTCOME_FAILED)
+    if outcome in DETAILS:
+        message.detail = DETAILS[outcome]
+    if left.code is not None:
+        message.exit_code = left.code
+    if left.signal is not None:
+        message.signal = left.signal
 
 
 def read_answer(message: partner_pb2.OfferResponse) -> bool:
@@ -215,7 +244,7 @@ def write_job(job: HomeJob, site: str, *, program: bool = True) -> job_pb2.Job:
     if not math.isnan(job.end_time):
         message.end_time_s = job.end_time
     if job.outcome is not None:
-        message.outcome = OUTCOMES[job.outcome]
+        _write_end(message, job.outcome, job.exit)
     return message
 
 

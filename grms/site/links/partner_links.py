@@ -374,11 +374,11 @@ class PartnerLink:
         self._went_down(
             f"it speaks version {version} of the protocol, this site {PROTOCOL_VERSION}"
         )
-        self._engine.tell(PartnerIncompatible(next(self._engine.new_id), self.name, version))
+        self._engine.tell(PartnerIncompatible, self.name, version)
 
     def _senseless(self, reason: str, *, probed: bool = False) -> None:
         engine = self._engine
-        engine.tell(PartnerFaulty(next(engine.new_id), engine.load(), self.name, reason, probed))
+        engine.tell(PartnerFaulty, self.name, reason, probed)
 
     def _went_up(self, processors: int, seen: OfferId | None) -> None:
         self.problem = ""
@@ -388,7 +388,7 @@ class PartnerLink:
             self.up = True
             self._came_up.set()
             engine = self._engine
-            engine.tell(PartnerUp(next(engine.new_id), engine.load(), self.name, processors, seen))
+            engine.tell(PartnerUp, self.name, processors, seen)
 
     def _went_down(self, problem: str) -> None:
         self.problem = problem
@@ -396,14 +396,14 @@ class PartnerLink:
         if self.up:
             self.up = False
             self._down_since = time.monotonic()
-            self._engine.tell(PartnerDown(next(self._engine.new_id), self.name))
+            self._engine.tell(PartnerDown, self.name)
 
     def _check_lost(self) -> None:
         down_s = time.monotonic() - self._down_since
         if not self.up and not self._lost and down_s >= self._settings.lost_after_s:
             self._lost = True
             engine = self._engine
-            engine.tell(PartnerLost(next(engine.new_id), engine.load(), self.name))
+            engine.tell(PartnerLost, self.name)
 
     def _answered(self) -> None:
         self._failures = 0
@@ -448,11 +448,7 @@ class PartnerLink:
             if self.up:
                 self._went_down("the connection is broken")
                 self._look.set()
-            engine.tell(
-                OfferFailed(
-                    next(engine.new_id), engine.load(), self.name, command.offer, sent=False
-                )
-            )
+            engine.tell(OfferFailed, self.name, command.offer, sent=False)
             return
         request = partner_pb2.OfferRequest(
             site=settings.site,
@@ -462,29 +458,22 @@ class PartnerLink:
         )
         if settings.virtual:
             request.replay_time_s = engine.clock.now()
-        failed = partial(OfferFailed, partner=self.name, offer=command.offer)
         try:
             answer = await answer_to(self._stub.Offer(request, timeout=settings.offer_timeout_s))
             accepted = read_answer(answer)
         except (SenselessError, WireError) as error:
             self._answered()
             self._senseless(f"asked to take a job: {error}")
-            engine.tell(failed(next(engine.new_id), engine.load()))
+            engine.tell(OfferFailed, self.name, command.offer)
         except (aio.AioRpcError, ConnectionError) as error:
             if isinstance(error, aio.AioRpcError) and error.code() is DISPUTED:
-                engine.tell(
-                    OfferDisputed(next(engine.new_id), engine.load(), self.name, command.offer)
-                )
+                engine.tell(OfferDisputed, self.name, command.offer)
                 return
             self._silent(error)
-            engine.tell(failed(next(engine.new_id), engine.load()))
+            engine.tell(OfferFailed, self.name, command.offer)
         else:
             self._answered()
-            engine.tell(
-                OfferAnswered(
-                    next(engine.new_id), engine.load(), self.name, command.offer, accepted
-                )
-            )
+            engine.tell(OfferAnswered, self.name, command.offer, accepted)
 
     async def _ask(self, command: SendResolve | SendWithdraw) -> None:
         engine = self._engine
@@ -499,23 +488,9 @@ class PartnerLink:
                 self._silent(error)
             elif not isinstance(error, ConnectionError):
                 self._senseless(f"asked about an offer: {error}")
-            engine.tell(
-                StatusFailed(
-                    next(engine.new_id), engine.load(), self.name, command.offer, command.cause
-                )
-            )
+            engine.tell(StatusFailed, self.name, command.offer, command.cause)
             return
-        engine.tell(
-            StatusAnswered(
-                next(engine.new_id),
-                engine.load(),
-                self.name,
-                command.offer,
-                command.cause,
-                status,
-                completion,
-            )
-        )
+        engine.tell(StatusAnswered, self.name, command.offer, command.cause, status, completion)
 
     async def _probe(self, command: SendProbe) -> None:
         engine = self._engine
@@ -527,10 +502,10 @@ class PartnerLink:
         except (aio.AioRpcError, ConnectionError) as error:
             if isinstance(error, aio.AioRpcError):
                 self._silent(error)
-            engine.tell(ProbeFailed(next(engine.new_id), self.name))
+            engine.tell(ProbeFailed, self.name)
         else:
             self._answered()
-            engine.tell(ProbeAnswered(next(engine.new_id), engine.load(), self.name, status))
+            engine.tell(ProbeAnswered, self.name, status)
 
     async def _question(self, command: SendResolve | SendWithdraw | SendProbe) -> Any:
         if not self._is_connected():
@@ -591,8 +566,8 @@ class PartnerLink:
             elif isinstance(error, SenselessError):
                 self._senseless(f"told of ended jobs: {error}")
             self.reports_open -= len(batch)
-            engine.tell(ReportFailed(next(engine.new_id), self.name, offers))
+            engine.tell(ReportFailed, self.name, offers)
             return
         self._answered()
         self.reports_open -= len(batch)
-        engine.tell(ReportAnswered(next(engine.new_id), self.name, offers))
+        engine.tell(ReportAnswered, self.name, offers)

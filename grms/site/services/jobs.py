@@ -114,24 +114,17 @@ class JobService(job_pb2_grpc.JobServiceServicer):
             wanted, payload = read_request(request.request, "request")
         except WireError as error:
             await self._door.invalid(context, error)
-        engine = self._engine
-        event = Submit(
-            next(engine.new_id),
-            engine.load(),
-            user.name,
-            request.idempotency_key,
-            request.name,
-            wanted,
-            payload,
+        reply = await self._door.ask(
+            context, Submit, user.name, request.idempotency_key, request.name, wanted, payload
         )
-        answer = self._answer(await self._door.ask(context, event))
+        answer = self._answer(reply)
         self._door.audit(
             "submit",
             user,
             job=answer.job_id,
             processors=wanted.processors,
             requested_time_s=wanted.requested_time,
-            cause=event.id,
+            cause=reply.cause,
         )
         return answer
 
@@ -204,17 +197,11 @@ class JobService(job_pb2_grpc.JobServiceServicer):
         """Asks for the end of a job."""
         user = await self._door.user(context)
         await self._door.check_journal(context)
-        engine = self._engine
-        event = Cancel(
-            next(engine.new_id),
-            engine.load(),
-            request.job_id,
-            None if self._door.is_operator(user) else user.name,
-        )
-        reply = await self._door.ask(context, event)
+        whose = None if self._door.is_operator(user) else user.name
+        reply = await self._door.ask(context, Cancel, request.job_id, whose)
         # The batch system has been told by now; what came of it may be in the journal, too.
-        await engine.durable()
-        self._door.audit("cancel", user, job=request.job_id, cause=event.id)
+        await self._engine.durable()
+        self._door.audit("cancel", user, job=request.job_id, cause=reply.cause)
         return self._answer(reply)
 
     async def Watch(  # noqa: N802  # gRPC's name

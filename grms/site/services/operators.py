@@ -128,9 +128,7 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
     ) -> operator_pb2.StatusResponse:
         """Takes no more work; what has been taken is brought to its end."""
         user = await self._door.operator(context)
-        event = Drain(next(self._engine.new_id))
-        self._door.audit("drain", user, cause=event.id)
-        self._engine.tell(event)
+        self._door.audit("drain", user, cause=self._engine.tell(Drain))
         return self._status()
 
     async def Resume(  # noqa: N802  # gRPC's name
@@ -140,9 +138,7 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
     ) -> operator_pb2.StatusResponse:
         """Undoes Drain."""
         user = await self._door.operator(context)
-        event = Resume(next(self._engine.new_id))
-        self._door.audit("resume", user, cause=event.id)
-        self._engine.tell(event)
+        self._door.audit("resume", user, cause=self._engine.tell(Resume))
         return self._status()
 
     async def TakeBack(  # noqa: N802  # gRPC's name
@@ -173,18 +169,17 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
         user = await self._door.operator(context)
         await self._door.check_journal(context)
         engine = self._engine
-        event = kind(next(engine.new_id), engine.load(), job_id, user.name)
-        reply = await self._door.ask(context, event)
+        reply = await self._door.ask(context, kind, job_id, user.name)
         assert isinstance(reply, ReplyJob)
-        self._door.audit(act, user, job=job_id, cause=event.id)
+        self._door.audit(act, user, job=job_id, cause=reply.cause)
         job = engine.job(reply.job_id)
         assert job is not None
         return write_job(job, engine.state.settings.name)
 
     def _status(self) -> operator_pb2.StatusResponse:
         engine, facts = self._engine, self._facts
-        state, load = engine.state, engine.load()
-        engine.flush()
+        engine.catch_up()
+        state, load, age = engine.state, engine.load(), engine.driver.load_age
         return operator_pb2.StatusResponse(
             site=state.settings.name,
             version=__version__,
@@ -192,16 +187,24 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
             clock=facts.clock,
             up_time_s=time.monotonic() - self._begin,
             draining=state.draining,
-            lrms_reachable=True,
-            processors=load.processors,
-            processors_free=load.processors_free,
-            processors_waiting=load.processors_waiting,
+            lrms_reachable=load is not None and not state.memory.lrms_away,
+            processors=state.settings.processors if load is None else load.processors,
+            processors_free=0 if load is None else load.processors_free,
+            processors_waiting=0 if load is None else load.processors_waiting,
             jobs={key.name: number for key, number in engine.job_counts().items() if number},
             guest_jobs={key.name: number for key, number in state.guest_counts().items() if number},
             journal_records=facts.journal.count,
             journal_bytes=facts.journal.size_bytes,
             telemetry_connected=facts.telemetry_connected(),
+            lrms_problem=lrms_problem(state.memory.lrms_away, age),
+            lrms_load_age_s=age,
+            lrms_commands_open=engine.driver.commands_open,
         )
+
+
+def lrms_problem(away: str, age: float | None) -> str:
+    """Returns what is in the way at the batch system, for a person; empty where nothing is."""
+    return away or ("it has not said yet how busy it is" if age is None else "")
 
 
 def problem_with(link_problem: str, book: PartnerBook) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 
 from grms.kit.refusals import Context
+from grms.site.engine.engine import Reply
 from grms.site.facts.commands import AnswerOffer, AnswerStatus
 from grms.site.facts.events import (
     OfferReceived,
@@ -64,7 +65,7 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
         speaks = request.protocol_version
         other = 0 if speaks == PROTOCOL_VERSION else speaks
         if other != state.partners[partner].incompatible:
-            self._engine.tell(PartnerIncompatible(next(self._engine.new_id), partner, other))
+            self._engine.tell(PartnerIncompatible, partner, other)
         return answer
 
     async def Offer(  # noqa: N802  # gRPC's name
@@ -81,17 +82,9 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
         self._heard(partner)
         if self._bring_to is not None:
             await self._bring_to(context, request.replay_time_s)
-        engine = self._engine
-        event = OfferReceived(
-            next(engine.new_id),
-            engine.load(),
-            partner,
-            offer,
-            request.settled_below,
-            wanted,
-            payload,
+        reply = await self._door.ask(
+            context, OfferReceived, partner, offer, request.settled_below, wanted, payload
         )
-        reply = await self._door.ask(context, event)
         assert isinstance(reply, AnswerOffer)
         answer = partner_pb2.ANSWER_ACCEPTED if reply.accepted else partner_pb2.ANSWER_DECLINED
         return partner_pb2.OfferResponse(answer=answer)
@@ -107,9 +100,7 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
         except WireError as error:
             await self._door.invalid(context, error)
         self._heard(partner)
-        return await self._status(
-            context, ResolveReceived(next(self._engine.new_id), partner, offer)
-        )
+        return _status(await self._door.ask(context, ResolveReceived, partner, offer))
 
     async def Withdraw(  # noqa: N802  # gRPC's name
         self, request: partner_pb2.WithdrawRequest, context: Context
@@ -122,8 +113,8 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
         except WireError as error:
             await self._door.invalid(context, error)
         self._heard(partner)
-        event = WithdrawReceived(next(self._engine.new_id), partner, offer, request.cancel)
-        return await self._status(context, event)
+        cancel = request.cancel
+        return _status(await self._door.ask(context, WithdrawReceived, partner, offer, cancel))
 
     async def Report(  # noqa: N802  # gRPC's name
         self, request: partner_pb2.ReportRequest, context: Context
@@ -138,18 +129,13 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
             )
         except WireError as error:
             reason = f"it reports what cannot be: {error}"
-            engine = self._engine
-            engine.tell(PartnerFaulty(next(engine.new_id), engine.load(), partner, reason))
+            self._engine.tell(PartnerFaulty, partner, reason)
             await self._door.invalid(context, error)
         self._heard(partner)
-        engine = self._engine
-        event = ReportReceived(next(engine.new_id), partner, completions, engine.load())
-        await self._door.ask(context, event)
+        await self._door.ask(context, ReportReceived, partner, completions)
         return partner_pb2.ReportResponse()
 
-    async def _status(
-        self, context: Context, event: ResolveReceived | WithdrawReceived
-    ) -> partner_pb2.OfferStatus:
-        reply = await self._door.ask(context, event)
-        assert isinstance(reply, AnswerStatus)
-        return write_status(reply.status, reply.completion)
+
+def _status(reply: Reply) -> partner_pb2.OfferStatus:
+    assert isinstance(reply, AnswerStatus)
+    return write_status(reply.status, reply.completion)

@@ -92,7 +92,7 @@ class Reload:
             raise ConfigError(f"{shown}: {error}") from error
         certificate = self._checked_certificate()
         restart_needed = tuple(sorted(differences(self._config, config)))
-        engine.tell(PoliciesChanged(next(engine.new_id), transfer, location, partners))
+        engine.tell(PoliciesChanged, transfer, location, partners)
         self._door.partners = frozenset(partner.name for partner in partners)
         self._door.operators = frozenset(config.operators)
         self._links.list_partners({partner.name: partner.address for partner in config.partners})

@@ -15,10 +15,10 @@ from typing import Final
 import grpc
 
 from grms.kit.refusals import Context, refuse
+from grms.lrms.immediate import ReplayableLrms
 from grms.site.engine.clock import VirtualClock
 from grms.site.engine.engine import Engine
 from grms.site.engine.journal import Journal
-from grms.site.engine.lrms_driver import MachineDriver
 from grms.site.facts.commands import Command
 from grms.site.facts.events import Event, LrmsAccepted, Submit
 from grms.site.facts.jobs import GuestJob, Request
@@ -104,7 +104,7 @@ class Replay:
     Args:
         engine: of the site.
         journal: of the site.
-        driver: the machine.
+        lrms: the machine.
         clock: the common clock, as this site knows it.
         links: to the partners.
     """
@@ -113,19 +113,19 @@ class Replay:
         self,
         engine: Engine,
         journal: Journal,
-        driver: MachineDriver,
+        lrms: ReplayableLrms,
         clock: VirtualClock,
         links: PartnerLinks,
     ) -> None:
         self._engine = engine
         self._journal = journal
-        self._driver = driver
+        self._lrms = lrms
         self._clock = clock
         self._links = links
         self._waiter = Waiter(engine)
         for book in engine.state.partners.values():
             for guest in book.guests.values():
-                driver.follow(guest.lrms_key)
+                lrms.follow(guest.lrms_key)
         engine.on_event(self._follow_guest)
         self.workload: _Workload | None = None
 
@@ -134,7 +134,7 @@ class Replay:
         if isinstance(event, LrmsAccepted):
             job = self._engine.state.memory.at_lrms.get(event.lrms_key)
             if isinstance(job, GuestJob):
-                self._driver.follow(event.lrms_key)
+                self._lrms.follow(event.lrms_key)
 
     @property
     def rows_arrived(self) -> int:
@@ -149,19 +149,19 @@ class Replay:
         """
         if to == math.inf:
             # Event by event, so that the clock shows the last one in the end.
-            while (moment := self._engine.next_lrms_time) < math.inf:
+            while (moment := self._lrms.next_event_time) < math.inf:
                 self._clock.advance(max(moment, self._clock.now()))
-                self._driver.finish(moment)
-                self._engine.poll()
+                self._lrms.finish(moment)
+                self._engine.catch_up()
         else:
             self.set_clock(to)
-            self._engine.poll()
+            self._engine.catch_up()
 
     def set_clock(self, to: float) -> None:
         """Sets the clock to a moment; one that is past changes nothing.
 
-        What is due by then happens when the machine's load is asked for, as for every decision:
-        so the records of both are written together.
+        What is due by then happens when the next event comes that can lead to a decision: so the
+        records of both are written together.
 
         Args:
             to: seconds, not infinite.
@@ -202,12 +202,12 @@ class Replay:
 
     def next_report_time(self) -> float:
         """Returns before which moment no partner's job ends here, seconds."""
-        return self._driver.first_end()
+        return self._lrms.first_end()
 
     @property
     def next_event_time(self) -> float:
         """When the machine next does something by itself, seconds."""
-        return self._engine.next_lrms_time
+        return self._lrms.next_event_time
 
     async def arrive(self, row: int) -> str:
         """Lets one job arrive, unless it has; returns where it went, once that is decided."""
@@ -223,15 +223,12 @@ class Replay:
             if work.user_group:
                 program.simulated.user_group = work.user_group[row]
             engine.tell(
-                Submit(
-                    next(engine.new_id),
-                    engine.load(),
-                    USER,
-                    str(row),
-                    "",
-                    Request(work.processors[row], work.requested_time[row]),
-                    program.SerializeToString(),
-                )
+                Submit,
+                USER,
+                str(row),
+                "",
+                Request(work.processors[row], work.requested_time[row]),
+                program.SerializeToString(),
             )
         job = engine.state.memory.jobs.get(row + 1)
         if job is None:

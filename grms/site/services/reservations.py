@@ -9,11 +9,10 @@ import grpc
 
 from grms.kit.refusals import Context, refuse
 from grms.site.core.reservations import window_problem
-from grms.site.engine.engine import Engine
+from grms.site.engine.engine import Engine, Reply
 from grms.site.facts.commands import ReplyReservation
 from grms.site.facts.events import (
     BookReservation,
-    Event,
     ExtendReservation,
     LaunchReservation,
     ReleaseReservation,
@@ -46,7 +45,7 @@ class Reservations:
         engine, book = self._engine, self._engine.state.memory.reservations
         while True:
             while book.next_time <= engine.clock.now():
-                engine.tell(ReservationsDue(next(engine.new_id)))
+                engine.tell(ReservationsDue)
             self._changed.clear()
             async with asyncio.TaskGroup() as group:
                 waits: list[asyncio.Task[Any]] = [
@@ -145,8 +144,9 @@ class ReservationService(reservation_pb2_grpc.ReservationServiceServicer):
     ) -> reservation_pb2.Reservation:
         """Reserves a resource."""
         owner = await self._owner(context)
-        event = BookReservation(
-            next(self._engine.new_id),
+        reply = await self._door.ask(
+            context,
+            BookReservation,
             owner,
             request.idempotency_key,
             request.resource_id,
@@ -154,7 +154,7 @@ class ReservationService(reservation_pb2_grpc.ReservationServiceServicer):
             request.window.end_s,
             request.processors,
         )
-        return await self._answer(context, event)
+        return self._answer(reply)
 
     async def Release(  # noqa: N802  # gRPC's name
         self, request: reservation_pb2.ReleaseRequest, context: Context
@@ -162,8 +162,7 @@ class ReservationService(reservation_pb2_grpc.ReservationServiceServicer):
         """Gives a reservation back."""
         owner = await self._owner(context)
         number = _number(request.reservation_id)
-        event = ReleaseReservation(next(self._engine.new_id), owner, number)
-        return await self._answer(context, event)
+        return self._answer(await self._door.ask(context, ReleaseReservation, owner, number))
 
     async def Launch(  # noqa: N802  # gRPC's name
         self, request: reservation_pb2.LaunchRequest, context: Context
@@ -175,8 +174,9 @@ class ReservationService(reservation_pb2_grpc.ReservationServiceServicer):
         except WireError as error:
             await self._door.invalid(context, error)
         simulated = request.job.HasField("simulated")
-        event = LaunchReservation(
-            next(self._engine.new_id),
+        reply = await self._door.ask(
+            context,
+            LaunchReservation,
             owner,
             _number(request.reservation_id),
             request.idempotency_key,
@@ -184,7 +184,7 @@ class ReservationService(reservation_pb2_grpc.ReservationServiceServicer):
             run_time=request.job.simulated.run_time_s if simulated else wanted.requested_time,
             to_the_end=request.to_the_end,
         )
-        return await self._answer(context, event)
+        return self._answer(reply)
 
     async def Extend(  # noqa: N802  # gRPC's name
         self, request: reservation_pb2.ExtendRequest, context: Context
@@ -192,8 +192,8 @@ class ReservationService(reservation_pb2_grpc.ReservationServiceServicer):
         """Moves the end of a reservation."""
         owner = await self._owner(context)
         number = _number(request.reservation_id)
-        event = ExtendReservation(next(self._engine.new_id), owner, number, request.end_s)
-        return await self._answer(context, event)
+        ask, end = self._door.ask, request.end_s
+        return self._answer(await ask(context, ExtendReservation, owner, number, end))
 
     async def Watch(  # noqa: N802  # gRPC's name
         self,
@@ -225,8 +225,7 @@ class ReservationService(reservation_pb2_grpc.ReservationServiceServicer):
         await self._door.check_journal(context)
         return owner
 
-    async def _answer(self, context: Context, event: Event) -> reservation_pb2.Reservation:
-        reply = await self._door.ask(context, event)
+    def _answer(self, reply: Reply) -> reservation_pb2.Reservation:
         assert isinstance(reply, ReplyReservation)
         reservation = reply.reservation
         self._door.audit(

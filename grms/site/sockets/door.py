@@ -7,7 +7,7 @@ defines them; it is counted.
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Final, NoReturn
+from typing import Final, NoReturn, ParamSpec
 
 import grpc
 import structlog
@@ -15,11 +15,13 @@ import structlog
 from grms.kit.refusals import Context, refuse
 from grms.site.engine.engine import Engine, Reply
 from grms.site.facts.commands import Refusal, Refuse
-from grms.site.facts.events import Event
+from grms.site.facts.events import Kind
 from grms.site.facts.wire import WireError
 from grms.site.sockets.partners import Shown
 from grms.site.sockets.users import User, UserSocket
 from grms.tls import NotAdmittedError, admit, shown_site
+
+P = ParamSpec("P")
 
 STATUS: Final = {
     Refusal.INVALID: grpc.StatusCode.INVALID_ARGUMENT,
@@ -303,9 +305,11 @@ class Door:
 
     # --- asking --------------------------------------------------------------------------------
 
-    async def ask(self, context: Context, event: Event) -> Reply:
-        """Returns the engine's answer; a refusal ends the call."""
-        reply = await self.engine.ask(event)
+    async def ask(
+        self, context: Context, kind: Kind[P], *values: P.args, **named: P.kwargs
+    ) -> Reply:
+        """Returns the engine's answer to an event; a refusal ends the call."""
+        reply = await self.engine.ask(kind, *values, **named)
         if isinstance(reply, Refuse):
             self.count(reply.refusal.name.lower(), context, reply.reason)
             await refuse(context, STATUS[reply.refusal], reply.reason, field=reply.field)

@@ -17,6 +17,7 @@ from grms.site.engine.engine import Engine
 from grms.site.facts import events, records
 from grms.site.facts.commands import Append, Command
 from grms.site.facts.events import Event
+from grms.site.facts.jobs import Exit, Request
 from grms.site.facts.lifecycle import Outcome
 from grms.site.facts.records import Record
 
@@ -40,11 +41,22 @@ _WARNINGS: Final = (
     records.PartnerFaulted,
     records.ReportDisbelieved,
     records.EpochBegun,
+    records.JobLost,
+    records.GuestLost,
 )
 """Records of what is not as it should be."""
 
 _DECISIONS: Final = (records.JobTakenBack, records.JobResubmitted, records.JobWrittenOff)
 """Records of what an operator has decided."""
+
+_FAILURES: Final = (
+    Outcome.FAILED,
+    Outcome.NODE_FAIL,
+    Outcome.OUT_OF_MEMORY,
+    Outcome.LOST,
+    Outcome.UNKNOWN,
+)
+"""Outcomes that somebody may want to look at."""
 
 _EVENTS: Final[dict[type[Event], str]] = {
     events.PartnerUp: "info",
@@ -54,6 +66,9 @@ _EVENTS: Final[dict[type[Event], str]] = {
     events.PartnerIncompatible: "warning",
     events.OfferDisputed: "warning",
     events.LrmsRefused: "warning",
+    events.LrmsAppeared: "warning",
+    events.LrmsAway: "warning",
+    events.LrmsBack: "info",
     events.Drain: "info",
     events.Resume: "info",
     events.PoliciesChanged: "debug",
@@ -111,7 +126,7 @@ class EventLog:
         for command in commands:
             if isinstance(command, Append):
                 for record in command.records:
-                    self._record(record, event.id)
+                    self._record(record, command)
 
     def close(self) -> None:
         """Tells what has happened since it was last told."""
@@ -123,7 +138,7 @@ class EventLog:
     def _site(self) -> str:
         return self._engine.state.settings.name
 
-    def _record(self, record: Record, cause: int) -> None:
+    def _record(self, record: Record, append: Append) -> None:
         if isinstance(record, _QUIET):
             return
         name = _NAMES[type(record)]
@@ -132,19 +147,19 @@ class EventLog:
         if isinstance(record, _WARNINGS):
             level = "warning"
         elif isinstance(record, _DECISIONS) or (
-            isinstance(record, records.JobEnded) and record.outcome is Outcome.FAILED
+            isinstance(record, records.JobEnded) and record.outcome in _FAILURES
         ):
             level = "info"
         if level == "debug" and not self._complete:
             return
         values = _values(record, self._site)
         number = getattr(record, "job", None)
-        before = None if number is None else self._engine.state.before.get(number)
+        before = None if number is None else append.before.get(number)
         if before is not None and before.partner and "partner" not in values:
             # With whom it was: after the fact the job may be nobody's.
             values["partner"] = before.partner
             values["offer"] = f"{before.offer_epoch:x}/{before.offer_number}"
-        self._write(level, name, cause, values)
+        self._write(level, name, append.cause, values)
 
     def _write(self, level: str, name: str, cause: int, values: dict[str, Any]) -> None:
         if level != "debug" or self._complete:
@@ -179,12 +194,20 @@ def _values(thing: Event | Record, site: str) -> dict[str, Any]:
             value = f"{value.epoch:x}/{value.number}"
         elif name == "offers":
             value = [f"{offer.epoch:x}/{offer.number}" for offer in value]
-        elif name == "request":
-            values["processors"] = value.processors
-            name, value = "requested_time_s", value.requested_time
+        elif isinstance(value, Request | Exit):
+            values |= _spread(value)
+            continue
         elif isinstance(value, Outcome):
             value = value.value
         elif name in {"transfer", "location", "partners"}:
             continue
         values[name] = value
     return values
+
+
+def _spread(value: Request | Exit) -> dict[str, Any]:
+    # What is several values of an entry.
+    if isinstance(value, Request):
+        return {"processors": value.processors, "requested_time_s": value.requested_time}
+    known = {"exit_code": value.code, "signal": value.signal}
+    return {name: number for name, number in known.items() if number is not None}

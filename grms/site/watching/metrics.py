@@ -63,6 +63,9 @@ RefusalReason = Literal[
 ]
 """Why a call was refused, in the words of `grms.site.sockets.door`."""
 
+Surprise = Literal["lost", "requeued", "appeared"]
+"""What a batch system has done to a job by itself."""
+
 OTHER = "other"
 """The label for a partner that is on no list."""
 
@@ -149,12 +152,26 @@ class SiteMetrics:
             self._refusals.labels(reason)
         for handshake in Handshake:
             self._handshakes.labels(handshake)
+        for surprise in get_args(Surprise):
+            self._lrms_lost.labels(surprise)
         for decision in get_args(Decision):
             self._own.labels(decision)
 
     def _watch_site(self) -> None:
         """Makes the figures of machine, queue, partners, calls, journal and process."""
         self._processors = self._gauge("hanse_processors", "Of the machine, by state.", ("state",))
+        self._lrms_up = self._gauge(
+            "hanse_lrms_reachable", "1 where the batch system answers and its load is known."
+        )
+        self._lrms_age = self._gauge(
+            "hanse_lrms_load_age_seconds", "How old the figures of machine and queue are."
+        )
+        self._lrms_commands = self._gauge(
+            "hanse_lrms_commands_open", "Commands that the batch system has not answered."
+        )
+        self._lrms_lost = self._counter(
+            "hanse_lrms_surprises_total", "What the batch system did by itself.", ("what",)
+        )
         self._queue_jobs = self._gauge("hanse_queue_jobs", "Jobs that wait in the batch system.")
         self._queue_processors = self._gauge(
             "hanse_queue_processors", "Processors that the waiting jobs need, added up."
@@ -262,6 +279,22 @@ class SiteMetrics:
         self._processors.labels("busy").set(load.processors - load.processors_free)
         self._queue_jobs.set(jobs_waiting)
         self._queue_processors.set(load.processors_waiting)
+
+    def set_lrms(self, *, reachable: bool, load_age: float | None, commands_open: int) -> None:
+        """Sets how the batch system answers.
+
+        Args:
+            reachable: it answers, and its load is known.
+            load_age: of the load, seconds; None where there has been none.
+            commands_open: commands without an answer.
+        """
+        self._lrms_up.set(reachable)
+        self._lrms_age.set(math.nan if load_age is None else load_age)
+        self._lrms_commands.set(commands_open)
+
+    def lrms_surprised(self, what: Surprise) -> None:
+        """Counts what the batch system did by itself."""
+        self._lrms_lost.labels(what).inc()
 
     def job_started(self, kind: JobKind, wait_time: float) -> None:
         """Takes note of how long a job has waited, in seconds of the site's clock."""

@@ -29,6 +29,9 @@ from grms.site.facts.commands import AnswerOffer, Append, Command, Publish, Send
 from grms.site.facts.events import (
     Drain,
     Event,
+    LrmsAppeared,
+    LrmsLost,
+    LrmsRequeued,
     OfferAnswered,
     OfferFailed,
     OfferReceived,
@@ -51,7 +54,7 @@ from grms.site.facts.records import (
 )
 from grms.site.links.partner_links import PartnerLinks
 from grms.site.watching.discovery import PartnerAppeared, PartnerChange
-from grms.site.watching.metrics import Answer, JobKind, MetricsSettings, SiteMetrics
+from grms.site.watching.metrics import Answer, JobKind, MetricsSettings, SiteMetrics, Surprise
 from grms.site.watching.telemetry import JobChange
 from grms.site.watching.telemetry_service import TelemetryService, TelemetrySettings
 from grms.telemetry.link import MqttSettings
@@ -63,6 +66,13 @@ SAMPLE_S: Final = 5.0
 
 FAREWELL_S: Final = 3.0
 """How long an ending daemon lets the last messages go out, seconds."""
+
+_SURPRISES: Final[dict[type[Event], Surprise]] = {
+    LrmsLost: "lost",
+    LrmsRequeued: "requeued",
+    LrmsAppeared: "appeared",
+}
+"""Events of what a batch system does by itself."""
 
 _GUEST_OPEN = {GuestState.ACCEPTED, GuestState.SUBMITTED, GuestState.RUNNING}
 
@@ -273,9 +283,15 @@ class Observer:
             waiting += sum(
                 job.state is GuestState.SUBMITTED for job in state.memory.at_lrms.values()
             )
+            engine.catch_up()
             load = engine.load()
-            engine.flush()
-            metrics.set_load(load, waiting)
+            if load is not None:
+                metrics.set_load(load, waiting)
+            metrics.set_lrms(
+                reachable=load is not None and not state.memory.lrms_away,
+                load_age=engine.driver.load_age,
+                commands_open=engine.driver.commands_open,
+            )
         location = state.settings.location
         count_open = isinstance(location, AwrtLocation) and location.open_jobs == "count"
         for partner in state.settings.partners:
@@ -336,11 +352,13 @@ class Observer:
             metrics.set_draining(draining=isinstance(event, Drain))
         elif isinstance(event, Restarted):
             self._take_up()
+        elif type(event) in _SURPRISES:
+            metrics.lrms_surprised(_SURPRISES[type(event)])
 
     def _note_command(self, command: Command, event: Event) -> None:
         if isinstance(command, Append):
             for record in command.records:
-                self._note_record(record)
+                self._note_record(record, command)
         elif isinstance(command, Publish):
             self._changed(command.job_id)
         elif isinstance(command, SendOffer):
@@ -348,7 +366,7 @@ class Observer:
         elif isinstance(command, AnswerOffer) and isinstance(event, OfferReceived):
             self.metrics.offer_received(event.partner, "accept" if command.accepted else "decline")
 
-    def _note_record(self, record: Record) -> None:
+    def _note_record(self, record: Record, append: Append) -> None:
         assert self._engine is not None
         if isinstance(record, JobKept | JobOffered):
             # What the policy wanted is its first answer; those after a refusal are no choice.
@@ -360,7 +378,7 @@ class Observer:
             job = self._engine.state.memory.jobs[record.job]
             self.metrics.job_started("home", max(0.0, record.start_time - job.submit_time))
         elif isinstance(record, JobEnded):
-            self._job_ended(record)
+            self._job_ended(record, append.before.get(record.job))
         elif isinstance(record, GuestStarted):
             guest = self._engine.state.partners[record.partner].guests.get(record.offer)
             if guest is not None:
@@ -369,10 +387,8 @@ class Observer:
             self._guests[record.partner] += 1 if isinstance(record, GuestAccepted) else -1
             self.metrics.set_guests(record.partner, self._guests[record.partner])
 
-    def _job_ended(self, record: JobEnded) -> None:
-        assert self._engine is not None
+    def _job_ended(self, record: JobEnded, before: HomeJob | None) -> None:
         self.metrics.own_job_ended(record.outcome.value)
-        before = self._engine.state.before.get(record.job)
         if before is None or record.run_time <= 0:
             return  # it never ran
         kind: JobKind = "delegated" if before.partner else "home"

@@ -14,7 +14,7 @@ from grms.lrms.port import (
     LrmsUnavailableError,
 )
 
-AT_ONCE = {"listen", "encode"}
+AT_ONCE = {"encode", "listen", "remembers"}
 """What does not reach outside the process."""
 
 

@@ -5,7 +5,7 @@ import pytest
 from pydantic import ValidationError
 
 from grms.lrms.queue import configured_queue
-from grms.site.configuration.config import LrmsConfig
+from grms.lrms.simulated import SimulatedSettings
 from lrms_sim.criteria import Criterion, CriterionOrder, GroupOrder
 from lrms_sim.disciplines import Easy
 from lrms_sim.strategies import Strategy, StrategyTable
@@ -69,4 +69,4 @@ def test_a_configuration_that_cannot_be_used_is_refused(
     save_strategy(StrategyFile(BY_DAY), tmp_path / "by-day.json")
     save_strategy(StrategyFile(StrategyTable((0,) * 192)), tmp_path / "table.json")
     with pytest.raises(ValidationError, match=said):
-        LrmsConfig.model_validate(values, context={"folder": tmp_path})
+        SimulatedSettings.model_validate(values, context={"folder": tmp_path})

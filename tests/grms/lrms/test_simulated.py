@@ -1,331 +1,131 @@
 """The simulated batch system behind the port."""
 
-import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+import asyncio
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from grms.lrms.port import LrmsError
-from grms.lrms.simulated import SimulatedLrms
-from grms.lrms.stepped import LrmsEnded, LrmsStarted, SteppedEvent, SteppedJob, SteppedPhase
-from lrms_sim.criteria import Criterion, CriterionOrder
-from lrms_sim.disciplines import discipline_by_name
-from lrms_sim.machine import simulate
-from lrms_sim.strategies import Strategy, StrategyTable
-from tests.strategies import OneMachine, disciplines, one_machine
-
-
-def lrms_of(processors: int, discipline: str = "fcfs") -> SimulatedLrms:
-    """Returns an empty machine."""
-    return SimulatedLrms(processors, discipline_by_name(discipline))
-
-
-def job(name: str, processors: int = 1, run_time: float | None = 10.0) -> SteppedJob:
-    """Returns a job that requests twenty seconds."""
-    return SteppedJob(name, processors, 20.0, run_time)
-
-
-def starts(events: list[SteppedEvent]) -> dict[str, float]:
-    """Returns when each job started."""
-    return {event.job_id: event.time for event in events if isinstance(event, LrmsStarted)}
-
-
-Operation = tuple[float, int, SteppedJob | str]
-"""Moment, place in order, and the job to submit or the id of the one to cancel."""
-
-
-def submissions(case: OneMachine) -> list[Operation]:
-    """Returns a workload as operations."""
-    jobs = case.jobs
-    return [
-        (
-            float(jobs.submit_time[row]),
-            row,
-            SteppedJob(
-                f"j{row}",
-                int(jobs.processors[row]),
-                float(jobs.requested_time[row]),
-                float(jobs.run_time[row]),
-            ),
-        )
-        for row in range(len(jobs))
-    ]
-
-
-@given(case=one_machine(), name=disciplines)
-def test_it_makes_the_schedule_of_the_simulator(case: OneMachine, name: str) -> None:
-    """Jobs submitted one at a time, each with its own pass, start as a federation has them.
-
-    Submitting at once differs from it where several jobs of an instant fit only one by one; so
-    the comparison is with the simulator for workloads whose submissions are at different moments.
-    """
-    operations = submissions(case)
-    if len({operation[0] for operation in operations}) < len(operations):
-        return
-    lrms = lrms_of(case.processors, name)
-    carry_out(lrms, operations)
-    expected = simulate(case.jobs, case.processors, discipline_by_name(name))
-    found = starts(list(lrms.poll_now(math.inf)))
-    assert [found[f"j{row}"] for row in range(len(case.jobs))] == expected.start_time.tolist()
-
-
-@dataclass(frozen=True)
-class Driven:
-    """Operations on a machine that were drawn at random."""
-
-    case: OneMachine
-    cancels: list[tuple[int, float]]
-
-
-@st.composite
-def driven(draw: st.DrawFn) -> Driven:
-    """Draws a workload, some of whose jobs are cancelled at some moment after their submission."""
-    case = draw(one_machine())
-    rows = st.integers(0, max(0, len(case.jobs) - 1))
-    cancels = st.lists(st.tuples(rows, st.sampled_from([0.0, 1.0, 3.0, 7.0])), max_size=4)
-    return Driven(case, draw(cancels) if len(case.jobs) else [])
-
-
-def operations_of(drawn: Driven) -> list[Operation]:
-    """Returns the operations in order of time."""
-    operations = submissions(drawn.case)
-    for number, (row, later) in enumerate(drawn.cancels):
-        moment = float(drawn.case.jobs.submit_time[row]) + later
-        operations.append((moment, 1000 + number, f"j{row}"))
-    return sorted(operations, key=lambda operation: operation[:2])
-
-
-def carry_out(lrms: SimulatedLrms, operations: Iterable[Operation]) -> None:
-    """Does the operations to a machine."""
-    for moment, _, what in operations:
-        if isinstance(what, str):
-            lrms.cancel_now(what, moment)
-        else:
-            lrms.submit_now(what, moment)
-
-
-@given(
-    drawn=driven(), name=st.sampled_from(["fcfs", "list", "easy", "easy-per-event"]), data=st.data()
+from grms.lrms.immediate import ReplayableLrms
+from grms.lrms.machine import SteppedMachine
+from grms.lrms.port import (
+    Accepted,
+    Ended,
+    LrmsEnd,
+    LrmsEvent,
+    LrmsJob,
+    LrmsOutcome,
+    LrmsPhase,
+    LrmsRecord,
+    LrmsRefusedError,
+    Started,
 )
-def test_a_restored_machine_goes_on_as_the_old_one(
-    drawn: Driven, name: str, data: st.DataObject
-) -> None:
-    """Wherever the old machine's story breaks off, what was not told yet is told by the new one.
-
-    What is known of the old machine is a beginning of the list of things that happened, as a
-    journal has it, cut anywhere: also between two things of one moment.
-    """
-    operations = operations_of(drawn)
-    lrms = lrms_of(drawn.case.processors, name)
-    story: list[tuple[Operation | SteppedEvent, float]] = []
-    for operation in operations:
-        story += [(event, event.time) for event in lrms.poll_now(operation[0])]
-        carry_out(lrms, [operation])
-        story.append((operation, operation[0]))
-    story += [(event, event.time) for event in lrms.poll_now(math.inf)]
-    cut = data.draw(st.integers(0, len(story)))
-    known, rest = story[:cut], story[cut:]
-
-    restored = restored_from(known, drawn.case.processors, name)
-    retold: list[tuple[Operation | SteppedEvent, float]] = []
-    for entry, moment in rest:
-        if isinstance(entry, tuple):
-            retold += [(event, event.time) for event in restored.poll_now(moment)]
-            carry_out(restored, [entry])
-            retold.append((entry, moment))
-    retold += [(event, event.time) for event in restored.poll_now(math.inf)]
-    told = {event for event, _ in known if isinstance(event, LrmsStarted)}
-    new = [entry for entry, _ in retold if entry not in told]
-    # Ends of one moment have no order among themselves that anybody could rely on.
-    assert sorted(new, key=repr) == sorted((entry for entry, _ in rest), key=repr)
+from grms.lrms.simulated import SimulatedLrms
+from grms.site.engine.clock import VirtualClock
+from lrms_sim.disciplines import Fcfs
+from tests.waiting import run, until
 
 
-def restored_from(
-    known: list[tuple[Operation | SteppedEvent, float]], processors: int, name: str
-) -> SimulatedLrms:
-    """Returns the machine that a beginning of a story leads to."""
-    waiting: dict[str, SteppedJob] = {}
-    running: dict[str, tuple[SteppedJob, float]] = {}
-    for entry, moment in known:
-        if isinstance(entry, LrmsStarted):
-            running[entry.job_id] = (waiting.pop(entry.job_id), moment)
-        elif isinstance(entry, LrmsEnded):
-            del running[entry.job_id]
-        elif isinstance(entry[2], SteppedJob):
-            waiting[entry[2].job_id] = entry[2]
-        else:
-            waiting.pop(entry[2], None)
-            running.pop(entry[2], None)
-    return SimulatedLrms.restored(
-        processors,
-        discipline_by_name(name),
-        running=running.values(),
-        waiting=list(waiting.values()),
-        moment=known[-1][1] if known else -math.inf,
-    )
+def simulated(processors: int = 4) -> tuple[SimulatedLrms, VirtualClock, list[LrmsEvent]]:
+    """Returns an empty batch system, its clock, and what it tells."""
+    clock = VirtualClock(0.0)
+    lrms = SimulatedLrms(SteppedMachine(processors, Fcfs()), clock)
+    told: list[LrmsEvent] = []
+    lrms.listen(told.extend)
+    return lrms, clock, told
 
 
-@given(drawn=driven(), name=disciplines)
-def test_no_processor_is_used_twice_and_none_is_lost(drawn: Driven, name: str) -> None:
-    """Whatever is cancelled, running jobs fit, every other job runs once and for its time."""
-    lrms = lrms_of(drawn.case.processors, name)
-    carry_out(lrms, operations_of(drawn))
-    events = list(lrms.poll_now(math.inf))
-    ends = {event.job_id: event.time for event in events if isinstance(event, LrmsEnded)}
-    for row in range(len(drawn.case.jobs)):
-        record = lrms.lookup_now(f"j{row}")
-        assert record is not None
-        if record.phase is SteppedPhase.CANCELLED:
-            assert f"j{row}" not in ends
-        else:
-            assert record.phase is SteppedPhase.ENDED
-            assert record.start_time is not None
-            assert ends[f"j{row}"] == record.end_time
-            assert record.end_time == record.start_time + float(drawn.case.jobs.run_time[row])
-    assert lrms.state_now(math.inf).processors_free == drawn.case.processors
-    assert lrms.state_now(math.inf).processors_waiting == 0
+def job(key: str, processors: int = 4) -> LrmsJob:
+    """Returns a job of ten seconds."""
+    return LrmsJob(key, processors, 10.0)
 
 
-def test_what_happened_is_told_once() -> None:
-    """Each poll returns what is new, ends of a moment before its starts."""
-    lrms = lrms_of(4)
-    lrms.submit_now(job("a", 4), 0.0)
-    lrms.submit_now(job("b", 4), 1.0)
-    assert lrms.poll_now(1.0) == [LrmsStarted("a", 0.0)]
-    assert lrms.next_event_time == 10.0
-    assert lrms.poll_now(9.0) == []
-    assert lrms.poll_now(10.0) == [LrmsEnded("a", 10.0, 10.0), LrmsStarted("b", 10.0)]
-    assert lrms.poll_now(100.0) == [LrmsEnded("b", 20.0, 10.0)]
-    assert lrms.next_event_time == math.inf
+def cancelled(key: str, end_time: float, run_time: float) -> Ended:
+    """Returns the end of a job that was cancelled."""
+    return Ended(key, LrmsEnd(LrmsOutcome.CANCELLED, end_time, run_time))
 
 
-def test_a_job_too_short_for_the_clock_starts_before_it_ends() -> None:
-    """A run time lost to rounding does not turn start and end around."""
-    lrms = lrms_of(1)
-    lrms.submit_now(job("a", 1, 1e-9), 2.0e9)
-    assert lrms.poll_now(2.0e9) == [LrmsStarted("a", 2.0e9), LrmsEnded("a", 2.0e9, 1e-9)]
+def test_it_answers_at_once_and_knows_its_future() -> None:
+    """What a replay needs is there."""
+    lrms, clock, told = simulated()
+    assert isinstance(lrms, ReplayableLrms)
+    lrms.submit_now(job("a"))
+    assert told == [Accepted("a")]
+    lrms.tell_now()
+    assert told[1:] == [Started("a", 0.0)]
+    lrms.follow("a")
+    assert lrms.first_end() == lrms.next_event_time == 10.0
+    clock.advance(10.0)
+    lrms.tell_now()
+    assert told[2:] == [Ended("a", LrmsEnd(LrmsOutcome.COMPLETED, 10.0, 10.0))]
 
 
-def test_a_known_job_is_not_submitted_again() -> None:
-    """The second submission of an id changes nothing, whether it waits, runs or has ended."""
-    lrms = lrms_of(4)
-    lrms.submit_now(job("a", 4), 0.0)
-    lrms.submit_now(job("a", 4), 0.0)
-    assert lrms.state_now(0.0).processors_waiting == 0
-    lrms.advance(50.0)
-    lrms.submit_now(job("a", 4), 50.0)
-    assert lrms.state_now(50.0).processors_free == 4
+def test_it_tells_what_happens_when_it_happens() -> None:
+    """While it runs, and without being asked."""
+
+    async def scene() -> None:
+        lrms, clock, told = simulated()
+        await lrms.open()
+        following = asyncio.create_task(lrms.run())
+        try:
+            await lrms.submit(job("a"))
+            await lrms.submit(job("b"))
+            await until(lambda: len(told) == 3)
+            assert told == [Accepted("a"), Accepted("b"), Started("a", 0.0)]
+            clock.advance(10.0)
+            await until(lambda: len(told) == 5)
+            assert told[4] == Started("b", 10.0)
+            clock.advance(12.0)
+            assert await lrms.cancel("b")
+            assert told[5:] == [cancelled("b", 12.0, 2.0)]
+            assert not await lrms.cancel("b")
+            assert not await lrms.cancel("nobody's")
+        finally:
+            following.cancel()
+            await lrms.close()
+
+    run(scene)
 
 
-def test_a_cancelled_job_gives_its_place_to_the_next() -> None:
-    """A running job that is killed frees its processors at that moment."""
-    lrms = lrms_of(4)
-    for name in "abc":
-        lrms.submit_now(job(name, 4), 0.0)
-    assert lrms.cancel_now("b", 2.0)
-    assert lrms.cancel_now("a", 3.0)
-    assert not lrms.cancel_now("a", 3.0)
-    assert not lrms.cancel_now("nobody", 3.0)
-    assert starts(list(lrms.poll_now(3.0))) == {"a": 0.0, "c": 3.0}
-    assert lrms.lookup_now("a").end_time == 3.0  # type: ignore[union-attr]  # it is there
-    assert lrms.lookup_now("nobody") is None
+def test_a_held_job_waits_for_its_release() -> None:
+    """It is no load, can be seen and ended, and is released once."""
+
+    async def scene() -> None:
+        lrms, clock, told = simulated()
+        for key in "ab":
+            await lrms.submit(job(key), held=True)
+            await lrms.submit(job(key))
+        snapshot = await lrms.snapshot()
+        assert snapshot.jobs == dict.fromkeys("ab", LrmsRecord(LrmsPhase.HELD))
+        assert (snapshot.free, snapshot.waiting) == (4, 0)
+        assert await lrms.look_up("a") == LrmsRecord(LrmsPhase.HELD)
+        assert await lrms.cancel("b", only_waiting=True)
+        clock.advance(3.0)
+        await lrms.release("a")
+        await lrms.release("a")
+        lrms.tell_now()
+        assert told == [Accepted("a"), Accepted("b"), cancelled("b", 0.0, 0.0), Started("a", 3.0)]
+        with pytest.raises(LrmsRefusedError, match="there is no job c"):
+            await lrms.release("c")
+        with pytest.raises(LrmsRefusedError, match="job w: processors is 5; this machine has 4"):
+            await lrms.submit(job("w", 5), held=True)
+        with pytest.raises(LrmsRefusedError, match="job w: processors is 5; this machine has 4"):
+            await lrms.submit(job("w", 5))
+
+    run(scene)
 
 
-def test_a_job_without_run_time_runs_as_long_as_requested() -> None:
-    """A program that says nothing of its length is taken at its request, and never beyond it."""
-    lrms = lrms_of(2)
-    lrms.submit_now(job("a", 1, None), 0.0)
-    lrms.submit_now(job("b", 1, 99.0), 0.0)
-    events = lrms.poll_now(100.0)
-    assert [event for event in events if isinstance(event, LrmsEnded)] == [
-        LrmsEnded("a", 20.0, 20.0),
-        LrmsEnded("b", 20.0, 20.0, timed_out=True),
-    ]
+def test_a_job_that_has_started_is_not_waiting() -> None:
+    """A cancel of waiting jobs leaves it alone."""
 
+    async def scene() -> None:
+        lrms, _, told = simulated()
+        await lrms.submit(job("a"))
+        await lrms.submit(job("b"))
+        assert not await lrms.cancel("a", only_waiting=True)
+        assert await lrms.cancel("b", only_waiting=True)
+        assert told[-1] == cancelled("b", 0.0, 0.0)
+        record = await lrms.look_up("a")
+        assert record == LrmsRecord(LrmsPhase.RUNNING, 0.0)
+        assert await lrms.look_up("nobody's") is None
+        assert lrms.encode("a") == "a"
 
-def test_what_cannot_run_is_refused() -> None:
-    """A job wider than the machine, or at a moment that is past, is an error of the LRMS."""
-    lrms = lrms_of(4)
-    with pytest.raises(LrmsError, match="job a: processors is 5; this machine has 4"):
-        lrms.submit_now(job("a", 5), 0.0)
-    lrms.advance(10.0)
-    with pytest.raises(LrmsError, match="the clock already shows 10"):
-        lrms.submit_now(job("a"), 9.0)
-    assert lrms.lookup_now("a") is None
-
-
-def test_running_jobs_that_do_not_fit_are_an_error() -> None:
-    """A machine that has become smaller cannot be what it was."""
-    with pytest.raises(LrmsError, match="job b runs, but there is no room for it on 4 processors"):
-        SimulatedLrms.restored(
-            4,
-            discipline_by_name("fcfs"),
-            running=[(job("a", 3), 0.0), (job("b", 3), 1.0)],
-            waiting=[],
-            moment=2.0,
-        )
-
-
-def test_the_past_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine that has had many jobs keeps few of them, and serves those it has."""
-    monkeypatch.setattr("grms.lrms.simulated.FORGOTTEN_AFTER", 3)
-    monkeypatch.setattr("grms.lrms.simulated.REBUILT_AFTER", 5)
-    lrms = lrms_of(1)
-    for number in range(20):
-        lrms.submit_now(job(f"j{number}"), float(number))
-    ends = [event.time for event in lrms.poll_now(math.inf) if isinstance(event, LrmsEnded)]
-    assert ends == [10.0 * number for number in range(1, 21)]
-    assert lrms.lookup_now("j0") is None
-    assert lrms.lookup_now("j19") is not None
-
-
-@pytest.mark.parametrize("runs", [True, False])
-def test_a_machine_that_has_become_too_small_is_an_error(*, runs: bool) -> None:
-    """An open job that is wider than the machine is named, whether it runs or waits."""
-    job = SteppedJob("kth/1/1", 2, 100.0)
-    with pytest.raises(LrmsError, match=r"job kth/1/1 is open and does not fit: .* machine has 1"):
-        SimulatedLrms.restored(
-            1,
-            discipline_by_name("fcfs"),
-            running=[(job, 5.0)] if runs else [],
-            waiting=[] if runs else [job],
-            moment=6.0,
-        )
-
-
-def test_a_queue_by_group_is_served_by_group_through_cancels() -> None:
-    """A cancel builds the machine anew; groups, and how long jobs have waited, outlive that."""
-    aging = Strategy(
-        "fcfs", CriterionOrder((Criterion("f2", (1.0, 0.1, 0.1, 0.1, 0.1), (0.0,) * 5, 1.0),))
-    )
-    lrms = SimulatedLrms(4, aging)
-    lrms.submit_now(SteppedJob("run", 4, 100.0, 100.0), 0.0)
-    # At 100 the first has waited 0.1 · 99, the second 5, the third, of no group at all, 0.1 · 90.
-    lrms.submit_now(SteppedJob("old", 4, 10.0, 10.0, group=2), 1.0)
-    lrms.submit_now(SteppedJob("gone", 4, 10.0, 10.0, group=1), 2.0)
-    lrms.submit_now(SteppedJob("nobody", 4, 10.0, 10.0), 10.0)
-    lrms.submit_now(SteppedJob("heavy", 4, 10.0, 10.0, group=1), 95.0)
-    assert lrms.cancel_now("gone", 96.0)
-    events = [e for e in lrms.poll_now(500.0) if isinstance(e, LrmsStarted)]
-    assert [(e.job_id, e.time) for e in events[-3:]] == [
-        ("old", 100.0),
-        ("heavy", 110.0),
-        ("nobody", 120.0),
-    ]
-
-
-def test_rules_remember_what_ended_through_cancels() -> None:
-    """The features of the state are those of the machine before the cancel."""
-    table = StrategyTable((0,) * 192)
-    lrms = SimulatedLrms(4, table)
-    lrms.submit_now(SteppedJob("first", 4, 10.0, 10.0, group=1), 0.0)
-    lrms.submit_now(SteppedJob("second", 4, 10.0, 10.0, group=1), 0.0)
-    lrms.advance(20.0)
-    before = lrms._machine.history  # what is not to be forgotten
-    assert before == (4 * 10 * 10 + 4 * 10 * 20, 4 * 10 * 10 * 2)
-    lrms.submit_now(SteppedJob("third", 4, 10.0, 10.0), 21.0)
-    assert lrms.cancel_now("third", 22.0)
-    assert lrms._machine.history == before  # same
+    run(scene)

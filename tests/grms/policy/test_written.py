@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from grms.federation.federation import Federation, Site, replay
+from grms.lrms.simulated import SimulatedSettings
 from grms.policy.location import AwrtLocation, WrittenLocation, location_of
 from grms.policy.transfer import (
     AcceptWhenFit,
@@ -165,6 +166,7 @@ def test_a_daemon_reads_them(mine: Any) -> None:
     config = site_config("my_policies:Threshold", "my_policies:slowest_last", "my_policies:Sjf")
     assert load_policies(config, "a.toml")["b"].name == "my-threshold"
     assert location_policy(config) == WrittenLocation(mine.slowest_last)
+    assert isinstance(config.lrms, SimulatedSettings)
     assert config.lrms.discipline == "my_policies:Sjf"
     wrong = site_config("my_policies:Treshold", "my_policies:fastest", "fcfs")
     with pytest.raises(ConfigError, match=r"partners.b.transfer: transfer policy 'my_policies:Tr"):

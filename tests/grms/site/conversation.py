@@ -8,7 +8,7 @@ from grms.policy.location import AwrtLocation
 from grms.policy.transfer import AcceptWhenFit, AlwaysKeep, TransferPolicy
 from grms.site.core.state import SiteState
 from grms.site.facts.commands import Append, Command, Publish
-from grms.site.facts.events import Event, PartnerUp, Restarted, Submit
+from grms.site.facts.events import Event, LoadedEvent, PartnerUp, Restarted, Submit
 from grms.site.facts.invariants import check
 from grms.site.facts.jobs import HomeJob, Load, OfferId, Request
 from grms.site.facts.records import Record
@@ -62,6 +62,8 @@ class Conversation:
     def __call__(self, event: type[Event], **values: Any) -> list[Command]:
         """Hands over an event, and returns the commands but records and publications."""
         self.last_id += 1
+        if issubclass(event, LoadedEvent):
+            values.setdefault("load", None)
         before = {job.job_id: job.state for job in self.state.memory.jobs.values()}
         commands = self.state.handle(event(id=self.last_id, **values), self.now)
         # Watchers hear of every job whose state has changed; at a restart there are none yet.

@@ -15,8 +15,12 @@ from grms.site.facts.commands import (
 )
 from grms.site.facts.events import (
     Drain,
+    LrmsAccepted,
+    LrmsAppeared,
     LrmsEnded,
+    LrmsLost,
     LrmsRefused,
+    LrmsRequeued,
     LrmsStarted,
     OfferReceived,
     PartnerIncompatible,
@@ -26,7 +30,13 @@ from grms.site.facts.events import (
     Restarted,
     WithdrawReceived,
 )
-from grms.site.facts.jobs import Completion, Load, OfferId, Request
+from grms.site.facts.jobs import (
+    Completion,
+    Exit,
+    Load,
+    OfferId,
+    Request,
+)
 from grms.site.facts.lifecycle import GuestState, Outcome
 from grms.site.facts.settings import Limits
 from tests.grms.site.conversation import (
@@ -421,3 +431,60 @@ def test_the_answer_to_the_first_offer_that_is_not_settled_is_kept() -> None:
     book = site.state.partners["b"]
     assert list(book.answered) == [2, 3]
     assert book.answer_to(OfferId(3, 2)) is GuestState.DECLINED
+
+
+# --- the batch system ----------------------------------------------------------------------------
+
+
+def waiting_guest() -> tuple[Conversation, str]:
+    """Returns a site with a partner's job that waits, and the job's key."""
+    site = Conversation()
+    offered = {"offer": OfferId(3, 1), "settled_below": 1, "request": REQUEST, "payload": b"run"}
+    key = one(site(OfferReceived, load=FREE, partner="b", **offered), LrmsSubmit).lrms_key
+    site(LrmsAccepted, lrms_key=key)
+    return site, key
+
+
+def test_a_guest_that_waits_again_starts_again() -> None:
+    """Its home site hears nothing of that."""
+    site, key = waiting_guest()
+    site(LrmsStarted, lrms_key=key, start_time=1.0)
+    assert site(LrmsRequeued, lrms_key=key, reason="a node failed") == []
+    assert site.state.guest_counts()[GuestState.SUBMITTED] == 1
+    site.restart()
+    look = one(site(Restarted, load=FREE), LrmsSubmit)
+    assert (look.started, look.partner, look.user) == (True, "b", "")
+    site(LrmsStarted, lrms_key=key, start_time=9.0)
+    end = {"outcome": Outcome.NODE_FAIL, "end_time": 12.0, "run_time": 3.0, "exit": Exit(1, 9)}
+    report = one(site(LrmsEnded, lrms_key=key, **end), SendReport)
+    assert report.completion == Completion(OfferId(3, 1), Outcome.NODE_FAIL, 12.0, 3.0, Exit(1, 9))
+    site.restart()
+    assert one(site(Restarted, load=FREE), SendReport).completion == report.completion
+
+
+def test_a_guest_that_was_forgotten_is_submitted_again_once() -> None:
+    """The second time its home site is told that it is lost."""
+    site, key = waiting_guest()
+    assert one(site(LrmsLost, lrms_key=key, reason="a crash"), LrmsSubmit).lookup
+    assert site.state.guest_counts()[GuestState.ACCEPTED] == 1
+    assert site.state.memory.unconfirmed == REQUEST.processors
+    site.restart()
+    site(Restarted, load=FREE)
+    report = one(site(LrmsLost, lrms_key=key, reason="a crash"), SendReport)
+    assert report.completion.outcome is Outcome.LOST
+
+
+def test_a_guest_that_ran_is_not_repeated() -> None:
+    """Whatever is said of it: it may have run to its end."""
+    site, key = waiting_guest()
+    site(LrmsStarted, lrms_key=key, start_time=1.0)
+    report = one(site(LrmsLost, lrms_key=key, reason="a crash"), SendReport)
+    assert report.completion.outcome is Outcome.UNKNOWN
+
+
+def test_a_guests_cancel_that_was_undone_is_repeated() -> None:
+    """As often as the job comes back."""
+    site, key = waiting_guest()
+    assert site(LrmsAppeared, lrms_key=key) == []
+    site(WithdrawReceived, partner="b", offer=OfferId(3, 1), cancel=True)
+    assert one(site(LrmsAppeared, lrms_key=key), LrmsCancel).lrms_key == key

@@ -1,20 +1,41 @@
+import math
+from functools import partial
 from typing import Any
 
 import pytest
 
 from grms.policy.transfer import AlwaysKeep
-from grms.site.facts.commands import LrmsCancel, LrmsSubmit, Refusal, Refuse, ReplyJob, SendOffer
+from grms.site.facts.commands import (
+    AnswerOffer,
+    LrmsCancel,
+    LrmsSubmit,
+    Refusal,
+    Refuse,
+    ReplyJob,
+    SendOffer,
+)
 from grms.site.facts.events import (
     Cancel,
     LrmsAccepted,
+    LrmsAppeared,
+    LrmsAway,
+    LrmsBack,
     LrmsEnded,
+    LrmsLost,
+    LrmsRequeued,
     LrmsStarted,
     OfferAnswered,
+    OfferReceived,
     ReportReceived,
     Restarted,
 )
-from grms.site.facts.jobs import Completion, Request
+from grms.site.facts.jobs import (
+    Completion,
+    Exit,
+    Request,
+)
 from grms.site.facts.lifecycle import JobState, Outcome
+from grms.site.facts.records import JobExited
 from grms.site.facts.settings import Limits
 from grms.v1 import job_pb2
 from tests.field_paths import is_field
@@ -22,6 +43,7 @@ from tests.grms.site.conversation import (
     FREE,
     FULL,
     KEEP,
+    REQUEST,
     Conversation,
     kinds,
     offer,
@@ -225,3 +247,122 @@ def test_a_report_that_is_refused_has_that_answer_alone() -> None:
     assert site.job().state is JobState.DELEGATED
     assert kinds(site(ReportReceived, partner="b", completions=ends[:1])) == ["AnswerReport"]
     assert kinds(site(ReportReceived, partner="x", completions=ends[:1])) == ["Refuse"]
+
+
+# --- the batch system ----------------------------------------------------------------------------
+
+
+def running_at_home() -> tuple[Conversation, str]:
+    """Returns a site with a job that runs, and the job's key."""
+    site = Conversation(settings(transfer=KEEP))
+    key = one(site.submit(load=FREE), LrmsSubmit).lrms_key
+    site(LrmsAccepted, lrms_key=key)
+    site(LrmsStarted, lrms_key=key, start_time=1.0)
+    return site, key
+
+
+def test_a_job_that_waits_again_starts_again() -> None:
+    """What it was before is over; a restart knows it as one that has started once."""
+    site, key = running_at_home()
+    assert site(LrmsRequeued, lrms_key=key, reason="a node failed") == []
+    job = site.job()
+    assert (job.state, job.reason) == (JobState.QUEUED, "a node failed")
+    assert math.isnan(job.start_time)
+    assert site(LrmsRequeued, lrms_key=key, reason="again") == []
+    assert site.job().reason == "a node failed"
+    site.restart()
+    look = one(site(Restarted, load=FREE), LrmsSubmit)
+    assert (look.lookup, look.started) == (True, True)
+    site(LrmsStarted, lrms_key=key, start_time=9.0)
+    assert (site.job().state, site.job().start_time) == (JobState.RUNNING, 9.0)
+
+
+def test_a_job_that_was_forgotten_is_submitted_again_once() -> None:
+    """It counts as on its way until it is confirmed; forgotten twice it has ended as lost."""
+    site = Conversation(settings(transfer=KEEP))
+    key = one(site.submit(load=FREE), LrmsSubmit).lrms_key
+    site(LrmsAccepted, lrms_key=key)
+    site.now = 5.0
+    again = one(site(LrmsLost, lrms_key=key, reason="a crash"), LrmsSubmit)
+    assert (again.lrms_key, again.lookup, again.started, again.since) == (key, True, False, 5.0)
+    assert site.job().state is JobState.SUBMITTING
+    assert site.state.memory.unconfirmed == REQUEST.processors
+    site.restart()
+    assert one(site(Restarted, load=FREE), LrmsSubmit).since == 5.0
+    assert site(LrmsLost, lrms_key=key, reason="a crash") == []
+    assert (site.job().state, site.job().outcome) == (JobState.ENDED, Outcome.LOST)
+    assert "second time" in site.job().reason
+
+
+def test_a_job_that_is_lost_before_it_is_confirmed_is_submitted_again() -> None:
+    """Its state is the same as before."""
+    site = Conversation(settings(transfer=KEEP))
+    key = one(site.submit(load=FREE), LrmsSubmit).lrms_key
+    assert kinds(site(LrmsLost, lrms_key=key, reason="")) == ["LrmsSubmit"]
+    assert site.job().state is JobState.SUBMITTING
+    assert site.state.memory.unconfirmed == REQUEST.processors
+
+
+def test_a_job_that_ran_is_not_repeated() -> None:
+    """Whatever is said of it: it may have run to its end."""
+    site, key = running_at_home()
+    assert site(LrmsLost, lrms_key=key, reason="a crash") == []
+    assert site.job().outcome is Outcome.UNKNOWN
+
+
+def test_a_job_that_is_to_end_and_was_forgotten_has_ended() -> None:
+    """Its cancellation has come true."""
+    site = Conversation(settings(transfer=KEEP))
+    key = one(site.submit(load=FREE), LrmsSubmit).lrms_key
+    site(Cancel, load=FREE, job_id="a-1", user="ann")
+    assert site(LrmsLost, lrms_key=key, reason="a crash") == []
+    assert site.job().outcome is Outcome.CANCELLED
+
+
+def test_a_cancel_that_was_undone_is_repeated() -> None:
+    """As often as the job comes back; one that nobody knows is ended as well."""
+    site, key = running_at_home()
+    assert site(LrmsAppeared, lrms_key=key) == []
+    assert "LrmsCancel" in kinds(site(Cancel, load=FREE, job_id="a-1", user="ann"))
+    for event in (partial(site, LrmsAppeared), partial(site, LrmsRequeued, reason="")):
+        assert one(event(lrms_key=key), LrmsCancel).lrms_key == key
+    site(LrmsEnded, lrms_key=key, outcome=Outcome.CANCELLED, end_time=4.0, run_time=0.0)
+    assert site.job().reason == ""
+    assert one(site(LrmsAppeared, lrms_key=key), LrmsCancel).lrms_key == key
+    assert one(site(LrmsAppeared, lrms_key="a/1/99"), LrmsCancel).lrms_key == "a/1/99"
+
+
+def test_an_end_by_other_hands_says_so() -> None:
+    """Nobody here has asked for it."""
+    for told, shown in (("by root", ": by root"), ("", "")):
+        site, key = running_at_home()
+        end = {"outcome": Outcome.CANCELLED, "end_time": 4.0, "run_time": 3.0, "reason": told}
+        site(LrmsEnded, lrms_key=key, **end)
+        assert site.job().outcome is Outcome.CANCELLED
+        assert site.job().reason == f"cancelled in the batch system{shown}"
+
+
+def test_how_a_script_was_left_is_noted() -> None:
+    """Over a restart, too; where nothing is known nothing is noted."""
+    site, key = running_at_home()
+    end = {"outcome": Outcome.FAILED, "end_time": 4.0, "run_time": 3.0}
+    site(LrmsEnded, lrms_key=key, exit=Exit(7), **end)
+    site.restart()
+    assert site.job().exit == Exit(7)
+    site, key = running_at_home()
+    site(LrmsEnded, lrms_key=key, **end)
+    assert not any(isinstance(record, JobExited) for record in site.journal)
+
+
+def test_a_batch_system_that_is_away_is_no_place_for_others() -> None:
+    """Own jobs stay at home and say why they do not go on; offers are declined."""
+    site = Conversation()
+    site(LrmsAway, reason="no controller")
+    assert kinds(site.submit(load=FULL)) == ["ReplyJob", "LrmsSubmit"]
+    assert "no controller" in site.state.why_stuck(site.job(), site.now)
+    offered = {"offer": offer(1, 3), "settled_below": 1, "request": REQUEST, "payload": b""}
+    answer = site(OfferReceived, load=FREE, partner="b", **offered)
+    assert not one(answer, AnswerOffer).accepted
+    site(LrmsBack)
+    assert site.state.why_stuck(site.job(), site.now) == ""
+    assert kinds(site.submit(load=FULL)) == ["ReplyJob", "SendOffer"]

@@ -56,7 +56,7 @@ def test_an_error_of_the_state_ends_the_daemon(
                 monkeypatch.setattr(type(engine.state), "handle", broken)
                 for _ in range(2):
                     with pytest.raises(EngineFailedError):
-                        engine.tell(Resume(next(engine.new_id)))
+                        engine.tell(Resume)
                 assert engine.failed.is_set()
 
     run(scene)
@@ -72,10 +72,10 @@ def test_a_contradiction_ends_a_daemon_that_checks_itself(
         with pytest.raises(AssertionError, match="jobs_open"):
             async with running(document(tmp_path), tmp_path) as site:
                 engine = site.core.engine
-                engine.tell(Resume(next(engine.new_id)))
+                engine.tell(Resume)
                 engine.state.memory.jobs_open = 7
                 with pytest.raises(EngineFailedError):
-                    engine.tell(Resume(next(engine.new_id)))
+                    engine.tell(Resume)
 
     run(scene)
 
@@ -124,7 +124,9 @@ def test_nothing_leaves_that_is_not_in_the_journal(
             ahead = engine.state.job("home-2")
             assert ahead is not None
             assert ahead.state is JobState.SUBMITTING
-            assert engine.load().processors_free == 3
+            load = engine.load()
+            assert load is not None
+            assert load.processors_free == 3
             await until(lambda: getattr(engine.state.job(kept.job_id), "end_time", 0.0) > 0)
             listed = await site.jobs.List(job_pb2.ListRequest(), timeout=60)
             assert [(job.job_id, job.state) for job in listed.jobs] == [
@@ -155,12 +157,9 @@ def test_questions_are_answered_one_by_one(tmp_path: Path) -> None:
         async with running(document(tmp_path), tmp_path) as site:
             engine = site.core.engine
             job = await site.submit("k", run_time_s=60)
-            events = [
-                Cancel(next(engine.new_id), engine.load(), job_id, None)
-                for job_id in (job.job_id, "home-2", job.job_id)
-            ]
-            replies = await asyncio.gather(*(engine.ask(event) for event in events))
-            assert [reply.cause for reply in replies] == [event.id for event in events]
+            ids = (job.job_id, "home-2", job.job_id)
+            replies = await asyncio.gather(*(engine.ask(Cancel, each, None) for each in ids))
+            assert len({reply.cause for reply in replies}) == 3
             assert [type(reply).__name__ for reply in replies] == ["ReplyJob", "Refuse", "ReplyJob"]
 
     run(scene)

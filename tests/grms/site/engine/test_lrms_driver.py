@@ -1,189 +1,291 @@
-"""Commands to the simulated machine, its events, and its return from the journal."""
+"""The way between the state and batch systems: one that answers at once, and one that does not."""
 
+import asyncio
 import itertools
-import math
+from collections.abc import Iterable
+from contextlib import asynccontextmanager
+from typing import Any
 
-import pytest
+import structlog
 
-from grms.lrms.port import LrmsError
-from grms.lrms.simulated import SimulatedLrms
-from grms.site.engine.lrms_driver import MachineDriver, MachineHistory, lrms_job
-from grms.site.facts.commands import LrmsCancel, LrmsSubmit
-from grms.site.facts.events import LrmsAccepted, LrmsEnded, LrmsRefused, LrmsStarted
-from grms.site.facts.jobs import Load, OfferId, Request
-from grms.site.facts.lifecycle import Outcome
-from grms.site.facts.records import (
-    EpochBegun,
-    GuestAccepted,
-    GuestEnded,
-    GuestStarted,
-    JobEnded,
-    JobKept,
-    JobReceived,
-    JobStarted,
+from grms.lrms.machine import SteppedMachine
+from grms.lrms.port import (
+    Accepted,
+    Away,
+    Back,
+    LoadSeen,
+    LrmsJob,
+    LrmsLoad,
+    LrmsPhase,
+    LrmsRecord,
+    LrmsRefusedError,
+    LrmsSnapshot,
+    LrmsUnavailableError,
+    Tell,
 )
+from grms.lrms.simulated import SimulatedLrms
+from grms.site.engine import lrms_queue
+from grms.site.engine.clock import VirtualClock
+from grms.site.engine.lrms_driver import DriverLimits, LrmsDriver
+from grms.site.facts.commands import LrmsCancel, LrmsSubmit
+from grms.site.facts.events import (
+    Event,
+    LrmsAccepted,
+    LrmsAppeared,
+    LrmsAway,
+    LrmsBack,
+    LrmsEnded,
+    LrmsRefused,
+    LrmsStarted,
+)
+from grms.site.facts.jobs import Load, Request
+from grms.site.facts.lifecycle import Outcome
 from grms.v1 import request_pb2
 from lrms_sim.disciplines import Fcfs
+from tests.waiting import run, until
+
+LIMITS = DriverLimits(load_age=30.0, command_timeout_s=0.05, commands=2)
+LOG = structlog.get_logger()
 
 
-def program(run_time: float) -> bytes:
-    """Returns what runs, as it is carried."""
+def submission(key: str, processors: int = 4, **more: Any) -> LrmsSubmit:
+    """Returns the command to submit a job that runs five seconds and requests ten."""
     message = request_pb2.JobRequest()
-    message.simulated.run_time_s = run_time
-    return message.SerializeToString()
+    message.simulated.run_time_s = 5.0
+    payload = message.SerializeToString()
+    return LrmsSubmit(0, key, Request(processors, 10.0), payload, user="ann", **more)
 
 
-def new_driver(processors: int = 4) -> MachineDriver:
-    """Returns a driver of an empty machine."""
-    return MachineDriver(SimulatedLrms(processors, Fcfs()), itertools.count(1))
+# --- at once -------------------------------------------------------------------------------------
 
 
-def submission(key: str, processors: int = 4, run_time: float = 5.0, **more: bool) -> LrmsSubmit:
-    """Returns the command to submit a job that requests ten seconds."""
-    return LrmsSubmit(0, key, Request(processors, 10.0), program(run_time), **more)
+def immediate(processors: int = 4) -> tuple[LrmsDriver, VirtualClock]:
+    """Returns the driver of an empty simulated machine."""
+    clock = VirtualClock(0.0)
+    lrms = SimulatedLrms(SteppedMachine(processors, Fcfs()), clock)
+    return LrmsDriver(lrms, clock, LIMITS, itertools.count(1), LOG), clock
 
 
 def test_a_job_runs() -> None:
-    """It is accepted at once, and its start and end are told with their moments."""
-    driver = new_driver()
-    assert driver.submit(submission("k"), 1.0) == [LrmsAccepted(1, "k")]
-    assert driver.load(1.0) == Load(4, 0, 0)
-    assert driver.poll(1.0) == [LrmsStarted(2, "k", 1.0)]
-    assert driver.next_event_time == 6.0
-    assert driver.poll(9.0) == [LrmsEnded(3, "k", Outcome.COMPLETED, 6.0, 5.0)]
+    """It is accepted at once, and its start and end are due with their moments."""
+    driver, clock = immediate()
+    clock.advance(1.0)
+    assert driver.do(submission("k")) == [LrmsAccepted(1, "k")]
+    assert (driver.load(), driver.load_age, driver.commands_open) == (Load(4, 0, 0), 0.0, 0)
+    assert driver.due() == [LrmsStarted(2, "k", 1.0)]
+    clock.advance(9.0)
+    assert driver.due() == [LrmsEnded(3, "k", Outcome.COMPLETED, 6.0, 5.0)]
+    assert driver.due() == []
 
 
 def test_what_cannot_run_is_refused() -> None:
     """A job too wide, or one whose program is none, will never be taken."""
-    driver = new_driver()
-    (refused,) = driver.submit(submission("k", 5), 0.0)
+    driver, _ = immediate()
+    (refused,) = driver.do(submission("k", 5))
     assert isinstance(refused, LrmsRefused)
     assert "this machine has 4" in refused.reason
     bad = LrmsSubmit(0, "k", Request(1, 1.0), b"\xff")
-    assert isinstance(driver.submit(bad, 0.0)[0], LrmsRefused)
+    assert isinstance(driver.do(bad)[0], LrmsRefused)
 
 
 def test_a_cancelled_job_has_an_end() -> None:
     """Running and waiting jobs end as cancelled; what is not there has no end."""
-    driver = new_driver()
-    driver.submit(submission("a"), 0.0)
-    driver.submit(submission("b"), 0.0)
-    assert driver.cancel(LrmsCancel(0, "b"), 2.0) == [
-        LrmsEnded(3, "b", Outcome.CANCELLED, 2.0, 0.0)
-    ]
-    assert driver.cancel(LrmsCancel(0, "a"), 3.0) == [
-        LrmsEnded(4, "a", Outcome.CANCELLED, 3.0, 3.0)
-    ]
-    assert driver.cancel(LrmsCancel(0, "a"), 3.0) == []
+    driver, clock = immediate()
+    driver.do(submission("a"))
+    driver.do(submission("b"))
+    driver.due()
+    clock.advance(2.0)
+    assert driver.do(LrmsCancel(0, "b")) == [LrmsEnded(4, "b", Outcome.CANCELLED, 2.0, 0.0)]
+    clock.advance(3.0)
+    assert driver.do(LrmsCancel(0, "a")) == [LrmsEnded(5, "a", Outcome.CANCELLED, 3.0, 3.0)]
+    assert driver.do(LrmsCancel(0, "a")) == []
 
 
 def test_a_lookup_comes_before_a_repetition() -> None:
-    """A job that is there is not submitted again; one that had started and is gone has failed."""
-    driver = new_driver()
-    driver.submit(submission("a"), 0.0)
-    driver.poll(0.0)
-    assert driver.submit(submission("a", lookup=True), 1.0) == [LrmsAccepted(3, "a")]
-    (ended,) = driver.submit(submission("b", lookup=True, started=True), 1.0)
+    """A job that is there is not submitted again; how one ended that ran and is gone is unknown."""
+    driver, _ = immediate()
+    driver.do(submission("a"))
+    assert driver.due() == [LrmsStarted(2, "a", 0.0)]
+    again = driver.do(submission("a", lookup=True))
+    assert again == [LrmsAccepted(3, "a"), LrmsStarted(4, "a", 0.0)]
+    (ended,) = driver.do(submission("b", lookup=True, started=True))
     assert isinstance(ended, LrmsEnded)
-    assert ended.outcome is Outcome.FAILED
+    assert ended.outcome is Outcome.UNKNOWN
 
 
-def test_first_ends_are_known_to_a_simulation() -> None:
-    """No job that is followed ends before the moment that is returned; others do not count."""
-    driver = new_driver()
-    assert driver.first_end() == math.inf
-    driver.submit(submission("a"), 0.0)
-    driver.submit(submission("b", run_time=3.0), 0.0)
-    driver.follow("b")
-    assert driver.first_end() == 8.0
-    driver.follow("a")
-    driver.follow("nobody's")
-    assert driver.first_end() == 5.0
-    driver.cancel(LrmsCancel(0, "a"), 2.0)
-    assert driver.first_end() == 5.0  # b's: it has started at 2
-    driver.poll(5.0)
-    assert driver.first_end() == math.inf
+# --- later ---------------------------------------------------------------------------------------
 
 
-def test_a_program_that_is_none_is_an_error() -> None:
-    """Run times that are no times are refused."""
-    for run_time in (-1.0, float("nan"), float("inf")):
-        with pytest.raises(LrmsError, match="run_time_s is"):
-            lrms_job("k", Request(1, 1.0), program(run_time))
+class Slow:
+    """A batch system that does what the test says, when it says so.
+
+    Attributes:
+        asked: every call, in order.
+        answers: what the next calls of each kind lead to: an error, or an answer. Without one a
+            call waits for ever.
+        jobs: what a look shows.
+    """
+
+    remembers = 300.0
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, str]] = []
+        self.answers: dict[str, list[Any]] = {"submit": [], "cancel": [], "look_up": []}
+        self.jobs: dict[str, LrmsRecord] = {}
+        self.looks: list[Exception] = []
+        self.submitted: list[LrmsJob] = []
+        self.tell: Tell = lambda _: None
+
+    def listen(self, tell: Tell) -> None:
+        """Takes the listener."""
+        self.tell = tell
+
+    async def open(self) -> None:
+        """Opens nothing."""
+
+    async def run(self) -> None:
+        """Tells nothing by itself."""
+        await asyncio.Event().wait()
+
+    async def close(self) -> None:
+        """Closes nothing."""
+
+    def encode(self, key: str) -> str:
+        """Returns another name."""
+        return f"x-{key}"
+
+    async def _answer(self, kind: str, key: str) -> Any:
+        self.asked.append((kind, key))
+        if not self.answers[kind]:
+            await asyncio.Event().wait()
+        answer = self.answers[kind].pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    async def submit(self, job: LrmsJob, *, held: bool = False) -> None:
+        """Does what the test says."""
+        assert not held
+        self.submitted.append(job)
+        await self._answer("submit", job.key)
+
+    async def release(self, key: str) -> None:
+        """Is not asked."""
+        raise AssertionError(key)
+
+    async def cancel(self, key: str, *, only_waiting: bool = False) -> bool:
+        """Does what the test says."""
+        assert not only_waiting
+        return bool(await self._answer("cancel", key))
+
+    async def look_up(self, key: str) -> LrmsRecord | None:
+        """Does what the test says."""
+        answer: LrmsRecord | None = await self._answer("look_up", key)
+        return answer
+
+    async def snapshot(self) -> LrmsSnapshot:
+        """Shows what is there, after the errors that the test wants."""
+        if self.looks:
+            raise self.looks.pop(0)
+        return LrmsSnapshot(0.0, 8, 5, 2, self.jobs)
 
 
-def test_the_journal_gives_the_machine_back() -> None:
-    """Jobs that run keep their starts, those that wait their order, those that ended are gone."""
-    offer = OfferId(7, 1)
-    request, run = Request(4, 10.0), program(5.0)
-    history = MachineHistory("home", 3)
-    for record in (
-        JobReceived(0.0, 1, "me", "k", "", request, run),
-        JobKept(0.0, 1),
-        JobStarted(0.0, 1, 0.0),
-        JobReceived(1.0, 2, "me", "l", "", request, run),
-        JobKept(1.0, 2),
-        GuestAccepted(2.0, "away", offer, 1, request, run),
-        JobEnded(5.0, 1, Outcome.COMPLETED, 5.0, 5.0, ""),
-        JobStarted(5.0, 2, 5.0),
-    ):
-        history.apply(record)
-    driver = MachineDriver(history.machine(4, Fcfs()), itertools.count(1))
-    assert driver.load(6.0) == Load(4, 0, 4)
-    told = driver.poll(20.0)
-    assert [type(event) for event in told] == [LrmsStarted, LrmsEnded, LrmsStarted, LrmsEnded]
-    assert told[1] == LrmsEnded(2, "home/3/2", Outcome.COMPLETED, 10.0, 5.0)
-    assert told[3] == LrmsEnded(4, "away/7/1", Outcome.COMPLETED, 15.0, 5.0)
-    history.apply(GuestStarted(10.0, "away", offer, 10.0))
-    history.apply(GuestEnded(15.0, "away", offer, Outcome.COMPLETED, 15.0, 5.0))
+@asynccontextmanager
+async def driven(lrms: Slow, clock: VirtualClock) -> Any:
+    """Drives a batch system; yields the driver and what it has told."""
+    driver = LrmsDriver(lrms, clock, LIMITS, itertools.count(1), LOG)
+    told: list[Event] = []
+
+    def hear(events: Iterable[Event]) -> None:
+        told.extend(events)
+
+    driver.connect(hear)
+    running = asyncio.create_task(driver.run())
+    try:
+        yield driver, told
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
 
 
-def test_a_script_is_known_after_a_restart() -> None:
-    """The journal says which open jobs have a script; an ended one is forgotten."""
-    message = request_pb2.JobRequest()
-    message.program.script = "true"
-    request, history = Request(1, 10.0), MachineHistory("kth", 1)
-    for number in (1, 2):
-        payload = message.SerializeToString()
-        history.apply(JobReceived(0.0, number, "ann", f"k{number}", "", request, payload))
-        history.apply(JobKept(0.0, number))
-    history.apply(JobEnded(1.0, 2, Outcome.CANCELLED, 1.0, 0.0, ""))
-    assert history.programs == {"kth/1/1"}
-    driver = MachineDriver(history.machine(4, Fcfs()), itertools.count(1), history.programs)
-    *_, ended = driver.poll(20.0)
-    assert isinstance(ended, LrmsEnded)
-    assert (ended.outcome, ended.reason) == (Outcome.NOT_RUN, "simulated: its script was not run")
+def test_an_answer_comes_later(monkeypatch: Any) -> None:
+    """A command is done when its answer is there; one without an answer is looked up, and repeated."""
+    monkeypatch.setattr(lrms_queue, "PAUSE_FIRST_S", 0.001)
+
+    async def scene() -> None:
+        lrms, clock = Slow(), VirtualClock(0.0)
+        async with driven(lrms, clock) as (driver, told):
+            assert driver.load() is None
+            assert driver.load_age is None
+            # The first has no answer in time, then nobody answers, then it is not there.
+            lrms.answers["look_up"] = [LrmsUnavailableError("no controller"), None]
+            assert driver.do(submission("a")) == []
+            assert driver.due() == []
+            await until(lambda: len(lrms.asked) == 4)
+            steps = ["submit", "look_up", "look_up", "submit"]
+            assert lrms.asked == [(step, "a") for step in steps]
+            assert lrms.submitted[-1].user == "ann"
+            lrms.answers["look_up"] = [LrmsRecord(LrmsPhase.RUNNING, 3.0)]
+            await until(lambda: len(told) == 2)
+            assert told == [LrmsAccepted(1, "a"), LrmsStarted(2, "a", 3.0)]
+            assert driver.commands_open == 0
+            lrms.answers["submit"] = [LrmsRefusedError("no such account")]
+            driver.do(submission("b"))
+            await until(lambda: len(told) == 3)
+            assert told[2] == LrmsRefused(3, "b", "no such account")
+            lrms.answers["cancel"] = [LrmsUnavailableError("no controller"), True]
+            driver.do(LrmsCancel(0, "a"))
+            await until(lambda: driver.commands_open == 0)
+            assert lrms.asked[-2:] == [("cancel", "a")] * 2
+
+    run(scene)
 
 
-def test_a_job_that_is_cut_at_its_limit_timed_out() -> None:
-    """One that ends exactly there has completed."""
-    history = MachineHistory("kth", 1)
-    driver = MachineDriver(history.machine(4, Fcfs()), itertools.count(1))
-    for number, run_time in enumerate((10.0, 10.1)):
-        message = request_pb2.JobRequest()
-        message.simulated.run_time_s = run_time
-        payload = message.SerializeToString()
-        driver.submit(LrmsSubmit(0, f"kth/1/{number}", Request(1, 10.0), payload), 0.0)
-    ends = [event for event in driver.poll(20.0) if isinstance(event, LrmsEnded)]
-    assert [(end.outcome, end.run_time) for end in ends] == [
-        (Outcome.COMPLETED, 10.0),
-        (Outcome.TIMEOUT, 10.0),
-    ]
-    assert ends[1].reason == "ended at the limit of its requested time"
+def test_a_load_has_its_age() -> None:
+    """It is what was told last; one that is too old is none."""
+
+    async def scene() -> None:
+        lrms, clock = Slow(), VirtualClock(0.0)
+        async with driven(lrms, clock) as (driver, _):
+            await until(lambda: driver.load() == Load(8, 5, 2))
+            clock.advance(30.0)
+            assert (driver.load(), driver.load_age) == (Load(8, 5, 2), 30.0)
+            clock.advance(30.1)
+            assert driver.load() is None
+            lrms.tell([Accepted("a"), LoadSeen(LrmsLoad(30.0, 8, 1, 0))])
+            assert driver.load() == Load(8, 1, 0)
+
+    run(scene)
 
 
-def test_keys_follow_the_epoch_in_which_a_job_was_received() -> None:
-    """A job of before keeps its key when a new epoch has begun."""
-    message = request_pb2.JobRequest()
-    message.program.script = "true"
-    request, payload = Request(1, 10.0), message.SerializeToString()
-    history = MachineHistory("kth", 1)
-    history.apply(JobReceived(0.0, 1, "ann", "k1", "", request, payload))
-    history.apply(EpochBegun(0.0, 5, "why"))
-    history.apply(JobReceived(0.0, 2, "ann", "k2", "", request, payload))
-    for number in (1, 2):
-        history.apply(JobKept(0.0, number))
-    assert history.programs == {"kth/1/1", "kth/5/2"}
-    history.apply(JobStarted(0.0, 1, 0.0))
-    history.apply(JobEnded(1.0, 1, Outcome.CANCELLED, 1.0, 0.0, ""))
-    assert history.programs == {"kth/5/2"}
+def test_what_is_there_at_the_start_is_told(monkeypatch: Any) -> None:
+    """As soon as somebody answers; whether it is wanted is for the state to say."""
+    monkeypatch.setattr("grms.site.engine.lrms_driver.PAUSE_FIRST_S", 0.001)
+
+    async def scene() -> None:
+        lrms, clock = Slow(), VirtualClock(0.0)
+        lrms.looks = [LrmsUnavailableError("no controller")] * 2
+        lrms.jobs = {"old": LrmsRecord(LrmsPhase.RUNNING, 1.0)}
+        async with driven(lrms, clock) as (_, told):
+            await until(lambda: told == [LrmsAppeared(1, "old")])
+
+    run(scene)
+
+
+def test_commands_wait_while_it_is_away() -> None:
+    """And go on when it is back."""
+
+    async def scene() -> None:
+        lrms, clock = Slow(), VirtualClock(0.0)
+        async with driven(lrms, clock) as (driver, told):
+            await until(lambda: driver.load() is not None)
+            lrms.tell([Away("no controller")])
+            lrms.answers["submit"] = [None]
+            driver.do(submission("a"))
+            await asyncio.sleep(0)
+            assert (lrms.asked, driver.commands_open) == ([], 1)
+            lrms.tell([Back()])
+            await until(lambda: driver.commands_open == 0)
+            assert told == [LrmsAway(1, "no controller"), LrmsBack(2)]
+
+    run(scene)

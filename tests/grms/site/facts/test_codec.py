@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grms.site.facts.codec import KINDS, Row, decode, encode
-from grms.site.facts.jobs import OfferId, Request
+from grms.site.facts.jobs import Exit, OfferId, Request
 from grms.site.facts.lifecycle import Outcome
 from grms.site.facts.records import JobEnded, JobKept, Record
 
@@ -27,6 +27,7 @@ VALUES: dict[str, st.SearchStrategy[object]] = {
     ),
     "OfferId": st.builds(OfferId, numbers, numbers),
     "Outcome": st.sampled_from(Outcome),
+    "Exit": st.builds(Exit, st.none() | st.integers(0, 255), st.none() | st.integers(1, 127)),
 }
 
 
@@ -66,7 +67,7 @@ def test_a_row_is_readable() -> None:
 @pytest.mark.parametrize(
     "row",
     [
-        Row(1.0, "JobLost", "{}", None),
+        Row(1.0, "JobForgotten", "{}", None),
         Row(1.0, "Record", "{}", None),
         Row(1.0, "JobKept", "", None),
         Row(1.0, "JobKept", "[1]", None),

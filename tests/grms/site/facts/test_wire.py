@@ -7,9 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grms.site.facts.jobs import Completion, HomeJob, OfferId, Request
+from grms.site.facts.jobs import (
+    Completion,
+    Exit,
+    HomeJob,
+    OfferId,
+    Request,
+)
 from grms.site.facts.lifecycle import GuestState, JobState, Outcome
 from grms.site.facts.wire import (
+    DETAILS,
     WireError,
     executed_on,
     read_completion,
@@ -177,3 +184,24 @@ def test_an_ended_job_names_where_it_ran() -> None:
     assert executed_on(found, "home") == "home"
     found.partner = "away"
     assert executed_on(found, "home") == "away"
+
+
+@pytest.mark.parametrize("outcome", DETAILS)
+def test_an_older_program_understands_every_end(outcome: Outcome) -> None:
+    """What it does not know is a failure to it; a newer one reads the detail."""
+    end = Completion(OfferId(1, 2), outcome, 3.0, 0.0, Exit(2, 9))
+    message = write_completion(end)
+    assert message.outcome == request_pb2.OUTCOME_FAILED
+    assert read_completion(message, "completion") == end
+    message.detail = 77  # type: ignore[assignment]  # a word of tomorrow
+    assert read_completion(message, "completion").outcome is Outcome.FAILED
+
+
+@pytest.mark.parametrize(("field", "value"), [("exit_code", 256), ("exit_code", -1), ("signal", 0)])
+def test_an_exit_has_its_bounds(field: str, value: int) -> None:
+    """The error names the field."""
+    message = write_completion(Completion(OfferId(1, 2), Outcome.FAILED, 3.0, 0.0))
+    setattr(message, field, value)
+    with pytest.raises(WireError, match=f"{field} is {value}") as error:
+        read_completion(message, "completion")
+    assert error.value.field == f"completion.{field}"

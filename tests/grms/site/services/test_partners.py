@@ -19,6 +19,13 @@ from tests.waiting import run, until
 NOW = dt.datetime.now(dt.UTC)
 
 
+def free(site: Running) -> int:
+    """Returns how many processors of a site no job holds."""
+    load = site.core.engine.load()
+    assert load is not None
+    return load.processors_free
+
+
 def offer(number: int = 1, site: str = "away", processors: int = 1, **more: Any) -> Any:
     """Returns an offer of a job that runs for an hour."""
     message = partner_pb2.OfferRequest(site=site, settled_below=1, **more)
@@ -62,7 +69,7 @@ def test_an_offer_has_one_answer(tmp_path: Path) -> None:
         async with running(alone(tmp_path), tmp_path) as site:
             answers = await asyncio.gather(*(site.partner.Offer(offer(1)) for _ in range(10)))
             assert {entry.answer for entry in answers} == {partner_pb2.ANSWER_ACCEPTED}
-            assert site.core.engine.load().processors_free == 3
+            assert free(site) == 3
             answer = await site.partner.Offer(offer(2, processors=4))
             assert answer.answer == partner_pb2.ANSWER_DECLINED
             status = await site.partner.Resolve(status_of(1))
@@ -85,9 +92,9 @@ def test_a_withdrawn_offer_is_declined_should_it_still_come(tmp_path: Path) -> N
         async with running(configuration, tmp_path) as site:
             answer = await site.partner.Offer(offer(1))
             assert answer.answer == partner_pb2.ANSWER_DECLINED
-            assert site.core.engine.load().processors_free == 3
+            assert free(site) == 3
             await site.partner.Withdraw(withdrawal(2))
-            assert site.core.engine.load().processors_free == 4
+            assert free(site) == 4
             status = await site.partner.Resolve(status_of(2))
             assert status.state == partner_pb2.OFFER_STATE_ENDED
 
@@ -257,7 +264,7 @@ def test_a_job_that_is_cancelled_ends_where_it_is(tmp_path: Path) -> None:
             await home.jobs.Cancel(job_pb2.CancelRequest(job_id=job.job_id))
             job = await home.ended(job.job_id)
             assert job.outcome == request_pb2.OUTCOME_CANCELLED
-            assert away.core.engine.load().processors_free == 4
+            assert free(away) == 4
 
     run(scene)
 

@@ -1,0 +1,43 @@
+"""What the models of configuration files have in common: strictness, paths, bounds."""
+
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo
+from pydantic_core import PydanticCustomError
+
+
+class Model(BaseModel):
+    """A table of a configuration file.
+
+    It is strict: TOML has types, so "96" for 96 is a mistake and not a spelling.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+def wrong(text: str) -> PydanticCustomError:
+    """Returns the error of a value that cannot be used.
+
+    Args:
+        text: what is wrong with it and what is allowed; shown as it is.
+    """
+    return PydanticCustomError("hanse", "{text}", {"text": text})
+
+
+def absolute(value: str, info: ValidationInfo) -> str:
+    """Returns the path of a file; a relative one is relative to `folder` of the context.
+
+    Raises:
+        PydanticCustomError: it is the path of no file.
+    """
+    if not value or "\0" in value:
+        raise wrong("must be the path of a file")
+    folder = (info.context or {}).get("folder", Path())
+    return str(Path(folder, value).absolute())
+
+
+FilePath = Annotated[str, AfterValidator(absolute)]
+Seconds = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]
+Rate = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=1, le=10**9)]

@@ -1,0 +1,393 @@
+"""A batch machine of `lrms_sim`, moved step by step, in the words of the port.
+
+The machine lives in the daemon's memory and dies with it. What it holds is in the daemon's journal:
+the jobs that run, each with its start, and those that wait, in order. Of these a machine is built
+that goes on as the old one would have. The same is done on a cancel, as the simulation kernel
+cannot take a job back. Promises of a conservative queue are made afresh on that occasion; the
+other disciplines hold none between two passes.
+"""
+
+import heapq
+import math
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from grms.lrms.port import (
+    Ended,
+    LrmsEnd,
+    LrmsJob,
+    LrmsLoad,
+    LrmsOutcome,
+    LrmsPhase,
+    LrmsRecord,
+    LrmsRefusedError,
+    Started,
+)
+from lrms_sim.disciplines import Discipline
+from lrms_sim.groups import GROUPS
+from lrms_sim.machine import Machine
+
+_END, _START, _END_AT_ONCE = range(3)
+"""What happens first at one moment."""
+
+
+FORGOTTEN_AFTER = 4096
+"""Jobs that have ended are looked up no more when so many further ones have ended."""
+
+REBUILT_AFTER = 1_000_000
+"""A machine that has had so many jobs is built anew, without those that have ended."""
+
+
+NOT_RUN: Final = "simulated: its script was not run"
+"""The reason that a job with a script ends with."""
+
+CUT_OFF: Final = "ended at the limit of its requested time"
+"""The reason of a job that would have run longer."""
+
+MachineEvent = Started | Ended
+"""What happens on the machine by itself, and by `cancel`."""
+
+
+@dataclass(slots=True)
+class _Known:
+    # A job the machine has had; `number` is its number in the present machine.
+    job: LrmsJob
+    run_time: float
+    number: int
+    submit_time: float | None = None  # None for a job of a machine that is gone
+    phase: LrmsPhase = LrmsPhase.WAITING
+    start_time: float | None = None
+    end: LrmsEnd | None = None
+    followed: bool = False
+
+
+class SteppedMachine:
+    """A batch machine in memory.
+
+    Args:
+        processors: size of the machine.
+        discipline: of its queue.
+    """
+
+    def __init__(self, processors: int, discipline: Discipline) -> None:
+        self._processors = processors
+        self._discipline = discipline
+        # A machine that makes a pass per event takes an instant's submissions before its ends.
+        self._inclusive = not discipline.per_event
+        self._machine = Machine(processors, discipline)
+        self._jobs: dict[str, _Known] = {}
+        self._by_number: list[str] = []
+        self._waiting: dict[str, None] = {}
+        self._running: dict[str, None] = {}
+        self._ended: deque[str] = deque()
+        self._followed_waiting: list[tuple[float, str]] = []
+        self._followed_running: list[tuple[float, str]] = []
+        self._events: list[MachineEvent] = []
+
+    @classmethod
+    def restored(
+        cls,
+        processors: int,
+        discipline: Discipline,
+        *,
+        running: Iterable[tuple[LrmsJob, float]],
+        waiting: Sequence[LrmsJob],
+        moment: float,
+    ) -> "SteppedMachine":
+        """Returns a machine that holds these jobs and goes on from there.
+
+        The first `poll` says again that the running ones have started.
+
+        Args:
+            processors: size of the machine.
+            discipline: of its queue.
+            running: jobs that have started and not ended, with their starts, seconds.
+            waiting: jobs that have not started, in the order in which they were submitted.
+            moment: the last moment at which anything is known to have happened, seconds; minus
+                infinity where nothing has.
+
+        Raises:
+            LrmsRefusedError: a job does not fit into the machine.
+        """
+        lrms = cls(processors, discipline)
+        for job, start_time in running:
+            lrms._running[job.key] = None
+            known = _Known(job, _run_time(job), -1, None, LrmsPhase.RUNNING, start_time)
+            lrms._jobs[job.key] = known
+        for job in waiting:
+            lrms._waiting[job.key] = None
+            lrms._jobs[job.key] = _Known(job, _run_time(job), -1)
+        lrms._events.extend(
+            Started(key, start) for start, key in sorted((start, job.key) for job, start in running)
+        )
+        lrms._build_anew(moment)
+        return lrms
+
+    def submit(self, job: LrmsJob, now: float) -> None:
+        """Puts a job into the queue; a job id that is already known changes nothing.
+
+        Args:
+            job: what to run.
+            now: seconds.
+
+        Raises:
+            LrmsRefusedError: the job cannot run on this machine, or the moment is past.
+        """
+        if job.key in self._jobs:
+            return
+        if len(self._by_number) >= REBUILT_AFTER:
+            self._build_anew(max(now, self._machine.now))
+        run_time = _run_time(job)
+        try:
+            number = self._machine.submit(
+                submit_time=now,
+                processors=job.processors,
+                requested_time=job.requested_time,
+                run_time=run_time,
+                group=_group(job),
+            )
+        except ValueError as error:
+            raise LrmsRefusedError(f"job {job.key}: {error}") from error
+        assert number == len(self._by_number)
+        self._jobs[job.key] = _Known(job, run_time, number, now)
+        self._by_number.append(job.key)
+        self._waiting[job.key] = None
+        self.advance(now)
+
+    def cancel(self, key: str, now: float) -> bool:
+        """Removes a waiting job or kills a running one.
+
+        Args:
+            key: which.
+            now: seconds.
+
+        Returns:
+            Whether it was there to be cancelled.
+        """
+        self.advance(now)
+        known = self._jobs.get(key)
+        if known is None or known.phase not in {LrmsPhase.WAITING, LrmsPhase.RUNNING}:
+            return False
+        if known.phase is LrmsPhase.RUNNING:
+            del self._running[key]
+        else:
+            del self._waiting[key]
+        start = now if known.start_time is None else known.start_time
+        known.phase = LrmsPhase.ENDED
+        known.end = LrmsEnd(LrmsOutcome.CANCELLED, now, now - start)
+        self._events.append(Ended(key, known.end))
+        self._over(key)
+        self._build_anew(now)
+        return True
+
+    def load_at(self, now: float) -> LrmsLoad:
+        """Returns the three numbers as they are at a moment.
+
+        Args:
+            now: seconds.
+        """
+        self.advance(now)
+        state = self._machine.state
+        return LrmsLoad(now, state.processors, state.processors_free, state.processors_waiting)
+
+    def poll(self, now: float) -> Sequence[MachineEvent]:
+        """Returns what has happened since the last call, ends of a moment before its starts.
+
+        Args:
+            now: seconds; events up to and including this moment are due.
+        """
+        self.advance(now)
+        events, self._events = self._events, []
+        return events
+
+    def advance(self, now: float) -> None:
+        """Brings the machine's clock to a moment; one that is past changes nothing.
+
+        Args:
+            now: seconds.
+        """
+        if now < self._machine.now:
+            return
+        self._machine.advance(now, inclusive=self._inclusive or now == math.inf)
+        self._collect()
+
+    def finish(self, moment: float) -> None:
+        """Does everything due up to and including a moment after which no submission of it comes.
+
+        Args:
+            moment: seconds.
+        """
+        if moment >= self._machine.now:
+            self._machine.advance(moment)
+            self._collect()
+
+    def look_up(self, key: str) -> LrmsRecord | None:
+        """Returns what is known of a job; None for an id that was never submitted."""
+        known = self._jobs.get(key)
+        if known is None:
+            return None
+        return LrmsRecord(known.phase, known.start_time, known.end)
+
+    @property
+    def processors(self) -> int:
+        """Its size."""
+        return self._processors
+
+    def jobs(self) -> dict[str, LrmsRecord]:
+        """Returns what is known of all jobs that are not forgotten, by key."""
+        return {
+            key: LrmsRecord(known.phase, known.start_time, known.end)
+            for key, known in self._jobs.items()
+        }
+
+    def follow(self, key: str) -> None:
+        """Counts a job in `first_end`, until it has ended; one that is not known changes nothing.
+
+        Args:
+            key: which.
+        """
+        known = self._jobs.get(key)
+        if known is None or known.followed:
+            return
+        known.followed = True
+        if known.phase is LrmsPhase.WAITING:
+            heapq.heappush(self._followed_waiting, (known.run_time, key))
+        elif known.phase is LrmsPhase.RUNNING:
+            self._follow_to_end(known)
+
+    def _follow_to_end(self, known: _Known) -> None:
+        end_time = self._machine.times_of(known.number)[1]
+        heapq.heappush(self._followed_running, (end_time, known.job.key))
+
+    def first_end(self) -> float:
+        """Returns a moment before which no job that is followed ends, as only a simulation can.
+
+        Returns:
+            The earliest end of those that run; one that waits starts no sooner than anything
+            else happens. Infinity for no job.
+        """
+        # What has left a heap's phase is still in it until it comes to the top.
+        waiting, running = self._followed_waiting, self._followed_running
+        while waiting and not self._is(waiting[0][1], LrmsPhase.WAITING):
+            heapq.heappop(waiting)
+        while running and not self._is(running[0][1], LrmsPhase.RUNNING):
+            heapq.heappop(running)
+        first = running[0][0] if running else math.inf
+        if waiting:
+            first = min(first, self._machine.next_event_time + waiting[0][0])
+        return first
+
+    def _is(self, key: str, phase: LrmsPhase) -> bool:
+        known = self._jobs.get(key)
+        return known is not None and known.phase is phase
+
+    @property
+    def next_event_time(self) -> float:
+        """When the machine next does something by itself, seconds; infinity for never."""
+        return -math.inf if self._events else self._machine.next_event_time
+
+    def _collect(self) -> None:
+        started, ended = self._machine.collect()
+        if not started and not ended:
+            return
+        # Both are in order of time; merged, ends of a moment come before its starts.
+        moments: list[tuple[float, int, int, str]] = []
+        for order, number in enumerate(ended):
+            start, end = self._machine.times_of(number)
+            # A job too short for the clock's resolution still starts before it ends.
+            kind = _END if end > start else _END_AT_ONCE
+            moments.append((end, kind, order, self._by_number[number]))
+        for order, number in enumerate(started):
+            start, _ = self._machine.times_of(number)
+            moments.append((start, _START, order, self._by_number[number]))
+        moments.sort()
+        for time, kind, _, key in moments:
+            known = self._jobs[key]
+            if kind == _START and known.phase is LrmsPhase.RUNNING:
+                continue  # it did so on the machine before this one
+            if kind != _START:
+                known.phase, known.end = LrmsPhase.ENDED, _end(known, time)
+                self._running.pop(key, None)
+                self._over(key)
+                self._events.append(Ended(key, known.end))
+            else:
+                known.phase, known.start_time = LrmsPhase.RUNNING, time
+                self._waiting.pop(key, None)
+                self._running[key] = None
+                if known.followed:
+                    self._follow_to_end(known)
+                self._events.append(Started(key, time))
+
+    def _build_anew(self, now: float) -> None:
+        history = self._machine.history
+        self._machine = Machine(self._processors, self._discipline)
+        self._machine.remember(history)
+        self._by_number = []
+        running = sorted(self._running, key=self._start_of)
+        for key in running:
+            known = self._jobs[key]
+            assert known.start_time is not None
+            self._resubmit(known, known.start_time)
+        if running:
+            # Each starts when it did: there is room, as the others of then are gone.
+            now = max(now, self._start_of(running[-1]))
+        if now > -math.inf:
+            self._machine.advance(now, inclusive=self._inclusive)
+        for number, key in enumerate(running):
+            if self._machine.times_of(number)[0] != self._jobs[key].start_time:
+                raise LrmsRefusedError(
+                    f"job {key} runs, but there is no room for it on {self._processors} "
+                    "processors; was the machine larger before?"
+                )
+        self._collect()
+        for key in self._waiting:
+            self._resubmit(self._jobs[key], now)
+        self.advance(now)
+
+    def _start_of(self, key: str) -> float:
+        start_time = self._jobs[key].start_time
+        assert start_time is not None
+        return start_time
+
+    def _over(self, key: str) -> None:
+        self._ended.append(key)
+        if len(self._ended) > FORGOTTEN_AFTER:
+            del self._jobs[self._ended.popleft()]
+
+    def _resubmit(self, known: _Known, time: float) -> None:
+        try:
+            known.number = self._machine.submit(
+                submit_time=time,
+                processors=known.job.processors,
+                requested_time=known.job.requested_time,
+                run_time=known.run_time,
+                group=_group(known.job),
+                waiting_since=known.submit_time,
+            )
+        except ValueError as error:
+            raise LrmsRefusedError(
+                f"job {known.job.key} is open and does not fit: {error}; let the machine be "
+                "as large as before until the job has ended"
+            ) from error
+        self._by_number.append(known.job.key)
+
+
+def _run_time(job: LrmsJob) -> float:
+    # A batch system kills what exceeds its request.
+    run = job.simulated
+    return job.requested_time if run is None else min(run.run_time, job.requested_time)
+
+
+def _group(job: LrmsJob) -> int:
+    return (job.simulated.group if job.simulated is not None else None) or GROUPS[-1]
+
+
+def _end(known: _Known, time: float) -> LrmsEnd:
+    job = known.job
+    if job.program is not None:
+        return LrmsEnd(LrmsOutcome.NOT_RUN, time, known.run_time, reason=NOT_RUN)
+    if job.simulated is not None and job.simulated.run_time > job.requested_time:
+        return LrmsEnd(LrmsOutcome.TIMEOUT, time, known.run_time, reason=CUT_OFF)
+    return LrmsEnd(LrmsOutcome.COMPLETED, time, known.run_time)

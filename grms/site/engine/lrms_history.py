@@ -1,0 +1,195 @@
+"""What the journal says of the batch system: which jobs run there and which wait."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from google.protobuf.message import DecodeError
+
+from grms.lrms.port import LrmsJob, LrmsRefusedError, Program, SimulatedRun
+from grms.site.facts.jobs import Request, lrms_key
+from grms.site.facts.records import (
+    EpochBegun,
+    GuestAccepted,
+    GuestEnded,
+    GuestRequeued,
+    GuestStarted,
+    JobEnded,
+    JobKept,
+    JobReceived,
+    JobRequeued,
+    JobStarted,
+    Record,
+)
+from grms.v1 import request_pb2
+from lrms_sim.groups import GROUPS
+
+
+def lrms_job(
+    key: str, request: Request, payload: bytes, *, user: str = "", partner: str = ""
+) -> LrmsJob:
+    """Returns a job as the port has it.
+
+    Args:
+        key: its name.
+        request: what it asks for.
+        payload: a `JobRequest` with what runs alone, serialized.
+        user: whose it is; empty for a partner's.
+        partner: whose it is; empty for an own user's.
+
+    Raises:
+        LrmsRefusedError: the payload is none.
+    """
+    message = request_pb2.JobRequest()
+    try:
+        message.ParseFromString(payload)
+    except DecodeError as error:
+        raise LrmsRefusedError(f"job {key}: what it runs cannot be read") from error
+    program, simulated = None, None
+    if message.HasField("program"):
+        said = message.program
+        program = Program(said.script, tuple(said.arguments), dict(said.environment))
+    if message.HasField("simulated"):
+        simulated = _simulated(key, message.simulated)
+    return LrmsJob(
+        key, request.processors, request.requested_time, user, partner, program, simulated
+    )
+
+
+def _simulated(key: str, said: request_pb2.SimulatedProgram) -> SimulatedRun:
+    run_time, group = said.run_time_s, said.user_group
+    if not (math.isfinite(run_time) and run_time > 0):
+        text = f"job {key}: run_time_s is {run_time}; it must be finite and more than 0"
+        raise LrmsRefusedError(text)
+    if group not in {0, *GROUPS}:
+        text = f"job {key}: user_group is {group}; it must be from 1 to {GROUPS[-1]}"
+        raise LrmsRefusedError(text)
+    return SimulatedRun(run_time, group or None)
+
+
+class _Wanted:
+    # What is asked for. It is read when all records have been: most jobs have ended by then.
+    __slots__ = ("key", "partner", "payload", "request", "user")
+
+    def __init__(
+        self, key: str, request: Request, payload: bytes, user: str = "", partner: str = ""
+    ) -> None:
+        self.key = key
+        self.request = request
+        self.payload = payload
+        self.user = user
+        self.partner = partner
+
+    def job(self) -> LrmsJob | None:
+        try:
+            return lrms_job(
+                self.key, self.request, self.payload, user=self.user, partner=self.partner
+            )
+        except LrmsRefusedError:
+            return None  # it was refused then, and will be again
+
+
+class LrmsHistory:
+    """Jobs that the batch system has, as far as the journal knows.
+
+    Attributes:
+        moment: the last one at which anything is known to have happened, seconds; minus infinity
+            where nothing has.
+
+    Args:
+        site: name of the site.
+        epoch: of its journal.
+    """
+
+    def __init__(self, site: str, epoch: int) -> None:
+        self._site = site
+        self._epoch = epoch
+        self._received: dict[int, _Wanted] = {}
+        self._waiting: dict[str, _Wanted] = {}
+        self._running: dict[str, tuple[_Wanted, float]] = {}
+        self.moment = -math.inf
+        self._apply: dict[type[Record], Callable[[Any], None]] = {
+            EpochBegun: self._epoch_begun,
+            JobReceived: self._job_received,
+            JobKept: self._job_kept,
+            JobStarted: self._job_started,
+            JobRequeued: self._job_requeued,
+            JobEnded: self._job_ended,
+            GuestAccepted: self._guest_accepted,
+            GuestStarted: self._guest_started,
+            GuestRequeued: self._guest_requeued,
+            GuestEnded: self._guest_ended,
+        }
+
+    def apply(self, record: Record) -> None:
+        """Makes a record part of the history; records come in the journal's order."""
+        apply = self._apply.get(type(record))
+        if apply is not None:
+            apply(record)
+
+    def running(self) -> list[tuple[LrmsJob, float]]:
+        """Returns the jobs that have started and not ended, with their starts, seconds."""
+        wanted = self._running.values()
+        return [(job, start) for each, start in wanted if (job := each.job()) is not None]
+
+    def waiting(self) -> list[LrmsJob]:
+        """Returns the jobs that were handed over and have not started, oldest first."""
+        return [job for each in self._waiting.values() if (job := each.job()) is not None]
+
+    def _epoch_begun(self, record: EpochBegun) -> None:
+        self._epoch = record.epoch
+
+    def _job_received(self, record: JobReceived) -> None:
+        key = lrms_key(self._site, self._epoch, record.job)
+        self._received[record.job] = _Wanted(key, record.request, record.payload, record.user)
+
+    def _job_kept(self, record: JobKept) -> None:
+        self._submitted(self._received[record.job], record.time)
+
+    def _job_started(self, record: JobStarted) -> None:
+        self._started(self._received[record.job].key, record.start_time)
+
+    def _job_requeued(self, record: JobRequeued) -> None:
+        self._requeued(self._received[record.job].key, record.time)
+
+    def _job_ended(self, record: JobEnded) -> None:
+        self._ended(self._received.pop(record.job).key, record.end_time)
+
+    def _guest_accepted(self, record: GuestAccepted) -> None:
+        key, partner = _guest_key(record), record.partner
+        wanted = _Wanted(key, record.request, record.payload, partner=partner)
+        self._submitted(wanted, record.time)
+
+    def _guest_started(self, record: GuestStarted) -> None:
+        self._started(_guest_key(record), record.start_time)
+
+    def _guest_requeued(self, record: GuestRequeued) -> None:
+        self._requeued(_guest_key(record), record.time)
+
+    def _guest_ended(self, record: GuestEnded) -> None:
+        self._ended(_guest_key(record), record.end_time)
+
+    def _submitted(self, wanted: _Wanted, time: float) -> None:
+        self._waiting[wanted.key] = wanted
+        self.moment = max(self.moment, time)
+
+    def _started(self, key: str, time: float) -> None:
+        wanted = self._waiting.pop(key, None)
+        if wanted is not None:
+            self._running[key] = (wanted, time)
+        self.moment = max(self.moment, time)
+
+    def _requeued(self, key: str, time: float) -> None:
+        here = self._running.pop(key, None)
+        if here is not None:
+            self._waiting[key] = here[0]
+        self.moment = max(self.moment, time)
+
+    def _ended(self, key: str, time: float) -> None:
+        here = self._waiting.pop(key, None) or self._running.pop(key, None)
+        if here is not None:
+            self.moment = max(self.moment, time)
+
+
+def _guest_key(record: GuestAccepted | GuestStarted | GuestRequeued | GuestEnded) -> str:
+    return lrms_key(record.partner, record.offer.epoch, record.offer.number)

@@ -1,0 +1,274 @@
+"""What the batch system is to be told next, and what its answers lead to; no input, no output.
+
+- Commands about one key are carried out in order; a few keys at one time.
+- A submission that had no answer may have been carried out: it is looked up before it is repeated.
+- While the batch system is away nothing is begun; whatever had no answer comes again after a pause,
+  which doubles.
+- What is not found was never taken, or was lost; unless it was seen running, or ended jobs are
+  remembered for a shorter time than it may have been there. Then it has ended, nobody knows how.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from grms.kit.backoff import pause_after
+from grms.lrms import port
+from grms.lrms.port import LrmsEnd, LrmsEvent, LrmsPhase, LrmsRecord
+from grms.site.facts.commands import LrmsCancel, LrmsSubmit
+from grms.site.facts.events import (
+    Event,
+    LrmsAccepted,
+    LrmsAppeared,
+    LrmsAway,
+    LrmsBack,
+    LrmsEnded,
+    LrmsLost,
+    LrmsRefused,
+    LrmsRequeued,
+    LrmsStarted,
+)
+from grms.site.facts.jobs import Exit
+from grms.site.facts.lifecycle import Outcome
+
+PAUSE_FIRST_S = 0.5
+"""Pause before a command without an answer is repeated, seconds."""
+
+PAUSE_MOST_S = 30.0
+"""The longest such pause."""
+
+
+class LrmsStep(Enum):
+    """What the batch system can be asked."""
+
+    LOOK_UP = "look up"
+    SUBMIT = "submit"
+    CANCEL = "cancel"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A question to the batch system.
+
+    Attributes:
+        step: which.
+        key: of the job.
+        command: that it is a part of.
+    """
+
+    step: LrmsStep
+    key: str
+    command: LrmsSubmit | LrmsCancel
+
+
+@dataclass(slots=True)
+class _Pending:
+    command: LrmsSubmit | LrmsCancel
+    step: LrmsStep
+    since: float  # since when the batch system may have the job, seconds
+    attempts: int = 0
+
+
+class LrmsQueue:
+    """Commands to a batch system that are not done yet.
+
+    Attributes:
+        away: the batch system does not answer: nothing is begun.
+
+    Args:
+        at_once: keys that are asked about at one time.
+        remembers: as the port has it, seconds.
+        new_id: gives each event its id.
+    """
+
+    def __init__(self, at_once: int, remembers: float, new_id: Iterable[int]) -> None:
+        self.away = False
+        self._at_once = at_once
+        self._remembers = remembers
+        self._new_id = iter(new_id)
+        self._pending: dict[str, deque[_Pending]] = {}
+        self._ready: deque[str] = deque()
+        self._under_way: set[str] = set()
+        self._events: dict[type[LrmsEvent], Callable[[Any], list[Event]]] = {
+            port.Accepted: self._accepted,
+            port.Started: self._started,
+            port.Requeued: self._requeued,
+            port.Ended: lambda one: [self._ended(one.key, one.end)],
+            port.Lost: self._lost,
+            port.Vanished: self._vanished,
+            port.Appeared: self._appeared,
+            port.LoadSeen: lambda _: [],
+            port.Away: self._went_away,
+            port.Back: self._came_back,
+        }
+
+    def __len__(self) -> int:
+        """Returns how many commands are not done."""
+        return sum(map(len, self._pending.values()))
+
+    def add(self, command: LrmsSubmit | LrmsCancel) -> None:
+        """Takes a command, to be carried out after all others about its key."""
+        if isinstance(command, LrmsCancel):
+            pending = _Pending(command, LrmsStep.CANCEL, 0.0)
+        else:
+            step = LrmsStep.LOOK_UP if command.lookup else LrmsStep.SUBMIT
+            pending = _Pending(command, step, command.since)
+        waiting = self._pending.get(command.lrms_key)
+        if waiting is not None:
+            waiting.append(pending)
+            return
+        self._pending[command.lrms_key] = deque((pending,))
+        self._ready.append(command.lrms_key)
+
+    def calls(self) -> list[Call]:
+        """Returns what the batch system is to be asked now; each has to be answered."""
+        calls: list[Call] = []
+        while self._ready and len(self._under_way) < self._at_once and not self.away:
+            key = self._ready.popleft()
+            pending = self._pending[key][0]
+            self._under_way.add(key)
+            calls.append(Call(pending.step, key, pending.command))
+        return calls
+
+    def answered(self, call: Call, answer: LrmsRecord | bool | None, now: float) -> list[Event]:
+        """Takes the answer to a call, and returns what has happened.
+
+        Args:
+            call: that was made.
+            answer: what is known of the job, for a look-up; nothing that matters for others.
+            now: on the site's clock, seconds.
+        """
+        key = call.key
+        pending = self._pending[key][0]
+        command = call.command
+        self._under_way.discard(key)
+        if call.step is not LrmsStep.LOOK_UP:
+            self._done(key)
+            return []
+        assert isinstance(command, LrmsSubmit)
+        if isinstance(answer, LrmsRecord):
+            self._done(key)
+            return self._found(key, answer, started=command.started)
+        if command.started or now - pending.since > self._remembers:
+            self._done(key)
+            reason = "the batch system does not know the job any more"
+            return [LrmsEnded(next(self._new_id), key, Outcome.UNKNOWN, now, 0.0, reason)]
+        pending.step = LrmsStep.SUBMIT
+        pending.attempts = 0
+        self._ready.appendleft(key)
+        return []
+
+    def refused(self, call: Call, reason: str) -> list[Event]:
+        """Takes a refusal for an answer, and returns what has happened."""
+        self._under_way.discard(call.key)
+        self._done(call.key)
+        if call.step is LrmsStep.CANCEL:
+            return []
+        return [LrmsRefused(next(self._new_id), call.key, reason)]
+
+    def unanswered(self, call: Call, now: float) -> float:
+        """Takes note that a call had no answer: its outcome is unknown.
+
+        Args:
+            call: that was made.
+            now: on the site's clock, seconds.
+
+        Returns:
+            The pause after which `again` is to be called, seconds.
+        """
+        pending = self._pending[call.key][0]
+        if pending.step is LrmsStep.SUBMIT:
+            pending.step, pending.since = LrmsStep.LOOK_UP, now
+        pending.attempts += 1
+        return pause_after(pending.attempts, PAUSE_FIRST_S, PAUSE_MOST_S)
+
+    def again(self, call: Call) -> None:
+        """Lets a command that had no answer be repeated."""
+        self._under_way.discard(call.key)
+        self._ready.appendleft(call.key)
+
+    def _done(self, key: str) -> None:
+        waiting = self._pending[key]
+        waiting.popleft()
+        if waiting:
+            self._ready.append(key)
+        else:
+            del self._pending[key]
+
+    # --- what the batch system tells -----------------------------------------------------------
+
+    def told(self, happened: Iterable[LrmsEvent]) -> list[Event]:
+        """Returns what the batch system tells as the site's events; loads are none."""
+        return [event for one in happened for event in self._events[type(one)](one)]
+
+    def _accepted(self, one: port.Accepted) -> list[Event]:
+        return [LrmsAccepted(next(self._new_id), one.key)]
+
+    def _started(self, one: port.Started) -> list[Event]:
+        return [LrmsStarted(next(self._new_id), one.key, one.start_time)]
+
+    def _requeued(self, one: port.Requeued) -> list[Event]:
+        return [LrmsRequeued(next(self._new_id), one.key, one.reason)]
+
+    def _lost(self, one: port.Lost) -> list[Event]:
+        return [LrmsLost(next(self._new_id), one.key, one.reason)]
+
+    def _vanished(self, one: port.Vanished) -> list[Event]:
+        reason = one.reason or "gone from the batch system"
+        return [LrmsEnded(next(self._new_id), one.key, Outcome.UNKNOWN, one.time, 0.0, reason)]
+
+    def _went_away(self, one: port.Away) -> list[Event]:
+        self.away = True
+        return [LrmsAway(next(self._new_id), one.reason)]
+
+    def _came_back(self, _: port.Back) -> list[Event]:
+        self.away = False
+        return [LrmsBack(next(self._new_id))]
+
+    def seen_first(self, jobs: Iterable[tuple[str, LrmsRecord]]) -> list[Event]:
+        """Returns what the first look at a batch system leads to.
+
+        Args:
+            jobs: that it has, by key.
+        """
+        return [
+            LrmsAppeared(next(self._new_id), key)
+            for key, record in jobs
+            if record.phase is not LrmsPhase.ENDED
+        ]
+
+    def _appeared(self, one: port.Appeared) -> list[Event]:
+        key, record = one.key, one.record
+        there = self._found(key, record, started=False)
+        if record.phase is LrmsPhase.ENDED:
+            return there
+        return [LrmsAppeared(next(self._new_id), key), *there]
+
+    def _found(self, key: str, record: LrmsRecord, *, started: bool) -> list[Event]:
+        new = self._new_id
+        events: list[Event] = [LrmsAccepted(next(new), key)]
+        waits = record.phase in {LrmsPhase.HELD, LrmsPhase.WAITING}
+        if waits and started:
+            events.append(LrmsRequeued(next(new), key, record.reason))
+        elif not waits and record.start_time is not None:
+            events.append(LrmsStarted(next(new), key, record.start_time))
+        if record.end is not None:
+            events.append(self._ended(key, record.end))
+        return events
+
+    def _ended(self, key: str, end: LrmsEnd) -> Event:
+        left = Exit(
+            end.exit_code if end.exit_code in range(256) else None,
+            end.signal if end.signal in range(1, 128) else None,
+        )
+        return LrmsEnded(
+            next(self._new_id),
+            key,
+            Outcome[end.outcome.name],
+            end.end_time,
+            end.run_time,
+            end.reason,
+            left,
+        )

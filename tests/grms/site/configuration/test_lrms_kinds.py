@@ -1,0 +1,79 @@
+"""Batch systems by the word that a configuration has for them."""
+
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from grms.lrms.adapter import LrmsSettings, LrmsSite
+from grms.lrms.immediate import ImmediateLrms, ReplayableLrms
+from grms.lrms.port import LrmsJob
+from grms.lrms.simulated import ADAPTER, SimulatedSettings
+from grms.site.configuration.config import SiteConfig
+from grms.site.configuration.files import ConfigError, parse_config
+from grms.site.configuration.lrms_kinds import KINDS
+from grms.site.engine.clock import VirtualClock
+
+TEXT = b"""
+name = "home"
+processors = 4
+listen.users = "home.sock"
+journal.path = "home.journal"
+[lrms]
+"""
+
+
+def parsed(table: bytes) -> SiteConfig:
+    """Returns a configuration with this table for its batch system."""
+    return parse_config(TEXT + table, folder=Path("/x"), shown="home.toml")
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_a_kind_has_its_word_and_a_description_of_every_key(kind: str) -> None:
+    """The model's own `kind` takes that word and no other; each of its keys is explained."""
+    settings = KINDS[kind].settings
+    assert get_args(settings.model_fields["kind"].annotation) == (kind,)
+    text = (settings.__doc__ or "") + (LrmsSettings.__doc__ or "")
+    assert [name for name in settings.model_fields if f"        {name}: " not in text] == []
+
+
+def test_a_table_is_that_of_its_kind() -> None:
+    """Without a kind it is a simulated one; it is kept whole."""
+    lrms = parsed(b'discipline = "easy"\nload_age_s = 5.0').lrms
+    assert isinstance(lrms, SimulatedSettings)
+    assert (lrms.kind, lrms.discipline, lrms.load_age_s) == ("simulated", "easy", 5.0)
+    dumped = parsed(b'discipline = "easy"').model_dump()["lrms"]
+    assert dumped["discipline"] == "easy"
+
+
+@pytest.mark.parametrize(
+    ("table", "text"),
+    [
+        (b'kind = "lsf"', "lrms.kind: 'lsf' is no kind of batch system; there are: "),
+        (b"kind = 3", "lrms.kind: 3 is no kind of batch system"),
+        (b'disciplin = "fcfs"', "lrms.disciplin: there is no such key here, did you mean "),
+        (b"load_age_s = 0.0", "lrms.load_age_s: is 0.0; input should be greater than 0"),
+        (b"commands = 65", "lrms.commands: is 65; input should be less than or equal to 64"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_key(table: bytes, text: str) -> None:
+    """As for every other table."""
+    with pytest.raises(ConfigError) as error:
+        parsed(table)
+    assert text in str(error.value)
+
+
+def test_no_table_is_an_error() -> None:
+    """Whatever else stands there."""
+    with pytest.raises(ConfigError, match="lrms: must be a table"):
+        parse_config(TEXT.replace(b"[lrms]", b"lrms = 3"), folder=Path("/x"), shown="home.toml")
+
+
+def test_an_adapter_makes_its_batch_system() -> None:
+    """Of its settings, with the jobs that the journal knows."""
+    job = LrmsJob("home/1/1", 3, 10.0)
+    site = LrmsSite("home", 4, VirtualClock(2.0), Path("/x"), running=[(job, 1.0)], moment=2.0)
+    lrms = ADAPTER.made(SimulatedSettings(), site)
+    assert isinstance(lrms, ImmediateLrms)
+    assert isinstance(lrms, ReplayableLrms)
+    assert lrms.load_now().free == 1

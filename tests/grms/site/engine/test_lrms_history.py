@@ -1,0 +1,129 @@
+"""What the journal says of the batch system."""
+
+import pytest
+
+from grms.lrms.machine import SteppedMachine
+from grms.lrms.port import Ended, LrmsError, LrmsJob, LrmsLoad, Program, SimulatedRun, Started
+from grms.site.engine.lrms_history import LrmsHistory, lrms_job
+from grms.site.facts.jobs import OfferId, Request
+from grms.site.facts.lifecycle import Outcome
+from grms.site.facts.records import (
+    EpochBegun,
+    GuestAccepted,
+    GuestEnded,
+    GuestRequeued,
+    GuestStarted,
+    JobEnded,
+    JobKept,
+    JobReceived,
+    JobRequeued,
+    JobStarted,
+)
+from grms.v1 import request_pb2
+from lrms_sim.disciplines import Fcfs
+
+OFFER = OfferId(7, 1)
+REQUEST = Request(4, 10.0)
+
+
+def simulated(run_time: float, group: int = 0) -> bytes:
+    """Returns what runs, as it is carried."""
+    message = request_pb2.JobRequest()
+    message.simulated.run_time_s = run_time
+    message.simulated.user_group = group
+    return message.SerializeToString()
+
+
+def machine_of(history: LrmsHistory) -> SteppedMachine:
+    """Returns a machine of four processors that goes on from there."""
+    return SteppedMachine.restored(
+        4,
+        Fcfs(),
+        running=history.running(),
+        waiting=history.waiting(),
+        moment=history.moment,
+    )
+
+
+def test_a_job_is_as_the_port_has_it() -> None:
+    """Whose it is and what runs are said apart; what only a simulation reads too."""
+    message = request_pb2.JobRequest()
+    message.program.script = "#!/bin/sh\n"
+    message.program.arguments.extend(["a b", "c"])
+    message.program.environment["X"] = "1"
+    job = lrms_job("k", REQUEST, message.SerializeToString(), user="ann")
+    program = Program("#!/bin/sh\n", ("a b", "c"), {"X": "1"})
+    assert job == LrmsJob("k", 4, 10.0, user="ann", program=program)
+    guest = lrms_job("k", REQUEST, simulated(5.0, 2), partner="away")
+    assert guest == LrmsJob("k", 4, 10.0, partner="away", simulated=SimulatedRun(5.0, 2))
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [b"\xff", simulated(-1.0), simulated(float("nan")), simulated(float("inf")), simulated(1.0, 6)],
+)
+def test_what_is_no_job_is_refused(payload: bytes) -> None:
+    """The text names the job and what is wrong."""
+    with pytest.raises(LrmsError, match=r"job k: .* (read|is)"):
+        lrms_job("k", REQUEST, payload)
+
+
+def test_the_journal_gives_the_machine_back() -> None:
+    """Jobs that run keep their starts, those that wait their order, those that ended are gone."""
+    run, history = simulated(5.0), LrmsHistory("home", 3)
+    for record in (
+        JobReceived(0.0, 1, "me", "k", "", REQUEST, run),
+        JobKept(0.0, 1),
+        JobStarted(0.0, 1, 0.0),
+        JobReceived(1.0, 2, "me", "l", "", REQUEST, run),
+        JobKept(1.0, 2),
+        GuestAccepted(2.0, "away", OFFER, 1, REQUEST, run),
+        JobEnded(5.0, 1, Outcome.COMPLETED, 5.0, 5.0, ""),
+        JobStarted(5.0, 2, 5.0),
+    ):
+        history.apply(record)
+    machine = machine_of(history)
+    assert machine.load_at(6.0) == LrmsLoad(6.0, 4, 0, 4)
+    told = machine.poll(20.0)
+    assert [type(event) for event in told] == [Started, Ended, Started, Ended]
+    assert [event.key for event in told] == ["home/3/2"] * 2 + ["away/7/1"] * 2
+    history.apply(GuestStarted(10.0, "away", OFFER, 10.0))
+    history.apply(GuestEnded(15.0, "away", OFFER, Outcome.COMPLETED, 15.0, 5.0))
+    assert [job.key for job, _ in history.running()] == ["home/3/2"]
+    assert history.waiting() == []
+
+
+def test_a_job_that_was_requeued_waits() -> None:
+    """Until it starts once more."""
+    history = LrmsHistory("home", 1)
+    for record in (
+        JobReceived(0.0, 1, "me", "k", "", REQUEST, simulated(5.0)),
+        JobKept(0.0, 1),
+        JobStarted(1.0, 1, 1.0),
+        GuestAccepted(2.0, "away", OFFER, 1, REQUEST, simulated(5.0)),
+        GuestStarted(3.0, "away", OFFER, 3.0),
+        JobRequeued(4.0, 1, "a node failed"),
+        GuestRequeued(5.0, "away", OFFER),
+    ):
+        history.apply(record)
+    assert [job.key for job in history.waiting()] == ["home/1/1", "away/7/1"]
+    assert (history.running(), history.moment) == ([], 5.0)
+
+
+def test_what_cannot_be_read_is_left_out() -> None:
+    """It was refused when it came, and will be again."""
+    history = LrmsHistory("home", 1)
+    history.apply(JobReceived(0.0, 1, "me", "k", "", REQUEST, b"\xff"))
+    history.apply(JobKept(0.0, 1))
+    assert history.waiting() == []
+
+
+def test_keys_follow_the_epoch_in_which_a_job_was_received() -> None:
+    """A journal that has begun anew numbers anew."""
+    history = LrmsHistory("kth", 1)
+    for number, epoch in ((1, 0), (2, 9)):
+        if epoch:
+            history.apply(EpochBegun(float(number), epoch, "put back"))
+        history.apply(JobReceived(float(number), number, "ann", f"{number}", "", REQUEST, b""))
+        history.apply(JobKept(float(number), number))
+    assert [job.key for job in history.waiting()] == ["kth/1/1", "kth/9/2"]

@@ -1,0 +1,207 @@
+"""What a batch system is told next, and what its answers lead to."""
+
+import itertools
+import math
+
+import pytest
+
+from grms.lrms import port
+from grms.lrms.port import LrmsEnd, LrmsOutcome, LrmsPhase, LrmsRecord
+from grms.site.engine.lrms_queue import PAUSE_FIRST_S, Call, LrmsQueue, LrmsStep
+from grms.site.facts.commands import LrmsCancel, LrmsSubmit
+from grms.site.facts.events import (
+    Event,
+    LrmsAccepted,
+    LrmsAppeared,
+    LrmsAway,
+    LrmsBack,
+    LrmsEnded,
+    LrmsLost,
+    LrmsRefused,
+    LrmsRequeued,
+    LrmsStarted,
+)
+from grms.site.facts.jobs import NO_EXIT, Exit, Request
+from grms.site.facts.lifecycle import Outcome
+
+
+def queue(at_once: int = 2, remembers: float = math.inf) -> LrmsQueue:
+    """Returns an empty queue."""
+    return LrmsQueue(at_once, remembers, itertools.count(1))
+
+
+def submission(key: str, *, lookup: bool = False, started: bool = False) -> LrmsSubmit:
+    """Returns the command to submit a job that was first handed over at 0."""
+    return LrmsSubmit(0, key, Request(1, 10.0), b"", lookup=lookup, started=started, since=0.0)
+
+
+def steps(calls: list[Call]) -> list[tuple[str, str]]:
+    """Returns calls in short."""
+    return [(call.step.value, call.key) for call in calls]
+
+
+def test_commands_about_one_key_come_in_order() -> None:
+    """The next one when the one before is done; other keys do not wait for it."""
+    waiting = queue()
+    for command in (submission("a"), LrmsCancel(0, "a"), submission("b"), submission("c")):
+        waiting.add(command)
+    first = waiting.calls()
+    assert steps(first) == [("submit", "a"), ("submit", "b")]
+    assert waiting.calls() == []
+    assert waiting.answered(first[0], None, 1.0) == []
+    assert steps(waiting.calls()) == [("submit", "c")]
+    assert waiting.answered(first[1], None, 1.0) == []
+    assert steps(waiting.calls()) == [("cancel", "a")]
+    assert len(waiting) == 2
+
+
+def test_a_submission_without_an_answer_is_looked_up_first() -> None:
+    """It is repeated where it is not found, after pauses that double."""
+    waiting = queue()
+    waiting.add(submission("a"))
+    (call,) = waiting.calls()
+    assert waiting.unanswered(call, 5.0) == PAUSE_FIRST_S
+    assert waiting.calls() == []
+    waiting.again(call)
+    (call,) = waiting.calls()
+    assert call.step is LrmsStep.LOOK_UP
+    assert waiting.unanswered(call, 6.0) == 2 * PAUSE_FIRST_S
+    waiting.again(call)
+    (call,) = waiting.calls()
+    assert waiting.answered(call, None, 7.0) == []
+    (call,) = waiting.calls()
+    assert call.step is LrmsStep.SUBMIT
+    assert waiting.answered(call, None, 8.0) == []
+    assert len(waiting) == 0
+
+
+def test_what_is_found_is_not_submitted() -> None:
+    """Where it stands is told as if it had happened now."""
+    end = LrmsEnd(LrmsOutcome.FAILED, 9.0, 4.0, 7, None, "exit 7")
+    cases: list[tuple[LrmsRecord, list[Event]]] = [
+        (LrmsRecord(LrmsPhase.WAITING), [LrmsAccepted(1, "a")]),
+        (LrmsRecord(LrmsPhase.HELD), [LrmsAccepted(1, "a")]),
+        (LrmsRecord(LrmsPhase.UNKNOWN), [LrmsAccepted(1, "a")]),
+        (
+            LrmsRecord(LrmsPhase.RUNNING, 5.0),
+            [LrmsAccepted(1, "a"), LrmsStarted(2, "a", 5.0)],
+        ),
+        (
+            LrmsRecord(LrmsPhase.ENDED, 5.0, end),
+            [
+                LrmsAccepted(1, "a"),
+                LrmsStarted(2, "a", 5.0),
+                LrmsEnded(3, "a", Outcome.FAILED, 9.0, 4.0, "exit 7", Exit(7)),
+            ],
+        ),
+    ]
+    for record, events in cases:
+        waiting = queue()
+        waiting.add(submission("a", lookup=True))
+        (call,) = waiting.calls()
+        assert waiting.answered(call, record, 10.0) == events
+        assert len(waiting) == 0
+
+
+def test_a_job_that_ran_and_waits_was_requeued() -> None:
+    """While the daemon was away."""
+    waiting = queue()
+    waiting.add(submission("a", lookup=True, started=True))
+    (call,) = waiting.calls()
+    found = waiting.answered(call, LrmsRecord(LrmsPhase.WAITING, reason="node down"), 1.0)
+    assert found == [LrmsAccepted(1, "a"), LrmsRequeued(2, "a", "node down")]
+
+
+@pytest.mark.parametrize(("started", "now"), [(True, 1.0), (False, 301.0)])
+def test_what_may_have_ended_is_not_repeated(*, started: bool, now: float) -> None:
+    """One that was seen running, and one that may have been forgotten since it ended."""
+    waiting = queue(remembers=300.0)
+    waiting.add(submission("a", lookup=True, started=started))
+    (call,) = waiting.calls()
+    (ended,) = waiting.answered(call, None, now)
+    assert isinstance(ended, LrmsEnded)
+    assert (ended.outcome, ended.end_time, ended.run_time) == (Outcome.UNKNOWN, now, 0.0)
+    assert len(waiting) == 0
+
+
+def test_what_cannot_have_ended_is_submitted() -> None:
+    """It was handed over so short ago that the batch system would know."""
+    waiting = queue(remembers=300.0)
+    waiting.add(submission("a", lookup=True))
+    (call,) = waiting.calls()
+    assert waiting.answered(call, None, 300.0) == []
+    assert steps(waiting.calls()) == [("submit", "a")]
+
+
+def test_doubt_begins_with_the_attempt() -> None:
+    """However old the job is: nothing of it was there before."""
+    waiting = queue(remembers=300.0)
+    waiting.add(submission("a"))
+    (call,) = waiting.calls()
+    waiting.unanswered(call, 5000.0)
+    waiting.again(call)
+    (call,) = waiting.calls()
+    assert waiting.answered(call, None, 5300.0) == []
+    assert steps(waiting.calls()) == [("submit", "a")]
+
+
+def test_a_refusal_is_final() -> None:
+    """Of a submission the state hears; of a cancel there is nothing to hear."""
+    waiting = queue()
+    waiting.add(submission("a"))
+    waiting.add(LrmsCancel(0, "b"))
+    first, second = waiting.calls()
+    assert waiting.refused(first, "too wide") == [LrmsRefused(1, "a", "too wide")]
+    assert waiting.refused(second, "not yours") == []
+    assert len(waiting) == 0
+
+
+def test_nothing_is_begun_while_nobody_answers() -> None:
+    """That it is away, and back, are events."""
+    waiting = queue()
+    assert waiting.told([port.Away("no controller")]) == [LrmsAway(1, "no controller")]
+    waiting.add(submission("a"))
+    assert waiting.calls() == []
+    assert waiting.told([port.Back()]) == [LrmsBack(2)]
+    assert steps(waiting.calls()) == [("submit", "a")]
+
+
+def test_what_happens_is_told_in_the_words_of_the_site() -> None:
+    """Each kind as its own event; loads are none."""
+    end = LrmsEnd(LrmsOutcome.NODE_FAIL, 9.0, 4.0, exit_code=-1, signal=9, reason="node7")
+    told = queue().told(
+        [
+            port.Accepted("a"),
+            port.Started("a", 5.0),
+            port.Requeued("a", 6.0, "preempted"),
+            port.Ended("a", end),
+            port.Lost("b", "crash"),
+            port.Vanished("c", 8.0),
+            port.Appeared("d", LrmsRecord(LrmsPhase.RUNNING, 7.0)),
+            port.LoadSeen(port.LrmsLoad(9.0, 4, 4, 0)),
+        ]
+    )
+    assert told == [
+        LrmsAccepted(1, "a"),
+        LrmsStarted(2, "a", 5.0),
+        LrmsRequeued(3, "a", "preempted"),
+        LrmsEnded(4, "a", Outcome.NODE_FAIL, 9.0, 4.0, "node7", Exit(None, 9)),
+        LrmsLost(5, "b", "crash"),
+        LrmsEnded(6, "c", Outcome.UNKNOWN, 8.0, 0.0, "gone from the batch system", NO_EXIT),
+        LrmsAppeared(9, "d"),
+        LrmsAccepted(7, "d"),
+        LrmsStarted(8, "d", 7.0),
+    ]
+
+
+def test_every_outcome_has_its_word() -> None:
+    """What a batch system can say, the site can say."""
+    assert {outcome.name for outcome in LrmsOutcome} == {outcome.name for outcome in Outcome}
+
+
+def test_the_first_look_shows_what_has_not_ended() -> None:
+    """Whether it is wanted is for the state to say."""
+    ended = LrmsRecord(LrmsPhase.ENDED, 1.0, LrmsEnd(LrmsOutcome.COMPLETED, 2.0, 1.0))
+    seen = [("a", LrmsRecord(LrmsPhase.WAITING)), ("b", ended)]
+    assert queue().seen_first(seen) == [LrmsAppeared(1, "a")]
+    assert queue().told([port.Appeared("b", ended)])[0] == LrmsAccepted(1, "b")

@@ -3,7 +3,6 @@
 import numpy as np
 
 from grms.federation.federation import Site
-from grms.policy.location import AwrtLocation, FixedOrder
 from grms.policy.transfer import (
     AcceptWhenFit,
     AlwaysKeep,
@@ -12,6 +11,7 @@ from grms.policy.transfer import (
     RuleBase,
     TransferPolicy,
 )
+from grms.policy.words import location_by_name
 from lrms_sim.disciplines import discipline_by_name
 from tests.oracles.federation import PlainPolicy, PlainRule, PlainSite
 
@@ -59,8 +59,6 @@ def kernel_site(site: PlainSite) -> Site:
         transfer_policies={
             partner: kernel_policy(policy) for partner, policy in site.policies.items()
         },
-        location_policy=(
-            AwrtLocation() if site.location == "awrt" else FixedOrder(tuple(site.location))
-        ),
+        location_policy=location_by_name(site.location, awrt="awrt-completed"),
         groups=None if site.groups is None else np.array(site.groups, np.int8),
     )

@@ -144,7 +144,11 @@ def federations(
             partners = partners[draw(st.sampled_from((0, 0, 0, 1))) :]
         order = draw(st.permutations(others))
         location = draw(
-            st.one_of(st.just("awrt"), st.just(tuple(order)), st.just(tuple(order[1:])))
+            st.one_of(
+                st.sampled_from(("awrt", "awrt-open")),
+                st.just(tuple(order)),
+                st.just(tuple(order[1:])),
+            )
         )
         sites.append(
             PlainSite(

@@ -37,6 +37,25 @@ READ_TO_ORDER = {
     "home.partner_count",
     "home.consumption",  # of own users' jobs that a partner has run and reported
     "home.weighted_response",  # same
+    "home.count_open",
+}
+READ_OF_OPEN_JOBS = {
+    "home.open_consumption",  # what own users' jobs that a partner has have asked for
+    "home.open_submitted",
+    "home.open_jobs",
+    "jobs.requested_time",
+    "jobs.processors",
+    "jobs.submit_time",
+}
+READ_TO_ORDER_NOW = {
+    "home.partners",
+    "home.partner_count",
+    "home.consumption",
+    "home.weighted_response",
+    "home.open_consumption",
+    "home.open_submitted",
+    "home.consumption_now",
+    "home.weighted_response_now",
 }
 READ_OF_PARTNER = {
     "partner.core.view.processors",  # its size, which is public
@@ -217,12 +236,15 @@ def test_a_decision_reads_what_the_policy_lists_and_no_more() -> None:
 
 
 def test_partners_are_ordered_by_what_the_policy_lists_and_no_more() -> None:
-    """What became of own users' jobs at a partner; learned when such a job is completed."""
+    """What became of own users' jobs at a partner; learned when such a job is given to it, and completed."""
     kernel = (ROOT / KERNEL).read_text(encoding="utf-8")
     assert reads(function(kernel, "learn")) == READ_TO_ORDER
+    assert reads(function(kernel, "open_job")) == READ_OF_OPEN_JOBS
+    assert reads(function(kernel, "close_job")) == READ_OF_OPEN_JOBS
+    assert reads(function(kernel, "order_now")) == READ_TO_ORDER_NOW
     # A policy written in Python is given the same two sums, and says an order.
     chosen = reads(function(kernel, "choose_written")) - {"failures.append"}
-    assert chosen == READ_TO_ORDER - {"home.by_awrt"} | {
+    assert chosen == READ_TO_ORDER - {"home.by_awrt", "home.count_open"} | {
         "home.chooser",
         "federation.count",
         "federation.failures",
@@ -234,7 +256,10 @@ def test_partners_are_ordered_by_what_the_policy_lists_and_no_more() -> None:
         ("cdef void choose_written(", "cdef site_index_t decide("),
     ):
         rest = rest.replace(rest[rest.index(begin) : rest.index(end)], "")
-    assert re.findall(r"move_by_awrt_fast\(|\b(?:consumption|weighted_response)\[", rest) == []
+    written = (
+        r"(?:move|order)_by_awrt_fast\(|\b(?:open_)?(?:consumption|submitted|weighted_response)\["
+    )
+    assert re.findall(written, rest) == []
     assert rest.count("learn(home, index, consumption, ") == 1
 
 

@@ -22,6 +22,7 @@ class FederationKernel:
         orders: Sequence[
             Sequence[int] | Callable[[list[float], list[float]], Sequence[int]] | None
         ],
+        count_open: Sequence[bool],
     ) -> None: ...
     def bind(
         self,

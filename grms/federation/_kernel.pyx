@@ -17,7 +17,9 @@ from grms.policy._decisions cimport (
     SiteLoad,
     TransferPolicy,
     accept_fast,
+    count_open_fast,
     move_by_awrt_fast,
+    order_by_awrt_fast,
     site_index_t,
 )
 from lrms_sim._machine cimport (
@@ -41,8 +43,14 @@ cdef struct SiteRun:
     Py_ssize_t partner_count
     bint by_awrt                     # else the order is fixed
     void* chooser                    # a function in Python that orders them; NULL for none
+    bint count_open                  # open jobs count for the order, which is then of each moment
     double* consumption              # by partner: Σ p·m of own jobs completed there
     double* weighted_response        # by partner: Σ p·m·(C−r) of these
+    double* open_consumption         # by partner: Σ of requested p·m of own jobs open there
+    double* open_submitted           # by partner: Σ of the same times r
+    double* consumption_now          # by partner: what the two above make of `consumption` now,
+    double* weighted_response_now    # and of `weighted_response`
+    int32_t* open_jobs               # by partner: how many are open there
     const TransferPolicy** transfer  # by partner
 
 cdef struct Federation:
@@ -61,10 +69,49 @@ cdef inline void learn(
     # A site learns that partner `index` has completed one of its jobs, and orders partners anew.
     home.consumption[index] += consumption
     home.weighted_response[index] += consumption * response_time
-    if home.by_awrt:
+    if home.by_awrt and not home.count_open:
         move_by_awrt_fast(
             home.partners, home.partner_count, home.consumption, home.weighted_response, index
         )
+
+
+cdef inline void open_job(
+    SiteRun* home, site_index_t index, const JobColumns* jobs, job_index_t job
+) noexcept nogil:
+    # Partner `index` has one of its jobs.
+    cdef double consumption = jobs.requested_time[job] * jobs.processors[job]
+    home.open_consumption[index] += consumption
+    home.open_submitted[index] += consumption * jobs.submit_time[job]
+    home.open_jobs[index] += 1
+
+
+cdef inline void close_job(
+    SiteRun* home, site_index_t index, const JobColumns* jobs, job_index_t job
+) noexcept nogil:
+    # It has it no longer. Rounding does not pile up over the years.
+    cdef double consumption = jobs.requested_time[job] * jobs.processors[job]
+    home.open_consumption[index] -= consumption
+    home.open_submitted[index] -= consumption * jobs.submit_time[job]
+    home.open_jobs[index] -= 1
+    if home.open_jobs[index] == 0:
+        home.open_consumption[index] = home.open_submitted[index] = 0.0
+
+
+cdef void order_now(SiteRun* home, seconds_t now) noexcept nogil:
+    # Open jobs wait on, so that the order may change with nothing but time.
+    cdef Py_ssize_t i
+    cdef site_index_t index
+    for i in range(home.partner_count):
+        index = home.partners[i]
+        home.consumption_now[index] = home.consumption[index]
+        home.weighted_response_now[index] = home.weighted_response[index]
+        count_open_fast(
+            &home.consumption_now[index], &home.weighted_response_now[index],
+            home.open_consumption[index], home.open_submitted[index], now,
+        )
+    order_by_awrt_fast(
+        home.partners, home.partner_count, home.consumption_now, home.weighted_response_now
+    )
 
 
 cdef int advance_site(
@@ -85,6 +132,8 @@ cdef int advance_site(
         job = site.core.ended.job[i]
         if federation.submitted_to[job] != index:
             home = &federation.sites[federation.submitted_to[job]]
+            if home.count_open:
+                close_job(home, index, jobs, job)
             consumption = jobs.run_time[job] * jobs.processors[job]
             learn(home, index, consumption, jobs.end_time[job] - jobs.submit_time[job])
     site.core.ended.count = 0
@@ -146,6 +195,7 @@ cdef site_index_t decide(
 
 cdef int replay(Federation* federation, Py_ssize_t row, Py_ssize_t stop) except -1 nogil:
     cdef SiteRun* site
+    cdef SiteRun* home
     cdef site_index_t index, target
     cdef seconds_t now
     while row < stop:
@@ -156,9 +206,14 @@ cdef int replay(Federation* federation, Py_ssize_t row, Py_ssize_t stop) except 
                 advance_site(
                     federation, index, now, not federation.sites[index].core.ops.per_event
                 )
+        home = &federation.sites[federation.submitted_to[row]]
+        if home.count_open:
+            order_now(home, now)
         target = decide(
             federation, federation.submitted_to[row], federation.jobs.processors[row]
         )
+        if home.count_open and target != federation.submitted_to[row]:
+            open_job(home, target, &federation.jobs, <job_index_t> row)
         federation.executed_on[row] = target
         site = &federation.sites[target]
         core_set_clock(&site.core, now)
@@ -187,9 +242,9 @@ cdef class FederationKernel:
     cdef site_index_t[::1] executed_on
     cdef Py_ssize_t row
 
-    def __cinit__(self, processors, schedulers, transfer, orders):
+    def __cinit__(self, processors, schedulers, transfer, orders, count_open):
         cdef Py_ssize_t count = len(processors)
-        cdef Py_ssize_t i, j
+        cdef Py_ssize_t i, j, sums
         cdef Scheduler scheduler
         cdef CompiledTransfer policy
         cdef SiteRun* site
@@ -206,12 +261,21 @@ cdef class FederationKernel:
         for i in range(count):
             site = &self.federation.sites[i]
             site.partners = <site_index_t*> calloc(count, sizeof(site_index_t))
-            site.consumption = <double*> calloc(count, sizeof(double))
-            site.weighted_response = <double*> calloc(count, sizeof(double))
+            site.count_open = count_open[i]
+            sums = 6 if site.count_open else 2
+            site.consumption = <double*> calloc(sums * count, sizeof(double))
+            if site.consumption != NULL:
+                site.weighted_response = site.consumption + count
+                if site.count_open:
+                    site.open_consumption = site.consumption + 2 * count
+                    site.open_submitted = site.consumption + 3 * count
+                    site.consumption_now = site.consumption + 4 * count
+                    site.weighted_response_now = site.consumption + 5 * count
+                    site.open_jobs = <int32_t*> calloc(count, sizeof(int32_t))
             site.transfer = <const TransferPolicy**> calloc(count, sizeof(TransferPolicy*))
             if (
                 site.partners == NULL or site.consumption == NULL
-                or site.weighted_response == NULL or site.transfer == NULL
+                or site.transfer == NULL or (site.count_open and site.open_jobs == NULL)
             ):
                 raise MemoryError(f"no memory for {count} sites")
             scheduler = <Scheduler?> schedulers[i]    # never None
@@ -243,7 +307,7 @@ cdef class FederationKernel:
                 core_close(&self.federation.sites[i].core)
                 free(self.federation.sites[i].partners)
                 free(self.federation.sites[i].consumption)
-                free(self.federation.sites[i].weighted_response)
+                free(self.federation.sites[i].open_jobs)
                 free(self.federation.sites[i].transfer)
             free(self.federation.sites)
         free(self.federation.next_time)

@@ -9,7 +9,6 @@ from grms.federation._kernel import FederationKernel
 from grms.policy._decisions import CompiledTransfer
 from grms.policy.location import (
     AwrtLocation,
-    FixedOrder,
     LocationPolicy,
     PartnerRecord,
     WrittenLocation,
@@ -236,6 +235,7 @@ class Federation:
             [scheduler_of(site.discipline) for site in sites],
             [[transfer(site, other.name) for other in sites] for site in sites],
             [location_order(site, index) for site in sites],
+            [location_of(site.location_policy).count_open for site in sites],
         )
 
     def _schedule(
@@ -266,11 +266,11 @@ def location_order(
         every site, which returns numbers.
     """
     location = location_of(site.location_policy)
-    if isinstance(location, FixedOrder):
+    if location.order is not None:
         return [index[name] for name in location.order]
-    if isinstance(location, AwrtLocation):
+    if not isinstance(location, WrittenLocation):
         return None
-    written: WrittenLocation = location
+    written = location
 
     def chosen(consumption: list[float], weighted_response: list[float]) -> list[int]:
         records = [
@@ -323,15 +323,9 @@ def _check(sites: Sequence[Site]) -> None:
         seen.add(site.name)
         check_machine(site.jobs, site.processors, site.name)
         location = location_of(site.location_policy)
-        if isinstance(location, AwrtLocation) and location.open_jobs != "ignore":
-            raise ValueError(
-                f"site {site.name!r} counts open jobs in its location policy; a replay cannot: "
-                f"open_jobs must be 'ignore'"
-            )
-        order = location.order if isinstance(location, FixedOrder) else ()
         for what, partners in (
             ("a transfer policy for", site.transfer_policies),
-            ("a place in its location order for", order),
+            ("a place in its location order for", location.order or ()),
         ):
             for partner in partners:
                 if partner == site.name:

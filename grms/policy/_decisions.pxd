@@ -58,6 +58,26 @@ cdef void order_by_awrt_fast(
     const double* consumption,
     const double* weighted_response,
 ) noexcept nogil
+cdef inline void count_open_fast(
+    double* consumption,
+    double* weighted_response,
+    double open_consumption,
+    double open_submitted,
+    seconds_t now,
+) noexcept nogil:
+    # What the jobs that are open at a partner add to its sums: nothing until they have waited
+    # longer on average than the completed ones took; then they count as if they ended now.
+    cdef double waited = now * open_consumption - open_submitted
+    cdef double completed = 0.0
+    if open_consumption <= 0.0:
+        return
+    if consumption[0] > 0.0:
+        completed = weighted_response[0] / consumption[0]
+    if waited / open_consumption > completed:
+        consumption[0] += open_consumption
+        weighted_response[0] += waited
+
+
 cdef void move_by_awrt_fast(
     site_index_t* partners,
     Py_ssize_t count,

@@ -140,17 +140,18 @@ cdef void order_by_awrt_fast(
     const double* consumption,
     const double* weighted_response,
 ) noexcept nogil:
-    # Stable insertion sort of `partners`, which arrive in site order, by ascending AWRT of what
-    # was delegated to each; sums are indexed by site.
+    # Insertion sort of `partners` by ascending AWRT of what was delegated to each; ties go by site
+    # order; sums are indexed by site. Quick where they are nearly in that order.
     cdef Py_ssize_t i, place
     cdef site_index_t site
-    cdef double awrt
+    cdef double awrt, other
     for i in range(1, count):
         site = partners[i]
         awrt = delegated_awrt(site, consumption, weighted_response)
         place = i
         while place > 0:
-            if delegated_awrt(partners[place - 1], consumption, weighted_response) <= awrt:
+            other = delegated_awrt(partners[place - 1], consumption, weighted_response)
+            if other < awrt or (other == awrt and partners[place - 1] < site):
                 break
             partners[place] = partners[place - 1]
             place -= 1
@@ -346,6 +347,18 @@ cdef class CompiledTransfer:
         if self.policy.kind != RULE_BASE:
             raise ValueError("only a rule base has an output")
         return tsk_output_fast(&self.policy, nwp, njp)
+
+
+def history_with_open(
+    double consumption,
+    double weighted_response,
+    double open_consumption,
+    double open_submitted,
+    seconds_t now,
+):
+    """Returns a partner's sums with the jobs that are open there; see `AwrtLocation`."""
+    count_open_fast(&consumption, &weighted_response, open_consumption, open_submitted, now)
+    return consumption, weighted_response
 
 
 def order_by_awrt(consumption, weighted_response):

@@ -1,9 +1,10 @@
 """Location policies: whom to ask first.
 
-All know of a partner what a site may know: its name, and how one's own jobs fared there.
+All know of a partner what a site may know: its name, and how one's own jobs fared there. Hosts ask a
+policy for `order` and `count_open`; one written in Python is asked with a `PartnerRecord` of each partner.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from types import FunctionType
 from typing import Any, Final, Literal
@@ -21,26 +22,44 @@ class AwrtLocation:
     Only jobs that have been delivered to the partner and are completed by now count; a partner
     without history counts 0 and comes first; ties go by site order (paper 003, section 7.1).
 
-    So it is in replays. A partner that accepts jobs and never completes them would keep the good
-    name of its last completed job for ever, or stay first without one. A daemon can therefore
-    count the jobs that are open at a partner: as soon as they have waited there longer, on
-    average, than the completed ones took, they count with the time they have waited so far, and
-    with the consumption they asked for. Open jobs never make a partner look better.
+    A partner that accepts jobs and never completes them would so keep the good name of its last
+    completed job for ever, or stay first without one. A site can therefore count the jobs that
+    are open at a partner: as soon as they have waited there longer, on average, than the
+    completed ones took, they count with the time they have waited so far, and with the
+    consumption they asked for. Open jobs never make a partner look better.
 
     Attributes:
-        open_jobs: "ignore" (the paper, replays) or "count".
+        open_jobs: "ignore" (the paper) or "count".
 
     Raises:
         ValueError: `open_jobs` is something else.
     """
 
-    name: str = "awrt"
     open_jobs: Literal["ignore", "count"] = "ignore"
 
     def __post_init__(self) -> None:
         """Checks the word."""
         if self.open_jobs not in {"ignore", "count"}:
             raise ValueError(f"open_jobs is {self.open_jobs!r}; it must be 'ignore' or 'count'")
+
+    @property
+    def name(self) -> str:
+        """A word for people."""
+        return "awrt-open" if self.count_open else "awrt"
+
+    @property
+    def order(self) -> None:
+        """There is no fixed order: it follows from what a site has seen."""
+        return
+
+    @property
+    def count_open(self) -> bool:
+        """Whether jobs that are open at a partner count."""
+        return self.open_jobs == "count"
+
+    def among(self, _partners: Collection[str]) -> "AwrtLocation":
+        """Returns the policy of a site that has no partners but these."""
+        return self
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +85,15 @@ class FixedOrder:
     def name(self) -> str:
         """A word for people."""
         return "fixed: " + ", ".join(self.order)
+
+    @property
+    def count_open(self) -> bool:
+        """What has become of jobs does not count at all."""
+        return False
+
+    def among(self, partners: Collection[str]) -> "FixedOrder":
+        """Returns the policy of a site that has no partners but these."""
+        return FixedOrder(tuple(name for name in self.order if name in partners))
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +134,20 @@ class WrittenLocation:
     def name(self) -> str:
         """A word for people."""
         return name_of_written(self.written)
+
+    @property
+    def order(self) -> None:
+        """There is no fixed order: the policy is asked for every job."""
+        return
+
+    @property
+    def count_open(self) -> bool:
+        """Completed jobs alone count."""
+        return False
+
+    def among(self, _partners: Collection[str]) -> "WrittenLocation":
+        """Returns the policy of a site that has no partners but these: it is told who is there."""
+        return self
 
     def asking_order(self, partners: Sequence[PartnerRecord]) -> list[str]:
         """Returns the names of partners in the order in which they are to be asked.

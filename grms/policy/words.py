@@ -1,14 +1,21 @@
-"""Transfer policies by what files and command lines call them: a word, or a rule base's file.
+"""Policies by what files and command lines call them.
 
-A further policy needs a word here and nowhere else.
+A transfer policy has a word, or is a rule base's file; a location policy has a word, or is a list of
+partners' names. A further policy needs a word here and nowhere else.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
 from grms.policy.files import RuleBaseError, load_rule_base
-from grms.policy.location import LOCATION_GROUP, LocationPolicy, location_of
+from grms.policy.location import (
+    LOCATION_GROUP,
+    AwrtLocation,
+    FixedOrder,
+    LocationPolicy,
+    location_of,
+)
 from grms.policy.transfer import (
     TRANSFER_GROUP,
     AcceptWhenFit,
@@ -67,6 +74,36 @@ def written_location(name: str) -> LocationPolicy:
         return location_of(load_written(LOCATION_GROUP, name, "location policy"))
     except TypeError as error:
         raise ValueError(str(error)) from error
+
+
+LOCATION_POLICIES: Final[Mapping[str, LocationPolicy]] = MappingProxyType(
+    {"awrt-completed": AwrtLocation(), "awrt-open": AwrtLocation(open_jobs="count")}
+)
+"""The location policies that have a word, by it."""
+
+AWRT: Final = "awrt"
+"""The word for one of the two, which depends on the host: a scenario does as the paper, a daemon counts
+open jobs."""
+
+LOCATION_WORDS: Final = (AWRT, *LOCATION_POLICIES)
+"""What a location policy can be besides a list of partners' names."""
+
+
+def location_by_name(named: str | Sequence[str], awrt: str) -> LocationPolicy:
+    """Returns a location policy.
+
+    Args:
+        named: one of `LOCATION_WORDS`, an entry point of the group `hanse.location_policies`,
+            `package.module:name`, or the names of partners in the order in which they are asked.
+        awrt: what the word `awrt` means, one of `LOCATION_POLICIES`.
+
+    Raises:
+        ValueError: a name comes twice, or what is written in Python cannot be loaded, or is none.
+    """
+    if not isinstance(named, str):
+        return FixedOrder(tuple(named))
+    word = awrt if named == AWRT else named
+    return LOCATION_POLICIES[word] if word in LOCATION_POLICIES else written_location(word)
 
 
 class PolicyShelf:

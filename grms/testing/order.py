@@ -7,7 +7,6 @@ docs/protocol.md has it, whenever a submission leads to an offer.
 import math
 from dataclasses import dataclass, field
 
-from grms.policy.location import AwrtLocation, FixedOrder
 from grms.site.core.state import SiteState
 from grms.site.facts.commands import Append, Command
 from grms.site.facts.events import Event, Submit
@@ -126,11 +125,10 @@ class OrderJudge:
             and width <= book.processors
         ]
         self.judged += 1
-        if isinstance(location, FixedOrder):
+        if location.order is not None:
             first = next(name for name in location.order if name in able)
             return "" if first == record.partner else f"{record.partner} asked before {first}"
-        assert isinstance(location, AwrtLocation)
-        count_open = location.open_jobs == "count"
+        count_open = location.count_open
         distrusted, awrt = self.rank(record.partner, now, count_open=count_open)
         for name in able:
             before = self.rank(name, now, count_open=count_open)

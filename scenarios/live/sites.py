@@ -87,9 +87,8 @@ def _site_document(
         for other in spec.sites
         if other is not site
     ]
-    location: str | list[str] = "awrt-completed" if virtual else "awrt"
-    if site.location != "awrt":
-        location = site.location
+    # Through daemons the word means what it means here where they are moved in step.
+    location = "awrt-completed" if virtual and site.location == "awrt" else site.location
     document: dict[str, Any] = {
         "name": site.name,
         "processors": site.processors,

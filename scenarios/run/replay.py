@@ -8,10 +8,9 @@ from pathlib import Path
 
 from grms.federation.federation import Site, replay, replay_alone
 from grms.policy.files import RuleBaseError
-from grms.policy.location import AwrtLocation, FixedOrder, LocationPolicy
 from grms.policy.selection import nearest_size
 from grms.policy.transfer import AlwaysKeep, TransferPolicy
-from grms.policy.words import NO_EXCHANGE, TRANSFER_DEFAULT, PolicyShelf, written_location
+from grms.policy.words import NO_EXCHANGE, TRANSFER_DEFAULT, PolicyShelf, location_by_name
 from lrms_sim.jobs import JOBS_MAX
 from lrms_sim.schedule import Schedule
 from scenarios.errors import Problem, SpecError, WorkloadError
@@ -146,7 +145,7 @@ def build_sites(
             jobs=workload.jobs,
             discipline=queue,
             transfer_policies=policies[site.name],
-            location_policy=_location(site),
+            location_policy=location_by_name(site.location, awrt="awrt-completed"),
         )
         for site, workload, queue in zip(
             spec.sites, workloads, queues_of(spec.sites, workloads, spec.name), strict=True
@@ -195,12 +194,6 @@ def _load_workloads(
     return workloads
 
 
-def _location(site: SiteSpec) -> LocationPolicy:
-    if isinstance(site.location, list):
-        return FixedOrder(tuple(site.location))
-    return AwrtLocation() if site.location == "awrt" else written_location(site.location)
-
-
 def load_policies(
     spec: ScenarioSpec, *, shown: str | None = None
 ) -> dict[str, dict[str, TransferPolicy]]:
@@ -247,7 +240,7 @@ def check_files(spec: ScenarioSpec, *, shown: str | None = None) -> None:
     problems += queue_problems(spec.sites)
     for site in spec.sites:
         try:
-            _location(site)
+            location_by_name(site.location, awrt="awrt-completed")
         except ValueError as error:
             problems.append(Problem(f"sites.{site.name}.location", str(error)))
     try:

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeGuard, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from grms.policy.words import NO_EXCHANGE
+from grms.policy.words import LOCATION_WORDS, NO_EXCHANGE
 from lrms_sim.spelling import shown, unknown
 from scenarios.errors import Problem
 from scenarios.spec.broker import SLOT_S, TAKES_S
@@ -70,7 +70,7 @@ def _bound(details: ErrorDetails, loc: Sequence[int | str]) -> str:
     """Returns what a value must be."""
     kind = details["type"]
     if loc[2:] == ("location",):
-        return "'awrt' or a list of all partners' names"
+        return f"{', '.join(map(repr, LOCATION_WORDS))} or a list of all partners' names"
     if loc == ("sites",) and kind in {"list_type", "too_short"}:
         return "a list of one table or more, each begun with [[sites]]"
     if kind == "string_pattern_mismatch":

@@ -23,7 +23,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from grms.policy.location import LOCATION_GROUP
-from grms.policy.words import POOL_WORDS, TRANSFER_WORDS, is_written
+from grms.policy.words import LOCATION_WORDS, POOL_WORDS, TRANSFER_WORDS, is_written
 from lrms_sim.disciplines import DISCIPLINES
 from lrms_sim.jobs import JOBS_MAX
 from lrms_sim.preparation import PreparationOptions
@@ -112,8 +112,13 @@ def _absolute(value: str, info: ValidationInfo) -> str:
 
 
 def _location(value: str | list[str]) -> str | list[str]:
-    if isinstance(value, str) and value != "awrt" and not names_written(LOCATION_GROUP, value):
-        text = f"{shown_value(value)} is no location policy; there are: awrt, and a list of all partners"
+    if (
+        isinstance(value, str)
+        and value not in LOCATION_WORDS
+        and not names_written(LOCATION_GROUP, value)
+    ):
+        words = ", ".join(LOCATION_WORDS)
+        text = f"{shown_value(value)} is no location policy; there are: {words}, and a list of all partners"
         raise PydanticCustomError("unknown", "{text}", {"text": text})
     return value
 
@@ -341,7 +346,9 @@ class SiteSpec(_Model):
         group_order: for a discipline by group: the groups, the one served first in front.
         time_zone: of the site, for strategies that ask what time it is: a name of the IANA database
             or seconds east of UTC; the log's own where left out.
-        location: in which order partners are asked: `awrt`, or a list of all partners' names.
+        location: in which order partners are asked: `awrt` or `awrt-completed` (as the paper has
+            it), `awrt-open` (jobs that are open at a partner count, as they do in a daemon), or a
+            list of all partners' names.
         workload: what its own users submit.
         transfer: which jobs it gives away and takes.
         reservable: resources beside the batch machine that a broker can reserve.

@@ -323,11 +323,31 @@ def test_a_policy_for_a_stranger_is_refused(stranger: str) -> None:
         replay([replace(a, location_policy=FixedOrder((stranger,))), b])
 
 
-def test_a_replay_cannot_count_open_jobs() -> None:
-    """What only a daemon does is refused, not ignored."""
-    site = Site("a", 2, JobTable.empty(), location_policy=AwrtLocation(open_jobs="count"))
-    with pytest.raises(ValueError, match="'a' counts open jobs"):
-        replay([site])
+def test_a_replay_counts_open_jobs_where_it_is_to() -> None:
+    """A partner that sits on a job sinks behind one that completes them, before its job has ended.
+
+    Site a is full, and gives b a job at 1 that ends at 11. At 2 that job counts, if open ones do, and c is
+    asked first; so c has the job of 1000 s. At 20 that one has waited for 18 s, longer than the 10 s that b
+    took, and b is asked first. By completed jobs alone b is the first of two without history at 2, and c
+    has none at 20.
+    """
+    jobs = JobTable.from_columns(
+        submit_time=[0, 1, 2, 20], processors=[4, 1, 1, 1], run_time=[5000, 10, 1000, 10]
+    )
+
+    def site(name: str, jobs: JobTable, **more: Any) -> Site:
+        others = {other: AcceptWhenFit() for other in "abc" if other != name}
+        return Site(name, 4, jobs, transfer_policies=others, **more)
+
+    for open_jobs, expected in (("ignore", [0, 1, 1, 2]), ("count", [0, 1, 2, 1])):
+        schedule = replay(
+            [
+                site("a", jobs, location_policy=AwrtLocation(open_jobs=open_jobs)),  # type: ignore[arg-type]  # both are words
+                site("b", JobTable.empty()),
+                site("c", JobTable.empty()),
+            ]
+        )
+        assert schedule.executed_on.tolist() == expected
 
 
 def test_progress_counts_up_to_all_jobs() -> None:

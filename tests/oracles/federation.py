@@ -34,7 +34,8 @@ PlainPolicy = Literal["awf", "keep"] | tuple[PlainRule, ...]
 class PlainSite:
     """A site: its machine, its users' jobs, and how it deals with its partners.
 
-    `location` is "awrt", or the names of the partners to ask, in that order. A partner without a
+    `location` is "awrt" (of completed jobs), "awrt-open" (open ones count as well), or the names of
+    the partners to ask, in that order. A partner without a
     policy is neither asked nor answered. `groups` are those of the jobs' users; all 5 where it is
     None.
     """
@@ -44,7 +45,7 @@ class PlainSite:
     discipline: str
     jobs: JobTable
     policies: Mapping[str, PlainPolicy]
-    location: Literal["awrt"] | tuple[str, ...] = "awrt"
+    location: Literal["awrt", "awrt-open"] | tuple[str, ...] = "awrt"
     groups: Sequence[int] | None = None
 
 
@@ -59,6 +60,7 @@ class PlainFederation:
         executed_on: of each job the index of the site that was given it.
         delivered: for each (home, partner) the completed delegated jobs' sums of p·m·(C-r) and
             of p·m.
+        at: the jobs that have not ended, by site and row.
         closest_call: the smallest |Σφy|/Σφ of any decision of a rule base. Two right programs
             may round a sum next to zero to different signs, so comparisons leave out examples
             where this is tiny.
@@ -69,6 +71,7 @@ class PlainFederation:
     home: list[int] = field(default_factory=list)
     executed_on: list[int] = field(default_factory=list)
     delivered: dict[tuple[int, int], list[float]] = field(default_factory=dict)
+    at: dict[int, dict[int, PlainJob]] = field(default_factory=dict)
     closest_call: float = math.inf
 
     def start_time(self) -> list[float]:
@@ -93,24 +96,40 @@ class PlainFederation:
         self.closest_call = min(self.closest_call, certainty)
         return signed > 0
 
-    def partners(self, home: int) -> list[int]:
+    def partners(self, home: int, now: float) -> list[int]:
         """Returns the partners of a site in the order in which it asks them now."""
         site = self.sites[home]
         others = [k for k, other in enumerate(self.sites) if other.name in site.policies]
-        if site.location != "awrt":
+        if site.location not in {"awrt", "awrt-open"}:
             index = {other.name: k for k, other in enumerate(self.sites)}
             return [index[name] for name in site.location if index[name] in others]
 
         def awrt_of_delivered(partner: int) -> float:
             weighted, weight = self.delivered.get((home, partner), (0.0, 0.0))
-            return weighted / weight if weight > 0 else 0.0
+            completed = weighted / weight if weight > 0 else 0.0
+            open_jobs = [
+                job for job in self.at.get(partner, {}).values() if self.home[job.row] == home
+            ]
+            open_weight = sum(job.requested_time * job.processors for job in open_jobs)
+            if site.location != "awrt-open" or not open_weight:
+                return completed
+            submitted = sum(
+                job.requested_time * job.processors * job.submit_time for job in open_jobs
+            )
+            waited = now * open_weight - submitted
+            if not all(float(each).is_integer() for each in (now, open_weight, submitted)):
+                # Sums in another order may round to the other side.
+                self.closest_call = 0.0
+            if waited / open_weight <= completed:
+                return completed
+            return (weighted + waited) / (weight + open_weight)
 
         return sorted(others, key=lambda k: (awrt_of_delivered(k), k))
 
     def place(self, home: int, job: PlainJob) -> int:
         """Returns the index of the site that gets a job that was just submitted."""
         site = self.sites[home]
-        for partner in self.partners(home):
+        for partner in self.partners(home, job.submit_time):
             other = self.sites[partner]
             if job.processors > other.processors:
                 continue
@@ -126,6 +145,7 @@ class PlainFederation:
         """Ends a job, and lets its home know if it ran elsewhere."""
         self.machines[site].end(running)
         job = running.job
+        del self.at[site][job.row]
         home = self.home[job.row]
         if home != site:
             sums = self.delivered.setdefault((home, site), [0.0, 0.0])
@@ -190,6 +210,7 @@ def replay_plainly(sites: Sequence[PlainSite]) -> PlainFederation:
             job = arrivals.pop(0)
             k = state.place(state.home[job.row], job)
             state.executed_on.append(k)
+            state.at.setdefault(k, {})[job.row] = job
             machines[k].submit(job)
             PASSES[sites[k].discipline](machines[k], now)
         for k in per_event:

@@ -8,7 +8,7 @@ from grms.federation.federation import Site
 from grms.learning.fingerprint import jobs_sha256
 from grms.learning.rule_bases.fitness import Fitness
 from grms.policy.files import rule_base_to_document
-from grms.policy.location import FixedOrder
+from grms.policy.location import location_of
 from grms.policy.transfer import RuleBase, TransferPolicy
 from lrms_sim.criteria import CriterionOrder
 from lrms_sim.disciplines import DISCIPLINES, Discipline
@@ -69,12 +69,12 @@ def describe_fitness(fitness: Fitness) -> dict[str, Any]:
 
 
 def _describe_site(site: Site, evolving: tuple[str, ...]) -> dict[str, Any]:
-    location = site.location_policy
+    location = location_of(site.location_policy)
     return {
         "name": site.name,
         "processors": site.processors,
         "discipline": discipline_words(site.discipline),
-        "location": list(location.order) if isinstance(location, FixedOrder) else location.name,
+        "location": location.name if location.order is None else list(location.order),
         "policies": {
             partner: policy_words(policy)
             for partner, policy in sorted(site.transfer_policies.items())

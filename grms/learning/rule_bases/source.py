@@ -12,7 +12,7 @@ from typing import Any
 
 from grms.federation.federation import Federation, Site
 from grms.learning.rule_bases.fitness import TrainingCase
-from grms.policy.location import FixedOrder
+from grms.policy.location import location_of
 
 LOADER_GROUP = "hanse.scenario_loaders"
 """The entry point group of functions that read scenarios."""
@@ -108,11 +108,7 @@ def _only(sites: Sequence[Site], names: set[str]) -> list[Site]:
                 for partner, policy in site.transfer_policies.items()
                 if partner in names
             },
-            location_policy=FixedOrder(
-                tuple(name for name in site.location_policy.order if name in names)
-            )
-            if isinstance(site.location_policy, FixedOrder)
-            else site.location_policy,
+            location_policy=location_of(site.location_policy).among(names),
         )
         for site in sites
         if site.name in names

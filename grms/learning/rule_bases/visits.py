@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from grms.federation.federation import Site, location_order
-from grms.policy._decisions import order_by_awrt
+from grms.policy._decisions import history_with_open, order_by_awrt
+from grms.policy.location import location_of
 from grms.policy.transfer import compiled_transfer
 from lrms_sim.schedule import Schedule
 
@@ -179,6 +180,10 @@ class _Sweep:
         self._weighted_response = np.zeros(shape)
         index = {site.name: number for number, site in enumerate(sites)}
         self._location = [location_order(site, index) for site in sites]
+        self._count_open = [location_of(site.location_policy).count_open for site in sites]
+        self._open_consumption = np.zeros(shape)  # the same of delegated jobs that have not ended
+        self._open_submitted = np.zeros(shape)
+        self._open_jobs = np.zeros(shape, int)
 
     def run(self) -> int:
         """Returns how many jobs ran elsewhere than decided here."""
@@ -189,6 +194,8 @@ class _Sweep:
                     self._book(ended, partner)
             target = self._executed_on[row]
             doubtful += self._decide(row) != target
+            if target != self._submitted_to[row]:
+                self._open(row, target, 1)
             start = self._start_time[row]
             end = _Ended(
                 self._end_time[row],
@@ -203,16 +210,45 @@ class _Sweep:
     def _book(self, row: int, partner: int) -> None:
         home = self._submitted_to[row]
         if home != partner:
+            self._open(row, partner, -1)
             response = self._end_time[row] - self._submit_time[row]
             self._consumption[home, partner] += self._work[row]
             self._weighted_response[home, partner] += self._work[row] * response
+
+    def _open(self, row: int, partner: int, change: int) -> None:
+        # A partner has one more job of a site, or one less.
+        at = self._submitted_to[row], partner
+        consumption = self._requested_time[row] * self._processors[row]
+        self._open_jobs[at] += change
+        self._open_consumption[at] += change * consumption
+        self._open_submitted[at] += change * consumption * self._submit_time[row]
+        if not self._open_jobs[at]:
+            # Rounding does not pile up over the years.
+            self._open_consumption[at] = self._open_submitted[at] = 0.0
+
+    def _history(self, home: int, now: float) -> tuple[list[float], list[float]]:
+        # What orders the partners of a site: sums of consumption and of weighted response.
+        consumption, weighted = (
+            self._consumption[home].tolist(),
+            self._weighted_response[home].tolist(),
+        )
+        if self._count_open[home]:
+            for partner in range(len(self._sites)):
+                consumption[partner], weighted[partner] = history_with_open(
+                    consumption[partner],
+                    weighted[partner],
+                    self._open_consumption[home, partner],
+                    self._open_submitted[home, partner],
+                    now,
+                )
+        return consumption, weighted
 
     def _decide(self, row: int) -> int:
         home: int = self._submitted_to[row]
         processors = self._processors[row]
         order = self._location[home]
         if order is None or callable(order):
-            sums = self._consumption[home].tolist(), self._weighted_response[home].tolist()
+            sums = self._history(home, self._submit_time[row])
             # The site itself has no history with itself and is left out.
             order = (
                 [partner for partner in order_by_awrt(*sums) if partner != home]

@@ -21,7 +21,7 @@ from grms.lrms.adapter import LrmsSettings
 from grms.lrms.simulated import SimulatedSettings
 from grms.names import Endpoint, check_site_name, parse_endpoint
 from grms.policy.location import LOCATION_GROUP
-from grms.policy.words import TRANSFER_DEFAULT, TRANSFER_WORDS, is_written
+from grms.policy.words import LOCATION_WORDS, TRANSFER_DEFAULT, TRANSFER_WORDS, is_written
 from grms.site.configuration.lrms_kinds import settings_of
 from lrms_sim.written import names_written
 
@@ -300,9 +300,10 @@ class SiteConfig(Model):
         operators: users, by name, who may use the operators' service; the daemon's own user and
             root always may.
         brokers: names, as certificates have them, that may reserve resources over the network.
-        location: in which order partners are asked: a list of their names; or `awrt`, in ascending
-            order of the AWRT of the jobs given to them, where jobs that are still open count with
-            the time they have waited; or `awrt-completed`, where they do not, as in the paper.
+        location: in which order partners are asked: a list of their names; or `awrt` or `awrt-open`,
+            in ascending order of the AWRT of the jobs given to them, where jobs that are still open
+            count with the time they have waited; or `awrt-completed`, where they do not, as in the
+            paper.
         suspect: what becomes of a job at a partner that is lost: `wait`, or `resubmit`, which
             risks that it runs twice.
         suspect_after_s: a partner with open jobs that is silent so long counts as lost.
@@ -350,12 +351,11 @@ class SiteConfig(Model):
     def _check_location_word(cls, value: object) -> object:
         if isinstance(value, list) and all(isinstance(name, str) for name in value):
             return value
-        if value not in {"awrt", "awrt-completed"} and not (
+        if value not in LOCATION_WORDS and not (
             isinstance(value, str) and names_written(LOCATION_GROUP, value)
         ):
-            raise wrong(
-                f"is {value!r}; it must be 'awrt', 'awrt-completed' or a list of partners' names"
-            )
+            words = ", ".join(map(repr, LOCATION_WORDS))
+            raise wrong(f"is {value!r}; it must be {words} or a list of partners' names")
         return value
 
     @model_validator(mode="after")

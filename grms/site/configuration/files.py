@@ -13,9 +13,9 @@ from pydantic_core import ErrorDetails
 
 from grms.lrms.adapter import LrmsSettings
 from grms.policy.files import RuleBaseError
-from grms.policy.location import AwrtLocation, FixedOrder, LocationPolicy
+from grms.policy.location import LocationPolicy
 from grms.policy.transfer import TransferPolicy
-from grms.policy.words import NO_EXCHANGE, PolicyShelf, written_location
+from grms.policy.words import NO_EXCHANGE, PolicyShelf, location_by_name
 from grms.site.configuration.config import SiteConfig
 from grms.site.configuration.lrms_kinds import KINDS
 
@@ -153,11 +153,7 @@ def location_policy(config: SiteConfig) -> LocationPolicy:
     Raises:
         ConfigError: a policy written in Python cannot be loaded.
     """
-    if isinstance(config.location, list):
-        return FixedOrder(tuple(config.location))
-    if config.location not in {"awrt", "awrt-completed"}:
-        try:
-            return written_location(config.location)
-        except ValueError as error:
-            raise ConfigError(f"location: {error}") from error
-    return AwrtLocation(open_jobs="ignore" if config.location == "awrt-completed" else "count")
+    try:
+        return location_by_name(config.location, awrt="awrt-open")
+    except ValueError as error:
+        raise ConfigError(f"location: {error}") from error

@@ -14,7 +14,6 @@ from typing import Final
 
 import structlog
 
-from grms.policy.location import AwrtLocation
 from grms.site.dashboard.notes import (
     CertificateShown,
     Decided,
@@ -146,8 +145,7 @@ class Recorder:
             engine.catch_up()
             state, load = engine.state, engine.load()
             now = engine.clock.now()
-            location = state.settings.location
-            count_open = isinstance(location, AwrtLocation) and location.open_jobs == "count"
+            count_open = state.settings.location.count_open
             sampled = Sampled(
                 time=now,
                 load=load,

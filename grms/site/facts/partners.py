@@ -1,13 +1,7 @@
 """What the site remembers of each partner, and in which order it asks them."""
 
-from grms.policy._decisions import order_by_awrt
-from grms.policy.location import (
-    AwrtLocation,
-    FixedOrder,
-    LocationPolicy,
-    PartnerRecord,
-    location_of,
-)
+from grms.policy._decisions import history_with_open, order_by_awrt
+from grms.policy.location import LocationPolicy, PartnerRecord, WrittenLocation, location_of
 from grms.site.facts.jobs import GuestJob, HomeJob, OfferId
 from grms.site.facts.lifecycle import GuestState
 
@@ -202,13 +196,9 @@ class PartnerBook:
             if number not in self.abandoned:
                 consumption += job.consumption_requested
                 submitted += job.consumption_requested * job.submit_time
-        if consumption <= 0:
-            return self.consumption, self.weighted_response
-        waited = now * consumption - submitted
-        completed = self.weighted_response / self.consumption if self.consumption > 0 else 0.0
-        if waited / consumption <= completed:
-            return self.consumption, self.weighted_response
-        return self.consumption + consumption, self.weighted_response + waited
+        return history_with_open(
+            self.consumption, self.weighted_response, consumption, submitted, now
+        )
 
     def awrt(self, now: float, *, count_open: bool) -> float:
         """Returns the AWRT by which partners are ordered, seconds; 0 without history."""
@@ -266,19 +256,18 @@ def asking_order(location: LocationPolicy, books: dict[str, PartnerBook], now: f
         now: seconds.
     """
     location = location_of(location)
-    if isinstance(location, FixedOrder):
+    if location.order is not None:
         return [name for name in location.order if name in books]
-    if not isinstance(location, AwrtLocation):
+    if isinstance(location, WrittenLocation):
         records = [
             PartnerRecord(name, *book.history(now, count_open=False))
             for name, book in books.items()
         ]
         return location.asking_order(records)
-    count_open = location.open_jobs == "count"
     names = list(books)
     if len(names) < 2:
         return names
-    sums = [book.history(now, count_open=count_open) for book in books.values()]
+    sums = [book.history(now, count_open=location.count_open) for book in books.values()]
     order = order_by_awrt([one for one, _ in sums], [other for _, other in sums])
     # Sorting keeps the order of equals: those who are believed, then the others.
     return sorted([names[index] for index in order], key=lambda name: books[name].distrust > 0)

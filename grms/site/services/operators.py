@@ -5,7 +5,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from grms.kit.refusals import Context
-from grms.policy.location import AwrtLocation
 from grms.site.configuration.files import ConfigError
 from grms.site.engine.journal import Journal
 from grms.site.facts.commands import ReplyJob
@@ -72,8 +71,7 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
         """Returns what the site knows of its partners."""
         await self._door.operator(context)
         state, now = self._engine.state, self._engine.clock.now()
-        location = state.settings.location
-        count_open = isinstance(location, AwrtLocation) and location.open_jobs == "count"
+        count_open = state.settings.location.count_open
         answer = operator_pb2.PartnersResponse()
         for partner in state.settings.partners:
             name = partner.name

@@ -20,7 +20,6 @@ import structlog
 from grms.names import Endpoint, parse_endpoint
 from grms.pki.certificates import PkiError
 from grms.pki.files import read_certificates
-from grms.policy.location import AwrtLocation
 from grms.site.configuration.config import MqttConfig, SiteConfig
 from grms.site.configuration.files import ConfigError
 from grms.site.engine.engine import Engine, EngineFailedError
@@ -292,8 +291,7 @@ class Observer:
                 load_age=engine.driver.load_age,
                 commands_open=engine.driver.commands_open,
             )
-        location = state.settings.location
-        count_open = isinstance(location, AwrtLocation) and location.open_jobs == "count"
+        count_open = state.settings.location.count_open
         for partner in state.settings.partners:
             book = state.partners[partner.name]
             awrt = book.awrt(now, count_open=count_open)

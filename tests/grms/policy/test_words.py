@@ -5,12 +5,16 @@ import pytest
 
 from grms.policy import words
 from grms.policy.files import RuleBaseError, load_rule_base, save_rule_base
+from grms.policy.location import AwrtLocation, FixedOrder
 from grms.policy.words import (
+    LOCATION_POLICIES,
+    LOCATION_WORDS,
     POOL_WORDS,
     TRANSFER_DEFAULT,
     TRANSFER_POLICIES,
     TRANSFER_WORDS,
     PolicyShelf,
+    location_by_name,
 )
 from tests.training_grids import YES
 
@@ -23,6 +27,19 @@ def test_every_word_names_its_policy() -> None:
     for word, policy in TRANSFER_POLICIES.items():
         assert policy.name == word
         assert shelf.policy_by_name(word) is policy
+
+
+def test_every_word_names_its_location_policy() -> None:
+    """One word means what its host says; a list is a fixed order."""
+    assert LOCATION_WORDS == ("awrt", "awrt-completed", "awrt-open")
+    for word in LOCATION_POLICIES:
+        assert location_by_name(word, "awrt-open") is LOCATION_POLICIES[word]
+        assert location_by_name("awrt", word) is LOCATION_POLICIES[word]
+    assert LOCATION_POLICIES["awrt-completed"] == AwrtLocation()
+    assert LOCATION_POLICIES["awrt-open"] == AwrtLocation(open_jobs="count")
+    assert location_by_name(["b", "a"], "awrt-open") == FixedOrder(("b", "a"))
+    with pytest.raises(ValueError, match="nearest"):
+        location_by_name("nearest", "awrt-open")
 
 
 def test_a_file_is_read_once(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """A replay through the states of sites gives the schedule of the federation kernel, job by job."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,8 @@ from hypothesis import given
 
 from grms.federation.federation import Site, replay
 from grms.policy.transfer import AcceptWhenFit
+from grms.site.configuration.config import SiteConfig
+from grms.site.configuration.files import location_policy
 from grms.site.core.state import SiteState
 from grms.site.facts.records import JobDelegated, JobEnded, Record
 from grms.testing.conducted import ConductedReplay
@@ -96,6 +99,26 @@ def test_a_replay_with_its_journals() -> None:
         settings = host.state.settings
         again = SiteState.recover(settings, journals[settings.name])
         assert known(again) == known(host.state)
+
+
+def test_the_order_of_a_daemon_that_is_told_nothing_is_replayed() -> None:
+    """Open jobs count as they do in a daemon by default; that makes another schedule, and the same here."""
+    config = load_config_of("a")
+    location = location_policy(config)
+    assert location.count_open
+    plain = random_sites(300)
+    sites = [replace(site, location_policy=location) for site in plain]
+    expected = replay(sites)
+    assert_same(ConductedReplay(sites).run(), expected)
+    assert expected.executed_on.tolist() != replay(plain).executed_on.tolist()
+
+
+def load_config_of(name: str) -> SiteConfig:
+    """Returns the configuration of a site that says no more than it has to."""
+    listen, journal = {"users": "/run/x.sock"}, {"path": "/var/x.journal"}
+    return SiteConfig.model_validate(
+        {"name": name, "processors": 4, "listen": listen, "journal": journal}
+    )
 
 
 def test_nothing_is_left_after_a_replay() -> None:

@@ -149,11 +149,11 @@ ONE_BY_ONE = [
     ),
     (
         with_sites({"name": "A", "location": "B"}, {"name": "B"}),
-        "sites.A.location: 'B' is no location policy; there are: awrt, and a list of all partners",
+        "sites.A.location: 'B' is no location policy; there are: awrt, awrt-completed, awrt-open, and a list of all partners",
     ),
     (
         with_sites({"name": "A", "location": [1]}, {"name": "B"}),
-        "sites.A.location: is [1]; it must be 'awrt' or a list of all partners' names",
+        "sites.A.location: is [1]; it must be 'awrt', 'awrt-completed', 'awrt-open' or a list of all partners' names",
     ),
     (
         with_sites({"name": "A"}, {"name": "A"}),

@@ -70,7 +70,10 @@ def test_everything_can_be_said() -> None:
         ({"processors": "96"}, "valid integer"),
         ({"lrms": {"discipline": "lifo"}}, "'lifo' is no discipline; there are: fcfs"),
         ({"lrms": {"discipline": "easy-plus-plus"}}, "is not told whose job it is"),
-        ({"location": "random"}, "is 'random'; it must be 'awrt', 'awrt-completed' or a list"),
+        (
+            {"location": "random"},
+            "is 'random'; it must be 'awrt', 'awrt-completed', 'awrt-open' or a list",
+        ),
         ({"location": ["ctc"]}, r"location\[0\] 'ctc' is no partner; there are: none"),
         ({"clock": {"kind": "scaled"}}, "origin is needed"),
         ({"clock": {"speed": 2.0}}, "speed goes with kind = 'scaled' alone"),

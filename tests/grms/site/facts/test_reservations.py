@@ -168,14 +168,21 @@ def test_the_next_moment_is_the_earliest() -> None:
 
 
 def test_moments_that_no_longer_count_are_not_gathered() -> None:
-    """A book that changes for ever does not grow."""
-    book = made(booked(1, end=1000.0), booked(2, end=1e9))
+    """A book that changes for ever does not grow; nor is it put in order at every change."""
+    book = made(booked(1, end=1e9), booked(2, end=1000.0))
+    lengths = []
     for number in range(500):
         book.changes[ReservationExtended](
-            ReservationExtended(1.0, 2, 1e9 + number, 0.0, False, 1.0)
+            ReservationExtended(1.0, 1, 1e9 + number, 0.0, cut_off=False, cost=1.0)
         )
-    assert len(book._due) <= 2 * 2 + 64
-    assert (book.next_time, book.next_due.number) == (1000.0, 1)
+        lengths.append(len(book._due))
+    assert max(lengths) == 2 * 2 + 64
+    assert lengths[:10] == list(range(3, 13))
+    assert (book.next_time, book.next_due.number) == (1000.0, 2)
+    many = made(*(booked(number) for number in range(1, 151)))
+    for _ in range(10):
+        many.changes[ReservationExtended](EXTENDED)
+    assert len(many._due) == 160
 
 
 def test_so_many_that_are_over_are_remembered() -> None:

@@ -16,6 +16,7 @@ from broker.commandline.command_types import RuleText, duration, moment, prefere
 from broker.commandline.daemon_cli import COMMANDS, show_plan
 from broker.errors import BrokerError
 from grms.kit.journal import JournalError
+from lrms_sim.renamed import renamed_option
 from lrms_sim.version import __version__
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def cli() -> None:
     \b
     A recorded workflow, planned for ten seconds on a pool of 20 resources:
       gorba generate pool --output pool.toml
-      gorba plan montage.json.gz -r pool.toml --budget 10s --html plan.html
+      gorba plan montage.json.gz -r pool.toml --search-time 10s --html plan.html
 
     \b
     A broker that plans, launches, and plans anew (docs/broker.md):
@@ -115,7 +116,8 @@ def cli() -> None:
     multiple=True,
     help="File of resources; a file of workflows may have them, too.",
 )
-@click.option(
+@renamed_option(
+    "--search-time",
     "--budget",
     type=duration,
     metavar="TIME",
@@ -124,7 +126,7 @@ def cli() -> None:
 @click.option(
     "--evaluations",
     type=click.IntRange(1),
-    help="Schedules that each search builds. Without --budget time does not matter then, and the "
+    help="Schedules that each search builds. Without --search-time time does not matter then, and the "
     "same input and seed give the same plan everywhere.",
 )
 @click.option(
@@ -195,7 +197,7 @@ def plan(
     files: tuple[Path, ...],
     *,
     resources: tuple[Path, ...],
-    budget: float | None,
+    search_time: float | None,
     evaluations: int | None,
     methods: tuple[str, ...],
     goal: Literal["balanced", "makespan"],
@@ -224,7 +226,7 @@ def plan(
     format (.toml, .json). Ctrl-C ends the search with the best plan so far.
 
     \b
-      gorba plan montage.json.gz -r pool.toml --budget 10s --html plan.html
+      gorba plan montage.json.gz -r pool.toml --search-time 10s --html plan.html
       gorba plan mine.toml -r pool.toml --due-factor 1.5 --method asma
 
     `gorba plan show` shows what a broker has planned; a file of that name is ./show.
@@ -237,7 +239,7 @@ def plan(
     wanted = Wanted(
         methods=tuple(dict.fromkeys(methods)) or ("gleam", "asma-shift"),
         goal=goal,
-        budget=budget,
+        budget=search_time,
         evaluations=evaluations,
         seed=seed,
         workers=workers,
@@ -260,8 +262,12 @@ def plan(
 
 @cli.command(short_help="Plan a job shop.")
 @click.argument("file", type=_FILE)
-@click.option(
-    "--budget", type=duration, metavar="TIME", help="Time for the search.  [default: 30s]"
+@renamed_option(
+    "--search-time",
+    "--budget",
+    type=duration,
+    metavar="TIME",
+    help="Time for the search.  [default: 30s]",
 )
 @click.option("--evaluations", type=click.IntRange(1), help="Schedules that the search builds.")
 @click.option("--seed", type=click.IntRange(0, SEED_MAX), default=1, show_default=True)
@@ -271,7 +277,7 @@ def plan(
 def jobshop(
     file: Path,
     *,
-    budget: float | None,
+    search_time: float | None,
     evaluations: int | None,
     seed: int,
     workers: int | None,
@@ -289,7 +295,7 @@ def jobshop(
     wanted = Wanted(
         methods=("blocks",),
         goal="makespan",
-        budget=budget,
+        budget=search_time,
         evaluations=evaluations,
         seed=seed,
         workers=workers,

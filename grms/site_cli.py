@@ -30,6 +30,7 @@ LINES_AT_ONCE = 1000
 _JOB_COLUMNS = "{:<14} {:<10} {:>6} {:>12} {:<12} {:<14} {}"
 
 site_option = click.option(
+    "--socket",
     "--site",
     "socket",
     envvar=SOCKET_VARIABLE,

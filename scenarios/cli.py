@@ -322,7 +322,7 @@ def up(
         _play(spec, sockets, speed=fast, origin=origin)
     else:
         click.echo(
-            f"try: grms submit --site {sockets[first]} --processors 1 --time 60 --run-time 5 --wait"
+            f"try: grms submit --socket {sockets[first]} --processors 1 --time 60 --run-time 5 --wait"
         )
     click.echo(f"end: scenario down {folder}")
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from broker.commandline.command_types import duration, moment, preference
+from lrms_sim.renamed import renamed_option
 
 if TYPE_CHECKING:
     from broker.client import BrokerClient
@@ -27,13 +28,14 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 def _named(_context: click.Context, _option: click.Parameter, value: Path | None) -> Path:
     if value is None:
         raise click.UsageError(
-            f"no broker is named; name its socket with --broker, or in the variable "
+            f"no broker is named; name its socket with --socket, or in the variable "
             f"{SOCKET_VARIABLE}"
         )
     return value
 
 
 broker_option = click.option(
+    "--socket",
     "--broker",
     "socket",
     envvar=SOCKET_VARIABLE,
@@ -118,7 +120,13 @@ def dashboard(config: Path, *, open_browser: bool) -> None:
     "--due", type=moment, metavar="MOMENT", help="Due date, as 2026-03-02T08:00Z or seconds."
 )
 @click.option("--due-in", type=duration, metavar="TIME", help="The same from now on, as 3h.")
-@click.option("--cost-limit", type=click.FloatRange(0), help="Budget.")
+@renamed_option(
+    "--budget",
+    "--cost-limit",
+    type=click.FloatRange(0),
+    metavar="SUM",
+    help="What each may cost, in the currency of the resources.",
+)
 @click.option(
     "--preference",
     "preferred",
@@ -135,7 +143,7 @@ def submit(
     wait: bool,
     due: float | None,
     due_in: float | None,
-    cost_limit: float | None,
+    budget: float | None,
     preferred: float | None,
 ) -> None:
     """Hand in workflows; their ids are printed.
@@ -147,7 +155,7 @@ def submit(
 
     \b
       gorba submit montage.json.gz
-      gorba submit montage.json.gz --due-in 3h --cost-limit 20 --preference cheap
+      gorba submit montage.json.gz --due-in 3h --budget 20 --preference cheap
       gorba submit mine.toml --key tonight --wait && echo done
     """  # noqa: D301  # see `serve`
     if due is not None and due_in is not None:
@@ -159,7 +167,7 @@ def submit(
             replace(
                 each,
                 due_date=each.due_date if due is None else due,
-                budget=each.budget if cost_limit is None else cost_limit,
+                budget=each.budget if budget is None else budget,
                 preference=each.preference if preferred is None else preferred,
             )
             for each in _workflows(files, broker)

@@ -162,7 +162,10 @@ def test_generated_benchmarks_can_be_planned(
         (["plan", "none.json"], "Error: none.json: cannot be read: No such file or directory\n"),
         (["plan", "diamond.json"], "Error: there is no resource to plan for; name a file of them"),
         (["plan", "pool.toml"], "Error: there is no workflow to plan; name a file of workflows\n"),
-        (["plan", "small.json", "--budget", "3x"], "Invalid value for '--budget': '3x' is no time"),
+        (
+            ["plan", "small.json", "--search-time", "3x"],
+            "Invalid value for '--search-time': '3x' is no time",
+        ),
         (["plan", "small.json", "--method", "magic"], "Invalid value for '--method'"),
         (["plan", "small.json", "--map", "x"], "Invalid value for '--map': 'x' is no mapping"),
         (["plan", "small.json", "--now", "soon"], "Invalid value for '--now': is 'soon'; it must"),
@@ -194,7 +197,7 @@ def test_every_option_is_explained() -> None:
     """Help of every command has an example or says what its file is; all methods exist."""
     assert set(cli.METHODS) <= set(SEARCHES)
     for arguments, said in (
-        ([], "gorba plan montage.json.gz -r pool.toml --budget 10s"),
+        ([], "gorba plan montage.json.gz -r pool.toml --search-time 10s"),
         (["plan"], "Ctrl-C ends the search with the best plan so far"),
         (["jobshop"], "FILE is in the standard format"),
         (["validate"], "Nothing is planned"),
@@ -214,7 +217,7 @@ def environment() -> dict[str, str]:
 
 def test_ctrl_c_ends_with_the_best_plan_so_far(elsewhere: Path) -> None:
     """The search stops, the plan is written, and the status is that of success."""
-    arguments = ("plan", "small.json", "--budget", "1h", "--json", "p.json", "--workers", "1")
+    arguments = ("plan", "small.json", "--search-time", "1h", "--json", "p.json", "--workers", "1")
     ours, theirs = pty.openpty()
     process = subprocess.Popen(  # noqa: S603  # our own command
         [*COMMAND, *arguments],

@@ -58,7 +58,7 @@ def script(folder: Path) -> str:
                 parts.append(
                     f'until [ "{served}" -ge "$(grep -cx {site} started)" ]; do sleep 0.1; done'
                 )
-            elif line.startswith("grms partners --site lubeck"):
+            elif line.startswith("grms partners --socket lubeck"):
                 parts.append(f"until {line} | grep -q ' yes '; do sleep 0.1; done; {line}")
             else:
                 parts.append(line)

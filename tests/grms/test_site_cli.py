@@ -91,7 +91,7 @@ def test_what_goes_wrong_is_said_in_a_sentence(
                 (("partners", *gone), "no daemon answers on"),
                 (("status", "home-7", *site), "there is no job 'home-7'"),
                 (("submit", *site, "-p", "1", "-t", "-5"), "'--time': -5.0 is not in the range"),
-                (("submit", "-p", "1", "-t", "5"), "Missing option '--site'"),
+                (("submit", "-p", "1", "-t", "5"), "Missing option '--socket'"),
                 (("serve", tmp_path / "none.toml"), "cannot be read"),
             ):
                 assert await grms(*words) == 2

@@ -70,7 +70,7 @@ def test_limits_of_a_workflow_and_its_plan_as_files(tmp_path: Path) -> None:
         both = gorba(tmp_path, "submit", str(path), "--due", "5", "--due-in", "5s")
         assert both.exit_code == 2
         assert "give one of them" in both.output
-        limits = ("--due-in", "2h", "--cost-limit", "12.5", "--preference", "cheap")
+        limits = ("--due-in", "2h", "--budget", "12.5", "--preference", "cheap")
         assert gorba(tmp_path, "submit", str(path), *limits).output == "w1\n"
         with BrokerClient(tmp_path / "gorba.sock") as broker:
             (workflow,) = broker.workflows()
@@ -125,4 +125,4 @@ def test_a_socket_has_to_be_named() -> None:
     """The error says how."""
     result = CliRunner().invoke(cli, ["list"])
     assert result.exit_code == 2
-    assert "--broker" in result.output
+    assert "--socket" in result.output

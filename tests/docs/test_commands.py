@@ -1,0 +1,122 @@
+"""One vocabulary: what several commands call alike is on one page, and old names go on working."""
+
+import re
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from broker.cli import cli as gorba
+from grms.cli import cli as grms
+from lrms_sim.cli import cli as lrms_sim
+from lrms_sim.renamed import renamed_option
+from scenarios.cli import cli as scenario
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs/commands.md").read_text(encoding="utf-8")
+PROGRAMS = {"lrms-sim": lrms_sim, "grms": grms, "gorba": gorba, "scenario": scenario}
+
+
+def options() -> dict[str, set[str]]:
+    """Returns the programs that have each long option that help shows."""
+    found: dict[str, set[str]] = defaultdict(set)
+
+    def walk(command: click.Command, program: str) -> None:
+        if isinstance(command, click.Group):
+            for each in command.commands.values():
+                walk(each, program)
+        for option in command.params:
+            if isinstance(option, click.Option) and not option.hidden:
+                for name in option.opts:
+                    if name.startswith("--"):
+                        found[name].add(program)
+
+    for program, command in PROGRAMS.items():
+        walk(command, program)
+    return found
+
+
+def section(title: str) -> str:
+    """Returns a section of the page."""
+    return PAGE.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+
+
+def named(text: str) -> set[str]:
+    """Returns the options in the first column of a table."""
+    rows = [line.split("|")[1] for line in text.splitlines() if line.startswith("| `")]
+    return set(re.findall(r"--[a-z-]+", " ".join(rows)))
+
+
+def test_what_several_commands_have_is_explained_once() -> None:
+    """Whoever gives two programs an option of one name says what it means in both."""
+    shared = {name for name, programs in options().items() if len(programs) > 1}
+    explained = named(section("Options that several commands have"))
+    assert shared - explained == set()
+
+
+def test_what_is_explained_is_there() -> None:
+    """No option of the page is gone."""
+    known = options()
+    explained = named(section("Options that several commands have"))
+    assert explained - set(known) - {"--help"} == set()
+
+
+def test_time_to_search_and_money_have_one_name_each() -> None:
+    """A search has a time, a workflow a budget."""
+    plan, submit = gorba.commands["plan"], gorba.commands["submit"]
+    shown = {
+        command.name: {name for option in command.params for name in option.opts}
+        for command in (plan, submit)
+    }
+    assert "--search-time" in shown["plan"]
+    assert "--budget" in shown["submit"]
+
+
+def hidden(command: click.Command) -> dict[str, str]:
+    """Returns the old names that a command takes."""
+    return {
+        name: ""
+        for option in command.params
+        if getattr(option, "hidden", False)
+        for name in option.opts
+    }
+
+
+def test_old_names_are_on_the_page() -> None:
+    """Every name that is taken and not shown is told."""
+    table = section("Other names that go on working")
+    for program in PROGRAMS.values():
+        for command in program.commands.values():
+            for name in hidden(command):
+                assert name in table, command.name
+
+
+def test_an_old_name_goes_on_working_with_a_note() -> None:
+    """The new one counts where both are given; the note is no part of the output."""
+
+    @click.command()
+    @renamed_option("--search-time", "--budget", type=float, help="Time.")
+    def command(search_time: float | None) -> None:
+        click.echo(f"{search_time}")
+
+    runner = CliRunner()
+    assert runner.invoke(command, []).stdout == "None\n"
+    done = runner.invoke(command, ["--budget", "2"])
+    assert done.stdout == "2.0\n"
+    assert "note: --budget is called --search-time now" in done.stderr
+    assert runner.invoke(command, ["--search-time", "3", "--budget", "2"]).stdout == "3.0\n"
+    assert "--budget" not in runner.invoke(command, ["--help"]).output
+    bad = runner.invoke(command, ["--budget", "x"])
+    assert bad.exit_code == 2
+
+
+@pytest.mark.parametrize("package", ["lrms_sim", "grms", "broker", "scenarios"])
+def test_a_package_runs_as_its_command(package: str) -> None:
+    """`python -m` needs no scripts on the path."""
+    command = [sys.executable, "-m", package, "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603  # this program
+    assert done.returncode == 0, done.stderr
+    assert "version" in done.stdout

@@ -2,6 +2,10 @@
 
 COVERED_ELSEWHERE = {
     "grms/lrms/batch/adapter.py": ("tests/grms/lrms/test_conformance.py", "every scene drives it"),
+    "grms/lrms/batch/gridengine.py": (
+        "tests/grms/lrms/test_conformance.py",
+        "same, with real cells",
+    ),
     "grms/lrms/batch/slurm.py": ("tests/grms/lrms/test_conformance.py", "same, with real clusters"),
     "grms/lrms/batch/system.py": ("tests/grms/lrms/test_conformance.py", "a port"),
     "grms/lrms/batch/table.py": ("tests/grms/lrms/batch/test_ledger.py", "data alone"),

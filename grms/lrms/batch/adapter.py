@@ -328,7 +328,7 @@ class BatchLrms:
         marks = await asyncio.to_thread(self._spool.marks, order.key)
         job = self._ledger.job(order.key)
         run = (job is not None and job.want is Want.RUN) or (marks is not None and marks.run)
-        released = marks is not None and marks.released
+        released = job is not None and job.released_at is not None
         if run and await self._system.held_since_submission(order.row, released=released):
             if job is not None:
                 job.want = Want.RUN

@@ -1,9 +1,9 @@
 """The folder in which a job runs: what is in it, and what it says after a restart of the site.
 
 `launch` is what the batch system is given: a constant text, in which nothing of the job stands. It
-reads `environment`, where every value is quoted, and becomes `program`, the job's script as it came.
-So neither arguments nor values pass through a shell as anything but data, and lines of the script
-that a batch system would take for options (`#SBATCH`, `#$`, `#PBS`) are a comment again. Variables
+reads `values`, where arguments and variables are quoted, and becomes `program`, the job's script as it
+came. So neither passes through a shell as anything but data, or through a batch system at all (Grid
+Engine cuts arguments at a line feed); and lines of the script that a batch system would take for options (`#SBATCH`, `#$`, `#PBS`) are a comment again. Variables
 such as LD_PRELOAD or BASH_ENV reach the job's own process and no other.
 
 `state.json` keeps what was wanted of the job, and whether it was released, over a restart: of a job
@@ -21,8 +21,8 @@ from typing import Final
 
 from grms.lrms.port import LrmsRefusedError, Program
 
-LAUNCH: Final = '#!/bin/sh\n. ./environment || exit 125\nexec ./program "$@"\n'
-"""What the batch system runs, in the job's folder, with the job's arguments."""
+LAUNCH: Final = '#!/bin/sh\n. ./values || exit 125\nexec ./program "$@"\n'
+"""What the batch system runs, in the job's folder."""
 
 SCRIPT_BYTES_MAX: Final = 256 << 10
 ARGUMENTS_BYTES_MAX: Final = 64 << 10
@@ -76,10 +76,11 @@ def _check_size(what: str, size: int, most: int) -> None:
         raise LrmsRefusedError(f"the job's {what} has {size} bytes; at most {most} are taken")
 
 
-def environment_text(program: Program) -> str:
-    """Returns the file that sets a job's variables when a POSIX shell reads it."""
+def values_text(program: Program) -> str:
+    """Returns the file that sets arguments and variables of a job when a POSIX shell reads it."""
     lines = [f"export {name}={shlex.quote(value)}" for name, value in program.environment.items()]
-    return "".join(f"{line}\n" for line in sorted(lines))
+    words = " ".join(shlex.quote(word) for word in program.arguments)
+    return "".join(f"{line}\n" for line in [*sorted(lines), f"set -- {words}"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +137,7 @@ class Spool:
         place = self.place(key)
         place.mkdir(mode=0o700, exist_ok=True)
         _write(place / "launch", LAUNCH, 0o500)
-        _write(place / "environment", environment_text(program), 0o400)
+        _write(place / "values", values_text(program), 0o400)
         _write(place / "program", program.script, 0o500)
         self.mark(key, Marks(run))
         return place

@@ -41,6 +41,9 @@ MISSING_LOOKS: Final = 2
 REMEMBERED: Final = 50_000
 """Ended jobs that are remembered; the oldest are forgotten first."""
 
+_KILLED = frozenset((9, 15))
+"""Signals with which batch systems end jobs: SIGKILL, SIGTERM."""
+
 _HAS_STARTED = frozenset((LrmsPhase.RUNNING, LrmsPhase.SUSPENDED, LrmsPhase.COMPLETING))
 _NOT_STARTED = frozenset((LrmsPhase.WAITING, LrmsPhase.HELD))
 
@@ -279,6 +282,10 @@ class JobLedger:
         if ending is None and question.row is not None:
             ending = _of_row(question.row)
         if ending is not None:
+            if job.want is Want.GONE and ending.end.signal in _KILLED:
+                # Not every batch system tells a job that it has ended from one that died of itself.
+                end = replace(ending.end, outcome=LrmsOutcome.CANCELLED, signal=None)
+                ending = replace(ending, end=end)
             return self._ended(job, ending)
         if job.want is Want.GONE:
             ran = 0.0 if job.start_time is None else max(0.0, at - job.start_time)

@@ -194,7 +194,6 @@ class Slurm:
         if longest_s is not None and minutes * 60 > longest_s:
             text = f"the job wants {minutes} min; the longest here may run {longest_s / 60:g} min"
             raise LrmsRefusedError(text)
-        assert job.program is not None
         arguments = ["--parsable", "--hold", f"--job-name={name}", "--comment=hanse"]
         arguments += ["--export=ALL", f"--chdir={folder}", "--input=/dev/null"]
         arguments += [f"--output={folder}/stdout", f"--error={folder}/stderr", "--open-mode=append"]
@@ -205,7 +204,7 @@ class Slurm:
         ]
         arguments += self._options(guest=bool(job.partner))
         answer = await self._programs.run(
-            "sbatch", *arguments, f"{folder}/launch", *job.program.arguments, dies_with_us=True
+            "sbatch", *arguments, f"{folder}/launch", dies_with_us=True
         )
         if answer.code != 0:
             raise _failure("sbatch", answer)

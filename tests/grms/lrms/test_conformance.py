@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from grms.lrms.batch.gridengine import GridEngine, GridEngineSettings
 from grms.lrms.batch.programs import Programs
 from grms.lrms.batch.slurm import Slurm, SlurmSettings
 from grms.lrms.batch.system import BatchSystem
 from tests.clusters.fake_slurm import FakeSlurm
+from tests.clusters.gridengine import GridEngineCluster, need_gridengine
 from tests.clusters.slurm import SlurmCluster, need_slurm
 from tests.grms.lrms.conformance import play
 from tests.grms.lrms.worlds import World
@@ -112,6 +114,86 @@ class SlurmWorld:
         return next(row.split()[1] for row in rows if row.split()[0] == number)
 
 
+class GridEngineWorld:
+    """Grid Engine with the hands of users and operators.
+
+    Args:
+        cluster: which is up.
+    """
+
+    preempts = False
+    nodes_fail = False
+    forgets = False
+    limit_s = 2.0
+
+    def __init__(self, cluster: GridEngineCluster) -> None:
+        self._cluster = cluster
+        self.slots = cluster.slots
+        self.kill_controller = cluster.kill_controller
+        self.start_controller = cluster.start_controller
+
+    def system(self, site: str, *, requeue: bool, node: int) -> BatchSystem:
+        """See `World.system`; there is one node."""
+        del node
+        cluster = self._cluster
+        programs = Programs(cluster.environment, folder=cluster.programs, timeout_s=3.0)
+        settings = GridEngineSettings(site, ACCOUNT, cluster.accounting, requeue=requeue)
+        return GridEngine(programs, settings)
+
+    def cancel(self, number: str) -> None:
+        """See `World.cancel`."""
+        self._cluster.ask("qdel", number)
+
+    def hold(self, number: str) -> None:
+        """See `World.hold`."""
+        self._cluster.ask("qhold", number)
+
+    def unhold(self, number: str) -> None:
+        """See `World.unhold`."""
+        self._cluster.ask("qrls", number)
+
+    def requeue(self, number: str) -> None:
+        """See `World.requeue`."""
+        self._cluster.ask("qmod", "-rj", number)
+
+    def hasten(self, number: str) -> None:
+        """See `World.hasten`; there is no pause."""
+
+    def end_limit(self, number: str) -> None:
+        """See `World.end_limit`; limits are seconds."""
+
+    def others(self, processors: int, *, tasks: int = 1, held: bool = False) -> str:
+        """See `World.others`."""
+        options = ["-terse", "-b", "y", "-o", "/dev/null", "-e", "/dev/null"]
+        options += ["-pe", "smp", str(processors)] if processors > 1 else []
+        options += ["-t", f"1-{tasks}"] if tasks > 1 else []
+        options += ["-h"] if held else []
+        number = self._cluster.ask("qsub", *options, "sleep", "300").strip()
+        return number.partition(".")[0]
+
+    def break_node(self, number: str) -> None:
+        """See `World.break_node`; nodes do not fail here."""
+
+    def mend_nodes(self) -> None:
+        """See `World.mend_nodes`."""
+
+    def preempt(self, number: str) -> str:
+        """See `World.preempt`; nobody does here."""
+        return number
+
+
+@contextmanager
+def gridengine(folder: Path) -> Iterator[World]:
+    """Has a real Grid Engine, where there is one."""
+    need_gridengine()
+    cluster = GridEngineCluster(folder)
+    try:
+        cluster.up()
+        yield GridEngineWorld(cluster)
+    finally:
+        cluster.down()
+
+
 @contextmanager
 def fake(folder: Path) -> Iterator[World]:
     """Has a fake for as long as it is used."""
@@ -135,7 +217,7 @@ def slurm(folder: Path) -> Iterator[World]:
         cluster.down()
 
 
-@pytest.mark.parametrize("kind", [fake, slurm])
+@pytest.mark.parametrize("kind", [fake, slurm, gridengine])
 async def test_it_keeps_the_port(
     kind: Callable[[Path], AbstractContextManager[World]], tmp_path: Path
 ) -> None:

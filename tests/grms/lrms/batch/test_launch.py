@@ -24,9 +24,9 @@ SCRIPT = '#!/bin/sh\nprintf "%s\\0" "$@"\nprintf "%s" "$VALUE"\n'
 TEXT = st.text(st.characters(exclude_characters="\0", codec="utf-8"), max_size=20)
 
 
-def ran(folder: Path, *arguments: str) -> str:
+def ran(folder: Path) -> str:
     done = subprocess.run(  # noqa: S603  # the folder's own launcher
-        ["/bin/sh", str(folder / "launch"), *arguments],
+        ["/bin/sh", str(folder / "launch")],
         cwd=folder,
         env={"PATH": "/usr/bin:/bin"},
         capture_output=True,
@@ -45,7 +45,7 @@ def test_values_and_arguments_arrive_as_they_are(
     spool = Spool(tmp_path)
     program = Program(SCRIPT, tuple(arguments), {"VALUE": value})
     folder = spool.prepare("A/1/1", check_program(program), run=True)
-    text = ran(folder, *arguments)
+    text = ran(folder)
     assert text == ("".join(f"{each}\0" for each in arguments) or "\0") + value
 
 
@@ -55,8 +55,8 @@ def test_values_and_arguments_arrive_as_they_are(
 def test_nothing_in_a_value_is_run(tmp_path: Path, value: str) -> None:
     """The shell has it as data, and no option of a batch system comes of it."""
     spool = Spool(tmp_path)
-    folder = spool.prepare("A/1/1", Program(SCRIPT, (), {"VALUE": value}), run=True)
-    ran(folder, value)
+    folder = spool.prepare("A/1/1", Program(SCRIPT, (value,), {"VALUE": value}), run=True)
+    ran(folder)
     assert not (folder / "made").exists()
     assert (folder / "launch").read_text() == LAUNCH
     assert "#SBATCH" not in LAUNCH

@@ -1,0 +1,227 @@
+"""Grid Engine 8.1, by its own programs: `qstat`, `qsub`, `qrls`, `qhold`, `qdel`.
+
+Its master loses nothing that it has acknowledged, and uses no number twice. But what has ended leaves
+the table at once: how is in the accounting file, some time later. A waiting job that is deleted has
+no line there, and a running one that is deleted looks like one that was killed by a signal.
+"""
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from grms.lrms.batch.gridengine_text import Accounted, read_accounts, read_jobs, read_queues
+from grms.lrms.batch.log_file import FollowedFile
+from grms.lrms.batch.programs import Answer, Programs
+from grms.lrms.batch.table import Ending, JobRow, Question, Table
+from grms.lrms.port import (
+    LrmsEnd,
+    LrmsJob,
+    LrmsOutcome,
+    LrmsRefusedError,
+    LrmsUnavailableError,
+)
+
+RECORDS_S: Final = 30.0
+"""The accounting file is written every 15 s unless `accounting_flush_time` says otherwise."""
+
+ACCOUNTED_MAX: Final = 50_000
+"""Jobs of this site whose lines of the accounting file are kept."""
+
+UTC: Final = {"TZ": "UTC"}
+"""Moments are printed in this zone; jobs are not given this, so `qsub` is not either."""
+
+_UNAVAILABLE = (
+    "unable to contact qmaster",
+    "unable to send message",
+    "can't connect",
+    "got no connection",
+    "commlib error",
+    "connection refused",
+    "timeout",
+    "critical error",
+)
+"""What Grid Engine's programs say when nobody has answered them; everything else is an answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class GridEngineSettings:
+    """What a site says of its Grid Engine.
+
+    Attributes:
+        site: name of the site, which is part of the names of its jobs.
+        account: user that submits and whose jobs the site's are.
+        accounting: path of the accounting file.
+        queues: cluster queues that are used; all where there is none.
+        parallel_environment: of jobs with more than one processor.
+        project: of all jobs; empty for none.
+        guest_project: of partners' jobs; empty for as above.
+        guest_priority: of partners' jobs, 0 or less.
+        requeue: whether jobs may be run anew.
+    """
+
+    site: str
+    account: str
+    accounting: str
+    queues: tuple[str, ...] = ()
+    parallel_environment: str = "smp"
+    project: str = ""
+    guest_project: str = ""
+    guest_priority: int = 0
+    requeue: bool = False
+
+
+class GridEngine:
+    """Grid Engine as a batch system.
+
+    Args:
+        programs: runs its programs, with its environment (`SGE_ROOT`, …).
+        settings: of the site.
+        clock: seconds since 1970.
+    """
+
+    def __init__(
+        self,
+        programs: Programs,
+        settings: GridEngineSettings,
+        *,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._programs = programs
+        self._settings = settings
+        self._clock = clock
+        self._prefix = f"hanse+{settings.site}+"
+        self._log = FollowedFile(settings.accounting)
+        self._accounted: OrderedDict[str, list[Accounted]] = OrderedDict()
+
+    def encode(self, key: str) -> str:
+        """See `BatchSystem.encode`; Grid Engine takes no `/`, and no name begins with a digit."""
+        return self._prefix + key.replace("/", "+")
+
+    def decode(self, name: str) -> str | None:
+        """See `BatchSystem.decode`."""
+        if not name.startswith(self._prefix):
+            return None
+        return name.removeprefix(self._prefix).replace("+", "/")
+
+    async def open(self) -> None:
+        """See `BatchSystem.open`."""
+
+    async def look(self) -> Table:
+        """See `BatchSystem.look`."""
+        began_at = self._clock()
+        jobs, queues = await asyncio.gather(
+            self._ask("qstat", "-u", "*", "-xml", "-r"), self._ask("qstat", "-g", "c", "-xml")
+        )
+        settings = self._settings
+        try:
+            working, everything, free = read_queues(_text(queues.output), settings.queues)
+            table = await asyncio.to_thread(
+                read_jobs,
+                _text(jobs.output),
+                account=settings.account,
+                prefix=self._prefix,
+                processors=everything,
+            )
+        except (ValueError, KeyError) as error:
+            raise LrmsUnavailableError(f"qstat's answer cannot be read: {error}") from error
+        return Table(
+            began_at,
+            self._clock(),
+            working,
+            everything,
+            free,
+            table.waiting_others,
+            table.rows,
+        )
+
+    async def submit(self, name: str, job: LrmsJob, folder: Path) -> str:
+        """See `BatchSystem.submit`."""
+        settings = self._settings
+        # -C '': no line of the script is an option.
+        arguments = ["-terse", "-h", "-N", name, "-C", "", "-b", "n", "-S", "/bin/sh"]
+        arguments += ["-wd", str(folder), "-o", f"{folder}/stdout", "-e", f"{folder}/stderr"]
+        arguments += ["-l", f"h_rt={max(1, -int(-job.requested_time // 1))}"]
+        arguments += ["-r", "y" if settings.requeue else "n", "-ac", f"HANSE={job.key}"]
+        if job.processors > 1:
+            arguments += ["-pe", settings.parallel_environment, str(job.processors)]
+        if settings.queues:
+            arguments += ["-q", ",".join(settings.queues)]
+        project = (job.partner and settings.guest_project) or settings.project
+        arguments += ["-P", project] if project else []
+        if job.partner and settings.guest_priority:
+            arguments += ["-p", str(settings.guest_priority)]
+        answer = await self._programs.run("qsub", *arguments, f"{folder}/launch", dies_with_us=True)
+        if answer.code != 0:
+            raise _failure("qsub", answer)
+        number = _text(answer.output).strip()
+        if not number.isdecimal():
+            raise LrmsUnavailableError(f"qsub has printed {number[:80]!r} for a job's id")
+        return number
+
+    async def release(self, row: JobRow) -> None:
+        """See `BatchSystem.release`."""
+        await self._ask("qrls", "-h", "u", row.number)
+
+    async def hold(self, row: JobRow) -> None:
+        """See `BatchSystem.hold`."""
+        await self._ask("qhold", "-h", "u", row.number)
+
+    async def cancel(self, row: JobRow) -> None:
+        """See `BatchSystem.cancel`."""
+        try:
+            await self._ask("qdel", row.number)
+        except LrmsRefusedError as error:
+            if "does not exist" not in error.reason and "already in deletion" not in error.reason:
+                raise
+
+    async def held_since_submission(self, row: JobRow, *, released: bool) -> bool:
+        """See `BatchSystem.held_since_submission`; no release is ever undone here."""
+        del row
+        return not released
+
+    async def endings(self, questions: Sequence[Question]) -> dict[str, Ending]:
+        """See `BatchSystem.endings`."""
+        settings = self._settings
+        lines = await asyncio.to_thread(self._log.new_lines)
+        for line in read_accounts(lines, account=settings.account, prefix=self._prefix):
+            self._accounted.setdefault(line.name, []).append(line)
+            if len(self._accounted) > ACCOUNTED_MAX:
+                self._accounted.popitem(last=False)
+        found: dict[str, Ending] = {}
+        for question in questions:
+            ended = [
+                line.ending
+                for line in self._accounted.get(question.name, ())
+                if line.ending is not None and question.number in {"", line.number}
+            ]
+            if ended:
+                found[question.key] = ended[-1]
+            elif question.row is None and not question.ran:
+                # It never ran, or there would be a line, and nothing is forgotten here.
+                end = LrmsEnd(LrmsOutcome.CANCELLED, self._clock(), 0.0, reason="deleted")
+                found[question.key] = Ending(None, end)
+        return found
+
+    async def _ask(self, program: str, *arguments: str) -> Answer:
+        answer = await self._programs.run(program, *arguments, also=UTC)
+        if answer.code != 0:
+            raise _failure(program, answer)
+        return answer
+
+
+def _failure(program: str, answer: Answer) -> LrmsRefusedError | LrmsUnavailableError:
+    # Some of these programs complain on standard output.
+    said = f"{answer.error}\n{_text(answer.output)[:1000]}".strip()
+    lines = [line for line in said.splitlines() if line.strip() and line.strip() != "Exiting."]
+    text = lines[0] if lines else f"status {answer.code}, and nothing said"
+    if not lines or any(word in said.lower() for word in _UNAVAILABLE):
+        return LrmsUnavailableError(f"{program}: {text}")
+    return LrmsRefusedError(f"{program}: {text}")
+
+
+def _text(output: bytes) -> str:
+    return output.decode("utf-8", "replace")

@@ -1,0 +1,186 @@
+"""Reads what Grid Engine's programs and its accounting file say. Pure: text in, tables out.
+
+The table is XML. A job's name is whatever its owner likes but for a few characters, `/` and line
+feeds among them, so that no name can close an element; it is read by elements that are closed, and
+not as XML, which a `<` in somebody's name would break for all.
+
+Moments are asked for in UTC (`TZ=UTC`); the accounting file has seconds since 1970.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from grms.lrms.batch.table import Ending, JobRow
+from grms.lrms.port import LrmsEnd, LrmsOutcome, LrmsPhase
+
+_JOB = re.compile(r'<job_list state="\w+">(.*?)</job_list>', re.DOTALL)
+_FIELD = re.compile(r"<(\w+)>([^\n]*)</\1>\n")
+_QUEUE = re.compile(r"<cluster_queue_summary>(.*?)</cluster_queue_summary>", re.DOTALL)
+
+LIMIT_REACHED = 37
+SIGNALLED = 100
+NOT_OVER = frozenset((24, 25, 99))
+"""Codes of `failed` in the accounting file: the job was ended at a limit, or by a signal; or it runs
+again: migrated, rescheduled, or by its own wish (accounting(5), "failed")."""
+
+
+@dataclass(frozen=True, slots=True)
+class GridTable:
+    """What qstat has said.
+
+    Attributes:
+        rows: jobs of this site.
+        waiting_others: slots of the other jobs that wait and could start.
+    """
+
+    rows: tuple[JobRow, ...]
+    waiting_others: int
+
+
+def read_jobs(text: str, *, account: str, prefix: str, processors: int) -> GridTable:
+    """Returns what `qstat -u '*' -xml -r` says.
+
+    Args:
+        text: what it has printed.
+        account: user whose jobs may be this site's.
+        prefix: of the names of this site's jobs.
+        processors: size of the machine; what is wider cannot start.
+
+    Raises:
+        ValueError: it is no answer of qstat.
+    """
+    if "<job_info" not in text or "</job_info>" not in text:
+        raise ValueError(f"qstat says {text.strip()[:80]!r}, not a table of jobs")
+    rows: list[JobRow] = []
+    waiting = 0
+    for job in _JOB.finditer(text):
+        fields = dict(_FIELD.findall(job.group(1)))
+        phase = phase_of(fields["state"])
+        slots = int(fields["slots"])
+        if fields["JB_name"].startswith(prefix) and fields["JB_owner"] == account:
+            rows.append(_row(fields, phase, slots))
+        elif phase is LrmsPhase.WAITING and slots <= processors:
+            waiting += slots * task_count(fields.get("tasks", "1"))
+    return GridTable(tuple(rows), waiting)
+
+
+def _row(fields: dict[str, str], phase: LrmsPhase, slots: int) -> JobRow:
+    started = fields.get("JAT_start_time")
+    submitted = fields.get("JB_submission_time")
+    return JobRow(
+        fields["JB_name"],
+        fields["JB_job_number"],
+        None if submitted is None else _moment(submitted),
+        phase,
+        slots,
+        None if started is None else _moment(started),
+        reason="it is in error" if "E" in fields["state"] else "",
+        can_start=phase is LrmsPhase.WAITING,
+    )
+
+
+def phase_of(state: str) -> LrmsPhase:
+    """Returns where a job stands, by its state letters (qstat(1))."""
+    if set(state) & set("sST"):
+        return LrmsPhase.SUSPENDED
+    if set(state) & set("rt"):
+        return LrmsPhase.RUNNING
+    if set(state) & set("hE"):
+        return LrmsPhase.HELD
+    return LrmsPhase.WAITING if "q" in state else LrmsPhase.UNKNOWN
+
+
+def task_count(text: str) -> int:
+    """Returns how many tasks of an array a list such as `1-9:2,12` names."""
+    count = 0
+    for part in text.split(","):
+        found = re.fullmatch(r"(\d+)(?:-(\d+)(?::(\d+))?)?", part.strip())
+        if found is not None:
+            first, last, step = (int(number or 0) for number in found.groups())
+            count += (last - first) // (step or 1) + 1 if last else 1
+    return count or 1
+
+
+def read_queues(text: str, queues: tuple[str, ...]) -> tuple[int, int, int]:
+    """Returns the slots that work, all that there are, and those that are free.
+
+    Args:
+        text: what `qstat -g c -xml` has printed.
+        queues: cluster queues that are used; all, where there is none.
+
+    Raises:
+        ValueError: it is something else, or has none of these queues.
+    """
+    working = everything = free = 0
+    found = False
+    for queue in _QUEUE.finditer(text):
+        fields = dict(_FIELD.findall(queue.group(1)))
+        if queues and fields.get("name") not in queues:
+            continue
+        found = True
+        total = int(fields["total"])
+        everything += total
+        working += total - int(fields["manual_intervention"]) - int(fields["temp_disabled"])
+        free += int(fields["available"])
+    if not found:
+        raise ValueError(f"qstat -g c shows none of the queues {', '.join(queues) or '(any)'}")
+    return working, everything, min(free, working)
+
+
+def _moment(text: str) -> float:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
+
+
+@dataclass(frozen=True, slots=True)
+class Accounted:
+    """A line of the accounting file about a job of this site.
+
+    Attributes:
+        name: of the job.
+        number: Grid Engine's id.
+        ending: how it ended; None where it has run anew.
+    """
+
+    name: str
+    number: str
+    ending: Ending | None
+
+
+def read_accounts(lines: Iterable[str], *, account: str, prefix: str) -> list[Accounted]:
+    """Returns the lines of the accounting file that are about this site's jobs.
+
+    Neither names nor accounts can have a colon or a line feed there.
+
+    Args:
+        lines: whole ones.
+        account: user whose jobs may be this site's.
+        prefix: of the names of this site's jobs.
+    """
+    found = []
+    for line in lines:
+        fields = line.split(":")
+        if len(fields) > 13 and fields[3] == account and fields[4].startswith(prefix):
+            start, end, failed, status = (int(fields[place]) for place in range(9, 13))
+            ending = None if failed in NOT_OVER else _ending(start, end, failed, status)
+            found.append(Accounted(fields[4], fields[5], ending))
+    return found
+
+
+def _ending(start: int, end: int, failed: int, status: int) -> Ending:
+    start_time = float(start) or None
+    run_time = 0.0 if start_time is None else max(0.0, end - start_time)
+    code = signal = None
+    reason = "" if failed in {0, SIGNALLED} else f"Grid Engine says: failed {failed}"
+    if failed == LIMIT_REACHED:
+        outcome = LrmsOutcome.TIMEOUT
+    elif failed == 0 and status == 0:
+        outcome, code = LrmsOutcome.COMPLETED, 0
+    else:
+        outcome = LrmsOutcome.FAILED
+        if failed == SIGNALLED and status > 128:
+            signal = status - 128
+        elif failed == 0:
+            code = status
+    return Ending(start_time, LrmsEnd(outcome, float(end), run_time, code, signal, reason))

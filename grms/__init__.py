@@ -1,1 +1,54 @@
-"""A site's grid layer: transfer and location policies, and the federation kernel."""
+"""A site's grid layer: transfer and location policies, and the federation kernel.
+
+The names below can be imported from here; what they need is loaded when they are first used.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from grms.federation.federation import Federation, Site, replay, replay_alone
+    from grms.policy.files import load_rule_base, save_rule_base
+    from grms.policy.location import AwrtLocation, FixedOrder
+    from grms.policy.transfer import AcceptWhenFit, AlwaysKeep, RuleBase
+
+_HOMES: Final = {
+    "AcceptWhenFit": "policy.transfer",
+    "AlwaysKeep": "policy.transfer",
+    "AwrtLocation": "policy.location",
+    "Federation": "federation.federation",
+    "FixedOrder": "policy.location",
+    "RuleBase": "policy.transfer",
+    "Site": "federation.federation",
+    "load_rule_base": "policy.files",
+    "replay": "federation.federation",
+    "replay_alone": "federation.federation",
+    "save_rule_base": "policy.files",
+}
+"""The module of each name."""
+
+__all__ = [
+    "AcceptWhenFit",
+    "AlwaysKeep",
+    "AwrtLocation",
+    "Federation",
+    "FixedOrder",
+    "RuleBase",
+    "Site",
+    "load_rule_base",
+    "replay",
+    "replay_alone",
+    "save_rule_base",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

@@ -1,8 +1,117 @@
 """One batch machine, simulated: jobs, queue disciplines, schedules, metrics.
 
-Knows nothing of a grid: no module here imports anything of `grms`, `broker` or `scenarios`.
+Knows nothing of a grid: no module here imports anything of `grms`, `broker` or `scenarios`. The
+names below can be imported from here; what they need is loaded when they are first used.
 """
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
 from lrms_sim.version import __version__
 
-__all__ = ["__version__"]
+if TYPE_CHECKING:
+    from lrms_sim.disciplines import (
+        Conservative,
+        Discipline,
+        Easy,
+        EasyPlusPlus,
+        Fcfs,
+        ListScheduling,
+        discipline_by_name,
+    )
+    from lrms_sim.groups import user_groups
+    from lrms_sim.jobs import JobTable
+    from lrms_sim.lublin import generate
+    from lrms_sim.machine import Machine, simulate
+    from lrms_sim.metrics import (
+        awrt,
+        makespan,
+        mean_bounded_slowdown,
+        mean_response_time,
+        mean_wait_time,
+        median_wait_time,
+        squashed_area,
+        utilization,
+    )
+    from lrms_sim.preparation import PreparationOptions, prepare
+    from lrms_sim.scaling import scale_to
+    from lrms_sim.schedule import Schedule
+    from lrms_sim.strategies import Strategy
+    from lrms_sim.swf import read_swf, write_swf
+    from lrms_sim.windows import window_by_days
+
+_HOMES: Final = {
+    "Conservative": "disciplines",
+    "Discipline": "disciplines",
+    "Easy": "disciplines",
+    "EasyPlusPlus": "disciplines",
+    "Fcfs": "disciplines",
+    "JobTable": "jobs",
+    "ListScheduling": "disciplines",
+    "Machine": "machine",
+    "PreparationOptions": "preparation",
+    "Schedule": "schedule",
+    "Strategy": "strategies",
+    "awrt": "metrics",
+    "discipline_by_name": "disciplines",
+    "generate": "lublin",
+    "makespan": "metrics",
+    "mean_bounded_slowdown": "metrics",
+    "mean_response_time": "metrics",
+    "mean_wait_time": "metrics",
+    "median_wait_time": "metrics",
+    "prepare": "preparation",
+    "read_swf": "swf",
+    "scale_to": "scaling",
+    "simulate": "machine",
+    "squashed_area": "metrics",
+    "user_groups": "groups",
+    "utilization": "metrics",
+    "window_by_days": "windows",
+    "write_swf": "swf",
+}
+"""The module of each name."""
+
+__all__ = [
+    "Conservative",
+    "Discipline",
+    "Easy",
+    "EasyPlusPlus",
+    "Fcfs",
+    "JobTable",
+    "ListScheduling",
+    "Machine",
+    "PreparationOptions",
+    "Schedule",
+    "Strategy",
+    "__version__",
+    "awrt",
+    "discipline_by_name",
+    "generate",
+    "makespan",
+    "mean_bounded_slowdown",
+    "mean_response_time",
+    "mean_wait_time",
+    "median_wait_time",
+    "prepare",
+    "read_swf",
+    "scale_to",
+    "simulate",
+    "squashed_area",
+    "user_groups",
+    "utilization",
+    "window_by_days",
+    "write_swf",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

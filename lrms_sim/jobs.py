@@ -7,6 +7,8 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from lrms_sim import frames
+
 FloatArray = npt.NDArray[np.float64]
 Int32Array = npt.NDArray[np.int32]
 Int64Array = npt.NDArray[np.int64]
@@ -147,6 +149,76 @@ class JobTable:
 
     def __len__(self) -> int:
         return len(self.job_id)
+
+    @classmethod
+    def from_frame(cls, frame: Any) -> Self:
+        """Builds a table from a frame of pandas, polars or Arrow, or a mapping of columns.
+
+        Args:
+            frame: with the columns `submit_time`, `processors`, `run_time`, and where known
+                `requested_time`, `job_id`, `user`; others are left alone.
+
+        Raises:
+            ValueError: a column is missing or breaks a promise of the class.
+        """
+        known = frames.names_in(frame)
+        optional = {
+            name: frames.column_of(frame, name)
+            for name in ("requested_time", "job_id", "user")
+            if name in known
+        }
+        return cls.from_columns(
+            submit_time=frames.column_of(frame, "submit_time"),
+            processors=frames.column_of(frame, "processors"),
+            run_time=frames.column_of(frame, "run_time"),
+            **optional,
+        )
+
+    def __getitem__(self, rows: slice) -> "JobTable":
+        """Returns some rows, as `jobs[:1000]` or `jobs[100:200]`; the step must be positive.
+
+        Raises:
+            TypeError: `rows` is no slice; `select` takes masks and numbers of rows.
+            ValueError: the order would not be kept.
+        """
+        if not isinstance(rows, slice):
+            raise TypeError(f"rows is {rows!r}; a slice is expected, `select` takes masks")
+        chosen = range(*rows.indices(len(self)))
+        if chosen.step < 1:
+            raise ValueError(f"the step is {chosen.step}; it must be at least 1")
+        return self.select(np.array(chosen, np.int64))
+
+    def __repr__(self) -> str:
+        return frames.summary(self._columns(), self._title())
+
+    def to_pandas(self) -> Any:
+        """Returns a `pandas.DataFrame` with a row for each job; needs pandas."""
+        return frames.to_pandas(self._columns())
+
+    def to_polars(self) -> Any:
+        """Returns a `polars.DataFrame` with a row for each job; needs polars."""
+        return frames.to_polars(self._columns())
+
+    def to_arrow(self) -> Any:
+        """Returns a `pyarrow.Table` with a row for each job; needs pyarrow."""
+        return frames.to_arrow(self._columns())
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Hands the columns to a program that takes Arrow's C stream; needs pyarrow."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    def _columns(self) -> dict[str, npt.NDArray[Any]]:
+        return frames.job_columns(self)
+
+    def _title(self) -> str:
+        if not len(self):
+            return "JobTable of 0 jobs"
+        days = (self.submit_time[-1] - self.submit_time[0]) / 86400.0
+        users = len(np.unique(self.user[self.user >= 0]))
+        return (
+            f"JobTable of {len(self):,} jobs in {days:,.1f} days, up to "
+            f"{self.processors.max():,} processors, {users:,} users known"
+        )
 
     def select(self, rows: IndexArray) -> Self:
         """Returns the table of the chosen rows, in their present order.

@@ -1,10 +1,12 @@
 """The result of a replay: when and where every job ran."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from lrms_sim import frames
 from lrms_sim.jobs import FloatArray, Int64Array, JobTable
 
 Int16Array = npt.NDArray[np.int16]
@@ -62,6 +64,47 @@ class Schedule:
 
     def __len__(self) -> int:
         return len(self.jobs)
+
+    def __getitem__(self, rows: slice) -> "Schedule":
+        """Returns some rows, as `schedule[:1000]` or `schedule[100:200]`; the step must be positive.
+
+        Raises:
+            TypeError: `rows` is no slice; `select` takes masks and numbers of rows.
+            ValueError: the order would not be kept.
+        """
+        if not isinstance(rows, slice):
+            raise TypeError(f"rows is {rows!r}; a slice is expected, `select` takes masks")
+        chosen = range(*rows.indices(len(self)))
+        if chosen.step < 1:
+            raise ValueError(f"the step is {chosen.step}; it must be at least 1")
+        return self.select(np.array(chosen, np.int64))
+
+    def __repr__(self) -> str:
+        return frames.summary(self._columns(), self._title())
+
+    def to_pandas(self) -> Any:
+        """Returns a `pandas.DataFrame` with a row for each job; needs pandas."""
+        return frames.to_pandas(self._columns())
+
+    def to_polars(self) -> Any:
+        """Returns a `polars.DataFrame` with a row for each job; needs polars."""
+        return frames.to_polars(self._columns())
+
+    def to_arrow(self) -> Any:
+        """Returns a `pyarrow.Table` with a row for each job; needs pyarrow."""
+        return frames.to_arrow(self._columns())
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Hands the columns to a program that takes Arrow's C stream; needs pyarrow."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    def _columns(self) -> dict[str, npt.NDArray[Any]]:
+        return frames.schedule_columns(self)
+
+    def _title(self) -> str:
+        machines = ", ".join(f"{m.name} ({m.processors:,})" for m in self.machines[:5])
+        more = f" and {len(self.machines) - 5} more" if len(self.machines) > 5 else ""
+        return f"Schedule of {len(self):,} jobs on {machines}{more}"
 
     def select(self, rows: npt.NDArray[np.int64]) -> "Schedule":
         """Returns the schedule of some jobs alone, on the same machines.

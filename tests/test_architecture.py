@@ -160,6 +160,7 @@ COMES_WITH = {
 """Modules that a declared dependency brings, or is imported as."""
 
 EXTRAS = {
+    "lrms_sim/frames.py": "frames",
     "grms/learning/executors.py": "cluster",
     "grms/kit/pages.py": "dashboard",
     "grms/site/dashboard/service.py": "dashboard",

@@ -1,0 +1,82 @@
+"""Job tables and schedules as frames, slices and text; names at the packages' top."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given
+
+import grms
+import lrms_sim
+from lrms_sim import Easy, JobTable, simulate
+from lrms_sim.frames import JOB_COLUMNS, SCHEDULE_COLUMNS
+from tests.strategies import OneMachine, one_machine
+
+JOBS = lrms_sim.generate(16, jobs=30, seed=1)
+
+
+def same(one: JobTable, other: JobTable) -> bool:
+    """Returns whether two tables are equal to the bit."""
+    return all(getattr(one, n).tobytes() == getattr(other, n).tobytes() for n in JOB_COLUMNS)
+
+
+@given(case=one_machine())
+def test_tables_come_back_from_every_frame(case: OneMachine) -> None:
+    """pandas, polars, Arrow and a mapping give back every bit."""
+    jobs = case.jobs
+    frames: list[Any] = [jobs.to_pandas(), jobs.to_polars(), jobs.to_arrow()]
+    frames += [pl.DataFrame(jobs), {name: getattr(jobs, name) for name in JOB_COLUMNS}]
+    assert all(same(JobTable.from_frame(frame), jobs) for frame in frames)
+
+
+def test_a_schedule_names_machines() -> None:
+    """Its frame has the columns of the jobs and what became of them."""
+    schedule = simulate(JOBS, 16, Easy(), name="kth")
+    frame = schedule.to_pandas()
+    assert isinstance(frame, pd.DataFrame)
+    assert tuple(frame.columns) == SCHEDULE_COLUMNS
+    assert set(frame["executed_on"]) == {"kth"}
+    assert frame["wait_time"].to_numpy().tolist() == schedule.wait_time.tolist()
+    assert pa.table(schedule).num_rows == schedule.to_polars().height == 30
+
+
+def test_what_is_missing_in_a_frame_is_said() -> None:
+    """The column is named, whatever library the frame is of."""
+    for frame in (JOBS.to_pandas(), JOBS.to_polars(), JOBS.to_arrow()):
+        rest = frame.drop(columns="run_time") if isinstance(frame, pd.DataFrame) else frame
+        rest = rest if rest is not frame else rest.drop(["run_time"])
+        with pytest.raises(ValueError, match="the frame has no column 'run_time'"):
+            JobTable.from_frame(rest)
+    holes = pa.table({"submit_time": [0, None], "processors": [1, 1], "run_time": [1, 1]})
+    with pytest.raises(ValueError, match=r"submit_time.*(missing|nan)"):
+        JobTable.from_frame(holes)
+
+
+def test_slices_and_text() -> None:
+    """A slice is a table, and a table says what it holds in a few lines."""
+    assert same(JOBS[5:9], JOBS.select(np.arange(5, 9)))
+    assert len(JOBS[::10]) == 3
+    schedule = simulate(JOBS, 16)
+    assert schedule[3:5].start_time.tolist() == schedule.start_time[3:5].tolist()
+    with pytest.raises(TypeError, match="a slice is expected"):
+        JOBS[3]  # type: ignore[index]  # the mistake
+    with pytest.raises(ValueError, match="the step is -1"):
+        JOBS[::-1]
+    assert repr(JOBS).startswith("JobTable of 30 jobs in ")
+    assert len(repr(JOBS).splitlines()) == 9
+    assert repr(schedule[:2]).startswith("Schedule of 2 jobs on machine (16)")
+    assert repr(JobTable.empty()).startswith("JobTable of 0 jobs")
+
+
+@pytest.mark.parametrize("package", [lrms_sim, grms])
+def test_public_names_are_there(package: Any) -> None:
+    """Every name of the packages' top can be imported, and a wrong one is refused."""
+    assert {name for name in package.__all__ if name != "__version__"} == set(package._HOMES)
+    for name in package.__all__:
+        assert getattr(package, name) is not None
+        assert name in dir(package)
+    with pytest.raises(AttributeError, match="has no attribute 'simulat'"):
+        package.simulat  # noqa: B018  # the mistake

@@ -95,6 +95,7 @@ cdef class EasyScheduler(Scheduler):
         self.notes = safe_calloc(1, sizeof(Releases), b"notes of a scheduler")
 
     def __init__(self, *, per_event=False):
+        self.any_order = True
         self.ops.ended = easy_ended
         self.ops.decide = easy_decide
         self.ops.starts_now = easy_per_event_starts_now if per_event else easy_starts_now

@@ -26,6 +26,7 @@ cdef class FcfsScheduler(Scheduler):
     """First come, first served."""
 
     def __init__(self):
+        self.any_order = True
         self.ops.decide = fcfs_decide
         self.ops.starts_now = fcfs_starts_now
 
@@ -53,5 +54,6 @@ cdef class ListScheduler(Scheduler):
     """List scheduling."""
 
     def __init__(self):
+        self.any_order = True
         self.ops.decide = list_decide
         self.ops.starts_now = list_starts_now

@@ -2,6 +2,10 @@ class Scheduler:
     """The compiled side of a queue discipline; one machine owns it."""
 
     @property
+    def any_order(self) -> bool:
+        """Whether jobs may join the queue in another order than that of their numbers."""
+
+    @property
     def needs_groups(self) -> bool:
         """Whether the user group of every job has to be known."""
 

@@ -19,6 +19,7 @@ cdef class Scheduler:
     def __cinit__(self, *_arguments, **_options):
         self.notes = NULL
         self.taken = False
+        self.any_order = False
         self.needs_groups = False
         self.needs_users = False
         self.ops.submitted = NULL

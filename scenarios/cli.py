@@ -124,7 +124,7 @@ def validate(scenario: str) -> None:
 @click.option(
     "--transfer",
     metavar="POLICY",
-    help="Replaces every transfer policy: awf, keep, none, or a rule base file.",
+    help="Replaces every transfer policy: awf, keep, none, start-now, short-guests, fair-exchange, or a rule base file.",
 )
 @click.option(
     "--first",

@@ -1,23 +1,33 @@
 """The oracles' plain sites as the project's own."""
 
+import math
+
 import numpy as np
 
 from grms.federation.federation import Site
+from grms.policy.rails import Promise, Rails
 from grms.policy.transfer import (
     AcceptWhenFit,
+    AlwaysAgree,
     AlwaysKeep,
     Gaussian,
+    Railed,
     Rule,
     RuleBase,
     TransferPolicy,
 )
 from grms.policy.words import location_by_name
 from lrms_sim.disciplines import discipline_by_name
-from tests.oracles.federation import PlainPolicy, PlainRule, PlainSite
+from tests.oracles.federation import PlainPolicy, PlainRailed, PlainRule, PlainSite
+from tests.oracles.rails import PlainRails
 
 
 def kernel_policy(policy: PlainPolicy) -> TransferPolicy:
     """Returns the project's policy for the oracle's."""
+    if isinstance(policy, PlainRailed):
+        return Railed(kernel_rails(policy.rails), kernel_policy(policy.inner))
+    if policy == "agree":
+        return AlwaysAgree()
     if policy == "awf":
         return AcceptWhenFit()
     if policy == "keep":
@@ -32,6 +42,17 @@ def kernel_policy(policy: PlainPolicy) -> TransferPolicy:
             )
             for rule in policy
         )
+    )
+
+
+def kernel_rails(rails: PlainRails) -> Rails:
+    """Returns the project's rails for the oracle's."""
+    return Rails(
+        start_now=rails.start_now,
+        guest_length=None if math.isinf(rails.guest_length) else rails.guest_length,
+        balance=None if math.isinf(rails.balance) else rails.balance,
+        balance_weight=rails.balance_weight,
+        promise=None if rails.promise is None else Promise(*rails.promise),
     )
 
 
@@ -60,5 +81,6 @@ def kernel_site(site: PlainSite) -> Site:
             partner: kernel_policy(policy) for partner, policy in site.policies.items()
         },
         location_policy=location_by_name(site.location, awrt="awrt-completed"),
+        reoffer=site.reoffer,
         groups=None if site.groups is None else np.array(site.groups, np.int8),
     )

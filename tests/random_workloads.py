@@ -5,17 +5,24 @@ drawn here costs next to nothing, so that thousands of somewhat larger cases can
 failure names the seed that made it.
 """
 
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
 import numpy as np
 
 from lrms_sim.jobs import JobTable
-from tests.oracles.federation import PlainPolicy, PlainRule, PlainSite
+from tests.oracles.federation import PlainPolicy, PlainRailed, PlainRule, PlainSite
+from tests.oracles.rails import PlainRails
 from tests.strategies import DISCIPLINES, UNITS
 
 NAMES = ("a", "b", "c", "d")
 """Names of sites, in site order."""
 
 
-def random_jobs(rng: np.random.Generator, jobs_max: int, processors: int) -> JobTable:
+def random_jobs(
+    rng: np.random.Generator, jobs_max: int, processors: int, units: Sequence[float] = UNITS
+) -> JobTable:
     """Returns jobs that load a machine from lightly to far beyond its capacity.
 
     Submissions, run times and surpluses of requests are small whole numbers of a unit, so that
@@ -28,7 +35,7 @@ def random_jobs(rng: np.random.Generator, jobs_max: int, processors: int) -> Job
     run = rng.integers(1, int(rng.choice((4, 20, 60))), count).astype(float)
     surplus = rng.choice((0, 0, 1, 5, 50), count) * (rng.random(count) < rng.random())
     span = float(np.sum(widths * run)) / processors * rng.uniform(0.1, 1.5)
-    unit = float(rng.choice(UNITS))
+    unit = float(rng.choice(units))
     return JobTable.from_columns(
         submit_time=np.floor(rng.random(count) * span) * unit,
         processors=widths,
@@ -90,3 +97,54 @@ def random_sites(rng: np.random.Generator, jobs_max: int) -> list[PlainSite]:
             )
         )
     return sites
+
+
+def random_rails(rng: np.random.Generator, unit: float) -> PlainRails:
+    """Returns rails so tight that every rule is felt, each of them in force now and then."""
+
+    def perhaps(value: float) -> float:
+        return float(value) if rng.random() < 0.5 else math.inf
+
+    return PlainRails(
+        start_now=bool(rng.random() < 0.8),
+        guest_length=perhaps(rng.choice((0.5, 1, 2))),
+        balance=perhaps(unit * rng.choice((0, 3, 20))),
+        balance_weight=float(rng.choice((0, 1, 2))),
+        promise=(
+            float(unit * rng.choice((0, 2, 10))),
+            float(unit * rng.choice((0, 5, 50))),
+            float(unit * rng.choice((1, 10))),
+            int(rng.integers(0, 3)),
+        )
+        if rng.random() < 0.7
+        else None,
+    )
+
+
+def railed_sites(rng: np.random.Generator, jobs_max: int, *, rounds: bool) -> list[PlainSite]:
+    """Returns sites of which most keep to rails, beside some that accept and do not start.
+
+    All times are whole seconds: what sites sum up for their rails is exact in any order.
+    """
+    unit = float(rng.choice((1.0, 60.0)))
+
+    def policy(discipline: str) -> PlainPolicy:
+        # Guests that come out of order and wait are not for every discipline.
+        in_order = rounds and discipline == "conservative"
+        draw = rng.random()
+        if draw < 0.2 and not in_order:
+            return random_policy(rng)
+        inner = "agree" if draw < 0.7 else random_policy(rng)
+        assert not isinstance(inner, PlainRailed)
+        rails = random_rails(rng, unit)
+        return PlainRailed(replace(rails, start_now=rails.start_now or in_order), inner)
+
+    return [
+        replace(
+            site,
+            jobs=random_jobs(rng, jobs_max, site.processors, (unit,)),
+            policies={other: policy(site.discipline) for other in site.policies},
+            reoffer=unit * int(rng.integers(1, 12)) if rounds and rng.random() < 0.8 else None,
+        )
+        for site in random_sites(rng, 1)
+    ]

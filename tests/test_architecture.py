@@ -186,7 +186,7 @@ DECISION_KERNELS = ("grms/policy/*.p[yx][xd]",)
 """Compiled code that takes a site's transfer and location decisions."""
 
 BEYOND_DECISIONS_MODULES = ("lrms_sim._machine", "lrms_sim._queue", "lrms_sim._view")
-BEYOND_DECISIONS_NAMES = ("run_time", "requested_time", ".end_time")
+BEYOND_DECISIONS_NAMES = ("run_time", ".end_time")
 """A decision takes numbers, never a machine: it cannot look at one, its own or a partner's."""
 
 # --- the rules -----------------------------------------------------------------------------------

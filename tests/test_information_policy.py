@@ -22,14 +22,37 @@ POLICY = Path("docs/information-policy.md")
 
 # --- the data ------------------------------------------------------------------------------------
 
-OWN_LOAD = {"processors", "processors_free", "processors_waiting"}
-"""What a site knows of itself when it decides; the table in the document lists the same."""
+OWN_LOAD = {"processors", "processors_free", "processors_waiting", "starts_now"}
+"""What a site knows of itself when it decides; the document lists the same."""
+
+OWN_BOOKS = {"own_work", "own_requested", "taken", "given"}
+"""What it has noted of its users' jobs and of one partner; the document lists the same."""
+
+KNOWN_OF_A_JOB = {"processors", "requested_time"}
+"""What is known of a job when one decides."""
 
 READ_OF_HOME = {
     "home.partners",
     "home.partner_count",
     "home.transfer",
     "home.chooser",  # its location policy, where that is written in Python
+    "home.offers",  # counted, and looked at by nobody
+}
+READ_OF_JOB = {"job.processors"}
+READ_OF_OWN_SITE = {
+    "site.transfer",
+    "site.core",  # for the question whether its own machine would start the job now
+    "site.core.view",
+    "site.core.view.now",
+    "site.own_work",
+    "site.own_requested",
+    "site.ledger.taken",
+    "site.consumption",  # of own users' jobs that the partner has completed
+}
+READ_TO_ENTRUST = {
+    "home.transfer",
+    "home.ledger",  # what became of own users' jobs at the partner
+    "home.core.view.processors",
 }
 READ_TO_ORDER = {
     "home.by_awrt",
@@ -153,13 +176,14 @@ def reads(body: str) -> set[str]:
 
 
 def foreign_loads(body: str) -> list[str]:
-    """Returns where a load is used for anything but the decision of the site it belongs to."""
-    rest = re.sub(
-        r"accept_fast\(\s*(\w+)\.transfer\[\w+\],\s*job_processors,\s*load_of\(\1\),\s*\w+\s*\)",
-        "",
-        body,
-    )
-    return re.findall(r"\baccept_fast\b|\bload_of\b|\bSiteLoad\b", rest)
+    """Returns where a site's own side is used for anything but that site's own answer."""
+    rest = body
+    for asked in (
+        r"\bwants\(\s*home, index, job, now, ask, True\s*\)",
+        r"\bwants\(\s*partner, home_index, job, now, True, False\s*\)",
+    ):
+        rest = re.sub(asked, "", rest)
+    return re.findall(r"\baccept_fast\b|\bwants\b|\bSiteLoad\b|\bBooks\b", rest)
 
 
 def members(text: str, struct: str) -> set[str]:
@@ -225,14 +249,45 @@ def policy_rows(document: str) -> set[str]:
 # --- the tree ------------------------------------------------------------------------------------
 
 
-def decision() -> str:
-    """Returns the function of the federation kernel that decides where a job runs."""
-    return function((ROOT / KERNEL).read_text(encoding="utf-8"), "decide")
+def decision(name: str = "decide") -> str:
+    """Returns a function of the federation kernel, first of all what decides where a job runs."""
+    return function((ROOT / KERNEL).read_text(encoding="utf-8"), name)
 
 
 def test_a_decision_reads_what_the_policy_lists_and_no_more() -> None:
     """Of home: its order and its policies; of a partner: its size, its answer."""
-    assert reads(decision()) == READ_OF_HOME | READ_OF_PARTNER | READ_OF_ALL
+    allowed = READ_OF_HOME | READ_OF_PARTNER | READ_OF_ALL | READ_OF_JOB
+    assert reads(decision()) == allowed | {"home.transfer.rails.start_now"}
+
+
+def test_a_site_answers_by_its_own_machine_and_books_alone() -> None:
+    """The answer is made of members of one site, which has no way to another one's."""
+    body = decision("wants")
+    of_site = {name for name in reads(body) if name.startswith("site.")}
+    assert {re.sub(r"\.view\.\w+$", ".view", name) for name in of_site} == {
+        re.sub(r"\.view\.\w+$", ".view", name) for name in READ_OF_OWN_SITE
+    }
+    roots = {name.partition(".")[0] for name in reads(body)}
+    assert roots == {"site", "policy", "view", "load", "books", "job"}
+    assert not re.search(r"\b(federation|home|partner)\b", body)
+
+
+def test_trust_rests_on_what_became_of_own_jobs() -> None:
+    """Home looks at its own notes of the partner, and at nothing of the partner's."""
+    body = decision("entrusts")
+    found = reads(body)
+    assert {name for name in found if name.startswith("home.")} == READ_TO_ENTRUST
+    assert {name.partition(".")[0] for name in found} == {
+        "home",
+        "policy",
+        "ledger",
+        "job",
+        "federation",
+    }
+    assert {name for name in found if name.startswith("federation.")} == {
+        "federation.delegated",
+        "federation.jobs",
+    }
 
 
 def test_partners_are_ordered_by_what_the_policy_lists_and_no_more() -> None:
@@ -249,6 +304,7 @@ def test_partners_are_ordered_by_what_the_policy_lists_and_no_more() -> None:
         "federation.count",
         "federation.failures",
     }
+    kernel = kernel.replace("books.given = site.consumption[other]", "")
     # Nobody else orders partners, or writes what they are ordered by.
     rest = kernel
     for begin, end in (
@@ -266,18 +322,18 @@ def test_partners_are_ordered_by_what_the_policy_lists_and_no_more() -> None:
 def test_a_load_is_seen_by_its_own_site_alone() -> None:
     """A site's load goes into that site's own transfer policy and nowhere else."""
     body = decision()
-    assert body.count("load_of(home)") == 1
-    assert body.count("load_of(partner)") == 1
+    assert body.count("wants(") == 2
     assert foreign_loads(body) == []
 
 
 @pytest.mark.parametrize(
     "line",
     [
-        "if accept_fast(home.transfer[index], job_processors, load_of(partner), True):",
-        "load = load_of(partner)",
+        "if wants(partner, index, job, now, ask, True):",
+        "accept_fast(home.transfer[index], job, load, &books, True)",
         "cdef SiteLoad load",
-        "accept_fast(partner.transfer[home_index], job_processors + 1, load_of(partner), False)",
+        "cdef Books books",
+        "wants(partner, home_index, other_job, now, True, False)",
     ],
 )
 def test_a_look_at_a_foreign_load_is_caught(line: str) -> None:
@@ -301,12 +357,16 @@ def test_a_forbidden_read_is_caught(line: str) -> None:
 
 
 def test_a_decision_is_given_a_sites_own_load_only() -> None:
-    """What a transfer policy is handed consists of three numbers of the deciding site."""
-    assert members((ROOT / HEADER).read_text(encoding="utf-8"), "SiteLoad") == OWN_LOAD
+    """What a transfer policy is handed is of the deciding site, but for the job's request."""
+    header = (ROOT / HEADER).read_text(encoding="utf-8")
+    assert members(header, "SiteLoad") == OWN_LOAD
+    assert members(header, "KnownJob") == KNOWN_OF_A_JOB
+    rails = (ROOT / HEADER).with_name("_rails.pxd").read_text(encoding="utf-8")
+    assert members(rails, "Books") == OWN_BOOKS
 
 
 def test_another_member_of_the_load_is_caught() -> None:
-    """A fourth number would be seen."""
+    """A further number would be seen."""
     text = "cdef struct SiteLoad:\n    # Own.\n    int processors\n    double awrt  # average\n\n"
     assert members(text, "SiteLoad") == {"processors", "awrt"}
 
@@ -314,7 +374,8 @@ def test_another_member_of_the_load_is_caught() -> None:
 def test_the_document_lists_what_the_code_reads() -> None:
     """docs/information-policy.md names every number that a decision uses."""
     document = (ROOT / POLICY).read_text(encoding="utf-8")
-    assert {name for name in OWN_LOAD if f"`{name}`" not in document} == set()
+    numbers = OWN_LOAD | OWN_BOOKS | KNOWN_OF_A_JOB
+    assert {name for name in numbers if f"`{name}`" not in document} == set()
 
 
 # --- the wire ------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ class FederationKernel:
             Sequence[int] | Callable[[list[float], list[float]], Sequence[int]] | None
         ],
         count_open: Sequence[bool],
+        reoffer: Sequence[float | None] | None = None,
     ) -> None: ...
     def bind(
         self,
@@ -41,6 +42,10 @@ class FederationKernel:
 
     def run(self, rows: int) -> int:
         """Replays arrivals before row `rows`; at the last one drains every machine."""
+
+    @property
+    def offers(self) -> list[int]:
+        """How many offers of each site have reached a partner, as a list."""
 
     def awrt(self) -> list[float]:
         """Returns the AWRT of each site's own users, seconds, nan for a site without jobs."""

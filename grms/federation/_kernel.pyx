@@ -7,13 +7,22 @@ itself. A machine whose discipline makes passes per event takes the terminations
 after the arrivals of that instant, as it does alone.
 """
 
-from libc.math cimport INFINITY, NAN
-from libc.stdint cimport int8_t, int32_t
+from libc.math cimport INFINITY, NAN, floor
+from libc.stdint cimport int8_t, int32_t, int64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
+from grms.federation._ledger cimport (
+    MARK_ENDED,
+    Delegated,
+    PartnerNotes,
+    ledger_delegate,
+    ledger_free,
+    ledger_review,
+)
 from grms.policy._decisions cimport (
     CompiledTransfer,
+    KnownJob,
     SiteLoad,
     TransferPolicy,
     accept_fast,
@@ -22,6 +31,7 @@ from grms.policy._decisions cimport (
     order_by_awrt_fast,
     site_index_t,
 )
+from grms.policy._rails cimport Books, may_offer_fast
 from lrms_sim._machine cimport (
     JobColumns,
     MachineCore,
@@ -33,9 +43,13 @@ from lrms_sim._machine cimport (
     core_open,
     core_pass,
     core_set_clock,
+    core_starts_now,
+    core_withdraw,
 )
+from lrms_sim._queue cimport WaitingQueue
 from lrms_sim._scheduler cimport Scheduler
 from lrms_sim._types cimport job_index_t, processors_t, seconds_t
+from lrms_sim._view cimport View
 
 cdef struct SiteRun:
     MachineCore core
@@ -52,6 +66,12 @@ cdef struct SiteRun:
     double* weighted_response_now    # and of `weighted_response`
     int32_t* open_jobs               # by partner: how many are open there
     const TransferPolicy** transfer  # by partner
+    PartnerNotes* ledger                   # by partner; NULL where no policy has rails
+    double own_work                  # see Books; kept where anybody has rails
+    double own_requested
+    seconds_t reoffer                # waiting jobs are offered again at its multiples; 0 for never
+    seconds_t next_round
+    int64_t offers                   # questions that have reached partners
 
 cdef struct Federation:
     SiteRun* sites
@@ -61,6 +81,9 @@ cdef struct Federation:
     const site_index_t* submitted_to
     site_index_t* executed_on
     void* failures                   # a list: what choosers have raised
+    bint railed                      # some policy has rails
+    bint rounds                      # some site offers again
+    Delegated delegated              # where `railed`
 
 
 cdef inline void learn(
@@ -114,6 +137,26 @@ cdef void order_now(SiteRun* home, seconds_t now) noexcept nogil:
     )
 
 
+cdef inline void book_end(
+    Federation* federation, SiteRun* site, site_index_t index, job_index_t job, double consumption
+) noexcept nogil:
+    # What those who keep to rails note when a job has ended at site `index`.
+    cdef JobColumns* jobs = &federation.jobs
+    cdef site_index_t home_index = federation.submitted_to[job]
+    cdef SiteRun* home = &federation.sites[home_index]
+    home.own_work += consumption
+    home.own_requested += consumption * jobs.requested_time[job]
+    if home_index == index:
+        return
+    if site.ledger != NULL:
+        site.ledger[home_index].taken += (
+            consumption - jobs.requested_time[job] * jobs.processors[job]
+        )
+    if home.ledger != NULL:
+        home.ledger[index].stale = True
+        federation.delegated.mark[job] |= MARK_ENDED
+
+
 cdef int advance_site(
     Federation* federation, site_index_t index, seconds_t until, bint inclusive
 ) except -1 nogil:
@@ -130,22 +173,66 @@ cdef int advance_site(
     federation.next_time[index] = core_next_time(&site.core)
     for i in range(site.core.ended.count):
         job = site.core.ended.job[i]
+        consumption = jobs.run_time[job] * jobs.processors[job]
         if federation.submitted_to[job] != index:
             home = &federation.sites[federation.submitted_to[job]]
             if home.count_open:
                 close_job(home, index, jobs, job)
-            consumption = jobs.run_time[job] * jobs.processors[job]
             learn(home, index, consumption, jobs.end_time[job] - jobs.submit_time[job])
+        if federation.railed:
+            book_end(federation, site, index, job, consumption)
     site.core.ended.count = 0
     return 0
 
 
-cdef inline SiteLoad load_of(const SiteRun* site) noexcept nogil:
+cdef inline int advance_all(Federation* federation, seconds_t now) except -1 nogil:
+    # To a moment, before its arrivals. Of a thousand sites few have anything to do: their times
+    # lie side by side.
+    cdef site_index_t index
+    for index in range(<site_index_t> federation.count):
+        if federation.next_time[index] <= now:
+            advance_site(federation, index, now, not federation.sites[index].core.ops.per_event)
+    return 0
+
+
+cdef inline bint wants(
+    SiteRun* site, site_index_t other, KnownJob job, seconds_t now, bint ask, bint own
+) noexcept nogil:
+    # Whether a site wants to run a job itself, by its own policy for another site, its own load
+    # and its own books.
+    cdef const TransferPolicy* policy = site.transfer[other]
+    cdef const View* view = &site.core.view
     cdef SiteLoad load
-    load.processors = site.core.view.processors
-    load.processors_free = site.core.view.processors_free
-    load.processors_waiting = site.core.view.processors_waiting
-    return load
+    cdef Books books
+    load.processors = view.processors
+    load.processors_free = view.processors_free
+    load.processors_waiting = view.processors_waiting
+    load.starts_now = False
+    if policy.railed:
+        if ask and policy.rails.start_now:
+            site.core.view.now = now    # nothing of its own is due there, or it has been done
+            load.starts_now = core_starts_now(&site.core, job.processors, job.requested_time)
+        books.own_work = site.own_work
+        books.own_requested = site.own_requested
+        books.taken = site.ledger[other].taken
+        books.given = site.consumption[other]
+    return accept_fast(policy, job, load, &books, own)
+
+
+cdef inline bint entrusts(
+    Federation* federation, SiteRun* home, site_index_t index, KnownJob job, seconds_t now
+) noexcept nogil:
+    # Whether the home site trusts a partner's promise far enough to offer it a job.
+    cdef const TransferPolicy* policy = home.transfer[index]
+    cdef PartnerNotes* ledger
+    if not (policy.railed and policy.rails.promise):
+        return True
+    ledger = &home.ledger[index]
+    ledger_review(ledger, &policy.rails, &federation.delegated, &federation.jobs, now)
+    return may_offer_fast(
+        &policy.rails, &ledger.trust, now, job.processors, job.requested_time,
+        home.core.view.processors,
+    )
 
 
 cdef void choose_written(Federation* federation, SiteRun* home) noexcept with gil:
@@ -169,57 +256,141 @@ cdef void choose_written(Federation* federation, SiteRun* home) noexcept with gi
 
 
 cdef site_index_t decide(
-    Federation* federation, site_index_t home_index, processors_t job_processors
+    Federation* federation, site_index_t home_index, KnownJob job, seconds_t now, bint waits
 ) noexcept nogil:
-    # Where a job submitted at `home_index` runs (FIG. 2 of the paper). Each party looks at its
-    # own load only; of a partner the home site knows its size and its answer.
+    # Where a job submitted at `home_index` runs (FIG. 2 of the paper); one that waits there
+    # already does not start there now. Each party looks at its own load and books only; of a
+    # partner the home site knows its size and its answer.
     cdef SiteRun* home = &federation.sites[home_index]
     cdef SiteRun* partner
     cdef site_index_t index
+    cdef bint ask = not waits        # the answer for one partner is that for all
     cdef Py_ssize_t i
     if home.chooser != NULL:
         choose_written(federation, home)
     for i in range(home.partner_count):
         index = home.partners[i]
         partner = &federation.sites[index]
-        if job_processors > partner.core.view.processors or home.transfer[index] == NULL:
+        if job.processors > partner.core.view.processors or home.transfer[index] == NULL:
             continue
-        if accept_fast(home.transfer[index], job_processors, load_of(home), True):
+        if wants(home, index, job, now, ask, True):
             return home_index
-        if partner.transfer[home_index] != NULL and accept_fast(
-            partner.transfer[home_index], job_processors, load_of(partner), False
+        if home.transfer[index].rails.start_now:
+            ask = False
+        if not entrusts(federation, home, index, job, now):
+            continue
+        home.offers += 1
+        if partner.transfer[home_index] != NULL and wants(
+            partner, home_index, job, now, True, False
         ):
             return index
     return home_index
 
 
-cdef int replay(Federation* federation, Py_ssize_t row, Py_ssize_t stop) except -1 nogil:
-    cdef SiteRun* site
+cdef inline int place(
+    Federation* federation, site_index_t home_index, site_index_t target, job_index_t job,
+    seconds_t now,
+) except -1 nogil:
+    # Gives a job to the machine that is to run it, which makes its pass.
+    cdef JobColumns* jobs = &federation.jobs
+    cdef SiteRun* site = &federation.sites[target]
     cdef SiteRun* home
-    cdef site_index_t index, target
+    federation.executed_on[job] = target
+    core_set_clock(&site.core, now)
+    core_enqueue(&site.core, job)
+    core_pass(&site.core)
+    federation.next_time[target] = core_next_time(&site.core)
+    if home_index == target:
+        return 0
+    home = &federation.sites[home_index]
+    if home.count_open:
+        open_job(home, target, jobs, job)
+    if federation.railed:
+        if site.ledger != NULL:
+            site.ledger[home_index].taken += jobs.requested_time[job] * jobs.processors[job]
+        if home.transfer[target].railed and home.transfer[target].rails.promise:
+            ledger_delegate(
+                &home.ledger[target], &home.transfer[target].rails, &federation.delegated, jobs,
+                job, now,
+            )
+    return 0
+
+
+cdef int offer_again(Federation* federation, site_index_t index, seconds_t now) except -1 nogil:
+    # A site goes once through its queue and offers its own users' jobs to its partners.
+    cdef SiteRun* site = &federation.sites[index]
+    cdef WaitingQueue* queue = &site.core.view.queue
+    cdef Py_ssize_t slot = queue.head
+    cdef KnownJob request
+    cdef site_index_t target
+    cdef job_index_t job
+    core_set_clock(&site.core, now)
+    while slot < queue.tail:
+        job = queue.job[slot]
+        if job >= 0 and federation.submitted_to[job] == index:
+            request.processors = queue.width[slot]
+            request.requested_time = queue.request[slot]
+            if site.count_open:
+                order_now(site, now)
+            target = decide(federation, index, request, now, True)
+            if target != index:
+                core_withdraw(&site.core, slot)
+                place(federation, index, target, job, now)
+        slot += 1
+    if site.core.pass_pending:
+        core_pass(&site.core)
+        federation.next_time[index] = core_next_time(&site.core)
+    return 0
+
+
+cdef int hold_rounds(Federation* federation, seconds_t until) except -1 nogil:
+    # The rounds of offers up to a moment, before its arrivals: each site at the multiples of its
+    # period, after what the machines do by themselves.
+    cdef SiteRun* site
+    cdef site_index_t index
+    cdef seconds_t now
+    cdef Py_ssize_t waiting
+    while True:
+        now = INFINITY
+        waiting = 0
+        for index in range(<site_index_t> federation.count):
+            site = &federation.sites[index]
+            if site.reoffer > 0.0:
+                waiting += site.core.view.queue.count
+                if site.next_round < now:
+                    now = site.next_round
+        if now > until or waiting == 0 and until == INFINITY:
+            return 0
+        if waiting > 0:
+            advance_all(federation, now)
+        for index in range(<site_index_t> federation.count):
+            site = &federation.sites[index]
+            if site.reoffer > 0.0 and site.next_round <= now:
+                if site.core.view.queue.count > 0:
+                    offer_again(federation, index, now)
+                # While nobody waits nobody has anything to offer: on to the next arrival.
+                site.next_round = site.reoffer * (
+                    1.0 + floor((until if waiting == 0 else now) / site.reoffer)
+                )
+
+
+cdef int replay(Federation* federation, Py_ssize_t row, Py_ssize_t stop) except -1 nogil:
+    cdef JobColumns* jobs = &federation.jobs
+    cdef site_index_t home_index, target
+    cdef KnownJob request
     cdef seconds_t now
     while row < stop:
-        now = federation.jobs.submit_time[row]
-        for index in range(<site_index_t> federation.count):
-            # Of a thousand sites few have anything to do: these times lie side by side.
-            if federation.next_time[index] <= now:
-                advance_site(
-                    federation, index, now, not federation.sites[index].core.ops.per_event
-                )
-        home = &federation.sites[federation.submitted_to[row]]
-        if home.count_open:
-            order_now(home, now)
-        target = decide(
-            federation, federation.submitted_to[row], federation.jobs.processors[row]
-        )
-        if home.count_open and target != federation.submitted_to[row]:
-            open_job(home, target, &federation.jobs, <job_index_t> row)
-        federation.executed_on[row] = target
-        site = &federation.sites[target]
-        core_set_clock(&site.core, now)
-        core_enqueue(&site.core, <job_index_t> row)
-        core_pass(&site.core)
-        federation.next_time[target] = core_next_time(&site.core)
+        now = jobs.submit_time[row]
+        if federation.rounds:
+            hold_rounds(federation, now)
+        advance_all(federation, now)
+        home_index = federation.submitted_to[row]
+        request.processors = jobs.processors[row]
+        request.requested_time = jobs.requested_time[row]
+        if federation.sites[home_index].count_open:
+            order_now(&federation.sites[home_index], now)
+        target = decide(federation, home_index, request, now, False)
+        place(federation, home_index, target, <job_index_t> row, now)
         row += 1
     return 0
 
@@ -242,7 +413,7 @@ cdef class FederationKernel:
     cdef site_index_t[::1] executed_on
     cdef Py_ssize_t row
 
-    def __cinit__(self, processors, schedulers, transfer, orders, count_open):
+    def __cinit__(self, processors, schedulers, transfer, orders, count_open, reoffer=None):
         cdef Py_ssize_t count = len(processors)
         cdef Py_ssize_t i, j, sums
         cdef Scheduler scheduler
@@ -287,6 +458,15 @@ cdef class FederationKernel:
                 if transfer[i][j] is not None and i != j:
                     policy = <CompiledTransfer?> transfer[i][j]
                     site.transfer[j] = &policy.policy
+                    if policy.policy.railed and site.ledger == NULL:
+                        self.federation.railed = True
+                        site.ledger = <PartnerNotes*> calloc(count, sizeof(PartnerNotes))
+                        if site.ledger == NULL:
+                            raise MemoryError(f"no memory for {count} sites")
+            if reoffer is not None and reoffer[i] is not None:
+                site.reoffer = reoffer[i]
+                site.next_round = -INFINITY
+                self.federation.rounds = True
             site.by_awrt = orders[i] is None
             order = orders[i]
             if callable(order):
@@ -301,16 +481,22 @@ cdef class FederationKernel:
                 site.partner_count += 1
 
     def __dealloc__(self):
-        cdef Py_ssize_t i
+        cdef Py_ssize_t i, j
         if self.federation.sites != NULL:
             for i in range(self.federation.count):
                 core_close(&self.federation.sites[i].core)
+                if self.federation.sites[i].ledger != NULL:
+                    for j in range(self.federation.count):
+                        ledger_free(&self.federation.sites[i].ledger[j])
+                    free(self.federation.sites[i].ledger)
                 free(self.federation.sites[i].partners)
                 free(self.federation.sites[i].consumption)
                 free(self.federation.sites[i].open_jobs)
                 free(self.federation.sites[i].transfer)
             free(self.federation.sites)
         free(self.federation.next_time)
+        free(self.federation.delegated.since)
+        free(self.federation.delegated.mark)
 
     def bind(
         self,
@@ -370,6 +556,18 @@ cdef class FederationKernel:
             self.federation.executed_on = &executed_on[0]
         for i in range(self.federation.count):
             core_bind(&self.federation.sites[i].core, jobs[0])
+        if self.federation.railed:
+            self._room_for_delegated(count)
+
+    cdef int _room_for_delegated(self, Py_ssize_t count) except -1:
+        cdef Delegated* delegated = &self.federation.delegated
+        free(delegated.since)
+        free(delegated.mark)
+        delegated.since = <seconds_t*> calloc(count + 1, sizeof(seconds_t))
+        delegated.mark = <int8_t*> calloc(count + 1, sizeof(int8_t))
+        if delegated.since == NULL or delegated.mark == NULL:
+            raise MemoryError(f"no memory for {count} jobs")
+        return 0
 
     def run(self, Py_ssize_t rows):
         """Replays arrivals before row `rows`; at the last one drains every machine."""
@@ -380,6 +578,8 @@ cdef class FederationKernel:
         with nogil:
             replay(&self.federation, self.row, rows)
             if rows == count:
+                if self.federation.rounds:
+                    hold_rounds(&self.federation, INFINITY)
                 for index in range(<site_index_t> self.federation.count):
                     advance_site(&self.federation, index, INFINITY, True)
         self.row = rows
@@ -398,6 +598,12 @@ cdef class FederationKernel:
                         "idle machine"
                     )
         return rows
+
+    @property
+    def offers(self):
+        """How many offers of each site have reached a partner, as a list."""
+        cdef Py_ssize_t i
+        return [self.federation.sites[i].offers for i in range(self.federation.count)]
 
     def awrt(self):
         """Returns the AWRT of each site's own users, seconds, nan for a site without jobs."""

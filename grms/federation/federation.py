@@ -1,5 +1,6 @@
 """Sites that exchange jobs, replayed on one clock."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -40,6 +41,8 @@ class Site:
         transfer_policies: by partner's name. A partner that is missing is neither asked nor
             answered.
         location_policy: in which order partners are asked.
+        reoffer: own jobs that still wait are offered again at the multiples of so many seconds, at
+            least 1; None: each job is offered on its arrival alone.
         groups: the user group 1 to 5 of each of its jobs, wherever it runs; where left out, and
             some site's discipline looks at groups, those of `lrms_sim.groups.user_groups`.
     """
@@ -50,7 +53,21 @@ class Site:
     discipline: Discipline = field(default_factory=Fcfs)
     transfer_policies: Mapping[str, TransferPolicy] = field(default_factory=dict)
     location_policy: LocationPolicy = field(default_factory=AwrtLocation)
+    reoffer: float | None = None
     groups: Int8Array | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FederationReplay:
+    """What came of a replay in which sites exchange jobs.
+
+    Attributes:
+        schedule: when and where every job ran.
+        offers: of each site, how many questions it has put to partners; in site order.
+    """
+
+    schedule: Schedule
+    offers: tuple[int, ...]
 
 
 class ReplayScratch:
@@ -110,7 +127,7 @@ class Federation:
             count += int(users.max(initial=-1)) + 1
         return np.concatenate(merged)[self._place]
 
-    def replay(self, *, progress: Callable[[int], None] | None = None) -> Schedule:
+    def exchange(self, *, progress: Callable[[int], None] | None = None) -> FederationReplay:
         """Replays the workloads, the sites exchanging jobs.
 
         Semantics (paper 003, sections 3, 4 and 7.1): one clock; at one instant completions, then
@@ -123,7 +140,7 @@ class Federation:
             progress: called now and then with the number of jobs that have arrived so far.
 
         Returns:
-            The schedule, in order of arrival.
+            The schedule, in order of arrival, and how many offers were made.
         """
         jobs, count = self.jobs, len(self.jobs)
         start_time = np.full(count, np.nan)
@@ -149,7 +166,21 @@ class Federation:
                 progress(row)
             if row == count:
                 break
-        return self._schedule(start_time, end_time, executed_on)
+        schedule = self._schedule(start_time, end_time, executed_on)
+        return FederationReplay(schedule, tuple(kernel.offers))
+
+    def replay(self, *, progress: Callable[[int], None] | None = None) -> Schedule:
+        """Replays the workloads, the sites exchanging jobs, and returns the schedule.
+
+        See `exchange`.
+
+        Args:
+            progress: called now and then with the number of jobs that have arrived so far.
+
+        Returns:
+            The schedule, in order of arrival.
+        """
+        return self.exchange(progress=progress).schedule
 
     def replay_alone(self, *, progress: Callable[[int], None] | None = None) -> Schedule:
         """Replays the workloads, every site by itself: the no-cooperation baseline.
@@ -236,6 +267,7 @@ class Federation:
             [[transfer(site, other.name) for other in sites] for site in sites],
             [location_order(site, index) for site in sites],
             [location_of(site.location_policy).count_open for site in sites],
+            [site.reoffer for site in sites],
         )
 
     def _schedule(
@@ -322,6 +354,10 @@ def _check(sites: Sequence[Site]) -> None:
             raise ValueError(f"two sites are called {site.name!r}; names must be unique")
         seen.add(site.name)
         check_machine(site.jobs, site.processors, site.name)
+        if site.reoffer is not None and not 1 <= site.reoffer < math.inf:
+            raise ValueError(
+                f"site {site.name!r} offers again every {site.reoffer} s; at least 1 s is needed"
+            )
         location = location_of(site.location_policy)
         for what, partners in (
             ("a transfer policy for", site.transfer_policies),
@@ -335,6 +371,24 @@ def _check(sites: Sequence[Site]) -> None:
                         f"site {site.name!r} has {what} {partner!r}; the sites are "
                         f"{_listed(list(names))}"
                     )
+    _check_rounds(sites)
+
+
+def _check_rounds(sites: Sequence[Site]) -> None:
+    # A job that is offered again comes to its machine out of order. It may where it starts at once.
+    by_name = {site.name: site for site in sites}
+    for home in sites:
+        partners = home.transfer_policies if home.reoffer is not None else ()
+        for site in (by_name[partner] for partner in partners):
+            policy = site.transfer_policies.get(home.name)
+            if policy is None or scheduler_of(site.discipline).any_order:
+                continue
+            rails = compiled_transfer(policy).rails
+            if rails is None or not rails.start_now:
+                raise ValueError(
+                    f"site {home.name!r} offers waiting jobs again, and site {site.name!r} takes what would "
+                    f"wait there; its discipline {site.discipline.name!r} cannot have guests that come out of order"
+                )
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -1,6 +1,7 @@
 # Transfer and location decisions: one compiled function each, for every host that decides.
 from libc.stdint cimport int16_t, uint32_t
 
+from grms.policy._rails cimport Books, CompiledRails, RailNumbers
 from lrms_sim._types cimport processors_sum_t, processors_t, seconds_t
 
 ctypedef int16_t site_index_t
@@ -11,6 +12,7 @@ cdef enum TransferKind:
     ACCEPT_WHEN_FIT
     RULE_BASE
     WRITTEN            # in Python
+    ALWAYS_AGREE       # offers every job and takes every other: what rails allow is decided by them
 
 cdef struct TskRule:
     double nwp_gamma
@@ -38,19 +40,27 @@ cdef struct TransferPolicy:
     Py_ssize_t count
     MembershipCache* cache           # NULL: compute every membership anew
     void* written                    # for WRITTEN: the CompiledTransfer, which outlives this
+    bint railed                      # it decides among what the rails allow
+    RailNumbers rails
 
 cdef struct SiteLoad:
     # What a site knows of itself when it decides, and tells nobody.
     processors_t processors
     processors_t processors_free
     processors_sum_t processors_waiting
+    bint starts_now                  # its batch system would start this job at once
+
+cdef struct KnownJob:
+    # What is known of a job before it runs.
+    processors_t processors
+    seconds_t requested_time
 
 cdef double membership_fast(double x, double gamma, double sigma) noexcept nogil
 cdef double tsk_output_fast(
     const TransferPolicy* policy, double nwp, double njp
 ) noexcept nogil
 cdef bint accept_fast(
-    const TransferPolicy* policy, processors_t job_processors, SiteLoad load, bint own
+    const TransferPolicy* policy, KnownJob job, SiteLoad load, const Books* books, bint own
 ) noexcept nogil
 cdef void order_by_awrt_fast(
     site_index_t* partners,
@@ -96,3 +106,5 @@ cdef class CompiledTransfer:
     cdef MembershipTable table
     cdef object answer               # of WRITTEN: what is asked
     cdef readonly object failure     # what it has raised, after which it is asked no more
+    cdef CompiledTransfer inner      # owns the rules of a policy within rails
+    cdef readonly CompiledRails rails    # None: there are none

@@ -1,5 +1,7 @@
 from collections.abc import Callable, Sequence
 
+from grms.policy._rails import CompiledRails
+
 class MembershipTable:
     """Room for the memberships of one rule base at a time, for one site and one thread.
 
@@ -40,8 +42,15 @@ class CompiledTransfer:
     def decides(self) -> bool:
         """Whether there is a policy: one made by a constructor below."""
 
+    @property
+    def rails(self) -> CompiledRails | None: ...
     @staticmethod
     def always_keep() -> CompiledTransfer: ...
+    @staticmethod
+    def always_agree() -> CompiledTransfer: ...
+    def railed(self, rails: CompiledRails) -> CompiledTransfer:
+        """Returns this policy, deciding among what rails allow."""
+
     @staticmethod
     def accept_when_fit() -> CompiledTransfer: ...
     @staticmethod
@@ -66,8 +75,15 @@ class CompiledTransfer:
         processors_free: int,
         processors_waiting: int,
         own: bool,
+        requested_time: float = 0.0,
+        starts_now: bool = False,
+        books: tuple[float, float, float, float] = ...,
     ) -> bool:
-        """Returns whether the deciding site wants to run the job itself."""
+        """Returns whether the deciding site wants to run the job itself.
+
+        Only rails look at the requested time, at whether the job would start at once and at the
+        books: own work, own requested, taken and given, as `grms.policy.rails` has them.
+        """
 
     def output(self, nwp: float, njp: float) -> float:
         """Returns Σφy of a rule base, whose sign is the decision."""

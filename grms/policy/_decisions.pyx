@@ -9,6 +9,7 @@ from libc.math cimport exp
 from libc.stdlib cimport calloc, free
 from libc.string cimport memmove, memset
 
+from grms.policy._rails cimport Books, CompiledRails, takes_guest_fast
 from lrms_sim._types cimport processors_sum_t, processors_t
 
 
@@ -104,9 +105,18 @@ cdef bint accept_written(
 
 
 cdef bint accept_fast(
-    const TransferPolicy* policy, processors_t job_processors, SiteLoad load, bint own
+    const TransferPolicy* policy, KnownJob job, SiteLoad load, const Books* books, bint own
 ) noexcept nogil:
     # Does the site want to run this job itself, now? Zero means no, in every policy.
+    cdef processors_t job_processors = job.processors
+    if policy.railed:
+        if own:
+            if policy.rails.start_now and load.starts_now:
+                return True
+        elif policy.rails.start_now and not load.starts_now or not takes_guest_fast(
+            &policy.rails, job.processors, job.requested_time, load.processors, books
+        ):
+            return False
     if policy.kind == ACCEPT_WHEN_FIT:
         return job_processors <= load.processors_free
     if policy.kind == RULE_BASE:
@@ -124,7 +134,7 @@ cdef bint accept_fast(
         ) > 0.0
     if policy.kind == WRITTEN:
         return accept_written(policy, job_processors, load, own)
-    return policy.kind == ALWAYS_KEEP and own
+    return policy.kind == (ALWAYS_KEEP if own else ALWAYS_AGREE)
 
 
 cdef inline double delegated_awrt(
@@ -248,6 +258,7 @@ cdef class CompiledTransfer:
         self.policy.cache = NULL
         self.policy.stamp = 0
         self.policy.written = NULL
+        self.policy.railed = False
 
     def __dealloc__(self):
         free(self.owned_rules)
@@ -262,6 +273,25 @@ cdef class CompiledTransfer:
         """Returns the policy that keeps every own job and takes no other."""
         cdef CompiledTransfer compiled = CompiledTransfer()
         compiled.policy.kind = ALWAYS_KEEP
+        return compiled
+
+    @staticmethod
+    def always_agree():
+        """Returns the policy that offers every own job and takes every other."""
+        cdef CompiledTransfer compiled = CompiledTransfer()
+        compiled.policy.kind = ALWAYS_AGREE
+        return compiled
+
+    def railed(self, CompiledRails rails not None):
+        """Returns this policy, deciding among what rails allow."""
+        cdef CompiledTransfer compiled = CompiledTransfer()
+        if self.policy.railed:
+            raise ValueError("this policy has rails already")
+        compiled.policy = self.policy
+        compiled.policy.railed = True
+        compiled.policy.rails = rails.rails
+        compiled.inner = self
+        compiled.rails = rails
         return compiled
 
     @staticmethod
@@ -309,6 +339,8 @@ cdef class CompiledTransfer:
 
     def check(self):
         """Raises what a function has raised since the last call."""
+        if self.inner is not None:
+            self.inner.check()
         failure, self.failure = self.failure, None
         if failure is not None:
             raise failure
@@ -321,9 +353,18 @@ cdef class CompiledTransfer:
         processors_t processors_free,
         long long processors_waiting,
         bint own,
+        double requested_time=0.0,
+        bint starts_now=False,
+        books=(0.0, 0.0, 0.0, 0.0),
     ):
-        """Returns whether the deciding site wants to run the job itself."""
+        """Returns whether the deciding site wants to run the job itself.
+
+        Only rails look at the requested time, at whether the job would start at once and at the
+        books: own work, own requested, taken and given, as `grms.policy.rails` has them.
+        """
         cdef SiteLoad load
+        cdef KnownJob job
+        cdef Books own_books
         if not 1 <= job_processors <= processors:
             raise ValueError(
                 f"job_processors is {job_processors}; it must be between 1 and the site's "
@@ -338,7 +379,11 @@ cdef class CompiledTransfer:
         load.processors = processors
         load.processors_free = processors_free
         load.processors_waiting = processors_waiting
-        accepted = bool(accept_fast(&self.policy, job_processors, load, own))
+        load.starts_now = starts_now
+        job.processors = job_processors
+        job.requested_time = requested_time
+        own_books.own_work, own_books.own_requested, own_books.taken, own_books.given = books
+        accepted = bool(accept_fast(&self.policy, job, load, &own_books, own))
         self.check()
         return accepted
 

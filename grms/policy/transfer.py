@@ -14,13 +14,16 @@ from types import FunctionType
 from typing import Any, Final, Protocol
 
 from grms.policy._decisions import CompiledTransfer, TransferQuestion
+from grms.policy.rails import FAIR_EXCHANGE, Rails
 from lrms_sim.written import name_of_written
 
 __all__ = [
     "TRANSFER_GROUP",
     "AcceptWhenFit",
+    "AlwaysAgree",
     "AlwaysKeep",
     "Gaussian",
+    "Railed",
     "Rule",
     "RuleBase",
     "TransferPolicy",
@@ -74,6 +77,38 @@ class AcceptWhenFit(_CompiledOnce):
     def compiled(self) -> CompiledTransfer:
         """The policy as every host executes it."""
         return CompiledTransfer.accept_when_fit()
+
+
+@dataclass(frozen=True)
+class AlwaysAgree(_CompiledOnce):
+    """Offers every own job and takes every other; of use within rails alone."""
+
+    name: str = "agree"
+
+    @cached_property
+    def compiled(self) -> CompiledTransfer:
+        """The policy as every host executes it."""
+        return CompiledTransfer.always_agree()
+
+
+@dataclass(frozen=True)
+class Railed(_CompiledOnce):
+    """A policy that decides among what rails allow.
+
+    Attributes:
+        rails: what the exchange keeps to.
+        policy: what decides within them; one that always agrees where left out.
+        name: a word for people.
+    """
+
+    rails: Rails = FAIR_EXCHANGE
+    policy: TransferPolicy = field(default_factory=AlwaysAgree)
+    name: str = "railed"
+
+    @cached_property
+    def compiled(self) -> CompiledTransfer:
+        """The policy as every host executes it."""
+        return compiled_transfer(self.policy).railed(self.rails.compiled)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +232,7 @@ def compiled_transfer(policy: object) -> CompiledTransfer:
     if type(compiled) is not CompiledTransfer or not compiled.decides:
         raise TypeError(
             f"{policy!r} is no transfer policy that can run; possible are AlwaysKeep, "
-            "AcceptWhenFit and RuleBase of grms.policy.transfer, what compiles to them, a function, "
+            "AcceptWhenFit, RuleBase and Railed of grms.policy.transfer, what compiles to them, a function, "
             "and an object with a method accept(question)"
         )
     return compiled

@@ -16,18 +16,26 @@ from grms.policy.location import (
     LocationPolicy,
     location_of,
 )
+from grms.policy.rails import RAILS
 from grms.policy.transfer import (
     TRANSFER_GROUP,
     AcceptWhenFit,
     AlwaysKeep,
+    Railed,
     TransferPolicy,
     WrittenTransfer,
     compiled_transfer,
 )
 from lrms_sim.written import load_written, names_written
 
+_POLICIES: Final[tuple[TransferPolicy, ...]] = (
+    AcceptWhenFit(),
+    AlwaysKeep(),
+    *(Railed(rails, name=word) for word, rails in RAILS.items()),
+)
+
 TRANSFER_POLICIES: Final[Mapping[str, TransferPolicy]] = MappingProxyType(
-    {policy.name: policy for policy in (AcceptWhenFit(), AlwaysKeep())}
+    {policy.name: policy for policy in _POLICIES}
 )
 """The policies that have a word, by it. One object for all pairs of sites: a thousand sites have a
 million of them."""
@@ -43,6 +51,10 @@ POOL_WORDS: Final = tuple(TRANSFER_POLICIES)
 
 TRANSFER_WORDS: Final = (*TRANSFER_POLICIES, NO_EXCHANGE)
 """What the policy for a partner can be besides the path of a rule base file."""
+
+
+SITE_WORDS: Final = tuple(word for word in TRANSFER_WORDS if word not in RAILS)
+"""What the policy for a partner can be in a daemon, which does not keep to rails yet."""
 
 
 def is_written(name: str) -> bool:

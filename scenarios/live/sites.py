@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from grms.policy.rails import RAILS
 from grms.policy.selection import nearest_size
 from grms.policy.words import TRANSFER_DEFAULT
 from lrms_sim.toml_text import dumps
@@ -60,7 +61,11 @@ def site_documents(
         spec: the scenario.
         settings: how the daemons run.
         ports: of the loopback, one for each site.
+
+    Raises:
+        LiveError: the scenario has what only a replay can do.
     """
+    _check_daemons_can(spec)
     addresses = {
         site.name: f"127.0.0.1:{port}" for site, port in zip(spec.sites, ports, strict=True)
     }
@@ -68,6 +73,20 @@ def site_documents(
     for document, port in zip(documents.values(), settings.dashboards, strict=False):
         document["dashboard"] = {"listen": f"127.0.0.1:{port}"}
     return documents
+
+
+def _check_daemons_can(spec: ScenarioSpec) -> None:
+    for site in spec.sites:
+        words = {transfer_word(site, other) for other in spec.sites if other is not site}
+        for what, given in (
+            ("rails", site.rails_in_force is not None),
+            ("reoffer", site.reoffer is not None),
+            *((f"transfer {word}", True) for word in sorted(words & RAILS.keys())),
+        ):
+            if given:
+                raise LiveError(
+                    f"{site.name} has {what}: a replay keeps to rails, a daemon does not do so yet"
+                )
 
 
 def _site_document(

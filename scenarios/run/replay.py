@@ -8,8 +8,9 @@ from pathlib import Path
 
 from grms.federation.federation import Site, replay, replay_alone
 from grms.policy.files import RuleBaseError
+from grms.policy.rails import Rails
 from grms.policy.selection import nearest_size
-from grms.policy.transfer import AlwaysKeep, TransferPolicy
+from grms.policy.transfer import AlwaysAgree, AlwaysKeep, Railed, TransferPolicy
 from grms.policy.words import NO_EXCHANGE, TRANSFER_DEFAULT, PolicyShelf, location_by_name
 from lrms_sim.jobs import JOBS_MAX
 from lrms_sim.schedule import Schedule
@@ -146,6 +147,7 @@ def build_sites(
             discipline=queue,
             transfer_policies=policies[site.name],
             location_policy=location_by_name(site.location, awrt="awrt-completed"),
+            reoffer=site.reoffer,
         )
         for site, workload, queue in zip(
             spec.sites, workloads, queues_of(spec.sites, workloads, spec.name), strict=True
@@ -211,7 +213,7 @@ def load_policies(
     for site in spec.sites:
         partners = [other for other in spec.sites if other is not site]
         policies[site.name] = {
-            partner.name: policy
+            partner.name: shelf.within(site, policy)
             for partner in partners
             if (policy := _policy(site, partner, shelf)) is not None
         }
@@ -251,12 +253,25 @@ def check_files(spec: ScenarioSpec, *, shown: str | None = None) -> None:
         raise SpecError(shown or spec.name, problems)
 
 
+_AGREE = AlwaysAgree()
+"""What decides within rails where a site names no transfer policy."""
+
+
 class _Shelf:
     """Policies by their word or file, and what was wrong with them."""
 
     def __init__(self) -> None:
         self.problems: dict[Problem, None] = {}
         self._policies = PolicyShelf()
+        self._railed: dict[tuple[Rails, int], TransferPolicy] = {}
+
+    def within(self, site: SiteSpec, policy: TransferPolicy) -> TransferPolicy:
+        """Returns a policy within a site's rails; one that has rails of its own keeps these."""
+        rails = site.rails_in_force
+        if rails is None or isinstance(policy, Railed):
+            return policy
+        # One object for all who have the same, as for policies without rails.
+        return self._railed.setdefault((rails, id(policy)), Railed(rails, policy, policy.name))
 
     def take(self, text: str, key: str) -> TransferPolicy:
         """Returns a policy; where its file cannot be used, notes the problem at that key."""
@@ -274,7 +289,10 @@ def _policy(site: SiteSpec, partner: SiteSpec, shelf: _Shelf) -> TransferPolicy 
     named = transfer.partners.get(partner.name)
     if named is None and transfer.pool is not None:
         return _from_pool(transfer.pool, partner.processors, f"{key}.pool", shelf)
-    text = named or transfer.default or TRANSFER_DEFAULT
+    text = named or transfer.default
+    if text is None and site.rails_in_force is not None:
+        return _AGREE
+    text = text or TRANSFER_DEFAULT
     if text == NO_EXCHANGE:
         return None
     return shelf.take(text, f"{key}.{partner.name if named else 'default'}")

@@ -20,9 +20,9 @@ SITES_MAX: Final = 1000
 """Most sites of one scenario."""
 
 OWN_KINDS: Final = frozenset(
-    {"unknown", "order", "length", "default_and_pool", "pool_size", "path"}
+    {"unknown", "order", "length", "default_and_pool", "pool_size", "path", "span", "period"}
 )
-"""Kinds of errors raised by `scenarios.spec.spec`, whose text needs no translation."""
+"""Kinds of errors raised by our own models, whose text needs no translation."""
 
 _WORKLOAD_KINDS = ("trace", "swf", "model")
 _TRANSFER_KEYS = ("default", "pool")
@@ -49,6 +49,9 @@ def _problem(details: ErrorDetails, document: object, model: type[BaseModel]) ->
         # "A word or a list" fails as a word and as a list; neither is the point.
         loc = loc[:3]
         details["input"] = _site_tables(document)[index]["location"]
+    if loc[2:3] == ("rails",):
+        # Behind it pydantic puts whether it took this for a word or for a table.
+        loc = (*loc[:3], *loc[4:])
     return Problem(_key(loc, document), _text(details, loc, model))
 
 

@@ -23,6 +23,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from grms.policy.location import LOCATION_GROUP
+from grms.policy.rails import Rails
 from grms.policy.words import LOCATION_WORDS, POOL_WORDS, TRANSFER_WORDS, is_written
 from lrms_sim.disciplines import DISCIPLINES
 from lrms_sim.jobs import JOBS_MAX
@@ -35,6 +36,7 @@ from lrms_sim.written import DISCIPLINE_GROUP, names_written
 from scenarios.archive.traces import TRACES
 from scenarios.spec.broker import RESERVABLE_MAX, BrokerSpec, ReservableSpec
 from scenarios.spec.problems import SITES_MAX
+from scenarios.spec.rails import Period, RailsField, RailsSpec, rails_by_word
 
 SEED_MAX: Final = 2**63 - 1
 """Largest seed: what a TOML integer can hold."""
@@ -351,6 +353,10 @@ class SiteSpec(_Model):
             list of all partners' names.
         workload: what its own users submit.
         transfer: which jobs it gives away and takes.
+        rails: what its exchange keeps to, whatever its transfer policies would like: a word, or a
+            table with other numbers.
+        reoffer: own jobs that still wait are offered again at the multiples of this period; on
+            their arrival alone where left out.
         reservable: resources beside the batch machine that a broker can reserve.
     """
 
@@ -363,6 +369,8 @@ class SiteSpec(_Model):
     location: Annotated[str | list[str], AfterValidator(_location)] = "awrt"
     workload: WorkloadSpec
     transfer: TransferSpec = TransferSpec()
+    rails: RailsField | None = None
+    reoffer: Period | None = None
     reservable: (
         Annotated[list[ReservableSpec], Field(min_length=1, max_length=RESERVABLE_MAX)] | None
     ) = None
@@ -411,6 +419,13 @@ class SiteSpec(_Model):
         if self.group_order is not None:
             return f"{self.discipline}-{''.join(map(str, self.group_order))}"
         return self.discipline
+
+    @property
+    def rails_in_force(self) -> Rails | None:
+        """What all its transfer policies keep to; None where nothing is."""
+        if isinstance(self.rails, RailsSpec):
+            return self.rails.rails
+        return None if self.rails is None else rails_by_word(self.rails)
 
     @property
     def reservable_processors(self) -> int:

@@ -10,7 +10,7 @@ from lrms_sim.machine import Machine
 from tests.long_queues import LongFrom
 from tests.oracles.disciplines import PASSES, PER_EVENT
 from tests.oracles.machine import PlainJob, PlainMachine, plain_jobs
-from tests.oracles.questions import QUESTIONS
+from tests.oracles.questions import question
 from tests.random_workloads import random_jobs
 from tests.strategies import DISCIPLINES
 
@@ -56,7 +56,7 @@ class BothMachines:
         answer = self.machine.starts_now(
             processors=job.processors, requested_time=job.requested_time
         )
-        assert answer == QUESTIONS[self.name](self.plain, job, job.submit_time)
+        assert answer == question(self.name)(self.plain, job, job.submit_time)
         return answer
 
     def withdraw(self, row: int, now: float) -> None:

@@ -13,6 +13,8 @@ from typing import Literal
 from lrms_sim.jobs import JobTable
 from tests.oracles.disciplines import PASSES, PER_EVENT
 from tests.oracles.machine import PlainJob, PlainMachine, Running, plain_jobs
+from tests.oracles.questions import question
+from tests.oracles.rails import Delegation, PlainBooks, PlainRails
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +28,16 @@ class PlainRule:
     accept: int
 
 
-PlainPolicy = Literal["awf", "keep"] | tuple[PlainRule, ...]
-"""A transfer policy: accept when fit, always keep, or a TSK rule base."""
+@dataclass(frozen=True, slots=True)
+class PlainRailed:
+    """A policy that decides among what rails allow."""
+
+    rails: PlainRails
+    inner: "Literal['awf', 'keep', 'agree'] | tuple[PlainRule, ...]" = "agree"
+
+
+PlainPolicy = Literal["awf", "keep", "agree"] | tuple[PlainRule, ...] | PlainRailed
+"""A transfer policy: accept when fit, always keep, always agree, a TSK rule base, or with rails."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +45,9 @@ class PlainSite:
     """A site: its machine, its users' jobs, and how it deals with its partners.
 
     `location` is "awrt" (of completed jobs), "awrt-open" (open ones count as well), or the names of
-    the partners to ask, in that order. A partner without a
-    policy is neither asked nor answered. `groups` are those of the jobs' users; all 5 where it is
+    the partners to ask, in that order. A partner without a policy is neither asked nor answered.
+    Waiting jobs are offered again at the multiples of `reoffer` seconds. `groups` are those of the
+    jobs' users; all 5 where it is
     None.
     """
 
@@ -47,6 +58,7 @@ class PlainSite:
     policies: Mapping[str, PlainPolicy]
     location: Literal["awrt", "awrt-open"] | tuple[str, ...] = "awrt"
     groups: Sequence[int] | None = None
+    reoffer: float | None = None
 
 
 @dataclass(slots=True)
@@ -61,6 +73,7 @@ class PlainFederation:
         delivered: for each (home, partner) the completed delegated jobs' sums of p·m·(C-r) and
             of p·m.
         at: the jobs that have not ended, by site and row.
+        books: what the sites have noted for their rails.
         closest_call: the smallest |Σφy|/Σφ of any decision of a rule base. Two right programs
             may round a sum next to zero to different signs, so comparisons leave out examples
             where this is tiny.
@@ -72,6 +85,7 @@ class PlainFederation:
     executed_on: list[int] = field(default_factory=list)
     delivered: dict[tuple[int, int], list[float]] = field(default_factory=dict)
     at: dict[int, dict[int, PlainJob]] = field(default_factory=dict)
+    books: PlainBooks = field(default_factory=PlainBooks)
     closest_call: float = math.inf
 
     def start_time(self) -> list[float]:
@@ -82,14 +96,46 @@ class PlainFederation:
         """Returns the end time of every job."""
         return [self.machines[on].end_time[row] for row, on in enumerate(self.executed_on)]
 
-    def accepts(self, site: int, policy: PlainPolicy, job: PlainJob, *, offered: bool) -> bool:
-        """Returns whether a site takes a job, its own or (`offered`) one of a partner."""
+    def starts_now(self, site: int, job: PlainJob, now: float) -> bool:
+        """Returns whether a site's batch system would start a job at once."""
+        return question(self.sites[site].discipline)(self.machines[site], job, now)
+
+    def keeps(self, home: int, partner: int, job: PlainJob, now: float, *, waits: bool) -> bool:
+        """Returns whether a site would rather run its own job itself than offer it."""
+        policy = self.sites[home].policies[self.sites[partner].name]
+        if isinstance(policy, PlainRailed):
+            if policy.rails.start_now and not waits and self.starts_now(home, job, now):
+                return True
+            policy = policy.inner
+        return self.accepts(home, policy, job, now, offered=False)
+
+    def takes(self, partner: int, home: int, job: PlainJob, now: float) -> bool:
+        """Returns whether a site takes a job that another one offers."""
+        site = self.sites[partner]
+        policy = site.policies[self.sites[home].name]
+        if isinstance(policy, PlainRailed):
+            rails = policy.rails
+            if not (
+                self.books.guest_is_short(rails, partner, job)
+                and self.books.in_balance(rails, partner, home, job)
+                and (not rails.start_now or self.starts_now(partner, job, now))
+            ):
+                return False
+            policy = policy.inner
+        return self.accepts(partner, policy, job, now, offered=True)
+
+    def accepts(
+        self, site: int, policy: PlainPolicy, job: PlainJob, now: float, *, offered: bool
+    ) -> bool:
+        """Returns whether a policy wants a job, the site's own or (`offered`) a partner's."""
         machine = self.machines[site]
+        if policy == "agree":
+            return offered
         if policy == "keep":
             return not offered
         if policy == "awf":
-            return job.processors <= machine.processors_free(job.submit_time)
-        assert not isinstance(policy, str)
+            return job.processors <= machine.processors_free(now)
+        assert not isinstance(policy, str | PlainRailed)
         nwp = machine.processors_waiting / machine.processors
         njp = 100.0 * job.processors / machine.processors
         signed, certainty = rule_base_output(policy, nwp, njp)
@@ -126,20 +172,42 @@ class PlainFederation:
 
         return sorted(others, key=lambda k: (awrt_of_delivered(k), k))
 
-    def place(self, home: int, job: PlainJob) -> int:
-        """Returns the index of the site that gets a job that was just submitted."""
+    def place(self, home: int, job: PlainJob, now: float, *, waits: bool = False) -> int:
+        """Returns the index of the site that gets a job that comes, or waits in home's queue."""
         site = self.sites[home]
-        for partner in self.partners(home, job.submit_time):
+        for partner in self.partners(home, now):
             other = self.sites[partner]
             if job.processors > other.processors:
                 continue
-            if self.accepts(home, site.policies[other.name], job, offered=False):
+            if self.keeps(home, partner, job, now, waits=waits):
                 return home
-            if site.name not in other.policies:
+            policy = site.policies[other.name]
+            if isinstance(policy, PlainRailed) and not self.books.trusts(
+                policy.rails, home, partner, job, now
+            ):
                 continue
-            if self.accepts(partner, other.policies[site.name], job, offered=True):
+            self.books.offers[home] = self.books.offers.get(home, 0) + 1
+            if site.name in other.policies and self.takes(partner, home, job, now):
+                self.books.delegations.append(Delegation(home, partner, job, now))
                 return partner
         return home
+
+    def offer_again(self, home: int, now: float) -> None:
+        """Goes once through a site's queue, offers its own users' jobs, and makes one pass."""
+        machine = self.machines[home]
+        waiting = len(machine.waiting)
+        for job in [job for job in machine.waiting if self.home[job.row] == home]:
+            target = self.place(home, job, now, waits=True)
+            if target != home:
+                machine.waiting.remove(job)
+                if machine.reservation.pop(job.row, None) is not None:
+                    machine.ended_early = True
+                self.executed_on[job.row] = target
+                self.at.setdefault(target, {})[job.row] = self.at[home].pop(job.row)
+                self.machines[target].submit(job)
+                PASSES[self.sites[target].discipline](self.machines[target], now)
+        if len(machine.waiting) < waiting:
+            PASSES[self.sites[home].discipline](machine, now)
 
     def end(self, site: int, running: Running) -> None:
         """Ends a job, and lets its home know if it ran elsewhere."""
@@ -147,7 +215,10 @@ class PlainFederation:
         job = running.job
         del self.at[site][job.row]
         home = self.home[job.row]
+        self.books.completed.append((home, job))
         if home != site:
+            (mine,) = [d for d in self.books.delegations if d.job.row == job.row]
+            mine.ended = running.end_time
             sums = self.delivered.setdefault((home, site), [0.0, 0.0])
             weight = job.run_time * job.processors
             sums[0] += weight * (running.end_time - job.submit_time)
@@ -189,6 +260,7 @@ def replay_plainly(sites: Sequence[PlainSite]) -> PlainFederation:
         PlainMachine(site.processors, per_event=site.discipline in PER_EVENT) for site in sites
     ]
     state = PlainFederation(sites, machines)
+    state.books.sizes = [site.processors for site in sites]
     numbered = sorted(
         (job.submit_time, index, job.row, job)
         for index, site in enumerate(sites)
@@ -198,17 +270,28 @@ def replay_plainly(sites: Sequence[PlainSite]) -> PlainFederation:
     state.home = [index for _, index, _, _ in numbered]
     per_event = [k for k, site in enumerate(sites) if site.discipline in PER_EVENT]
     batched = [k for k in range(len(sites)) if k not in per_event]
+    round_after = -math.inf
     while arrivals or any(machine.running or machine.waiting for machine in machines):
         next_arrival = [arrivals[0].submit_time] if arrivals else []
         now = min([*(machine.next_event_time for machine in machines), *next_arrival])
+        rounds = {
+            k: next_multiple(site.reoffer, round_after)
+            for k, site in enumerate(sites)
+            if site.reoffer and machines[k].waiting
+        }
+        now = min([now, *rounds.values()])
+        round_after = now
         for k in batched:
             for running in machines[k].due(now):
                 state.end(k, running)
         for k in batched:
             PASSES[sites[k].discipline](machines[k], now)
+        for k, moment in rounds.items():
+            if moment == now:
+                state.offer_again(k, now)
         while arrivals and arrivals[0].submit_time == now:
             job = arrivals.pop(0)
-            k = state.place(state.home[job.row], job)
+            k = state.place(state.home[job.row], job, now)
             state.executed_on.append(k)
             state.at.setdefault(k, {})[job.row] = job
             machines[k].submit(job)
@@ -218,3 +301,8 @@ def replay_plainly(sites: Sequence[PlainSite]) -> PlainFederation:
                 state.end(k, running)
                 PASSES[sites[k].discipline](machines[k], now)
     return state
+
+
+def next_multiple(period: float, after: float) -> float:
+    """Returns the first multiple of a period that is after a moment."""
+    return period * (math.floor(after / period) + 1)

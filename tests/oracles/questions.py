@@ -56,8 +56,10 @@ QUESTIONS: dict[str, Question] = {
     "easy": past_a_blocked_head,
     "easy-per-event": past_a_blocked_head,
     "conservative": within_the_plan,
-    "fcfs-group": behind_nobody,
-    "easy-group": behind_nobody,
-    "conservative-group": behind_nobody,
 }
-"""The question of each discipline, by the discipline's name."""
+"""The question of each discipline that answers for itself, by the discipline's name."""
+
+
+def question(discipline: str) -> Question:
+    """Returns the question of a discipline."""
+    return QUESTIONS.get(discipline, behind_nobody)

@@ -21,7 +21,7 @@ from grms.lrms.adapter import LrmsSettings
 from grms.lrms.simulated import SimulatedSettings
 from grms.names import Endpoint, check_site_name, parse_endpoint
 from grms.policy.location import LOCATION_GROUP
-from grms.policy.words import LOCATION_WORDS, TRANSFER_DEFAULT, TRANSFER_WORDS, is_written
+from grms.policy.words import LOCATION_WORDS, SITE_WORDS, TRANSFER_DEFAULT, is_written
 from grms.site.configuration.lrms_kinds import settings_of
 from lrms_sim.written import names_written
 
@@ -64,10 +64,10 @@ def _socket(value: str, info: ValidationInfo) -> str:
 
 
 def _transfer(value: str, info: ValidationInfo) -> str:
-    if value in TRANSFER_WORDS or is_written(value):
+    if value in SITE_WORDS or is_written(value):
         return value
     if not value.endswith(".json"):
-        words = ", ".join(TRANSFER_WORDS)
+        words = ", ".join(SITE_WORDS)
         text = f"{value!r} is no transfer policy; there are: {words}, and the path of a rule base file (*.json)"
         raise wrong(text)
     return absolute(value, info)

@@ -106,9 +106,14 @@ def test_always_keep_wants_own_jobs_only(own: bool) -> None:
 def test_the_plain_face_checks_its_arguments(arguments: dict[str, int], complaint: str) -> None:
     """What no site can be in is refused, with the value in the text."""
     usual = {"job_processors": 5, "processors_free": 5, "processors_waiting": 0} | arguments
-    width = usual.pop("job_processors")
     with pytest.raises(ValueError, match=complaint):
-        CompiledTransfer.accept_when_fit().accept(width, processors=10, own=True, **usual)
+        CompiledTransfer.accept_when_fit().accept(
+            usual["job_processors"],
+            processors=10,
+            processors_free=usual["processors_free"],
+            processors_waiting=usual["processors_waiting"],
+            own=True,
+        )
 
 
 def test_only_rule_bases_have_an_output() -> None:

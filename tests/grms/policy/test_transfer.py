@@ -70,12 +70,16 @@ class Overriding(CompiledTransfer):
 )
 def test_what_is_no_policy_is_refused(policy: Any) -> None:
     """It would be ignored without a word; the error says what is possible."""
-    with pytest.raises(TypeError, match="possible are AlwaysKeep, AcceptWhenFit and RuleBase"):
+    with pytest.raises(
+        TypeError, match="possible are AlwaysKeep, AcceptWhenFit, RuleBase and Railed"
+    ):
         compiled_transfer(policy)
     jobs = JobTable.from_columns(submit_time=[0], processors=[1], run_time=[5])
     a = Site("a", 1, jobs, transfer_policies={"b": policy})
     b = Site("b", 1, jobs, transfer_policies={"a": AcceptWhenFit()})
-    with pytest.raises(TypeError, match="possible are AlwaysKeep, AcceptWhenFit and RuleBase"):
+    with pytest.raises(
+        TypeError, match="possible are AlwaysKeep, AcceptWhenFit, RuleBase and Railed"
+    ):
         replay([a, b])
 
 

@@ -124,3 +124,22 @@ def test_no_daemon_outlives_whoever_started_it(tmp_path: Path) -> None:
         await until(gone)
 
     run(scene)
+
+
+@pytest.mark.parametrize(
+    ("keys", "what"),
+    [
+        ({"rails": "fair-exchange"}, "rails"),
+        ({"reoffer": "15min"}, "reoffer"),
+        ({"transfer": {"b": "start-now"}}, "transfer start-now"),
+    ],
+)
+def test_what_only_a_replay_can_do_is_refused(
+    keys: dict[str, object], what: str, tmp_path: Path
+) -> None:
+    """A daemon that would ignore it would be another federation."""
+    site = {"processors": 4, "workload": {"model": "lublin", "jobs": 1}}
+    sites = [{"name": "a", **site, **keys}, {"name": "b", **site}]
+    spec = ScenarioSpec.model_validate({"name": "x", "sites": sites})
+    with pytest.raises(LiveError, match=f"a has {what}: a replay keeps to rails"):
+        site_documents(spec, LiveSettings(tmp_path, tmp_path), [1, 2])

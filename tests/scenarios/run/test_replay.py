@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from grms.policy.rails import FAIR_EXCHANGE, START_NOW
+from grms.policy.transfer import AcceptWhenFit, AlwaysAgree, Railed, TransferPolicy
 from lrms_sim.schedule import Schedule
 from lrms_sim.schedule_files import write_csv
 from scenarios.errors import SpecError, TraceMissingError, WorkloadError
@@ -257,3 +259,29 @@ write_csv(run_scenario(spec).result.schedule, Path(sys.argv[1]))
     assert digest(run_scenario(spec(*THREE)).result.schedule, tmp_path) == first
     other = run_scenario(spec(*THREE, seed=4)).result.schedule
     assert digest(other, tmp_path) != first
+
+
+def test_rails_go_around_whatever_policy_a_site_has() -> None:
+    """Alone they are the policy of their word; one that has rails of its own keeps these."""
+
+    def policies(**changes: Any) -> dict[str, TransferPolicy]:
+        return load_policies(spec(site("a", 8, **changes), site("b", 8), site("c", 8)))["a"]
+
+    alone = policies(rails="fair-exchange")
+    assert alone == {"b": Railed(FAIR_EXCHANGE, AlwaysAgree(), "agree")} | {"c": alone["b"]}
+    assert alone["b"] is alone["c"]
+    mixed = policies(rails="start-now", transfer={"b": "awf", "c": "fair-exchange"})
+    assert mixed["b"] == Railed(START_NOW, AcceptWhenFit(), "awf")
+    assert mixed["c"] == Railed(FAIR_EXCHANGE, name="fair-exchange")
+    assert policies(rails="none")["b"] == AcceptWhenFit()
+
+
+def test_rounds_let_more_waiting_jobs_go() -> None:
+    """Whatever found no place on its arrival is offered again."""
+
+    def moved(**changes: Any) -> int:
+        sites = [site(name, 32, rails="start-now", **changes) for name in "ab"]
+        schedule = run_scenario(spec(*sites).resolved()).result.schedule
+        return int(np.count_nonzero(schedule.submitted_to != schedule.executed_on))
+
+    assert moved(reoffer="1min") > moved() > 0

@@ -16,6 +16,7 @@ from scenarios.spec.broker import (
     ReservableSpec,
     WorkflowsSpec,
 )
+from scenarios.spec.rails import RailsSpec
 from scenarios.spec.spec import (
     SEED_MAX,
     ClockSpec,
@@ -93,6 +94,7 @@ def test_every_field_has_a_line_in_the_documentation() -> None:
         WindowSpec,
         PreparationSpec,
         TransferSpec,
+        RailsSpec,
         ReservableSpec,
         BrokerSpec,
         CycleSpec,

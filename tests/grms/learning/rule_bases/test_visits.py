@@ -27,10 +27,16 @@ def oracles_decisions(sites: Sequence[PlainSite]) -> list[list[Asked]] | None:
     really = PlainFederation.accepts
 
     def accepts(
-        self: PlainFederation, site: int, policy: PlainPolicy, job: PlainJob, *, offered: bool
+        self: PlainFederation,
+        site: int,
+        policy: PlainPolicy,
+        job: PlainJob,
+        now: float,
+        *,
+        offered: bool,
     ) -> bool:
         machine = self.machines[site]
-        answer = really(self, site, policy, job, offered=offered)
+        answer = really(self, site, policy, job, now, offered=offered)
         nwp = machine.processors_waiting / machine.processors
         asked[site].append((nwp, 100.0 * job.processors / machine.processors, answer, not offered))
         return answer

@@ -1,0 +1,99 @@
+# What each site of a replay notes of its partners for its rails (grms/policy/_rails.pxd).
+from libc.math cimport INFINITY
+from libc.stdint cimport int8_t
+from libc.stdlib cimport free
+
+from grms.policy._rails cimport RailNumbers, Trust, broken_fast, late_fast, overdue_fast
+from lrms_sim._machine cimport JobColumns
+from lrms_sim._memory cimport doubled, safe_realloc
+from lrms_sim._types cimport job_index_t, seconds_t
+
+cdef enum:
+    MARK_ENDED = 1               # a delegated job is completed
+    MARK_BROKEN = 2              # it has been counted as a broken promise
+
+cdef struct Delegated:
+    # By job, of those that run elsewhere than at home.
+    seconds_t* since
+    int8_t* mark
+
+cdef struct PartnerNotes:
+    # What a site has noted of one partner.
+    double taken                 # see Books
+    Trust trust
+    job_index_t* open            # own jobs there, in order of delegation, until one looks again
+    Py_ssize_t count
+    Py_ssize_t capacity
+    bint stale                   # one of them has ended since one has looked
+    seconds_t overdue            # when the next of them is overdue; infinity for never
+
+
+cdef inline int ledger_delegate(
+    PartnerNotes* ledger, const RailNumbers* rails, Delegated* delegated, const JobColumns* jobs,
+    job_index_t job, seconds_t now,
+) except -1 nogil:
+    # The partner has accepted a job.
+    cdef Py_ssize_t capacity
+    cdef seconds_t overdue = now + jobs.requested_time[job] + rails.tolerance
+    if ledger.count == ledger.capacity:
+        capacity = doubled(ledger.capacity, 64)
+        ledger.open = <job_index_t*> safe_realloc(
+            ledger.open, capacity, sizeof(job_index_t), b"open jobs at a partner"
+        )
+        ledger.capacity = capacity
+    ledger.trust.open_count += 1
+    ledger.trust.open_work += jobs.requested_time[job] * jobs.processors[job]
+    if ledger.count == 0:
+        ledger.overdue = overdue
+    elif overdue < ledger.overdue:
+        ledger.overdue = overdue
+    ledger.open[ledger.count] = job
+    ledger.count += 1
+    delegated.since[job] = now
+    return 0
+
+
+cdef inline void ledger_review(
+    PartnerNotes* ledger, const RailNumbers* rails, Delegated* delegated, const JobColumns* jobs,
+    seconds_t now,
+) noexcept nogil:
+    # Looks at all open jobs there, in order of delegation, and counts what was kept and broken.
+    # Done before every offer; nothing can have changed where it returns at once.
+    cdef Py_ssize_t kept = 0
+    cdef Py_ssize_t i
+    cdef job_index_t job
+    cdef seconds_t since, overdue
+    cdef double requested
+    if ledger.count == 0 or not ledger.stale and now <= ledger.overdue:
+        return
+    ledger.stale = False
+    ledger.overdue = INFINITY
+    for i in range(ledger.count):
+        job = ledger.open[i]
+        since = delegated.since[job]
+        requested = jobs.requested_time[job] * jobs.processors[job]
+        if delegated.mark[job] & MARK_ENDED:
+            ledger.trust.open_count -= 1
+            ledger.trust.open_work -= requested
+            if not delegated.mark[job] & MARK_BROKEN:
+                if late_fast(rails, since, jobs.run_time[job], jobs.end_time[job]):
+                    broken_fast(rails, &ledger.trust, now)
+                else:
+                    ledger.trust.credit += requested
+            continue
+        if not delegated.mark[job] & MARK_BROKEN:
+            if overdue_fast(rails, since, jobs.requested_time[job], now):
+                delegated.mark[job] |= MARK_BROKEN
+                broken_fast(rails, &ledger.trust, now)
+            else:
+                overdue = since + jobs.requested_time[job] + rails.tolerance
+                if overdue < ledger.overdue:
+                    ledger.overdue = overdue
+        ledger.open[kept] = job
+        kept += 1
+    ledger.count = kept
+
+
+cdef inline void ledger_free(PartnerNotes* ledger) noexcept nogil:
+    free(ledger.open)
+    ledger.open = NULL

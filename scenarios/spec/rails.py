@@ -1,0 +1,125 @@
+"""What a scenario says of rails and of rounds of offers, as validated models."""
+
+import re
+from dataclasses import replace
+from typing import Annotated, Final
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+)
+from pydantic_core import PydanticCustomError
+
+from grms.policy.rails import DOUBLINGS_MAX, RAILS, Promise, Rails
+from lrms_sim.spelling import shown as shown_value
+from lrms_sim.spelling import unknown
+
+NO_RAILS: Final = "none"
+RAILS_WORDS: Final = (*RAILS, NO_RAILS)
+
+_UNITS: Final = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+SPAN_MAX: Final = 1e9
+
+
+def span(value: object) -> float:
+    """Returns a span of time in seconds.
+
+    Args:
+        value: a number of seconds, or a text such as "15min", "4h", "1d", "900s".
+
+    Raises:
+        PydanticCustomError: it is neither, or out of its bounds.
+    """
+    seconds = -1.0
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        seconds = float(value)
+    elif isinstance(value, str) and (
+        found := re.fullmatch(r"(\d{1,9}(?:\.\d{1,6})?)\s?(s|min|h|d)", value)
+    ):
+        seconds = float(found[1]) * _UNITS[found[2]]
+    if not 0 <= seconds <= SPAN_MAX:
+        text = f"{shown_value(value)} is no span of time; there are seconds, and texts such as 15min, 4h, 1d"
+        raise PydanticCustomError("span", "{text}", {"text": text})
+    return seconds
+
+
+def _rails_word(value: str) -> str:
+    if value not in RAILS_WORDS:
+        text = unknown("word for rails", value, RAILS_WORDS)
+        raise PydanticCustomError("unknown", "{text}", {"text": text})
+    return value
+
+
+def _period(value: float) -> float:
+    if value < 1:
+        text = f"{value:g} s is too short; at least 1 s is needed"
+        raise PydanticCustomError("period", "{text}", {"text": text})
+    return value
+
+
+Span = Annotated[float, BeforeValidator(span)]
+Period = Annotated[float, BeforeValidator(span), AfterValidator(_period)]
+RailsWord = Annotated[str, AfterValidator(_rails_word)]
+Factor = Annotated[float | int, Field(gt=0, le=1e9, allow_inf_nan=False)]
+Weight = Annotated[float | int, Field(ge=0, le=1e9, allow_inf_nan=False)]
+
+
+class RailsSpec(BaseModel):
+    """Rails whose numbers are others than those of their word.
+
+    Attributes:
+        rules: which rules are in force: a word for rails.
+        guest_length: most that a guest may request, as a multiple of own jobs' mean request.
+        balance: work taken beyond what was given, as time of the whole machine.
+        balance_weight: how many times work that was given counts.
+        tolerance: a delay that breaks no promise.
+        trust: work a partner without credit may hold, as time of the whole machine.
+        suspension: without offers after the first breach.
+        doublings: how often the suspension doubles at most.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    rules: RailsWord = "fair-exchange"
+    guest_length: Factor | None = None
+    balance: Span | None = None
+    balance_weight: Weight | None = None
+    tolerance: Span | None = None
+    trust: Span | None = None
+    suspension: Period | None = None
+    doublings: Annotated[int, Field(ge=0, le=DOUBLINGS_MAX)] | None = None
+
+    @property
+    def rails(self) -> Rails | None:
+        """The same for a transfer policy; None where nothing is in force."""
+        rails = rails_by_word(self.rules)
+        if rails is None:
+            return None
+        given = self.model_dump(exclude_none=True, exclude={"rules"})
+        promise = {
+            name: given.pop(name)
+            for name in ("tolerance", "trust", "suspension", "doublings")
+            if name in given
+        }
+        if promise:
+            rails = replace(rails, promise=replace(rails.promise or Promise(), **promise))
+        return replace(rails, **given)
+
+
+def _kind(value: object) -> str:
+    return "table" if isinstance(value, (dict, RailsSpec)) else "word"
+
+
+RailsField = Annotated[
+    Annotated[RailsWord, Tag("word")] | Annotated[RailsSpec, Tag("table")], Discriminator(_kind)
+]
+
+
+def rails_by_word(word: str) -> Rails | None:
+    """Returns the rails of a word; None for none."""
+    return None if word == NO_RAILS else RAILS[word]

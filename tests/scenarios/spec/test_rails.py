@@ -1,0 +1,84 @@
+"""Rails and periods as a scenario's file says them."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from grms.policy.rails import DAY, FAIR_EXCHANGE, HOUR, SHORT_GUESTS, START_NOW, Promise, Rails
+from scenarios.errors import SpecError
+from scenarios.spec.files import load_spec
+from scenarios.spec.rails import RailsSpec, span
+from scenarios.spec.spec import SiteSpec
+
+WORKLOAD = {"model": "lublin", "jobs": 0}
+
+
+def site(**values: Any) -> SiteSpec:
+    """Returns a site with these keys."""
+    return SiteSpec.model_validate({"name": "a", "processors": 4, "workload": WORKLOAD} | values)
+
+
+@pytest.mark.parametrize(
+    ("given", "seconds"),
+    [(90, 90), (1.5, 1.5), ("900s", 900), ("15min", 900), ("1.5h", 5400), ("2 d", 2 * DAY)],
+)
+def test_a_span_is_seconds_or_has_a_unit(given: object, seconds: float) -> None:
+    """Both say the same."""
+    assert span(given) == seconds
+
+
+@pytest.mark.parametrize("given", ["", "15", "15 minutes", "-1h", -1, True, "1e3s", "99999999d"])
+def test_what_is_no_span_is_refused(given: object) -> None:
+    """The text says what there is."""
+    with pytest.raises(ValidationError, match="is no span of time; there are seconds, and"):
+        site(reoffer=given)
+
+
+def test_a_period_is_a_second_at_least() -> None:
+    """A round in no time would never end."""
+    with pytest.raises(ValidationError, match="at least 1 s is needed"):
+        site(reoffer="0.5s")
+    assert site(reoffer="15min").reoffer == 900
+    assert site().reoffer is None
+
+
+def test_words_are_rails() -> None:
+    """Nothing and `none` are the same."""
+    assert site().rails_in_force is None
+    assert site(rails="none").rails_in_force is None
+    assert site(rails="start-now").rails_in_force == START_NOW
+    assert site(rails="short-guests").rails_in_force == SHORT_GUESTS
+    assert site(rails="fair-exchange").rails_in_force == FAIR_EXCHANGE
+    with pytest.raises(ValidationError, match="'fair' is no word for rails; there are: start-now"):
+        site(rails="fair")
+
+
+def test_problems_name_the_key(tmp_path: Path) -> None:
+    """A word, a key of the table and a period, each where it stands."""
+    path = tmp_path / "wrong.toml"
+    head = 'name = "x"\nsites = [\n'
+    one = '{{ name = "{}", processors = 4, workload = {{ model = "lublin", jobs = 1 }}, {} }},\n'
+    wrong = ('rails = "fair"', "rails = { balanse = 3 }", 'reoffer = "15 minutes"')
+    rows = [one.format(name, keys) for name, keys in zip("abc", wrong, strict=True)]
+    path.write_text(head + "".join(rows) + "]\n")
+    with pytest.raises(SpecError) as caught:
+        load_spec(path)
+    assert [(problem.key, problem.text[:30]) for problem in caught.value.problems] == [
+        ("sites.a.rails", "'fair' is no word for rails; t"),
+        ("sites.b.rails.balanse", "'balanse' is no key here, did "),
+        ("sites.c.reoffer", "'15 minutes' is no span of tim"),
+    ]
+
+
+def test_a_table_changes_numbers() -> None:
+    """What is left out is that of the word; a number of a promise makes one."""
+    found = site(rails={"guest_length": 3, "balance": "2d", "trust": "1h"}).rails_in_force
+    assert found == Rails(guest_length=3, balance=2 * DAY, promise=Promise(trust=HOUR))
+    assert site(rails={}).rails_in_force == FAIR_EXCHANGE
+    assert site(rails={"rules": "none", "balance": 5}).rails_in_force is None
+    found = site(rails={"rules": "start-now", "doublings": 0}).rails_in_force
+    assert found == Rails(guest_length=None, balance=None, promise=Promise(doublings=0))
+    with pytest.raises(ValidationError):
+        RailsSpec.model_validate({"guest_lenght": 3})

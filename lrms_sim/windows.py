@@ -1,12 +1,11 @@
 """Cuts workloads to a span of days and merges several into one."""
 
 import math
-from collections.abc import Sequence
 from typing import Final, Literal, get_args
 
 import numpy as np
 
-from lrms_sim.jobs import JobTable, concatenate
+from lrms_sim.jobs import JobTable
 
 SECONDS_PER_DAY: Final = 86400.0
 
@@ -70,15 +69,3 @@ def _check_window(
         raise ValueError(f"first_jobs is {first_jobs}; it must not be negative")
     if shift not in get_args(Shift):
         raise ValueError(f"shift is {shift!r}; it must be one of {', '.join(get_args(Shift))}")
-
-
-def merge(tables: Sequence[JobTable]) -> JobTable:
-    """Returns one workload of the jobs of several, renumbered 1, 2, … in order of arrival.
-
-    Of jobs submitted at one instant those of the first table come first. User numbers stay as
-    they are: equal numbers of two tables count as one user afterwards.
-
-    Args:
-        tables: the workloads.
-    """
-    return concatenate(tables)[0]

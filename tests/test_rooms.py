@@ -46,7 +46,7 @@ SAME_NAME = {
 """Names that two classes of a package have, and why; nothing else has one twice."""
 
 CROWDED = {"lrms_sim": 40}
-"""Folders that may have more for the time being."""
+"""Folders that may have more, and why is in the page on architecture."""
 
 
 def modules(root: Path) -> dict[str, Path]:

@@ -110,10 +110,6 @@ class Plan:
         """Returns where and when a task runs, or None where it has no place."""
         return self._by_key.get((workflow, task))
 
-    def of_resource(self, resource: str) -> list[Placement]:
-        """Returns what a resource does, in order of time."""
-        return [each for each in self.placements if resource in each.resources]
-
     @property
     def makespan_end(self) -> float:
         """When the last task ends; seconds. Minus infinity where there is none."""

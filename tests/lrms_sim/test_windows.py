@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lrms_sim.jobs import JobTable
-from lrms_sim.windows import SECONDS_PER_DAY, merge, window_by_days
+from lrms_sim.windows import SECONDS_PER_DAY, window_by_days
 
 DAY = SECONDS_PER_DAY
 
@@ -84,11 +84,3 @@ def test_two_windows_share_the_jobs(times: list[float], day: int) -> None:
     assert [*before.job_id, *after.job_id] == jobs.job_id.tolist()
     assert all(time < day * DAY for time in before.submit_time)
     assert all(time >= day * DAY for time in after.submit_time)
-
-
-@given(st.lists(submissions, max_size=4))
-def test_merged_workload_has_all_jobs_in_order(workloads: list[list[float]]) -> None:
-    """Merging loses nothing, sorts by time, and numbers the jobs from 1 without gaps."""
-    merged = merge([table(*times) for times in workloads])
-    assert merged.submit_time.tolist() == sorted(time for times in workloads for time in times)
-    assert merged.job_id.tolist() == list(range(1, len(merged) + 1))

@@ -20,15 +20,13 @@ def workflow(**limits: float) -> Workflow:
 
 
 def test_placements_are_in_order_of_time() -> None:
-    """A plan sorts by start, workflow and task, and finds placements by name and by resource."""
+    """A plan sorts by start, workflow and task, and finds placements by name."""
     late, early = placement("y", 5, 7), placement("x", 1, 3)
     plan = Plan((late, early))
     assert list(plan) == [early, late]
     assert len(plan) == 2
     assert plan.placement("w", "y") == late
     assert plan.placement("w", "z") is None
-    assert plan.of_resource("a") == [early, late]
-    assert plan.of_resource("b") == []
     assert plan.makespan_end == 7
     assert Plan(()).makespan_end == -math.inf
 

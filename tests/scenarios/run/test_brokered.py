@@ -34,7 +34,7 @@ def test_every_workflow_ends_within_precedence(run: BrokeredRun) -> None:
 def test_no_resource_holds_more_than_it_has(run: BrokeredRun) -> None:
     """At no start of a task are more processors of a resource in use than there are."""
     for supply in run.supplies:
-        here = run.plan.of_resource(supply.name)
+        here = [each for each in run.plan if supply.name in each.resources]
         for one in here:
             used = sum(p.demands[0].units for p in here if p.start <= one.start < p.end)
             assert used <= supply.resource.capacity
@@ -60,7 +60,8 @@ def test_nothing_runs_on_a_broken_resource(run: BrokeredRun) -> None:
     """What it ended is run elsewhere or later: some task was launched twice."""
     ((name, begin, end),) = run.broken
     assert (name, begin, end) == ("visby-fast", 2000, 4000)
-    assert not [p for p in run.plan.of_resource(name) if p.start < end and p.end > begin]
+    here = [each for each in run.plan if name in each.resources]
+    assert not [each for each in here if each.start < end and each.end > begin]
     assert sum(each.runs for each in run.workflows) > len(run.plan)
 
 

@@ -38,7 +38,7 @@ from grms.site.services.partners import PartnerService
 from grms.site.services.reload import Reload
 from grms.site.services.replay import Replay, ReplayService
 from grms.site.services.reservations import Reservations, ReservationService
-from grms.site.sockets.descriptors import connection_limits
+from grms.site.sockets.descriptors import connection_limits, user_socket
 from grms.site.sockets.door import Door, Rate
 from grms.site.sockets.partners import PartnerPort, PortLimits
 from grms.site.sockets.users import UserSocket
@@ -74,11 +74,16 @@ class Daemon:
         core: the parts without sockets.
         config_path: the configuration's file, which is read again for its policies.
         log: where events go.
-        users: the users' socket where it is open already; it is closed by whoever has opened it.
+        users: the users' socket where it is open already, and what is left for the port of partners;
+            it is closed by whoever has opened it.
     """
 
     def __init__(
-        self, core: Core, config_path: Path, log: Log, users: UserSocket | None = None
+        self,
+        core: Core,
+        config_path: Path,
+        log: Log,
+        users: tuple[UserSocket, PortLimits] | None = None,
     ) -> None:
         self._core = core
         self._users = users
@@ -172,10 +177,11 @@ class Daemon:
 
     async def _open(self, stack: AsyncExitStack) -> tuple[Door, Watchers, list[aio.Server]]:
         core, config = self._core, self._core.config
-        shares, port_limits = connection_limits(config, self._log)
-        users = self._users
-        if users is None:
-            users = UserSocket(Path(config.listen.users), shares)
+        if self._users is not None:
+            users, port_limits = self._users
+        else:
+            shares, port_limits = connection_limits(config, self._log)
+            users = user_socket(config, shares, port_limits)
             await stack.enter_async_context(users)
         if core.observer is not None:
             await stack.enter_async_context(core.observer)

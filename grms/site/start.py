@@ -21,8 +21,7 @@ from grms.site.daemon import Daemon
 from grms.site.engine.journal import Journal
 from grms.site.engine.upkeep import Progress, StoppedError
 from grms.site.parts import Loaded, build_core, check_certificate, load
-from grms.site.sockets.descriptors import connection_limits
-from grms.site.sockets.users import UserSocket
+from grms.site.sockets.descriptors import connection_limits, user_socket
 from grms.site.sockets.waiting_room import waiting_room
 
 Log = structlog.typing.FilteringBoundLogger
@@ -74,7 +73,7 @@ def serve(config_path: Path, log: Log, *, until_eof: bool = False) -> None:
             if daemon is not None:
                 daemon.stop()
 
-        shares, _ = connection_limits(config, log)
+        shares, port_limits = connection_limits(config, log)
         with Journal(
             Path(config.journal.path),
             config.name,
@@ -88,7 +87,7 @@ def serve(config_path: Path, log: Log, *, until_eof: bool = False) -> None:
                     now=f"{MODE:04o}",
                 )
             async with (
-                UserSocket(Path(config.listen.users), shares) as users,
+                user_socket(config, shares, port_limits) as users,
                 signals(stop),
                 lifeline(stop, wanted=until_eof),
             ):
@@ -108,7 +107,7 @@ def serve(config_path: Path, log: Log, *, until_eof: bool = False) -> None:
                 core = build_core(config, config_path, journal, log, loaded)
                 # What was read stays; Python need not look through it for garbage again.
                 gc.freeze()
-                daemon = Daemon(core, config_path, log, users)
+                daemon = Daemon(core, config_path, log, (users, port_limits))
                 if stopping.is_set():
                     daemon.stop()
                 await daemon.run()

@@ -59,6 +59,7 @@ from grms.site.facts.events import (
     TimePassed,
     WithdrawReceived,
 )
+from grms.site.facts.invariants import check
 from grms.site.facts.jobs import Completion, OfferId
 from grms.site.facts.lifecycle import Outcome
 from grms.site.facts.records import Record
@@ -74,6 +75,9 @@ from grms.testing.network import Network
 class Rubbish(Command):
     """An answer that the protocol does not have."""
 
+
+CHECKED_EVERY = 50
+"""After so many events a site's memory is checked through (`grms.site.facts.invariants`)."""
 
 _TIMER = 0.001
 """Shortest delay of a timer, seconds."""
@@ -241,6 +245,8 @@ class SimulatedSite:
         if self.tell is not None:
             self._say(f"event {event}")
         commands = self.state.handle(event, self.now)
+        if event.id % CHECKED_EVERY == 0:
+            check(self.state.memory)
         if self.watch is not None:
             self.watch(self, event, commands)
         self._outbox += commands

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from grms.cli import run_command
+from grms.kit.ports import free_port
 from grms.site.sockets.users import user_of
 from tests.grms.site.daemons import document, running, two_sites
+from tests.grms.site.links.test_partner_links import Partner, listening
 from tests.waiting import run
 
 
@@ -229,6 +231,40 @@ def test_jobs_are_found_by_what_is_asked(
             told = capsys.readouterr()
             assert "home-5: ended, failed" in told.out
             assert "there is no job 'home-99'" in told.err
+
+    run(scene)
+
+
+def test_a_job_that_never_ends_at_its_partner_is_shown_and_written_off(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The partner is up and says nothing of it: an operator sees the job with its reason, and ends it."""
+    monkeypatch.setattr("grms.site.daemon.DEADLINES_LOOKED_AT_S", 0.05)
+
+    async def scene() -> None:
+        partner, port = Partner(), free_port()
+        configuration = document(
+            tmp_path, partners={"away": port}, limits={"delegated_timeout_s": 0.3}
+        )
+        async with listening(partner, port), running(configuration, tmp_path) as site:
+            await site.linked()
+            await site.submit("fills", processors=4, run_time_s=500.0, requested_time_s=500.0)
+            job = await site.submit("stays", requested_time_s=0.1)
+            here = ("--site", str(tmp_path / "home.sock"))
+
+            async def stuck() -> list[str]:
+                capsys.readouterr()
+                assert await grms("jobs", "--stuck", *here) == 0
+                return capsys.readouterr().out.splitlines()[1:]
+
+            while not (shown := await stuck()):
+                pass
+            assert shown[0].split()[0] == job.job_id
+            assert "delegated" in shown[0]
+            assert "away" in shown[1]
+            assert site.core.links.links["away"].up
+            assert await grms("write-off", "--yes", job.job_id, *here) == 0
+            assert await stuck() == []
 
     run(scene)
 

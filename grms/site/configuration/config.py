@@ -179,8 +179,8 @@ class LimitsConfig(Model):
         connections_reserved: of these, for operators alone.
         partner_connections: connections at the port of partners at one time.
         partner_connections_per_site: of these, for one site.
-        request_timeout_s: a request that a partner has begun is to be whole by then, and so is its
-            connection's handshake.
+        request_timeout_s: a request that a partner or a user has begun is to be whole by then, and so
+            is the handshake of a partner's connection.
         offer_timeout_s: a partner that has not answered an offer by then is asked what became
             of it.
         decision_timeout_s: time in which partners are asked about one job; then it stays home

@@ -13,7 +13,7 @@ import structlog
 
 from grms.site.configuration.config import SiteConfig
 from grms.site.sockets.partners import PortLimits
-from grms.site.sockets.users import Shares
+from grms.site.sockets.users import Shares, UserSocket
 
 PER_CONNECTION: Final = 3
 """Descriptors of one connection."""
@@ -81,3 +81,15 @@ def connection_limits(
         requests=max(1, limits.calls // 8),
     )
     return shares, port
+
+
+def user_socket(config: SiteConfig, shares: Shares, limits: PortLimits) -> UserSocket:
+    """Returns the socket of users, whose requests have the same limits as partners'.
+
+    Args:
+        config: of the site.
+        shares: of its connections.
+        limits: of the port of partners.
+    """
+    path = Path(config.listen.users)
+    return UserSocket(path, shares, request_s=limits.request_s, requests=limits.requests)

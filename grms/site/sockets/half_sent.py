@@ -3,10 +3,13 @@
 Whoever begins requests and never ends them holds a place in the server for each. gRPC has no limit
 of time for that, so the frames that a client sends are followed (RFC 9113, sections 4.1 and 6), their
 heads alone. At a port where every call has one request, a stream whose client has not ended its side
-is a request that is half sent.
+is a request that is half sent. (A stream of many requests, such as reflection's, is one until it ends.)
 """
 
 from typing import Final
+
+LOOK_S: Final = 1.0
+"""How often is looked for requests that are not finished, seconds."""
 
 PREFACE_BYTES: Final = 24
 """What a client says first (RFC 9113, section 3.4)."""

@@ -23,15 +23,12 @@ from typing import Final, Self
 
 from grms.handshakes import Handshake, handshake_problem
 from grms.names import Endpoint
-from grms.site.sockets.half_sent import HalfSent
+from grms.site.sockets.half_sent import LOOK_S, HalfSent
 from grms.site.sockets.relay import End, Link, Listener, Relay
 from grms.tls import ServerTls, shown_site
 
 LINGER_S: Final = 2.0
 """How long is waited for the other side to read why it was refused, seconds."""
-
-LOOK_S: Final = 1.0
-"""How often is looked for requests that are not finished, seconds."""
 
 READ_BYTES: Final = 1 << 16
 """Most that is decrypted at once."""

@@ -5,7 +5,8 @@ socket of ours, which asks the kernel for the peer's credentials (`SO_PEERCRED`)
 bytes on to gRPC's own socket (`relay`).
 
 Connections are shared out: no user has more than a share of them, and some are kept for operators, so
-that nobody who opens them all keeps those away who could do something about it.
+that nobody who opens them all keeps those away who could do something about it. A connection whose
+requests are begun and not finished is closed (`half_sent`).
 """
 
 import asyncio
@@ -14,6 +15,7 @@ import os
 import pwd
 import socket
 import struct
+import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,6 +23,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from grms.kit.unix_sockets import remove_stale_socket
+from grms.site.sockets.half_sent import LOOK_S, HalfSent
 from grms.site.sockets.relay import End, Link, Listener, Relay
 
 CREDENTIALS: Final = struct.Struct("3i")
@@ -101,10 +104,24 @@ class UserSocket:
     Args:
         path: where users connect.
         shares: of the connections; a number is a total without shares.
+        request_s: for a request, from its first byte to its last, seconds.
+        requests: of one connection that are begun and not finished.
+        clock: tells real seconds.
     """
 
-    def __init__(self, path: Path, shares: Shares | int) -> None:
+    def __init__(
+        self,
+        path: Path,
+        shares: Shares | int,
+        *,
+        request_s: float = 20.0,
+        requests: int = 250,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.path = path
+        self.request_s = request_s
+        self.requests = requests
+        self.clock = clock
         self.refused = 0
         self.on_refused: Callable[[str], None] | None = None
         self.on_exhausted: Callable[[str], None] | None = None
@@ -112,6 +129,8 @@ class UserSocket:
         self._shares = Shares(shares, shares, 0) if isinstance(shares, int) else shares
         self._relay: Relay[User] = Relay()
         self._by_user: Counter[int] = Counter()
+        self._ends: set[_Outer] = set()
+        self._look: asyncio.TimerHandle | None = None
         self._listener: Listener | None = None
 
     @property
@@ -161,6 +180,7 @@ class UserSocket:
                     "daemon's user must be allowed to write there"
                 ) from error
             raise
+        self._look_again()
         return self
 
     async def __aexit__(self, *exc_info: object) -> None:
@@ -169,6 +189,8 @@ class UserSocket:
             self._listener.close()
             with contextlib.suppress(FileNotFoundError):
                 self.path.unlink()
+        if self._look is not None:
+            self._look.cancel()
         self._relay.close()
 
     def _accepted(self, connection: socket.socket) -> None:
@@ -183,10 +205,12 @@ class UserSocket:
         problem = self._problem(user)
         if problem:
             connection.close()
-            self._refuse(problem)
+            self.refuse(problem)
             return
         self._by_user[uid] += 1
-        self._relay.start(connection, _Outer(self, user))
+        end = _Outer(self, user)
+        self._ends.add(end)
+        self._relay.start(connection, end)
 
     def _problem(self, user: User) -> str:
         shares, there = self._shares, sum(self._by_user.values())
@@ -208,17 +232,26 @@ class UserSocket:
         try:
             link = self._relay.connect(outer, outer.user)
         except OSError as error:
-            self._refuse(f"the daemon's own socket: {error.strerror}")
+            self.refuse(f"the daemon's own socket: {error.strerror}")
             return None
         return link
 
-    def left(self, user: User) -> None:
+    def left(self, end: "_Outer") -> None:
         """Notes that a connection is over."""
-        self._by_user[user.uid] -= 1
-        if not self._by_user[user.uid]:
-            del self._by_user[user.uid]
+        self._ends.discard(end)
+        uid = end.user.uid
+        self._by_user[uid] -= 1
+        if not self._by_user[uid]:
+            del self._by_user[uid]
 
-    def _refuse(self, reason: str) -> None:
+    def _look_again(self) -> None:
+        now = self.clock()
+        for end in list(self._ends):
+            end.look(now)
+        self._look = asyncio.get_running_loop().call_later(LOOK_S, self._look_again)
+
+    def refuse(self, reason: str) -> None:
+        """Tells why a connection is closed or not taken."""
         self.refused += 1
         if self.on_refused is not None:
             self.on_refused(reason)
@@ -234,6 +267,8 @@ class _Outer(End):
     def __init__(self, owner: UserSocket, user: User) -> None:
         self._owner = owner
         self.user = user
+        self._begin = owner.clock()
+        self._sent = HalfSent()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
@@ -246,6 +281,23 @@ class _Outer(End):
     def other(self) -> End | None:
         return self.link.inner if self.link is not None else None
 
+    def data_received(self, data: bytes) -> None:
+        self._sent.feed(data, self._owner.clock())
+        if self._sent.count > self._owner.requests:
+            self._hang_up(f"has begun {self._sent.count} requests and finished none")
+            return
+        super().data_received(data)
+
+    def look(self, now: float) -> None:
+        limit = self._owner.request_s
+        if now - self._sent.since(self._begin) > limit:
+            self._hang_up(f"has begun a request and not finished it within {limit:g} s")
+
+    def _hang_up(self, reason: str) -> None:
+        self._owner.refuse(f"{self.user.name} {reason}")
+        if self.transport is not None:
+            self.transport.abort()
+
     def connection_lost(self, exc: Exception | None) -> None:
-        self._owner.left(self.user)
+        self._owner.left(self)
         super().connection_lost(exc)

@@ -2,12 +2,14 @@
 
 import asyncio
 import itertools
+import resource
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from grms.kit.journal import JournalError
 from grms.kit.ports import free_port
 from grms.kit.reflection import STABLE
 from grms.site.engine import group_commit
+from grms.site.sockets.relay import EXHAUSTED_PAUSE_S
 from grms.site.start import serve
 from grms.v1 import job_pb2, job_pb2_grpc
 from lrms_sim.toml_text import dumps
@@ -46,12 +49,14 @@ class Process:
         self.address = f"unix:{configuration['listen']['users']}"
         self.process: subprocess.Popen[bytes] | None = None
 
-    async def start(self, *more: str) -> None:
-        """Starts it and waits until it serves."""
+    async def start(self, *more: str, descriptors: int | None = None) -> None:
+        """Starts it, with so many descriptors at most, and waits until it serves."""
         served = self.said("serving")
+        limited = ["/bin/sh", "-c", f'ulimit -n {descriptors}; exec "$@"', "sh"]
+        command = [*(limited if descriptors else ()), *COMMAND, *more, str(self.path)]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(  # noqa: S603  # our own command
-                [*COMMAND, *more, str(self.path)], stderr=log, stdin=subprocess.PIPE
+                command, stderr=log, stdin=subprocess.PIPE
             )
         process = self.process
         await until(lambda: self.said("serving") > served or process.poll() is not None)
@@ -202,6 +207,37 @@ def test_the_first_signal_ends_it_in_order(tmp_path: Path) -> None:
             daemon.hang_up()
             assert daemon.process is not None
             assert await asyncio.to_thread(daemon.process.wait, 60) == 0
+
+    run(scene)
+
+
+def test_without_descriptors_it_waits_and_says_so_once(tmp_path: Path) -> None:
+    """Under `ulimit -n 64` it serves fewer; with none left it takes no connection until it has some."""
+
+    async def scene() -> None:
+        async with process(tmp_path, mqtt={"enabled": False}) as daemon:
+            await daemon.start(descriptors=64)
+            assert daemon.said("descriptors_limit_connections") == 1
+            assert daemon.process is not None
+            pid = daemon.process.pid
+            opened = len(list(Path(f"/proc/{pid}/fd").iterdir()))
+            resource.prlimit(pid, resource.RLIMIT_NOFILE, (opened, 64))
+            with ExitStack() as stack:
+                for _ in range(100):
+                    caller = stack.enter_context(socket.socket(socket.AF_UNIX))
+                    caller.connect(daemon.address.removeprefix("unix:"))
+                await until(lambda: bool(daemon.said("no_connection_can_be_taken")))
+                # It looks again and again meanwhile, and has nothing to add.
+                lines = daemon.log.read_text().count("\n")
+                await asyncio.sleep(2.5 * EXHAUSTED_PAUSE_S)
+                assert daemon.log.read_text().count("\n") <= lines + 1
+                assert daemon.said("no_connection_can_be_taken") == 1
+            resource.prlimit(pid, resource.RLIMIT_NOFILE, (64, 64))
+            async with aio.insecure_channel(daemon.address) as channel:
+                stub: Any = job_pb2_grpc.JobServiceStub(channel)
+                job = await stub.Submit(submission("a"), wait_for_ready=True, timeout=60)
+                assert job.job_id == "home-1"
+            assert await daemon.end(signal.SIGTERM) == 0
 
     run(scene)
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import AsyncIterator
-from contextlib import ExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from grpc import aio
 from structlog.testing import capture_logs
 
 from grms.kit.unix_sockets import SocketInUseError
-from grms.site.sockets.users import UserSocket, user_of
+from grms.site.sockets.users import Shares, UserSocket, user_of
 from tests.grms.site.daemons import document, running
 from tests.waiting import run, until
 
@@ -32,10 +32,24 @@ with grpc.insecure_channel("unix:" + sys.argv[1]) as channel:
 """
 
 
+CROWD = """
+import os, socket, sys
+os.setgid(int(sys.argv[2]))
+os.setuid(int(sys.argv[2]))
+held = []
+for _ in range(5):
+    held.append(socket.socket(socket.AF_UNIX))
+    held[-1].connect(sys.argv[1])
+sys.stdin.read()
+"""
+
+
 @asynccontextmanager
-async def greeter(path: Path, connections_max: int = 10) -> AsyncIterator[UserSocket]:
+async def greeter(
+    path: Path, connections: Shares | int = 10, **limits: Any
+) -> AsyncIterator[UserSocket]:
     """Yields a socket behind which a service says who calls."""
-    users = UserSocket(path, connections_max)
+    users = UserSocket(path, connections, **limits)
 
     async def who(request: bytes, context: aio.ServicerContext[bytes, bytes]) -> bytes:
         user = users.user(context.peer())
@@ -125,7 +139,7 @@ def test_too_many_connections_are_refused(tmp_path: Path) -> None:
 
     async def scene() -> None:
         path = tmp_path / "users.sock"
-        async with greeter(path, connections_max=1) as users:
+        async with greeter(path, 1) as users:
             _, writer = await asyncio.open_unix_connection(path)
             await until(lambda: users.connections == 1)
             reader, second = await asyncio.open_unix_connection(path)
@@ -135,6 +149,86 @@ def test_too_many_connections_are_refused(tmp_path: Path) -> None:
             assert users.connections == 1
             for end in (writer, second):
                 end.close()
+
+    run(scene)
+
+
+def test_no_user_takes_the_connections_of_all() -> None:
+    """Each has a share, and the last ones are kept for operators, whatever others hold."""
+    if os.getuid() != 0:
+        pytest.skip("only root can become another user")
+
+    async def scene() -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            Path(folder).chmod(0o755)
+            path = Path(folder, "users.sock")
+            async with AsyncExitStack() as stack:
+                users = await stack.enter_async_context(greeter(path, Shares(10, 3, 2)))
+                told: list[str] = []
+                users.on_refused = told.append
+                for uid, there in ((54321, 3), (54322, 3), (54323, 2)):
+                    before = len(told)
+                    crowd = await asyncio.create_subprocess_exec(
+                        *(sys.executable, "-c", CROWD, str(path), str(uid)), stdin=subprocess.PIPE
+                    )
+                    stack.push_async_callback(crowd.wait)
+                    stack.callback(crowd.kill)
+
+                    def settled(uid: int = uid, before: int = before) -> bool:
+                        return users._by_user[uid] + len(told) - before == 5
+
+                    await until(settled)
+                    assert users._by_user[uid] == there
+                assert told.count("54321 has 3 connections, as many as one user may have") == 2
+                assert told[-1].endswith("the last 2 are kept for operators; 54323 is refused")
+                async with aio.insecure_channel(f"unix:{path}") as channel:
+                    who: Any = channel.unary_unary("/t.T/Who")
+                    answer = await who(b"x" * 100_000, timeout=60)
+                    assert answer == b"0 root"
+
+    run(scene)
+
+
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
+"""What a client says first, with empty settings."""
+
+
+def headers(stream: int) -> bytes:
+    """Returns the beginning of a request that goes on: headers in one frame, and no end."""
+    return bytes([0, 0, 1, 1, 0x4, 0, 0, 0, stream, 0x82])
+
+
+def test_requests_that_are_never_finished_are_hung_up(tmp_path: Path) -> None:
+    """After their time, or at once where they are many; who is silent after whole ones stays."""
+
+    async def scene() -> None:
+        path, moment = tmp_path / "users.sock", [100.0]
+        async with greeter(path, request_s=20.0, requests=3, clock=lambda: moment[0]) as users:
+            told: list[str] = []
+            users.on_refused = told.append
+            me = user_of(os.getuid()).name
+            async with aio.insecure_channel(f"unix:{path}") as channel:
+                call: Any = channel.unary_unary("/t.T/Who")
+                assert await call(b"x" * 100_000, timeout=60)
+                slow, writer = await asyncio.open_unix_connection(path)
+                writer.write(PREFACE + headers(1))
+                await until(lambda: any(end._sent.count for end in users._ends))
+                moment[0] += 20.0
+                greedy, another = await asyncio.open_unix_connection(path)
+                another.write(PREFACE + b"".join(headers(stream) for stream in (1, 3, 5, 7)))
+                with suppress(ConnectionResetError):
+                    await greedy.read()
+                assert told == [f"{me} has begun 4 requests and finished none"]
+                moment[0] += 0.1
+                with suppress(ConnectionResetError):
+                    await slow.read()
+                text = "has begun a request and not finished it within 20 s"
+                assert told[1:] == [f"{me} {text}"]
+                moment[0] += 1000.0
+                assert await call(b"x" * 100_000, timeout=60)
+                assert users.connections == 1
+            for each in (writer, another):
+                each.close()
 
     run(scene)
 
@@ -167,7 +261,7 @@ def test_all_that_are_allowed_may_come_at_once(tmp_path: Path) -> None:
 
     async def scene() -> None:
         path = tmp_path / "users.sock"
-        async with greeter(path, connections_max=300) as users:
+        async with greeter(path, 300) as users:
             with ExitStack() as stack:
                 for _ in range(200):
                     caller = stack.enter_context(socket.socket(socket.AF_UNIX))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from lrms_sim.import_command import import_log
 from lrms_sim.spelling import printable, shown
 from lrms_sim.strategy_command import (
     at_local_time,
@@ -379,6 +380,7 @@ def info(trace: Path, *, processors: int | None, as_json: bool, **preparation: A
 
 
 cli.add_command(strategy_group)
+cli.add_command(import_log)
 cli.add_command(utility)
 
 

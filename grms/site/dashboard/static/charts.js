@@ -63,7 +63,8 @@ export function memberships({ name, rules, key, value, unit }) {
   const bottom = height - 34;
   const centres = rules.flatMap((rule) => [rule[key].gamma - Math.abs(rule[key].sigma), rule[key].gamma + Math.abs(rule[key].sigma)]);
   const low = Math.min(0, value);
-  const high = Math.max(value * 1.15, 1e-6, ...centres.filter((centre) => centre < 1e6).map((centre) => Math.min(centre, Math.max(value * 4, unit ? 100 : 10))));
+  // A job is never wider than its site; of waiting there may be any amount.
+  const high = unit ? 100 : Math.max(value * 1.15, 1e-6, ...centres.map((centre) => Math.min(centre, Math.max(value * 4, 10))));
   const x = (at) => 34 + ((at - low) / (high - low)) * (width - 46);
   const y = (at) => bottom - at * (bottom - top);
   const chart = svg("svg", {

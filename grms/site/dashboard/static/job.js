@@ -86,9 +86,9 @@ function ruleBase(policy) {
       "tr",
       {},
       el("th", { scope: "row" }, el("span", { class: `swatch t${index % 7}` }), String(index + 1)),
-      el("td", {}, rule.nwp.membership.toPrecision(3)),
-      el("td", {}, rule.njp.membership.toPrecision(3)),
-      el("td", {}, rule.weight.toPrecision(3)),
+      el("td", {}, rule.nwp.membership.toFixed(3)),
+      el("td", {}, rule.njp.membership.toFixed(3)),
+      el("td", {}, rule.weight.toFixed(3)),
       el("td", {}, rule.runs_here ? "run here" : "let go"),
     ),
   );
@@ -103,7 +103,7 @@ function ruleBase(policy) {
     el("p", { class: "note" }, "Solid curves: rules that say “run here”; dashed: “let go”. The vertical line is this job at that moment."),
     el("table", {}, el("thead", {}, el("tr", {}, ...head)), el("tbody", {}, ...rows)),
     hidden ? el("p", { class: "note" }, `${number(hidden)} more rules are not shown.`) : null,
-    el("p", {}, el("b", {}, `Sum ${policy.output.toPrecision(3)}: ${policy.runs_here ? "run here" : "let go"}.`)),
+    el("p", {}, el("b", {}, `Sum ${policy.output.toPrecision(3).replace("-", "−")}: ${policy.runs_here ? "run here" : "let go"}.`)),
   ].filter(Boolean);
 }
 

@@ -25,7 +25,9 @@ from lrms_sim.utility.command import utility
 from lrms_sim.version import __version__
 
 if TYPE_CHECKING:
+    from lrms_sim.disciplines import Discipline
     from lrms_sim.jobs import JobTable
+    from lrms_sim.run_report import Repetitions
     from lrms_sim.schedule import Schedule
     from lrms_sim.swf_log import SwfLog
 
@@ -159,6 +161,21 @@ def _preparation_options(command: _Command) -> _Command:
 @click.option("--swf", type=_FILE, metavar="FILE", help="Write it as a log: .swf, .swf.gz.")
 @click.option("--name", metavar="NAME", help="The machine's name.  [default: the log's]")
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON, not as tables.")
+@click.option(
+    "--repeat",
+    type=click.IntRange(2, 10_000),
+    metavar="N",
+    help="Replay N times with shifted arrivals too; print means with 95 % confidence.",
+)
+@click.option(
+    "--shift-arrivals",
+    type=click.FloatRange(0, 1e9),
+    metavar="S",
+    help="Largest shift of an arrival for --repeat, seconds.  [default: 60]",
+)
+@click.option(
+    "--seed", type=click.IntRange(0, SEED_MAX), metavar="N", help="Of the shifts.  [default: 0]"
+)
 @_preparation_options
 def run(
     trace: Path,
@@ -175,6 +192,9 @@ def run(
     swf: Path | None,
     name: str | None,
     as_json: bool,
+    repeat: int | None,
+    shift_arrivals: float | None,
+    seed: int | None,
     **preparation: Any,
 ) -> int:
     """Replay a log on one machine.
@@ -198,6 +218,7 @@ def run(
         RunReport,
         no_job_left,
         print_json,
+        print_repetitions,
         print_tables,
         what_was_lost,
     )
@@ -232,15 +253,39 @@ def run(
         preparation=prepared.report,
         origin=float(jobs.submit_time[0]) if late else 0.0,
         processors_from_header=processors is None,
+        repetitions=_repeated(jobs, size, queue, repeat, shift_arrivals, seed),
     )
     _write(result, schedule, swf, log)
     if as_json:
         print_json(report)
     else:
         print_tables(report, written=[path for path in (schedule, swf) if path is not None])
+        if report.repetitions is not None:
+            print_repetitions(report.repetitions)
     if lost := what_was_lost(prepared.report):
         click.echo(f"warning: {lost}", err=True)
     return 0
+
+
+def _repeated(  # noqa: PLR0917  # as the options are
+    jobs: "JobTable",
+    processors: int,
+    queue: "Discipline",
+    repeat: int | None,
+    seconds: float | None,
+    seed: int | None,
+) -> "Repetitions | None":
+    if repeat is None:
+        if seconds is not None or seed is not None:
+            raise click.UsageError("--shift-arrivals and --seed go with --repeat")
+        return None
+    from lrms_sim.robustness import figures  # noqa: PLC0415  # see the module's docstring
+    from lrms_sim.run_report import Repetitions  # noqa: PLC0415  # same
+
+    most = 60.0 if seconds is None else seconds
+    with _user_errors():
+        found = figures(jobs, processors, queue, repeat=repeat, seconds=most, seed=seed or 0)
+    return Repetitions(repeat, most, found)
 
 
 def _write(result: "Schedule", schedule: Path | None, swf: Path | None, log: "SwfLog") -> None:

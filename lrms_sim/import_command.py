@@ -1,6 +1,5 @@
 """The command `lrms-sim import`: accounting files of batch systems as logs."""
 
-import gzip
 from pathlib import Path
 
 import click
@@ -38,7 +37,9 @@ def import_log(kind: str, file: Path, *, output: Path, time_zone: str, anonymous
       lrms-sim import sacct jobs.txt -o jobs.swf.gz --time-zone Europe/Stockholm
       lrms-sim run jobs.swf.gz --processors 512 --discipline easy
     """  # noqa: D301  # click's mark for a block that is not wrapped
-    import numpy as np  # noqa: PLC0415  # help and errors come at once
+    import gzip  # noqa: PLC0415  # help and errors come at once
+
+    import numpy as np  # noqa: PLC0415  # same
 
     from lrms_sim.accounting import RULES, import_lines  # noqa: PLC0415  # same
     from lrms_sim.schedule_files import replacing  # noqa: PLC0415  # same

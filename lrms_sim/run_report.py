@@ -3,7 +3,7 @@
 import json
 import math
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
@@ -13,6 +13,7 @@ import numpy as np
 from lrms_sim.groups import GROUPS, user_groups
 from lrms_sim.metrics import MachineMetrics, awrt_by_group, machine_metrics
 from lrms_sim.preparation import PreparationReport, Prepared
+from lrms_sim.samples import MeanInterval
 from lrms_sim.schedule import Schedule
 from lrms_sim.spelling import printable
 from lrms_sim.swf_log import SwfLog
@@ -25,6 +26,21 @@ SECONDS_PER_DAY: Final = 86400.0
 
 
 @dataclass(frozen=True, slots=True)
+class Repetitions:
+    """A run again and again with shifted arrivals.
+
+    Attributes:
+        repeat: how often.
+        seconds: largest shift.
+        figures: mean and 95 % confidence interval, by name.
+    """
+
+    repeat: int
+    seconds: float
+    figures: Mapping[str, MeanInterval]
+
+
+@dataclass(frozen=True, slots=True)
 class RunReport:
     """A run on one machine and what led to it.
 
@@ -34,6 +50,7 @@ class RunReport:
         preparation: what was done with the log's records.
         origin: the moment from which the makespan counts, seconds.
         processors_from_header: whether the machine's size is the log's own.
+        repetitions: the same with shifted arrivals; None where nobody asked.
     """
 
     schedule: Schedule
@@ -41,6 +58,7 @@ class RunReport:
     preparation: PreparationReport
     origin: float
     processors_from_header: bool
+    repetitions: Repetitions | None = None
 
     @property
     def metrics(self) -> MachineMetrics:
@@ -158,6 +176,9 @@ def print_json(report: RunReport) -> None:
         {"group": group, "jobs": jobs, "awrt_s": awrt} for group, jobs, awrt in report.groups
     ]
     values["preparation"] = asdict(report.preparation)
+    if report.repetitions is not None:
+        figures = report.repetitions.figures.items()
+        values["repetitions"] = {name: interval._asdict() for name, interval in figures}
     _dump(values)
 
 
@@ -175,6 +196,18 @@ def _without_nan(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_without_nan(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def print_repetitions(repetitions: Repetitions) -> None:
+    """Prints means and their confidence intervals.
+
+    Args:
+        repetitions: of a run.
+    """
+    count, seconds = repetitions.repeat, repetitions.seconds
+    sys.stdout.write(f"\n{count} repetitions, arrivals shifted by up to {seconds:g} s\n")
+    for name, (mean, low, high) in repetitions.figures.items():
+        sys.stdout.write(f"  {name:<24}{mean:>16,.4f}   95 %: {low:,.4f} to {high:,.4f}\n")
 
 
 def print_tables(report: RunReport, *, written: Iterable[object] = ()) -> None:

@@ -1,0 +1,106 @@
+"""How much the figures of a replay depend on chance: the same workload, its arrivals shifted a little.
+
+A recorded workload is one sample. Replayed again and again with every submission moved by a random
+amount, it says how far a difference between two disciplines can be told from noise (after Tsafrir,
+Feitelson, "Instability in Parallel Job Scheduling Simulation", IPDPS 2006).
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+import numpy as np
+
+from lrms_sim import metrics
+from lrms_sim.disciplines import Discipline
+from lrms_sim.jobs import JobTable
+from lrms_sim.machine import simulate
+from lrms_sim.samples import MeanInterval, mean_interval
+from lrms_sim.schedule import Schedule
+
+FIGURES: Final[dict[str, Callable[[Schedule], float]]] = {
+    "awrt_s": metrics.awrt,
+    "mean_wait_time_s": metrics.mean_wait_time,
+    "mean_bounded_slowdown": metrics.mean_bounded_slowdown,
+    "utilization": metrics.utilization,
+}
+"""What is measured in every repetition, by the name it has in JSON."""
+
+REPEATS_MAX: Final = 10_000
+"""Most repetitions of one run."""
+
+
+def shifted_arrivals(jobs: JobTable, seconds: float, rng: np.random.Generator) -> JobTable:
+    """Returns the jobs with each submission moved by up to so many whole seconds either way.
+
+    Args:
+        jobs: the workload.
+        seconds: largest shift; 0 leaves the workload as it is.
+        rng: draws the shifts.
+
+    Raises:
+        ValueError: `seconds` is negative or no finite number.
+    """
+    if not 0 <= seconds < 2**40:
+        raise ValueError(f"the shift of arrivals is {seconds}; seconds from 0 on are needed")
+    most = int(seconds)
+    return JobTable.from_columns(
+        job_id=jobs.job_id,
+        submit_time=jobs.submit_time + rng.integers(-most, most, len(jobs), endpoint=True),
+        processors=jobs.processors,
+        requested_time=jobs.requested_time,
+        run_time=jobs.run_time,
+        user=jobs.user,
+    )
+
+
+def repetitions(
+    jobs: JobTable,
+    processors: int,
+    discipline: Discipline,
+    *,
+    repeat: int,
+    seconds: float,
+    seed: int,
+) -> Iterator[Schedule]:
+    """Yields the schedules of a workload whose arrivals are shifted anew each time.
+
+    Repetition i of a seed has the same arrivals whatever the discipline, so that disciplines can
+    be compared pair by pair.
+
+    Args:
+        jobs: the workload.
+        processors: size of the machine.
+        discipline: of its queue.
+        repeat: how often, at most `REPEATS_MAX`.
+        seconds: largest shift.
+        seed: of the shifts.
+
+    Raises:
+        ValueError: there are too few or too many repetitions, or as for `shifted_arrivals`.
+    """
+    if not 1 <= repeat <= REPEATS_MAX:
+        raise ValueError(f"{repeat} repetitions; from 1 to {REPEATS_MAX} are possible")
+    for stream in np.random.default_rng(seed).spawn(repeat):
+        yield simulate(shifted_arrivals(jobs, seconds, stream), processors, discipline)
+
+
+def figures(
+    jobs: JobTable,
+    processors: int,
+    discipline: Discipline,
+    *,
+    repeat: int,
+    seconds: float,
+    seed: int,
+) -> dict[str, MeanInterval]:
+    """Returns the mean and its 95 % confidence interval of each of the `FIGURES`.
+
+    Arguments and errors are those of `repetitions`.
+    """
+    values: dict[str, list[float]] = {name: [] for name in FIGURES}
+    for schedule in repetitions(
+        jobs, processors, discipline, repeat=repeat, seconds=seconds, seed=seed
+    ):
+        for name, figure in FIGURES.items():
+            values[name].append(figure(schedule))
+    return {name: mean_interval(found) for name, found in values.items()}

@@ -5,9 +5,9 @@ arrivals, then every machine makes one pass. Nothing happens at other times.
 """
 
 from libc.math cimport INFINITY, floor
-from libc.stdlib cimport realloc
 from libc.string cimport memset
 
+from lrms_sim._memory cimport doubled, safe_realloc
 from lrms_sim._types cimport job_index_t, processors_t, seconds_t
 from lrms_sim.utility._orders cimport follow
 from lrms_sim.utility._passes cimport (
@@ -43,16 +43,13 @@ cdef int note(
 ) except -1 nogil:
     cdef Log* log = core.log
     cdef Py_ssize_t capacity
-    cdef void* grown
     if not log.kept:
         return 0
     if log.count == log.capacity:
-        capacity = log.capacity * 2 if log.capacity else 256
-        grown = realloc(log.entry, capacity * sizeof(LogEntry))
-        if grown == NULL:
-            with gil:
-                raise MemoryError(f"no memory for a log of {capacity} entries")
-        log.entry = <LogEntry*> grown
+        capacity = doubled(log.capacity, 256)
+        log.entry = <LogEntry*> safe_realloc(
+            log.entry, capacity, sizeof(LogEntry), b"entries of a log"
+        )
         log.capacity = capacity
     log.entry[log.count].time = core.view.now
     log.entry[log.count].kind = kind
@@ -336,18 +333,15 @@ cdef int fit_jobs(Complex* all, PassResult* results) except -1 nogil:
 cdef int record_step(MalleableCore* core, double reward) except -1 nogil:
     cdef Steps* steps = &core.steps
     cdef Py_ssize_t capacity
-    cdef void* grown
     cdef int rule
     cdef double* row
     if not steps.kept:
         return 0
     if steps.count == steps.capacity:
-        capacity = steps.capacity * 2 if steps.capacity else 256
-        grown = realloc(steps.value, capacity * STEP_SIZE * sizeof(double))
-        if grown == NULL:
-            with gil:
-                raise MemoryError(f"no memory for {capacity} learning steps")
-        steps.value = <double*> grown
+        capacity = doubled(steps.capacity, 256)
+        steps.value = <double*> safe_realloc(
+            steps.value, capacity, STEP_SIZE * sizeof(double), b"learning steps"
+        )
         steps.capacity = capacity
     row = &steps.value[steps.count * STEP_SIZE]
     row[0] = core.view.now

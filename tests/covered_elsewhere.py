@@ -10,6 +10,7 @@ COVERED_ELSEWHERE = {
     "grms/lrms/batch/system.py": ("tests/grms/lrms/test_conformance.py", "a port"),
     "grms/lrms/batch/table.py": ("tests/grms/lrms/batch/test_ledger.py", "data alone"),
     "grms/lrms/adapter.py": ("tests/grms/site/configuration/test_lrms_kinds.py", "words and data"),
+    "grms/testing/scripted_site.py": ("tests/grms/testing/test_trial.py", "it drives it"),
     "grms/lrms/immediate.py": ("tests/grms/lrms/test_simulated.py", "two protocols"),
     "broker/__main__.py": ("tests/docs/test_commands.py", "it is the command"),
     "grms/__main__.py": ("tests/docs/test_commands.py", "it is the command"),

@@ -6,10 +6,14 @@
 from grms.testing.clock import ManualClock
 from grms.testing.draws import Draws
 from grms.testing.faults import Crashes, Faults, Timing
+from grms.testing.findings import Verdict
 from grms.testing.lrms import FakeLrms
 from grms.testing.network import Network
 from grms.testing.site import SimulatedSite
-from grms.testing.trial import Trial, Verdict, run_trial
+from grms.testing.trial import (
+    Trial,
+    run_trial,
+)
 
 __all__ = [
     "Crashes",

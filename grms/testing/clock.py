@@ -2,8 +2,21 @@
 
 import heapq
 import math
-from collections.abc import Callable
-from typing import Any
+import types
+from collections.abc import Callable, Coroutine, Generator
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+@types.coroutine
+def sleep(seconds: float) -> Generator[float, None, None]:
+    """Waits in a coroutine that `ManualClock.run` runs.
+
+    Args:
+        seconds: 0 and more.
+    """
+    yield seconds
 
 
 class ManualClock:
@@ -28,6 +41,26 @@ class ManualClock:
             raise ValueError(f"delay is {delay}; it must be finite and at least 0")
         self._count += 1
         heapq.heappush(self._due, (self.now + delay, self._count, call, args))
+
+    def run(
+        self,
+        coroutine: Coroutine[Any, Any, T],
+        done: Callable[[T | None, Exception | None], object],
+    ) -> None:
+        """Runs a coroutine that waits for nothing but `sleep`.
+
+        Args:
+            coroutine: it begins at once.
+            done: called with what it returns, or with its error.
+        """
+        try:
+            delay = coroutine.send(None)
+        except StopIteration as end:
+            done(end.value, None)
+        except Exception as error:  # noqa: BLE001  # for the caller to say what it means
+            done(None, error)
+        else:
+            self.after(delay, self.run, coroutine, done)
 
     def step(self) -> bool:
         """Moves to the next call and makes it; returns whether there was one."""

@@ -1,8 +1,46 @@
-"""What a site still waits for, and what it knows that has to survive a restart."""
+"""What came of a run: the verdict, what a site still waits for, and what has to survive a restart."""
 
 from collections import Counter
+from dataclasses import dataclass
 
 from grms.site.core.state import SiteState
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What came of a run.
+
+    Attributes:
+        seed: of the run.
+        problems: what was not as it has to be, in sentences; empty where all was well.
+        jobs: how many were acknowledged.
+        delegated: how many of these ran elsewhere.
+        cancelled: how many of these ended cancelled.
+        crashes: how often daemons died.
+        twice: how many ran more than once; a problem unless jobs are resubmitted.
+        rogue: what one of the sites was; empty where all were honest.
+        faults: how often honest sites found it faulty.
+        disbelieved: how many of its reports they did not believe.
+        resubmitted: how many jobs operators have taken out of its hands.
+        epochs: how many were begun because a journal was put back.
+        judged: how many offers were judged by the order of those who are asked.
+        reserved: how many questions of brokers were answered with a reservation.
+    """
+
+    seed: int
+    problems: tuple[str, ...]
+    jobs: int
+    delegated: int
+    cancelled: int
+    crashes: int
+    twice: int
+    rogue: str = ""
+    faults: int = 0
+    disbelieved: int = 0
+    resubmitted: int = 0
+    epochs: int = 0
+    judged: int = 0
+    reserved: int = 0
 
 
 def unfinished(state: SiteState, rogue: str) -> list[str]:

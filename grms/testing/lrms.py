@@ -20,6 +20,10 @@ class FakeLrmsJob:
         start_time: None before the start.
         end_time: None before the end.
         outcome: None before the end.
+        held: it does not start before it is released.
+        lost: the batch system has forgotten it; it never ran.
+        by_others: somebody else has cancelled it.
+        runs: how often it has started.
     """
 
     key: str
@@ -28,6 +32,10 @@ class FakeLrmsJob:
     start_time: float | None = None
     end_time: float | None = None
     outcome: Outcome | None = None
+    held: bool = False
+    lost: bool = False
+    by_others: bool = False
+    runs: int = 0
 
 
 @dataclass(slots=True)
@@ -64,14 +72,14 @@ class FakeLrms:
 
     def load(self) -> Load:
         """Returns size, free processors and waiting parallelism."""
-        waiting = sum(job.request.processors for job in self._waiting)
+        waiting = sum(job.request.processors for job in self._waiting if not job.held)
         return Load(self.processors, self.free, waiting)
 
     def find(self, key: str) -> FakeLrmsJob | None:
         """Returns a job by its key, an ended one as well; None where there is none."""
         return self.jobs.get(key)
 
-    def submit(self, key: str, request: Request, payload: bytes) -> None:
+    def submit(self, key: str, request: Request, payload: bytes, *, held: bool = False) -> None:
         """Puts a job into the queue.
 
         Raises:
@@ -81,7 +89,7 @@ class FakeLrms:
             raise ValueError(f"{key} was submitted before")
         if request.processors > self.processors:
             raise ValueError(f"{key} needs {request.processors} of {self.processors} processors")
-        job = self.jobs[key] = FakeLrmsJob(key, request, payload)
+        job = self.jobs[key] = FakeLrmsJob(key, request, payload, held=held)
         self.history.append(job)
         self._waiting.append(job)
         self.clock.after(0.0, self._start)
@@ -97,17 +105,51 @@ class FakeLrms:
             self.free += job.request.processors
         self._end(job, Outcome.CANCELLED)
 
+    def lose(self, key: str) -> None:
+        """Forgets a job that waits, as if it had never been submitted."""
+        job = self.jobs.pop(key)
+        assert job.start_time is None
+        job.lost = True
+        self._waiting.remove(job)
+        self.clock.after(0.0, self._start)
+
+    def requeue(self, key: str) -> None:
+        """Puts a job that runs back to the end of the queue; what it has done is lost."""
+        job = self.jobs[key]
+        assert job.start_time is not None
+        self.free += job.request.processors
+        job.start_time = None
+        self._waiting.append(job)
+        self.clock.after(0.0, self._start)
+
+    def hold(self, key: str) -> None:
+        """Keeps a job that waits from starting."""
+        self.jobs[key].held = True
+        self.clock.after(0.0, self._start)
+
+    def release(self, key: str) -> None:
+        """Lets a job start that is held; of any other, or of none, it changes nothing."""
+        job = self.jobs.get(key)
+        if job is not None:
+            job.held = False
+            self.clock.after(0.0, self._start)
+
     def _start(self) -> None:
-        while self._waiting and self._waiting[0].request.processors <= self.free:
-            job = self._waiting.pop(0)
+        # Held ones do not stand in the way.
+        while ready := [job for job in self._waiting if not job.held]:
+            job = ready[0]
+            if job.request.processors > self.free:
+                return
+            self._waiting.remove(job)
             self.free -= job.request.processors
             job.start_time = self.clock.now
-            self.clock.after(self.run_time(job.payload), self._complete, job)
+            job.runs += 1
+            self.clock.after(self.run_time(job.payload), self._complete, job, job.runs)
             if self.listener is not None:
                 self.listener(job)
 
-    def _complete(self, job: FakeLrmsJob) -> None:
-        if job.outcome is None:
+    def _complete(self, job: FakeLrmsJob, run: int) -> None:
+        if job.outcome is None and job.start_time is not None and job.runs == run:
             self.free += job.request.processors
             self._end(job, Outcome.COMPLETED)
 

@@ -60,7 +60,7 @@ from grms.site.facts.events import (
     WithdrawReceived,
 )
 from grms.site.facts.invariants import check
-from grms.site.facts.jobs import Completion, OfferId
+from grms.site.facts.jobs import Completion, Load, OfferId
 from grms.site.facts.lifecycle import Outcome
 from grms.site.facts.records import Record
 from grms.site.facts.settings import SiteSettings
@@ -173,11 +173,10 @@ class SimulatedSite:
         self._last_id = 0
         self._reservations_due = math.inf
         self.state = self.factory(self.settings, list(self.journal))
-        self.lrms.listener = self._lrms_tells
-        self.lrms.heard_since = self.clock.now
+        self._lrms_begin()
         self._say("starts")
         life = self._life
-        self.happen(lambda i: Restarted(i, self.lrms.load()))
+        self.happen(lambda i: Restarted(i, self.load()))
         for partner in self.settings.partners:
             self._unanswered[partner.name] = 0
             self._probe(life, partner.name)
@@ -198,7 +197,7 @@ class SimulatedSite:
         self._askers.clear()
         self._calls.clear()
         self._watched.clear()
-        self.lrms.listener = None
+        self._lrms_leave()
         self._say("crashes")
         self.clock.after(self.draws.exponential(self.crashes.down_mean), self._restart)
 
@@ -209,7 +208,7 @@ class SimulatedSite:
 
     def _tick(self, life: int) -> None:
         if self._life == life and self.timing.probe_interval:
-            self.happen(lambda i: TimePassed(i, self.lrms.load()))
+            self.happen(lambda i: TimePassed(i, self.load()))
             self.clock.after(self.timing.probe_interval, self._tick, life)
 
     def _restart(self) -> None:
@@ -219,6 +218,10 @@ class SimulatedSite:
     def _say(self, text: str) -> None:
         if self.tell is not None:
             self.tell(f"{self.clock.now:9.3f} {self.settings.name}: {text}")
+
+    def load(self) -> Load | None:
+        """Returns the load of the batch system, as the site knows it."""
+        return self.lrms.load()
 
     # --- events and commands -------------------------------------------------------------------
 
@@ -241,7 +244,10 @@ class SimulatedSite:
     def happen(self, make: Make) -> None:
         """Hands an event over, and carries out what comes of it."""
         self._last_id += 1
-        event = make(self._last_id)
+        self.hand_over(make(self._last_id))
+
+    def hand_over(self, event: Event) -> None:
+        """Hands over an event that has its id, and carries out what comes of it."""
         if self.tell is not None:
             self._say(f"event {event}")
         commands = self.state.handle(event, self.now)
@@ -360,7 +366,7 @@ class SimulatedSite:
 
     def _heard_rubbish(self, partner: str, gone: Make, *, probed: bool) -> None:
         life = self._life
-        self.happen(lambda i: PartnerFaulty(i, self.lrms.load(), partner, "rubbish", probed))
+        self.happen(lambda i: PartnerFaulty(i, self.load(), partner, "rubbish", probed))
         if not probed and self._life == life:
             self.happen(gone)
 
@@ -378,7 +384,7 @@ class SimulatedSite:
             partner,
             lambda _: lambda i: ResolveReceived(i, name, command.offer),
             lambda answer: (
-                (lambda i: ProbeAnswered(i, self.lrms.load(), partner, answer.status))
+                (lambda i: ProbeAnswered(i, self.load(), partner, answer.status))
                 if isinstance(answer, AnswerStatus)
                 else None
             ),
@@ -388,13 +394,13 @@ class SimulatedSite:
         )
 
     def _send_offer(self, command: SendOffer) -> None:
-        name, load = self.settings.name, self.lrms.load
+        name, load = self.settings.name, self.load
         self._call(
             command.partner,
             lambda target: (
                 lambda i: OfferReceived(
                     i,
-                    target.lrms.load(),
+                    target.load(),
                     name,
                     command.offer,
                     command.settled_below,
@@ -415,7 +421,7 @@ class SimulatedSite:
         )
 
     def _send_question(self, command: SendResolve | SendWithdraw) -> None:
-        name, load = self.settings.name, self.lrms.load
+        name, load = self.settings.name, self.load
 
         def question(_: SimulatedSite) -> Make:
             if isinstance(command, SendWithdraw):
@@ -449,7 +455,7 @@ class SimulatedSite:
         told = (self.reports(command.completion),)
         self._call(
             command.partner,
-            lambda home: lambda i: ReportReceived(i, home.lrms.load(), name, told),
+            lambda home: lambda i: ReportReceived(i, home.load(), name, told),
             lambda answer: (
                 (lambda i: ReportAnswered(i, command.partner, offers))
                 if isinstance(answer, AnswerReport)
@@ -460,6 +466,14 @@ class SimulatedSite:
         )
 
     # --- the batch system ----------------------------------------------------------------------
+
+    def _lrms_begin(self) -> None:
+        # A new life hears of what happens from now on.
+        self.lrms.listener = self._lrms_tells
+        self.lrms.heard_since = self.clock.now
+
+    def _lrms_leave(self) -> None:
+        self.lrms.listener = None
 
     def _lrms_submit(self, command: LrmsSubmit) -> None:
         key = command.lrms_key
@@ -506,7 +520,7 @@ class SimulatedSite:
                 answered = True
                 self._unanswered[partner] = 0
                 size = self.sites[partner].settings.processors
-                self.happen(lambda i: PartnerUp(i, self.lrms.load(), partner, size, seen))
+                self.happen(lambda i: PartnerUp(i, self.load(), partner, size, seen))
 
         def serve() -> None:
             target = self.sites[partner]
@@ -524,7 +538,7 @@ class SimulatedSite:
             self._unanswered[partner] += 1
             self.happen(lambda i: PartnerDown(i, partner))
             if self._unanswered[partner] == self.timing.lost_after and self._life == life:
-                self.happen(lambda i: PartnerLost(i, self.lrms.load(), partner))
+                self.happen(lambda i: PartnerLost(i, self.load(), partner))
 
         self.network.send(name, partner, serve)
         self.clock.after(self.timing.call_deadline, deadline)

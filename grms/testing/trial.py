@@ -12,6 +12,10 @@ mended, and when the sites have come to rest:
 - what the journal holds is what the site knows;
 - what brokers have reserved meanwhile is as they were told (`grms.testing.brokers`).
 
+In half of the runs batch systems are behind the port and have moods: they answer late or not at all,
+forget jobs, start them anew, let others hold and cancel them (`grms.testing.scripted`). No job runs twice
+for that either; one of which the batch system cannot say what it did has ended as unknown or lost.
+
 In many runs batch systems forget ended jobs, journals are compacted while their sites run, and
 operators reload other policies and partners. In some, one site is a rogue for good: it talks rubbish,
 lies, or has its journal put back from an older copy (`grms.testing.rogues`). Then an operator at each
@@ -29,12 +33,13 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 from grms.policy.location import AwrtLocation, FixedOrder, LocationPolicy
 from grms.policy.transfer import AcceptWhenFit, Gaussian, Rule, RuleBase, TransferPolicy
 from grms.site.core.offers import deadline_of
 from grms.site.core.state import SiteState
+from grms.site.engine.lrms_queue import LrmsQueue
 from grms.site.facts.commands import Append, Command, ReplyJob
 from grms.site.facts.events import (
     Cancel,
@@ -54,11 +59,17 @@ from grms.testing.brokers import Brokers, resource
 from grms.testing.clock import ManualClock
 from grms.testing.draws import Draws
 from grms.testing.faults import Crashes, Faults, Timing
-from grms.testing.findings import known, unfinished
+from grms.testing.findings import (
+    Verdict,
+    known,
+    unfinished,
+)
 from grms.testing.lrms import FakeLrms, FakeLrmsJob
 from grms.testing.network import Network
 from grms.testing.order import OrderJudge
 from grms.testing.rogues import Lies, PutBack, TalksRubbish
+from grms.testing.scripted import drawn_moods
+from grms.testing.scripted_site import ScriptedSite, excused
 from grms.testing.site import SimulatedSite, StateFactory
 
 FAULTS_UNTIL = 60.0
@@ -81,6 +92,7 @@ ROGUES: dict[str, type[SimulatedSite]] = {
 """What one of the sites may be."""
 
 _PLAN, _NETWORK, _SITES, _USERS, _WORLD = range(5)
+_MOODS, _MOODY = 20, 30
 _RESOURCES, _BROKERS = 6, 7
 
 
@@ -97,43 +109,6 @@ class _Wish:
     cancel_told: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What came of a run.
-
-    Attributes:
-        seed: of the run.
-        problems: what was not as it has to be, in sentences; empty where all was well.
-        jobs: how many were acknowledged.
-        delegated: how many of these ran elsewhere.
-        cancelled: how many of these ended cancelled.
-        crashes: how often daemons died.
-        twice: how many ran more than once; a problem unless jobs are resubmitted.
-        rogue: what one of the sites was; empty where all were honest.
-        faults: how often honest sites found it faulty.
-        disbelieved: how many of its reports they did not believe.
-        resubmitted: how many jobs operators have taken out of its hands.
-        epochs: how many were begun because a journal was put back.
-        judged: how many offers were judged by the order of those who are asked.
-        reserved: how many questions of brokers were answered with a reservation.
-    """
-
-    seed: int
-    problems: tuple[str, ...]
-    jobs: int
-    delegated: int
-    cancelled: int
-    crashes: int
-    twice: int
-    rogue: str = ""
-    faults: int = 0
-    disbelieved: int = 0
-    resubmitted: int = 0
-    epochs: int = 0
-    judged: int = 0
-    reserved: int = 0
-
-
 @dataclass(slots=True)
 class Trial:
     """A run.
@@ -144,6 +119,8 @@ class Trial:
         tell: is told the story, line by line.
         on_lost: what sites do about lost partners.
         site: the class of the simulated daemons.
+        scripted: batch systems are behind the port in every run, and not in half of them.
+        queue: the class of their queues of commands.
     """
 
     seed: int
@@ -151,6 +128,8 @@ class Trial:
     tell: Callable[[str], None] | None = None
     on_lost: Literal["wait", "resubmit"] = "wait"
     site: type[SimulatedSite] = SimulatedSite
+    scripted: bool = False
+    queue: type[LrmsQueue] = LrmsQueue
     clock: ManualClock = field(default_factory=ManualClock)
     sites: dict[str, SimulatedSite] = field(default_factory=dict)
     _wishes: dict[bytes, _Wish] = field(default_factory=dict)
@@ -186,6 +165,8 @@ class Trial:
         for site in self.sites.values():
             site.crashes.probability = 0.0
             site.crashes.down_mean = 1.0
+            if isinstance(site, ScriptedSite):
+                site.moods.calm()
         until = FAULTS_UNTIL
         while not self._at_rest() and until < FAULTS_UNTIL + PATIENCE:
             until += 10.0
@@ -209,6 +190,7 @@ class Trial:
             self._manner = list(ROGUES)[world.integer(0, len(ROGUES) - 1)]
             self._rogue = names[world.integer(0, len(names) - 1)]
         probability = (0.0, 0.005, 0.02)[plan.integer(0, 2)]
+        moods = drawn_moods(Draws(self.seed, _MOODS), always=self.scripted)
         for name in names:
             others = [other for other in names if other != name]
             giver = plan.chance(0.5)
@@ -218,6 +200,14 @@ class Trial:
                 AwrtLocation(open_jobs="count") if plan.chance(0.7) else FixedOrder(tuple(others))
             )
             make = ROGUES[self._manner] if name == self._rogue else self.site
+            more: dict[str, Any] = {}
+            if moods is not None and make is SimulatedSite:
+                make = ScriptedSite
+                more = {
+                    "moods": replace(moods),
+                    "moody": Draws(self.seed, _MOODY + len(self.sites)),
+                    "queue": self.queue,
+                }
             self.sites[name] = make(
                 settings=SiteSettings(
                     name=name,
@@ -258,6 +248,7 @@ class Trial:
                 timing=Timing(),
                 tell=self.tell,
                 watch=self._watch,
+                **more,
             )
 
     def _run_time(self, payload: bytes) -> float:
@@ -408,7 +399,7 @@ class Trial:
                 continue
             self._resubmitted.add(job.job_id)
             site.ask(
-                partial(Resubmit, load=site.lrms.load(), job_id=job.job_id, by="root"),
+                partial(Resubmit, load=site.load(), job_id=job.job_id, by="root"),
                 lambda _: None,
             )
 
@@ -435,7 +426,7 @@ class Trial:
             home = self.sites[wish.home]
             self.clock.after(draws.between(0.5, 4.0), self._submit, payload, draws)
             home.ask(
-                lambda i: Submit(i, home.lrms.load(), "ann", wish.key, "", wish.request, payload),
+                lambda i: Submit(i, home.load(), "ann", wish.key, "", wish.request, payload),
                 reply,
             )
 
@@ -449,7 +440,7 @@ class Trial:
         if not wish.cancel_told:
             home = self.sites[wish.home]
             self.clock.after(draws.between(0.5, 4.0), self._cancel, wish, draws)
-            home.ask(lambda i: Cancel(i, home.lrms.load(), wish.job_id, "ann"), reply)
+            home.ask(lambda i: Cancel(i, home.load(), wish.job_id, "ann"), reply)
 
     # --- the verdict ---------------------------------------------------------------------------
 
@@ -470,7 +461,8 @@ class Trial:
         runs: dict[bytes, list[FakeLrmsJob]] = {payload: [] for payload in self._wishes}
         for site in self._honest():
             for ran in site.lrms.history:
-                runs[ran.payload].append(ran)
+                if not ran.lost:
+                    runs[ran.payload].append(ran)
         ended: list[HomeJob] = []
         for payload, wish in self._wishes.items():
             if wish.home == self._rogue:
@@ -538,7 +530,11 @@ class Trial:
         # What the rogue has done with it nobody knows; the honest sites have to be right.
         if len(runs) > 1 and self.on_lost == "wait":
             self._problems.append(f"{job.job_id} was run by honest sites {len(runs)} times")
-        if wish.cancel_time is not None or job.partner == self._rogue:
+        if (
+            wish.cancel_time is not None
+            or job.partner == self._rogue
+            or excused(job, runs, self.sites.values())
+        ):
             return
         outcome = runs[0].outcome if runs else None
         if job.outcome is not Outcome.COMPLETED or outcome is not Outcome.COMPLETED:
@@ -551,6 +547,8 @@ class Trial:
             self._problems.append(f"{name} was given to batch systems {len(runs)} times")
         if len(runs) > 1 or (self.on_lost == "resubmit" and wish.cancel_time is not None):
             # What a site that was lost did with the job is not the home's to know.
+            return
+        if excused(job, runs, self.sites.values()):
             return
         outcome = runs[0].outcome if runs else None
         if wish.cancel_time is None:

@@ -225,6 +225,8 @@ class GuestDesk:
         end = end_of_lost(guest, event.reason, started=started)
         if end is not None:
             self._end(guest, end[0], turn.now, 0.0, turn)
+            # A submission may still be on the way.
+            turn.do(LrmsCancel(turn.cause, guest.lrms_key))
             return
         turn.note(GuestLost(turn.now, guest.partner, guest.offer))
         turn.submit(guest, lookup=True)
@@ -234,6 +236,9 @@ class GuestDesk:
         if event.exit != NO_EXIT:
             turn.note(GuestExited(turn.now, guest.partner, guest.offer, event.exit))
         self._end(guest, event.outcome, event.end_time, event.run_time, turn)
+        if event.outcome is Outcome.UNKNOWN:
+            # It may be there after all.
+            turn.do(LrmsCancel(turn.cause, guest.lrms_key))
 
     @staticmethod
     def appeared(guest: GuestJob, turn: Turn) -> None:

@@ -199,6 +199,8 @@ class HomeDesk:
             self.offers.end(
                 job, turn, outcome=end[0], end_time=turn.now, run_time=0.0, reason=end[1]
             )
+            # A submission may still be on the way.
+            turn.do(LrmsCancel(turn.cause, job.lrms_key))
             return
         turn.note(JobLost(turn.now, job.job, f"lost by the batch system: {event.reason}"))
         turn.submit(job, lookup=True)
@@ -219,6 +221,9 @@ class HomeDesk:
             run_time=event.run_time,
             reason=reason,
         )
+        if event.outcome is Outcome.UNKNOWN:
+            # It may be there after all.
+            turn.do(LrmsCancel(turn.cause, job.lrms_key))
 
     def appeared(self, job: HomeJob, turn: Turn) -> None:
         """Ends a job once more whose end was undone."""

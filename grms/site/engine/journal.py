@@ -30,6 +30,7 @@ from grms.kit.journal import (
 )
 from grms.names import check_site_name
 from grms.site.facts.codec import Row, decode, encode
+from grms.site.facts.lifecycle import Outcome
 from grms.site.facts.records import Record
 
 __all__ = [
@@ -54,6 +55,9 @@ LATER_VERSION: Final = 3
 RESERVATIONS_VERSION: Final = 4
 """Of a journal with records of reservations; before they were notes (`reservation_notes`)."""
 
+LRMS_VERSION: Final = 5
+"""Of a journal with records of what only real batch systems do; see `KIND_VERSIONS`."""
+
 KIND_VERSIONS: Final = {
     "EpochBegun": LATER_VERSION,
     "JobResubmitted": LATER_VERSION,
@@ -71,11 +75,24 @@ KIND_VERSIONS: Final = {
     "ReservationReleased": RESERVATIONS_VERSION,
     "ReservationStarted": RESERVATIONS_VERSION,
     "ReservationTally": RESERVATIONS_VERSION,
+    "GuestExited": LRMS_VERSION,
+    "GuestLost": LRMS_VERSION,
+    "GuestRequeued": LRMS_VERSION,
+    "JobExited": LRMS_VERSION,
+    "JobLost": LRMS_VERSION,
+    "JobRequeued": LRMS_VERSION,
 }
 """Kinds of records that came later, and the version that a journal with one has.
 
 A program that does not know them is to say that the journal is of a later version, not that it is
 damaged."""
+
+_ENDS: Final = frozenset({"GuestEnded", "JobEnded"})
+_LATER_OUTCOMES: Final = tuple(
+    f'"outcome":"{outcome.value}"'
+    for outcome in (Outcome.NODE_FAIL, Outcome.OUT_OF_MEMORY, Outcome.LOST, Outcome.UNKNOWN)
+)
+"""Words in records of kinds of before that those programs do not know either."""
 
 _SCHEMA = """
 CREATE TABLE records (
@@ -95,7 +112,7 @@ _KIND = JournalKind(
     program="daemon",
     only_one="only one daemon may run for a site at a time",
     look="looking into the batch system for jobs that run",
-    versions_read=frozenset({COMPACTED_VERSION, LATER_VERSION, RESERVATIONS_VERSION}),
+    versions_read=frozenset({COMPACTED_VERSION, LATER_VERSION, RESERVATIONS_VERSION, LRMS_VERSION}),
 )
 
 
@@ -189,7 +206,7 @@ class Journal(JournalFile):
     def _write(
         self, rows: Sequence[tuple[Any, ...]], version: int, *before: tuple[str, ...]
     ) -> None:
-        version = max(version, *(KIND_VERSIONS.get(row[2], version) for row in rows))
+        version = max(version, *(_version_of(row) for row in rows))
         with self._transaction() as connection:
             for statement, *values in before:
                 connection.execute(statement, values)
@@ -244,3 +261,11 @@ def _rows(records: Iterable[Record], number: int, checksum: int) -> list[tuple[A
         checksum = row_checksum(checksum, number, row)
         rows.append((number, *row, checksum))
     return rows
+
+
+def _version_of(row: tuple[Any, ...]) -> int:
+    # Of the oldest program that knows all words of a row.
+    kind, body = row[2], row[3]
+    if kind in _ENDS and any(word in body for word in _LATER_OUTCOMES):
+        return LRMS_VERSION
+    return KIND_VERSIONS.get(kind, SCHEMA_VERSION)

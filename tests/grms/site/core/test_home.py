@@ -289,7 +289,8 @@ def test_a_job_that_was_forgotten_is_submitted_again_once() -> None:
     assert site.state.memory.unconfirmed == REQUEST.processors
     site.restart()
     assert one(site(Restarted, load=FREE), LrmsSubmit).since == 5.0
-    assert site(LrmsLost, lrms_key=key, reason="a crash") == []
+    # A submission that is still on the way comes to nothing.
+    assert kinds(site(LrmsLost, lrms_key=key, reason="a crash")) == ["LrmsCancel"]
     assert (site.job().state, site.job().outcome) == (JobState.ENDED, Outcome.LOST)
     assert "second time" in site.job().reason
 
@@ -306,7 +307,7 @@ def test_a_job_that_is_lost_before_it_is_confirmed_is_submitted_again() -> None:
 def test_a_job_that_ran_is_not_repeated() -> None:
     """Whatever is said of it: it may have run to its end."""
     site, key = running_at_home()
-    assert site(LrmsLost, lrms_key=key, reason="a crash") == []
+    assert kinds(site(LrmsLost, lrms_key=key, reason="a crash")) == ["LrmsCancel"]
     assert site.job().outcome is Outcome.UNKNOWN
 
 
@@ -315,7 +316,7 @@ def test_a_job_that_is_to_end_and_was_forgotten_has_ended() -> None:
     site = Conversation(settings(transfer=KEEP))
     key = one(site.submit(load=FREE), LrmsSubmit).lrms_key
     site(Cancel, load=FREE, job_id="a-1", user="ann")
-    assert site(LrmsLost, lrms_key=key, reason="a crash") == []
+    assert kinds(site(LrmsLost, lrms_key=key, reason="a crash")) == ["LrmsCancel"]
     assert site.job().outcome is Outcome.CANCELLED
 
 
@@ -366,3 +367,11 @@ def test_a_batch_system_that_is_away_is_no_place_for_others() -> None:
     site(LrmsBack)
     assert site.state.why_stuck(site.job(), site.now) == ""
     assert kinds(site.submit(load=FULL)) == ["ReplyJob", "SendOffer"]
+
+
+def test_a_job_of_which_nobody_knows_how_it_ended_is_ended_for_sure() -> None:
+    """It may be there after all."""
+    site, key = running_at_home()
+    end = {"outcome": Outcome.UNKNOWN, "end_time": 4.0, "run_time": 0.0}
+    assert one(site(LrmsEnded, lrms_key=key, **end), LrmsCancel).lrms_key == key
+    assert site.job().outcome is Outcome.UNKNOWN

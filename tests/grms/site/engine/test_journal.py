@@ -12,6 +12,7 @@ from grms.site.engine.journal import (
     COMPACTED_VERSION,
     KIND_VERSIONS,
     LATER_VERSION,
+    LRMS_VERSION,
     RESERVATIONS_VERSION,
     SCHEMA_VERSION,
     Journal,
@@ -22,7 +23,9 @@ from grms.site.engine.journal import (
 )
 from grms.site.facts.codec import KINDS
 from grms.site.facts.jobs import Request
+from grms.site.facts.lifecycle import Outcome
 from grms.site.facts.records import (
+    JobEnded,
     JobKept,
     JobReceived,
     PartnerFaulted,
@@ -125,10 +128,8 @@ def test_another_sites_journal_is_refused(path: Path) -> None:
 def test_a_later_version_is_refused(path: Path) -> None:
     """What a later program wrote is not guessed at."""
     with Journal(path, "a") as journal:
-        journal._connection.execute(f"PRAGMA user_version={RESERVATIONS_VERSION + 1}")
-    with pytest.raises(
-        JournalError, match=rf"version {RESERVATIONS_VERSION + 1}.*version {RESERVATIONS_VERSION}"
-    ):
+        journal._connection.execute(f"PRAGMA user_version={LRMS_VERSION + 1}")
+    with pytest.raises(JournalError, match=rf"version {LRMS_VERSION + 1}.*version {LRMS_VERSION}"):
         Journal(path, "a")
 
 
@@ -339,6 +340,19 @@ def version_of(path: Path) -> int:
         return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
+@pytest.mark.parametrize("outcome", Outcome)
+def test_a_later_word_in_a_record_of_before_is_told_by_the_version(
+    path: Path, outcome: Outcome
+) -> None:
+    """A user's reason that looks like one changes nothing."""
+    older = {"completed", "failed", "cancelled", "timeout", "not_run"}
+    with Journal(path, "a") as journal:
+        journal.append([JobEnded(1.0, 1, Outcome.FAILED, 1.0, 1.0, '"outcome":"lost"')])
+        assert version_of(path) == SCHEMA_VERSION
+        journal.append([JobEnded(1.0, 1, outcome, 1.0, 1.0, "")])
+        assert version_of(path) == (SCHEMA_VERSION if outcome.value in older else LRMS_VERSION)
+
+
 def test_every_kind_is_of_before_or_later() -> None:
     """Those of before are these; a further kind needs a further version."""
     before = {
@@ -348,4 +362,4 @@ def test_every_kind_is_of_before_or_later() -> None:
         "JobReceived", "JobStarted", "PartnerTally", "SiteTally",
     }  # fmt: skip
     assert set(KINDS) == before | set(KIND_VERSIONS)
-    assert set(KIND_VERSIONS.values()) == {LATER_VERSION, RESERVATIONS_VERSION}
+    assert set(KIND_VERSIONS.values()) == {LATER_VERSION, RESERVATIONS_VERSION, LRMS_VERSION}

@@ -1,0 +1,293 @@
+"""A batch system behind the port that has its moods, as real ones have.
+
+It answers late, or not at all; what it does not answer it may have done. It forgets what it has
+acknowledged, starts jobs anew, lets others hold and cancel them, and forgets those that have ended.
+What happens in truth happens on a `FakeLrms`; what the port tells of it comes at intervals, in order.
+"""
+
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from grms.lrms.port import (
+    Accepted,
+    Away,
+    Back,
+    Ended,
+    LoadSeen,
+    Lost,
+    LrmsEnd,
+    LrmsEvent,
+    LrmsJob,
+    LrmsLoad,
+    LrmsOutcome,
+    LrmsPhase,
+    LrmsRecord,
+    LrmsRefusedError,
+    LrmsSnapshot,
+    LrmsUnavailableError,
+    Requeued,
+    Started,
+    Tell,
+)
+from grms.site.facts.jobs import Request
+from grms.testing.draws import Draws
+from grms.testing.lrms import FakeLrms, FakeLrmsJob
+
+
+@dataclass(slots=True)
+class Moods:
+    """How bad a batch system is.
+
+    Attributes:
+        latency: of an answer, seconds on average.
+        silence: probability that a command has no answer; it was carried out in half of these.
+        away: probability that it goes away between two looks.
+        away_mean: for how long, seconds on average.
+        loss: probability that it forgets a job that waits, between two looks.
+        requeue: probability that it starts a running one anew.
+        others: probability that somebody else cancels one.
+        hold: probability that somebody else holds one that waits, for `hold_mean` seconds.
+        hold_mean: seconds.
+        look_s: between two looks.
+    """
+
+    latency: float = 0.05
+    silence: float = 0.0
+    away: float = 0.0
+    away_mean: float = 4.0
+    loss: float = 0.0
+    requeue: float = 0.0
+    others: float = 0.0
+    hold: float = 0.0
+    hold_mean: float = 5.0
+    look_s: float = 0.5
+
+    def calm(self) -> None:
+        """Ends all misfortunes; answers are late for good."""
+        self.silence = self.away = self.loss = self.requeue = self.others = self.hold = 0.0
+
+
+class ScriptedLrms:
+    """A batch system with moods.
+
+    Attributes:
+        lost: how often each key was forgotten.
+
+    Args:
+        machine: what happens in truth; its listener is this.
+        moods: how bad it is.
+        draws: where misfortunes come from.
+        sleep: waits on the machine's clock, seconds.
+        offset: what the clock of the site above shows more, seconds.
+    """
+
+    def __init__(
+        self,
+        machine: FakeLrms,
+        moods: Moods,
+        draws: Draws,
+        sleep: Callable[[float], Awaitable[None]],
+        offset: float = 0.0,
+    ) -> None:
+        self.machine = machine
+        self.moods = moods
+        self.lost: dict[str, int] = {}
+        self._draws = draws
+        self._sleep = sleep
+        self._offset = offset
+        self._tell: Tell | None = None
+        self._untold: deque[LrmsEvent] = deque()
+        self._away_until = 0.0
+        self._told_away = False
+        machine.listener = self._happened
+
+    # --- the port ------------------------------------------------------------------------------
+
+    @property
+    def remembers(self) -> float:
+        """See `Lrms.remembers`."""
+        return self.machine.forget_after
+
+    def listen(self, tell: Tell | None) -> None:
+        """See `Lrms.listen`; None where nobody is there any more."""
+        self._tell = tell
+        self._untold.clear()
+        self._told_away = False
+
+    async def open(self) -> None:
+        """See `Lrms.open`."""
+
+    async def run(self) -> None:
+        """See `Lrms.run`."""
+        while True:
+            self.look()
+            await self._sleep(self.moods.look_s)
+
+    async def close(self) -> None:
+        """See `Lrms.close`."""
+
+    def encode(self, key: str) -> str:
+        """See `Lrms.encode`."""
+        return f"scripted:{key}"
+
+    async def submit(self, job: LrmsJob, *, held: bool = False) -> None:
+        """See `Lrms.submit`."""
+
+        def do() -> None:
+            if job.key in self.machine.jobs:
+                return
+            assert job.program is not None
+            request = Request(job.processors, job.requested_time)
+            try:
+                self.machine.submit(job.key, request, job.program.script.encode(), held=held)
+            except ValueError as error:
+                raise LrmsRefusedError(str(error)) from error
+            self._untold.append(Accepted(job.key))
+
+        await self._asked(do)
+
+    async def release(self, key: str) -> None:
+        """See `Lrms.release`."""
+
+        def do() -> None:
+            if key not in self.machine.jobs:
+                raise LrmsRefusedError(f"there is no job {key}")
+            self.machine.release(key)
+
+        await self._asked(do)
+
+    async def cancel(self, key: str, *, only_waiting: bool = False) -> bool:
+        """See `Lrms.cancel`."""
+        done = False
+
+        def do() -> None:
+            nonlocal done
+            job = self.machine.find(key)
+            if job is None or job.outcome is not None:
+                return
+            if only_waiting and job.start_time is not None:
+                return
+            done = True
+            self.machine.cancel(key)
+
+        await self._asked(do)
+        return done
+
+    async def look_up(self, key: str) -> LrmsRecord | None:
+        """See `Lrms.look_up`."""
+        await self._asked(lambda: None)
+        job = self.machine.find(key)
+        return None if job is None else self._record(job)
+
+    async def snapshot(self) -> LrmsSnapshot:
+        """See `Lrms.snapshot`."""
+        await self._asked(lambda: None)
+        jobs = {key: self._record(job) for key, job in self.machine.jobs.items()}
+        load = self._load()
+        return LrmsSnapshot(load.taken_at, load.processors, load.free, load.waiting, jobs)
+
+    # --- how it answers ------------------------------------------------------------------------
+
+    @property
+    def _is_away(self) -> bool:
+        return self.machine.clock.now < self._away_until
+
+    async def _asked(self, do: Callable[[], None]) -> None:
+        # What is done, is done in the middle of the time that it takes.
+        draws, latency = self._draws, self.moods.latency
+        await self._sleep(draws.exponential(latency))
+        silent = self._is_away or draws.chance(self.moods.silence)
+        if not silent or draws.chance(0.5):
+            do()
+        await self._sleep(draws.exponential(latency))
+        if silent:
+            raise LrmsUnavailableError("the controller does not answer")
+
+    def _load(self) -> LrmsLoad:
+        load = self.machine.load()
+        now = self.machine.clock.now + self._offset
+        return LrmsLoad(now, load.processors, load.processors_free, load.processors_waiting)
+
+    def _record(self, job: FakeLrmsJob) -> LrmsRecord:
+        start = None if job.start_time is None else job.start_time + self._offset
+        end = self._end(job)
+        phase = LrmsPhase.WAITING if start is None else LrmsPhase.RUNNING
+        if job.held:
+            phase = LrmsPhase.HELD
+        return LrmsRecord(phase if end is None else LrmsPhase.ENDED, start, end)
+
+    def _end(self, job: FakeLrmsJob) -> LrmsEnd | None:
+        if job.end_time is None or job.outcome is None:
+            return None
+        run_time = 0.0 if job.start_time is None else job.end_time - job.start_time
+        reason = "cancelled by root" if job.by_others else ""
+        outcome = LrmsOutcome[job.outcome.name]
+        return LrmsEnd(outcome, job.end_time + self._offset, run_time, reason=reason)
+
+    # --- what it tells -------------------------------------------------------------------------
+
+    def _happened(self, job: FakeLrmsJob) -> None:
+        end = self._end(job)
+        if end is not None:
+            self._untold.append(Ended(job.key, end))
+        elif job.start_time is not None:
+            self._untold.append(Started(job.key, job.start_time + self._offset))
+
+    def look(self) -> None:
+        """Tells what has happened, unless it is away; and lets something happen."""
+        self._misfortune()
+        told, self._untold = self._untold, deque()
+        if self._is_away:
+            self._untold = told
+            if not self._told_away and self._tell is not None:
+                self._told_away = True
+                self._tell([Away("the controller does not answer")])
+            return
+        if self._tell is not None:
+            back = [Back()] if self._told_away else []
+            self._told_away = False
+            self._tell([*back, *told, LoadSeen(self._load())])
+
+    def _misfortune(self) -> None:
+        draws, moods, clock = self._draws, self.moods, self.machine.clock
+        if not self._is_away and draws.chance(moods.away):
+            self._away_until = clock.now + draws.exponential(moods.away_mean)
+        for job in list(self.machine.jobs.values()):
+            if job.outcome is not None:
+                continue
+            if job.start_time is None:
+                if draws.chance(moods.loss):
+                    self.machine.lose(job.key)
+                    self.lost[job.key] = self.lost.get(job.key, 0) + 1
+                    self._untold.append(Lost(job.key, "the controller was restored"))
+                    continue
+                if not job.held and draws.chance(moods.hold):
+                    self.machine.hold(job.key)
+                    clock.after(draws.exponential(moods.hold_mean), self.machine.release, job.key)
+            elif draws.chance(moods.requeue):
+                self.machine.requeue(job.key)
+                self._untold.append(Requeued(job.key, clock.now + self._offset, "node down"))
+            if draws.chance(moods.others):
+                job.by_others = True
+                self.machine.cancel(job.key)
+
+
+def drawn_moods(draws: Draws, *, always: bool) -> Moods | None:
+    """Returns the moods of a run's batch systems; None where there are none.
+
+    Args:
+        draws: where they come from.
+        always: there are some, and not in half of the runs alone.
+    """
+    if not (always or draws.chance(0.5)):
+        return None
+    return Moods(
+        latency=(0.02, 0.2)[draws.integer(0, 1)],
+        silence=(0.0, 0.1, 0.3)[draws.integer(0, 2)],
+        away=(0.0, 0.01)[draws.integer(0, 1)],
+        loss=(0.0, 0.02)[draws.integer(0, 1)],
+        requeue=(0.0, 0.01)[draws.integer(0, 1)],
+        others=(0.0, 0.005)[draws.integer(0, 1)],
+        hold=(0.0, 0.05)[draws.integer(0, 1)],
+    )

@@ -1,0 +1,199 @@
+"""A simulated site above a batch system with moods: commands go through the queue of a real one."""
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from grms.lrms.port import (
+    LoadSeen,
+    LrmsEvent,
+    LrmsJob,
+    LrmsLoad,
+    LrmsRefusedError,
+    LrmsUnavailableError,
+    Program,
+)
+from grms.site.engine.lrms_queue import Call, LrmsQueue, LrmsStep
+from grms.site.facts.commands import LrmsCancel, LrmsSubmit
+from grms.site.facts.events import Event
+from grms.site.facts.jobs import HomeJob, Load
+from grms.site.facts.lifecycle import Outcome
+from grms.testing.clock import sleep
+from grms.testing.draws import Draws
+from grms.testing.lrms import FakeLrmsJob
+from grms.testing.scripted import Moods, ScriptedLrms
+from grms.testing.site import SimulatedSite
+
+COMMANDS = 2
+"""Commands under way at one time."""
+
+TIMEOUT_S = 1.0
+"""After so many seconds a command has had no answer."""
+
+LOAD_AGE_S = 5.0
+"""A load that is older is none."""
+
+
+@dataclass
+class ScriptedSite(SimulatedSite):
+    """A site whose batch system is behind the port.
+
+    Attributes:
+        moods: of the batch system.
+        moody: where its misfortunes come from.
+        queue: makes the queue of commands; a test of the fault test makes one that is wrong.
+        batch: the batch system.
+    """
+
+    moods: Moods = field(default_factory=Moods)
+    moody: Draws = field(default_factory=lambda: Draws(0))
+    queue: type[LrmsQueue] = LrmsQueue
+    batch: ScriptedLrms = field(init=False)
+    _commands: LrmsQueue = field(init=False)
+    _seen: LrmsLoad | None = None
+
+    def __post_init__(self) -> None:
+        """Puts the batch system behind the port; it looks at itself for good."""
+        super().__post_init__()
+        self.batch = ScriptedLrms(
+            self.lrms, self.moods, self.moody, sleep, offset=self.clock_offset
+        )
+        self._look()
+
+    def _look(self) -> None:
+        # For as long as anybody looks at anything.
+        self.batch.look()
+        if self.timing.probe_interval:
+            self.clock.after(self.moods.look_s, self._look)
+
+    def load(self) -> Load | None:
+        """Returns the load that was told last; None where it is too old."""
+        seen = self._seen
+        if seen is None or self.now - seen.taken_at > LOAD_AGE_S:
+            return None
+        return Load(seen.processors, seen.free, seen.waiting)
+
+    def _ids(self) -> Iterator[int]:
+        while True:
+            self._last_id += 1
+            yield self._last_id
+
+    def _lrms_begin(self) -> None:
+        life, self._seen = self._life, None
+        self._commands = self.queue(COMMANDS, self.batch.remembers, self._ids())
+
+        def told(happened: "tuple[LrmsEvent, ...] | Any") -> None:
+            if self._life != life:
+                return
+            for one in happened:
+                if isinstance(one, LoadSeen):
+                    self._seen = one.load
+            self._hand_over(self._commands.told(happened), life)
+
+        self.batch.listen(told)
+        self._compare(life)
+
+    def _lrms_leave(self) -> None:
+        self.batch.listen(None)
+
+    def _compare(self, life: int) -> None:
+        # The first look, until it has an answer.
+        def done(snapshot: Any, error: Exception | None) -> None:
+            if self._life != life:
+                return
+            if error is not None:
+                self.clock.after(TIMEOUT_S, self._compare, life)
+            else:
+                self._seen = snapshot.load
+                self._hand_over(self._commands.seen_first(snapshot.jobs.items()), life)
+
+        if self._life == life:
+            self.clock.run(self.batch.snapshot(), done)
+
+    def _hand_over(self, events: list[Event], life: int) -> None:
+        for event in events:
+            if self._life == life:
+                self.hand_over(event)
+        self._carry_on(life)
+
+    def _lrms_submit(self, command: LrmsSubmit) -> None:
+        self._take(command)
+
+    def _lrms_cancel(self, command: LrmsCancel) -> None:
+        self._take(command)
+
+    def _take(self, command: LrmsSubmit | LrmsCancel) -> None:
+        self._commands.add(command)
+        self._carry_on(self._life)
+
+    def _carry_on(self, life: int) -> None:
+        if self._life == life:
+            for call in self._commands.calls():
+                self._carry_out(call, life)
+
+    def _carry_out(self, call: Call, life: int) -> None:
+        answered = False
+
+        def done(answer: Any, error: Exception | None) -> None:
+            nonlocal answered
+            if answered or self._life != life:
+                return
+            answered = True
+            if error is None:
+                self._hand_over(self._commands.answered(call, answer, self.now), life)
+            elif isinstance(error, LrmsRefusedError):
+                self._hand_over(self._commands.refused(call, error.reason), life)
+            elif isinstance(error, LrmsUnavailableError):
+                pause = self._commands.unanswered(call, self.now)
+                self.clock.after(pause, again)
+            else:
+                raise error
+
+        def again() -> None:
+            if self._life == life:
+                self._commands.again(call)
+                self._carry_on(life)
+
+        self.clock.after(TIMEOUT_S, done, None, LrmsUnavailableError("no answer in time"))
+        self.clock.run(self._ask(call), done)
+
+    async def _ask(self, call: Call) -> Any:
+        command = call.command
+        if call.step is LrmsStep.LOOK_UP:
+            return await self.batch.look_up(call.key)
+        if isinstance(command, LrmsCancel):
+            return await self.batch.cancel(call.key)
+        program = Program(command.payload.decode())
+        request = command.request
+        await self.batch.submit(
+            LrmsJob(
+                call.key,
+                request.processors,
+                request.requested_time,
+                command.user,
+                command.partner,
+                program,
+            )
+        )
+        if self.draws.chance(self.crashes.probability):
+            self.crash()
+        return None
+
+
+def excused(job: HomeJob, runs: list[FakeLrmsJob], sites: Iterable[SimulatedSite]) -> bool:
+    """Returns whether an end is what a batch system has done by itself, and is said rightly.
+
+    Args:
+        job: that has ended.
+        runs: what batch systems have had of it in truth.
+        sites: all there are.
+    """
+    above = [site for site in sites if isinstance(site, ScriptedSite)]
+    lost = [count for site in above for count in site.batch.lost.values()]
+    if job.outcome is Outcome.UNKNOWN:
+        forgets = any(site.lrms.forget_after < math.inf for site in above)
+        return len(runs) <= 1 and (forgets or bool(lost))
+    if job.outcome is Outcome.LOST:
+        return not any(run.runs for run in runs) and max(lost, default=0) > 1
+    return job.outcome is Outcome.CANCELLED and bool(runs) and runs[0].by_others

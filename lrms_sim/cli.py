@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from lrms_sim.import_command import import_log
+from lrms_sim.repeat_command import repeat_options, repeated
 from lrms_sim.spelling import printable, shown
 from lrms_sim.strategy_command import (
     at_local_time,
@@ -25,9 +26,7 @@ from lrms_sim.utility.command import utility
 from lrms_sim.version import __version__
 
 if TYPE_CHECKING:
-    from lrms_sim.disciplines import Discipline
     from lrms_sim.jobs import JobTable
-    from lrms_sim.run_report import Repetitions
     from lrms_sim.schedule import Schedule
     from lrms_sim.swf_log import SwfLog
 
@@ -161,21 +160,7 @@ def _preparation_options(command: _Command) -> _Command:
 @click.option("--swf", type=_FILE, metavar="FILE", help="Write it as a log: .swf, .swf.gz.")
 @click.option("--name", metavar="NAME", help="The machine's name.  [default: the log's]")
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON, not as tables.")
-@click.option(
-    "--repeat",
-    type=click.IntRange(2, 10_000),
-    metavar="N",
-    help="Replay N times with shifted arrivals too; print means with 95 % confidence.",
-)
-@click.option(
-    "--shift-arrivals",
-    type=click.FloatRange(0, 1e9),
-    metavar="S",
-    help="Largest shift of an arrival for --repeat, seconds.  [default: 60]",
-)
-@click.option(
-    "--seed", type=click.IntRange(0, SEED_MAX), metavar="N", help="Of the shifts.  [default: 0]"
-)
+@repeat_options
 @_preparation_options
 def run(
     trace: Path,
@@ -218,7 +203,6 @@ def run(
         RunReport,
         no_job_left,
         print_json,
-        print_repetitions,
         print_tables,
         what_was_lost,
     )
@@ -244,48 +228,25 @@ def run(
         queue = at_local_time(queue, log.header.fields, time_zone, jobs, origin)
     with _bar("replaying", len(jobs)) as progress, _user_errors():
         result = simulate(jobs, size, queue, name=name or _stem(trace), progress=progress)
+        repetitions = repeated(jobs, size, queue, repeat, shift_arrivals, seed)
     # Where a window leaves the clock as it was, most of the time to its end is not its own. A
     # window from day 0 is one from time 0, as is one without a first day.
-    late = bool(first_day) and shift == "none"
     report = RunReport(
         schedule=result,
         discipline=queue.name,
         preparation=prepared.report,
-        origin=float(jobs.submit_time[0]) if late else 0.0,
+        origin=float(jobs.submit_time[0]) if first_day and shift == "none" else 0.0,
         processors_from_header=processors is None,
-        repetitions=_repeated(jobs, size, queue, repeat, shift_arrivals, seed),
+        repetitions=repetitions,
     )
     _write(result, schedule, swf, log)
     if as_json:
         print_json(report)
     else:
         print_tables(report, written=[path for path in (schedule, swf) if path is not None])
-        if report.repetitions is not None:
-            print_repetitions(report.repetitions)
     if lost := what_was_lost(prepared.report):
         click.echo(f"warning: {lost}", err=True)
     return 0
-
-
-def _repeated(  # noqa: PLR0917  # as the options are
-    jobs: "JobTable",
-    processors: int,
-    queue: "Discipline",
-    repeat: int | None,
-    seconds: float | None,
-    seed: int | None,
-) -> "Repetitions | None":
-    if repeat is None:
-        if seconds is not None or seed is not None:
-            raise click.UsageError("--shift-arrivals and --seed go with --repeat")
-        return None
-    from lrms_sim.robustness import figures  # noqa: PLC0415  # see the module's docstring
-    from lrms_sim.run_report import Repetitions  # noqa: PLC0415  # same
-
-    most = 60.0 if seconds is None else seconds
-    with _user_errors():
-        found = figures(jobs, processors, queue, repeat=repeat, seconds=most, seed=seed or 0)
-    return Repetitions(repeat, most, found)
 
 
 def _write(result: "Schedule", schedule: Path | None, swf: Path | None, log: "SwfLog") -> None:

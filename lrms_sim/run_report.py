@@ -247,6 +247,8 @@ def print_tables(report: RunReport, *, written: Iterable[object] = ()) -> None:
         *_preparation(report.preparation),
         *(f"Written to {path}" for path in written),
     )
+    if report.repetitions is not None:
+        print_repetitions(report.repetitions)
 
 
 _SHARES: Final = ("above 8 %", "2 to 8 %", "1 to 2 %", "0.1 to 1 %", "below 0.1 %")

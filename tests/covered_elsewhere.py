@@ -57,6 +57,7 @@ COVERED_ELSEWHERE = {
         "tests/lrms_sim/test_queue_orders.py",
         "one subject, two files",
     ),
+    "lrms_sim/repeat_command.py": ("tests/lrms_sim/test_robustness.py", "options of a command"),
     "lrms_sim/_python_scheduler.pyx": ("tests/lrms_sim/test_written.py", "same as written"),
     "lrms_sim/_long_profile.pyx": ("tests/lrms_sim/test_conservative.py", "same as _profile"),
     "lrms_sim/_profile.pyx": ("tests/lrms_sim/test_conservative.py", "a part of that discipline"),

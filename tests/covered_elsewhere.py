@@ -6,6 +6,7 @@ COVERED_ELSEWHERE = {
         "tests/grms/lrms/test_conformance.py",
         "same, with real cells",
     ),
+    "grms/lrms/batch/kinds.py": ("tests/grms/site/test_real_batch.py", "and test_lrms_kinds.py"),
     "grms/lrms/batch/slurm.py": ("tests/grms/lrms/test_conformance.py", "same, with real clusters"),
     "grms/lrms/batch/system.py": ("tests/grms/lrms/test_conformance.py", "a port"),
     "grms/lrms/batch/table.py": ("tests/grms/lrms/batch/test_ledger.py", "data alone"),

@@ -381,6 +381,13 @@ class SiteConfig(Model):
         return self
 
     @model_validator(mode="after")
+    def _check_real_time(self) -> Self:
+        if self.lrms.kind != "simulated" and self.clock.kind != "wall":
+            text = f"clock.kind is {self.clock.kind!r}; a real batch system ({self.lrms.kind}) needs 'wall'"
+            raise wrong(text)
+        return self
+
+    @model_validator(mode="after")
     def _check_network(self) -> Self:
         if self.tls is None:
             addresses = {

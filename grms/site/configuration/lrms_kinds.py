@@ -9,9 +9,12 @@ from pydantic_core import InitErrorDetails
 from grms.kit.models import wrong
 from grms.lrms import simulated
 from grms.lrms.adapter import Adapter, LrmsSettings
+from grms.lrms.batch import kinds as batch
 
 KINDS: Final[Mapping[str, Adapter[Any]]] = {
     "simulated": simulated.ADAPTER,
+    "slurm": batch.SLURM,
+    "gridengine": batch.GRID_ENGINE,
 }
 """Adapters by `lrms.kind`."""
 

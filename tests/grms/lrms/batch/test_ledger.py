@@ -325,19 +325,25 @@ def test_an_ended_job_of_long_ago_says_nothing() -> None:
     assert looks.ledger.records([row(ENDED)])[KEY].end == COMPLETED
 
 
+def numbers(looks: Looks, *rows: JobRow) -> tuple[int, int]:
+    load = looks.ledger.load(looks.table(*rows))
+    return load.free, load.waiting
+
+
 def test_the_load_counts_what_is_held_to_be_sure() -> None:
-    """It will start; what its user holds, and what waits for the site, will not."""
+    """It takes room where there is room, and waits where not; what its user holds does neither."""
     looks = Looks()
     looks.submit()
     looks.look(row(HELD))
-    assert looks.ledger.load(looks.table(row(HELD))).waiting == 5 + 2
+    assert numbers(looks, row(HELD)) == (3 - 2, 5)
     looks.ledger.hold_stays(KEY)
-    assert looks.ledger.load(looks.table(row(HELD))).waiting == 5
+    assert numbers(looks, row(HELD)) == (3, 5)
     kept = Looks()
     kept.submit(Want.HELD)
     kept.look(row(HELD))
-    assert kept.ledger.load(kept.table(row(HELD))).waiting == 5
-    assert kept.ledger.load(kept.table(row(WAITING))).waiting == 5 + 2
+    assert numbers(kept, row(HELD)) == (3, 5)
+    assert numbers(kept, row(WAITING)) == (3 - 2, 5)
+    assert numbers(kept, row(WAITING), row(WAITING, "8")) == (3 - 2, 5 + 2)
 
 
 PHASES = st.sampled_from([None, *LrmsPhase])

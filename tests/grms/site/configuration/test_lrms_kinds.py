@@ -33,7 +33,7 @@ def test_a_kind_has_its_word_and_a_description_of_every_key(kind: str) -> None:
     """The model's own `kind` takes that word and no other; each of its keys is explained."""
     settings = KINDS[kind].settings
     assert get_args(settings.model_fields["kind"].annotation) == (kind,)
-    text = (settings.__doc__ or "") + (LrmsSettings.__doc__ or "")
+    text = "".join(cls.__doc__ or "" for cls in settings.__mro__ if issubclass(cls, LrmsSettings))
     assert [name for name in settings.model_fields if f"        {name}: " not in text] == []
 
 
@@ -53,6 +53,13 @@ def test_a_table_is_that_of_its_kind() -> None:
         (b"kind = 3", "lrms.kind: 3 is no kind of batch system"),
         (b'disciplin = "fcfs"', "lrms.disciplin: there is no such key here, did you mean "),
         (b"load_age_s = 0.0", "lrms.load_age_s: is 0.0; input should be greater than 0"),
+        (b'kind = "slurm"\npartitions = ["a,b"]', "lrms.partitions[0]: 'a,b' is no name"),
+        (b'kind = "slurm"\nqos = "--uid=0"', "lrms.qos: '--uid=0' is no name"),
+        (b'kind = "slurm"\nspool = "jobs"', "lrms.spool: 'jobs' must be a path that begins with /"),
+        (b'kind = "slurm"\nshape = ["-n4"]', "must be an option of sbatch in its long form"),
+        (b'kind = "slurm"\nshape = ["--ntasks=4"]', "exactly one of the options must have"),
+        (b'kind = "slurm"\nshape = ["--x={a}", "--n={processors}"]', "has braces"),
+        (b'kind = "slurm"\n[clock]\nkind = "scaled"\norigin = 0.0', "needs 'wall'"),
         (b"commands = 65", "lrms.commands: is 65; input should be less than or equal to 64"),
     ],
 )

@@ -1,0 +1,211 @@
+"""Real batch systems as a site's configuration names them: the tables `[lrms]`, and what is made of them."""
+
+import os
+import pwd
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from grms.kit.models import Seconds, wrong
+from grms.lrms.adapter import Adapter, LrmsSettings, LrmsSite
+from grms.lrms.batch.adapter import BatchLrms
+from grms.lrms.batch.gridengine import RECORDS_S, GridEngine, GridEngineSettings
+from grms.lrms.batch.launch import Spool
+from grms.lrms.batch.programs import Programs
+from grms.lrms.batch.slurm import SETTLE_S, Slurm, SlurmSettings
+
+_SHAPE = "{processors}"
+
+
+def _word(value: str) -> str:
+    # A name goes into an argument of a program, several of them with commas between.
+    if not value or value.startswith("-") or not all(c.isalnum() or c in "_.@-+" for c in value):
+        raise wrong(f"{value!r} is no name; letters, digits and _ . @ - + are allowed")
+    return value
+
+
+def _absolute(value: str) -> str:
+    if not Path(value).is_absolute() or "\0" in value:
+        raise wrong(f"{value!r} must be a path that begins with /")
+    return value
+
+
+def _shape(value: list[str]) -> list[str]:
+    for word in value:
+        if not word.startswith("--"):
+            raise wrong(
+                f"{word!r} must be an option of sbatch in its long form, such as --ntasks={_SHAPE}"
+            )
+        if word.replace(_SHAPE, "").count("{") + word.replace(_SHAPE, "").count("}"):
+            raise wrong(f"{word!r} has braces; the only ones that stand for something are {_SHAPE}")
+    if sum(word.count(_SHAPE) for word in value) != 1:
+        raise wrong(f"exactly one of the options must have {_SHAPE}")
+    return value
+
+
+Word = Annotated[str, AfterValidator(_word)]
+AbsolutePath = Annotated[str, AfterValidator(_absolute)]
+
+
+class BatchSettings(LrmsSettings):
+    """What the tables of all real batch systems have.
+
+    Attributes:
+        poll_s: seconds from look to look.
+        program_timeout_s: a program that has not ended by then counts as no answer.
+        programs: folder of the programs; left out, they are looked for along a fixed path.
+        spool: folder of the jobs, which all nodes see under this path; left out: `jobs` beside the
+            journal.
+        requeue: whether the batch system may run a job anew when a node fails or it is preempted.
+    """
+
+    poll_s: Seconds = 2.0
+    program_timeout_s: Seconds = 20.0
+    programs: AbsolutePath | None = None
+    spool: AbsolutePath | None = None
+    requeue: bool = False
+
+    def spool_of(self, site: LrmsSite) -> Spool:
+        """Returns the folders of the jobs."""
+        return Spool(Path(self.spool) if self.spool is not None else site.folder / "jobs")
+
+    def runner(self, environment: dict[str, str]) -> Programs:
+        """Returns what runs the programs.
+
+        Args:
+            environment: of this batch system, beside who the user is.
+        """
+        user = pwd.getpwuid(os.getuid())
+        who = {"HOME": user.pw_dir, "USER": user.pw_name, "LOGNAME": user.pw_name}
+        return Programs(
+            who | environment,
+            folder=self.programs,
+            timeout_s=self.program_timeout_s,
+            at_once=self.commands,
+        )
+
+
+class SlurmTable(BatchSettings):
+    """The table of a Slurm.
+
+    Attributes:
+        kind: `slurm`.
+        settle_s: so old a submission must be that a crash of the controller cannot undo it; jobs
+            are held until then.
+        configuration: path of slurm.conf; left out: where Slurm has it.
+        partitions: that are used; left out: the default one, and all processors.
+        account: that Slurm charges.
+        qos: quality of service.
+        guest_account: the same for partners' jobs; left out: as above.
+        guest_qos: same.
+        guest_nice: by so much partners' jobs come behind the site's own.
+        shape: options of sbatch that ask for `{processors}`.
+        completion_log: path of the file of jobcomp/filetxt, where this host can read it.
+        sacct: ask `sacct` how jobs ended that the controller has forgotten.
+    """
+
+    kind: Literal["slurm"]
+    settle_s: Annotated[float, Field(ge=0, le=600, allow_inf_nan=False)] = SETTLE_S
+    configuration: AbsolutePath | None = None
+    partitions: list[Word] = Field(default_factory=list)
+    account: Word | None = None
+    qos: Word | None = None
+    guest_account: Word | None = None
+    guest_qos: Word | None = None
+    guest_nice: Annotated[int, Field(ge=0, le=2**31 - 4)] = 0
+    shape: Annotated[list[str], AfterValidator(_shape)] = Field(
+        default_factory=lambda: [f"--ntasks={_SHAPE}"]
+    )
+    completion_log: AbsolutePath | None = None
+    sacct: bool = False
+
+    def system(self, site: str) -> Slurm:
+        """Returns Slurm as a site of this name has it."""
+        place = {} if self.configuration is None else {"SLURM_CONF": self.configuration}
+        settings = SlurmSettings(
+            site,
+            pwd.getpwuid(os.getuid()).pw_name,
+            partitions=tuple(self.partitions),
+            slurm_account=self.account or "",
+            qos=self.qos or "",
+            guest_account=self.guest_account or "",
+            guest_qos=self.guest_qos or "",
+            guest_nice=self.guest_nice,
+            shape=tuple(self.shape),
+            requeue=self.requeue,
+            completion_log=self.completion_log or "",
+            sacct=self.sacct,
+        )
+        return Slurm(self.runner(place), settings)
+
+
+class GridEngineTable(BatchSettings):
+    """The table of a Grid Engine.
+
+    Attributes:
+        kind: `gridengine`.
+        root: the folder that it calls SGE_ROOT.
+        cell: that it calls SGE_CELL.
+        master_port: of its master, where that is not in /etc/services.
+        execution_port: of its execution daemons, likewise.
+        queues: cluster queues that are used; left out: all.
+        parallel_environment: of jobs with more than one processor.
+        project: of all jobs.
+        guest_project: of partners' jobs; left out: as above.
+        guest_priority: of partners' jobs, 0 or less.
+        records_s: seconds after which the accounting file has the end of a job.
+    """
+
+    kind: Literal["gridengine"]
+    root: AbsolutePath = "/var/lib/gridengine"
+    cell: Word = "default"
+    master_port: Annotated[int, Field(ge=1, le=65535)] | None = None
+    execution_port: Annotated[int, Field(ge=1, le=65535)] | None = None
+    queues: list[Word] = Field(default_factory=list)
+    parallel_environment: Word = "smp"
+    project: Word | None = None
+    guest_project: Word | None = None
+    guest_priority: Annotated[int, Field(ge=-1023, le=0)] = 0
+    records_s: Annotated[float, Field(ge=0, le=3600, allow_inf_nan=False)] = RECORDS_S
+
+    def system(self, site: str) -> GridEngine:
+        """Returns Grid Engine as a site of this name has it."""
+        ports = {"SGE_QMASTER_PORT": self.master_port, "SGE_EXECD_PORT": self.execution_port}
+        place = {name: str(port) for name, port in ports.items() if port is not None}
+        settings = GridEngineSettings(
+            site,
+            pwd.getpwuid(os.getuid()).pw_name,
+            f"{self.root}/{self.cell}/common/accounting",
+            queues=tuple(self.queues),
+            parallel_environment=self.parallel_environment,
+            project=self.project or "",
+            guest_project=self.guest_project or "",
+            guest_priority=self.guest_priority,
+            requeue=self.requeue,
+        )
+        place |= {"SGE_ROOT": self.root, "SGE_CELL": self.cell}
+        return GridEngine(self.runner(place), settings)
+
+
+def _slurm(settings: SlurmTable, site: LrmsSite) -> BatchLrms:
+    return BatchLrms(
+        settings.system(site.name),
+        settings.spool_of(site),
+        poll_s=settings.poll_s,
+        settle_s=settings.settle_s,
+    )
+
+
+def _gridengine(settings: GridEngineTable, site: LrmsSite) -> BatchLrms:
+    return BatchLrms(
+        settings.system(site.name),
+        settings.spool_of(site),
+        poll_s=settings.poll_s,
+        settle_s=0.0,
+        records_s=settings.records_s,
+    )
+
+
+SLURM = Adapter(SlurmTable, _slurm)
+GRID_ENGINE = Adapter(GridEngineTable, _gridengine)

@@ -1,0 +1,83 @@
+"""Two sites above two real batch systems that exchange jobs which really run."""
+
+from collections.abc import Mapping
+from contextlib import AsyncExitStack, ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from grms.kit.ports import free_port
+from grms.v1 import job_pb2, request_pb2
+from tests.clusters.fake_slurm import FakeSlurm
+from tests.clusters.slurm import SlurmCluster, need_slurm
+from tests.grms.site.daemons import Running, document, running
+from tests.waiting import TIME_OUT_S, until
+
+CPUS = 8
+
+
+def table(cluster: SlurmCluster | FakeSlurm, folder: Path) -> dict[str, Any]:
+    """Returns the table `[lrms]` of a cluster."""
+    found = {
+        "kind": "slurm",
+        "poll_s": 0.4,
+        "settle_s": 0.0,
+        "spool": str(folder),
+        "completion_log": cluster.completion_log,
+    }
+    place = cluster.environment.get("SLURM_CONF")
+    return found | ({"configuration": place} if place else {"programs": cluster.programs})  # type: ignore[union-attr]  # the fake
+
+
+async def submitted(site: Running, key: str, script: str, processors: int) -> job_pb2.Job:
+    """Submits a job with a script."""
+    request = job_pb2.SubmitRequest(idempotency_key=key)
+    request.request.processors = processors
+    request.request.requested_time_s = 600.0
+    request.request.program.script = script
+    request.request.program.arguments.extend(["a b", "$(id)"])
+    request.request.program.environment["VALUE"] = "x'y"
+    job: job_pb2.Job = await site.jobs.Submit(request, timeout=TIME_OUT_S)
+    return job
+
+
+@pytest.mark.parametrize("kind", [FakeSlurm, SlurmCluster])
+async def test_jobs_run_at_both_sites(
+    kind: type[SlurmCluster] | type[FakeSlurm], tmp_path: Path
+) -> None:
+    """Each once, with arguments and environment; exit codes come home from the partner too."""
+    if kind is SlurmCluster:
+        need_slurm()
+    ports = {name: free_port() for name in ("north", "south")}
+    gate, log = tmp_path / "gate", tmp_path / "log"
+    script = (
+        f'#!/bin/sh\necho "$1|$2|$VALUE" >>{log}\n'
+        f"while ! test -e {gate}; do sleep 0.1; done\nexit {{code}}\n"
+    )
+    with ExitStack() as clusters:
+        tables: dict[str, Mapping[str, Any]] = {}
+        for name in ports:
+            cluster = kind(tmp_path / f"cluster-{name}", nodes=1, cpus=CPUS)
+            clusters.callback(cluster.down)
+            cluster.up()
+            tables[name] = table(cluster, tmp_path / f"spool-{name}")
+        async with AsyncExitStack() as daemons:
+            sites = {}
+            for name, partner in (("north", "south"), ("south", "north")):
+                written = document(
+                    tmp_path, name, CPUS, {partner: ports[partner]}, ports[name], lrms=tables[name]
+                )
+                sites[name] = await daemons.enter_async_context(running(written, tmp_path))
+            for site in sites.values():
+                await site.linked()
+            first = await submitted(sites["north"], "1", script.format(code=3), CPUS)
+            await until(log.exists)
+            second = await submitted(sites["north"], "2", script.format(code=5), CPUS)
+            await until(lambda: len(log.read_text().splitlines()) == 2)
+            gate.touch()
+            ended = [await sites["north"].ended(job.job_id) for job in (first, second)]
+    assert [job.exit_code for job in ended] == [3, 5]
+    assert [job.outcome for job in ended] == [request_pb2.OUTCOME_FAILED] * 2
+    assert [job.executed_on for job in ended] == ["north", "south"]
+    assert log.read_text() == "a b|$(id)|x'y\n" * 2

@@ -298,6 +298,13 @@ def _strategy_study(command: Callable[..., None]) -> Callable[..., None]:
                 help="Of each search of criteria; of rules a third of them.",
             ),
             click.option(
+                "--start",
+                type=click.Choice(["constant", "random"]),
+                default="constant",
+                show_default=True,
+                help="Whether criteria begin with a constant order of groups among them; random: the papers'.",
+            ),
+            click.option(
                 "--logs",
                 type=click.Choice(["ctc", "kth", "sdsc00"]),
                 multiple=True,
@@ -353,6 +360,7 @@ def _run_strategy_study(name: str, chosen: dict[str, Any]) -> None:
         folder=chosen["output"] or Path("out", name),
         seeds=chosen["seeds"],
         generations=100 if chosen["complete"] else chosen["generations"],
+        start=chosen["start"],
         scaled=chosen["complete"],
         logs=chosen["logs"] or tuple(log.key for log in LOGS),
         workers=chosen["workers"],

@@ -1,4 +1,4 @@
-"""The cloud of constant orders: what can be had between AWRT₁ and AWRT₂ without learning.
+"""The cloud of constant orders, with what was learned in it: what can be had between AWRT₁ and AWRT₂.
 
 The papers compare with a Pareto front that an offline search found, and do not say how. Here it is all
 120 orders of five groups, by FCFS, by EASY, and by EASY with true run times, which no provider has.
@@ -20,8 +20,8 @@ class Point:
     """One schedule.
 
     Attributes:
-        kind: `fcfs`, `easy`, or `clairvoyant`.
-        groups: the order.
+        kind: `fcfs`, `easy`, `clairvoyant`, or `learned`.
+        groups: the order; empty of what was learned.
         seven: U, AWRT, AWRT₁ … AWRT₅.
         front: whether no other point of the cloud is as good in all seven and better in one.
     """
@@ -32,9 +32,14 @@ class Point:
     front: bool = False
 
 
-def cloud(trial: Trial) -> list[Point]:
-    """Returns 360 schedules of a workload."""
-    points = list(_points(trial))
+def cloud(trial: Trial, learned: Sequence[Sequence[float]] = ()) -> list[Point]:
+    """Returns 360 schedules of a workload, and those of what was learned on it.
+
+    Args:
+        trial: the workload.
+        learned: the seven objectives of each learned policy.
+    """
+    points = [*_points(trial), *(Point("learned", (), tuple(seven)) for seven in learned)]
     front = not_dominated([one.seven for one in points])
     return [replace(one, front=bool(best)) for one, best in zip(points, front, strict=True)]
 

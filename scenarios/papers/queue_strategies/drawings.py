@@ -9,7 +9,7 @@ from scenarios.report import svg
 from scenarios.report.svg import WIDE
 
 _HEIGHT = 420.0
-_KINDS = (("fcfs", "work", "FCFS"), ("easy", "federated", "EASY"), ("clairvoyant", "alone", "EASY, true run times"))  # fmt: skip
+_KINDS = (("fcfs", "work", "FCFS"), ("easy", "federated", "EASY"), ("clairvoyant", "alone", "EASY, true run times"), ("learned", "ink", "learned"))  # fmt: skip
 
 
 def scatter(

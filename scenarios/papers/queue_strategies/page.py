@@ -199,7 +199,7 @@ def _cloud(study: Study) -> str:
             rows = study.of(log, METHODS[study.options["paper"]][0])[0]["parts"]["training"]
             easy = next(row for row in rows if row["name"] == "easy-arrival")["objectives"]
             marked.append(("EASY", easy["awrt_1"], easy["awrt_2"]))
-        title = f"{log.upper()}: all orders of the five groups"
+        title = f"{log.upper()}: all orders of the five groups, and what was learned"
         front = sum(bool(point["front"]) for point in points)
         caption = (
             f"{front} of {len(points)} schedules are dominated by none of the others in all seven "
@@ -215,7 +215,15 @@ def _made(study: Study) -> str:
     options = study.options
     rows = (
         ("Seeds", ", ".join(map(str, options["seeds"]))),
-        ("Generations", f"{options['generations']} of criteria; the paper’s are 100"),
+        (
+            "Generations",
+            f"{options['generations']} of criteria, the paper’s are 100; begun "
+            + (
+                "at random, as in the paper"
+                if options["start"] == "random"
+                else "with the constant order of groups among the first"
+            ),
+        ),
         ("Machine", study.machine),
         ("Program", f"Hanse {study.version}" + (f", {study.commit}" if study.commit else "")),
     )

@@ -1,6 +1,7 @@
 """The studies from logs to figures: what is learned, what is judged, in which order."""
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -12,7 +13,7 @@ from rich.console import Console
 from grms.learning.local_strategies.command import STRATEGY, run_tuning
 from grms.learning.local_strategies.constants import group_order, judge
 from grms.learning.local_strategies.outcome import LEARNED
-from grms.learning.local_strategies.problem import TuneOptions
+from grms.learning.local_strategies.problem import Start, TuneOptions
 from grms.learning.local_strategies.workloads import Workload, WorkloadOptions, read_workload
 from grms.learning.session import CHECKPOINT, Limits, Workers
 from lrms_sim.provenance import source_commit
@@ -43,6 +44,8 @@ class StudyOptions:
         folder: for strategies, figures and page.
         seeds: of everything that has chance in it.
         generations: of criteria; of rules a third of them.
+        start: whether a constant order of groups is among the first individuals of criteria. Every
+            criterion can be one, so with it no search ends below; the papers' is `random`.
         scaled: whether the whole logs are scaled to 1024 processors and learned on, as in the papers; no
             job is unseen then.
         logs: keys of the logs.
@@ -53,6 +56,7 @@ class StudyOptions:
     folder: Path
     seeds: tuple[int, ...] = (1, 2, 3)
     generations: int = 6
+    start: Start = "constant"
     scaled: bool = False
     logs: tuple[str, ...] = tuple(log.key for log in LOGS)
     workers: int | None = None
@@ -165,10 +169,21 @@ def run_study(options: StudyOptions, console: Console) -> Study:
         },
         runs,
         _transfers(options, first, workloads),
-        {first: [asdict(point) for point in cloud(workloads[first].training.trial)]},
+        {first: _cloud(workloads[first], [run for run in runs if run["log"] == first])},
         machine_words(),
         source_commit(),
     )
+
+
+def _cloud(workload: Workload, runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    found = [run["parts"]["training"][-1]["objectives"] for run in runs]
+    learned = [
+        # A group without jobs has no AWRT.
+        [math.nan if number is None else float(number) for number in one.values()]
+        for one in found
+        if one["awrt"] is not None
+    ]
+    return [asdict(point) for point in cloud(workload.training.trial, learned)]
 
 
 def _workload_options(options: StudyOptions, log: StudyLog) -> WorkloadOptions:
@@ -181,7 +196,7 @@ def _workload_options(options: StudyOptions, log: StudyLog) -> WorkloadOptions:
 
 def run_folder(options: StudyOptions, method: str, seed: int, where: str) -> Path:
     """Returns the folder of one run."""
-    kind = "scaled" if options.scaled else "first"
+    kind = ("scaled" if options.scaled else "first") + f"-{options.start}"
     return options.folder / "runs" / kind / f"{where}-{method}-seed-{seed}"
 
 
@@ -192,8 +207,7 @@ def _tune_options(
     plain = TuneOptions(
         paths,
         seed=seed,
-        # As in the papers: nobody tells the search which constant is good.
-        start="random",
+        start=options.start,
         workers=Workers(count=options.workers),
         output=folder,
         resume=(folder / CHECKPOINT).exists(),

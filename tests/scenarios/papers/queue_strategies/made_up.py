@@ -71,12 +71,13 @@ def made_up(
         for method in gains
     ]
     point = {"groups": [1, 2, 3, 4, 5], "seven": [0.7, 5.0, 10.0, 20.0, 1.0, 1.0, 1.0]}
-    kinds = ("fcfs", "easy", "clairvoyant")
+    kinds = ("fcfs", "easy", "clairvoyant", "learned")
     cloud = [{"kind": kind, "front": front, **point} for kind in kinds for front in (True, False)]
     options = {
         "paper": paper,
         "seeds": [1, 2, 3],
         "generations": 6,
+        "start": "constant",
         "scaled": unseen is None,
         "logs": list(logs),
         "jobs": dict.fromkeys(logs, 1000),

@@ -35,3 +35,12 @@ def test_all_orders_are_there_as_they_are_simulated() -> None:
             assert found.seven == one.seven
     assert any(one.front for one in points)
     assert not all(one.front for one in points)
+
+
+def test_what_was_learned_is_judged_beside_the_constants() -> None:
+    """One that is better in everything is on the front, and pushes all others off it."""
+    trial = Trial(busy_jobs(count=60), 16)
+    points = cloud(trial, [(1.0, *(0.0,) * 6), (0.0, *(1e9,) * 6)])
+    assert [one.front for one in points[-2:]] == [True, False]
+    assert [one.kind for one in points[-2:]] == ["learned", "learned"]
+    assert not any(one.front for one in points[:-2])

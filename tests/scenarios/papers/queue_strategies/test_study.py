@@ -12,6 +12,7 @@ from scenarios.papers.queue_strategies.study import (
     best_constant,
     gains_of,
     learned_gain,
+    run_folder,
     run_study,
     transfer_gain,
 )
@@ -52,7 +53,23 @@ def test_a_study_learns_judges_and_goes_on(two_logs: Path) -> None:
     assert len(study.of("ctc", "f2")) == 2
     assert learned_gain(study.of("ctc", "f2"), "unseen") is not None
     assert {one["log"] for one in study.transfers} == {"kth"}
-    assert len(study.clouds["ctc"]) == 360
+    # Five methods with two seeds each, and one learned on all logs, beside the constants.
+    assert len(study.clouds["ctc"]) == 360 + 11
+    assert [one["kind"] for one in study.clouds["ctc"]].count("learned") == 11
+    for log in ("ctc", "kth"):
+        for method in ("f1", "f2", "f3", "f4"):
+            for one in study.of(log, method):
+                judged = {row["name"]: row["value"] for row in one["parts"]["training"]}
+                constant = next(n for n in judged if n.startswith("fcfs-group"))
+                assert judged["learned"] <= judged[constant]
+
+
+def test_a_search_may_begin_at_random_as_in_the_papers(two_logs: Path) -> None:
+    """Its runs have folders of their own, so that one is never taken for the other."""
+    options = StudyOptions("greedy-criteria", two_logs / "out", start="random")
+    assert run_folder(options, "f1", 3, "ctc") == two_logs / "out/runs/first-random/ctc-f1-seed-3"
+    scaled = StudyOptions("greedy-criteria", two_logs / "out", scaled=True)
+    assert run_folder(scaled, "f1", 3, "ctc").parent.name == "scaled-constant"
 
 
 def test_rules_and_tables_are_learned_too(two_logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:

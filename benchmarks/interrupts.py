@@ -63,7 +63,9 @@ class Try:
             return "WRONG" if "Traceback" in self.errors else "as it should"
         if self.status == 0 and not self.errors:
             return "done"
-        started = self.status == -signal.SIGINT or "Traceback" in self.errors
+        # Earlier still there is no traceback: the interpreter could not import what it begins with.
+        begun = "Traceback" in self.errors or "Fatal Python error: init_" in self.errors
+        started = self.status == -signal.SIGINT or begun
         return "interpreter" if started and self._at_the_start() else "WRONG"
 
     def _at_the_start(self) -> bool:

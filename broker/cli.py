@@ -476,6 +476,7 @@ cli.set_sections(
             "plan show",
             "replan",
             "resources",
+            "dashboard",
         ),
     }
 )

@@ -52,9 +52,10 @@ class ScriptedSite(SimulatedSite):
     batch: ScriptedLrms = field(init=False)
     _commands: LrmsQueue = field(init=False)
     _seen: LrmsLoad | None = None
+    _looking: bool = False
 
     def __post_init__(self) -> None:
-        """Puts the batch system behind the port; it looks at itself for good."""
+        """Puts the batch system behind the port."""
         super().__post_init__()
         self.batch = ScriptedLrms(
             self.lrms, self.moods, self.moody, sleep, offset=self.clock_offset
@@ -62,9 +63,14 @@ class ScriptedSite(SimulatedSite):
         self._look()
 
     def _look(self) -> None:
-        # For as long as anybody looks at anything.
+        # For as long as anybody looks at anything, and until nothing is left to be heard of: a rogue
+        # may give a site a job when all others are done.
         self.batch.look()
-        if self.timing.probe_interval:
+        memory = self.state.memory if self.up else None
+        self._looking = bool(
+            self.timing.probe_interval or (memory and (memory.at_lrms or memory.unconfirmed))
+        )
+        if self._looking:
             self.clock.after(self.moods.look_s, self._look)
 
     def load(self) -> Load | None:
@@ -125,6 +131,9 @@ class ScriptedSite(SimulatedSite):
 
     def _take(self, command: LrmsSubmit | LrmsCancel) -> None:
         self._commands.add(command)
+        if not self._looking:
+            self._looking = True
+            self.clock.after(self.moods.look_s, self._look)
         self._carry_on(self._life)
 
     def _carry_on(self, life: int) -> None:

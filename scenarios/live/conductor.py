@@ -59,6 +59,9 @@ PROGRESS_ROWS: Final = 200
 GONE: Final = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
 """What calls end with when a daemon has."""
 
+BROKEN: Final = "Internal error from Core"
+"""What gRPC says for INTERNAL where a connection broke before the call had begun; no daemon says it."""
+
 Progress = Callable[[int], None]
 
 
@@ -295,7 +298,7 @@ class Conductor:
     # --- daemons come and go -------------------------------------------------------------------
 
     async def _recover(self, seat: _Seat, sitting: int, error: Exception) -> None:
-        if isinstance(error, aio.AioRpcError) and error.code() not in GONE:
+        if isinstance(error, aio.AioRpcError) and not _gone(error):
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(seat.process.ended(), END_S)
             if seat.process.pid:
@@ -420,6 +423,11 @@ class Conductor:
             executed_on=executed_on,
             log_job_id=self._log_job_id,
         )
+
+
+def _gone(error: aio.AioRpcError) -> bool:
+    broken = error.code() is grpc.StatusCode.INTERNAL and (error.details() or "").startswith(BROKEN)
+    return broken or error.code() in GONE
 
 
 def _answer(answer: Any, seat: _Seat) -> Any:

@@ -11,6 +11,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -32,9 +33,9 @@ SlurmUser={user}
 SlurmdUser={user}
 AuthType=auth/munge
 CredType=cred/munge
-AuthInfo=socket={folder}/munge/socket
+AuthInfo=socket={short}/munge
 StateSaveLocation={folder}/state
-SlurmdSpoolDir={folder}/nodes/%n
+SlurmdSpoolDir={short}/%n
 SlurmctldPidFile={folder}/slurmctld.pid
 SlurmdPidFile={folder}/nodes/%n.pid
 SlurmctldLogFile={folder}/slurmctld.log
@@ -115,6 +116,11 @@ class SlurmCluster:
     nodes: int = 2
     cpus: int = 8
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    # Sockets stand in a folder with a short name: their paths may have 107 characters, and a job
+    # whose step has no socket ends before it begins.
+    _short: tempfile.TemporaryDirectory[str] = field(
+        default_factory=lambda: tempfile.TemporaryDirectory(prefix="hanse-", dir="/tmp")  # noqa: S108  # short
+    )
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -133,6 +139,7 @@ class SlurmCluster:
         ports = free_ports(2 + self.nodes)
         text = _CONFIGURATION.format(
             folder=self.folder,
+            short=self._short.name,
             user=pwd.getpwuid(os.getuid()).pw_name,
             ports=ports,
             nodes=self.nodes,
@@ -146,9 +153,9 @@ class SlurmCluster:
         files = [f"--{name}={munge}/{name}" for name in ("key-file", "pid-file", "log-file")]
         files[0] = f"--key-file={munge}/key"
         seed = f"--seed-file={munge}/seed"
-        plain = ["--foreground", "--force", "--num-threads=2", f"--socket={munge}/socket"]
+        plain = ["--foreground", "--force", "--num-threads=2", f"--socket={self._short.name}/munge"]
         self._start("munged", *plain, seed, *files)
-        wait_for((munge / "socket").exists() for _ in iter(int, 1))
+        wait_for((Path(self._short.name) / "munge").exists() for _ in iter(int, 1))
         self.start_controller()
         for number in range(1, self.nodes + 1):
             self.start_node(f"n{number}")
@@ -236,6 +243,7 @@ class SlurmCluster:
         for name in [*sorted(set(self.processes) - {"munged"}), "munged"]:
             if name in self.processes:
                 self._end(name, signal.SIGTERM)
+        self._short.cleanup()
 
 
 def _path(program: str) -> str:

@@ -155,7 +155,10 @@ def test_a_traceback_of_a_command_is_told_from_one_of_the_interpreters_start() -
     )
     end = "KeyboardInterrupt\n"
     assert Try("grms", 0.0, -2, head + start + end).verdict == "interpreter"
+    early = "Fatal Python error: init_import_site: Failed to import the site module\n"
+    assert Try("grms", 0.0, 1, early + start + end).verdict == "interpreter"
     house = '  File "/h/grms/cli.py", line 3, in <module>\n'
+    assert Try("grms", 0.0, 1, early + start + house + end).verdict == "WRONG"
     assert Try("grms", 0.0, -2, head + start + house + end).verdict == "WRONG"
     assert Try("grms", 0.0, 130, head + start + "interrupted\n").verdict == "WRONG"
     assert Try("grms", 0.0, 130, "interrupted\n").verdict == "as it should"

@@ -42,6 +42,21 @@ async def submitted(site: Running, key: str, script: str, processors: int) -> jo
     return job
 
 
+async def launched(site: Running, job: job_pb2.Job, log: Path, lines: int) -> None:
+    """Waits until a script has said that it runs; one that ended before fails the test at once."""
+
+    def lines_or_end() -> bool:
+        nonlocal found
+        found = site.core.engine.state.job(job.job_id)
+        written = len(log.read_text().splitlines()) if log.exists() else 0
+        return written == lines or (found is not None and found.outcome is not None)
+
+    found = None
+    await until(lines_or_end)
+    assert found is not None
+    assert found.outcome is None, found
+
+
 @pytest.mark.parametrize("kind", [FakeSlurm, SlurmCluster])
 async def test_jobs_run_at_both_sites(
     kind: type[SlurmCluster] | type[FakeSlurm], tmp_path: Path
@@ -72,9 +87,9 @@ async def test_jobs_run_at_both_sites(
             for site in sites.values():
                 await site.linked()
             first = await submitted(sites["north"], "1", script.format(code=3), CPUS)
-            await until(log.exists)
+            await launched(sites["north"], first, log, 1)
             second = await submitted(sites["north"], "2", script.format(code=5), CPUS)
-            await until(lambda: len(log.read_text().splitlines()) == 2)
+            await launched(sites["north"], second, log, 2)
             gate.touch()
             ended = [await sites["north"].ended(job.job_id) for job in (first, second)]
     assert [job.exit_code for job in ended] == [3, 5]

@@ -288,7 +288,7 @@ def found_out(factory: Callable[..., SiteState]) -> Verdict | Exception | None:
     [
         (WithoutTombstone, "2 times"),
         (JournalLast, ""),
-        (WithoutLookup, "FAILED|submitted before"),
+        (WithoutLookup, "FAILED|submitted before|2 times"),
         (NoAnswerIsNo, "2 times"),
         (DecidesAnew, "2 times"),
         (ForgetsDeclines, "the journal says|2 times"),
@@ -297,7 +297,7 @@ def found_out(factory: Callable[..., SiteState]) -> Verdict | Exception | None:
         (IgnoresRubbish, "talks rubbish and is not faulty"),
         (BelievesEverything, "lies were not believed"),
         (GivesNumbersTwice, "a second time"),
-        (SubmitsEndedAgain, "2 times"),
+        (SubmitsEndedAgain, "2 times|4 times"),
         (ForgetsOpenJobs, "asked before"),
         (PromisesTwice, "processors promised at"),
         (ForgetsReservations, "cannot become RUNNING|was launched, and is"),

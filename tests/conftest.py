@@ -32,6 +32,11 @@ settings.register_profile(
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """One worker more than there are processors: many tests wait for daemons and clusters."""
+    return (os.cpu_count() or 1) + 1
+
+
 @pytest.fixture(scope="session")
 def traces_folder() -> Path:
     """Returns the folder of recorded traces; skips the test where there is none."""

@@ -119,7 +119,7 @@ class SlurmCluster:
     # Sockets stand in a folder with a short name: their paths may have 107 characters, and a job
     # whose step has no socket ends before it begins.
     _short: tempfile.TemporaryDirectory[str] = field(
-        default_factory=lambda: tempfile.TemporaryDirectory(prefix="hanse-", dir="/tmp")  # noqa: S108  # short
+        default_factory=lambda: tempfile.TemporaryDirectory(prefix="hanse-", dir="/tmp")  # short
     )
 
     @property

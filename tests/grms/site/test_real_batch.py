@@ -46,15 +46,12 @@ async def launched(site: Running, job: job_pb2.Job, log: Path, lines: int) -> No
     """Waits until a script has said that it runs; one that ended before fails the test at once."""
 
     def lines_or_end() -> bool:
-        nonlocal found
-        found = site.core.engine.state.job(job.job_id)
-        written = len(log.read_text().splitlines()) if log.exists() else 0
-        return written == lines or (found is not None and found.outcome is not None)
+        job_now = site.core.engine.state.job(job.job_id)
+        assert job_now is not None
+        assert job_now.outcome is None, job_now
+        return log.exists() and len(log.read_text().splitlines()) == lines
 
-    found = None
     await until(lines_or_end)
-    assert found is not None
-    assert found.outcome is None, found
 
 
 @pytest.mark.parametrize("kind", [FakeSlurm, SlurmCluster])

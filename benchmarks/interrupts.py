@@ -36,8 +36,8 @@ COMMANDS = {
 
 STATUS = 128 + signal.SIGINT
 WAIT_S = 60.0
-OURS = ("/command.py", "/process_guard.py", "/bin/")
-"""Files that a traceback may name where the guard was not up yet."""
+OURS = ("/command.py", "/process_guard.py", "/bin/", "/lrms_sim/__init__.py")
+"""Files that a traceback may name where the guard was not up yet: those that lead to it."""
 
 
 @dataclass(frozen=True)

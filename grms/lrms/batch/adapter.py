@@ -13,7 +13,7 @@ from typing import Final
 
 import structlog
 
-from grms.lrms.batch.launch import Marks, Spool, check_key, check_program
+from grms.lrms.batch.launch import Spool, check_key, check_program
 from grms.lrms.batch.ledger import MISSING_LOOKS, Act, Counts, FollowedJob, JobLedger, Order, Want
 from grms.lrms.batch.system import BatchSystem
 from grms.lrms.batch.table import Ending, JobRow, Question, Table
@@ -337,8 +337,7 @@ class BatchLrms:
         return False
 
     async def _release(self, order: Order) -> None:
-        marks = Marks(run=True, released=True, number=order.row.number)
-        await asyncio.to_thread(self._spool.mark, order.key, marks)
+        await asyncio.to_thread(self._spool.released, order.key, order.row.number)
         await self._system.release(order.row)
         self._ledger.released(order.key, self._clock())
 
@@ -359,8 +358,7 @@ class BatchLrms:
 
     async def _want_more(self, job: FollowedJob, want: Want) -> None:
         if job.end is None and want is Want.RUN and job.want in {Want.NOTHING, Want.HELD}:
-            marks = await asyncio.to_thread(self._spool.marks, job.key) or Marks(run=True)
-            await asyncio.to_thread(self._spool.mark, job.key, replace(marks, run=True))
+            await asyncio.to_thread(self._spool.wanted, job.key)
             job.want, job.hold_stays = want, False
             self._wanted.set()
 

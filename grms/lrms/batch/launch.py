@@ -15,7 +15,8 @@ import os
 import re
 import shlex
 import shutil
-from dataclasses import asdict, dataclass
+import threading
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -31,6 +32,10 @@ ENVIRONMENT_BYTES_MAX: Final = 64 << 10
 
 KEY: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}/[0-9a-f]{1,16}/[0-9]{1,20}")
 """A job's key: home site, epoch, number."""
+
+# Of the whole process: a thread outlives the task that was cancelled while it waited for it, and its
+# writing then meets that of the next life.
+_changes = threading.Lock()
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,255}")
 _RESERVED = re.compile(r"(SLURM|SBATCH|SRUN|SGE|PBS)_.*|JOB_ID|NSLOTS|PE_HOSTFILE")
@@ -85,7 +90,7 @@ def values_text(program: Program) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """What is kept of a job over a restart.
+    """What is kept of a job over a restart; it becomes more and never less.
 
     Attributes:
         run: it is wanted to run, and does not wait for a release by the site.
@@ -139,7 +144,8 @@ class Spool:
         _write(place / "launch", LAUNCH, 0o500)
         _write(place / "values", values_text(program), 0o400)
         _write(place / "program", program.script, 0o500)
-        self.mark(key, Marks(run))
+        with _changes:
+            self._keep(key, Marks(run))
         return place
 
     def marks(self, key: str) -> Marks | None:
@@ -152,9 +158,25 @@ class Spool:
             # Half a file is none of ours: they are replaced whole. It counts as the worst.
             return Marks(run=True, released=True)
 
-    def mark(self, key: str, marks: Marks) -> None:
-        """Keeps something of a job; it is on the disk when this returns."""
+    def wanted(self, key: str) -> None:
+        """Keeps that a job is to run; it is on the disk when this returns."""
+        with _changes:
+            marks = self.marks(key) or Marks(run=True)
+            self._keep(key, replace(marks, run=True))
+
+    def released(self, key: str, number: str) -> None:
+        """Keeps that a job's hold is about to be lifted; it is on the disk when this returns.
+
+        Args:
+            key: of the job.
+            number: the batch system's id.
+        """
+        with _changes:
+            self._keep(key, Marks(run=True, released=True, number=number))
+
+    def _keep(self, key: str, marks: Marks) -> None:
         place = self.place(key)
+        place.mkdir(mode=0o700, exist_ok=True)
         new = place / "state.new"
         with new.open("w", encoding="utf-8") as file:
             json.dump(asdict(marks), file)

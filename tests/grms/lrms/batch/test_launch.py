@@ -3,6 +3,7 @@
 import os
 import stat
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -124,10 +125,34 @@ def test_marks_outlive_the_process(tmp_path: Path) -> None:
     assert spool.marks("A/1/1") is None
     spool.prepare("A/1/1", Program(SCRIPT), run=False)
     assert Spool(tmp_path).marks("A/1/1") == Marks(run=False)
-    spool.mark("A/1/1", Marks(run=True, released=True, number="17"))
+    spool.wanted("A/1/1")
+    assert Spool(tmp_path).marks("A/1/1") == Marks(run=True)
+    spool.released("A/1/1", "17")
+    spool.wanted("A/1/1")
     assert Spool(tmp_path).marks("A/1/1") == Marks(run=True, released=True, number="17")
     spool.drop("A/1/1")
     assert spool.marks("A/1/1") is None
+
+
+def test_what_two_lives_keep_at_once_is_kept(tmp_path: Path) -> None:
+    """A thread of the life before still writes while the next one does; neither takes a word back."""
+    keys = [f"A/1/{number}" for number in range(8)]
+    before, after = Spool(tmp_path), Spool(tmp_path)
+    for key in keys:
+        before.prepare(key, Program(SCRIPT), run=False)
+    with ThreadPoolExecutor(8) as threads:
+        releases = threads.map(lambda key: before.released(key, "17"), keys)
+        wants = threads.map(after.wanted, keys)
+        assert [*releases, *wants] == [None] * 16
+    marks = [Spool(tmp_path).marks(key) for key in keys]
+    assert marks == [Marks(run=True, released=True, number="17")] * 8
+
+
+def test_a_folder_that_is_gone_is_made_again(tmp_path: Path) -> None:
+    """A job is followed by its name; what is wanted of it is kept all the same."""
+    spool = Spool(tmp_path)
+    spool.wanted("A/1/1")
+    assert spool.marks("A/1/1") == Marks(run=True)
 
 
 def test_marks_that_cannot_be_read_count_as_released(tmp_path: Path) -> None:

@@ -56,6 +56,9 @@ def import_log(kind: str, file: Path, *, output: Path, time_zone: str, anonymous
                 zone=zone_named(time_zone),
                 rng=np.random.default_rng() if anonymous else None,
             )
+        if not len(found.log):
+            left = "; ".join(f"{count:,} {RULES[rule]}" for rule, count in found.counts.items())
+            raise click.ClickException(f"{file} has no job that has ended" + (left and f": {left}"))
         with replacing(output) as temporary:
             write_swf(temporary, found.log)
     except OSError as error:

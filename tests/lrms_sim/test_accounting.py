@@ -63,6 +63,18 @@ def test_pbs() -> None:
     assert found.log.status.tolist() == [1, 0]
 
 
+def test_times_out_of_order() -> None:
+    """Such a job is left out and counted; the others are read."""
+    late = [line.replace("T00:00:10", "T09:00:10") for line in SACCT]
+    found = read("sacct", late)
+    assert found.counts == {"step": 1, "open": 1, "disorder": 1, "never": 1, "request": 2}
+    assert found.log.submit_time.tolist() == [0, 120, 300]
+    backward = [line.replace("start=1010 end=1070", "start=1080 end=1070") for line in PBS]
+    found = read("pbs", backward)
+    assert found.counts == {"other": 1, "disorder": 1}
+    assert found.log.processors_requested.tolist() == [9]
+
+
 def test_anonymous() -> None:
     """Nothing says who was first or when the log began; who is the same stays the same."""
     logs = [read("sacct", SACCT, rng=np.random.default_rng(seed)).log for seed in range(8)]
@@ -79,7 +91,6 @@ def test_anonymous() -> None:
         ("sacct", [*SACCT[:1], "1|2"], "jobs.txt:2: 2 columns, the header has 11"),
         ("sacct", [SACCT[0], SACCT[1].replace("8|8", "0|0")], "neither AllocCPUS nor ReqCPUS"),
         ("sacct", [SACCT[0], SACCT[1].replace("2024-01-01T00:00:10", "soon")], "Submit is 'soon'"),
-        ("sacct", [SACCT[0], SACCT[1].replace("T00:00:10", "T09:00:10")], "in that order"),
         ("pbs", ["hello"], "jobs.txt:1: no PBS accounting record"),
         ("pbs", [PBS[1].replace("start=1010", "")], "start is ''; a Unix time is expected"),
         ("pbs", [PBS[1].replace("ncpus=6", "ncpus=x")], "how many processors the job had"),

@@ -42,3 +42,13 @@ def test_options_and_mistakes(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         assert error.startswith("Error: ")
         assert found in error
         assert len(error.splitlines()) == 1
+
+
+def test_a_file_without_ended_jobs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """No log of no jobs is written; it says what the file had instead."""
+    file, log = tmp_path / "jobs.txt", tmp_path / "jobs.swf"
+    file.write_text("\n".join([SACCT[0], SACCT[2], SACCT[5]]), encoding="utf-8")
+    assert run_command(["import", "sacct", str(file), "-o", str(log)]) != 0
+    error = capsys.readouterr().err
+    assert "has no job that has ended: 1 steps of jobs, left out; 1 jobs that had not" in error
+    assert not log.exists()

@@ -36,7 +36,7 @@ COMMANDS = {
 
 STATUS = 128 + signal.SIGINT
 WAIT_S = 60.0
-OURS = ("/command.py", "/process_guard.py", "/bin/", "/lrms_sim/__init__.py")
+OURS = ("/command.py", "/process_guard.py", "/bin/", "/grms/__init__.py", "/lrms_sim/__init__.py")
 """Files that a traceback may name where the guard was not up yet: those that lead to it."""
 
 
@@ -71,7 +71,8 @@ class Try:
     def _at_the_start(self) -> bool:
         """Returns whether nothing of the house but the way to the guard was running."""
         files = [line for line in self.errors.splitlines() if line.startswith('  File "')]
-        house = [line for line in files if "site-packages" not in line and "<frozen" not in line]
+        # Frozen modules, and `<string>`: lines of .pth files, which `site` runs.
+        house = [line for line in files if "site-packages" not in line and '"<' not in line]
         library = str(Path(sysconfig.get_path("stdlib")))
         return all(library in line or any(part in line for part in OURS) for line in house)
 

@@ -3,39 +3,23 @@
 Everything heavy is imported by the command that needs it, so that help and errors come at once.
 """
 
-import os
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 import click
 
-from broker.commandline.command_groups import SectionedGroup
 from broker.commandline.command_types import RuleText, duration, moment, preference, rule
 from broker.commandline.daemon_cli import COMMANDS, show_plan
 from broker.errors import BrokerError
 from grms.kit.journal import JournalError
+from lrms_sim.commandline.running import SEED_MAX, open_console, run_group
+from lrms_sim.commandline.sections import SectionedGroup
 from lrms_sim.renamed import renamed_option
 from lrms_sim.version import __version__
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from broker.files.importing import ImportOptions
-
-EXIT_ERROR = 2
-"""Status of the process where something is wrong that the user can put right."""
-
-EXIT_INTERRUPTED = 130
-"""Status of the process after Ctrl-C where there is no plan yet: 128 plus the signal's number."""
-
-EXIT_PIPE = 141
-"""Status of the process where nobody reads on, as shells have it."""
-
-SEED_MAX = 2**63 - 1
-PIPE_WIDTH = 120
-"""Columns of a table that goes to a file or another program."""
 
 METHODS = ("gleam", "asma-best", "asma", "asma-shift")
 """Searches that a user can choose; those of `broker.planner.methods`."""
@@ -257,7 +241,9 @@ def plan(
         old=old,
     )
     problem, before = prepared(request)
-    run_plan(wanted, problem, _console(), _console(stderr=True), old=before, files=request.files)
+    run_plan(
+        wanted, problem, open_console(), open_console(stderr=True), old=before, files=request.files
+    )
 
 
 @cli.command(short_help="Plan a job shop.")
@@ -303,7 +289,9 @@ def jobshop(
         json=json,
         title=file.name,
     )
-    found = run_plan(wanted, read_job_shop(file), _console(), _console(stderr=True), files=(file,))
+    found = run_plan(
+        wanted, read_job_shop(file), open_console(), open_console(stderr=True), files=(file,)
+    )
     if json is None or str(json) != "-":
         click.echo(f"Makespan: {found.makespan_end:.15g}")
 
@@ -454,13 +442,6 @@ def _options(
     return ImportOptions(made, cores, reference_mhz, time_factor)
 
 
-def _console(*, stderr: bool = False) -> "Console":
-    from rich.console import Console  # noqa: PLC0415  # see the module's docstring
-
-    console = Console(stderr=stderr)
-    return console if console.is_terminal else Console(stderr=stderr, width=PIPE_WIDTH)
-
-
 for _command in COMMANDS:
     cli.add_command(_command)
 cli.add_two_words("plan", show_plan)
@@ -491,35 +472,10 @@ def run_command(arguments: Sequence[str]) -> int:
     Returns:
         The status for the process: 0, or one of the `EXIT_…` values.
     """
-    try:
-        return _run(arguments)
-    except click.ClickException as error:
-        error.show()
-        return EXIT_ERROR
-    except (click.Abort, KeyboardInterrupt):
-        click.echo("interrupted", err=True)
-        return EXIT_INTERRUPTED
-    except BrokenPipeError:
-        return _nobody_reads_on()
-    except (BrokerError, JournalError, OSError, MemoryError) as error:
-        text = str(error) or "not enough memory for this problem; plan less at a time"
-        for line in text.splitlines():
-            click.echo(f"Error: {line}", err=True)
-        return EXIT_ERROR
-
-
-def _run(arguments: Sequence[str]) -> int:
-    try:
-        status = cli.main(list(arguments), prog_name="gorba", standalone_mode=False)
-    except SystemExit:
-        # Nothing here ends the process, but click and rich do where nobody reads on.
-        return _nobody_reads_on()
-    # Output that is still in the buffer fails here, where it is caught.
-    sys.stdout.flush()
-    return status if isinstance(status, int) else 0
-
-
-def _nobody_reads_on() -> int:
-    # Python flushes once more at its end and would complain again.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return EXIT_PIPE
+    return run_group(
+        cli,
+        "gorba",
+        arguments,
+        user_errors=lambda: (BrokerError, JournalError, OSError),
+        no_memory="plan less at a time",
+    )

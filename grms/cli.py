@@ -3,48 +3,39 @@
 Everything heavy is imported by the command that needs it, so that help and errors come at once.
 """
 
-import os
 import shlex
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from grms.names import printable
 from grms.pki.cli import pki
 from grms.site_cli import COMMANDS as SITE_COMMANDS
 from grms.top_cli import top
 from grms.tune_cli import tune
+from lrms_sim.commandline.running import EXIT_INTERRUPTED, SEED_MAX, open_console, run_group
+from lrms_sim.commandline.sections import SectionedGroup
 from lrms_sim.version import __version__
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from grms.learning.rule_bases.command import TrainOptions
 
-EXIT_ERROR = 2
-"""Status of the process where something is wrong that the user can put right."""
 
-EXIT_INTERRUPTED = 130
-"""Status of the process after Ctrl-C, as shells have it: 128 plus the signal's number."""
-
-EXIT_PIPE = 141
-"""Status of the process where nobody reads on, as shells have it."""
-
-SEED_MAX = 2**63 - 1
-PIPE_WIDTH = 120
-"""Columns of a table that goes to a file or another program."""
-
-
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=SectionedGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="grms")
 def cli() -> None:
-    """Run a site of a federation and use it, keep its keys, and learn how it exchanges jobs.
+    """Run a site of a federation, hand jobs to it, and learn how it exchanges them.
 
-    `train` learns how a site exchanges jobs, `tune` how it orders its own queue.
-    """
+    \b
+    A site, and a job that runs there or at a partner's (docs/operating.md):
+      grms serve site.toml &
+      export HANSE_SOCKET=site.sock
+      grms submit --processors 4 --time 3600 --script job.sh --wait
+
+    \b
+    Two sites on one machine, step by step: docs/tutorial.md.
+    """  # noqa: D301  # click's mark for a block that is not wrapped
 
 
 for command in (pki, tune, top, *SITE_COMMANDS):
@@ -119,7 +110,7 @@ def train(scenarios: tuple[str, ...], **chosen: Any) -> None:
 
     options = _train_options(scenarios, chosen)
     try:
-        outcome = run_training(options, _console(stderr=True))
+        outcome = run_training(options, open_console(stderr=True))
     except TrainingInterrupted as interruption:
         click.echo(f"\n{interruption}", err=True)
         if interruption.resumable:
@@ -127,7 +118,7 @@ def train(scenarios: tuple[str, ...], **chosen: Any) -> None:
             again = shlex.join(["grms", *command_to_resume(arguments)])
             click.echo(f"go on with: {again}", err=True)
         click.get_current_context().exit(EXIT_INTERRUPTED)
-    print_outcome(_console(), options, outcome)
+    print_outcome(open_console(), options, outcome)
 
 
 def _train_options(scenarios: tuple[str, ...], chosen: dict[str, Any]) -> "TrainOptions":
@@ -182,14 +173,27 @@ def policy_show(file: Path, *, nwp_max: float) -> None:
 
     if not 0 < nwp_max < float("inf"):
         raise click.UsageError(f"--nwp-max is {nwp_max}; it must be more than 0")
-    print_rule_base(_console(), load_rule_base(file), nwp_max)
+    print_rule_base(open_console(), load_rule_base(file), nwp_max)
 
 
-def _console(*, stderr: bool = False) -> "Console":
-    from rich.console import Console  # noqa: PLC0415  # see the module's docstring
-
-    console = Console(stderr=stderr)
-    return console if console.is_terminal else Console(stderr=stderr, width=PIPE_WIDTH)
+cli.set_sections(
+    {
+        "Jobs": ("submit", "status", "jobs", "watch", "cancel"),
+        "A site": (
+            "serve",
+            "partners",
+            "drain",
+            "reload",
+            "take-back",
+            "resubmit",
+            "write-off",
+            "top",
+            "dashboard",
+            "pki",
+        ),
+        "Learning, without a daemon": ("train", "tune", "policy"),
+    }
+)
 
 
 def run_command(arguments: Sequence[str]) -> int:
@@ -201,30 +205,14 @@ def run_command(arguments: Sequence[str]) -> int:
     Returns:
         The status for the process: 0, or one of the `EXIT_…` values.
     """
-    try:
-        status = cli.main(
-            list(arguments), prog_name="grms", standalone_mode=False, obj=tuple(arguments)
-        )
-        # Output that is still in the buffer fails here, where it is caught.
-        sys.stdout.flush()
-    except click.ClickException as error:
-        error.show()
-        return EXIT_ERROR
-    except (click.Abort, KeyboardInterrupt):
-        click.echo("interrupted", err=True)
-        return EXIT_INTERRUPTED
-    except BrokenPipeError:
-        # Python flushes once more at its end and would complain again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return EXIT_PIPE
-    except _user_errors() as error:
-        for line in str(error).splitlines():
-            click.echo(f"Error: {printable(line)}", err=True)
-        return EXIT_ERROR
-    except MemoryError:
-        click.echo("Error: not enough memory; use fewer workers or shorter windows", err=True)
-        return EXIT_ERROR
-    return status if isinstance(status, int) else 0
+    return run_group(
+        cli,
+        "grms",
+        arguments,
+        user_errors=_user_errors,
+        no_memory="use fewer workers or shorter windows",
+        obj=tuple(arguments),
+    )
 
 
 def _user_errors() -> tuple[type[Exception], ...]:

@@ -49,7 +49,7 @@ timeout_option = click.option(
 )
 
 
-@click.command()
+@click.command(short_help="Run a site's daemon.")
 @click.argument("config", type=click.Path(path_type=Path))
 @click.option(
     "--until-eof",
@@ -70,7 +70,7 @@ def serve(config: Path, *, until_eof: bool) -> None:
     run(config, log, until_eof=until_eof)
 
 
-@click.command()
+@click.command(short_help="Print the address of a site's dashboard.")
 @click.argument("config", type=click.Path(path_type=Path))
 @click.option("--open", "open_browser", is_flag=True, help="Show it in the browser too.")
 def dashboard(config: Path, *, open_browser: bool) -> None:
@@ -169,7 +169,14 @@ STATES = [
 @timeout_option
 @click.option("--all", "all_users", is_flag=True, help="Other users' jobs too; for operators.")
 @click.option("--open", "only_open", is_flag=True, help="Only jobs that have not ended.")
-@click.option("--state", "states", multiple=True, type=click.Choice(STATES), help="Only these.")
+@click.option(
+    "--state",
+    "states",
+    multiple=True,
+    type=click.Choice(STATES),
+    metavar="STATE",
+    help=f"Only these: {', '.join(STATES)}.",
+)
 @click.option("--user", default="", help="Only this user's jobs; for operators.")
 @click.option("--partner", default="", help="Only jobs that are, or were, at this site.")
 @click.option(
@@ -271,7 +278,7 @@ jobs_argument = click.argument("job_ids", nargs=-1, required=True, metavar="JOB.
 yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
 
 
-@click.command("take-back")
+@click.command("take-back", short_help="Have jobs ended at their partner, then decided anew.")
 @jobs_argument
 @site_option
 @timeout_option
@@ -289,7 +296,7 @@ def take_back(job_ids: tuple[str, ...], socket: Path, *, timeout_s: float, yes: 
     _intervene(socket, timeout_s, job_ids=job_ids, act="take_back", risk=risk, yes=yes)
 
 
-@click.command()
+@click.command(short_help="Decide jobs anew at once.")
 @jobs_argument
 @site_option
 @timeout_option
@@ -307,7 +314,7 @@ def resubmit(job_ids: tuple[str, ...], socket: Path, *, timeout_s: float, yes: b
     _intervene(socket, timeout_s, job_ids=job_ids, act="resubmit", risk=risk, yes=yes)
 
 
-@click.command("write-off")
+@click.command("write-off", short_help="End jobs as failed.")
 @jobs_argument
 @site_option
 @timeout_option
@@ -325,7 +332,7 @@ def write_off(job_ids: tuple[str, ...], socket: Path, *, timeout_s: float, yes: 
     _intervene(socket, timeout_s, job_ids=job_ids, act="write_off", risk=risk, yes=yes)
 
 
-@click.command()
+@click.command(short_help="Ask for the end of jobs.")
 @click.argument("job_ids", nargs=-1, required=True, metavar="JOB...")
 @site_option
 @timeout_option
@@ -360,7 +367,7 @@ def watch(job_id: str, socket: Path, *, timeout_s: float) -> None:
             click.echo(_words(job))
 
 
-@click.command()
+@click.command(short_help="Show how a job is; without one, how the site is.")
 @click.argument("job_id", metavar="[JOB]", required=False)
 @site_option
 @timeout_option
@@ -437,7 +444,7 @@ def partners(socket: Path, *, timeout_s: float) -> None:
             )
 
 
-@click.command()
+@click.command(short_help="Take no more work; end what there is in order.")
 @site_option
 @timeout_option
 @click.option("--undo", is_flag=True, help="Take work again.")
@@ -450,7 +457,7 @@ def drain(socket: Path, *, timeout_s: float, undo: bool) -> None:
     click.echo(f"{answer.site} {words}; {open_jobs} of its users' jobs have not ended")
 
 
-@click.command()
+@click.command(short_help="Read the configuration anew, all or none.")
 @site_option
 @timeout_option
 def reload(socket: Path, *, timeout_s: float) -> None:

@@ -9,6 +9,7 @@ import click
 
 from grms.names import printable
 from grms.site_cli import site_option, timeout_option
+from lrms_sim.commandline.running import open_console
 
 if TYPE_CHECKING:
     from rich.console import Group, RenderableType
@@ -26,7 +27,7 @@ PIPE_WIDTH: Final = 80
 """Columns where the output is no terminal."""
 
 
-@click.command()
+@click.command(short_help="Show a site as it is now, until Ctrl-C.")
 @site_option
 @timeout_option
 @click.option(
@@ -43,14 +44,11 @@ def top(socket: Path, *, timeout_s: float, every_s: float, once: bool) -> None:
 
     Its machine and queue, its partners, and the jobs that have not ended.
     """
-    from rich.console import Console  # noqa: PLC0415  # help comes at once
-    from rich.live import Live  # noqa: PLC0415  # same
+    from rich.live import Live  # noqa: PLC0415  # help comes at once
 
     from grms.client import JobState, SyncClient  # noqa: PLC0415  # same
 
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=PIPE_WIDTH)
+    console = open_console(pipe_width=PIPE_WIDTH)
     states = [state for state in JobState if state is not JobState.ENDED]
     with SyncClient(socket, timeout_s=timeout_s) as site:
 

@@ -8,18 +8,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from lrms_sim.cli import PREPARATION
+from lrms_sim.commandline.running import EXIT_INTERRUPTED, SEED_MAX, open_console
 from lrms_sim.trace_folders import located
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from grms.learning.local_strategies.problem import TuneOptions
 
-EXIT_INTERRUPTED = 130
-"""Status of the process after Ctrl-C, as shells have it: 128 plus the signal's number."""
-
-SEED_MAX = 2**63 - 1
-PIPE_WIDTH = 120
 """Columns of a table that goes to a file or another program."""
 
 PROCESSORS_MAX = 2**31 - 1
@@ -218,7 +212,7 @@ def tune(*, as_json: bool, slurm: bool, **chosen: Any) -> None:
 
     options = _options(chosen)
     try:
-        tuning = run_tuning(options, _console(stderr=True))
+        tuning = run_tuning(options, open_console(stderr=True))
     except TrainingInterrupted as interruption:
         click.echo(f"\n{interruption}", err=True)
         if interruption.resumable:
@@ -229,7 +223,7 @@ def tune(*, as_json: bool, slurm: bool, **chosen: Any) -> None:
     if as_json:
         click.echo(json_text(tuning, slurm=slurm))
         return
-    print_tuning(_console(), options, tuning)
+    print_tuning(open_console(), options, tuning)
     if slurm:
         click.echo(f"\n{slurm_settings(tuning)}", nl=False)
 
@@ -282,10 +276,3 @@ def _options(chosen: dict[str, Any]) -> "TuneOptions":
         )
     except ValueError as error:
         raise click.UsageError(str(error)) from error
-
-
-def _console(*, stderr: bool = False) -> "Console":
-    from rich.console import Console  # noqa: PLC0415  # slow to import
-
-    console = Console(stderr=stderr)
-    return console if console.is_terminal else Console(stderr=stderr, width=PIPE_WIDTH)

@@ -4,12 +4,15 @@ Knows nothing of a grid: no module here imports anything of `grms`, `broker` or 
 names below can be imported from here; what they need is loaded when they are first used.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from __future__ import annotations
 
 from lrms_sim.version import __version__
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    # Named like the constant of `typing`: this runs before a command hears Ctrl-C, and takes no time.
+    from typing import Any, Final
+
     from lrms_sim.disciplines import (
         Conservative,
         Discipline,
@@ -108,6 +111,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module  # noqa: PLC0415  # see above
+
     found = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
     globals()[name] = found
     return found

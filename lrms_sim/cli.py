@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from lrms_sim.commandline.running import EXIT_ERROR, SEED_MAX, run_group
 from lrms_sim.import_command import import_log
 from lrms_sim.repeat_command import repeat_options, repeated
 from lrms_sim.spelling import printable, shown
@@ -30,21 +31,11 @@ if TYPE_CHECKING:
     from lrms_sim.schedule import Schedule
     from lrms_sim.swf_log import SwfLog
 
-EXIT_ERROR = 2
-"""Status of the process where something is wrong that the user can put right."""
-
 EXIT_NOTHING = 1
 """Status of the process where a log has no job that could be replayed."""
 
-EXIT_INTERRUPTED = 130
-"""Status of the process after Ctrl-C, as shells have it: 128 plus the signal's number."""
-
-EXIT_PIPE = 141
-"""Status of the process where nobody reads on, as shells have it."""
-
 PROCESSORS_MAX = 2**31 - 1
 JOBS_MAX = 2**31 - 2
-SEED_MAX = 2**63 - 1
 LONG_BYTES = 16_000_000
 """Reading a log of this size shows how far it is."""
 LONG_JOBS = 500_000
@@ -505,14 +496,6 @@ def _check_output(path: Path | None, trace: Path | None) -> None:
         raise click.ClickException(f"{path}: cannot be written: permission denied")
 
 
-def _run(arguments: list[str]) -> object:
-    if not arguments:
-        with click.Context(cli, info_name="lrms-sim") as context:
-            click.echo(context.get_help(), err=True)
-        return EXIT_ERROR
-    return cli.main(arguments, prog_name="lrms-sim", standalone_mode=False)
-
-
 def run_command(arguments: Sequence[str]) -> int:
     """Runs the command line.
 
@@ -522,25 +505,19 @@ def run_command(arguments: Sequence[str]) -> int:
     Returns:
         The status for the process: 0, or one of the `EXIT_…` values.
     """
-    try:
-        status = _run(list(arguments))
-        # Output that is still in the buffer fails here, where it is caught.
-        sys.stdout.flush()
-    except click.ClickException as error:
-        click.echo(f"Error: {printable(' '.join(error.format_message().split()))}", err=True)
+    if not arguments:
+        with click.Context(cli, info_name="lrms-sim") as context:
+            click.echo(context.get_help(), err=True)
         return EXIT_ERROR
-    except (click.Abort, KeyboardInterrupt):
-        click.echo("interrupted", err=True)
-        return EXIT_INTERRUPTED
-    except (BrokenPipeError, SystemExit):
-        # click ends the process in this one case. Python flushes once more at its end and would
-        # complain again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return EXIT_PIPE
-    except OSError as error:
-        click.echo(f"Error: {error}", err=True)
-        return EXIT_ERROR
-    except MemoryError:
-        click.echo("Error: not enough memory; replay fewer jobs at a time", err=True)
-        return EXIT_ERROR
-    return status if isinstance(status, int) else 0
+    return run_group(
+        cli,
+        "lrms-sim",
+        arguments,
+        user_errors=lambda: (OSError,),
+        no_memory="replay fewer jobs at a time",
+        show=_show,
+    )
+
+
+def _show(error: click.ClickException) -> None:
+    click.echo(f"Error: {printable(' '.join(error.format_message().split()))}", err=True)

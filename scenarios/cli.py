@@ -5,7 +5,6 @@ Everything heavy is imported by the command that needs it, so that help and erro
 
 import math
 import os
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from lrms_sim.commandline.running import SEED_MAX, open_console, run_group
 from lrms_sim.version import __version__
 from scenarios.archive.traces import ARCHIVE_URL, FOLDER_VARIABLE, TRACES, cache_folder, find_trace
 from scenarios.errors import FetchError, LiveError, ScenarioError
@@ -20,23 +20,11 @@ from scenarios.library import bundled_names, scenario_path
 from scenarios.paper_cli import paper
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from scenarios.progress import Bars
     from scenarios.run.replay import Run
     from scenarios.run.results import ScenarioResult
     from scenarios.spec.spec import ScenarioSpec
 
-EXIT_ERROR = 2
-"""Status of the process where something is wrong that the user can put right."""
-
-EXIT_INTERRUPTED = 130
-"""Status of the process after Ctrl-C, as shells have it: 128 plus the signal's number."""
-
-EXIT_PIPE = 141
-"""Status of the process where nobody reads on, as shells have it."""
-
-SEED_MAX = 2**63 - 1
 ARRIVALS_MAX = 2**31 - 2
 SPEED = 10_000.0
 SPEED_MAX = 1e9
@@ -47,9 +35,6 @@ PLAY_SPEED = 600.0
 
 PLAY_BEGIN_S = 5.0
 """How long after the start of the daemons the first job comes, real seconds."""
-
-PIPE_WIDTH = 120
-"""Columns of a table that goes to a file or another program."""
 
 
 def _number(_: click.Context, __: click.Parameter, value: float | None) -> float | None:
@@ -78,7 +63,7 @@ def list_command() -> None:
     from scenarios.spec.files import load_spec  # noqa: PLC0415  # same
 
     specs = [load_spec(scenario_path(name)) for name in bundled_names()]
-    print_list(_console(), specs, os.environ)
+    print_list(open_console(), specs, os.environ)
 
 
 @cli.command()
@@ -92,7 +77,7 @@ def show(scenario: str, *, toml: bool) -> None:
         return
     from scenarios.listing import print_scenario  # noqa: PLC0415  # see the module's docstring
 
-    print_scenario(_console(), spec, path, os.environ)
+    print_scenario(open_console(), spec, path, os.environ)
 
 
 @cli.command()
@@ -456,20 +441,13 @@ def _with_transfer(spec: "ScenarioSpec", policy: str) -> "ScenarioSpec":
         raise click.UsageError(f"--transfer: {error.errors()[0]['msg']}") from error
 
 
-def _console() -> "Console":
-    from rich.console import Console  # noqa: PLC0415  # see the module's docstring
-
-    console = Console()
-    return console if console.is_terminal else Console(width=PIPE_WIDTH)
-
-
 def _print_result(result: "ScenarioResult", *, as_json: bool) -> None:
     if as_json:
         click.echo(result.to_json(), nl=False)
         return
     from scenarios.report.terminal import print_result  # noqa: PLC0415  # see the module's docstring
 
-    print_result(_console(), result)
+    print_result(open_console(), result)
 
 
 def run_command(arguments: Sequence[str]) -> int:
@@ -481,28 +459,13 @@ def run_command(arguments: Sequence[str]) -> int:
     Returns:
         The status for the process: 0, or one of the `EXIT_…` values.
     """
-    try:
-        status = cli.main(list(arguments), prog_name="scenario", standalone_mode=False)
-        # Output that is still in the buffer fails here, where it is caught.
-        sys.stdout.flush()
-    except click.ClickException as error:
-        error.show()
-        return EXIT_ERROR
-    except (click.Abort, KeyboardInterrupt):
-        click.echo("interrupted", err=True)
-        return EXIT_INTERRUPTED
-    except BrokenPipeError:
-        # Python flushes once more at its end and would complain again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return EXIT_PIPE
-    except _user_errors() as error:
-        for line in str(error).splitlines():
-            click.echo(f"Error: {line}", err=True)
-        return EXIT_ERROR
-    except MemoryError:
-        click.echo("Error: not enough memory for this scenario; replay less at a time", err=True)
-        return EXIT_ERROR
-    return status if isinstance(status, int) else 0
+    return run_group(
+        cli,
+        "scenario",
+        arguments,
+        user_errors=_user_errors,
+        no_memory="replay less of this scenario at a time",
+    )
 
 
 def _user_errors() -> tuple[type[Exception], ...]:

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lrms_sim.commandline.running import open_console
+
 if TYPE_CHECKING:
-    from rich.console import Console
+    pass
 
 SEEDS_MAX = 100
 """Most seeds of one study."""
@@ -105,7 +107,7 @@ def decentralized_grid(
         workers=workers,
     )
     try:
-        page = run_command(options, _console(), _console(stderr=True))
+        page = run_command(options, open_console(), open_console(stderr=True))
     except TrainingInterrupted as interruption:
         click.echo(f"\n{interruption}; the same command goes on from there", err=True)
         raise click.Abort from interruption
@@ -214,7 +216,7 @@ def gorba_rescheduling(
         evaluations=evaluations,
         workers=workers,
     )
-    page = run_command(options, _console(), _console(stderr=True))
+    page = run_command(options, open_console(), open_console(stderr=True))
     click.echo(f"\nWritten to {page}")
 
 
@@ -276,7 +278,7 @@ def utility_scheduling(
         logs=not no_logs,
         workers=workers,
     )
-    page = run_command(options, _console(), _console(stderr=True))
+    page = run_command(options, open_console(), open_console(stderr=True))
     click.echo(f"\nWritten to {page}")
 
 
@@ -366,15 +368,8 @@ def _run_strategy_study(name: str, chosen: dict[str, Any]) -> None:
         workers=chosen["workers"],
     )
     try:
-        page = run_command(options, _console(), _console(stderr=True))
+        page = run_command(options, open_console(), open_console(stderr=True))
     except TrainingInterrupted as interruption:
         click.echo(f"\n{interruption}; the same command goes on from there", err=True)
         raise click.Abort from interruption
     click.echo(f"\nWritten to {page}")
-
-
-def _console(*, stderr: bool = False) -> "Console":
-    from rich.console import Console  # noqa: PLC0415  # slow to import
-
-    console = Console(stderr=stderr)
-    return console if console.is_terminal else Console(stderr=stderr, width=120)

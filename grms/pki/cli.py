@@ -86,7 +86,7 @@ def pki() -> None:
     """Make and look at the keys and certificates of a federation."""
 
 
-@pki.command()
+@pki.command(short_help="Make a certificate authority.")
 @click.argument("folder", type=_PATH)
 @click.option("--name", default="Hanse federation", show_default=True, help="A word for people.")
 @_days(3650)
@@ -105,7 +105,7 @@ def init(folder: Path, *, name: str, days: int) -> None:
     _print_made(made.certificate, folder / "ca.crt", folder / "ca.key")
 
 
-@pki.command()
+@pki.command(short_help="Make a key, and a request for its certificate.")
 @click.argument("site")
 @_OUTPUT
 @_says_what_is_wrong
@@ -131,7 +131,7 @@ def request(site: str, *, output: Path) -> None:
     click.echo(_key_text(key.public_key()))
 
 
-@pki.command()
+@pki.command(short_help="Issue a site's certificate.")
 @click.argument("site")
 @_CA
 @_ENDPOINTS
@@ -172,7 +172,7 @@ def issue(
     _write(certificate, key, output, site)
 
 
-@pki.command("issue-server")
+@pki.command("issue-server", short_help="Issue a key and a certificate for an MQTT broker.")
 @click.argument("host")
 @_CA
 @_ENDPOINTS

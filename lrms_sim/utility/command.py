@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from lrms_sim.commandline.running import open_console
+
 if TYPE_CHECKING:
     from lrms_sim.utility.options import MachineOptions
     from lrms_sim.utility.policies import Policy
@@ -305,7 +307,7 @@ def run(
             json_of({"source": found.name, "processors": found.processors, **figures.document()})
         )
         return
-    print_figures(_console(), [[figures]], f"{found.name}, {found.processors} processors")
+    print_figures(open_console(), [[figures]], f"{found.name}, {found.processors} processors")
     for path in (results, log_file, gantt):
         if path is not None:
             click.echo(f"Written to {path}")
@@ -431,7 +433,7 @@ def compare(
         runs = [each.document() for group in groups for each in group]
         click.echo(json_of({"source": found.name, "processors": found.processors, "runs": runs}))
         return
-    print_figures(_console(), groups, f"{found.name}, {found.processors} processors")
+    print_figures(open_console(), groups, f"{found.name}, {found.processors} processors")
     for path in (results, picture):
         if path is not None:
             click.echo(f"Written to {path}")
@@ -444,10 +446,3 @@ def policies() -> None:
 
     for name, sentence in SENTENCES.items():
         click.echo(f"{name:<17}{sentence}")
-
-
-def _console() -> Any:
-    from rich.console import Console  # noqa: PLC0415  # slow to import
-
-    console = Console()
-    return console if console.is_terminal else Console(width=100)

@@ -16,6 +16,7 @@ from broker.files.plans import read_plan
 from broker.files.pools import read_file
 from broker.files.writing import document_of, write_document
 from broker.planner.methods import SEARCHES
+from lrms_sim.commandline.running import EXIT_ERROR, EXIT_PIPE
 from tests.broker.files.test_wfformat import RECORDED, diamond
 from tests.broker.small import POOL, SMALL, flow
 
@@ -186,7 +187,7 @@ def test_what_a_user_can_put_right_is_said(
     arguments: list[str], said: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """One line, no traceback, status 2, nothing on standard output."""
-    assert run(*arguments) == cli.EXIT_ERROR
+    assert run(*arguments) == EXIT_ERROR
     out, error = capfd.readouterr()
     assert said in error
     assert "Traceback" not in error
@@ -267,7 +268,7 @@ def test_a_closed_pipe_ends_quietly() -> None:
     assert process.stdout is not None
     process.stdout.close()
     _, error = process.communicate(timeout=120)
-    assert (process.returncode, error) == (cli.EXIT_PIPE, b"")
+    assert (process.returncode, error) == (EXIT_PIPE, b"")
 
 
 def test_workflows_with_odd_names_are_planned(capfd: pytest.CaptureFixture[str]) -> None:

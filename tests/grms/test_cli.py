@@ -15,6 +15,7 @@ from grms.learning.evolution.strategies import StrategySettings
 from grms.learning.rule_bases.encoding import RuleBaseSettings
 from grms.learning.rule_bases.fitness import OBJECTIVES
 from grms.policy.files import load_rule_base, save_rule_base
+from lrms_sim.commandline.running import EXIT_INTERRUPTED
 from lrms_sim.version import __version__
 from tests.training_grids import YES
 
@@ -221,7 +222,7 @@ JOBLESS = SMALL.replace("jobs = 400, load = 0.9", "jobs = 0, load = 0.9")
         (["policy", "show", "small.toml"], ["small.toml:2:1: no JSON"]),
         (["policy", "show", "damaged.json", "--nwp-max", "nan"], ["--nwp-max is nan"]),
         (["policy", "show"], ["Missing argument 'FILE'"]),
-        (["bogus"], ["No such command 'bogus'"]),
+        (["bogus"], ["'bogus' is no command"]),
     ],
 )
 def test_what_a_user_can_put_right_ends_with_status_2_and_words(
@@ -317,7 +318,7 @@ def test_ctrl_c_leaves_a_checkpoint_that_leads_to_the_same_result(
     status, out, error = interrupted(
         [*long, "--output", "parts"], lambda line: line.startswith("generation 0/60")
     )
-    assert status == cli.EXIT_INTERRUPTED
+    assert status == EXIT_INTERRUPTED
     assert out == ""
     assert "Traceback" not in error
     assert "interrupted after generation " in error
@@ -356,7 +357,7 @@ def test_ctrl_c_before_the_first_generation_leaves_nothing(elsewhere: Path) -> N
         assert process.stderr.readline() == "begun\n"
         process.send_signal(signal.SIGINT)
         out, error = process.communicate(timeout=60)
-    assert process.returncode == cli.EXIT_INTERRUPTED
+    assert process.returncode == EXIT_INTERRUPTED
     assert out == ""
     assert error == "\ninterrupted before the first generation was done: nothing to resume\n"
     assert list((elsewhere / "o").iterdir()) == []

@@ -9,6 +9,7 @@ from grms import cli
 from grms.learning.local_strategies.fitness import COMBINATIONS
 from grms.learning.local_strategies.problem import SEARCHES, Choices, Start
 from grms.tune_cli import tune
+from lrms_sim.commandline.running import EXIT_ERROR
 from lrms_sim.situations import KINDS
 from tests.tuning_cases import busy_log
 
@@ -72,7 +73,7 @@ def test_mistakes_are_said_in_one_line(
     arguments: list[str], complaint: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """What is wrong and what is possible; no traceback."""
-    assert cli.run_command(["tune", "busy.swf", *arguments]) == cli.EXIT_ERROR
+    assert cli.run_command(["tune", "busy.swf", *arguments]) == EXIT_ERROR
     error = capfd.readouterr().err
     assert complaint in error
     assert "Traceback" not in error

@@ -13,6 +13,7 @@ from typing import Literal, get_args, get_type_hints
 import pytest
 
 from lrms_sim import _schedule_csv, cli, machine, schedule_files
+from lrms_sim.commandline.running import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_PIPE
 from lrms_sim.disciplines import DISCIPLINES
 from lrms_sim.jobs import JOBS_MAX
 from lrms_sim.preparation import PreparationOptions
@@ -294,7 +295,7 @@ def test_text_of_a_header_does_not_steer_the_terminal(
         if arguments[0] == "info":
             assert r"\x1b]0;owned\x07\x1b[31mred\x9b2J\u202e end" in out.replace("\\\\", "\\")
     status, _, err = run("info", "none" + name)
-    assert status == cli.EXIT_ERROR
+    assert status == EXIT_ERROR
     assert err.strip("\n").isprintable()
 
 
@@ -365,7 +366,7 @@ def test_bad_input_is_one_line(
     (tmp_path / "broken.swf.gz").write_bytes(broken)
     before = sorted(tmp_path.iterdir())
     status, out, err = run(*arguments)
-    assert (status, out) == (cli.EXIT_ERROR, "")
+    assert (status, out) == (EXIT_ERROR, "")
     assert err.startswith("Error: ")
     assert err.count("\n") == 1
     assert re.search(words, err)
@@ -375,7 +376,7 @@ def test_bad_input_is_one_line(
 def test_without_a_command_the_help_is_an_error(run: Run) -> None:
     """As with the other commands: nothing was done, and what there is stands on standard error."""
     status, out, err = run()
-    assert (status, out) == (cli.EXIT_ERROR, "")
+    assert (status, out) == (EXIT_ERROR, "")
     assert err.startswith("Usage: lrms-sim [OPTIONS] COMMAND")
     assert "disciplines" in err
 
@@ -406,7 +407,7 @@ def test_interrupt_ends_cleanly(
     else:
         monkeypatch.setattr(_schedule_csv, "write_rows", raising(KeyboardInterrupt()))
     status, out, err = run("run", "log.swf", "--schedule", "a.csv")
-    assert (status, out) == (cli.EXIT_INTERRUPTED, "")
+    assert (status, out) == (EXIT_INTERRUPTED, "")
     assert err.split() == ["interrupted"]
     assert [path.name for path in tmp_path.iterdir()] == ["log.swf"]
 
@@ -506,7 +507,7 @@ def test_nobody_reads_on(tmp_path: Path, unbuffered: str) -> None:
         )
     finally:
         os.close(writer)
-    assert (done.returncode, done.stderr) == (cli.EXIT_PIPE, b"")
+    assert (done.returncode, done.stderr) == (EXIT_PIPE, b"")
 
 
 def test_help_loads_nothing_heavy(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from benchmarks.interrupts import COMMANDS, Try, attempt
 
 COMMAND = "from scenarios.command import main; main()"
+ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("lrms_sim", "grms", "broker", "scenarios")
 
 HEARING = """
@@ -36,7 +37,7 @@ def run_command(arguments):
     try:
         asyncio.run(work())
     except KeyboardInterrupt:
-        return scenarios.cli.EXIT_INTERRUPTED
+        return 130
 
 scenarios.cli.run_command = run_command
 """
@@ -102,7 +103,7 @@ def run_command(arguments):
         time.sleep(60)
     except KeyboardInterrupt:
         print("interrupted in", "the middle" if "slow_to_import" not in sys.modules else "order")
-        return scenarios.cli.EXIT_INTERRUPTED
+        return 130
 
 scenarios.cli.run_command = run_command
 """
@@ -157,9 +158,26 @@ def test_a_traceback_of_a_command_is_told_from_one_of_the_interpreters_start() -
     assert Try("grms", 0.0, -2, head + start + end).verdict == "interpreter"
     early = "Fatal Python error: init_import_site: Failed to import the site module\n"
     assert Try("grms", 0.0, 1, early + start + end).verdict == "interpreter"
+    path = '  File "<string>", line 1, in <module>\n'
+    assert Try("grms", 0.0, 1, early + path + end).verdict == "interpreter"
     house = '  File "/h/grms/cli.py", line 3, in <module>\n'
     assert Try("grms", 0.0, 1, early + start + house + end).verdict == "WRONG"
     assert Try("grms", 0.0, -2, head + start + house + end).verdict == "WRONG"
     assert Try("grms", 0.0, 130, head + start + "interrupted\n").verdict == "WRONG"
     assert Try("grms", 0.0, 130, "interrupted\n").verdict == "as it should"
     assert Try("grms", 0.0, 2, "Error: something\n").verdict == "WRONG"
+
+
+@pytest.mark.parametrize("command", PACKAGES)
+def test_the_way_to_the_guard_is_short(command: str) -> None:
+    """Nothing is imported before it but modules of the house, and what takes no time."""
+    program = (
+        f"import os, sys; sys.path.insert(0, {str(ROOT)!r}); before = set(sys.modules)\n"
+        f"import {command}.command; print(*sorted(set(sys.modules) - before))"
+    )
+    run = [sys.executable, "-I", "-S", "-c", program]
+    done = subprocess.run(run, check=True, capture_output=True, text=True)  # noqa: S603  # ours
+    found = done.stdout.split()
+    rest = [name for name in found if name.split(".")[0] not in {command, "lrms_sim"}]
+    assert rest in ([], ["__future__"])
+    assert len(found) < 10

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from lrms_sim import cli
+from lrms_sim.commandline.running import EXIT_ERROR
 from lrms_sim.criteria import Criterion, CriterionOrder
 from lrms_sim.schedule import MachineInfo
 from lrms_sim.schedule_files import read_csv
@@ -119,7 +120,7 @@ def test_what_is_wrong_is_said_without_a_traceback(
 ) -> None:
     """One line says what is wrong and what to do."""
     status, out, err = run("run", *arguments)
-    assert (status, out) == (cli.EXIT_ERROR, "")
+    assert (status, out) == (EXIT_ERROR, "")
     assert err.startswith("Error: ")
     assert len(err.splitlines()) == 1
     with pytest.raises(ValueError, match=said):
@@ -132,5 +133,5 @@ def test_a_strategy_file_is_shown(run: Run) -> None:
     assert status == 0
     assert out.startswith("short by day")
     status, _, err = run("strategy", "show", "log.swf")
-    assert status == cli.EXIT_ERROR
+    assert status == EXIT_ERROR
     assert err.startswith("Error: log.swf:1:1: no JSON")

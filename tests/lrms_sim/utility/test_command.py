@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from lrms_sim.cli import EXIT_ERROR, run_command
+from lrms_sim.cli import run_command
+from lrms_sim.commandline.running import EXIT_ERROR
 from lrms_sim.utility.model import PaperModel
 from lrms_sim.utility.policies import POLICIES
 from lrms_sim.utility.training import Training, learn

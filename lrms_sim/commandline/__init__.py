@@ -1,0 +1,1 @@
+"""What the commands of all four packages have in common."""

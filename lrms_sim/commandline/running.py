@@ -1,0 +1,101 @@
+"""What the four commands have in common: their statuses, their ends and their consoles."""
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from lrms_sim.process_guard import EXIT_INTERRUPTED
+from lrms_sim.spelling import printable
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = [
+    "EXIT_ERROR",
+    "EXIT_INTERRUPTED",
+    "EXIT_PIPE",
+    "PIPE_WIDTH",
+    "SEED_MAX",
+    "open_console",
+    "run_group",
+]
+
+EXIT_ERROR: Final = 2
+"""Status of the process where something is wrong that the user can put right."""
+
+EXIT_PIPE: Final = 141
+"""Status of the process where nobody reads on, as shells have it."""
+
+SEED_MAX: Final = 2**63 - 1
+
+PIPE_WIDTH: Final = 120
+"""Columns of a table that goes to a file or another program."""
+
+
+def run_group(
+    group: click.Group,
+    name: str,
+    arguments: Sequence[str],
+    *,
+    user_errors: Callable[[], tuple[type[Exception], ...]],
+    no_memory: str,
+    show: Callable[[click.ClickException], None] = click.ClickException.show,
+    obj: object = None,
+) -> int:
+    """Runs a command line.
+
+    Args:
+        group: the command.
+        name: of the program.
+        arguments: what follows the program's name.
+        user_errors: the errors that a user can put right; their text says what, where and how.
+            Asked for where one has come, as what knows them takes long to import.
+        no_memory: what to say where the memory is not enough.
+        show: writes what click has found wrong.
+        obj: for click's context.
+
+    Returns:
+        The status for the process: what the command returned, 0, or one of the `EXIT_…` values.
+    """
+    try:
+        status = group.main(list(arguments), prog_name=name, standalone_mode=False, obj=obj)
+        # Output that is still in the buffer fails here, where it is caught.
+        sys.stdout.flush()
+    except click.ClickException as error:
+        show(error)
+        return EXIT_ERROR
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("interrupted", err=True)
+        return EXIT_INTERRUPTED
+    except (BrokenPipeError, SystemExit):
+        # Nothing here ends the process, but click and rich do where nobody reads on. Python flushes
+        # once more at its end and would complain again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_PIPE
+    except MemoryError as error:
+        said = str(error) or f"not enough memory; {no_memory}"
+        click.echo(f"Error: {printable(said)}", err=True)
+        return EXIT_ERROR
+    except Exception as error:
+        if not isinstance(error, user_errors()):
+            raise
+        for line in str(error).splitlines():
+            click.echo(f"Error: {printable(line)}", err=True)
+        return EXIT_ERROR
+    return status if isinstance(status, int) else 0
+
+
+def open_console(*, stderr: bool = False, pipe_width: int = PIPE_WIDTH) -> "Console":
+    """Returns where tables and bars are written.
+
+    Args:
+        stderr: to standard error.
+        pipe_width: columns where it is no terminal.
+    """
+    from rich.console import Console  # noqa: PLC0415  # slow to import; help and errors come at once
+
+    console = Console(stderr=stderr)
+    return console if console.is_terminal else Console(stderr=stderr, width=pipe_width)

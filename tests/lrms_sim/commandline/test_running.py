@@ -1,0 +1,73 @@
+"""How a command ends, whatever becomes of it."""
+
+import click
+import pytest
+
+from lrms_sim.commandline.running import (
+    EXIT_ERROR,
+    EXIT_INTERRUPTED,
+    EXIT_PIPE,
+    open_console,
+    run_group,
+)
+
+
+class _BadLuckError(Exception):
+    pass
+
+
+def ended(error: BaseException | None, status: int | None = None) -> int:
+    """Returns the status of a command that raises or returns something."""
+
+    @click.group()
+    def cli() -> None:
+        pass
+
+    @cli.command()
+    def work() -> int | None:
+        if error is not None:
+            raise error
+        return status
+
+    return run_group(
+        cli, "try", ["work"], user_errors=lambda: (_BadLuckError, OSError), no_memory="try less"
+    )
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "said"),
+    [
+        (None, 0, ""),
+        (click.ClickException("no such thing"), EXIT_ERROR, "Error: no such thing\n"),
+        (_BadLuckError("one\n\x1b[2Jtwo"), EXIT_ERROR, "Error: one\nError: \\x1b[2Jtwo\n"),
+        (OSError(2, "No such file", "x"), EXIT_ERROR, "Error: [Errno 2] No such file: 'x'\n"),
+        (MemoryError(), EXIT_ERROR, "Error: not enough memory; try less\n"),
+        (MemoryError("the table is too wide"), EXIT_ERROR, "Error: the table is too wide\n"),
+        (KeyboardInterrupt(), EXIT_INTERRUPTED, "\ninterrupted\n"),
+        (click.Abort(), EXIT_INTERRUPTED, "interrupted\n"),
+    ],
+)
+def test_ends(
+    error: BaseException | None, status: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each has its status, and what a user can put right is told without a traceback."""
+    assert ended(error) == status
+    assert capsys.readouterr().err == said
+
+
+def test_a_command_gives_its_own_status() -> None:
+    """As `lrms-sim run` does where no job is left."""
+    assert ended(None, 1) == 1
+
+
+def test_what_nobody_can_put_right_is_raised() -> None:
+    """A mistake of the program shows its traceback."""
+    with pytest.raises(ZeroDivisionError):
+        ended(ZeroDivisionError())
+
+
+def test_a_table_that_goes_to_a_file_has_its_width() -> None:
+    """It does not depend on a terminal that is not there."""
+    assert open_console(pipe_width=97).width == 97
+    assert open_console(stderr=True).stderr
+    assert EXIT_PIPE == 141

@@ -32,6 +32,14 @@ class ImmediateLrms(Lrms, Protocol):
     def load_now(self) -> LrmsLoad:
         """Returns the load as it is at this moment."""
 
+    def starts_now(self, processors: int, requested_time: float) -> bool:
+        """Returns whether a job would start at this moment, if it were submitted behind all others.
+
+        Args:
+            processors: at most the machine's.
+            requested_time: seconds, more than 0.
+        """
+
     def tell_now(self) -> None:
         """Tells what has happened up to this moment and was not told."""
 

@@ -192,6 +192,20 @@ class SteppedMachine:
         state = self._machine.state
         return LrmsLoad(now, state.processors, state.processors_free, state.processors_waiting)
 
+    def starts_now_at(self, now: float, processors: int, requested_time: float) -> bool:
+        """Returns whether a job that is submitted at a moment would start at it.
+
+        Args:
+            now: seconds.
+            processors: at most the machine's.
+            requested_time: seconds, more than 0.
+        """
+        self.advance(now)
+        starts = self._machine.starts_now(processors=processors, requested_time=requested_time)
+        # A pass that was still to be made has been made for the answer.
+        self._collect()
+        return starts
+
     def poll(self, now: float) -> Sequence[MachineEvent]:
         """Returns what has happened since the last call, ends of a moment before its starts.
 

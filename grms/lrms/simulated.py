@@ -210,6 +210,10 @@ class SimulatedLrms:
         """See `ImmediateLrms.load_now`."""
         return self._machine.load_at(self._clock.now())
 
+    def starts_now(self, processors: int, requested_time: float) -> bool:
+        """See `ImmediateLrms.starts_now`."""
+        return self._machine.starts_now_at(self._clock.now(), processors, requested_time)
+
     def tell_now(self) -> None:
         """See `ImmediateLrms.tell_now`."""
         events: list[LrmsEvent] = [*self._machine.poll(self._clock.now())]

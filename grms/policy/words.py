@@ -53,10 +53,6 @@ TRANSFER_WORDS: Final = (*TRANSFER_POLICIES, NO_EXCHANGE)
 """What the policy for a partner can be besides the path of a rule base file."""
 
 
-SITE_WORDS: Final = tuple(word for word in TRANSFER_WORDS if word not in RAILS)
-"""What the policy for a partner can be in a daemon, which does not keep to rails yet."""
-
-
 def is_written(name: str) -> bool:
     """Returns whether a policy's name means one written in Python."""
     return not name.endswith(".json") and names_written(TRANSFER_GROUP, name)

@@ -18,12 +18,18 @@ from grms.testing.trial import run_trial
     default="wait",
     help="What sites do about jobs at a lost partner.",
 )
-def main(seed: int, count: int, on_lost: str) -> None:
+@click.option("--rails", is_flag=True, help="Sites keep to rails.")
+def main(seed: int, count: int, on_lost: str, *, rails: bool) -> None:
     """Replays runs of the fault test; tells the story where it is one run."""
     tell = click.echo if count == 1 else None
     bad = 0
     for number in range(seed, seed + count):
-        verdict = run_trial(number, tell=tell, on_lost="wait" if on_lost == "wait" else "resubmit")
+        verdict = run_trial(
+            number,
+            tell=tell,
+            on_lost="wait" if on_lost == "wait" else "resubmit",
+            rails=rails,
+        )
         if count == 1:
             click.echo(
                 f"{verdict.jobs} jobs, {verdict.delegated} of them run elsewhere, "
@@ -33,7 +39,10 @@ def main(seed: int, count: int, on_lost: str) -> None:
             click.echo(f"seed {number}: {problem}")
         if verdict.problems:
             bad += 1
-            click.echo(f"to replay: python -m grms.testing --seed {number} --on-lost {on_lost}")
+            more = " --rails" if rails else ""
+            click.echo(
+                f"to replay: python -m grms.testing --seed {number} --on-lost {on_lost}{more}"
+            )
     click.echo(f"{count - bad} of {count} runs as they have to be")
     sys.exit(1 if bad else 0)
 

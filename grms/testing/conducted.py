@@ -9,7 +9,7 @@ hosts.
 
 import math
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from grms.site.core.state import SiteState
 from grms.site.facts.commands import (
     AnswerOffer,
     AnswerReport,
+    AnswerStatus,
     Append,
     Command,
     LrmsSubmit,
@@ -26,6 +27,7 @@ from grms.site.facts.commands import (
     ReplyJob,
     SendOffer,
     SendReport,
+    SendResolve,
 )
 from grms.site.facts.events import (
     Event,
@@ -37,6 +39,9 @@ from grms.site.facts.events import (
     PartnerUp,
     ReportAnswered,
     ReportReceived,
+    ResolveReceived,
+    Restarted,
+    StatusAnswered,
     Submit,
 )
 from grms.site.facts.jobs import Load, Request
@@ -74,13 +79,23 @@ class _Host:
         self.machine = Machine(site.processors, site.discipline)
         self.per_event = site.discipline.per_event
         self.keys: list[str] = []
+        self.known: set[str] = set()
         self.rows: list[int] = []
-        self.askers: dict[int, tuple[_Host, SendOffer | SendReport]] = {}
+        self.askers: dict[int, tuple[_Host, SendOffer | SendReport | SendResolve]] = {}
         self.last_id = 0
 
     def load(self) -> Load:
         state = self.machine.state
-        return Load(state.processors, state.processors_free, state.processors_waiting)
+        return Load(
+            state.processors, state.processors_free, state.processors_waiting, self.starts_now
+        )
+
+    def starts_now(self, processors: int, requested_time: float) -> bool:
+        # As far as its clock is behind, nothing of its own is due there.
+        self.machine.advance(
+            max(self.machine.now, self.federation.now), inclusive=not self.per_event
+        )
+        return self.machine.starts_now(processors=processors, requested_time=requested_time)
 
     def happen(self, kind: type[Event], *values: Any) -> None:
         # Hands an event over; what comes of it waits in the federation's queue.
@@ -108,7 +123,12 @@ class _Host:
 
     def submit(self, command: LrmsSubmit) -> None:
         federation = self.federation
+        if command.lookup and command.lrms_key in self.known:
+            # Its state has begun anew, and its machine has not.
+            self.happen(LrmsAccepted, command.lrms_key)
+            return
         row = int(command.payload)
+        self.known.add(command.lrms_key)
         self.keys.append(command.lrms_key)
         self.rows.append(row)
         self.machine.submit(
@@ -172,24 +192,41 @@ class ConductedReplay:
             strict=True,
         )
         for host in self.hosts:
-            for other in (other for other in self.hosts if other is not host):
-                host.happen(
-                    PartnerUp,
-                    host.load(),
-                    other.state.settings.name,
-                    other.state.settings.processors,
-                )
+            self._meet(host)
         for row, (now, processors, requested_time, home) in enumerate(arrivals):
-            self._advance(now)
+            self.advance(now)
             host = self.hosts[home]
             request = Request(processors, requested_time)
             payload = str(row).encode()
             host.happen(Submit, host.load(), "user", str(row), "", request, payload)
             self._settle()
-        self._advance(math.inf)
+        self.advance(math.inf)
         return self._schedule()
 
-    def _advance(self, now: float) -> None:
+    def restart(self, site: str, records: Iterable[Record]) -> None:
+        """Ends the state of a site and begins another with its journal; its machine goes on.
+
+        Args:
+            site: its name.
+            records: of its journal.
+        """
+        host = self._by_name[site]
+        host.state = SiteState.recover(host.state.settings, records)
+        self._meet(host)
+        host.happen(Restarted, host.load())
+        self._settle()
+
+    def _meet(self, host: _Host) -> None:
+        for other in self.sites:
+            if other.name != host.state.settings.name:
+                host.happen(PartnerUp, host.load(), other.name, other.processors)
+
+    def advance(self, now: float) -> None:
+        """Brings all machines to a moment, and tells what has happened there.
+
+        Args:
+            now: seconds.
+        """
         self.now = now
         for host in self.hosts:
             host.advance(now)
@@ -209,16 +246,34 @@ class ConductedReplay:
                 self._offer(host, command)
             elif isinstance(command, SendReport):
                 self._report(host, command)
-            elif isinstance(command, AnswerOffer):
-                asker, offer = host.askers.pop(command.cause)
-                asker.happen(
-                    OfferAnswered, asker.load(), offer.partner, _offer_of(offer), command.accepted
-                )
-            elif isinstance(command, AnswerReport):
-                asker, report = host.askers.pop(command.cause)
-                asker.happen(ReportAnswered, report.partner, (_offer_of(report),))
+            elif isinstance(command, SendResolve):
+                self._resolve(host, command)
             else:
-                assert isinstance(command, ReplyJob | Publish), f"nothing fails here: {command}"
+                self._answer(host, command)
+
+    @staticmethod
+    def _answer(host: _Host, command: Command) -> None:
+        if isinstance(command, ReplyJob | Publish):
+            return
+        asker, asked = host.askers.pop(command.cause)
+        if isinstance(command, AnswerOffer):
+            assert isinstance(asked, SendOffer)
+            asker.happen(OfferAnswered, asker.load(), asked.partner, asked.offer, command.accepted)
+        elif isinstance(command, AnswerStatus):
+            assert isinstance(asked, SendResolve)
+            asker.happen(
+                StatusAnswered,
+                asker.load(),
+                asked.partner,
+                asked.offer,
+                asked.cause,
+                command.status,
+                command.completion,
+            )
+        else:
+            assert isinstance(command, AnswerReport), f"nothing fails here: {command}"
+            assert isinstance(asked, SendReport)
+            asker.happen(ReportAnswered, asked.partner, (asked.completion.offer,))
 
     def _offer(self, home: _Host, command: SendOffer) -> None:
         partner = self._by_name[command.partner]
@@ -232,6 +287,12 @@ class ConductedReplay:
             command.request,
             command.payload,
         )
+
+    def _resolve(self, home: _Host, command: SendResolve) -> None:
+        # A site that has begun anew asks after its jobs.
+        partner = self._by_name[command.partner]
+        partner.askers[partner.last_id + 1] = (home, command)
+        partner.happen(ResolveReceived, home.state.settings.name, command.offer)
 
     def _report(self, guest: _Host, command: SendReport) -> None:
         home = self._by_name[command.partner]
@@ -253,7 +314,3 @@ class ConductedReplay:
             executed_on=self.executed_on,
             log_job_id=self._log_job_id,
         )
-
-
-def _offer_of(command: SendOffer | SendReport) -> Any:
-    return command.offer if isinstance(command, SendOffer) else command.completion.offer

@@ -25,6 +25,7 @@ class Verdict:
         epochs: how many were begun because a journal was put back.
         judged: how many offers were judged by the order of those who are asked.
         reserved: how many questions of brokers were answered with a reservation.
+        breaches: how many promises honest sites have found to be broken.
     """
 
     seed: int
@@ -41,6 +42,7 @@ class Verdict:
     epochs: int = 0
     judged: int = 0
     reserved: int = 0
+    breaches: int = 0
 
 
 def unfinished(state: SiteState, rogue: str) -> list[str]:
@@ -86,6 +88,8 @@ def known(state: SiteState) -> object:
             (book.offered, book.accepted, book.ended, book.guest_offered, book.guest_accepted),
             (book.faults, book.disbelieved, book.distrust, book.doubt, book.number_seen),
             sorted(book.abandoned_epochs.items()),
+            (book.taken, book.given, book.trust.credit, book.trust.breaches),
+            (book.trust.suspended_until, book.trust.work, book.trust.rows()),
         )
         for name, book in memory.books.items()
         # Of one that was taken off the list before anything happened nothing needs to be known.
@@ -97,4 +101,5 @@ def known(state: SiteState) -> object:
         for one in memory.reservations.reservations.values()
     ]
     numbers = (memory.next_job, memory.reservations.next_number, memory.epoch)
-    return jobs, books, reservations, numbers, sorted(memory.at_lrms)
+    sums = (memory.own_work, memory.own_requested)
+    return jobs, books, reservations, numbers, sums, sorted(memory.at_lrms)

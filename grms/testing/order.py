@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from grms.site.core.state import SiteState
 from grms.site.facts.commands import Append, Command
-from grms.site.facts.events import Event, Submit
+from grms.site.facts.events import Event, PartnerUp, Submit
 from grms.site.facts.records import (
     JobAbandoned,
     JobDeclined,
@@ -22,6 +22,7 @@ from grms.site.facts.records import (
     Record,
     ReportDisbelieved,
 )
+from grms.testing.promises import PromiseJudge
 
 _MORE = 1.0 + 1e-9
 
@@ -101,19 +102,41 @@ class OrderJudge:
             completed = (weighted + waited) / (weight + open_weight)
         return self._distrust.get(partner, 0) > 0, completed
 
-    def judge(self, state: SiteState, event: Event, commands: list[Command], now: float) -> str:
-        """Notes what came of an event; returns what was wrong with an offer that it led to."""
+    def judge(
+        self,
+        state: SiteState,
+        event: Event,
+        commands: list[Command],
+        now: float,
+        promises: PromiseJudge | None = None,
+    ) -> str:
+        """Notes what came of an event; returns what was wrong with an offer that it led to.
+
+        Args:
+            state: of the site.
+            event: that was handled.
+            commands: that came of it.
+            now: on the site's clock, seconds.
+            promises: where the site holds partners to them; it is told the same.
+        """
         wrong = ""
         for command in commands:
             if not isinstance(command, Append):
                 continue
             for record in command.records:
-                if isinstance(record, JobOffered) and isinstance(event, Submit):
-                    wrong = self._judge(state, record, now)
+                if isinstance(record, JobOffered):
+                    if promises is not None:
+                        wrong = promises.judge(record) or wrong
+                    if isinstance(event, Submit):
+                        wrong = self._judge(state, record, now, promises) or wrong
                 self.follow(record)
+                if promises is not None:
+                    wrong = promises.follow(record) or wrong
         return wrong
 
-    def _judge(self, state: SiteState, record: JobOffered, now: float) -> str:
+    def _judge(
+        self, state: SiteState, record: JobOffered, now: float, promises: PromiseJudge | None
+    ) -> str:
         location, width = state.settings.location, self._jobs[record.job].processors
         able = [
             name
@@ -123,10 +146,11 @@ class OrderJudge:
             and not book.faulty
             and not book.incompatible
             and width <= book.processors
+            and (promises is None or promises.trusts(name, record.job, now))
         ]
         self.judged += 1
         if location.order is not None:
-            first = next(name for name in location.order if name in able)
+            first = next((name for name in location.order if name in able), "nobody")
             return "" if first == record.partner else f"{record.partner} asked before {first}"
         count_open = location.count_open
         distrusted, awrt = self.rank(record.partner, now, count_open=count_open)
@@ -135,3 +159,33 @@ class OrderJudge:
             if before[0] < distrusted or (before[0] == distrusted and before[1] * _MORE < awrt):
                 return f"{record.partner} ({awrt:g}) asked before {name} ({before[1]:g})"
         return ""
+
+
+@dataclass(slots=True)
+class NumberJudge:
+    """Sees to it that no site makes a new offer by a number that its partner says it has seen."""
+
+    _told: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
+
+    def judge(self, state: SiteState, event: Event, commands: list[Command]) -> list[str]:
+        """Notes what a site was told, and returns what is wrong with its offers, in sentences.
+
+        Args:
+            state: of the site.
+            event: that was handled; the first of a life has the id 1.
+            commands: that came of it.
+        """
+        name, wrong = state.settings.name, []
+        if event.id == 1:
+            self._told = {key: seen for key, seen in self._told.items() if key[0] != name}
+        for command in commands:
+            for record in command.records if isinstance(command, Append) else ():
+                if not isinstance(record, JobOffered):
+                    continue
+                told = self._told.get((name, record.partner))
+                if told is not None and told[0] == state.memory.epoch and record.number <= told[1]:
+                    wrong.append(f"{name} gives offer {told[0]}/{told[1]} a second time")
+        if isinstance(event, PartnerUp) and event.offer_seen is not None:
+            seen = event.offer_seen
+            self._told[name, event.partner] = (seen.epoch, seen.number)
+        return wrong

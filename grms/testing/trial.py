@@ -36,16 +36,15 @@ from functools import partial
 from typing import Any, Literal
 
 from grms.policy.location import AwrtLocation, FixedOrder, LocationPolicy
-from grms.policy.transfer import AcceptWhenFit, Gaussian, Rule, RuleBase, TransferPolicy
+from grms.policy.transfer import AcceptWhenFit, Gaussian, Railed, Rule, RuleBase, TransferPolicy
 from grms.site.core.offers import deadline_of
 from grms.site.core.state import SiteState
 from grms.site.engine.lrms_queue import LrmsQueue
-from grms.site.facts.commands import Append, Command, ReplyJob
+from grms.site.facts.commands import Command, ReplyJob
 from grms.site.facts.events import (
     Cancel,
     Event,
     PartnerFaulty,
-    PartnerUp,
     PoliciesChanged,
     Resubmit,
     Submit,
@@ -53,7 +52,7 @@ from grms.site.facts.events import (
 from grms.site.facts.invariants import check
 from grms.site.facts.jobs import HomeJob, Request
 from grms.site.facts.lifecycle import JobState, Outcome
-from grms.site.facts.records import EpochBegun, JobOffered
+from grms.site.facts.records import EpochBegun
 from grms.site.facts.settings import PartnerSettings, SiteSettings
 from grms.testing.brokers import Brokers, resource
 from grms.testing.clock import ManualClock
@@ -66,7 +65,8 @@ from grms.testing.findings import (
 )
 from grms.testing.lrms import FakeLrms, FakeLrmsJob
 from grms.testing.network import Network
-from grms.testing.order import OrderJudge
+from grms.testing.order import NumberJudge, OrderJudge
+from grms.testing.promises import PromiseJudges, drawn_rails
 from grms.testing.rogues import Lies, PutBack, TalksRubbish
 from grms.testing.scripted import drawn_moods
 from grms.testing.scripted_site import ScriptedSite, excused
@@ -84,6 +84,9 @@ _GIVE = RuleBase((Rule(Gaussian(0.0, 1.0), Gaussian(0.0, 1.0), accept=False),), 
 OPERATOR_LOOKS = 5.0
 """How often operators look for jobs that are stuck, seconds."""
 
+RAILED_JOBS = 12
+"""So many more jobs where sites keep to rails: who has given a job comes back with another."""
+
 ROGUES: dict[str, type[SimulatedSite]] = {
     "rubbish": TalksRubbish,
     "liar": Lies,
@@ -93,7 +96,7 @@ ROGUES: dict[str, type[SimulatedSite]] = {
 
 _PLAN, _NETWORK, _SITES, _USERS, _WORLD = range(5)
 _MOODS, _MOODY = 20, 30
-_RESOURCES, _BROKERS = 6, 7
+_RESOURCES, _BROKERS, _RAILS = 6, 7, 8
 
 
 @dataclass(slots=True)
@@ -121,6 +124,7 @@ class Trial:
         site: the class of the simulated daemons.
         scripted: batch systems are behind the port in every run, and not in half of them.
         queue: the class of their queues of commands.
+        rails: honest sites keep to rails, so tight that honest partners break promises too.
     """
 
     seed: int
@@ -130,6 +134,7 @@ class Trial:
     site: type[SimulatedSite] = SimulatedSite
     scripted: bool = False
     queue: type[LrmsQueue] = LrmsQueue
+    rails: bool = False
     clock: ManualClock = field(default_factory=ManualClock)
     sites: dict[str, SimulatedSite] = field(default_factory=dict)
     _wishes: dict[bytes, _Wish] = field(default_factory=dict)
@@ -137,11 +142,12 @@ class Trial:
     _rogue: str = ""
     _manner: str = ""
     _resubmitted: set[str] = field(default_factory=set)
-    _told: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
+    _numbers: NumberJudge = field(default_factory=NumberJudge)
     _untold: set[str] = field(default_factory=set)
     _judges: dict[str, OrderJudge] = field(default_factory=dict)
     _judged: int = 0
     _partners: dict[str, tuple[PartnerSettings, ...]] = field(default_factory=dict)
+    _promises: PromiseJudges = field(default_factory=PromiseJudges)
 
     def run(self) -> Verdict:
         """Runs it, and judges."""
@@ -152,6 +158,8 @@ class Trial:
             late=(0.0, 0.1, 0.3)[plan.integer(0, 2)],
         )
         network = Network(self.clock, Draws(self.seed, _NETWORK), faults)
+        if self.rails:
+            self._promises.rails = drawn_rails(Draws(self.seed, _RAILS))
         self._make_sites(plan, network)
         self._make_wishes(plan)
         self._make_faults(plan, network)
@@ -217,7 +225,7 @@ class Trial:
                         PartnerSettings(other, sizes[other] if plan.chance(0.5) else 0)
                         for other in others
                     ),
-                    transfer=dict.fromkeys(others, policy),
+                    transfer=dict.fromkeys(others, self._within(policy, name)),
                     location=location,
                     resources=(resource(resources),),
                     on_lost=self.on_lost,
@@ -251,6 +259,13 @@ class Trial:
                 **more,
             )
 
+    def _within(self, policy: TransferPolicy, site: str) -> TransferPolicy:
+        # A rogue keeps to nothing; within rails who gives takes, too.
+        rails = self._promises.rails
+        if rails is None or site == self._rogue:
+            return policy
+        return Railed(rails) if policy is _GIVE else Railed(rails, policy)
+
     def _run_time(self, payload: bytes) -> float:
         return self._wishes[payload].run_time
 
@@ -258,7 +273,8 @@ class Trial:
         names = list(self.sites)
         users = Draws(self.seed, _USERS)
         rush = plan.between(0.0, FAULTS_UNTIL - 20.0) if plan.chance(0.5) else None
-        for number in range(plan.integer(3, 10)):
+        count = plan.integer(3, 10) + (RAILED_JOBS if self.rails else 0)
+        for number in range(count):
             home = names[plan.integer(0, len(names) - 1)]
             run_time = 0.1 + plan.exponential(8.0)
             submit_time = plan.between(0.0, FAULTS_UNTIL - 10.0)
@@ -332,6 +348,7 @@ class Trial:
         policy: TransferPolicy,
         location: LocationPolicy,
     ) -> None:
+        policy = self._within(policy, site.settings.name)
         transfer = {partner.name: policy for partner in partners}
         site.settings = replace(
             site.settings, partners=partners, transfer=transfer, location=location
@@ -344,7 +361,7 @@ class Trial:
     def _watch(self, site: SimulatedSite, event: Event, commands: list[Command]) -> None:
         name = site.settings.name
         judge = self._judges.get(name)
-        self._check_numbers(site, event, commands)
+        self._problems += self._numbers.judge(site.state, event, commands)
         if event.id == 1 or judge is None:
             # It has just started: the second opinion begins with the journal, too.
             if judge is not None:
@@ -352,34 +369,15 @@ class Trial:
             judge = self._judges[name] = OrderJudge()
             for record in site.journal:
                 judge.follow(record)
-        wrong = judge.judge(site.state, event, commands, site.now)
+            if name != self._rogue:
+                self._promises.begin(name, site.settings.processors, site.journal)
+        wrong = judge.judge(site.state, event, commands, site.now, self._promises.of(name))
         if wrong:
             self._problems.append(f"{name}: {wrong}")
         if isinstance(event, PartnerFaulty):
             book = site.state.partners[event.partner]
             if book.listed and not book.faulty:
                 self._problems.append(f"{name}: {event.partner} talks rubbish and is not faulty")
-
-    def _check_numbers(self, site: SimulatedSite, event: Event, commands: list[Command]) -> None:
-        # Nobody makes a new offer by a number that the partner has said it has seen.
-        name = site.settings.name
-        if event.id == 1:
-            self._told = {key: seen for key, seen in self._told.items() if key[0] != name}
-        for command in commands:
-            for record in command.records if isinstance(command, Append) else ():
-                if not isinstance(record, JobOffered):
-                    continue
-                told = self._told.get((name, record.partner))
-                if (
-                    told is not None
-                    and told[0] == site.state.memory.epoch
-                    and record.number <= told[1]
-                ):
-                    offer = f"{told[0]}/{told[1]}"
-                    self._problems.append(f"{name} gives offer {offer} a second time")
-        if isinstance(event, PartnerUp) and event.offer_seen is not None:
-            seen = event.offer_seen
-            self._told[name, event.partner] = (seen.epoch, seen.number)
 
     def _look_after(self, site: SimulatedSite) -> None:
         # An operator takes out of the rogue's hands what it holds beyond its deadline.
@@ -505,6 +503,7 @@ class Trial:
             ),
             judged=self._judged + sum(judge.judged for judge in self._judges.values()),
             reserved=reserved,
+            breaches=self._promises.breaches,
             **self._found_out(),
         )
 
@@ -577,6 +576,7 @@ def run_trial(
     factory: StateFactory = SiteState,
     tell: Callable[[str], None] | None = None,
     on_lost: Literal["wait", "resubmit"] = "wait",
+    rails: bool = False,
 ) -> Verdict:
     """Runs one trial.
 
@@ -585,5 +585,6 @@ def run_trial(
         factory: makes the state of a site.
         tell: is told the story, line by line.
         on_lost: what sites do about lost partners. With "resubmit" a job may run twice.
+        rails: honest sites keep to rails.
     """
-    return Trial(seed, factory, tell, on_lost).run()
+    return Trial(seed, factory, tell, on_lost, rails=rails).run()

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from grms.policy.rails import RAILS
 from grms.policy.selection import nearest_size
 from grms.policy.words import TRANSFER_DEFAULT
 from lrms_sim.toml_text import dumps
@@ -77,16 +76,11 @@ def site_documents(
 
 def _check_daemons_can(spec: ScenarioSpec) -> None:
     for site in spec.sites:
-        words = {transfer_word(site, other) for other in spec.sites if other is not site}
-        for what, given in (
-            ("rails", site.rails_in_force is not None),
-            ("reoffer", site.reoffer is not None),
-            *((f"transfer {word}", True) for word in sorted(words & RAILS.keys())),
-        ):
-            if given:
-                raise LiveError(
-                    f"{site.name} has {what}: a replay keeps to rails, a daemon does not do so yet"
-                )
+        if site.reoffer is not None:
+            raise LiveError(
+                f"{site.name} has reoffer: a replay offers waiting jobs again, a daemon does not do "
+                f"so yet"
+            )
 
 
 def _site_document(
@@ -101,7 +95,7 @@ def _site_document(
             "name": other.name,
             "address": addresses[other.name],
             "processors": other.processors,
-            "transfer": transfer_word(site, other),
+            **_transfer_entry(site, other),
         }
         for other in spec.sites
         if other is not site
@@ -130,6 +124,9 @@ def _site_document(
         },
         "logging": {"format": "json"},
     }
+    if site.rails is not None:
+        rails = site.rails
+        document["rails"] = rails if isinstance(rails, str) else rails.model_dump(exclude_none=True)
     if settings.clock != "wall":
         # A replay is measured, and nobody watches it through its sites' own brokers.
         document["mqtt"] = {"enabled": False}
@@ -149,6 +146,18 @@ def _lrms_document(spec: ScenarioSpec, site: SiteSpec, settings: LiveSettings) -
         if zone is not None:
             lrms |= {"time_zone": zone, "time_origin": origin if settings.clock != "wall" else 0.0}
     return lrms
+
+
+def _transfer_entry(site: SiteSpec, partner: SiteSpec) -> dict[str, str]:
+    """Returns what a site's configuration says of its transfer policy for a partner.
+
+    It is nothing where rails decide alone.
+    """
+    transfer = site.transfer
+    named = partner.name in transfer.partners or transfer.pool is not None or transfer.default
+    if site.rails_in_force is not None and not named:
+        return {}
+    return {"transfer": transfer_word(site, partner)}
 
 
 def transfer_word(site: SiteSpec, partner: SiteSpec) -> str:

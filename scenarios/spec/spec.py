@@ -24,6 +24,7 @@ from pydantic_core import PydanticCustomError
 
 from grms.policy.location import LOCATION_GROUP
 from grms.policy.rails import Rails
+from grms.policy.rails_table import Period, RailsField, rails_said
 from grms.policy.words import LOCATION_WORDS, POOL_WORDS, TRANSFER_WORDS, is_written
 from lrms_sim.disciplines import DISCIPLINES
 from lrms_sim.jobs import JOBS_MAX
@@ -36,7 +37,6 @@ from lrms_sim.written import DISCIPLINE_GROUP, names_written
 from scenarios.archive.traces import TRACES
 from scenarios.spec.broker import RESERVABLE_MAX, BrokerSpec, ReservableSpec
 from scenarios.spec.problems import SITES_MAX
-from scenarios.spec.rails import Period, RailsField, RailsSpec, rails_by_word
 
 SEED_MAX: Final = 2**63 - 1
 """Largest seed: what a TOML integer can hold."""
@@ -423,9 +423,7 @@ class SiteSpec(_Model):
     @property
     def rails_in_force(self) -> Rails | None:
         """What all its transfer policies keep to; None where nothing is."""
-        if isinstance(self.rails, RailsSpec):
-            return self.rails.rails
-        return None if self.rails is None else rails_by_word(self.rails)
+        return rails_said(self.rails)
 
     @property
     def reservable_processors(self) -> int:

@@ -21,7 +21,9 @@ from grms.lrms.adapter import LrmsSettings
 from grms.lrms.simulated import SimulatedSettings
 from grms.names import Endpoint, check_site_name, parse_endpoint
 from grms.policy.location import LOCATION_GROUP
-from grms.policy.words import LOCATION_WORDS, SITE_WORDS, TRANSFER_DEFAULT, is_written
+from grms.policy.rails import Rails
+from grms.policy.rails_table import RailsField, rails_said
+from grms.policy.words import LOCATION_WORDS, TRANSFER_DEFAULT, TRANSFER_WORDS, is_written
 from grms.site.configuration.lrms_kinds import settings_of
 from lrms_sim.written import names_written
 
@@ -64,10 +66,10 @@ def _socket(value: str, info: ValidationInfo) -> str:
 
 
 def _transfer(value: str, info: ValidationInfo) -> str:
-    if value in SITE_WORDS or is_written(value):
+    if value in TRANSFER_WORDS or is_written(value):
         return value
     if not value.endswith(".json"):
-        words = ", ".join(SITE_WORDS)
+        words = ", ".join(TRANSFER_WORDS)
         text = f"{value!r} is no transfer policy; there are: {words}, and the path of a rule base file (*.json)"
         raise wrong(text)
     return absolute(value, info)
@@ -152,7 +154,8 @@ class PartnerConfig(Model):
         address: host and port; left out where it is found through MQTT presence.
         processors: its size, where that is to be known before it first answered.
         transfer: what is kept rather than offered to it, and accepted from it: `awf`, `keep`,
-            `none` (neither asked nor answered), or the path of a rule base file.
+            `none` (neither asked nor answered), `fair-exchange` or another word for rails, or the path
+            of a rule base file. Where it is left out and the site has rails, what they allow is done.
     """
 
     name: Name
@@ -304,6 +307,8 @@ class SiteConfig(Model):
             in ascending order of the AWRT of the jobs given to them, where jobs that are still open
             count with the time they have waited; or `awrt-completed`, where they do not, as in the
             paper.
+        rails: what the exchange keeps to, whatever the transfer policies would like: a word, or a
+            table with other numbers.
         suspect: what becomes of a job at a partner that is lost: `wait`, or `resubmit`, which
             risks that it runs twice.
         suspect_after_s: a partner with open jobs that is silent so long counts as lost.
@@ -327,6 +332,7 @@ class SiteConfig(Model):
     operators: list[str] = Field(default_factory=list)
     brokers: list[Name] = Field(default_factory=list)
     location: str | list[str] = "awrt"
+    rails: RailsField | None = None
     suspect: Literal["wait", "resubmit"] = "wait"
     suspect_after_s: Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)] = 86400.0
     lrms: Annotated[SerializeAsAny[LrmsSettings], PlainValidator(settings_of)] = SimulatedSettings()
@@ -432,6 +438,11 @@ class SiteConfig(Model):
         if mqtt.password_file is not None and mqtt.username is None:
             raise wrong("mqtt.password_file needs mqtt.username")
         return self
+
+    @property
+    def rails_in_force(self) -> Rails | None:
+        """What all its transfer policies keep to; None where nothing is."""
+        return rails_said(self.rails)
 
     @property
     def publishes(self) -> bool:

@@ -14,7 +14,8 @@ from pydantic_core import ErrorDetails
 from grms.lrms.adapter import LrmsSettings
 from grms.policy.files import RuleBaseError
 from grms.policy.location import LocationPolicy
-from grms.policy.transfer import TransferPolicy
+from grms.policy.rails_table import ERROR_KINDS
+from grms.policy.transfer import AlwaysAgree, Railed, TransferPolicy
 from grms.policy.words import NO_EXCHANGE, PolicyShelf, location_by_name
 from grms.site.configuration.config import SiteConfig
 from grms.site.configuration.lrms_kinds import KINDS
@@ -80,7 +81,7 @@ def parse_config(data: bytes, *, folder: Path, shown: str) -> SiteConfig:
 
 def _line(details: ErrorDetails, document: dict[str, Any]) -> str:
     key = ""
-    for part in details["loc"]:
+    for part in _places(details):
         key += f"[{part}]" if isinstance(part, int) else f".{part}"
     key = key.removeprefix(".")
     if details["type"] == "extra_forbidden":
@@ -88,16 +89,22 @@ def _line(details: ErrorDetails, document: dict[str, Any]) -> str:
     if details["type"] == "missing":
         return f"{key}: is missing"
     text = details["msg"]
-    if details["type"] != "hanse":
+    if details["type"] not in {"hanse", *ERROR_KINDS}:
         text = f"is {_shown(details['input'])}; {text[0].lower()}{text[1:]}"
     return f"{key}: {text}" if key else text
 
 
+def _places(details: ErrorDetails) -> tuple[int | str, ...]:
+    # Behind `rails` pydantic puts whether it took the value for a word or for a table.
+    loc = details["loc"]
+    return (*loc[:1], *loc[2:]) if loc[:1] == ("rails",) else loc
+
+
 def _unknown_key(details: ErrorDetails, document: dict[str, Any]) -> str:
     model: Any = SiteConfig
-    for part in details["loc"][:-1]:
+    for part in _places(details)[:-1]:
         if isinstance(part, str) and part in model.model_fields:
-            model = _model_of(model.model_fields[part].annotation)
+            model = _model_of(model.model_fields[part].annotation) or SiteConfig
         if model is LrmsSettings:
             model = KINDS[document["lrms"].get("kind", "simulated")].settings
     names = list(model.model_fields)
@@ -108,18 +115,20 @@ def _unknown_key(details: ErrorDetails, document: dict[str, Any]) -> str:
 
 
 def _model_of(annotation: Any) -> Any:
-    # The model inside `Model | None`, `list[Model]` and the like.
-    for inner in (annotation, *getattr(annotation, "__args__", ())):
-        if hasattr(inner, "model_fields"):
-            return inner
-        if inner is not annotation and hasattr(inner, "__args__"):
-            return _model_of(inner)
-    return SiteConfig
+    # The model inside `Model | None`, `list[Model]` and the like; None where there is none.
+    if hasattr(annotation, "model_fields"):
+        return annotation
+    inner = (_model_of(one) for one in getattr(annotation, "__args__", ()))
+    return next((model for model in inner if model is not None), None)
 
 
 def _shown(value: object) -> str:
     text = repr(value)
     return text if len(text) <= SHOWN_MAX else text[: SHOWN_MAX - 3] + "..."
+
+
+_AGREE: Final = AlwaysAgree()
+"""What decides within rails where no transfer policy is named."""
 
 
 def load_policies(config: SiteConfig, shown: str) -> dict[str, TransferPolicy]:
@@ -134,12 +143,18 @@ def load_policies(config: SiteConfig, shown: str) -> dict[str, TransferPolicy]:
     """
     policies: dict[str, TransferPolicy] = {}
     problems: dict[str, None] = {}
-    shelf = PolicyShelf()
+    shelf, rails = PolicyShelf(), config.rails_in_force
     for partner in config.partners:
         if partner.transfer == NO_EXCHANGE:
             continue
         try:
-            policies[partner.name] = shelf.policy_by_name(partner.transfer)
+            policy: TransferPolicy = _AGREE
+            if rails is None or "transfer" in partner.model_fields_set:
+                policy = shelf.policy_by_name(partner.transfer)
+            if rails is not None and not isinstance(policy, Railed):
+                # One that has rails of its own keeps these.
+                policy = Railed(rails, policy, f"{policy.name} within rails")
+            policies[partner.name] = policy
         except RuleBaseError as error:
             problems[f"{shown}: partners.{partner.name}.transfer: {error}"] = None
     if problems:

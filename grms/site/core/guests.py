@@ -10,7 +10,7 @@
 """
 
 from grms.kit.backoff import pause_after
-from grms.policy.transfer import compiled_transfer
+from grms.site.core.fairness import wants
 from grms.site.core.turn import Turn
 from grms.site.facts.commands import (
     AnswerOffer,
@@ -130,13 +130,7 @@ class GuestDesk:
             and width <= load.processors
             and len(book.guests) < settings.limits.guests_open
             and len(event.payload) <= settings.limits.payload_bytes
-            and compiled_transfer(policy).accept(
-                width,
-                processors=load.processors,
-                processors_free=load.processors_free,
-                processors_waiting=load.processors_waiting,
-                own=False,
-            )
+            and wants(policy, self.memory, book, event.request, load, own=False)
         )
 
     def resolve_received(self, event: ResolveReceived, turn: Turn) -> None:

@@ -13,8 +13,8 @@ The order of things that keeps a job from being lost and from running twice:
 import math
 
 from grms.kit.backoff import pause_after
-from grms.policy.transfer import compiled_transfer
 from grms.site.core.belief import believable, violation
+from grms.site.core.fairness import entrusts, held_to, wants
 from grms.site.core.turn import Turn
 from grms.site.facts.commands import (
     LrmsCancel,
@@ -45,6 +45,7 @@ from grms.site.facts.records import (
     JobExited,
     JobKept,
     JobOffered,
+    JobPromised,
     JobReturned,
     PartnerFaulted,
     ReportDisbelieved,
@@ -91,17 +92,14 @@ class OfferDesk:
             policy = settings.transfer.get(name)
             if policy is None or not self._askable(book, job):
                 continue
-            if width <= load.processors and compiled_transfer(policy).accept(
-                width,
-                processors=load.processors,
-                processors_free=load.processors_free,
-                processors_waiting=load.processors_waiting,
-                own=True,
+            if width <= load.processors and wants(
+                policy, self.memory, book, job.request, load, own=True
             ):
                 job.weighed = Weighed(load, name)
                 break
-            self._offer(job, book, turn)
-            return
+            if entrusts(policy, book, job.request, load, turn):
+                self._offer(job, book, turn)
+                return
         job.remaining = None
         turn.note(JobKept(turn.now, job.job))
         # One that was received before the journal was put back may have been submitted since.
@@ -223,6 +221,8 @@ class OfferDesk:
 
     def _delegated(self, job: HomeJob, load: Load | None, turn: Turn) -> None:
         turn.note(JobDelegated(turn.now, job.job))
+        if held_to(self.memory.settings.transfer.get(job.partner)) is not None:
+            turn.note(JobPromised(turn.now, job.job))
         job.remaining = None
         if not job.cancel_told:
             # A question from before could be answered by "never heard of", which was true then.

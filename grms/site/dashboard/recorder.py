@@ -31,10 +31,14 @@ from grms.site.facts.records import (
     GuestAccepted,
     JobKept,
     JobOffered,
+    JobPromised,
     JobReceived,
+    PartnerBooks,
     PartnerStanding,
     PartnerTally,
+    PromisesReviewed,
     Record,
+    SiteBooks,
     SiteTally,
 )
 from grms.site.links.partner_links import PartnerLinks
@@ -51,7 +55,15 @@ OFFERS_TIMED: Final = 10_000
 PASSED_OVER_MAX: Final = 20
 """Most partners of which it is said why they were not asked."""
 
-_QUIET: Final = (SiteTally, PartnerTally, PartnerStanding)
+_QUIET: Final = (
+    SiteTally,
+    PartnerTally,
+    PartnerStanding,
+    SiteBooks,
+    PartnerBooks,
+    JobPromised,
+    PromisesReviewed,
+)
 
 
 class Feed:

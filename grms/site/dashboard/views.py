@@ -12,6 +12,7 @@ from grms.policy.transfer import (
     AcceptWhenFit,
     AlwaysKeep,
     Gaussian,
+    Railed,
     RuleBase,
     TransferPolicy,
 )
@@ -324,6 +325,11 @@ def _words(policy: TransferPolicy) -> str:
         return "The site runs a job itself if it fits into the processors that are free now."
     if isinstance(policy, AlwaysKeep):
         return "The site runs every own job itself."
+    if isinstance(policy, Railed):
+        return (
+            "Fair exchange: a job that would start here at once stays, and nobody is offered more than "
+            "is fair."
+        )
     return "The site asked its policy."
 
 

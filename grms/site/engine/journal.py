@@ -58,6 +58,9 @@ RESERVATIONS_VERSION: Final = 4
 LRMS_VERSION: Final = 5
 """Of a journal with records of what only real batch systems do; see `KIND_VERSIONS`."""
 
+RAILS_VERSION: Final = 6
+"""Of a journal with what a site notes for its rails; see `KIND_VERSIONS`."""
+
 KIND_VERSIONS: Final = {
     "EpochBegun": LATER_VERSION,
     "JobResubmitted": LATER_VERSION,
@@ -81,6 +84,11 @@ KIND_VERSIONS: Final = {
     "JobExited": LRMS_VERSION,
     "JobLost": LRMS_VERSION,
     "JobRequeued": LRMS_VERSION,
+    "JobPromised": RAILS_VERSION,
+    "PartnerBooks": RAILS_VERSION,
+    "PartnerPardoned": RAILS_VERSION,
+    "PromisesReviewed": RAILS_VERSION,
+    "SiteBooks": RAILS_VERSION,
 }
 """Kinds of records that came later, and the version that a journal with one has.
 
@@ -112,7 +120,9 @@ _KIND = JournalKind(
     program="daemon",
     only_one="only one daemon may run for a site at a time",
     look="looking into the batch system for jobs that run",
-    versions_read=frozenset({COMPACTED_VERSION, LATER_VERSION, RESERVATIONS_VERSION, LRMS_VERSION}),
+    versions_read=frozenset(
+        {COMPACTED_VERSION, LATER_VERSION, RESERVATIONS_VERSION, LRMS_VERSION, RAILS_VERSION}
+    ),
 )
 
 

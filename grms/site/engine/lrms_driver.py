@@ -88,11 +88,16 @@ class LrmsDriver:
     # --- what the engine asks ------------------------------------------------------------------
 
     def load(self) -> Load | None:
-        """Returns the three numbers a decision rests on; None where nobody knows them."""
+        """Returns what a decision rests on: three numbers, and whether a job would start now.
+
+        None where nobody knows them. A batch system that answers later cannot be asked about a job
+        before it is submitted; what its load makes certain has to do.
+        """
         seen = self._seen if self._now is None else self._now.load_now()
         if seen is None or self._clock.now() - seen.taken_at > self._limits.load_age:
             return None
-        return Load(seen.processors, seen.free, seen.waiting)
+        asked = None if self._now is None else self._now.starts_now
+        return Load(seen.processors, seen.free, seen.waiting, asked)
 
     @property
     def load_age(self) -> float | None:

@@ -49,6 +49,9 @@ _FROM_JSON: dict[str, Callable[[Any], Any]] = {
     "offer": lambda value: OfferId(*value),
     "outcome": Outcome,
     "exit": lambda value: Exit(*value),
+    "closed": tuple,
+    "overdue": tuple,
+    "promised": lambda rows: tuple(map(tuple, rows)),
 }
 _FIELDS = {
     name: tuple(field.name for field in fields(kind) if field.name not in {"time", "payload"})

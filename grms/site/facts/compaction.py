@@ -19,12 +19,16 @@ from grms.site.facts.records import (
     GuestDeclined,
     GuestWithdrawn,
     JobAbandoned,
+    PartnerBooks,
     PartnerFaulted,
+    PartnerPardoned,
     PartnerStanding,
     PartnerTally,
+    PromisesReviewed,
     Record,
     ReportDisbelieved,
     ReservationTally,
+    SiteBooks,
     SiteTally,
 )
 from grms.site.facts.settings import SiteSettings
@@ -103,6 +107,10 @@ _SUMS = (
     PartnerStanding,
     PartnerFaulted,
     ReportDisbelieved,
+    PromisesReviewed,
+    PartnerPardoned,
+    SiteBooks,
+    PartnerBooks,
     ReservationTally,
 )
 
@@ -143,7 +151,25 @@ class _Needed:
 
 
 def _tallies(memory: Memory, moment: float) -> list[Record]:
-    tallies: list[Record] = [SiteTally(moment, memory.next_job)]
+    tallies: list[Record] = []
+    if memory.own_work:
+        tallies.append(SiteBooks(moment, memory.own_work, memory.own_requested))
+    tallies += [
+        PartnerBooks(
+            moment,
+            name,
+            taken=book.taken,
+            given=book.given,
+            credit=book.trust.credit,
+            breaches=book.trust.breaches,
+            suspended_until=book.trust.suspended_until,
+            work=book.trust.work,
+            promised=book.trust.rows(),
+        )
+        for name, book in memory.books.items()
+        if book.accepted or book.guest_accepted
+    ]
+    tallies.append(SiteTally(moment, memory.next_job))
     tallies += [
         PartnerTally(
             moment,

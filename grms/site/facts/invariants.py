@@ -41,6 +41,7 @@ def check(memory: Memory) -> None:
         assert book.name == name, name
         _check_offers(book)
         _check_guests(book)
+        _check_trust(book)
     for job in memory.jobs.values():
         _check_place(job, memory)
 
@@ -111,6 +112,19 @@ def _check_offers(book: PartnerBook) -> None:
     consumption = math.fsum(job.consumption_requested for job in book.open.values())
     assert math.isclose(book.open_consumption, consumption, rel_tol=1e-6, abs_tol=1e-3), book.name
     assert book.ended <= book.accepted <= book.offered, f"{book.name}: tallies"
+
+
+def _check_trust(book: PartnerBook) -> None:
+    trust = book.trust
+    work = math.fsum(one.work for one in trust.promised.values())
+    assert math.isclose(trust.work, work, rel_tol=1e-6, abs_tol=1e-3), f"{book.name}: trust"
+    for number, one in trust.promised.items():
+        # What has not ended is there, and when it is to be looked at is known.
+        if one.ended is None:
+            assert number in book.open, f"{book.name}: promised {number}"
+            assert one.counted or trust.due <= one.since + one.requested_time, book.name
+        else:
+            assert trust.stale, f"{book.name}: ended {number}"
 
 
 def _check_guests(book: PartnerBook) -> None:

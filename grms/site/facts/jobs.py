@@ -5,8 +5,8 @@ are carried from the user to a batch system and never looked into here.
 """
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from grms.site.facts.lifecycle import (
     GUEST_MOVES,
@@ -46,6 +46,10 @@ class Request:
             )
 
 
+StartsNow = Callable[[int, float], bool]
+"""Says whether a job of so many processors and that requested time, seconds, would start now."""
+
+
 @dataclass(frozen=True, slots=True)
 class Load:
     """What the batch system says of itself at the moment of an event; partners never see it.
@@ -54,11 +58,26 @@ class Load:
         processors: size of the machine.
         processors_free: processors no running job holds.
         processors_waiting: waiting parallelism, the sum of the waiting jobs' processors.
+        asked: the batch system's own answer to the question whether it would start a job at that
+            moment; to be asked while the event is handled, and never after. None where it has none.
     """
 
     processors: int
     processors_free: int
     processors_waiting: int
+    asked: StartsNow | None = field(default=None, compare=False, repr=False)
+
+    def starts_now(self, request: Request) -> bool:
+        """Returns whether the batch system would start a job at once, behind all that wait.
+
+        Where it cannot be asked, only what is certain is a yes: nobody waits, and there is room.
+
+        Args:
+            request: of the job, no wider than the machine.
+        """
+        if self.asked is not None:
+            return self.asked(request.processors, request.requested_time)
+        return self.processors_waiting == 0 and request.processors <= self.processors_free
 
 
 @dataclass(frozen=True, slots=True)

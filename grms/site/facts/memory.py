@@ -34,6 +34,7 @@ from grms.site.facts.records import (
     JobKept,
     JobLost,
     JobOffered,
+    JobPromised,
     JobReceived,
     JobRequeued,
     JobResubmitted,
@@ -41,11 +42,15 @@ from grms.site.facts.records import (
     JobStarted,
     JobTakenBack,
     JobWrittenOff,
+    PartnerBooks,
     PartnerFaulted,
+    PartnerPardoned,
     PartnerStanding,
     PartnerTally,
+    PromisesReviewed,
     Record,
     ReportDisbelieved,
+    SiteBooks,
     SiteTally,
 )
 from grms.site.facts.reservations import ReservationBook
@@ -64,6 +69,8 @@ class Memory:
         open_by_user: open jobs of each user that has one.
         ended: numbers of ended jobs in the order of their ends.
         next_job: number of the next job.
+        own_work: Σ p·m of own users' jobs that have ended, wherever they ran, processor seconds.
+        own_requested: Σ p·m·requested time of the same.
         unconfirmed: processors of the jobs that the batch system is to get and has not confirmed.
         at_lrms: what the batch system has or is to get and has not ended, by key.
         books: by partner's name, listed ones first and in their order.
@@ -87,6 +94,8 @@ class Memory:
         self.next_job = 1
         self.draining = False
         self.lrms_away = ""
+        self.own_work = 0.0
+        self.own_requested = 0.0
         self.unconfirmed = 0
         self.at_lrms: dict[str, HomeJob | GuestJob] = {}
         self.books: dict[str, PartnerBook] = {}
@@ -97,6 +106,7 @@ class Memory:
             JobOffered: self._job_offered,
             JobDeclined: self._job_declined,
             JobDelegated: self._job_delegated,
+            JobPromised: self._job_promised,
             JobKept: self._job_kept,
             JobStarted: self._job_started,
             JobRequeued: self._job_requeued,
@@ -113,6 +123,8 @@ class Memory:
             EpochBegun: self._epoch_begun,
             PartnerFaulted: self._partner_faulted,
             ReportDisbelieved: self._report_disbelieved,
+            PromisesReviewed: self._promises_reviewed,
+            PartnerPardoned: self._partner_pardoned,
             GuestAccepted: self._guest_accepted,
             GuestDeclined: self._guest_declined,
             GuestWithdrawn: self._guest_withdrawn,
@@ -126,6 +138,8 @@ class Memory:
             SiteTally: self._site_tally,
             PartnerTally: self._partner_tally,
             PartnerStanding: self._partner_tally,
+            SiteBooks: self._site_books,
+            PartnerBooks: self._partner_books,
             **self.reservations.changes,
         }
 
@@ -171,7 +185,8 @@ class Memory:
             told: what the batch system has said of itself.
 
         Returns:
-            None where it does not answer.
+            None where it does not answer. With jobs on their way it cannot be asked any more whether
+            it would start a job: it does not know of them.
         """
         if self.lrms_away or told is None:
             return None
@@ -235,6 +250,13 @@ class Memory:
         book.accepted += 1
         book.open_job(job)
 
+    def _job_promised(self, record: JobPromised) -> None:
+        job = self.jobs[record.job]
+        request = job.request
+        self.books[job.partner].trust.promise(
+            job.offer_number, job.accept_time, request.requested_time, request.processors
+        )
+
     def _job_kept(self, record: JobKept) -> None:
         job = self.jobs[record.job]
         job.move(JobState.SUBMITTING)
@@ -277,6 +299,9 @@ class Memory:
         job.question = 0
         if record.run_time > 0 and math.isnan(job.start_time):
             job.start_time = record.end_time - record.run_time
+        work = record.run_time * job.request.processors
+        self.own_work += work
+        self.own_requested += work * job.request.requested_time
         if job.partner:
             self._delegated_job_ended(job, record)
         else:
@@ -302,10 +327,10 @@ class Memory:
             book.accepted += 1
         book.ended += 1
         book.believe_report()
-        book.count_response(
-            record.run_time * job.request.processors,
-            response_time(job.submit_time, record.end_time),
-        )
+        work = record.run_time * job.request.processors
+        book.given += work
+        book.trust.end(job.offer_number, record.end_time, record.run_time, record.outcome)
+        book.count_response(work, response_time(job.submit_time, record.end_time))
 
     def _job_cancel_requested(self, record: JobCancelRequested) -> None:
         job = self.jobs[record.job]
@@ -318,6 +343,7 @@ class Memory:
         job.move(JobState.RECEIVED)
         if job.offer_number in book.open:
             self._lose(job, book, record.time)
+            book.trust.lose(job.offer_number)
         book.abandoned[job.offer_number] = 0
         book.abandoned_epochs[job.offer_number] = job.offer_epoch
         job.leave_partner()
@@ -340,6 +366,7 @@ class Memory:
         job.move(JobState.RECEIVED)
         if job.offer_number in book.open:
             self._lose(job, book, record.time)
+            book.trust.drop(job.offer_number)
         else:
             # It was ended before the answer to its offer came.
             del book.undecided[job.offer_number]
@@ -367,6 +394,14 @@ class Memory:
     def _report_disbelieved(self, record: ReportDisbelieved) -> None:
         self.book(record.partner).doubt_report(record.reason)
 
+    def _promises_reviewed(self, record: PromisesReviewed) -> None:
+        self.book(record.partner).trust.look(
+            record.closed, record.overdue, record.credit, record.breaches, record.suspended_until
+        )
+
+    def _partner_pardoned(self, record: PartnerPardoned) -> None:
+        self.book(record.partner).trust.pardon()
+
     # --- guest jobs ----------------------------------------------------------------------------
 
     def _guest_accepted(self, record: GuestAccepted) -> None:
@@ -384,6 +419,7 @@ class Memory:
         book.guests[offer] = guest
         book.guest_offered += 1
         book.guest_accepted += 1
+        book.taken += record.request.requested_time * record.request.processors
         self.at_lrms[guest.lrms_key] = guest
         self.unconfirmed += guest.request.processors
 
@@ -429,6 +465,10 @@ class Memory:
             record.offer, record.outcome, record.end_time, record.run_time, guest.exit
         )
         self.at_lrms.pop(guest.lrms_key, None)
+        request = guest.request
+        self.books[record.partner].taken += (
+            record.run_time * request.processors - request.requested_time * request.processors
+        )
 
     def _guest_cancel_requested(self, record: GuestCancelRequested) -> None:
         self._guest(record.partner, record.offer).cancel_requested = True
@@ -450,3 +490,14 @@ class Memory:
         for field in fields(record):
             if field.name not in {"time", "partner"}:
                 setattr(book, field.name, getattr(record, field.name))
+
+    def _site_books(self, record: SiteBooks) -> None:
+        self.own_work, self.own_requested = record.own_work, record.own_requested
+
+    def _partner_books(self, record: PartnerBooks) -> None:
+        book = self.book(record.partner)
+        book.taken, book.given = record.taken, record.given
+        trust = book.trust
+        trust.credit, trust.breaches = record.credit, record.breaches
+        trust.suspended_until = record.suspended_until
+        trust.restore(record.promised, record.work)

@@ -4,6 +4,7 @@ from grms.policy._decisions import history_with_open, order_by_awrt
 from grms.policy.location import LocationPolicy, PartnerRecord, WrittenLocation, location_of
 from grms.site.facts.jobs import GuestJob, HomeJob, OfferId
 from grms.site.facts.lifecycle import GuestState
+from grms.site.facts.trust import PromiseBook
 
 DISTRUST = 10
 """So many believable ends make good for one that cannot be believed."""
@@ -52,6 +53,9 @@ class PartnerBook:
             state, or the guest whose end is acknowledged.
         guest_offered: offers received from it.
         guest_accepted: of these, those taken.
+        taken: Σ p·m of its jobs that have ended here, and Σ requested time·m of those that have not.
+        given: Σ p·m of own jobs that have ended there.
+        trust: what is thought of its promise to start at once what it accepts.
     """
 
     __slots__ = (
@@ -69,6 +73,7 @@ class PartnerBook:
         "faults",
         "faults_in_row",
         "faulty",
+        "given",
         "guest_accepted",
         "guest_offered",
         "guests",
@@ -85,6 +90,8 @@ class PartnerBook:
         "processors",
         "reachable",
         "settled_below",
+        "taken",
+        "trust",
         "undecided",
         "weighted_response",
     )
@@ -122,6 +129,9 @@ class PartnerBook:
         self.answered: dict[int, GuestState | GuestJob] = {}
         self.guest_offered = 0
         self.guest_accepted = 0
+        self.taken = 0.0
+        self.given = 0.0
+        self.trust = PromiseBook()
 
     # --- as home -------------------------------------------------------------------------------
 

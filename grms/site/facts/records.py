@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from grms.site.facts.jobs import Exit, OfferId, Request
 from grms.site.facts.lifecycle import Outcome
+from grms.site.facts.trust import PromiseRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,13 @@ class JobDeclined(Record):
 @dataclass(frozen=True, slots=True)
 class JobDelegated(Record):
     """The offer was accepted."""
+
+    job: int
+
+
+@dataclass(frozen=True, slots=True)
+class JobPromised(Record):
+    """The partner that has accepted the job is held to its promise; it follows JobDelegated."""
 
     job: int
 
@@ -200,6 +208,35 @@ class ReportDisbelieved(Record):
     partner: str
     number: int
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class PromisesReviewed(Record):
+    """It was looked at what a partner has made of its promises, and something was found.
+
+    Attributes:
+        partner: who has accepted the jobs.
+        closed: numbers of the offers whose jobs have ended.
+        overdue: of those whose jobs have not ended and should have.
+        credit: of the partner, from here on, processor seconds.
+        breaches: same.
+        suspended_until: same, seconds.
+    """
+
+    partner: str
+    closed: tuple[int, ...]
+    overdue: tuple[int, ...]
+    credit: float
+    breaches: int
+    suspended_until: float
+
+
+@dataclass(frozen=True, slots=True)
+class PartnerPardoned(Record):
+    """An operator has ended a partner's suspension, and forgets its breaches."""
+
+    partner: str
+    by: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -451,6 +488,28 @@ class PartnerStanding(Record):
     disbelieved: int
     distrust: int
     doubt: str
+
+
+@dataclass(frozen=True, slots=True)
+class SiteBooks(Record):
+    """What the site has noted of its own users' jobs that have ended; see `Memory`."""
+
+    own_work: float
+    own_requested: float
+
+
+@dataclass(frozen=True, slots=True)
+class PartnerBooks(Record):
+    """What the site has noted of one partner for its rails; see `PartnerBook` and `PromiseBook`."""
+
+    partner: str
+    taken: float
+    given: float
+    credit: float
+    breaches: int
+    suspended_until: float
+    work: float
+    promised: tuple[PromiseRow, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from grms.site.links.partner_links import PartnerLinks
 from grms.site.sockets.door import Door
 from grms.tls import TlsFiles
 
-CHANGEABLE: Final = frozenset({"partners", "location", "operators"})
+CHANGEABLE: Final = frozenset({"partners", "location", "operators", "rails"})
 """Keys of a configuration that are read anew."""
 
 

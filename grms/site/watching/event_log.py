@@ -33,6 +33,8 @@ _QUIET: Final = (
     records.SiteTally,
     records.PartnerTally,
     records.PartnerStanding,
+    records.SiteBooks,
+    records.PartnerBooks,
     records.ReservationTally,
 )
 
@@ -46,7 +48,12 @@ _WARNINGS: Final = (
 )
 """Records of what is not as it should be."""
 
-_DECISIONS: Final = (records.JobTakenBack, records.JobResubmitted, records.JobWrittenOff)
+_DECISIONS: Final = (
+    records.JobTakenBack,
+    records.JobResubmitted,
+    records.JobWrittenOff,
+    records.PartnerPardoned,
+)
 """Records of what an operator has decided."""
 
 _FAILURES: Final = (

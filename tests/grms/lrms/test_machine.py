@@ -393,3 +393,17 @@ def test_no_job_that_is_followed_ends_before_the_first_end() -> None:
     assert lrms.first_end() == 5.0  # b's: it has started at 2
     lrms.advance(5.0)
     assert lrms.first_end() == math.inf
+
+
+def test_it_says_what_would_start_now() -> None:
+    """Behind a job that waits EASY starts what does not delay it, and the answer changes nothing."""
+    lrms = SteppedMachine(4, discipline_by_name("easy"))
+    lrms.submit(run_of("a", 3, 10.0), 0.0)
+    lrms.submit(run_of("b", 4, 10.0), 0.0)
+    assert lrms.starts_now_at(0.0, 1, 10.0)
+    assert lrms.starts_now_at(4.0, 1, 6.0)
+    assert not lrms.starts_now_at(4.0, 1, 6.5)
+    assert not lrms.starts_now_at(4.0, 2, 1.0)
+    assert [event.key for event in lrms.poll(4.0)] == ["a"]
+    assert not lrms.starts_now_at(10.0, 1, 1.0)  # b runs
+    assert lrms.starts_now_at(20.0, 4, 99.0)

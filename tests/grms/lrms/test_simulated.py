@@ -53,7 +53,9 @@ def test_it_answers_at_once_and_knows_its_future() -> None:
     assert told[1:] == [Started("a", 0.0)]
     lrms.follow("a")
     assert lrms.first_end() == lrms.next_event_time == 10.0
+    assert not lrms.starts_now(1, 5.0)
     clock.advance(10.0)
+    assert lrms.starts_now(4, 5.0)
     lrms.tell_now()
     assert told[2:] == [Ended("a", LrmsEnd(LrmsOutcome.COMPLETED, 10.0, 10.0))]
 

@@ -10,7 +10,6 @@ from grms.policy.words import (
     LOCATION_POLICIES,
     LOCATION_WORDS,
     POOL_WORDS,
-    SITE_WORDS,
     TRANSFER_DEFAULT,
     TRANSFER_POLICIES,
     TRANSFER_WORDS,
@@ -24,7 +23,6 @@ def test_every_word_names_its_policy() -> None:
     """The words of files are the names of policies; no exchange is no policy."""
     assert POOL_WORDS == ("awf", "keep", "start-now", "short-guests", "fair-exchange")
     assert (*POOL_WORDS, "none") == TRANSFER_WORDS
-    assert SITE_WORDS == ("awf", "keep", "none")
     assert TRANSFER_DEFAULT == "awf"
     shelf = PolicyShelf()
     for word, policy in TRANSFER_POLICIES.items():

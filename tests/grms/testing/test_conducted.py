@@ -1,5 +1,6 @@
 """A replay through the states of sites gives the schedule of the federation kernel, job by job."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -8,19 +9,23 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from grms.federation.federation import Site, replay
+from grms.federation.federation import Federation, Site, replay
 from grms.policy.transfer import AcceptWhenFit
+from grms.policy.words import TRANSFER_POLICIES
 from grms.site.configuration.config import SiteConfig
 from grms.site.configuration.files import location_policy
 from grms.site.core.state import SiteState
+from grms.site.facts.compaction import compacted
 from grms.site.facts.records import JobDelegated, JobEnded, Record
 from grms.testing.conducted import ConductedReplay
 from grms.testing.findings import known
+from lrms_sim.disciplines import discipline_by_name
 from lrms_sim.jobs import JobTable
 from lrms_sim.schedule import Schedule
 from lrms_sim.windows import window_by_days
 from tests.kernel_sites import kernel_site
 from tests.oracles.federation import PlainSite
+from tests.random_workloads import railed_sites
 from tests.recorded import PROCESSORS, recorded
 from tests.strategies import federations, policies, rule_bases
 
@@ -57,6 +62,76 @@ def test_rule_bases_through_states(sites: list[PlainSite]) -> None:
 def test_any_mixture_through_states(sites: list[PlainSite]) -> None:
     """Policies, disciplines, location policies and missing partners in any mixture."""
     compare(sites)
+
+
+class Journaled(ConductedReplay):
+    """A replay with the journals of its sites, by their names."""
+
+    def __init__(self, sites: Sequence[Site]) -> None:
+        self.journals: dict[str, list[Record]] = {site.name: [] for site in sites}
+        super().__init__(sites, self._keep)
+
+    def _keep(self, site: str, records: tuple[Record, ...]) -> None:
+        self.journals[site].extend(records)
+
+
+def test_rails_through_states() -> None:
+    """Any rails, policies within and beside them, broken promises: the kernel's schedule and offers."""
+    delegated = broken = 0
+    for seed in range(24):
+        sites = [
+            kernel_site(site)
+            for site in railed_sites(np.random.default_rng(seed), 30, rounds=False)
+        ]
+        conducted = Journaled(sites)
+        schedule, expected = conducted.run(), Federation(sites).exchange()
+        assert_same(schedule, expected.schedule)
+        books = [host.state.partners.values() for host in conducted.hosts]
+        assert tuple(sum(book.offered for book in one) for one in books) == expected.offers
+        delegated += int((schedule.executed_on != schedule.submitted_to).sum())
+        broken += sum(book.trust.breaches for one in books for book in one)
+        for host in conducted.hosts:
+            settings = host.state.settings
+            again = SiteState.recover(settings, conducted.journals[settings.name])
+            assert known(again) == known(host.state)
+    assert delegated > 60
+    assert broken > 3
+
+
+class Restarting(Journaled):
+    """A replay in which one site after the other starts again with its journal, compacted."""
+
+    restarts = 0
+
+    def advance(self, now: float) -> None:
+        """After each arrival a site dies."""
+        super().advance(now)
+        if now == math.inf:
+            return
+        host = self.hosts[self.restarts % len(self.hosts)]
+        settings = host.state.settings
+        records = self.journals[settings.name]
+        short = compacted(settings, lambda: records)
+        self.journals[settings.name] = records if short is None else short
+        self.restart(settings.name, list(self.journals[settings.name]))
+        self.restarts += 1
+
+
+def test_restarts_change_nothing() -> None:
+    """What is kept for rails is in the journal, wherever it breaks off."""
+    restarts = delegated = 0
+    for seed in range(10):
+        sites = [
+            kernel_site(site)
+            for site in railed_sites(np.random.default_rng(seed), 30, rounds=False)
+        ]
+        conducted = Restarting(sites)
+        found = conducted.run()
+        assert_same(found, replay(sites))
+        restarts += conducted.restarts
+        delegated += int((found.submitted_to != found.executed_on).sum())
+    assert restarts > 250
+    assert delegated > 25
 
 
 def random_sites(count: int) -> list[Site]:
@@ -136,7 +211,10 @@ def test_nothing_is_left_after_a_replay() -> None:
 
 
 @pytest.mark.traces
-def test_recorded_traces_through_states(traces_folder: Path) -> None:
+@pytest.mark.parametrize(
+    ("word", "discipline"), [("awf", "fcfs"), ("fair-exchange", "easy")], ids=str
+)
+def test_recorded_traces_through_states(word: str, discipline: str, traces_folder: Path) -> None:
     """Thousands of recorded arrivals at three sites: the kernel's schedule, job by job."""
     names = ("KTH", "CTC", "SDSC05")
     sites = [
@@ -144,8 +222,11 @@ def test_recorded_traces_through_states(traces_folder: Path) -> None:
             name,
             PROCESSORS[name],
             window_by_days(recorded(traces_folder, f"{name}-6"), 0, 10**6, first_jobs=1500),
-            transfer_policies={other: AWF for other in names if other != name},
+            discipline_by_name(discipline),
+            dict.fromkeys(set(names) - {name}, TRANSFER_POLICIES[word]),
         )
         for name in names
     ]
-    assert_same(ConductedReplay(sites).run(), replay(sites))
+    found = ConductedReplay(sites).run()
+    assert_same(found, replay(sites))
+    assert np.count_nonzero(found.submitted_to != found.executed_on) > 200

@@ -69,18 +69,30 @@ def test_a_live_run_says_that_it_is_identical(
 
 
 @pytest.mark.traces
+@pytest.mark.parametrize(
+    ("arguments", "exchanged"),
+    [
+        (["three-sites-6", "--first", "3000"], 200),
+        (["three-sites-6-easy", "--first", "2000", "--transfer", "fair-exchange"], 100),
+    ],
+    ids=["learned", "fair exchange"],
+)
 def test_recorded_traces_live_are_identical(
-    traces_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    arguments: list[str],
+    exchanged: int,
+    traces_folder: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """KTH, CTC and SDSC05 with learned rule bases and AWRT location; `.ci/run` has more of them."""
+    """KTH, CTC and SDSC05 with learned rule bases, and with EASY and rails; `.ci/run` has more of them."""
     assert traces_folder.is_dir()
     output = tmp_path / "run"
-    arguments = ["three-sites-6", "--live", "--first", "3000", "--no-html"]
-    assert run_command(["run", *arguments, "--output", str(output)]) == 0
+    options = ["--live", "--no-html", "--output", str(output)]
+    assert run_command(["run", *arguments, *options]) == 0
     said = capsys.readouterr().out
-    assert "Live: 3,000 jobs through 3 daemons" in said
+    assert f"Live: {int(arguments[2]):,} jobs through 3 daemons" in said
     assert "The schedule is identical with the replay in one process." in said
-    assert load_run(output).jobs_exchanged > 200
+    assert load_run(output).jobs_exchanged > exchanged
 
 
 def test_a_replay_keeps_to_one_core() -> None:

@@ -5,14 +5,18 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from grms.kit.ports import free_ports
 from grms.lrms.simulated import SimulatedSettings
+from grms.policy.rails import FAIR_EXCHANGE, SHORT_GUESTS, START_NOW
+from grms.policy.transfer import AcceptWhenFit, AlwaysAgree, AlwaysKeep, Railed, TransferPolicy
+from grms.policy.words import TRANSFER_POLICIES
 from grms.site.configuration.config import SiteConfig
-from grms.site.configuration.files import load_config
+from grms.site.configuration.files import load_config, load_policies
 from scenarios.errors import LiveError
 from scenarios.live.sites import (
     LiveSettings,
@@ -126,20 +130,43 @@ def test_no_daemon_outlives_whoever_started_it(tmp_path: Path) -> None:
     run(scene)
 
 
+SITE = {"processors": 4, "workload": {"model": "lublin", "jobs": 1}}
+
+
+def of_two(**keys: object) -> ScenarioSpec:
+    """Returns a scenario of two sites, the first with these keys."""
+    sites = [{"name": "a", **SITE, **keys}, {"name": "b", **SITE}]
+    return ScenarioSpec.model_validate({"name": "x", "sites": sites})
+
+
+def test_what_only_a_replay_can_do_is_refused(tmp_path: Path) -> None:
+    """A daemon that would ignore it would be another federation."""
+    settings = LiveSettings(tmp_path, tmp_path)
+    with pytest.raises(LiveError, match="a has reoffer: a replay offers waiting jobs again"):
+        site_documents(of_two(reoffer="15min"), settings, [1, 2])
+
+
 @pytest.mark.parametrize(
-    ("keys", "what"),
+    ("keys", "policy"),
     [
-        ({"rails": "fair-exchange"}, "rails"),
-        ({"reoffer": "15min"}, "reoffer"),
-        ({"transfer": {"b": "start-now"}}, "transfer start-now"),
+        ({"rails": "fair-exchange"}, Railed(FAIR_EXCHANGE, AlwaysAgree(), "agree within rails")),
+        (
+            {"rails": {"rules": "short-guests", "guest_length": 3}, "transfer": {"default": "awf"}},
+            Railed(replace(SHORT_GUESTS, guest_length=3), AcceptWhenFit(), "awf within rails"),
+        ),
+        ({"rails": "none"}, AcceptWhenFit()),
+        ({"transfer": {"b": "start-now"}}, TRANSFER_POLICIES["start-now"]),
+        (
+            {"transfer": {"b": "keep"}, "rails": "start-now"},
+            Railed(START_NOW, AlwaysKeep(), "keep within rails"),
+        ),
     ],
 )
-def test_what_only_a_replay_can_do_is_refused(
-    keys: dict[str, object], what: str, tmp_path: Path
+def test_a_daemon_keeps_to_the_rails_of_the_scenario(
+    keys: dict[str, object], policy: TransferPolicy, tmp_path: Path
 ) -> None:
-    """A daemon that would ignore it would be another federation."""
-    site = {"processors": 4, "workload": {"model": "lublin", "jobs": 1}}
-    sites = [{"name": "a", **site, **keys}, {"name": "b", **site}]
-    spec = ScenarioSpec.model_validate({"name": "x", "sites": sites})
-    with pytest.raises(LiveError, match=f"a has {what}: a replay keeps to rails"):
-        site_documents(spec, LiveSettings(tmp_path, tmp_path), [1, 2])
+    """Its configuration gives the very policy of the replay, by another name for people."""
+    document = site_documents(of_two(**keys), LiveSettings(tmp_path, tmp_path), [1, 2])["a"]
+    SiteProcess("a", tmp_path, tmp_path).configure(document)
+    path = tmp_path / "a.toml"
+    assert load_policies(load_config(path), str(path)) == {"b": policy}

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from grms.policy.rails_table import RailsSpec
 from lrms_sim.preparation import PreparationOptions
 from scenarios.spec.broker import (
     BreakdownSpec,
@@ -16,7 +17,6 @@ from scenarios.spec.broker import (
     ReservableSpec,
     WorkflowsSpec,
 )
-from scenarios.spec.rails import RailsSpec
 from scenarios.spec.spec import (
     SEED_MAX,
     ClockSpec,

@@ -5,6 +5,9 @@ from pathlib import Path
 import pytest
 
 from grms.policy.location import AwrtLocation, FixedOrder
+from grms.policy.rails import Promise, Rails
+from grms.policy.transfer import AcceptWhenFit, AlwaysAgree, AlwaysKeep, Railed
+from grms.policy.words import TRANSFER_POLICIES
 from grms.site.configuration.files import (
     FILE_BYTES_MAX,
     ConfigError,
@@ -52,6 +55,37 @@ def test_a_good_file_is_read(tmp_path: Path) -> None:
         "ctc": "awf",
         "sdsc": "keep",
     }
+
+
+def test_rails_are_around_every_policy() -> None:
+    """A partner without a policy gets what they allow; a word for rails keeps its own."""
+    text = GOOD + (
+        '[[partners]]\nname = "blue"\naddress = "127.0.0.1:7004"\ntransfer = "start-now"\n'
+    )
+    head = 'rails = { rules = "fair-exchange", trust = "2h" }\n'
+    config = parse_config((head + text).encode(), folder=Path("/etc"), shown="x")
+    policies = load_policies(config, "x")
+    rails = Rails(promise=Promise(trust=7200))
+    assert policies == {
+        "ctc": Railed(rails, AlwaysAgree(), "agree within rails"),
+        "sdsc": Railed(rails, AlwaysKeep(), "keep within rails"),
+        "blue": TRANSFER_POLICIES["start-now"],
+    }
+    config = parse_config(('rails = "none"\n' + text).encode(), folder=Path("/etc"), shown="x")
+    assert load_policies(config, "x")["ctc"] == AcceptWhenFit()
+
+
+def test_what_is_wrong_with_rails_is_said_with_its_key() -> None:
+    """As of any other table."""
+    assert errors('rails = "fair"\n' + GOOD)[0].startswith(
+        "site.toml: rails: 'fair' is no word for rails; there are: start-now"
+    )
+    (line,) = errors("rails = { balanse = 3 }\n" + GOOD)
+    assert line.startswith(
+        "site.toml: rails.balanse: there is no such key here, did you mean 'balance'?"
+    )
+    (line,) = errors('rails = { trust = "4 hours" }\n' + GOOD)
+    assert line.startswith("site.toml: rails.trust: '4 hours' is no span of time")
 
 
 @pytest.mark.parametrize(

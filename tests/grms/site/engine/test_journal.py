@@ -13,6 +13,7 @@ from grms.site.engine.journal import (
     KIND_VERSIONS,
     LATER_VERSION,
     LRMS_VERSION,
+    RAILS_VERSION,
     RESERVATIONS_VERSION,
     SCHEMA_VERSION,
     Journal,
@@ -128,8 +129,10 @@ def test_another_sites_journal_is_refused(path: Path) -> None:
 def test_a_later_version_is_refused(path: Path) -> None:
     """What a later program wrote is not guessed at."""
     with Journal(path, "a") as journal:
-        journal._connection.execute(f"PRAGMA user_version={LRMS_VERSION + 1}")
-    with pytest.raises(JournalError, match=rf"version {LRMS_VERSION + 1}.*version {LRMS_VERSION}"):
+        journal._connection.execute(f"PRAGMA user_version={RAILS_VERSION + 1}")
+    with pytest.raises(
+        JournalError, match=rf"version {RAILS_VERSION + 1}.*version {RAILS_VERSION}"
+    ):
         Journal(path, "a")
 
 
@@ -362,4 +365,9 @@ def test_every_kind_is_of_before_or_later() -> None:
         "JobReceived", "JobStarted", "PartnerTally", "SiteTally",
     }  # fmt: skip
     assert set(KINDS) == before | set(KIND_VERSIONS)
-    assert set(KIND_VERSIONS.values()) == {LATER_VERSION, RESERVATIONS_VERSION, LRMS_VERSION}
+    assert set(KIND_VERSIONS.values()) == {
+        LATER_VERSION,
+        RESERVATIONS_VERSION,
+        LRMS_VERSION,
+        RAILS_VERSION,
+    }

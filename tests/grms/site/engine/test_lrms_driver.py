@@ -78,6 +78,17 @@ def test_a_job_runs() -> None:
     assert driver.due() == []
 
 
+def test_it_is_asked_what_would_start_now() -> None:
+    """The load of a moment has the batch system's own answer."""
+    driver, _ = immediate()
+    driver.do(submission("k", 3))
+    load = driver.load()
+    assert load is not None
+    assert load.asked is not None
+    assert load.starts_now(Request(1, 1e6))
+    assert not load.starts_now(Request(2, 1.0))
+
+
 def test_what_cannot_run_is_refused() -> None:
     """A job too wide, or one whose program is none, will never be taken."""
     driver, _ = immediate()

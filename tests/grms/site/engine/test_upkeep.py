@@ -23,7 +23,7 @@ def test_a_daemon_forgets_what_it_need_not_know(
     async def scene() -> None:
         async with two_sites(tmp_path, more, more) as (home, away):
             await home.submit("fills", processors=4, run_time_s=500.0, requested_time_s=500.0)
-            for number in range(6):
+            for number in range(8):
                 job = await home.ended((await home.submit(f"k{number}")).job_id)
                 assert job.executed_on == "away"
             book = home.core.engine.state.partners["away"]
@@ -38,12 +38,12 @@ def test_a_daemon_forgets_what_it_need_not_know(
                 assert away.core.journal.count < before[1] / 2
                 book = home.core.engine.state.partners["away"]
                 assert (book.offered, book.consumption) == (offered, consumption)
-                assert (await home.submit("k5")).job_id == "home-7"
+                assert (await home.submit("k7")).job_id == "home-9"
                 again = await home.submit(
                     "fills", processors=4, run_time_s=500.0, requested_time_s=500.0
                 )
                 assert again.job_id == "home-1"
-                assert (await home.submit("new")).job_id == "home-8"
+                assert (await home.submit("new")).job_id == "home-10"
                 with pytest.raises(aio.AioRpcError) as error:
                     await home.ended("home-2")
                 assert error.value.code() is grpc.StatusCode.NOT_FOUND

@@ -1,6 +1,7 @@
 import re
 from dataclasses import fields
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from hypothesis import given
@@ -10,6 +11,7 @@ from grms.site.facts.codec import KINDS, Row, decode, encode
 from grms.site.facts.jobs import Exit, OfferId, Request
 from grms.site.facts.lifecycle import Outcome
 from grms.site.facts.records import JobEnded, JobKept, Record
+from grms.site.facts.trust import PromiseRow
 
 ROOT = Path(__file__).resolve().parents[4]
 
@@ -27,13 +29,24 @@ VALUES: dict[str, st.SearchStrategy[object]] = {
     ),
     "OfferId": st.builds(OfferId, numbers, numbers),
     "Outcome": st.sampled_from(Outcome),
+    "tuple[int, ...]": st.lists(numbers, max_size=4).map(tuple),
+    str(tuple[PromiseRow, ...]): st.lists(
+        st.tuples(
+            *(numbers, times, times, numbers),
+            *(st.none() | times, st.none() | times),
+            *(st.booleans(), st.booleans()),
+        ),
+        max_size=3,
+    ).map(tuple),
     "Exit": st.builds(Exit, st.none() | st.integers(0, 255), st.none() | st.integers(1, 127)),
 }
 
 
 def name_of(kind: object) -> str:
     """Returns the name of a field's type."""
-    return kind if isinstance(kind, str) else getattr(kind, "__name__", str(kind))
+    if isinstance(kind, str) or get_args(kind):
+        return str(kind)
+    return getattr(kind, "__name__", str(kind))
 
 
 def instances(kind: type[Record]) -> st.SearchStrategy[Record]:

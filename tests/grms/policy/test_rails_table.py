@@ -1,4 +1,4 @@
-"""Rails and periods as a scenario's file says them."""
+"""Rails and spans of time as files say them."""
 
 from pathlib import Path
 from typing import Any
@@ -7,9 +7,9 @@ import pytest
 from pydantic import ValidationError
 
 from grms.policy.rails import DAY, FAIR_EXCHANGE, HOUR, SHORT_GUESTS, START_NOW, Promise, Rails
+from grms.policy.rails_table import RailsSpec, span
 from scenarios.errors import SpecError
 from scenarios.spec.files import load_spec
-from scenarios.spec.rails import RailsSpec, span
 from scenarios.spec.spec import SiteSpec
 
 WORKLOAD = {"model": "lublin", "jobs": 0}

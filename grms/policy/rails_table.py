@@ -1,4 +1,4 @@
-"""What a scenario says of rails and of rounds of offers, as validated models."""
+"""What files of scenarios and of sites say of rails and of spans of time, as validated models."""
 
 import re
 from dataclasses import replace
@@ -18,6 +18,9 @@ from pydantic_core import PydanticCustomError
 from grms.policy.rails import DOUBLINGS_MAX, RAILS, Promise, Rails
 from lrms_sim.spelling import shown as shown_value
 from lrms_sim.spelling import unknown
+
+ERROR_KINDS: Final = frozenset({"span", "unknown", "period"})
+"""Kinds of errors whose texts say all, and are shown as they are."""
 
 NO_RAILS: Final = "none"
 RAILS_WORDS: Final = (*RAILS, NO_RAILS)
@@ -123,3 +126,14 @@ RailsField = Annotated[
 def rails_by_word(word: str) -> Rails | None:
     """Returns the rails of a word; None for none."""
     return None if word == NO_RAILS else RAILS[word]
+
+
+def rails_said(said: str | RailsSpec | None) -> Rails | None:
+    """Returns the rails that a file wants to be kept to; None for none.
+
+    Args:
+        said: a word, a table, or nothing.
+    """
+    if isinstance(said, RailsSpec):
+        return said.rails
+    return None if said is None else rails_by_word(said)

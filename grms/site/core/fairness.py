@@ -1,0 +1,130 @@
+"""What a site decides by its transfer policies, and by the rails around them.
+
+Rails look at what the site has noted itself: its own users' completed jobs, what it has taken from a
+partner and given to it, and how the partner has kept its promise to start at once what it accepts. The
+decision is the compiled one that replays use (`grms.policy`); docs/disciplines.md has its rules.
+"""
+
+from grms.policy._rails import CompiledRails
+from grms.policy.transfer import TransferPolicy, compiled_transfer
+from grms.site.core.turn import Turn
+from grms.site.facts.jobs import Load, Request
+from grms.site.facts.memory import Memory
+from grms.site.facts.partners import PartnerBook
+from grms.site.facts.records import PromisesReviewed
+
+
+def wants(
+    policy: TransferPolicy,
+    memory: Memory,
+    book: PartnerBook,
+    request: Request,
+    load: Load,
+    *,
+    own: bool,
+) -> bool:
+    """Returns whether the site wants to run a job itself.
+
+    Args:
+        policy: for the partner.
+        memory: of the site.
+        book: of the partner.
+        request: of the job, no wider than the machine.
+        load: of the batch system.
+        own: the job is of an own user, and not of the partner's.
+    """
+    compiled = compiled_transfer(policy)
+    rails = compiled.rails
+    if rails is None:
+        return compiled.accept(
+            request.processors,
+            processors=load.processors,
+            processors_free=load.processors_free,
+            processors_waiting=load.processors_waiting,
+            own=own,
+        )
+    return compiled.accept(
+        request.processors,
+        processors=load.processors,
+        processors_free=load.processors_free,
+        processors_waiting=load.processors_waiting,
+        own=own,
+        requested_time=request.requested_time,
+        starts_now=rails.start_now and load.starts_now(request),
+        books=(memory.own_work, memory.own_requested, book.taken, book.given),
+    )
+
+
+def entrusts(
+    policy: TransferPolicy, book: PartnerBook, request: Request, load: Load, turn: Turn
+) -> bool:
+    """Returns whether the site trusts a partner's promise so far that it offers it a job.
+
+    What it finds when it looks at the jobs that are there is noted.
+
+    Args:
+        policy: for the partner.
+        book: of the partner.
+        request: of the job.
+        load: of the site's own batch system.
+        turn: of the event.
+    """
+    rails = held_to(policy)
+    if rails is None:
+        return True
+    found = review(book, rails, turn.now)
+    if found is not None:
+        turn.note(found)
+    trust = book.trust
+    return rails.may_offer(
+        request.processors,
+        request.requested_time,
+        processors=load.processors,
+        now=turn.now,
+        credit=trust.credit,
+        open_work=trust.work,
+        open_count=len(trust.promised),
+        suspended_until=trust.suspended_until,
+    )
+
+
+def held_to(policy: TransferPolicy | None) -> CompiledRails | None:
+    """Returns the rails by which a partner is held to its promise; None where it is not."""
+    rails = None if policy is None else compiled_transfer(policy).rails
+    return rails if rails is not None and rails.promise else None
+
+
+def review(book: PartnerBook, rails: CompiledRails, now: float) -> PromisesReviewed | None:
+    """Looks at all jobs at a partner, in the order in which it has accepted them.
+
+    Args:
+        book: of the partner.
+        rails: by which it is held to its promise.
+        now: seconds.
+
+    Returns:
+        What was found; None where it is nothing.
+    """
+    trust = book.trust
+    if not (trust.promised and (trust.stale or rails.overdue(trust.due, 0.0, now))):
+        return None
+    closed, overdue = [], []
+    credit, breaches, until = trust.credit, trust.breaches, trust.suspended_until
+    for number, one in trust.promised.items():
+        broken = False
+        if one.ended is not None:
+            closed.append(number)
+            if not one.counted:
+                broken = rails.late(one.since, one.lasted or 0.0, one.ended)
+                if one.done and not broken:
+                    credit += one.work
+        elif not one.counted and rails.overdue(one.since, one.requested_time, now):
+            overdue.append(number)
+            broken = True
+        if broken:
+            credit = 0.0
+            breaches, until = rails.broken(now, breaches=breaches, suspended_until=until)
+    if not closed and not overdue:
+        trust.recount()
+        return None
+    return PromisesReviewed(now, book.name, tuple(closed), tuple(overdue), credit, breaches, until)

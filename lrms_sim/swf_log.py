@@ -106,16 +106,6 @@ class SwfHeader:
         return self._number("MaxProcs")
 
     @property
-    def max_nodes(self) -> int | None:
-        """`MaxNodes`, the nodes of the machine; None where it is not said."""
-        return self._number("MaxNodes")
-
-    @property
-    def max_jobs(self) -> int | None:
-        """`MaxJobs`, the jobs of the log before cleaning; None where it is not said."""
-        return self._number("MaxJobs")
-
-    @property
     def unix_start_time(self) -> int | None:
         """`UnixStartTime`, time 0 of the log in seconds since 1970 UTC; None where not said."""
         return self._number("UnixStartTime")
@@ -124,11 +114,6 @@ class SwfHeader:
     def time_zone(self) -> int | None:
         """`TimeZone`, seconds to add to UTC for local time; None where it is not said."""
         return self._number("TimeZone")
-
-    @property
-    def time_zone_string(self) -> str | None:
-        """`TimeZoneString`, such as `Europe/Stockholm`; None where it is not said."""
-        return self.fields.get("TimeZoneString") or None
 
     @property
     def computer(self) -> str | None:

@@ -11,13 +11,11 @@ kept. Files are not looked at; whatever recorded them has made edges of them alr
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from broker.errors import FileError, Mistake
-from broker.files.documents import read_document
 from broker.files.mistakes import mistakes_of
 from broker.model.workflow import WORK_MAX, find_cycle
 from lrms_sim.spelling import shown
@@ -131,16 +129,6 @@ class _File(_Table):
 def is_wfformat(document: dict[str, Any]) -> bool:
     """Returns whether a decoded document means to be in WfFormat, of whatever version."""
     return "workflow" in document or "schemaVersion" in document
-
-
-def read_wfformat(path: Path) -> RecordedWorkflow:
-    """Reads a recorded workflow, plain or compressed with gzip.
-
-    Raises:
-        FileError: it cannot be read or breaks the format; the text has the path of every key that
-            is wrong.
-    """
-    return parse_wfformat(read_document(path), file=str(path))
 
 
 def parse_wfformat(document: dict[str, Any], *, file: str) -> RecordedWorkflow:

@@ -259,19 +259,6 @@ def job_shop(operations: Sequence[Sequence[tuple[int, float]]]) -> Problem:
     return Problem(workflows, tuple(Resource(f"m{number}") for number in range(machines)))
 
 
-def dependency_degree(workflows: Sequence[Workflow]) -> float:
-    """Returns D (equation 3.2), within workflows: 1 where every task waits for all earlier ones."""
-    most = sum(len(workflow.tasks) * (len(workflow.tasks) - 1) / 2 for workflow in workflows)
-    found = sum(len(task.predecessors) for workflow in workflows for task in workflow.tasks)
-    return found / most if most else 0.0
-
-
-def resource_degree(problem: Problem) -> float:
-    """Returns R (equation 3.3): 1 where every task can use every resource."""
-    tasks = [task for workflow in problem.workflows for task in workflow.tasks]
-    return sum(len(task.alternatives) for task in tasks) / (len(tasks) * len(problem.resources))
-
-
 def _rounded(value: float, rng: np.random.Generator) -> int:
     # To a whole number of the same mean.
     whole = math.floor(value)

@@ -1,6 +1,5 @@
 """Sites that are not as the protocol has them: one talks rubbish, one lies, one has forgotten."""
 
-import math
 from dataclasses import dataclass, field, replace
 
 from grms.site.facts.commands import (
@@ -67,17 +66,15 @@ class PutBack(SimulatedSite):
 
     Attributes:
         copy: of the journal.
-        copied_at: when it was made, seconds.
         put_back: it was.
     """
 
     copy: list[Record] = field(default_factory=list)
-    copied_at: float = math.nan
     put_back: bool = False
 
     def make_copy(self) -> None:
         """Copies the journal."""
-        self.copy, self.copied_at = list(self.journal), self.clock.now
+        self.copy = list(self.journal)
 
     def lose(self) -> None:
         """Dies, and starts again with the copy."""

@@ -70,7 +70,7 @@ def test_headers_are_understood(
     """Machine size, time zone and start are found in the header."""
     header = read_swf(traces_folder / LOGS[site]).header
     assert header.max_procs == max_procs
-    assert header.time_zone_string == time_zone
+    assert header.fields["TimeZoneString"] == time_zone
     assert header.time_zone in {3600, -18000, -28800}
     assert 800_000_000 < (header.unix_start_time or 0) < 1_100_000_000
 

@@ -117,10 +117,6 @@ class Discovery:
         """
         return self._partners.get(partner) or self._announced.get(partner)
 
-    def is_gone(self, partner: str) -> bool:
-        """Returns whether the last that was heard of a partner is that it is gone."""
-        return partner in self._gone
-
     def endpoints(self) -> Mapping[str, Endpoint]:
         """Returns every partner whose address is known."""
         found = ((name, self.endpoint(name)) for name in self._partners)

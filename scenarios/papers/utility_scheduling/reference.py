@@ -20,9 +20,6 @@ SHAPES: Final = ("concave", "linear", "convex")
 SHAPE_RATES: Final = (0.1, 0.3)
 """Rates of Figure 5; the paper's is the first."""
 
-EXPERIMENTS: Final = 50
-"""The paper averages so many."""
-
 POSSIBLE: Final = 480.0
 """P_max, in 1000 utility units: 24 processors for 20,000 steps."""
 

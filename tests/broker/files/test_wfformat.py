@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.errors import FileError
-from broker.files.wfformat import RecordedTask, is_wfformat, parse_wfformat, read_wfformat
+from broker.files.documents import read_document
+from broker.files.wfformat import RecordedTask, RecordedWorkflow, is_wfformat, parse_wfformat
 
 RECORDED = {
     "1000genome-chameleon-4ch-250k-001": (164, 212, 11884.262),
@@ -26,6 +27,11 @@ RECORDED = {
     "srasearch-chameleon-20a-005": (42, 60, 27369.197),
 }
 """Tasks, edges and seconds of work of ten recorded workflows, counted with other tools."""
+
+
+def read(path: Path) -> RecordedWorkflow:
+    """Returns the workflow of a file."""
+    return parse_wfformat(read_document(path), file=str(path))
 
 
 def diamond(version: str = "1.5") -> dict[str, Any]:
@@ -234,11 +240,11 @@ def test_a_truncated_file_is_said(tmp_path: Path) -> None:
     path = tmp_path / "w.json.gz"
     whole = gzip.compress(json.dumps(diamond()).encode())
     path.write_bytes(whole)
-    assert read_wfformat(path).name == "diamond"
+    assert read(path).name == "diamond"
     for size in (0, 1, 2, 10, len(whole) // 2, len(whole) - 1):
         path.write_bytes(whole[:size])
         with pytest.raises(FileError, match=r"w\.json\.gz: "):
-            read_wfformat(path)
+            read(path)
 
 
 @given(st.randoms(use_true_random=False), st.none() | st.integers() | st.text() | st.just([]))
@@ -265,7 +271,7 @@ def test_a_file_with_anything_in_any_place_is_read_or_said_to_be_wrong(
 @pytest.mark.parametrize("name", RECORDED)
 def test_recorded_workflows_are_read(workflows_folder: Path, name: str) -> None:
     """Tasks, edges and work of real recordings are those that other tools count."""
-    recorded = read_wfformat(workflows_folder / f"{name}.json.gz")
+    recorded = read(workflows_folder / f"{name}.json.gz")
     tasks, edges, work = RECORDED[name]
     assert len(recorded.tasks) == tasks
     assert sum(len(task.predecessors) for task in recorded.tasks) == edges
@@ -279,4 +285,4 @@ def test_every_workflow_in_the_folder_is_read(workflows_folder: Path) -> None:
     paths = [path for path in workflows_folder.iterdir() if ".json" in path.suffixes]
     assert len(paths) >= len(RECORDED)
     for path in paths:
-        assert read_wfformat(path).tasks
+        assert read(path).tasks

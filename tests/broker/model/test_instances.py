@@ -8,12 +8,10 @@ from broker.model.instances import (
     CLASSES,
     cheapest_cost,
     critical_path,
-    dependency_degree,
     job_shop,
     paper_problem,
     paper_resources,
     paper_workflows,
-    resource_degree,
     with_limits,
 )
 from broker.model.plan import Plan
@@ -27,6 +25,18 @@ from tests.oracles.plan_checker import plan_violations
 def generator(seed: int = 1) -> np.random.Generator:
     """Returns a generator of chance."""
     return np.random.default_rng(seed)
+
+
+def dependency_degree(workflows: Sequence[Workflow]) -> float:
+    """Returns D (equation 3.2), within workflows: 1 where every task waits for all earlier ones."""
+    most = sum(len(workflow.tasks) * (len(workflow.tasks) - 1) / 2 for workflow in workflows)
+    return sum(len(task.predecessors) for each in workflows for task in each.tasks) / most
+
+
+def resource_degree(problem: Problem) -> float:
+    """Returns R (equation 3.3): 1 where every task can use every resource."""
+    tasks = [task for workflow in problem.workflows for task in workflow.tasks]
+    return sum(len(task.alternatives) for task in tasks) / (len(tasks) * len(problem.resources))
 
 
 def heuristic_plans(problem: Problem) -> list[Plan]:

@@ -41,9 +41,9 @@ def test_a_partner_comes_goes_and_comes_back() -> None:
     assert found.received(topic, online(endpoint=THERE)) == PartnerAppeared("CTC", THERE)
     assert found.received(topic, offline()) == PartnerVanished("CTC")
     assert found.received(topic, offline()) is None
-    assert (found.is_gone("CTC"), found.endpoint("CTC")) == (True, THERE)
+    assert found.endpoint("CTC") == THERE
     assert found.received(topic, online()) == PartnerAppeared("CTC", HERE)
-    assert (found.is_gone("CTC"), found.endpoints()) == (False, {"CTC": HERE})
+    assert found.endpoints() == {"CTC": HERE}
     # A retained presence that was deleted is as good as a last will.
     assert found.received(topic, b"") == PartnerVanished("CTC")
 
@@ -114,7 +114,7 @@ def test_the_list_can_change_while_the_daemon_runs() -> None:
     assert found.endpoint("CTC") is None
     assert found.received(topic, online()) is None
     found.set_partners({"CTC": None, "SDSC": None})
-    assert (found.endpoint("CTC"), found.is_gone("CTC")) == (None, False)
+    assert found.endpoint("CTC") is None
     assert found.received(topic, online()) == PartnerAppeared("CTC", HERE)
 
 

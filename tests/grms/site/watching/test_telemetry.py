@@ -315,10 +315,8 @@ async def test_partners_find_each_other(broker: Broker) -> None:
             assert ctc.changes == [PartnerAppeared("KTH", ENDPOINT)]
             cable.cut()
             await until(lambda: len(kth.changes) == 2)
-            assert kth.discovery.is_gone("CTC")
             cable.plug()
             await until(lambda: len(kth.changes) == 3)
-            assert not kth.discovery.is_gone("CTC")
         await until(lambda: len(kth.changes) == 4)
     there, gone = PartnerAppeared("CTC", ENDPOINT), PartnerVanished("CTC")
     assert kth.changes == [there, gone, there, gone]

@@ -125,8 +125,11 @@ def test_an_import_within_a_command_is_not_broken_off(
 LATE = """
 import threading, time
 import scenarios.cli
+from lrms_sim import process_guard
 
 def linger():
+    while signal.getsignal(signal.SIGINT) is not process_guard._leave:
+        time.sleep(0.001)
     print("done", flush=True)
     time.sleep(60)
 
@@ -138,6 +141,17 @@ def test_a_signal_when_all_is_done_shows_no_traceback() -> None:
     """The interpreter waits for threads at its end; who interrupts that sees one word."""
     status, out, error = signalled(HEARING + LATE + COMMAND, signal.SIGINT)
     assert (status, out, error) == (130, "done\n", "interrupted\n")
+
+
+def test_next_to_nothing_is_imported_before_the_guard() -> None:
+    """What a command needs before it hears Ctrl-C is of the house alone."""
+    commands = ", ".join(f"{package}.command" for package in PACKAGES)
+    program = (
+        "import sys; before = set(sys.modules)\n"
+        f"import {commands}\nprint(*set(sys.modules) - before)"
+    )
+    shown = subprocess.check_output([sys.executable, "-c", program], text=True)  # noqa: S603  # this very interpreter
+    assert {name for name in shown.split() if name.partition(".")[0] not in PACKAGES} == set()
 
 
 @pytest.mark.parametrize("command", sorted(COMMANDS))

@@ -302,8 +302,9 @@ cdef class UtilityKernel:
 
     def reach(self, double now):
         """Ends what ends at `now`, without a pass; says whether anything did."""
-        cdef long events = self.all.events
-        self.advance(now)
+        cdef long events
+        self.advance(now)  # what ended before has had its pass there
+        events = self.all.events
         complex_instant(&self.all, now)
         return self.all.events > events
 

@@ -63,6 +63,16 @@ def test_sites_that_keep_their_jobs_are_alone(one: UtilityJobs, two: UtilityJobs
         assert math.isclose(found.share(number), alone.share) or not len(work)
 
 
+def test_an_end_between_two_arrivals_has_one_pass() -> None:
+    """None more at the next arrival, which would suspend by a value that has changed meanwhile."""
+    arrivals = [1.0137 * number for number in range(1, 10)]
+    width, length = (7, 1, 5, 1, 1, 2, 1, 3, 1), (7, 7, 6, 5, 4, 2, 2, 1, 1)
+    work = jobs(*zip(arrivals, width, map(float, length), strict=True))
+    alone = simulate(work, 8, POLICIES["both-value"], value=VALUE)
+    found = exchange([site("a", jobs(), "keep", 8), site("b", work, "keep", 8)])
+    assert found.end.tolist() == alone.end.tolist()
+
+
 @settings(deadline=None)
 @given(one=workloads(), two=workloads(), transfer=st.sampled_from(("awf", "value")))
 def test_every_job_runs_at_one_place_that_holds_it(

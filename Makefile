@@ -9,7 +9,7 @@ CHECKED := build/checked/lib
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint format docs bench bench-jobshop mutants debug proto dist clean
+.PHONY: help setup run test test-thorough lint format docs bench bench-jobshop mutants debug proto dist clean
 
 help:  ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -44,6 +44,9 @@ run: setup  ## Replay three synthetic sites, alone, federated, and through live 
 
 test: setup  ## Run the test suite on every core
 	$(BIN)/pytest --numprocesses=auto $(PYTEST_ARGS)
+
+test-thorough: setup  ## The tests with ten times as many examples, whole logs, thousands of seeds
+	HYPOTHESIS_PROFILE=thorough $(BIN)/pytest --numprocesses=auto --timeout=3600 $(PYTEST_ARGS)
 
 lint: setup  ## Lint and type-check
 	$(BIN)/ruff check .

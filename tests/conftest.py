@@ -1,7 +1,9 @@
 """Hypothesis profiles, and the folders of recorded traces and workflows.
 
-`HYPOTHESIS_PROFILE=ci pytest` runs twice as many examples as the default, always the same;
-`checked` runs fewer, for kernels that are ten times as slow because every access is checked.
+Drawing examples costs more than what is tested with them, so the default tries fifty, others each time.
+`HYPOTHESIS_PROFILE=ci pytest` tries as many, always the same; `checked` fewer, for kernels that are ten
+times as slow because every access is checked; `thorough` ten times as many, and whole logs and thousands
+of seeds where the others take a part (`tests/examples.py`).
 """
 
 import os
@@ -11,10 +13,10 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 # Compiled code is loaded by the first example, so a deadline for each would fail by chance.
-settings.register_profile("dev", max_examples=100, deadline=None)
+settings.register_profile("dev", max_examples=50, deadline=None)
 settings.register_profile(
     "ci",
-    max_examples=200,
+    max_examples=50,
     deadline=None,
     derandomize=True,
     print_blob=True,
@@ -23,11 +25,14 @@ settings.register_profile(
 )
 settings.register_profile(
     "checked",
-    max_examples=40,
+    max_examples=20,
     deadline=None,
     derandomize=True,
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile(
+    "thorough", max_examples=500, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 

@@ -4,7 +4,30 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+
+# The rules ask for the same sources again and again: a text is read and parsed once.
+
+
+@cache
+def read(path: Path) -> str:
+    """Returns the text of a file given relative to the root."""
+    return (ROOT / path).read_text(encoding="utf-8")
+
+
+@cache
+def parsed(text: str) -> ast.Module:
+    """Returns the tree of Python source, which callers only read."""
+    return ast.parse(text)
+
+
+@cache
+def nodes(text: str) -> tuple[ast.AST, ...]:
+    """Returns every node of the tree of Python source."""
+    return tuple(ast.walk(parsed(text)))
 
 
 @dataclass(frozen=True)
@@ -33,7 +56,7 @@ def resolve(module: str, level: int, importer: Path) -> str:
 
 def python_imports(text: str, importer: Path) -> Iterator[Import]:
     """Yields every import of Python source, those inside functions and `if` blocks as well."""
-    for node in ast.walk(ast.parse(text)):
+    for node in nodes(text):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield Import(alias.name, (), node.lineno)
@@ -42,9 +65,9 @@ def python_imports(text: str, importer: Path) -> Iterator[Import]:
             yield Import(module, tuple(alias.name for alias in node.names), node.lineno)
         elif (
             isinstance(node, ast.Call)
-            and ast.unparse(node.func) in {"import_module", "importlib.import_module", "__import__"}
             and node.args
             and isinstance(node.args[0], ast.Constant)
+            and ast.unparse(node.func) in {"import_module", "importlib.import_module", "__import__"}
         ):
             yield Import(str(node.args[0].value), (), node.lineno)
 
@@ -58,6 +81,7 @@ _TRIVIA = re.compile(
 )
 
 
+@cache
 def cython_code(text: str) -> str:
     """Returns Cython source without comments and strings, every line where it was."""
     return _TRIVIA.sub(lambda match: '""' + "\n" * match.group().count("\n"), text)
@@ -89,10 +113,11 @@ def cython_imports(text: str, importer: Path) -> Iterator[Import]:
                 yield Import(alias.group(1), (), code.count("\n", 0, match.start()) + 1)
 
 
-def imports(text: str, importer: Path) -> list[Import]:
+@cache
+def imports(text: str, importer: Path) -> tuple[Import, ...]:
     """Returns every import of a source file, by its suffix."""
-    read = cython_imports if importer.suffix in {".pyx", ".pxd", ".pxi"} else python_imports
-    return list(read(text, importer))
+    found = cython_imports if importer.suffix in {".pyx", ".pxd", ".pxi"} else python_imports
+    return tuple(found(text, importer))
 
 
 def is_inside(module: str, packages: tuple[str, ...]) -> bool:

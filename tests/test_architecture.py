@@ -9,13 +9,20 @@ import re
 import sys
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-from tests.source_imports import cython_code, imports, is_inside, reaches
-
-ROOT = Path(__file__).resolve().parents[1]
+from tests.source_imports import (
+    ROOT,
+    cython_code,
+    imports,
+    is_inside,
+    nodes,
+    reaches,
+    read,
+)
 
 # --- the data ------------------------------------------------------------------------------------
 
@@ -224,7 +231,7 @@ def purity_violations(text: str, path: Path) -> list[str]:
         bad = [name for name in each.names if name in IMPURE_NAMES.get(each.module, ())]
         found += [f"{path}:{each.line}: imports {name} of {each.module}" for name in bad]
     if path.suffix in {".py", ".pyi"}:
-        found += [f"{path}:{line}: calls {name}" for line, name in impure_calls(ast.parse(text))]
+        found += [f"{path}:{line}: calls {name}" for line, name in impure_calls(text)]
     else:
         code = cython_code(text)
         calls = re.compile(rf"(?<![\w.])({'|'.join(IMPURE_CALLS)})\s*\(")
@@ -235,9 +242,9 @@ def purity_violations(text: str, path: Path) -> list[str]:
     return found
 
 
-def impure_calls(tree: ast.Module) -> Iterator[tuple[int, str]]:
+def impure_calls(text: str) -> Iterator[tuple[int, str]]:
     """Yields line and name of every call that reads the world without an import."""
-    for node in ast.walk(tree):
+    for node in nodes(text):
         if not isinstance(node, ast.Call):
             continue
         function = node.func
@@ -318,11 +325,6 @@ def sources(*patterns: str) -> list[Path]:
     """Returns the source files of the packages that match, relative to the root."""
     found = {path.relative_to(ROOT) for pattern in patterns for path in ROOT.glob(pattern)}
     return sorted(path for path in found if path.suffix in {".py", ".pyi", ".pyx", ".pxd", ".pxi"})
-
-
-def read(path: Path) -> str:
-    """Returns the text of a file given relative to the root."""
-    return (ROOT / path).read_text(encoding="utf-8")
 
 
 PACKAGE_SOURCES = sources(*(f"{package}/**/*" for package in LAYERS))
@@ -511,6 +513,7 @@ def test_a_reach_over_a_header_is_caught(tmp_path: Path) -> None:
     assert reach_violations(text, Path("lrms_sim/_secret.pxd"), (), BEYOND_DISCIPLINES_NAMES)
 
 
+@cache
 def declared_dependencies(extra: str | None = None) -> frozenset[str]:
     """Returns the modules of the run-time dependencies in pyproject.toml, an extra's included."""
     project = tomllib.loads(read(Path("pyproject.toml")))["project"]

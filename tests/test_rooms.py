@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
-from tests.source_imports import imports, module_name
+from tests.source_imports import ROOT, imports, module_name, parsed
 
-ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("lrms_sim", "grms", "broker", "scenarios")
 
 MODULES_MAX = 20
@@ -202,7 +201,7 @@ def test_an_untrue_page_is_caught(tmp_path: Path) -> None:
 def class_names(text: str, suffix: str) -> list[str]:
     """Returns the public classes, and in Cython the structs and enums, that a file defines."""
     if suffix == ".py":
-        found = [node.name for node in ast.parse(text).body if isinstance(node, ast.ClassDef)]
+        found = [node.name for node in parsed(text).body if isinstance(node, ast.ClassDef)]
     else:
         found = re.findall(r"^(?:cdef |ctypedef )?(?:class|struct|enum) (\w+)", text, re.MULTILINE)
     return [name for name in found if not name.startswith("_")]

@@ -23,6 +23,7 @@ NOT_RUN = {
     "make run": "is what `.ci/run` does",
     "make test": "would run this test",
     "source .venv/bin/activate": "is the shell's",
+    "scenario run batch-and-workflows": "is run by tests/scenarios/test_library.py",
     "scenario fetch": "needs a network",
 }
 """Beginnings of lines that are not run here, and why."""
@@ -30,6 +31,7 @@ NOT_RUN = {
 SHORTER = {
     "--search-time 10s": "--search-time 0.2s",
     "--partner south": "--partner south --generations 1",
+    "my-grid.toml --live": "my-grid.toml --live --first 300",
 }
 """What is made quicker of lines that take their time."""
 

@@ -7,7 +7,9 @@ from rich.console import Console
 
 from grms.learning.checkpoint import CheckpointError
 from grms.learning.evolution.strategies import StrategySettings
+from grms.learning.rule_bases import command as command_module
 from grms.learning.rule_bases.command import TrainOptions
+from grms.policy.files import save_rule_base
 from scenarios.papers.decentralized_grid import study as study_module
 from scenarios.papers.decentralized_grid.grids import EGOISTIC, REGIMES
 from scenarios.papers.decentralized_grid.reference import SETUPS
@@ -64,6 +66,13 @@ def test_a_short_study_learns_keeps_and_replays(
     """Six policies of one small generation each; a second study of the same folder trains nothing."""
     small = partial(TrainOptions, settings=StrategySettings(parents=4, offspring=20))
     monkeypatch.setattr(study_module, "TrainOptions", small)
+    # A training run's page is another test's; what it shows takes longer than the small run itself.
+    monkeypatch.setattr(command_module, "visited_states", lambda *_: None)
+    monkeypatch.setattr(
+        command_module,
+        "write_outcome",
+        lambda folder, file, outcome, _: save_rule_base(outcome.rule_base, folder / file),
+    )
     environment = {"HANSE_TRACES": str(traces_folder)}
     options = StudyOptions(tmp_path, seeds=(3,), generations=1, more_generations=0)
     study = run_study(options, Console(quiet=True), environment)

@@ -13,28 +13,51 @@ is away or asks for patience, until their time is over.
 """
 
 import asyncio
-import enum
 import time
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from pathlib import Path
 from threading import Thread
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
 import grpc
-from google.rpc import error_details_pb2, status_pb2
 from grpc import aio
 
-from grms.kit.backoff import Backoff, BackoffSettings
-from grms.v1 import (
-    job_pb2,
-    job_pb2_grpc,
-    operator_pb2,
-    operator_pb2_grpc,
-    request_pb2,
+from grms.client_answers import (
+    Job,
+    JobState,
+    Outcome,
+    ResultFile,
+    Results,
+    SiteError,
+    SiteUnavailable,
+    read_details,
+    read_job,
+    read_results,
 )
+from grms.kit.backoff import Backoff, BackoffSettings
+from grms.v1 import job_pb2, job_pb2_grpc, operator_pb2, operator_pb2_grpc
+
+__all__ = [
+    "Client",
+    "Job",
+    "JobState",
+    "Outcome",
+    "ResultFile",
+    "Results",
+    "SiteError",
+    "SiteUnavailable",
+    "SyncClient",
+]
 
 TIMEOUT_S: Final = 30.0
 """How long a call is tried unless told otherwise, seconds."""
@@ -43,147 +66,10 @@ PAUSES: Final = BackoffSettings(first_s=0.1, most_s=2.0)
 """Between attempts to reach the daemon."""
 
 PAGE: Final = 1000
+CHUNKS: Final = 16
 PROCESSORS_MAX: Final = 2**31 - 1
 
-_DETAILS_KEY = "grpc-status-details-bin"
-
 T = TypeVar("T")
-
-
-class JobState(enum.StrEnum):
-    """Where a job stands; the words of `proto/grms/v1/job.proto`."""
-
-    RECEIVED = "received"
-    OFFERING = "offering"
-    RESOLVING = "resolving"
-    WITHDRAWING = "withdrawing"
-    SUBMITTING = "submitting"
-    QUEUED = "queued"
-    RUNNING = "running"
-    DELEGATED = "delegated"
-    SUSPECT = "suspect"
-    ENDED = "ended"
-
-
-class Outcome(enum.StrEnum):
-    """How a job came to its end."""
-
-    COMPLETED = "completed"
-    FAILED = "failed"
-    CANCELLED = "cancelled"
-    TIMEOUT = "timeout"
-    NOT_RUN = "not_run"
-    NODE_FAIL = "node_fail"
-    OUT_OF_MEMORY = "out_of_memory"
-    LOST = "lost"
-    UNKNOWN = "unknown"
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """A job as its site shows it.
-
-    Attributes:
-        job_id: the site's name for it.
-        name: the user's own word; may be empty.
-        user: whose it is.
-        processors: how many it needs.
-        requested_time_s: how long it may run, seconds.
-        state: where it stands.
-        executed_on: the site that has it or has run it; empty while that is open.
-        submit_time_s: on the site's clock, seconds.
-        start_time_s: None before the start, and for a job elsewhere before its end.
-        end_time_s: None before the end.
-        outcome: None before the end.
-        cancel_requested: cancellation has been asked for.
-        reason: why it stands where it stands, for a person; may be empty.
-        stuck: why it does not go on by itself, in a list; empty where it does.
-        exit_code: what its script returned; None where it returned nothing, or nobody knows.
-        signal: that ended it; None where none did, or nobody knows.
-    """
-
-    job_id: str
-    name: str
-    user: str
-    processors: int
-    requested_time_s: float
-    state: JobState
-    executed_on: str
-    submit_time_s: float
-    start_time_s: float | None
-    end_time_s: float | None
-    outcome: Outcome | None
-    cancel_requested: bool
-    reason: str
-    stuck: str = ""
-    exit_code: int | None = None
-    signal: int | None = None
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether nothing more happens to it."""
-        return self.state is JobState.ENDED
-
-
-class SiteError(Exception):
-    """A site has refused, or cannot be reached.
-
-    Attributes:
-        code: the gRPC status, `INVALID_ARGUMENT` and so on.
-        reason: for a person.
-        field: the field of the request that is wrong; may be empty.
-    """
-
-    def __init__(self, code: str, reason: str, field: str = "") -> None:
-        self.code = code
-        self.reason = reason
-        self.field = field
-        super().__init__(f"{reason} ({code})")
-
-
-class SiteUnavailable(SiteError):  # noqa: N818  # named for what it says
-    """The site could not be reached in time, or takes no work now."""
-
-
-def _job(message: job_pb2.Job) -> Job:
-    told = message.detail or message.outcome
-    if told not in request_pb2.Outcome.values():
-        told = message.outcome  # a newer site's word
-    outcome = request_pb2.Outcome.Name(told).removeprefix("OUTCOME_").lower()
-    return Job(
-        job_id=message.job_id,
-        name=message.name,
-        user=message.user,
-        processors=message.request.processors,
-        requested_time_s=message.request.requested_time_s,
-        state=JobState(job_pb2.JobState.Name(message.state).removeprefix("JOB_STATE_").lower()),
-        executed_on=message.executed_on,
-        submit_time_s=message.submit_time_s,
-        start_time_s=message.start_time_s if message.HasField("start_time_s") else None,
-        end_time_s=message.end_time_s if message.HasField("end_time_s") else None,
-        outcome=None if outcome == "unspecified" else Outcome(outcome),
-        cancel_requested=message.cancel_requested,
-        reason=message.reason,
-        stuck=message.stuck,
-        exit_code=message.exit_code if message.HasField("exit_code") else None,
-        signal=message.signal if message.HasField("signal") else None,
-    )
-
-
-def _details(error: aio.AioRpcError) -> tuple[str, float]:
-    """Returns the offending field, and after how long to try again; where they are said."""
-    field, retry_s = "", 0.0
-    # Not `dict(metadata)`: the keys of older grpcio's metadata are pairs.
-    pairs: Any = error.trailing_metadata() or ()
-    found = (value for key, value in pairs if key == _DETAILS_KEY)
-    status = status_pb2.Status.FromString(next(found, b""))
-    for detail in status.details:
-        bad, retry = error_details_pb2.BadRequest(), error_details_pb2.RetryInfo()
-        if detail.Unpack(bad) and bad.field_violations:
-            field = bad.field_violations[0].field
-        elif detail.Unpack(retry):
-            retry_s = retry.retry_delay.ToMilliseconds() / 1000
-    return field, retry_s
 
 
 class Client:
@@ -232,6 +118,8 @@ class Client:
         requested_time_s: float,
         script: str | None = None,
         arguments: Sequence[str] = (),
+        environment: Mapping[str, str] | None = None,
+        outputs: Sequence[str] = (),
         run_time_s: float | None = None,
         user_group: int | None = None,
         name: str = "",
@@ -245,6 +133,9 @@ class Client:
             script: text of the batch script, for a real batch system; a simulated one does not
                 run it, and says so in the job's `reason`.
             arguments: of the script.
+            environment: variables of the script.
+            outputs: files that it leaves in its folder and that are to come home, beside what it
+                prints: relative names.
             run_time_s: how long a simulated batch system lets it run, seconds.
             user_group: 1 to 5, by which a simulated queue may be ordered; needs `run_time_s`.
             name: a word of one's own.
@@ -278,7 +169,9 @@ class Client:
         elif script is not None:
             request.request.program.script = script
             request.request.program.arguments.extend(arguments)
-        return _job(await self._call(self._jobs.Submit, request))
+            request.request.program.environment.update(environment or {})
+            request.request.program.outputs.extend(outputs)
+        return read_job(await self._call(self._jobs.Submit, request))
 
     async def get(self, job_id: str) -> Job:
         """Returns a job.
@@ -286,7 +179,7 @@ class Client:
         Raises:
             SiteError: there is none of that id, or it is another user's.
         """
-        return _job(await self._call(self._jobs.Get, job_pb2.GetRequest(job_id=job_id)))
+        return read_job(await self._call(self._jobs.Get, job_pb2.GetRequest(job_id=job_id)))
 
     async def jobs(
         self,
@@ -324,10 +217,56 @@ class Client:
         while True:
             page = await self._call(self._jobs.List, request)
             for message in page.jobs:
-                yield _job(message)
+                yield read_job(message)
             if not page.next_page_token:
                 return
             request.page_token = page.next_page_token
+
+    async def results(self, job_id: str, *, wait: bool = False) -> Results:
+        """Returns what a job has left, as far as it is at this site.
+
+        Args:
+            job_id: of the job.
+            wait: as long as a call is tried for, wait until everything is there.
+
+        Raises:
+            SiteError: there is none of that id, or it is another user's.
+        """
+        deadline = time.monotonic() + self._timeout_s
+        backoff = Backoff(PAUSES)
+        while True:
+            request = job_pb2.ResultsRequest(job_id=job_id)
+            found = read_results(await self._call(self._jobs.Results, request))
+            pause = backoff.next_s()
+            if found.complete or not wait or time.monotonic() + pause > deadline:
+                return found
+            await asyncio.sleep(pause)
+
+    async def fetch(self, job_id: str, name: str, offset_bytes: int = 0) -> AsyncIterator[bytes]:
+        """Yields a file that a job has left, in pieces.
+
+        Args:
+            job_id: of the job.
+            name: of the file, as `results` has it.
+            offset_bytes: to begin with.
+
+        Raises:
+            SiteError: there is no such file, or it is not here.
+        """
+        request = job_pb2.FetchResultRequest(job_id=job_id, name=name, offset_bytes=offset_bytes)
+        deadline = time.monotonic() + self._timeout_s
+        backoff = Backoff(PAUSES)
+        while True:
+            try:
+                async for chunk in self._jobs.FetchResult(request):
+                    deadline = time.monotonic() + self._timeout_s
+                    backoff.reset()
+                    request.offset_bytes += len(chunk.content)
+                    yield chunk.content
+            except aio.AioRpcError as error:
+                await self._pause_or_raise(error, deadline, backoff.next_s())
+            else:
+                return
 
     async def cancel(self, job_id: str) -> Job:
         """Asks for the end of a job; `wait` tells when it has come.
@@ -335,7 +274,7 @@ class Client:
         Raises:
             SiteError: there is none of that id, or it is another user's.
         """
-        return _job(await self._call(self._jobs.Cancel, job_pb2.CancelRequest(job_id=job_id)))
+        return read_job(await self._call(self._jobs.Cancel, job_pb2.CancelRequest(job_id=job_id)))
 
     async def watch(self, job_id: str) -> AsyncIterator[Job]:
         """Yields a job's state and every change until its end, over restarts of the daemon too.
@@ -357,7 +296,7 @@ class Client:
                     deadline = time.monotonic() + self._timeout_s
                     backoff.reset()
                     # Revisions do not tell: a daemon that has started again counts anew.
-                    job = _job(message)
+                    job = read_job(message)
                     if job != shown:
                         shown = job
                         yield job
@@ -405,7 +344,7 @@ class Client:
         Raises:
             SiteError: there is none of that id, or it is at no partner.
         """
-        return _job(await self._intervene(self._operator.TakeBack, job_id))
+        return read_job(await self._intervene(self._operator.TakeBack, job_id))
 
     async def resubmit(self, job_id: str) -> Job:
         """Decides a job anew at once, at the risk that it runs twice; for operators.
@@ -413,7 +352,7 @@ class Client:
         Raises:
             SiteError: there is none of that id, or it is at no partner.
         """
-        return _job(await self._intervene(self._operator.Resubmit, job_id))
+        return read_job(await self._intervene(self._operator.Resubmit, job_id))
 
     async def write_off(self, job_id: str) -> Job:
         """Ends a job as failed, whatever its partner does with it; for operators.
@@ -421,7 +360,7 @@ class Client:
         Raises:
             SiteError: there is none of that id, or it is at no partner.
         """
-        return _job(await self._intervene(self._operator.WriteOff, job_id))
+        return read_job(await self._intervene(self._operator.WriteOff, job_id))
 
     async def _intervene(self, method: Any, job_id: str) -> job_pb2.Job:
         answer: job_pb2.Job = await self._call(method, operator_pb2.InterveneRequest(job_id=job_id))
@@ -455,7 +394,7 @@ class Client:
         Raises:
             SiteError: it is not worth it, or there is no time left.
         """
-        field, retry_s = _details(error)
+        field, retry_s = read_details(error)
         code, reason = error.code(), error.details() or ""
         wait = max(pause, retry_s)
         told_to_wait = code is grpc.StatusCode.RESOURCE_EXHAUSTED and retry_s > 0
@@ -526,6 +465,14 @@ class SyncClient:
     def write_off(self, job_id: str) -> Job:
         """See `Client.write_off`."""
         return self._do(self._client.write_off(job_id))
+
+    def results(self, job_id: str, *, wait: bool = False) -> Results:
+        """See `Client.results`."""
+        return self._do(self._client.results(job_id, wait=wait))
+
+    def fetch(self, job_id: str, name: str, offset_bytes: int = 0) -> Iterator[bytes]:
+        """See `Client.fetch`."""
+        return self._each(self._client.fetch(job_id, name, offset_bytes), CHUNKS)
 
     def cancel(self, job_id: str) -> Job:
         """See `Client.cancel`."""

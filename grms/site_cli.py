@@ -4,6 +4,7 @@ Everything heavy is imported by the command that needs it, so that help and erro
 """
 
 import itertools
+import os
 import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -118,19 +119,52 @@ def dashboard(config: Path, *, open_browser: bool) -> None:
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="What runs; a simulated batch system does not run it.",
 )
+@click.option(
+    "--env",
+    "environment",
+    multiple=True,
+    metavar="NAME[=VALUE]",
+    help="A variable of the script; without a value, as it is here. May come several times.",
+)
+@click.option(
+    "--result",
+    "outputs",
+    multiple=True,
+    metavar="FILE",
+    help="A file that the script leaves in its folder and that you want; may come several times.",
+)
 @click.option("--name", default="", help="A word of your own.")
 @click.option("--key", help="The same key is the same job.  [default: a new one]")
-@click.option("--wait", is_flag=True, help="Return when it has ended.")
+@click.option(
+    "--wait",
+    is_flag=True,
+    help="Return when it has ended, with the exit status of its script: 128 and the signal where one "
+    "ended it, 1 where it did not complete in another way.",
+)
+@click.argument("arguments", nargs=-1)
 def submit(
     socket: Path,
     *,
     timeout_s: float,
     script: Path | None,
+    environment: tuple[str, ...],
+    arguments: tuple[str, ...],
     wait: bool,
     **wanted: Any,
 ) -> None:
-    """Hand in a job; its id is printed."""
+    """Hand in a job; its id is printed.
+
+    ARGUMENTS are the script's; put -- before the first one that begins with a dash.
+    """
     text = None if script is None else _script(script)
+    if script is None and (environment or arguments or wanted["outputs"]):
+        raise click.UsageError("arguments, --env and --result go with --script")
+    wanted |= {"arguments": arguments, "environment": _environment(environment)}
+    for word in (*arguments, *wanted["outputs"], *wanted["environment"].values()):
+        try:
+            word.encode()
+        except UnicodeEncodeError as error:
+            raise click.UsageError(f"{printable(word)} is not UTF-8") from error
     for option in ("name", "key"):
         try:
             str(wanted[option]).encode()
@@ -145,8 +179,25 @@ def submit(
         if wait:
             job = site.wait(job.job_id)
             click.echo(_words(job), err=True)
-    if wait and job.outcome != "completed":
-        click.get_current_context().exit(1)
+    if wait and (status := exit_status(job)):
+        click.get_current_context().exit(status)
+
+
+def exit_status(job: "Job") -> int:
+    """Returns the status with which a command ends that has waited for a job."""
+    if job.signal is not None:
+        return 128 + job.signal
+    return job.exit_code or int(job.outcome != "completed")
+
+
+def _environment(words: tuple[str, ...]) -> dict[str, str]:
+    found = {}
+    for word in words:
+        name, is_given, value = word.partition("=")
+        if not is_given and name not in os.environ:
+            raise click.BadParameter(f"{name} is not set here", param_hint="'--env'")
+        found[name] = value if is_given else os.environ[name]
+    return found
 
 
 STATES = [

@@ -93,6 +93,7 @@ REQUEST = "a job's request: processors, requested time, and what it needs to run
 NUMBER = "the number of an offer"
 ANSWER = "yes or no"
 END = "the completion of a job one has delegated"
+LEFT = "the files that a job one has delegated has left"
 CLOCK = "the clock of a replay"
 
 MAY_CROSS = {
@@ -119,6 +120,7 @@ MAY_CROSS = {
     "Program.environment": REQUEST,
     "Program.EnvironmentEntry.key": REQUEST,
     "Program.EnvironmentEntry.value": REQUEST,
+    "Program.outputs": REQUEST,
     "SimulatedProgram.run_time_s": REQUEST,
     "SimulatedProgram.user_group": REQUEST,
     "OfferResponse.answer": ANSWER,
@@ -138,6 +140,22 @@ MAY_CROSS = {
     "Completion.signal": END,
     "ReportRequest.site": NAME,
     "ReportRequest.completions": END,
+    "ListGuestResultsRequest.site": NAME,
+    "ListGuestResultsRequest.offer": NUMBER,
+    "FetchGuestResultRequest.site": NAME,
+    "FetchGuestResultRequest.offer": NUMBER,
+    "FetchGuestResultRequest.name": LEFT,
+    "FetchGuestResultRequest.offset_bytes": LEFT,
+    "DropGuestResultsRequest.site": NAME,
+    "DropGuestResultsRequest.offer": NUMBER,
+    "ResultList.files": LEFT,
+    "ResultList.complete": LEFT,
+    "ResultList.problem": LEFT,
+    "ResultFile.name": LEFT,
+    "ResultFile.size_bytes": LEFT,
+    "ResultFile.sha256": LEFT,
+    "ResultFile.problem": LEFT,
+    "ResultChunk.content": LEFT,
 }
 """Every field of every message between sites, with the line of the document that allows it."""
 
@@ -156,6 +174,7 @@ WORDS_THAT_CROSS = {
         "LOST",
         "UNKNOWN",
     },
+    "FileProblem": {"UNSPECIFIED", "MISSING", "NO_FILE", "TOO_LARGE"},
 }
 """Every word of every enumeration in them: whether a job waits or runs is not among them."""
 
@@ -390,12 +409,14 @@ def test_only_what_is_listed_crosses_between_sites() -> None:
 
 
 def test_partners_are_told_nothing_but_by_this_service() -> None:
-    """Five questions, each with one answer: nothing is streamed, and no message is open-ended."""
+    """Eight questions with one answer each; a file alone is streamed, and no message is open-ended."""
     methods = {method.name: method for method in PARTNER_SERVICE.methods}
-    assert set(methods) == {"Describe", "Offer", "Resolve", "Withdraw", "Report"}
+    about_jobs = {"Describe", "Offer", "Resolve", "Withdraw", "Report"}
+    about_files = {"ListGuestResults", "FetchGuestResult", "DropGuestResults"}
+    assert set(methods) == about_jobs | about_files
     for method in methods.values():
         assert not method.client_streaming
-        assert not method.server_streaming
+        assert method.server_streaming == (method.name == "FetchGuestResult")
     for message in messages(PARTNER_SERVICE).values():
         assert message.file.package == "grms.v1"  # no Any, no Struct of another package
         assert not message.is_extendable

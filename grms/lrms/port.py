@@ -101,11 +101,13 @@ class Program:
         script: text of the batch script, with its first line (`#!`).
         arguments: of the script.
         environment: variables of the job beside those that the LRMS sets.
+        outputs: files that the job leaves in its folder and that its user wants.
     """
 
     script: str
     arguments: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
+    outputs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,10 +20,12 @@ from grpc import aio
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from grms.handshakes import Handshake
+from grms.kit.job_files import FileLimits
 from grms.kit.reflection import serve_reflection
 from grms.kit.refusals import Context, Unexpected, refuse
 from grms.kit.service_manager import notify
 from grms.kit.unix_sockets import remove_stale_socket
+from grms.lrms.folders import WithFolders
 from grms.lrms.immediate import ReplayableLrms
 from grms.names import parse_endpoint
 from grms.site.engine.clock import VirtualClock
@@ -32,6 +34,10 @@ from grms.site.engine.journal import JournalError
 from grms.site.engine.upkeep import without_collection
 from grms.site.facts.events import Restarted, TimePassed
 from grms.site.parts import Core, tls_files
+from grms.site.results.collector import Collector
+from grms.site.results.desk import ResultDesk
+from grms.site.results.store import ResultStore
+from grms.site.results.sweeper import Sweeper
 from grms.site.services.jobs import JobService, Watchers
 from grms.site.services.operators import OperatorService, SiteFacts
 from grms.site.services.partners import PartnerService
@@ -59,6 +65,11 @@ CONDUCTOR_SOCKET = ".conductor"
 
 DEADLINES_LOOKED_AT_S = 2.0
 """How often it is looked whether a job is overdue."""
+
+DAY_S = 86400.0
+
+RESULTS_END = ".results"
+"""In the journal's folder, after the site's name: what has come home from partners."""
 
 REFUSALS_LOGGED_PER_S = 0.1
 """How often it is logged that connections are refused; all are counted."""
@@ -92,6 +103,7 @@ class Daemon:
         self._health = health.aio.HealthServicer()
         self._stop = asyncio.Event()
         self._reservations = Reservations(core.engine)
+        self._desk, self._collector, self._sweeper = _results(core, log)
         self._refusals_logged = Rate(REFUSALS_LOGGED_PER_S)
         self._exhaustion_logged = Rate(EXHAUSTION_LOGGED_PER_S)
         self.ready = asyncio.Event()
@@ -141,6 +153,8 @@ class Daemon:
             if not isinstance(core.clock, VirtualClock):
                 tasks.append(group.create_task(core.driver.run(), name="lrms"))
                 tasks.append(group.create_task(self._follow_deadlines(), name="deadlines"))
+                tasks.append(group.create_task(self._collector.run(), name="results"))
+                tasks.append(group.create_task(self._sweeper.run(), name="sweeper"))
             await asyncio.sleep(0)
             with without_collection():
                 core.engine.tell(Restarted)
@@ -316,7 +330,9 @@ class Daemon:
                 log=self._log,
             ),
         )
-        job_pb2_grpc.add_JobServiceServicer_to_server(JobService(door, watchers), server)
+        job_pb2_grpc.add_JobServiceServicer_to_server(
+            JobService(door, watchers, self._desk), server
+        )
         reservation_pb2_grpc.add_ReservationServiceServicer_to_server(
             ReservationService(door, self._reservations), server
         )
@@ -343,6 +359,7 @@ class Daemon:
         service = PartnerService(
             door,
             lambda name: links.links[name].heard(),
+            self._desk,
             None if replay is None else bring_to,
         )
         partner_pb2_grpc.add_PartnerServiceServicer_to_server(service, server)
@@ -400,3 +417,19 @@ class Daemon:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(grace):
                     await core.engine.commit.settled()
+
+
+def _results(core: Core, log: Log) -> tuple[ResultDesk, Collector, Sweeper]:
+    config = core.config.results
+    name = f"{core.config.name}{RESULTS_END}"
+    folder = config.folder or Path(core.config.journal.path).with_name(name)
+    store = ResultStore(Path(folder))
+    limits = FileLimits(config.file_bytes, config.job_bytes)
+    lrms = core.driver.lrms
+    folders = lrms.folders if isinstance(lrms, WithFolders) else None
+    keep_s = config.keep_days * DAY_S
+    return (
+        ResultDesk(core.engine, folders, store, limits),
+        Collector(core.engine, core.links, store, limits, keep_s=keep_s, log=log),
+        Sweeper(core.engine, folders, store, keep_s=keep_s, log=log),
+    )

@@ -4,6 +4,7 @@ import grpc
 import warnings
 
 from grms.v1 import job_pb2 as grms_dot_v1_dot_job__pb2
+from grms.v1 import results_pb2 as grms_dot_v1_dot_results__pb2
 
 GRPC_GENERATED_VERSION = '1.72.2'
 GRPC_VERSION = grpc.__version__
@@ -59,6 +60,16 @@ class JobServiceStub(object):
                 request_serializer=grms_dot_v1_dot_job__pb2.WatchRequest.SerializeToString,
                 response_deserializer=grms_dot_v1_dot_job__pb2.Job.FromString,
                 _registered_method=True)
+        self.Results = channel.unary_unary(
+                '/grms.v1.JobService/Results',
+                request_serializer=grms_dot_v1_dot_job__pb2.ResultsRequest.SerializeToString,
+                response_deserializer=grms_dot_v1_dot_results__pb2.ResultList.FromString,
+                _registered_method=True)
+        self.FetchResult = channel.unary_stream(
+                '/grms.v1.JobService/FetchResult',
+                request_serializer=grms_dot_v1_dot_job__pb2.FetchResultRequest.SerializeToString,
+                response_deserializer=grms_dot_v1_dot_results__pb2.ResultChunk.FromString,
+                _registered_method=True)
 
 
 class JobServiceServicer(object):
@@ -105,6 +116,22 @@ class JobServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Results(self, request, context):
+        """Says which files a job has left, and whether they are here. Of a job that runs at this site they
+        are there from its start on. NOT_FOUND as with `Get`.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def FetchResult(self, request, context):
+        """Sends one of these files from a byte on. NOT_FOUND where there is no such file,
+        FAILED_PRECONDITION where it cannot be handed out.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_JobServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -132,6 +159,16 @@ def add_JobServiceServicer_to_server(servicer, server):
                     servicer.Watch,
                     request_deserializer=grms_dot_v1_dot_job__pb2.WatchRequest.FromString,
                     response_serializer=grms_dot_v1_dot_job__pb2.Job.SerializeToString,
+            ),
+            'Results': grpc.unary_unary_rpc_method_handler(
+                    servicer.Results,
+                    request_deserializer=grms_dot_v1_dot_job__pb2.ResultsRequest.FromString,
+                    response_serializer=grms_dot_v1_dot_results__pb2.ResultList.SerializeToString,
+            ),
+            'FetchResult': grpc.unary_stream_rpc_method_handler(
+                    servicer.FetchResult,
+                    request_deserializer=grms_dot_v1_dot_job__pb2.FetchResultRequest.FromString,
+                    response_serializer=grms_dot_v1_dot_results__pb2.ResultChunk.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -269,6 +306,60 @@ class JobService(object):
             '/grms.v1.JobService/Watch',
             grms_dot_v1_dot_job__pb2.WatchRequest.SerializeToString,
             grms_dot_v1_dot_job__pb2.Job.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Results(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/grms.v1.JobService/Results',
+            grms_dot_v1_dot_job__pb2.ResultsRequest.SerializeToString,
+            grms_dot_v1_dot_results__pb2.ResultList.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def FetchResult(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/grms.v1.JobService/FetchResult',
+            grms_dot_v1_dot_job__pb2.FetchResultRequest.SerializeToString,
+            grms_dot_v1_dot_results__pb2.ResultChunk.FromString,
             options,
             channel_credentials,
             insecure,

@@ -9,6 +9,7 @@ beginning of the replay on a virtual one.
 
 from collections import abc as _abc
 from grms.v1 import job_pb2 as _job_pb2
+from grms.v1 import results_pb2 as _results_pb2
 from grpc import aio as _aio
 import abc as _abc_1
 import grpc as _grpc
@@ -54,6 +55,14 @@ class JobServiceStub:
     """
     Watch: _grpc.UnaryStreamMultiCallable[_job_pb2.WatchRequest, _job_pb2.Job]
     """Sends a job's present state, and then every change until its end."""
+    Results: _grpc.UnaryUnaryMultiCallable[_job_pb2.ResultsRequest, _results_pb2.ResultList]
+    """Says which files a job has left, and whether they are here. Of a job that runs at this site they
+    are there from its start on. NOT_FOUND as with `Get`.
+    """
+    FetchResult: _grpc.UnaryStreamMultiCallable[_job_pb2.FetchResultRequest, _results_pb2.ResultChunk]
+    """Sends one of these files from a byte on. NOT_FOUND where there is no such file,
+    FAILED_PRECONDITION where it cannot be handed out.
+    """
 
 @_typing.type_check_only
 class JobServiceAsyncStub(JobServiceStub):
@@ -77,6 +86,14 @@ class JobServiceAsyncStub(JobServiceStub):
     """
     Watch: _aio.UnaryStreamMultiCallable[_job_pb2.WatchRequest, _job_pb2.Job]  # type: ignore[assignment]
     """Sends a job's present state, and then every change until its end."""
+    Results: _aio.UnaryUnaryMultiCallable[_job_pb2.ResultsRequest, _results_pb2.ResultList]  # type: ignore[assignment]
+    """Says which files a job has left, and whether they are here. Of a job that runs at this site they
+    are there from its start on. NOT_FOUND as with `Get`.
+    """
+    FetchResult: _aio.UnaryStreamMultiCallable[_job_pb2.FetchResultRequest, _results_pb2.ResultChunk]  # type: ignore[assignment]
+    """Sends one of these files from a byte on. NOT_FOUND where there is no such file,
+    FAILED_PRECONDITION where it cannot be handed out.
+    """
 
 class JobServiceServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
@@ -127,5 +144,25 @@ class JobServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_job_pb2.Job], _abc.AsyncIterator[_job_pb2.Job]]:
         """Sends a job's present state, and then every change until its end."""
+
+    @_abc_1.abstractmethod
+    def Results(
+        self,
+        request: _job_pb2.ResultsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_results_pb2.ResultList, _abc.Awaitable[_results_pb2.ResultList]]:
+        """Says which files a job has left, and whether they are here. Of a job that runs at this site they
+        are there from its start on. NOT_FOUND as with `Get`.
+        """
+
+    @_abc_1.abstractmethod
+    def FetchResult(
+        self,
+        request: _job_pb2.FetchResultRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_results_pb2.ResultChunk], _abc.AsyncIterator[_results_pb2.ResultChunk]]:
+        """Sends one of these files from a byte on. NOT_FOUND where there is no such file,
+        FAILED_PRECONDITION where it cannot be handed out.
+        """
 
 def add_JobServiceServicer_to_server(servicer: JobServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

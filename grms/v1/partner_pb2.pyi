@@ -1,4 +1,5 @@
 from grms.v1 import request_pb2 as _request_pb2
+from grms.v1 import results_pb2 as _results_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
@@ -135,5 +136,37 @@ class ReportRequest(_message.Message):
     def __init__(self, site: _Optional[str] = ..., completions: _Optional[_Iterable[_Union[Completion, _Mapping]]] = ...) -> None: ...
 
 class ReportResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ListGuestResultsRequest(_message.Message):
+    __slots__ = ("site", "offer")
+    SITE_FIELD_NUMBER: _ClassVar[int]
+    OFFER_FIELD_NUMBER: _ClassVar[int]
+    site: str
+    offer: OfferId
+    def __init__(self, site: _Optional[str] = ..., offer: _Optional[_Union[OfferId, _Mapping]] = ...) -> None: ...
+
+class FetchGuestResultRequest(_message.Message):
+    __slots__ = ("site", "offer", "name", "offset_bytes")
+    SITE_FIELD_NUMBER: _ClassVar[int]
+    OFFER_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_BYTES_FIELD_NUMBER: _ClassVar[int]
+    site: str
+    offer: OfferId
+    name: str
+    offset_bytes: int
+    def __init__(self, site: _Optional[str] = ..., offer: _Optional[_Union[OfferId, _Mapping]] = ..., name: _Optional[str] = ..., offset_bytes: _Optional[int] = ...) -> None: ...
+
+class DropGuestResultsRequest(_message.Message):
+    __slots__ = ("site", "offer")
+    SITE_FIELD_NUMBER: _ClassVar[int]
+    OFFER_FIELD_NUMBER: _ClassVar[int]
+    site: str
+    offer: OfferId
+    def __init__(self, site: _Optional[str] = ..., offer: _Optional[_Union[OfferId, _Mapping]] = ...) -> None: ...
+
+class DropGuestResultsResponse(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...

@@ -4,6 +4,7 @@ import grpc
 import warnings
 
 from grms.v1 import partner_pb2 as grms_dot_v1_dot_partner__pb2
+from grms.v1 import results_pb2 as grms_dot_v1_dot_results__pb2
 
 GRPC_GENERATED_VERSION = '1.72.2'
 GRPC_VERSION = grpc.__version__
@@ -59,6 +60,21 @@ class PartnerServiceStub(object):
                 request_serializer=grms_dot_v1_dot_partner__pb2.ReportRequest.SerializeToString,
                 response_deserializer=grms_dot_v1_dot_partner__pb2.ReportResponse.FromString,
                 _registered_method=True)
+        self.ListGuestResults = channel.unary_unary(
+                '/grms.v1.PartnerService/ListGuestResults',
+                request_serializer=grms_dot_v1_dot_partner__pb2.ListGuestResultsRequest.SerializeToString,
+                response_deserializer=grms_dot_v1_dot_results__pb2.ResultList.FromString,
+                _registered_method=True)
+        self.FetchGuestResult = channel.unary_stream(
+                '/grms.v1.PartnerService/FetchGuestResult',
+                request_serializer=grms_dot_v1_dot_partner__pb2.FetchGuestResultRequest.SerializeToString,
+                response_deserializer=grms_dot_v1_dot_results__pb2.ResultChunk.FromString,
+                _registered_method=True)
+        self.DropGuestResults = channel.unary_unary(
+                '/grms.v1.PartnerService/DropGuestResults',
+                request_serializer=grms_dot_v1_dot_partner__pb2.DropGuestResultsRequest.SerializeToString,
+                response_deserializer=grms_dot_v1_dot_partner__pb2.DropGuestResultsResponse.FromString,
+                _registered_method=True)
 
 
 class PartnerServiceServicer(object):
@@ -103,6 +119,28 @@ class PartnerServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListGuestResults(self, request, context):
+        """Says which files an ended job of the asker's has left. FAILED_PRECONDITION before its end,
+        NOT_FOUND where there are none, or none any more.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def FetchGuestResult(self, request, context):
+        """Sends one of them from a byte on.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DropGuestResults(self, request, context):
+        """Says that the asker has all it wants of them: they may be deleted.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_PartnerServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -130,6 +168,21 @@ def add_PartnerServiceServicer_to_server(servicer, server):
                     servicer.Report,
                     request_deserializer=grms_dot_v1_dot_partner__pb2.ReportRequest.FromString,
                     response_serializer=grms_dot_v1_dot_partner__pb2.ReportResponse.SerializeToString,
+            ),
+            'ListGuestResults': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListGuestResults,
+                    request_deserializer=grms_dot_v1_dot_partner__pb2.ListGuestResultsRequest.FromString,
+                    response_serializer=grms_dot_v1_dot_results__pb2.ResultList.SerializeToString,
+            ),
+            'FetchGuestResult': grpc.unary_stream_rpc_method_handler(
+                    servicer.FetchGuestResult,
+                    request_deserializer=grms_dot_v1_dot_partner__pb2.FetchGuestResultRequest.FromString,
+                    response_serializer=grms_dot_v1_dot_results__pb2.ResultChunk.SerializeToString,
+            ),
+            'DropGuestResults': grpc.unary_unary_rpc_method_handler(
+                    servicer.DropGuestResults,
+                    request_deserializer=grms_dot_v1_dot_partner__pb2.DropGuestResultsRequest.FromString,
+                    response_serializer=grms_dot_v1_dot_partner__pb2.DropGuestResultsResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -267,6 +320,87 @@ class PartnerService(object):
             '/grms.v1.PartnerService/Report',
             grms_dot_v1_dot_partner__pb2.ReportRequest.SerializeToString,
             grms_dot_v1_dot_partner__pb2.ReportResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListGuestResults(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/grms.v1.PartnerService/ListGuestResults',
+            grms_dot_v1_dot_partner__pb2.ListGuestResultsRequest.SerializeToString,
+            grms_dot_v1_dot_results__pb2.ResultList.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def FetchGuestResult(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/grms.v1.PartnerService/FetchGuestResult',
+            grms_dot_v1_dot_partner__pb2.FetchGuestResultRequest.SerializeToString,
+            grms_dot_v1_dot_results__pb2.ResultChunk.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DropGuestResults(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/grms.v1.PartnerService/DropGuestResults',
+            grms_dot_v1_dot_partner__pb2.DropGuestResultsRequest.SerializeToString,
+            grms_dot_v1_dot_partner__pb2.DropGuestResultsResponse.FromString,
             options,
             channel_credentials,
             insecure,

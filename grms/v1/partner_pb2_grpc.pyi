@@ -11,6 +11,7 @@ conversation, and what becomes of it under each fault.
 
 from collections import abc as _abc
 from grms.v1 import partner_pb2 as _partner_pb2
+from grms.v1 import results_pb2 as _results_pb2
 from grpc import aio as _aio
 import abc as _abc_1
 import grpc as _grpc
@@ -54,6 +55,14 @@ class PartnerServiceStub:
     """Tells the home site that jobs it delegated have ended. An answer means that all of them are
     in its journal; without one they are reported again.
     """
+    ListGuestResults: _grpc.UnaryUnaryMultiCallable[_partner_pb2.ListGuestResultsRequest, _results_pb2.ResultList]
+    """Says which files an ended job of the asker's has left. FAILED_PRECONDITION before its end,
+    NOT_FOUND where there are none, or none any more.
+    """
+    FetchGuestResult: _grpc.UnaryStreamMultiCallable[_partner_pb2.FetchGuestResultRequest, _results_pb2.ResultChunk]
+    """Sends one of them from a byte on."""
+    DropGuestResults: _grpc.UnaryUnaryMultiCallable[_partner_pb2.DropGuestResultsRequest, _partner_pb2.DropGuestResultsResponse]
+    """Says that the asker has all it wants of them: they may be deleted."""
 
 @_typing.type_check_only
 class PartnerServiceAsyncStub(PartnerServiceStub):
@@ -75,6 +84,14 @@ class PartnerServiceAsyncStub(PartnerServiceStub):
     """Tells the home site that jobs it delegated have ended. An answer means that all of them are
     in its journal; without one they are reported again.
     """
+    ListGuestResults: _aio.UnaryUnaryMultiCallable[_partner_pb2.ListGuestResultsRequest, _results_pb2.ResultList]  # type: ignore[assignment]
+    """Says which files an ended job of the asker's has left. FAILED_PRECONDITION before its end,
+    NOT_FOUND where there are none, or none any more.
+    """
+    FetchGuestResult: _aio.UnaryStreamMultiCallable[_partner_pb2.FetchGuestResultRequest, _results_pb2.ResultChunk]  # type: ignore[assignment]
+    """Sends one of them from a byte on."""
+    DropGuestResults: _aio.UnaryUnaryMultiCallable[_partner_pb2.DropGuestResultsRequest, _partner_pb2.DropGuestResultsResponse]  # type: ignore[assignment]
+    """Says that the asker has all it wants of them: they may be deleted."""
 
 class PartnerServiceServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
@@ -123,5 +140,31 @@ class PartnerServiceServicer(metaclass=_abc_1.ABCMeta):
         """Tells the home site that jobs it delegated have ended. An answer means that all of them are
         in its journal; without one they are reported again.
         """
+
+    @_abc_1.abstractmethod
+    def ListGuestResults(
+        self,
+        request: _partner_pb2.ListGuestResultsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_results_pb2.ResultList, _abc.Awaitable[_results_pb2.ResultList]]:
+        """Says which files an ended job of the asker's has left. FAILED_PRECONDITION before its end,
+        NOT_FOUND where there are none, or none any more.
+        """
+
+    @_abc_1.abstractmethod
+    def FetchGuestResult(
+        self,
+        request: _partner_pb2.FetchGuestResultRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_results_pb2.ResultChunk], _abc.AsyncIterator[_results_pb2.ResultChunk]]:
+        """Sends one of them from a byte on."""
+
+    @_abc_1.abstractmethod
+    def DropGuestResults(
+        self,
+        request: _partner_pb2.DropGuestResultsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_partner_pb2.DropGuestResultsResponse, _abc.Awaitable[_partner_pb2.DropGuestResultsResponse]]:
+        """Says that the asker has all it wants of them: they may be deleted."""
 
 def add_PartnerServiceServicer_to_server(servicer: PartnerServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

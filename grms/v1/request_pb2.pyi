@@ -43,7 +43,7 @@ class JobRequest(_message.Message):
     def __init__(self, processors: _Optional[int] = ..., requested_time_s: _Optional[float] = ..., program: _Optional[_Union[Program, _Mapping]] = ..., simulated: _Optional[_Union[SimulatedProgram, _Mapping]] = ...) -> None: ...
 
 class Program(_message.Message):
-    __slots__ = ("script", "arguments", "environment")
+    __slots__ = ("script", "arguments", "environment", "outputs")
     class EnvironmentEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -54,10 +54,12 @@ class Program(_message.Message):
     SCRIPT_FIELD_NUMBER: _ClassVar[int]
     ARGUMENTS_FIELD_NUMBER: _ClassVar[int]
     ENVIRONMENT_FIELD_NUMBER: _ClassVar[int]
+    OUTPUTS_FIELD_NUMBER: _ClassVar[int]
     script: str
     arguments: _containers.RepeatedScalarFieldContainer[str]
     environment: _containers.ScalarMap[str, str]
-    def __init__(self, script: _Optional[str] = ..., arguments: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ...) -> None: ...
+    outputs: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, script: _Optional[str] = ..., arguments: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ..., outputs: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class SimulatedProgram(_message.Message):
     __slots__ = ("run_time_s", "user_group")

@@ -4,13 +4,17 @@ import asyncio
 import io
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from grms.cli import run_command
+from grms.client import Job, JobState, Outcome
 from grms.kit.ports import free_port
 from grms.site.sockets.users import user_of
+from grms.site_cli import exit_status
+from grms.v1 import request_pb2
 from tests.grms.site.daemons import document, running, two_sites
 from tests.grms.site.links.test_partner_links import Partner, listening
 from tests.waiting import run
@@ -45,6 +49,56 @@ def test_a_users_way(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
             assert "home-2: ended, cancelled" in capsys.readouterr().out
             assert await grms("jobs", "--open", *site) == 0
             assert len(capsys.readouterr().out.splitlines()) == 1
+
+    run(scene)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "code", "signal", "status"),
+    [
+        (Outcome.COMPLETED, 0, None, 0),
+        (Outcome.COMPLETED, None, None, 0),
+        (Outcome.FAILED, 3, None, 3),
+        (Outcome.FAILED, 0, 9, 137),
+        (Outcome.TIMEOUT, 0, None, 1),
+        (Outcome.LOST, None, None, 1),
+    ],
+)
+def test_who_has_waited_has_the_jobs_exit_status(
+    outcome: Outcome, code: int | None, signal: int | None, status: int
+) -> None:
+    """As a shell gives it; 1 where the job has none and did not complete."""
+    state = JobState.ENDED
+    job = Job("a-1", "", "ann", 1, 1.0, state, "a", 0.0, None, 1.0, outcome, False, "")
+    assert exit_status(replace(job, exit_code=code, signal=signal)) == status
+
+
+def test_what_a_script_is_given_is_in_the_request(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Arguments, variables by value or from here, and the files that are wanted; all need a script."""
+
+    async def scene() -> None:
+        script = tmp_path / "job.sh"
+        script.write_text("#!/bin/sh\n")
+        monkeypatch.setenv("HERE", "a=b")
+        async with running(document(tmp_path), tmp_path) as site:
+            words: list[str | Path] = ["submit", "--site", tmp_path / "home.sock", "-p", "1"]
+            words += ["-t", "60"]
+            given = ["--env", "HERE", "--env", "X=", "--result", "a/b", "--", "one", "-two"]
+            assert await grms(*words, "--script", script, *given) == 0
+            (job,) = site.core.engine.jobs()
+            program = request_pb2.JobRequest.FromString(job.payload).program
+            assert program.arguments == ["one", "-two"]
+            assert program.environment == {"HERE": "a=b", "X": ""}
+            assert program.outputs == ["a/b"]
+            for more, text in (
+                (("--result", "a"), "go with --script"),
+                (("--script", script, "--env", "NOT_SET"), "NOT_SET is not set here"),
+                (("--script", script, "--result", "../a"), "no name of a file"),
+            ):
+                assert await grms(*words, *more) == 2
+                assert text in capsys.readouterr().err
 
     run(scene)
 

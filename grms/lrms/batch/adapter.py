@@ -98,6 +98,11 @@ class BatchLrms:
         """How often the batch system has not kept what it said."""
         return self._ledger.counts
 
+    @property
+    def folders(self) -> Spool:
+        """Where jobs run."""
+        return self._spool
+
     # --- the port --------------------------------------------------------------------------------
 
     @property

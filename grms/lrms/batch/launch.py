@@ -16,10 +16,14 @@ import re
 import shlex
 import shutil
 import threading
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from grms.kit.file_names import STREAMS, check_outputs
+from grms.kit.job_files import FileProblemError, opened
+from grms.lrms.folders import JobFolder
 from grms.lrms.port import LrmsRefusedError, Program
 
 LAUNCH: Final = '#!/bin/sh\n. ./values || exit 125\nexec ./program "$@"\n'
@@ -32,6 +36,9 @@ ENVIRONMENT_BYTES_MAX: Final = 64 << 10
 
 KEY: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}/[0-9a-f]{1,16}/[0-9]{1,20}")
 """A job's key: home site, epoch, number."""
+
+OUTPUTS_BYTES_MAX: Final = 128 << 10
+"""Most of the list of a job's outputs; the job itself could write more."""
 
 # Of the whole process: a thread outlives the task that was cancelled while it waited for it, and its
 # writing then meets that of the next life.
@@ -73,6 +80,10 @@ def check_program(program: Program | None) -> Program:
             raise LrmsRefusedError(f"{name} is set by the batch system, and by nobody else")
     if any("\0" in text for text in (*program.arguments, *program.environment.values())):
         raise LrmsRefusedError("arguments and environment must have no NUL character")
+    try:
+        check_outputs(program.outputs)
+    except ValueError as error:
+        raise LrmsRefusedError(f"outputs: {error}") from error
     return program
 
 
@@ -144,6 +155,7 @@ class Spool:
         _write(place / "launch", LAUNCH, 0o500)
         _write(place / "values", values_text(program), 0o400)
         _write(place / "program", program.script, 0o500)
+        _write(place / "outputs.json", json.dumps(program.outputs), 0o400)
         with _changes:
             self._keep(key, Marks(run))
         return place
@@ -192,6 +204,64 @@ class Spool:
     def drop(self, key: str) -> None:
         """Deletes the folder of a job that was not taken."""
         shutil.rmtree(self.place(key), ignore_errors=True)
+
+    # --- what jobs leave -------------------------------------------------------------------------
+
+    def left(self, key: str) -> JobFolder | None:
+        """See `JobFolders.left`."""
+        place = self.place(key)
+        try:
+            descriptor = opened(place, "outputs.json")
+        except FileProblemError:
+            return None
+        with os.fdopen(descriptor, "rb") as file:
+            text = file.read(OUTPUTS_BYTES_MAX)
+        try:
+            outputs = check_outputs(json.loads(text))
+        except (ValueError, TypeError, AttributeError):
+            outputs = ()  # the job has written it
+        return JobFolder(place, (*STREAMS, *outputs))
+
+    def clear(self, key: str) -> None:
+        """See `JobFolders.clear`."""
+        place = self.place(key)
+        try:
+            entries = list(place.iterdir())
+        except FileNotFoundError:
+            return
+        for entry in entries:
+            if entry.is_dir() and not entry.is_symlink():
+                _remove(entry)
+            elif entry.name != "state.json":
+                entry.unlink(missing_ok=True)
+
+    def remove(self, key: str) -> None:
+        """See `JobFolders.remove`."""
+        _remove(self.place(key))
+
+    def stale(self, before: float) -> list[str]:
+        """See `JobFolders.stale`."""
+        found = []
+        for place in self._folder.iterdir():
+            key = place.name.replace("+", "/")
+            if KEY.fullmatch(key) is None or not place.is_dir():
+                continue
+            times = [place.lstat().st_mtime, *(entry.lstat().st_mtime for entry in place.iterdir())]
+            if max(times) < before:
+                found.append(key)
+        return sorted(found)
+
+
+def _remove(place: Path) -> None:
+    # A job may have taken the rights from its own folders.
+    with suppress(FileNotFoundError):
+        place.chmod(0o700)
+    for folder, names, _ in os.walk(place):
+        for name in names:
+            path = Path(folder, name)
+            if not path.is_symlink():
+                path.chmod(0o700)
+    shutil.rmtree(place, ignore_errors=True)
 
 
 def _write(path: Path, text: str, mode: int) -> None:

@@ -264,6 +264,23 @@ class DashboardConfig(Model):
     hosts: list[Annotated[str, Field(min_length=1, max_length=253)]] = Field(default_factory=list)
 
 
+class ResultsConfig(Model):
+    """What jobs leave, of a site above a real batch system.
+
+    Attributes:
+        folder: of what has come home from partners; left out: beside the
+            journal, with the site's name and `.results`.
+        keep_days: so long after the end of a job its files are there, at home and here for partners.
+        file_bytes: a file that is larger is not handed out, and none is taken.
+        job_bytes: the same for all files of a job together.
+    """
+
+    folder: FilePath | None = None
+    keep_days: Annotated[float, Field(gt=0, le=3650, allow_inf_nan=False)] = 14.0
+    file_bytes: Annotated[int, Field(ge=1, le=2**40)] = 64 << 20
+    job_bytes: Annotated[int, Field(ge=1, le=2**40)] = 256 << 20
+
+
 class LoggingConfig(Model):
     """The log on standard error.
 
@@ -324,6 +341,7 @@ class SiteConfig(Model):
             replay (a virtual clock).
         metrics: figures for operators; none where left out.
         dashboard: pages for operators; none where left out.
+        results: what jobs leave.
         logging: the log on standard error.
     """
 
@@ -350,6 +368,7 @@ class SiteConfig(Model):
     mqtt: MqttConfig | None = None
     metrics: MetricsConfig | None = None
     dashboard: DashboardConfig | None = None
+    results: ResultsConfig = ResultsConfig()
     logging: LoggingConfig = LoggingConfig()
 
     @field_validator("location", mode="before")

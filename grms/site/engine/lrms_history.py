@@ -48,7 +48,9 @@ def lrms_job(
     program, simulated = None, None
     if message.HasField("program"):
         said = message.program
-        program = Program(said.script, tuple(said.arguments), dict(said.environment))
+        program = Program(
+            said.script, tuple(said.arguments), dict(said.environment), tuple(said.outputs)
+        )
     if message.HasField("simulated"):
         simulated = _simulated(key, message.simulated)
     return LrmsJob(

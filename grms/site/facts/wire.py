@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+from grms.kit.file_names import check_outputs
 from grms.site.facts.jobs import Completion, Exit, HomeJob, OfferId, Request
 from grms.site.facts.lifecycle import GuestState, JobState, Outcome
 from grms.v1 import job_pb2, partner_pb2, request_pb2
@@ -73,6 +74,10 @@ def read_request(message: request_pb2.JobRequest, field: str) -> tuple[Request, 
         name = str(error).partition(" ")[0]
         wire_name = "requested_time_s" if name == "requested_time" else name
         raise WireError(f"{field}.{wire_name}", str(error)) from error
+    try:
+        check_outputs(message.program.outputs)
+    except ValueError as error:
+        raise WireError(f"{field}.program.outputs", f"outputs: {error}") from error
     program = request_pb2.JobRequest()
     program.CopyFrom(message)
     program.ClearField("processors")
@@ -99,6 +104,16 @@ def write_request(request: Request, payload: bytes) -> request_pb2.JobRequest:
     message.processors = request.processors
     message.requested_time_s = request.requested_time
     return message
+
+
+def declared_outputs(payload: bytes) -> tuple[str, ...] | None:
+    """Returns the files that a job declares; None where it has no script.
+
+    Args:
+        payload: as `read_request` has it.
+    """
+    message = request_pb2.JobRequest.FromString(payload)
+    return tuple(message.program.outputs) if message.HasField("program") else None
 
 
 def read_offer(message: partner_pb2.OfferId, field: str = "offer") -> OfferId:

@@ -1,7 +1,7 @@
 """Channels to partners, and what counts as an answer that came over one."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any, Final
 
 import grpc
@@ -80,6 +80,22 @@ async def answer_to(call: Awaitable[Any]) -> Any:
         # So gRPC hands over bytes that cannot be read.
         raise SenselessError("its answer cannot be read")
     return answer
+
+
+async def answers_to(call: AsyncIterable[Any]) -> AsyncIterator[Any]:
+    """Yields the answers of a call that has many.
+
+    Raises:
+        SenselessError: one is no message of the protocol, or there is no such call at the partner.
+        ConnectionError: its channel was closed meanwhile.
+        grpc.aio.AioRpcError: it was ended.
+    """
+    answers = aiter(call)
+    while True:
+        try:
+            yield await answer_to(anext(answers))
+        except StopAsyncIteration:
+            return
 
 
 class Problems:

@@ -234,6 +234,11 @@ class PartnerLink:
         self.last_heard = float("nan")
         self.closing = False
 
+    @property
+    def stub(self) -> Any:
+        """By which the partner is asked; None while it cannot be."""
+        return self._stub if self._is_connected() else None
+
     def begin(self, group: asyncio.TaskGroup) -> None:
         """Starts the task that finds out whether the partner is there."""
         group.create_task(self._watch(), name=f"partner {self.name}")

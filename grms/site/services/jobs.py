@@ -12,9 +12,11 @@ from grms.site.facts.events import Cancel, Submit
 from grms.site.facts.jobs import HomeJob
 from grms.site.facts.lifecycle import JobState
 from grms.site.facts.wire import JOB_STATES, WireError, read_job_state, read_request, write_job
+from grms.site.results.desk import ResultDesk
+from grms.site.services.results import sent, write_results
 from grms.site.sockets.door import Door
 from grms.site.sockets.users import User
-from grms.v1 import job_pb2, job_pb2_grpc
+from grms.v1 import job_pb2, job_pb2_grpc, results_pb2
 
 PAGE_MAX: Final = 1000
 """Most jobs in one answer of `List`."""
@@ -98,10 +100,12 @@ class JobService(job_pb2_grpc.JobServiceServicer):
     Args:
         door: lets users in.
         watchers: those who watch.
+        results: what jobs have left.
     """
 
-    def __init__(self, door: Door, watchers: Watchers) -> None:
+    def __init__(self, door: Door, watchers: Watchers, results: ResultDesk) -> None:
         self._door = door
+        self._results = results
         self._engine = door.engine
         self._site = door.engine.state.settings.name
         self._watchers = watchers
@@ -249,6 +253,26 @@ class JobService(job_pb2_grpc.JobServiceServicer):
                 job = self._engine.written(told)
         finally:
             self._watchers.remove(queue, request.job_id, user.name)
+
+    async def Results(  # noqa: N802  # gRPC's name
+        self, request: job_pb2.ResultsRequest, context: Context
+    ) -> results_pb2.ResultList:
+        """Says which files a job has left."""
+        user = await self._door.user(context)
+        await self._engine.durable()
+        job = await self._seen(context, user, request.job_id)
+        return write_results(await self._results.of_job(job))
+
+    async def FetchResult(  # noqa: N802  # gRPC's name
+        self, request: job_pb2.FetchResultRequest, context: Context
+    ) -> AsyncIterator[results_pb2.ResultChunk]:
+        """Sends one of them."""
+        user = await self._door.user(context)
+        await self._engine.durable()
+        job = await self._seen(context, user, request.job_id)
+        pieces = self._results.read_job(job, request.name, request.offset_bytes)
+        async for chunk in sent(context, pieces):
+            yield chunk
 
     async def _seen(self, context: Context, user: User, job_id: str) -> HomeJob:
         job = self._engine.job(job_id)

@@ -1,6 +1,6 @@
 """What partners ask, over gRPC."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 from grms.kit.refusals import Context
 from grms.site.engine.engine import Reply
@@ -13,6 +13,7 @@ from grms.site.facts.events import (
     ResolveReceived,
     WithdrawReceived,
 )
+from grms.site.facts.jobs import OfferId
 from grms.site.facts.wire import (
     PROTOCOL_VERSION,
     WireError,
@@ -22,8 +23,10 @@ from grms.site.facts.wire import (
     write_offer,
     write_status,
 )
+from grms.site.results.desk import NoResultsError, ResultDesk
+from grms.site.services.results import refused, sent, write_guest_results
 from grms.site.sockets.door import Door
-from grms.v1 import partner_pb2, partner_pb2_grpc
+from grms.v1 import partner_pb2, partner_pb2_grpc, results_pb2
 
 
 class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
@@ -32,6 +35,7 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
     Args:
         door: lets partners in.
         heard: called with the name of a partner that has said something.
+        results: what jobs have left.
         bring_to: in a replay, brings this site to a moment of the common clock; None without a
             virtual clock.
     """
@@ -40,11 +44,13 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
         self,
         door: Door,
         heard: Callable[[str], None],
+        results: ResultDesk,
         bring_to: Callable[[Context, float], Awaitable[None]] | None,
     ) -> None:
         self._door = door
         self._engine = door.engine
         self._heard = heard
+        self._results = results
         self._bring_to = bring_to
 
     async def Describe(  # noqa: N802  # gRPC's name
@@ -134,6 +140,52 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
         self._heard(partner)
         await self._door.ask(context, ReportReceived, partner, completions)
         return partner_pb2.ReportResponse()
+
+    async def ListGuestResults(  # noqa: N802  # gRPC's name
+        self, request: partner_pb2.ListGuestResultsRequest, context: Context
+    ) -> results_pb2.ResultList:
+        """Says which files a job has left."""
+        partner, offer = await self._about(context, request)
+        try:
+            return write_guest_results(await self._results.of_guest(partner, offer))
+        except NoResultsError as error:
+            await refused(context, error)
+
+    async def FetchGuestResult(  # noqa: N802  # gRPC's name
+        self, request: partner_pb2.FetchGuestResultRequest, context: Context
+    ) -> AsyncIterator[results_pb2.ResultChunk]:
+        """Sends one of them."""
+        partner, offer = await self._about(context, request)
+        pieces = self._results.read_guest(partner, offer, request.name, request.offset_bytes)
+        async for chunk in sent(context, pieces):
+            yield chunk
+
+    async def DropGuestResults(  # noqa: N802  # gRPC's name
+        self, request: partner_pb2.DropGuestResultsRequest, context: Context
+    ) -> partner_pb2.DropGuestResultsResponse:
+        """Deletes them."""
+        partner, offer = await self._about(context, request)
+        try:
+            await self._results.drop_guest(partner, offer)
+        except NoResultsError as error:
+            await refused(context, error)
+        return partner_pb2.DropGuestResultsResponse()
+
+    async def _about(
+        self,
+        context: Context,
+        request: partner_pb2.ListGuestResultsRequest
+        | partner_pb2.FetchGuestResultRequest
+        | partner_pb2.DropGuestResultsRequest,
+    ) -> tuple[str, OfferId]:
+        partner = await self._door.partner(context, request.site)
+        await self._door.check_stopping(context)
+        try:
+            offer = read_offer(request.offer)
+        except WireError as error:
+            await self._door.invalid(context, error)
+        self._heard(partner)
+        return partner, offer
 
 
 def _status(reply: Reply) -> partner_pb2.OfferStatus:

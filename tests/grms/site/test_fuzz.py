@@ -57,6 +57,8 @@ to_partner: Any = {
     "Report": st.builds(
         partner_pb2.ReportRequest, site=words, completions=st.lists(completions, max_size=3)
     ),
+    "ListGuestResults": st.builds(partner_pb2.ListGuestResultsRequest, site=words, offer=offer_ids),
+    "DropGuestResults": st.builds(partner_pb2.DropGuestResultsRequest, site=words, offer=offer_ids),
 }
 to_jobs: Any = {
     "Submit": st.builds(job_pb2.SubmitRequest, request=requests, idempotency_key=words, name=words),

@@ -1,5 +1,6 @@
 """Two sites above two real batch systems that exchange jobs which really run."""
 
+import asyncio
 from collections.abc import Mapping
 from contextlib import AsyncExitStack, ExitStack
 from pathlib import Path
@@ -7,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from grms.cli import run_command
+from grms.client import Client
 from grms.kit.ports import free_port
 from grms.v1 import job_pb2, request_pb2
 from tests.clusters.fake_slurm import FakeSlurm
@@ -38,6 +41,7 @@ async def submitted(site: Running, key: str, script: str, processors: int) -> jo
     request.request.program.script = script
     request.request.program.arguments.extend(["a b", "$(id)"])
     request.request.program.environment["VALUE"] = "x'y"
+    request.request.program.outputs.extend(["made/here.bin", "link", "absent"])
     job: job_pb2.Job = await site.jobs.Submit(request, timeout=TIME_OUT_S)
     return job
 
@@ -54,6 +58,28 @@ async def launched(site: Running, job: job_pb2.Job, log: Path, lines: int) -> No
     await until(lines_or_end)
 
 
+async def home_again(job_id: str, folder: Path, code: int) -> None:
+    """Looks at what a job has left, as its user does."""
+    socket = str(folder / "north.sock")
+    async with Client(socket, timeout_s=TIME_OUT_S) as user:
+        results = await user.results(job_id, wait=True)
+    assert (results.complete, results.problem) == (True, "")
+    assert {file.name: file.problem for file in results.files} == {
+        "stdout": "",
+        "stderr": "",
+        "made/here.bin": "",
+        "link": "no_file",
+        "absent": "missing",
+    }
+    target = folder / f"came-{job_id}"
+    words = ["fetch", job_id, "--socket", socket, "--output", str(target)]
+    assert await asyncio.to_thread(run_command, words) == 1
+    assert (target / "stdout").read_text() == f"said by {code}\n"
+    assert (target / "stderr").read_text() == "not well\n"
+    assert (target / "made/here.bin").read_bytes() == b"\0\n"
+    assert sorted(path.name for path in target.iterdir()) == ["made", "stderr", "stdout"]
+
+
 @pytest.mark.parametrize("kind", [FakeSlurm, SlurmCluster])
 async def test_jobs_run_at_both_sites(
     kind: type[SlurmCluster] | type[FakeSlurm], tmp_path: Path
@@ -65,7 +91,9 @@ async def test_jobs_run_at_both_sites(
     gate, log = tmp_path / "gate", tmp_path / "log"
     script = (
         f'#!/bin/sh\necho "$1|$2|$VALUE" >>{log}\n'
-        f"while ! test -e {gate}; do sleep 0.1; done\nexit {{code}}\n"
+        f"while ! test -e {gate}; do sleep 0.1; done\n"
+        "echo said by {code}; echo not well >&2; mkdir made; printf '\\0\\n' >made/here.bin\n"
+        "ln -s /etc/passwd link\nexit {code}\n"
     )
     with ExitStack() as clusters:
         tables: dict[str, Mapping[str, Any]] = {}
@@ -89,6 +117,11 @@ async def test_jobs_run_at_both_sites(
             await launched(sites["north"], second, log, 2)
             gate.touch()
             ended = [await sites["north"].ended(job.job_id) for job in (first, second)]
+            for job, code in zip(ended, (3, 5), strict=True):
+                await home_again(job.job_id, tmp_path, code)
+            # Of what has come home nothing is kept at the partner but that it was there.
+            (guest,) = (tmp_path / "spool-south").iterdir()
+            await until(lambda: [path.name for path in guest.iterdir()] == ["state.json"])
     assert [job.exit_code for job in ended] == [3, 5]
     assert [job.outcome for job in ended] == [request_pb2.OUTCOME_FAILED] * 2
     assert [job.executed_on for job in ended] == ["north", "south"]

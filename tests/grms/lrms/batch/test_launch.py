@@ -111,6 +111,8 @@ def test_a_key_is_one(tmp_path: Path, key: str) -> None:
         (Program(SCRIPT, (), {"A=B": "x"}), "no name"),
         (Program(SCRIPT, (), {"A;touch x": "x"}), "no name"),
         (Program(SCRIPT, (), {"SLURM_JOB_ID": "1"}), "set by the batch system"),
+        (Program(SCRIPT, outputs=("../x",)), "outputs: "),
+        (Program(SCRIPT, outputs=("program",)), "the site itself"),
     ],
 )
 def test_what_cannot_be_run_is_refused(program: Program | None, text: str) -> None:
@@ -161,3 +163,64 @@ def test_marks_that_cannot_be_read_count_as_released(tmp_path: Path) -> None:
     folder = spool.prepare("A/1/1", Program(SCRIPT), run=False)
     (folder / "state.json").write_text("{")
     assert spool.marks("A/1/1") == Marks(run=True, released=True)
+
+
+def test_what_a_job_leaves_is_known(tmp_path: Path) -> None:
+    """Its streams and what it has declared; nothing of a job that was never here."""
+    spool = Spool(tmp_path)
+    assert spool.left("A/1/1") is None
+    folder = spool.prepare("A/1/1", Program(SCRIPT, outputs=("a", "b/c")), run=True)
+    left = spool.left("A/1/1")
+    assert left is not None
+    assert (left.path, left.names) == (folder, ("stdout", "stderr", "a", "b/c"))
+
+
+@pytest.mark.parametrize("said", ["{", "[1]", '["../x"]', '["x","x"]', "7", '"ab"', "x" * 10**6])
+def test_a_list_that_the_job_has_written_itself_leads_nowhere(tmp_path: Path, said: str) -> None:
+    """What is no list of names counts as none."""
+    spool = Spool(tmp_path)
+    folder = spool.prepare("A/1/1", Program(SCRIPT, outputs=("a",)), run=True)
+    (folder / "outputs.json").unlink()
+    (folder / "outputs.json").write_text(said)
+    left = spool.left("A/1/1")
+    assert left is not None
+    assert all(name in {"stdout", "stderr", "a", "b"} for name in left.names)
+    (folder / "outputs.json").unlink()
+    (folder / "outputs.json").symlink_to("/etc/passwd")
+    assert spool.left("A/1/1") is None
+
+
+def test_what_a_job_leaves_is_cleared(tmp_path: Path) -> None:
+    """Folders without rights too; what its links point to stays, and that it was here is kept."""
+    spool = Spool(tmp_path / "spool")
+    spool.open()
+    folder = spool.prepare("A/1/1", Program(SCRIPT), run=True)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/file").touch(mode=0o600)
+    (folder / "link").symlink_to(tmp_path / "mine")
+    (folder / "deep/er").mkdir(parents=True)
+    (folder / "deep/er/file").touch()
+    (folder / "deep/er").chmod(0)
+    (folder / "deep").chmod(0o500)
+    spool.clear("A/1/1")
+    assert [path.name for path in folder.iterdir()] == ["state.json"]
+    assert spool.marks("A/1/1") == Marks(run=True)
+    assert spool.left("A/1/1") is None
+    assert (tmp_path / "mine/file").exists()
+    spool.clear("A/1/2")
+    spool.remove("A/1/1")
+    assert spool.marks("A/1/1") is None
+
+
+def test_old_folders_are_named(tmp_path: Path) -> None:
+    """By their last change; what is no job's folder is not."""
+    spool = Spool(tmp_path)
+    for number in (1, 2):
+        folder = spool.prepare(f"A/1/{number}", Program(SCRIPT), run=True)
+        for path in (*folder.iterdir(), folder):
+            os.utime(path, (1000.0, 1000.0))
+    (tmp_path / "other").mkdir()
+    os.utime(tmp_path / "other", (1000.0, 1000.0))
+    (tmp_path / "A+1+2/stdout").touch()
+    assert spool.stale(2000.0) == ["A/1/1"]
+    assert spool.stale(500.0) == []

@@ -8,11 +8,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import grpc
 from grpc import aio
 
 from grms.kit.ports import free_port, free_ports
 from grms.site.links.partner_links import QUESTIONS_MAX
-from grms.v1 import job_pb2, operator_pb2, partner_pb2, partner_pb2_grpc, request_pb2
+from grms.v1 import (
+    job_pb2,
+    operator_pb2,
+    partner_pb2,
+    partner_pb2_grpc,
+    request_pb2,
+    results_pb2,
+)
 from tests.grms.mqtt import Cable
 from tests.grms.site.daemons import Running, document, running
 from tests.waiting import run, until
@@ -69,6 +77,29 @@ class Partner(partner_pb2_grpc.PartnerServiceServicer):
     async def Report(self, request: Any, context: Any) -> partner_pb2.ReportResponse:  # noqa: ARG002, N802  # gRPC's
         """Takes note."""
         return partner_pb2.ReportResponse()
+
+    async def ListGuestResults(self, request: Any, context: Any) -> results_pb2.ResultList:  # noqa: ARG002, N802  # gRPC's
+        """Answers as one whose version does not know the call."""
+        await context.abort(grpc.StatusCode.UNIMPLEMENTED, "Method not found!")
+        return results_pb2.ResultList()
+
+    async def FetchGuestResult(  # noqa: N802  # gRPC's
+        self,
+        request: Any,  # noqa: ARG002  # same
+        context: Any,
+    ) -> AsyncIterator[results_pb2.ResultChunk]:
+        """Answers as one whose version does not know the call."""
+        await context.abort(grpc.StatusCode.UNIMPLEMENTED, "Method not found!")
+        yield results_pb2.ResultChunk()
+
+    async def DropGuestResults(  # noqa: N802  # gRPC's
+        self,
+        request: Any,  # noqa: ARG002  # same
+        context: Any,
+    ) -> partner_pb2.DropGuestResultsResponse:
+        """Answers as one whose version does not know the call."""
+        await context.abort(grpc.StatusCode.UNIMPLEMENTED, "Method not found!")
+        return partner_pb2.DropGuestResultsResponse()
 
 
 @asynccontextmanager

@@ -1,0 +1,205 @@
+"""What a site tells programs that use it: jobs, what they have left, and why it refuses.
+
+`grms.client` has all of it under the same names.
+"""
+
+import enum
+from dataclasses import dataclass
+from typing import Any, Final
+
+from google.rpc import error_details_pb2, status_pb2
+from grpc import aio
+
+from grms.v1 import job_pb2, request_pb2, results_pb2
+
+_DETAILS_KEY: Final = "grpc-status-details-bin"
+
+
+class JobState(enum.StrEnum):
+    """Where a job stands; the words of `proto/grms/v1/job.proto`."""
+
+    RECEIVED = "received"
+    OFFERING = "offering"
+    RESOLVING = "resolving"
+    WITHDRAWING = "withdrawing"
+    SUBMITTING = "submitting"
+    QUEUED = "queued"
+    RUNNING = "running"
+    DELEGATED = "delegated"
+    SUSPECT = "suspect"
+    ENDED = "ended"
+
+
+class Outcome(enum.StrEnum):
+    """How a job came to its end."""
+
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    TIMEOUT = "timeout"
+    NOT_RUN = "not_run"
+    NODE_FAIL = "node_fail"
+    OUT_OF_MEMORY = "out_of_memory"
+    LOST = "lost"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job as its site shows it.
+
+    Attributes:
+        job_id: the site's name for it.
+        name: the user's own word; may be empty.
+        user: whose it is.
+        processors: how many it needs.
+        requested_time_s: how long it may run, seconds.
+        state: where it stands.
+        executed_on: the site that has it or has run it; empty while that is open.
+        submit_time_s: on the site's clock, seconds.
+        start_time_s: None before the start, and for a job elsewhere before its end.
+        end_time_s: None before the end.
+        outcome: None before the end.
+        cancel_requested: cancellation has been asked for.
+        reason: why it stands where it stands, for a person; may be empty.
+        stuck: why it does not go on by itself, in a list; empty where it does.
+        exit_code: what its script returned; None where it returned nothing, or nobody knows.
+        signal: that ended it; None where none did, or nobody knows.
+    """
+
+    job_id: str
+    name: str
+    user: str
+    processors: int
+    requested_time_s: float
+    state: JobState
+    executed_on: str
+    submit_time_s: float
+    start_time_s: float | None
+    end_time_s: float | None
+    outcome: Outcome | None
+    cancel_requested: bool
+    reason: str
+    stuck: str = ""
+    exit_code: int | None = None
+    signal: int | None = None
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing more happens to it."""
+        return self.state is JobState.ENDED
+
+
+@dataclass(frozen=True, slots=True)
+class ResultFile:
+    """A file that a job has left, or should have left.
+
+    Attributes:
+        name: `stdout`, `stderr`, or as the job has declared it.
+        size_bytes: of its content.
+        sha256: of its content; empty where there is none, or the job has not ended.
+        problem: why there is no content: `missing`, `no_file` (it is a link, a folder or the like),
+            `too_large`; empty where there is.
+    """
+
+    name: str
+    size_bytes: int
+    sha256: bytes
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """What a job has left.
+
+    Attributes:
+        files: its streams first, then what it has declared.
+        complete: it has ended, and nothing of it changes any more.
+        problem: why the files are not here; empty where they are.
+    """
+
+    files: tuple[ResultFile, ...]
+    complete: bool
+    problem: str
+
+
+class SiteError(Exception):
+    """A site has refused, or cannot be reached.
+
+    Attributes:
+        code: the gRPC status, `INVALID_ARGUMENT` and so on.
+        reason: for a person.
+        field: the field of the request that is wrong; may be empty.
+    """
+
+    def __init__(self, code: str, reason: str, field: str = "") -> None:
+        self.code = code
+        self.reason = reason
+        self.field = field
+        super().__init__(f"{reason} ({code})")
+
+
+class SiteUnavailable(SiteError):  # noqa: N818  # named for what it says
+    """The site could not be reached in time, or takes no work now."""
+
+
+def read_job(message: job_pb2.Job) -> Job:
+    """Returns a job as its site has told it."""
+    told = message.detail or message.outcome
+    if told not in request_pb2.Outcome.values():
+        told = message.outcome  # a newer site's word
+    outcome = request_pb2.Outcome.Name(told).removeprefix("OUTCOME_").lower()
+    return Job(
+        job_id=message.job_id,
+        name=message.name,
+        user=message.user,
+        processors=message.request.processors,
+        requested_time_s=message.request.requested_time_s,
+        state=JobState(job_pb2.JobState.Name(message.state).removeprefix("JOB_STATE_").lower()),
+        executed_on=message.executed_on,
+        submit_time_s=message.submit_time_s,
+        start_time_s=message.start_time_s if message.HasField("start_time_s") else None,
+        end_time_s=message.end_time_s if message.HasField("end_time_s") else None,
+        outcome=None if outcome == "unspecified" else Outcome(outcome),
+        cancel_requested=message.cancel_requested,
+        reason=message.reason,
+        stuck=message.stuck,
+        exit_code=message.exit_code if message.HasField("exit_code") else None,
+        signal=message.signal if message.HasField("signal") else None,
+    )
+
+
+def read_results(message: results_pb2.ResultList) -> Results:
+    """Returns what a job has left, as its site has told it."""
+    return Results(
+        tuple(
+            ResultFile(file.name, file.size_bytes, file.sha256, _problem(file.problem))
+            for file in message.files
+        ),
+        message.complete,
+        message.problem,
+    )
+
+
+def _problem(number: int) -> str:
+    if number == results_pb2.FILE_PROBLEM_UNSPECIFIED:
+        return ""
+    if number not in results_pb2.FileProblem.values():
+        return "no_file"  # a newer site's word
+    return results_pb2.FileProblem.Name(number).removeprefix("FILE_PROBLEM_").lower()
+
+
+def read_details(error: aio.AioRpcError) -> tuple[str, float]:
+    """Returns the offending field, and after how long to try again; where they are said."""
+    field, retry_s = "", 0.0
+    # Not `dict(metadata)`: the keys of older grpcio's metadata are pairs.
+    pairs: Any = error.trailing_metadata() or ()
+    found = (value for key, value in pairs if key == _DETAILS_KEY)
+    status = status_pb2.Status.FromString(next(found, b""))
+    for detail in status.details:
+        bad, retry = error_details_pb2.BadRequest(), error_details_pb2.RetryInfo()
+        if detail.Unpack(bad) and bad.field_violations:
+            field = bad.field_violations[0].field
+        elif detail.Unpack(retry):
+            retry_s = retry.retry_delay.ToMilliseconds() / 1000
+    return field, retry_s

@@ -1,0 +1,71 @@
+"""Names of files that travel between a user, a site and its partner: what is allowed.
+
+A name is relative to a job's folder, wherever that is. It goes into paths at sites that do not trust
+each other, so it has no part that leads out of the folder, and nothing that a terminal or a shell
+script would trip over.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+NAME_BYTES_MAX: Final = 512
+"""Longest name, in UTF-8."""
+
+PARTS_MAX: Final = 16
+"""So many folders may be on the way to a file, itself counted."""
+
+PART_BYTES_MAX: Final = 255
+"""Longest name of one of them; file systems take no more."""
+
+FILES_MAX: Final = 100
+"""Most files that a job can declare."""
+
+STDOUT: Final = "stdout"
+STDERR: Final = "stderr"
+STREAMS: Final = (STDOUT, STDERR)
+"""What every job leaves."""
+
+OWN_NAMES: Final = frozenset(
+    (*STREAMS, "launch", "values", "program", "state.json", "outputs.json")
+)
+"""What a site itself puts into a job's folder; no file of a user's has such a name there."""
+
+
+def check_name(name: str) -> str:
+    """Returns the name of a file in a job's folder.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if not name or len(name.encode("utf-8", "surrogateescape")) > NAME_BYTES_MAX:
+        raise ValueError(f"a file's name has 1 to {NAME_BYTES_MAX} bytes; it is {name[:40]!r}")
+    parts = name.split("/")
+    if len(parts) > PARTS_MAX:
+        raise ValueError(f"{name!r} has {len(parts)} parts; at most {PARTS_MAX} are allowed")
+    for part in parts:
+        if part in {"", ".", ".."}:
+            text = "it is relative to the job's folder, without `.`, `..` or an empty part"
+            raise ValueError(f"{name!r} is no name of a file; {text}")
+        if len(part.encode("utf-8", "surrogateescape")) > PART_BYTES_MAX:
+            raise ValueError(f"{name!r} has a part of more than {PART_BYTES_MAX} bytes")
+    if not name.isprintable() or "\\" in name:
+        raise ValueError(f"{name!r} has a character that is not allowed in a file's name")
+    return name
+
+
+def check_outputs(names: Iterable[str]) -> tuple[str, ...]:
+    """Returns the names of the files that a job declares.
+
+    Raises:
+        ValueError: one is none, is a site's own, comes twice, or there are too many.
+    """
+    found: dict[str, None] = {}
+    for name in names:
+        if check_name(name) in OWN_NAMES:
+            raise ValueError(f"{name!r} is a name that the site itself uses in the job's folder")
+        if name in found:
+            raise ValueError(f"{name!r} comes twice")
+        found[name] = None
+    if len(found) > FILES_MAX:
+        raise ValueError(f"{len(found)} files are declared; at most {FILES_MAX} are allowed")
+    return tuple(found)

@@ -1,0 +1,220 @@
+"""Files beneath a job's folder, where whoever ran the job may have left anything.
+
+Every part of the way to a file is opened by itself, beneath the one before, and no link is followed;
+what is opened is a plain file or nothing. So a job that has put a link to its site's keys into its
+folder has nothing read for it, whatever it changes while somebody looks. Reading blocks: these
+functions belong into a thread.
+"""
+
+import errno
+import hashlib
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Final
+
+from grms.kit.file_names import check_name
+
+CHUNK_BYTES: Final = 64 << 10
+"""So many bytes are read, and sent, at a time."""
+
+_NO_FILE = frozenset((errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.ENXIO))
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class FileProblem(Enum):
+    """Why there is no content of a file; the wire has the same words."""
+
+    MISSING = "missing"
+    NO_FILE = "no_file"
+    TOO_LARGE = "too_large"
+
+
+class FileProblemError(Exception):
+    """A file cannot be handed out.
+
+    Attributes:
+        problem: why.
+    """
+
+    def __init__(self, name: str, problem: FileProblem) -> None:
+        self.problem = problem
+        super().__init__(f"{name}: {problem.value.replace('_', ' ')}")
+
+
+@dataclass(frozen=True, slots=True)
+class FileLimits:
+    """How much travels.
+
+    Attributes:
+        file_bytes: of one file.
+        job_bytes: of all files of a job together.
+    """
+
+    file_bytes: int
+    job_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class JobFile:
+    """A file that a job has left, or should have left.
+
+    Attributes:
+        name: as `check_name` has it.
+        size: bytes; 0 where there is none.
+        sha256: of the content, 32 bytes; empty where it was not looked at.
+        problem: why there is no content; None where there is.
+    """
+
+    name: str
+    size: int = 0
+    sha256: bytes = b""
+    problem: FileProblem | None = None
+
+
+def opened(folder: Path, name: str) -> int:
+    """Returns a descriptor of a plain file beneath a folder, to be read and then closed.
+
+    Args:
+        folder: of the job.
+        name: of the file.
+
+    Raises:
+        ValueError: the name is none.
+        FileProblemError: it is missing, or no plain file.
+    """
+    *folders, last = check_name(name).split("/")
+    try:
+        here = os.open(folder, _FOLDER)
+        try:
+            for part in folders:
+                here = _moved(here, os.open(part, _FOLDER, dir_fd=here))
+            # Nobody writes into a pipe that lies there; it must not hold up whoever opens it.
+            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+            found = os.open(last, flags, dir_fd=here)
+        finally:
+            os.close(here)
+    except FileNotFoundError:
+        raise FileProblemError(name, FileProblem.MISSING) from None
+    except OSError as error:
+        if error.errno in _NO_FILE or isinstance(error, PermissionError):
+            raise FileProblemError(name, FileProblem.NO_FILE) from error
+        raise
+    if not stat.S_ISREG(os.fstat(found).st_mode):
+        os.close(found)
+        raise FileProblemError(name, FileProblem.NO_FILE)
+    return found
+
+
+def _moved(before: int, now: int) -> int:
+    os.close(before)
+    return now
+
+
+def looked_at(
+    folder: Path, names: Iterable[str], limits: FileLimits, *, content: bool
+) -> list[JobFile]:
+    """Returns what a job has left of some files.
+
+    Args:
+        folder: of the job.
+        names: of the files; one that is no name is a file that is missing.
+        limits: what is larger is not handed out.
+        content: whether to read it all, for its digest.
+    """
+    found = []
+    left = limits.job_bytes
+    for name in names:
+        file = _looked_at(folder, name, min(limits.file_bytes, left), content=content)
+        if file.problem is None:
+            left -= file.size
+        found.append(file)
+    return found
+
+
+def _looked_at(folder: Path, name: str, most: int, *, content: bool) -> JobFile:
+    try:
+        descriptor = opened(folder, name)
+    except FileProblemError as error:
+        return JobFile(name, problem=error.problem)
+    except ValueError:
+        return JobFile(name, problem=FileProblem.MISSING)
+    try:
+        size = os.fstat(descriptor).st_size
+        if size > most:
+            return JobFile(name, size, problem=FileProblem.TOO_LARGE)
+        if not content:
+            return JobFile(name, size)
+        digest, read = hashlib.sha256(), 0
+        while read < size and (some := os.read(descriptor, min(CHUNK_BYTES, size - read))):
+            digest.update(some)
+            read += len(some)
+        return JobFile(name, read, digest.digest())
+    finally:
+        os.close(descriptor)
+
+
+def chunks(folder: Path, name: str, begin: int, end: int | None = None) -> Iterator[bytes]:
+    """Yields the content of a file in pieces.
+
+    Args:
+        folder: of the job.
+        name: of the file.
+        begin: first byte.
+        end: the byte after the last; None for all there is.
+
+    Raises:
+        ValueError: the name is none.
+        FileProblemError: it is missing, or no plain file.
+    """
+    descriptor = opened(folder, name)
+    try:
+        at = begin
+        while end is None or at < end:
+            some = os.pread(
+                descriptor, CHUNK_BYTES if end is None else min(CHUNK_BYTES, end - at), at
+            )
+            if not some:
+                return
+            at += len(some)
+            yield some
+    finally:
+        os.close(descriptor)
+
+
+def created(folder: Path, name: str, *, mode: int = 0o600) -> int:
+    """Returns a descriptor of a new file beneath a folder; folders on the way are made.
+
+    One that is there is replaced; of a link that is there, the link.
+
+    Args:
+        folder: it exists.
+        name: of the file.
+        mode: of the file.
+
+    Raises:
+        ValueError: the name is none.
+        FileProblemError: something else is in the way, such as a link.
+    """
+    *folders, last = check_name(name).split("/")
+    try:
+        here = os.open(folder, _FOLDER)
+        try:
+            for part in folders:
+                with suppress(FileExistsError):
+                    os.mkdir(part, 0o700, dir_fd=here)
+                here = _moved(here, os.open(part, _FOLDER, dir_fd=here))
+            with suppress(FileNotFoundError):
+                os.unlink(last, dir_fd=here)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+            return os.open(last, flags, mode, dir_fd=here)
+        finally:
+            os.close(here)
+    except OSError as error:
+        if error.errno in _NO_FILE:
+            raise FileProblemError(name, FileProblem.NO_FILE) from error
+        raise

@@ -1,0 +1,118 @@
+"""The commands of `grms` for what jobs leave: `logs` shows it, `fetch` brings it.
+
+Everything heavy is imported by the command that needs it, so that help and errors come at once.
+"""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from grms.names import printable
+from grms.site_cli import site_option, timeout_option
+
+if TYPE_CHECKING:
+    from grms.client import ResultFile, Results, SyncClient
+
+COMMANDS: list[click.Command] = []
+"""What `grms` gets from here."""
+
+PROBLEMS = {
+    "missing": "the job has left no such file",
+    "no_file": "it is no plain file, or behind a link",
+    "too_large": "it is larger than the site hands out",
+}
+
+
+@click.command()
+@click.argument("job_id", metavar="JOB")
+@site_option
+@timeout_option
+@click.option("--stderr", "error", is_flag=True, help="What it has written to standard error.")
+def logs(job_id: str, socket: Path, *, timeout_s: float, error: bool) -> None:
+    """Show what a job has printed.
+
+    Of a job that runs at this site, what it has printed so far. What ran at a partner comes home after
+    its end; the command waits for that as long as --timeout says.
+    """
+    from grms.client import SyncClient  # noqa: PLC0415  # see the module's docstring
+
+    name = "stderr" if error else "stdout"
+    with SyncClient(socket, timeout_s=timeout_s) as site:
+        file = next(file for file in _here(site, job_id).files if file.name == name)
+        if file.problem:
+            raise click.ClickException(f"{name}: {PROBLEMS.get(file.problem, file.problem)}")
+        out = sys.stdout.buffer
+        for some in site.fetch(job_id, name):
+            out.write(some)
+        out.flush()
+
+
+@click.command()
+@click.argument("job_id", metavar="JOB")
+@site_option
+@timeout_option
+@click.option(
+    "--output",
+    "folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Where the files go; it is made where it is missing.  [default: a folder named as the job]",
+)
+@click.option("--force", is_flag=True, help="Replace files that are there.")
+def fetch(job_id: str, socket: Path, *, timeout_s: float, folder: Path | None, force: bool) -> None:
+    """Bring the files that a job has left: stdout, stderr, and its outputs.
+
+    Status 1 where an output is missing, or does not come as the site has said.
+    """
+    from grms.client import SyncClient  # noqa: PLC0415  # see the module's docstring
+
+    with SyncClient(socket, timeout_s=timeout_s) as site:
+        results = _here(site, job_id)
+        if not results.complete:
+            raise click.ClickException(f"{job_id} has not ended; `grms logs` shows what there is")
+        target = Path(job_id) if folder is None else folder
+        target.mkdir(parents=True, exist_ok=True)
+        missed = False
+        for file in results.files:
+            problem = PROBLEMS.get(file.problem, file.problem) or _fetched(
+                site, job_id, file, target, force=force
+            )
+            words = problem or f"{file.size_bytes} bytes"
+            click.echo(f"{printable(str(target / file.name))}: {words}", err=bool(problem))
+            missed = missed or bool(problem)
+    if missed:
+        click.get_current_context().exit(1)
+
+
+def _here(site: "SyncClient", job_id: str) -> "Results":
+    job = site.get(job_id)
+    results = site.results(job_id, wait=job.has_ended)
+    if results.problem:
+        raise click.ClickException(f"{job_id}: {printable(results.problem)}")
+    return results
+
+
+def _fetched(
+    site: "SyncClient", job_id: str, file: "ResultFile", target: Path, *, force: bool
+) -> str:
+    """Returns what went wrong; empty where nothing did."""
+    import hashlib  # noqa: PLC0415  # see the module's docstring
+    import os  # noqa: PLC0415  # same
+
+    from grms.kit.job_files import FileProblemError, created  # noqa: PLC0415  # same
+
+    if not force and os.path.lexists(target / file.name):
+        return "it is there already; --force replaces it"
+    digest = hashlib.sha256()
+    try:
+        with os.fdopen(created(target, file.name, mode=0o644), "wb") as out:
+            for some in site.fetch(job_id, file.name):
+                digest.update(some)
+                out.write(some)
+    except (FileProblemError, ValueError, OSError) as error:
+        return printable(str(error))
+    return "" if digest.digest() == file.sha256 else "its content is not what the site has said"
+
+
+COMMANDS += [logs, fetch]

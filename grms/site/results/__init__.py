@@ -1,0 +1,1 @@
+"""What jobs leave, and how it comes home."""

@@ -1,0 +1,159 @@
+"""What has come home of jobs that ran at partners: a folder for each, as files of this site.
+
+A folder holds the contents by number, so that no name that anybody has chosen becomes a path, and a
+list of them that is written last. A content that has come in part goes on from there, as long as the
+partner says the same of it.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from grms.kit.job_files import CHUNK_BYTES, FileProblem, JobFile
+
+LIST: Final = "list.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What has come home of a job.
+
+    Attributes:
+        files: that it has left.
+        problem: why nothing has come, and nothing will; empty where it has.
+    """
+
+    files: tuple[JobFile, ...] = ()
+    problem: str = ""
+
+
+class WrongContentError(Exception):
+    """What has come is not what the partner has said it would be."""
+
+
+class ResultStore:
+    """The folders; every method touches the disk.
+
+    Args:
+        folder: where they are.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def _place(self, job_id: str) -> Path:
+        assert "/" not in job_id, job_id
+        assert job_id[:1].isalnum(), job_id
+        return self._folder / job_id
+
+    def manifest(self, job_id: str) -> Manifest | None:
+        """Returns what has come home of a job; None where that is not all yet."""
+        try:
+            said = json.loads((self._place(job_id) / LIST).read_text(encoding="utf-8"))
+            return Manifest(tuple(map(_read_file, said["files"])), said["problem"])
+        except (FileNotFoundError, ValueError, KeyError, TypeError):
+            # One that a failing disk has garbled is got anew.
+            return None
+
+    def content(self, job_id: str, number: int) -> tuple[Path, str]:
+        """Returns folder and name of a content, by its place in the list."""
+        return self._place(job_id), _name(number)
+
+    def begun(self, job_id: str, number: int, file: JobFile) -> int:
+        """Returns how many bytes of a content are there, and makes room for the rest.
+
+        Args:
+            job_id: of the job.
+            number: its place in the list.
+            file: what the partner says of it now.
+        """
+        place = self._place(job_id)
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path, said = place / _name(number), place / f"{_name(number)}.sha256"
+        if not said.exists() or said.read_bytes() != file.sha256:
+            path.unlink(missing_ok=True)
+            said.write_bytes(file.sha256)
+        try:
+            there = path.stat().st_size
+        except FileNotFoundError:
+            return 0
+        if there > file.size:
+            path.unlink()
+            return 0
+        return there
+
+    def append(self, job_id: str, number: int, some: bytes) -> None:
+        """Appends to a content."""
+        with (self._place(job_id) / _name(number)).open("ab") as file:
+            file.write(some)
+
+    def check(self, job_id: str, number: int, file: JobFile) -> None:
+        """Makes a content durable that is whole.
+
+        Raises:
+            WrongContentError: it is another; it is deleted.
+        """
+        path = self._place(job_id) / _name(number)
+        digest, size = hashlib.sha256(), 0
+        with path.open("ab+") as content:
+            content.seek(0)
+            while some := content.read(CHUNK_BYTES):
+                digest.update(some)
+                size += len(some)
+            os.fsync(content.fileno())
+        if size != file.size or digest.digest() != file.sha256:
+            path.unlink()
+            raise WrongContentError(f"{file.name} has come with another content")
+
+    def finish(self, job_id: str, manifest: Manifest) -> None:
+        """Notes that all is there; durable when this returns."""
+        place = self._place(job_id)
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        new = place / "list.new"
+        said = {
+            "files": [_write_file(file) for file in manifest.files],
+            "problem": manifest.problem,
+        }
+        with new.open("w", encoding="utf-8") as file:
+            json.dump(said, file)
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(place / LIST)
+        for folder in (place, self._folder):
+            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
+    def stale(self, before: float) -> Sequence[str]:
+        """Returns the jobs of which nothing has come since a moment, seconds since 1970."""
+        try:
+            places = list(self._folder.iterdir())
+        except FileNotFoundError:
+            return []
+        return sorted(place.name for place in places if place.lstat().st_mtime < before)
+
+    def remove(self, job_id: str) -> None:
+        """Deletes what has come of a job."""
+        shutil.rmtree(self._place(job_id), ignore_errors=True)
+
+
+def _name(number: int) -> str:
+    return f"content-{number}"
+
+
+def _write_file(file: JobFile) -> dict[str, Any]:
+    problem = "" if file.problem is None else file.problem.value
+    digest = file.sha256.hex()
+    return {"name": file.name, "size": file.size, "sha256": digest, "problem": problem}
+
+
+def _read_file(said: dict[str, Any]) -> JobFile:
+    problem = FileProblem(said["problem"]) if said["problem"] else None
+    return JobFile(said["name"], said["size"], bytes.fromhex(said["sha256"]), problem)

@@ -1,0 +1,194 @@
+"""What jobs have left comes home, whatever partners do meanwhile."""
+
+import hashlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+from grms.client import Client, SiteError
+from grms.kit.ports import free_port
+from grms.site.facts.lifecycle import JobState
+from grms.v1 import job_pb2, partner_pb2, request_pb2, results_pb2
+from tests.grms.site.daemons import Running, document, running
+from tests.grms.site.links.test_partner_links import Partner, full, listening
+from tests.waiting import TIME_OUT_S, run, until
+
+CONTENT = b"0123456789"
+PLAIN = hashlib.sha256(CONTENT).digest()
+
+
+def listed(**more: Any) -> results_pb2.ResultFile:
+    """Returns what a partner says of standard output."""
+    said: dict[str, Any] = {"name": "stdout", "size_bytes": len(CONTENT), "sha256": PLAIN}
+    return results_pb2.ResultFile(**(said | more))
+
+
+class Leaving(Partner):
+    """A partner whose jobs leave files.
+
+    Attributes:
+        list: what it says that its jobs have left; None: a call that it does not know.
+        answers: what it does with each question for a file, in order: the bytes that it sends, and
+            how the call ends.
+        offsets: from where it was asked for.
+        dropped: jobs whose files it was told to delete.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.list: list[results_pb2.ResultFile] | grpc.StatusCode | None = [listed()]
+        self.answers: list[tuple[bytes, grpc.StatusCode | None]] = []
+        self.offsets: list[int] = []
+        self.dropped: list[int] = []
+
+    async def ListGuestResults(self, request: Any, context: Any) -> results_pb2.ResultList:  # noqa: N802  # gRPC's
+        """Says what there is."""
+        if isinstance(self.list, grpc.StatusCode):
+            await context.abort(self.list, "as it was told")
+        if not isinstance(self.list, list):
+            return await super().ListGuestResults(request, context)
+        return results_pb2.ResultList(files=self.list, complete=True)
+
+    async def FetchGuestResult(  # noqa: N802  # gRPC's
+        self, request: Any, context: Any
+    ) -> AsyncIterator[results_pb2.ResultChunk]:
+        """Sends what it was told to send."""
+        self.offsets.append(request.offset_bytes)
+        content, code = self.answers.pop(0)
+        yield results_pb2.ResultChunk(content=content)
+        if code is not None:
+            await context.abort(code, "as it was told")
+
+    async def DropGuestResults(  # noqa: N802  # gRPC's
+        self,
+        request: Any,
+        context: Any,  # noqa: ARG002  # same
+    ) -> partner_pb2.DropGuestResultsResponse:
+        """Takes note."""
+        self.dropped.append(request.offer.number)
+        return partner_pb2.DropGuestResultsResponse()
+
+
+async def over(site: Running, key: str) -> str:
+    """Has a job run at the partner, and returns its id."""
+    request = job_pb2.SubmitRequest(idempotency_key=key)
+    request.request.processors = 1
+    request.request.requested_time_s = 600.0
+    request.request.program.script = "#!/bin/sh\n"
+    job_id = (await site.jobs.Submit(request, timeout=TIME_OUT_S)).job_id
+    job = site.core.engine.state.job(job_id)
+    assert job is not None
+    await until(lambda: job.state is JobState.DELEGATED)
+    end = partner_pb2.Completion(
+        offer=partner_pb2.OfferId(epoch=job.offer_epoch, number=job.offer_number),
+        outcome=request_pb2.OUTCOME_COMPLETED,
+        end_time_s=site.core.clock.now(),
+    )
+    report = partner_pb2.ReportRequest(site="away", completions=[end])
+    await site.partner.Report(report, timeout=TIME_OUT_S)
+    return str(job_id)
+
+
+async def read(user: Client, job_id: str) -> bytes:
+    """Returns what a job has printed, as soon as it is there."""
+    results = await user.results(job_id, wait=True)
+    assert (results.complete, results.problem) == (True, "")
+    return b"".join([some async for some in user.fetch(job_id, "stdout")])
+
+
+def test_files_come_home(tmp_path: Path) -> None:
+    """Cut off, garbled or withheld at first: what is there is kept, what is wrong is asked for anew."""
+
+    async def scene() -> None:
+        partner, port, own = Leaving(), free_port(), free_port()
+        configuration = document(tmp_path, partners={"away": port}, port=own)
+        async with (
+            listening(partner, port),
+            running(configuration, tmp_path) as site,
+            Client(site.users_address.removeprefix("unix:"), timeout_s=TIME_OUT_S) as user,
+        ):
+            await site.linked()
+            await full(site)
+            partner.answers = [(b"0123", grpc.StatusCode.UNAVAILABLE), (b"456789", None)]
+            assert await read(user, await over(site, "cut off")) == CONTENT
+            assert partner.offsets == [0, 4]
+            await until(lambda: partner.dropped == [1])
+
+            partner.answers = [(b"0123456780", None), (CONTENT, None)]
+            assert await read(user, await over(site, "garbled")) == CONTENT
+            assert partner.offsets[2:] == [0, 0]
+
+            partner.list = [listed(problem=results_pb2.FILE_PROBLEM_NO_FILE)]
+            job_id = await over(site, "a link, and no list of standard error")
+            results = await user.results(job_id, wait=True)
+            assert [file.problem for file in results.files] == ["no_file", "missing"]
+            for name, text in (("stdout", "no file"), ("stderr", "missing"), ("x", "no file 'x'")):
+                with pytest.raises(SiteError, match=text):
+                    [some async for some in user.fetch(job_id, name)]
+
+    run(scene)
+
+
+def test_what_never_comes_is_said(tmp_path: Path) -> None:
+    """A partner that has nothing, knows no such call, says what cannot be, or too much."""
+
+    async def scene() -> None:
+        partner, port, own = Leaving(), free_port(), free_port()
+        configuration = document(
+            tmp_path, partners={"away": port}, port=own, results={"file_bytes": 20}
+        )
+        async with (
+            listening(partner, port),
+            running(configuration, tmp_path) as site,
+            Client(site.users_address.removeprefix("unix:"), timeout_s=TIME_OUT_S) as user,
+        ):
+            await site.linked()
+            await full(site)
+            waits = await user.results("home-1")
+            assert not waits.complete
+            assert "no script" in waits.problem
+            partner.answers = [(CONTENT * 2, None)]
+            for said, text in (
+                (None, "hands out no files: it does not know a call"),
+                (grpc.StatusCode.NOT_FOUND, "has no files of it: as it was told"),
+                ([listed(sha256=b"x")], "hands out no files: the digest"),
+                ([listed()], "hands out no files: stdout is longer than it has said"),
+            ):
+                partner.list = said
+                results = await user.results(await over(site, text), wait=True)
+                assert text in results.problem
+                assert results.complete
+            partner.list = [listed(size_bytes=21)]
+            results = await user.results(await over(site, "too large"), wait=True)
+            assert results.files[0].problem == "too_large"
+            assert partner.answers == []
+
+    run(scene)
+
+
+def test_what_is_still_to_come_is_known_after_a_restart(tmp_path: Path) -> None:
+    """It follows from the journal; nothing more has to be remembered."""
+
+    async def scene() -> None:
+        partner, port, own = Leaving(), free_port(), free_port()
+        partner.list = grpc.StatusCode.UNAVAILABLE
+        configuration = document(tmp_path, partners={"away": port}, port=own)
+        async with listening(partner, port):
+            async with running(configuration, tmp_path) as site:
+                await site.linked()
+                await full(site)
+                job_id = await over(site, "late")
+                async with Client(site.users_address.removeprefix("unix:")) as user:
+                    results = await user.results(job_id)
+                assert results.problem == "its files are on the way from away"
+            partner.list, partner.answers = [listed()], [(CONTENT, None)]
+            async with (
+                running(configuration, tmp_path) as site,
+                Client(site.users_address.removeprefix("unix:"), timeout_s=TIME_OUT_S) as user,
+            ):
+                assert await read(user, job_id) == CONTENT
+
+    run(scene)

@@ -1,0 +1,77 @@
+"""What is old goes; what lives stays."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import structlog
+
+from grms.lrms.folders import JobFolder
+from grms.site.facts.jobs import OfferId, Request
+from grms.site.facts.lifecycle import Outcome
+from grms.site.facts.memory import Memory
+from grms.site.facts.records import GuestAccepted, GuestEnded, JobEnded, JobKept, JobReceived
+from grms.site.results.store import Manifest, ResultStore
+from grms.site.results.sweeper import Sweeper, living
+from tests.grms.site.conversation import settings
+
+
+class Folders:
+    """Folders that are all old."""
+
+    def __init__(self, keys: Sequence[str]) -> None:
+        self.keys = list(keys)
+
+    def left(self, key: str) -> JobFolder | None:
+        """Returns nothing."""
+        raise AssertionError(key)
+
+    def clear(self, key: str) -> None:
+        """Is not called."""
+        raise AssertionError(key)
+
+    def remove(self, key: str) -> None:
+        """Deletes one."""
+        self.keys.remove(key)
+
+    def stale(self, before: float) -> list[str]:
+        """Returns all."""
+        assert before == 900.0
+        return list(self.keys)
+
+
+def lived() -> Memory:
+    """Returns a memory of a home job here that lives and one that ended, and the same of guests."""
+    memory, request = Memory(settings()), Request(1, 10.0)
+    for number in (1, 2):
+        memory.apply(JobReceived(1.0, number, "ann", f"k{number}", "", request, b""))
+        memory.apply(GuestAccepted(1.0, "b", OfferId(1, number), 1, request, b""))
+    memory.apply(JobKept(1.0, 2))
+    memory.apply(JobEnded(2.0, 2, Outcome.COMPLETED, 2.0, 1.0, ""))
+    memory.apply(GuestEnded(2.0, "b", OfferId(1, 2), Outcome.COMPLETED, 2.0, 1.0))
+    return memory
+
+
+def test_a_job_lives_until_its_end_is_known() -> None:
+    """Also one that was not handed over yet: it may have been, by an older journal."""
+    memory = lived()
+    name = memory.settings.name
+    keys = [f"{name}/1/1", f"{name}/1/2", f"{name}/1/3", "b/1/1", "b/1/2", "b/1/3"]
+    assert [living(memory, key) for key in keys] == [True, False, False, True, False, False]
+
+
+async def test_old_folders_go(tmp_path: Path) -> None:
+    """Of the batch system's jobs and of what came home; once, and those of living jobs never."""
+    memory = lived()
+    folders, store = Folders(["b/1/1", "b/1/2"]), ResultStore(tmp_path)
+    store.finish("a-2", Manifest())
+    engine: Any = SimpleNamespace(state=SimpleNamespace(memory=memory))
+    log = structlog.get_logger()
+    sweeper = Sweeper(engine, folders, store, keep_s=100.0, log=log, clock=lambda: 1000.0)
+    assert await sweeper.sweep() == 1
+    assert folders.keys == ["b/1/1"]
+    assert store.manifest("a-2") == Manifest()
+    later = Sweeper(engine, None, store, keep_s=-1.0, log=log, clock=lambda: 1e12)
+    assert await later.sweep() == 1
+    assert store.manifest("a-2") is None

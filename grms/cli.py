@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from grms.lrms_cli import lrms
 from grms.pki.cli import pki
 from grms.results_cli import COMMANDS as RESULTS_COMMANDS
 from grms.site_cli import COMMANDS as SITE_COMMANDS
@@ -39,7 +40,7 @@ def cli() -> None:
     """  # noqa: D301  # click's mark for a block that is not wrapped
 
 
-for command in (pki, tune, top, *SITE_COMMANDS, *RESULTS_COMMANDS):
+for command in (pki, tune, top, lrms, *SITE_COMMANDS, *RESULTS_COMMANDS):
     cli.add_command(command)
 
 

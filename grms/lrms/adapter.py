@@ -3,7 +3,7 @@
 A module that has an `ADAPTER` is one; `grms.site.configuration.lrms_kinds` has them by name.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Generic, Protocol, TypeVar
@@ -11,6 +11,7 @@ from typing import Annotated, Any, Generic, Protocol, TypeVar
 from pydantic import Field
 
 from grms.kit.models import Count, Model, Seconds
+from grms.lrms.checks import Finding
 from grms.lrms.port import Lrms, LrmsJob
 
 
@@ -76,10 +77,14 @@ class Adapter(Generic[S]):
         settings: the model of its table; its `kind` is a `Literal` of the one word.
         make: makes it. It opens and starts nothing, that is for `Lrms.open`, and raises `LrmsError`
             where jobs of the journal cannot go on.
+        check: says whether everything is there that a site needs, for `grms lrms check`; the last
+            argument is how long a job may take that is run for that, seconds, None for no job. None
+            where there is nothing to look at.
     """
 
     settings: type[S]
     make: Callable[[S, LrmsSite], Lrms]
+    check: Callable[[S, LrmsSite, float | None], Coroutine[Any, Any, list[Finding]]] | None = None
 
     def made(self, settings: Any, site: LrmsSite) -> Lrms:
         """Returns the batch system of a site.

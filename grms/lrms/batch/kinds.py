@@ -2,18 +2,30 @@
 
 import os
 import pwd
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import AfterValidator, Field
 
 from grms.kit.models import Seconds, wrong
 from grms.lrms.adapter import Adapter, LrmsSettings, LrmsSite
 from grms.lrms.batch.adapter import BatchLrms
+from grms.lrms.batch.checks import (
+    check_accounting,
+    check_run,
+    check_size,
+    check_spool,
+    check_user,
+    probe_name,
+)
 from grms.lrms.batch.gridengine import RECORDS_S, GridEngine, GridEngineSettings
 from grms.lrms.batch.launch import Spool
 from grms.lrms.batch.programs import Programs
 from grms.lrms.batch.slurm import SETTLE_S, Slurm, SlurmSettings
+from grms.lrms.batch.slurm_check import SlurmCheck
+from grms.lrms.checks import Finding, FindingLevel
 
 _SHAPE = "{processors}"
 
@@ -44,6 +56,7 @@ def _shape(value: list[str]) -> list[str]:
     return value
 
 
+T = TypeVar("T", "SlurmTable", "GridEngineTable")
 Word = Annotated[str, AfterValidator(_word)]
 AbsolutePath = Annotated[str, AfterValidator(_absolute)]
 
@@ -66,9 +79,13 @@ class BatchSettings(LrmsSettings):
     spool: AbsolutePath | None = None
     requeue: bool = False
 
+    def spool_folder(self, site: LrmsSite) -> Path:
+        """Returns where the folders of the jobs are."""
+        return Path(self.spool) if self.spool is not None else site.folder / "jobs"
+
     def spool_of(self, site: LrmsSite) -> Spool:
         """Returns the folders of the jobs."""
-        return Spool(Path(self.spool) if self.spool is not None else site.folder / "jobs")
+        return Spool(self.spool_folder(site))
 
     def runner(self, environment: dict[str, str]) -> Programs:
         """Returns what runs the programs.
@@ -120,10 +137,15 @@ class SlurmTable(BatchSettings):
     completion_log: AbsolutePath | None = None
     sacct: bool = False
 
-    def system(self, site: str) -> Slurm:
-        """Returns Slurm as a site of this name has it."""
+    @property
+    def slurm_programs(self) -> Programs:
+        """What runs Slurm's programs."""
         place = {} if self.configuration is None else {"SLURM_CONF": self.configuration}
-        settings = SlurmSettings(
+        return self.runner(place)
+
+    def of_site(self, site: str) -> SlurmSettings:
+        """Returns what a site of this name says of its Slurm."""
+        return SlurmSettings(
             site,
             pwd.getpwuid(os.getuid()).pw_name,
             partitions=tuple(self.partitions),
@@ -137,7 +159,10 @@ class SlurmTable(BatchSettings):
             completion_log=self.completion_log or "",
             sacct=self.sacct,
         )
-        return Slurm(self.runner(place), settings)
+
+    def system(self, site: str) -> Slurm:
+        """Returns Slurm as a site of this name has it."""
+        return Slurm(self.slurm_programs, self.of_site(site))
 
 
 class GridEngineTable(BatchSettings):
@@ -169,6 +194,11 @@ class GridEngineTable(BatchSettings):
     guest_priority: Annotated[int, Field(ge=-1023, le=0)] = 0
     records_s: Annotated[float, Field(ge=0, le=3600, allow_inf_nan=False)] = RECORDS_S
 
+    @property
+    def accounting(self) -> str:
+        """Path of the accounting file."""
+        return f"{self.root}/{self.cell}/common/accounting"
+
     def system(self, site: str) -> GridEngine:
         """Returns Grid Engine as a site of this name has it."""
         ports = {"SGE_QMASTER_PORT": self.master_port, "SGE_EXECD_PORT": self.execution_port}
@@ -176,7 +206,7 @@ class GridEngineTable(BatchSettings):
         settings = GridEngineSettings(
             site,
             pwd.getpwuid(os.getuid()).pw_name,
-            f"{self.root}/{self.cell}/common/accounting",
+            self.accounting,
             queues=tuple(self.queues),
             parallel_environment=self.parallel_environment,
             project=self.project or "",
@@ -207,5 +237,43 @@ def _gridengine(settings: GridEngineTable, site: LrmsSite) -> BatchLrms:
     )
 
 
-SLURM = Adapter(SlurmTable, _slurm)
-GRID_ENGINE = Adapter(GridEngineTable, _gridengine)
+async def _check_slurm(settings: SlurmTable, site: LrmsSite, run_s: float | None) -> list[Finding]:
+    spool = settings.spool_folder(site)
+    found = [check_user(os.getuid()), *check_spool(spool)]
+    if any(finding.level is FindingLevel.MISSING for finding in found):
+        return found
+    special = SlurmCheck(
+        settings.slurm_programs, settings.of_site(site.name), settings.settle_s, spool
+    )
+    found += await special.findings()
+    return await _common(settings, site, run_s, found, _slurm)
+
+
+async def _check_gridengine(
+    settings: GridEngineTable, site: LrmsSite, run_s: float | None
+) -> list[Finding]:
+    found = [check_user(os.getuid()), *check_spool(settings.spool_folder(site))]
+    found.append(check_accounting(settings.accounting))
+    return await _common(settings, site, run_s, found, _gridengine)
+
+
+async def _common(
+    settings: T,
+    site: LrmsSite,
+    run_s: float | None,
+    found: list[Finding],
+    make: Callable[[T, LrmsSite], BatchLrms],
+) -> list[Finding]:
+    # What is asked of every batch system, where nothing is missing that it needs.
+    if any(finding.level is FindingLevel.MISSING for finding in found):
+        return found
+    found.append(await check_size(settings.system(site.name), site.processors))
+    if run_s is not None and found[-1].level is not FindingLevel.MISSING:
+        probe = replace(site, name=probe_name(site.name))
+        spool = settings.spool_folder(site)
+        found += await check_run(make(settings, probe), spool, probe.name, run_s)
+    return found
+
+
+SLURM = Adapter(SlurmTable, _slurm, _check_slurm)
+GRID_ENGINE = Adapter(GridEngineTable, _gridengine, _check_gridengine)

@@ -197,12 +197,11 @@ class Slurm:
         arguments = ["--parsable", "--hold", f"--job-name={name}", "--comment=hanse"]
         arguments += ["--export=ALL", f"--chdir={folder}", "--input=/dev/null"]
         arguments += [f"--output={folder}/stdout", f"--error={folder}/stderr", "--open-mode=append"]
-        arguments += [word.format(processors=job.processors) for word in self._settings.shape]
         arguments += [
             f"--time={minutes}",
             "--requeue" if self._settings.requeue else "--no-requeue",
         ]
-        arguments += self._options(guest=bool(job.partner))
+        arguments += self.options(processors=job.processors, guest=bool(job.partner))
         answer = await self._programs.run(
             "sbatch", *arguments, f"{folder}/launch", dies_with_us=True
         )
@@ -213,15 +212,22 @@ class Slurm:
             raise LrmsUnavailableError(f"sbatch has printed {number[:80]!r} for a job's id")
         return number
 
-    def _options(self, *, guest: bool) -> list[str]:
+    def options(self, *, processors: int, guest: bool) -> list[str]:
+        """Returns the options of sbatch that come of the site's configuration.
+
+        Args:
+            processors: of the job.
+            guest: it is a partner's.
+        """
         settings = self._settings
+        shape = [word.format(processors=processors) for word in settings.shape]
         options = {
             "partition": ",".join(settings.partitions),
             "account": (guest and settings.guest_account) or settings.slurm_account,
             "qos": (guest and settings.guest_qos) or settings.qos,
             "nice": str(settings.guest_nice) if guest and settings.guest_nice else "",
         }
-        return [f"--{name}={value}" for name, value in options.items() if value]
+        return shape + [f"--{name}={value}" for name, value in options.items() if value]
 
     async def release(self, row: JobRow) -> None:
         """See `BatchSystem.release`."""

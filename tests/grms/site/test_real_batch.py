@@ -1,6 +1,7 @@
 """Two sites above two real batch systems that exchange jobs which really run."""
 
 import asyncio
+import re
 from collections.abc import Mapping
 from contextlib import AsyncExitStack, ExitStack
 from pathlib import Path
@@ -82,7 +83,9 @@ async def home_again(job_id: str, folder: Path, code: int) -> None:
 
 @pytest.mark.parametrize("kind", [FakeSlurm, SlurmCluster])
 async def test_jobs_run_at_both_sites(
-    kind: type[SlurmCluster] | type[FakeSlurm], tmp_path: Path
+    kind: type[SlurmCluster] | type[FakeSlurm],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Each once, with arguments and environment; exit codes come home from the partner too."""
     if kind is SlurmCluster:
@@ -111,6 +114,12 @@ async def test_jobs_run_at_both_sites(
                 sites[name] = await daemons.enter_async_context(running(written, tmp_path))
             for site in sites.values():
                 await site.linked()
+            if kind is SlurmCluster:
+                words = ["lrms", "check", str(tmp_path / "north.toml"), "--run"]
+                assert await asyncio.to_thread(run_command, words) == 0
+                looked = capsys.readouterr().out
+                assert "one ran on" in looked
+                assert not re.search(r"^NO", looked, re.MULTILINE)
             first = await submitted(sites["north"], "1", script.format(code=3), CPUS)
             await launched(sites["north"], first, log, 1)
             second = await submitted(sites["north"], "2", script.format(code=5), CPUS)

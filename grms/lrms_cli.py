@@ -1,0 +1,86 @@
+"""The commands of `grms` around a site's batch system: `lrms check` says whether a site can work with it.
+
+Everything heavy is imported by the command that needs it, so that help and errors come at once.
+"""
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from grms.names import printable
+
+if TYPE_CHECKING:
+    from grms.lrms.checks import Finding
+
+WIDTH = 79
+"""Columns of what is printed."""
+
+
+@click.group()
+def lrms() -> None:
+    """Look at a site's batch system."""
+
+
+@lrms.command()
+@click.argument("config", type=click.Path(path_type=Path))
+@click.option("--run", is_flag=True, help="Also run a job of one processor, as a site does.")
+@click.option(
+    "--timeout",
+    "timeout_s",
+    type=click.FloatRange(0.1),
+    default=120.0,
+    show_default=True,
+    help="Seconds in which that job has to end.",
+)
+def check(config: Path, *, run: bool, timeout_s: float) -> None:
+    """Say whether everything is there that a site above this batch system needs.
+
+    CONFIG is the site's configuration. Run it as the daemon's user, on the daemon's host; the daemon may
+    run meanwhile. Each line that is not as it should be has its cure below it. Status 1 where something
+    is missing, so that jobs would not run, or not as promised.
+    """
+    import asyncio  # noqa: PLC0415  # see the module's docstring
+
+    from grms.lrms.adapter import LrmsSite  # noqa: PLC0415  # same
+    from grms.lrms.checks import FindingLevel  # noqa: PLC0415  # same
+    from grms.site.configuration.files import load_config  # noqa: PLC0415  # same
+    from grms.site.configuration.lrms_kinds import KINDS  # noqa: PLC0415  # same
+    from grms.site.engine.clock import WallClock  # noqa: PLC0415  # same
+
+    settings = load_config(config)
+    kind = settings.lrms.kind
+    look = KINDS[kind].check
+    if look is None:
+        click.echo(f"lrms.kind = {kind!r}: there is nothing to look at")
+        return
+    clock = WallClock()
+    folder = Path(settings.journal.path).parent
+    site = LrmsSite(settings.name, settings.processors, clock, folder)
+    found = asyncio.run(look(settings.lrms, site, timeout_s if run else None))
+    click.echo("\n".join(lines(found)))
+    if not run:
+        click.echo("no job was run; --run runs one, and sees whether nodes see lrms.spool")
+    if any(finding.level is FindingLevel.MISSING for finding in found):
+        click.get_current_context().exit(1)
+
+
+def lines(found: "Sequence[Finding]") -> Iterator[str]:
+    """Yields what was found as lines of a terminal."""
+    for finding in found:
+        head = f"{finding.level.value:<4}  {finding.what:<14}  "
+        yield from _wrapped(finding.text, head)
+        if finding.cure:
+            yield from _wrapped(finding.cure, " " * 6 + "→ ")
+
+
+def _wrapped(text: str, head: str) -> list[str]:
+    return textwrap.wrap(
+        printable(text),
+        WIDTH,
+        initial_indent=head,
+        subsequent_indent=" " * len(head),
+        break_on_hyphens=False,
+    )

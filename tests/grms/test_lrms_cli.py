@@ -1,0 +1,61 @@
+"""The commands around a site's batch system."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from grms.cli import run_command
+from grms.lrms.adapter import Adapter
+from grms.lrms.checks import Finding, doubt, good, missing
+from grms.lrms.simulated import ADAPTER
+from lrms_sim.toml_text import dumps
+from tests.grms.site.daemons import document
+
+
+def test_a_simulated_one_is_always_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """There is nothing to look at."""
+    path = tmp_path / "site.toml"
+    path.write_text(dumps(document(tmp_path)))
+    assert run_command(["lrms", "check", str(path)]) == 0
+    assert "nothing to look at" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("found", "status"),
+    [
+        ([good("user", "me"), doubt("hold", "0 s", "more")], 0),
+        ([good("user", "me"), missing("clock", "it is 70 s ahead, " * 9, "set it, " * 20)], 1),
+    ],
+)
+def test_what_was_found_is_printed(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    found: list[Finding],
+    status: int,
+) -> None:
+    """A line each, its cure below; the status says whether something is missing."""
+    asked = []
+
+    async def look(_settings: Any, site: Any, run_s: float | None) -> list[Finding]:
+        asked.append((site.name, site.processors, run_s))
+        return found
+
+    other = Adapter(ADAPTER.settings, ADAPTER.make, look)
+    monkeypatch.setattr("grms.site.configuration.lrms_kinds.KINDS", {"simulated": other})
+    path = tmp_path / "site.toml"
+    path.write_text(dumps(document(tmp_path)))
+    assert run_command(["lrms", "check", str(path)]) == status
+    shown = capsys.readouterr().out
+    assert "no job was run" in shown
+    assert max(map(len, shown.splitlines())) < 80
+    words = " ".join(shown.split())
+    for finding in found:
+        assert " ".join(f"{finding.level.value} {finding.what} {finding.text}".split()) in words
+        assert " ".join(finding.cure.split()) in words
+    run_command(["lrms", "check", str(path), "--run", "--timeout", "7"])
+    assert "no job was run" not in capsys.readouterr().out
+    assert asked == [("home", 4, None), ("home", 4, 7.0)]

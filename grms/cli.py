@@ -180,7 +180,7 @@ def policy_show(file: Path, *, nwp_max: float) -> None:
 
 cli.set_sections(
     {
-        "Jobs": ("submit", "status", "jobs", "watch", "cancel"),
+        "Jobs": ("submit", "status", "jobs", "watch", "logs", "fetch", "cancel"),
         "A site": (
             "serve",
             "partners",
@@ -192,6 +192,7 @@ cli.set_sections(
             "top",
             "dashboard",
             "pki",
+            "lrms",
         ),
         "Learning, without a daemon": ("train", "tune", "policy"),
     }

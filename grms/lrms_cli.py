@@ -24,7 +24,7 @@ def lrms() -> None:
     """Look at a site's batch system."""
 
 
-@lrms.command()
+@lrms.command(short_help="Say whether everything is there that a site needs.")
 @click.argument("config", type=click.Path(path_type=Path))
 @click.option("--run", is_flag=True, help="Also run a job of one processor, as a site does.")
 @click.option(

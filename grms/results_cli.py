@@ -49,7 +49,7 @@ def logs(job_id: str, socket: Path, *, timeout_s: float, error: bool) -> None:
         out.flush()
 
 
-@click.command()
+@click.command(short_help="Bring the files that a job has left.")
 @click.argument("job_id", metavar="JOB")
 @site_option
 @timeout_option

@@ -81,6 +81,44 @@ async def home_again(job_id: str, folder: Path, code: int) -> None:
     assert sorted(path.name for path in target.iterdir()) == ["made", "stderr", "stdout"]
 
 
+async def sixty(sites: Mapping[str, Running], folder: Path) -> None:
+    """Runs sixty jobs of both sites' users, each once, and looks at what has come home of them."""
+    gate, log = folder / "second-gate", folder / "second-log"
+    script = (
+        f'#!/bin/sh\nprintf "%s|%s\\n" "$1" "$VALUE" >>{log}\n'
+        f"while ! test -e {gate}; do sleep 0.1; done\n"
+        'echo "said by $1"; mkdir made; printf "%s" "$VALUE" >made/here.bin; exit $2\n'
+    )
+    jobs: dict[str, tuple[Running, str, int]] = {}
+    for number in range(60):
+        site = sites["north" if number < 40 else "south"]
+        request = job_pb2.SubmitRequest(idempotency_key=f"sixty {number}")
+        request.request.processors = 1
+        request.request.requested_time_s = 600.0
+        program = request.request.program
+        program.script = script
+        program.arguments.extend([f"job {number}", str(number % 3)])
+        program.environment["VALUE"] = f"'{number}'\t$"
+        program.outputs.append("made/here.bin")
+        job = await site.jobs.Submit(request, timeout=TIME_OUT_S)
+        jobs[job.job_id] = (site, job.job_id, number)
+    gate.touch()
+    elsewhere = 0
+    for site, job_id, number in jobs.values():
+        job = await site.ended(job_id)
+        assert job.exit_code == number % 3, job
+        elsewhere += job.executed_on != site.name
+        async with Client(folder / f"{site.name}.sock", timeout_s=TIME_OUT_S) as user:
+            results = await user.results(job_id, wait=True)
+            assert [file.problem for file in results.files] == ["", "", ""], (job, results)
+            said = b"".join([some async for some in user.fetch(job_id, "stdout")])
+            made = b"".join([some async for some in user.fetch(job_id, "made/here.bin")])
+        assert (said, made) == (f"said by job {number}\n".encode(), f"'{number}'\t$".encode())
+    assert elsewhere >= CPUS
+    lines = sorted(f"job {number}|'{number}'\t$" for number in range(60))
+    assert sorted(log.read_text().splitlines()) == lines
+
+
 @pytest.mark.parametrize("kind", [FakeSlurm, SlurmCluster])
 async def test_jobs_run_at_both_sites(
     kind: type[SlurmCluster] | type[FakeSlurm],
@@ -131,6 +169,8 @@ async def test_jobs_run_at_both_sites(
             # Of what has come home nothing is kept at the partner but that it was there.
             (guest,) = (tmp_path / "spool-south").iterdir()
             await until(lambda: [path.name for path in guest.iterdir()] == ["state.json"])
+            if kind is SlurmCluster:
+                await sixty(sites, tmp_path)
     assert [job.exit_code for job in ended] == [3, 5]
     assert [job.outcome for job in ended] == [request_pb2.OUTCOME_FAILED] * 2
     assert [job.executed_on for job in ended] == ["north", "south"]

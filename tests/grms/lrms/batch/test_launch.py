@@ -63,6 +63,31 @@ def test_nothing_in_a_value_is_run(tmp_path: Path, value: str) -> None:
     assert "#SBATCH" not in LAUNCH
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("LD_PRELOAD", "{folder}/none.so"),
+        ("LD_LIBRARY_PATH", "{folder}"),
+        ("BASH_ENV", "{folder}/trap"),
+        ("ENV", "{folder}/trap"),
+        ("PATH", "{folder}"),
+        ("PS4", "$(touch {folder}/made)"),
+    ],
+)
+def test_what_means_something_to_shells_and_loaders_is_data(
+    tmp_path: Path, name: str, value: str
+) -> None:
+    """It reaches the job, and nothing that comes before the job heeds it."""
+    spool = Spool(tmp_path)
+    given = value.format(folder=tmp_path)
+    script = f'#!/bin/sh\nprintf "%s|" "$@" "${name}"\n'
+    (tmp_path / "trap").write_text(f"/usr/bin/touch {tmp_path}/made\n")
+    program = check_program(Program(script, ("a b/c",), {name: given}))
+    folder = spool.prepare("A/1/1", program, run=True)
+    assert ran(folder) == f"a b/c|{given}|"
+    assert not (tmp_path / "made").exists()
+
+
 def test_the_folder_is_its_owners(tmp_path: Path) -> None:
     """Nobody else reads a job's script or values."""
     spool = Spool(tmp_path / "spool")

@@ -421,10 +421,10 @@ def benchmark_command(
 
 def _write(document: dict[str, object], output: Path | None, *, as_json: bool = False) -> None:
     from broker.files.writing import to_json, write_document  # noqa: PLC0415  # see the module's docstring
-    from lrms_sim.toml_text import dumps  # noqa: PLC0415  # same
+    from lrms_sim.text_files import to_toml  # noqa: PLC0415  # same
 
     if output is None:
-        click.echo(to_json(document) if as_json else dumps(document), nl=False)
+        click.echo(to_json(document) if as_json else to_toml(document), nl=False)
         return
     write_document(output, document)
     click.echo(f"written to {output}", err=True)

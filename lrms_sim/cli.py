@@ -298,8 +298,8 @@ def generate(
         raise click.UsageError("one of --jobs and --days is needed, and not both")
     _check_output(output, None)
     from lrms_sim import lublin  # noqa: PLC0415  # see the module's docstring
-    from lrms_sim.schedule_files import replacing  # noqa: PLC0415  # same
     from lrms_sim.swf import SwfHeader, write_swf  # noqa: PLC0415  # same
+    from lrms_sim.text_files import replacing  # noqa: PLC0415  # same
 
     with _user_errors():
         table = lublin.generate(

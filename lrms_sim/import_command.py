@@ -42,9 +42,9 @@ def import_log(kind: str, file: Path, *, output: Path, time_zone: str, anonymous
     import numpy as np  # noqa: PLC0415  # same
 
     from lrms_sim.accounting import RULES, import_lines  # noqa: PLC0415  # same
-    from lrms_sim.schedule_files import replacing  # noqa: PLC0415  # same
     from lrms_sim.situations import zone_named  # noqa: PLC0415  # same
     from lrms_sim.swf import write_swf  # noqa: PLC0415  # same
+    from lrms_sim.text_files import replacing  # noqa: PLC0415  # same
 
     opened = gzip.open if file.suffix == ".gz" else open
     try:

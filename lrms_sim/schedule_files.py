@@ -18,6 +18,7 @@ import numpy.typing as npt
 from lrms_sim import _schedule_csv
 from lrms_sim.jobs import JobTable
 from lrms_sim.schedule import MachineInfo, Schedule
+from lrms_sim.text_files import replacing
 
 COLUMNS: Final = (
     "job_id",
@@ -58,34 +59,6 @@ _READ_ROWS: Final = 1 << 16
 
 class ScheduleFileError(ValueError):
     """A schedule file that cannot be read; the text says where and what was expected."""
-
-
-@contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yields a temporary path beside `path`, which becomes `path` when the block ends well.
-
-    When it ends with an exception the temporary file is removed and what was at `path` stays. A
-    path that names something other than a file, such as `/dev/stdout`, is yielded itself.
-
-    Args:
-        path: the file to be written; an existing one is replaced.
-
-    Raises:
-        OSError: the file cannot be put in place.
-    """
-    target = Path(path)
-    if target.exists() and not target.is_file():
-        yield target
-        return
-    target = target.resolve()
-    # The suffix stays at the end: writers look at it to know whether to compress.
-    temporary = target.with_name(f".{os.getpid()}.part.{target.name}")
-    try:
-        yield temporary
-        temporary.replace(target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 def write_csv(

@@ -5,7 +5,6 @@ table, fuzzy rules, or one constant strategy. docs/strategies.md describes them.
 the file, the place in it, what was found and what is expected.
 """
 
-import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -29,6 +28,7 @@ from lrms_sim.strategies import (
     StrategyTable,
     paper_strategies,
 )
+from lrms_sim.text_files import read_json, write_json
 
 GREEDY_SCHEMA: Final = "hanse.greedy/1"
 """Value of the key `schema` in files of one strategy by criteria."""
@@ -76,26 +76,7 @@ def load_strategy(path: str | os.PathLike[str]) -> StrategyFile:
     Raises:
         StrategyFileError: the file cannot be read, is no JSON, or breaks the format.
     """
-    path = Path(path)
-    try:
-        with path.open("rb") as file:
-            content = file.read(FILE_BYTES_MAX + 1)
-        if len(content) > FILE_BYTES_MAX:
-            raise StrategyFileError(f"{path}: a strategy file has at most {FILE_BYTES_MAX} bytes")
-        document = json.loads(content.decode("utf-8"), parse_constant=_no_number)
-    except OSError as error:
-        raise StrategyFileError(f"{path}: cannot be read: {error.strerror or error}") from error
-    except UnicodeDecodeError as error:
-        raise StrategyFileError(f"{path}: byte {error.start} is not UTF-8 text") from error
-    except json.JSONDecodeError as error:
-        text = f"{path}:{error.lineno}:{error.colno}: no JSON: {error.msg}"
-        raise StrategyFileError(text) from error
-    except _NoNumberError as error:
-        raise StrategyFileError(
-            f"{path}: {error} is no number that JSON or a strategy has"
-        ) from error
-    except RecursionError as error:
-        raise StrategyFileError(f"{path}: nested too deeply") from error
+    document = read_json(Path(path), FILE_BYTES_MAX, StrategyFileError)
     return strategy_from_document(document, source=str(path))
 
 
@@ -110,11 +91,7 @@ def save_strategy(file: StrategyFile, path: str | os.PathLike[str]) -> None:
         OSError: the file cannot be written.
         TypeError: the provenance holds what JSON cannot say.
     """
-    path = Path(path)
-    text = json.dumps(strategy_to_document(file), indent=1, allow_nan=False) + "\n"
-    temporary = path.with_name(path.name + ".part")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(path)
+    write_json(path, strategy_to_document(file))
 
 
 def strategy_to_document(file: StrategyFile) -> dict[str, Any]:
@@ -188,17 +165,9 @@ def strategy_from_document(document: object, *, source: str) -> StrategyFile:
     return StrategyFile(policy, provenance)
 
 
-class _NoNumberError(Exception):
-    pass
-
-
 class _MistakeError(ValueError):
     # What is wrong with a document; the caller adds where it was found.
     pass
-
-
-def _no_number(word: str) -> float:
-    raise _NoNumberError(word)
 
 
 def _greedy(top: Mapping[str, Any]) -> Strategy:

@@ -18,8 +18,7 @@ from broker.files.pools import HOUR
 from broker.model.pool import KIND_DEFAULT
 from broker.model.resources import DAY, Resource, WeeklyWindow
 from broker.model.workflow import Alternative, Demand, Task, Workflow
-from lrms_sim.schedule_files import replacing
-from lrms_sim.toml_text import dumps
+from lrms_sim.text_files import replacing, to_toml
 
 _DIGITS_MAX = 18
 _INLINE_MAX = 2
@@ -60,7 +59,7 @@ def write_document(path: Path, document: Mapping[str, Any]) -> None:
     Raises:
         OutputError: the file cannot be written.
     """
-    write_text(path, to_json(document) if path.suffix == ".json" else dumps(document))
+    write_text(path, to_json(document) if path.suffix == ".json" else to_toml(document))
 
 
 def write_text(path: Path, text: str) -> None:

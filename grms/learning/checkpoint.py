@@ -16,6 +16,7 @@ from grms.learning.evolution.evaluation import Evaluation
 from grms.learning.evolution.genes import Genome
 from grms.learning.evolution.termination import GenerationRecord
 from grms.learning.fingerprint import first_difference
+from lrms_sim.text_files import write_text
 
 SCHEMA = "hanse.training/2"
 """Value of the key `schema` in files that this version reads and writes."""
@@ -109,10 +110,8 @@ class Checkpoint:
             "strategy": snapshot.strategy,
         }
         text = _json(document | {"sha256": _sha256(document)}) + "\n"
-        temporary = self.path.with_name(self.path.name + ".part")
         try:
-            temporary.write_text(text, encoding="utf-8")
-            temporary.replace(self.path)
+            write_text(self.path, text)
         except OSError as error:
             raise CheckpointError(
                 f"{self.path}: cannot be written: {error.strerror or error}"

@@ -3,7 +3,6 @@
 import html
 from base64 import b64encode
 from collections.abc import Sequence
-from pathlib import Path
 
 
 def document(title: str, parts: Sequence[str]) -> str:
@@ -54,17 +53,6 @@ def image(drawing: str, description: str) -> str:
     data = b64encode(drawing.encode()).decode()
     alt = html.escape(description)
     return f'<img alt="{alt}"\n src="data:image/svg+xml;base64,{data}">'
-
-
-def write_text(path: Path, text: str) -> None:
-    """Writes a file; a reader sees the old one or the whole new one.
-
-    Raises:
-        OSError: it cannot be written.
-    """
-    temporary = path.with_name(path.name + ".part")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(path)
 
 
 def _row(cells: Sequence[object], *, texts: int = 1 << 30) -> str:

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from grms.policy.transfer import Gaussian, Rule, RuleBase
+from lrms_sim.spelling import shown
+from lrms_sim.text_files import read_json, write_json
 
 SCHEMA = "hanse.rule-base/1"
 """Value of the key `schema` in files that this version reads and writes."""
@@ -44,22 +46,7 @@ def load_rule_base(path: str | os.PathLike[str]) -> RuleBase:
     Raises:
         RuleBaseError: the file cannot be read, is no JSON, or breaks the format.
     """
-    path = Path(path)
-    try:
-        size = path.stat().st_size
-        if size > FILE_BYTES_MAX:
-            raise RuleBaseError(f"{path}: {size} bytes; a rule base has at most {FILE_BYTES_MAX}")
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise RuleBaseError(f"{path}: cannot be read: {error.strerror or error}") from error
-    except UnicodeDecodeError as error:
-        raise RuleBaseError(f"{path}: byte {error.start} is not UTF-8 text") from error
-    try:
-        document = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise RuleBaseError(f"{path}:{error.lineno}:{error.colno}: no JSON: {error.msg}") from error
-    except RecursionError as error:
-        raise RuleBaseError(f"{path}: no rule base: nested too deeply") from error
+    document = read_json(Path(path), FILE_BYTES_MAX, RuleBaseError)
     return rule_base_from_document(document, source=str(path))
 
 
@@ -128,16 +115,12 @@ def save_rule_base(rule_base: RuleBase, path: str | os.PathLike[str]) -> None:
         OSError: the file cannot be written.
         TypeError: the provenance holds what JSON cannot say.
     """
-    path = Path(path)
-    text = json.dumps(rule_base_to_document(rule_base), indent=1, allow_nan=False) + "\n"
-    temporary = path.with_name(path.name + ".part")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(path)
+    write_json(path, rule_base_to_document(rule_base))
 
 
 def _object(value: object, source: str, place: str) -> Mapping[str, Any]:
     if not isinstance(value, dict):
-        raise RuleBaseError(f"{source}: {place} is {_shown(value)}; an object {{…}} is expected")
+        raise RuleBaseError(f"{source}: {place} is {shown(value)}; an object {{…}} is expected")
     return value
 
 
@@ -148,7 +131,7 @@ def _rule(value: object, source: str, place: str) -> Rule:
         raise RuleBaseError(f"{source}: {place} has the unknown key {unknown[0]!r}")
     accept = rule.get("accept")
     if isinstance(accept, bool) or accept not in (1, -1):
-        raise RuleBaseError(f"{source}: {place}.accept is {_shown(accept)}; 1 or -1 is expected")
+        raise RuleBaseError(f"{source}: {place}.accept is {shown(accept)}; 1 or -1 is expected")
     return Rule(
         nwp=_gaussian(rule.get("nwp"), source, f"{place}.nwp"),
         njp=_gaussian(rule.get("njp"), source, f"{place}.njp"),
@@ -162,14 +145,9 @@ def _gaussian(value: object, source: str, place: str) -> Gaussian:
         isinstance(number, bool) or not isinstance(number, int | float) for number in numbers
     ):
         raise RuleBaseError(
-            f"{source}: {place} is {_shown(value)}; two numbers [gamma, sigma] are expected"
+            f"{source}: {place} is {shown(value)}; two numbers [gamma, sigma] are expected"
         )
     try:
         return Gaussian(float(numbers[0]), float(numbers[1]))
     except (ValueError, OverflowError) as error:
         raise RuleBaseError(f"{source}: {place}: {error}") from error
-
-
-def _shown(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."

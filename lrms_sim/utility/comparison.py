@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from lrms_sim.schedule_files import replacing
+from lrms_sim.text_files import write_text
 from lrms_sim.utility.jobs import UtilityJobs
 from lrms_sim.utility.machine import Learning, simulate
 from lrms_sim.utility.model import TEST_STEPS, TRAINING_STEPS
@@ -157,8 +157,7 @@ def _figures(run: dict[str, Any]) -> Figures:
 def _keep(path: Path | None, key: dict[str, Any], done: dict[str, Figures]) -> None:
     if path is not None:
         runs = {place: figures.document() for place, figures in done.items()}
-        with replacing(path) as draft:
-            draft.write_text(json.dumps({"of": key, "runs": runs}, indent=1), encoding="utf-8")
+        write_text(path, json.dumps({"of": key, "runs": runs}, indent=1))
 
 
 def draw_bars(groups: Sequence[Sequence[Figures]], title: str) -> str:

@@ -5,7 +5,6 @@ The first rule whose conditions all hold gives a job what it says; the rest come
 
 import math
 import os
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -19,6 +18,7 @@ from lrms_sim.jobs import JobTable
 from lrms_sim.preparation import PreparationOptions, PreparationReport, prepare
 from lrms_sim.spelling import shown, unknown
 from lrms_sim.swf_log import SwfLog
+from lrms_sim.text_files import parse_toml, read_bytes
 from lrms_sim.utility.jobs import SHAPES, UtilityJobs
 
 FILE_BYTES_MAX: Final = 1024 * 1024
@@ -215,17 +215,8 @@ def load_rules(path: str | os.PathLike[str]) -> UtilityRules:
     Raises:
         UtilityRulesError: it cannot be read, is no TOML, or breaks the format.
     """
-    path = Path(path)
-    try:
-        if path.stat().st_size > FILE_BYTES_MAX:
-            raise UtilityRulesError(f"{path}: more than {FILE_BYTES_MAX} bytes")
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UtilityRulesError(f"{path}: cannot be read: {error.strerror or error}") from error
-    except UnicodeDecodeError as error:
-        raise UtilityRulesError(f"{path}: byte {error.start} is not UTF-8 text") from error
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise UtilityRulesError(f"{path}: no TOML: {error}") from error
+    data = read_bytes(Path(path), FILE_BYTES_MAX, UtilityRulesError)
+    document = parse_toml(data, str(path), UtilityRulesError)
     return rules_from_document(document, source=str(path))
 
 

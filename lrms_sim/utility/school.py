@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from lrms_sim.provenance import source_commit
-from lrms_sim.schedule_files import replacing
+from lrms_sim.text_files import write_text
 from lrms_sim.utility.jobs import UtilityJobs
 from lrms_sim.utility.machine import Learning
 from lrms_sim.utility.model import TRAINING_STEPS
@@ -153,8 +153,7 @@ def _sayable(options: dict[str, object]) -> dict[str, object]:
 
 
 def _keep(path: Path, document: dict[str, object]) -> None:
-    with replacing(path) as draft:
-        draft.write_text(json.dumps(document), encoding="utf-8")
+    write_text(path, json.dumps(document))
 
 
 def _resumed(training: Training, path: Path, run: dict[str, object]) -> Training:

@@ -6,7 +6,6 @@ completion; x3, the free processors. Each is large to the degree x1 / `utility`,
 x3 / `processors`, kept between 0 and 1, and small to the rest; a rule's weight is the product.
 """
 
-import json
 import math
 import os
 from collections.abc import Mapping
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from lrms_sim.spelling import shown
+from lrms_sim.text_files import read_json, write_json
 from lrms_sim.utility._kernel import rule_weights
 
 SCHEMA: Final = "hanse.value-function/1"
@@ -116,24 +116,7 @@ def load_value_function(path: str | os.PathLike[str]) -> ValueFunction:
     Raises:
         ValueFunctionError: it cannot be read, is no JSON, or breaks the format.
     """
-    path = Path(path)
-    try:
-        size = path.stat().st_size
-        if size > FILE_BYTES_MAX:
-            raise ValueFunctionError(
-                f"{path}: {size} bytes; a value function has at most {FILE_BYTES_MAX}"
-            )
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ValueFunctionError(f"{path}: cannot be read: {error.strerror or error}") from error
-    except UnicodeDecodeError as error:
-        raise ValueFunctionError(f"{path}: byte {error.start} is not UTF-8 text") from error
-    except json.JSONDecodeError as error:
-        raise ValueFunctionError(
-            f"{path}:{error.lineno}:{error.colno}: no JSON: {error.msg}"
-        ) from error
-    except (RecursionError, ValueError) as error:
-        raise ValueFunctionError(f"{path}: no value function: {error}") from error
+    document = read_json(Path(path), FILE_BYTES_MAX, ValueFunctionError)
     return value_function_from_document(document, source=str(path))
 
 
@@ -211,11 +194,7 @@ def save_value_function(value: ValueFunction, path: str | os.PathLike[str]) -> N
         OSError: the file cannot be written.
         TypeError: the provenance holds what JSON cannot say.
     """
-    path = Path(path)
-    text = json.dumps(value_function_to_document(value), indent=1, allow_nan=False) + "\n"
-    temporary = path.with_name(path.name + ".part")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(path)
+    write_json(path, value_function_to_document(value))
 
 
 def _object(value: object, source: str, place: str) -> Mapping[str, Any]:

@@ -10,10 +10,10 @@ from typing import Any, Final
 import numpy as np
 
 from lrms_sim.jobs import JobTable
-from lrms_sim.schedule_files import replacing
 from lrms_sim.spelling import shown
+from lrms_sim.text_files import replacing
 from lrms_sim.utility.jobs import SHAPES, UtilityJobs
-from lrms_sim.utility.log import KINDS, AllocationLog
+from lrms_sim.utility.log import AllocationLog
 from lrms_sim.utility.machine import STATUSES, Outcome
 
 NEEDED: Final = ("submit_time", "processors", "run_time")
@@ -221,30 +221,6 @@ def write_log(log: AllocationLog, path: str | os.PathLike[str], until: float | N
     )  # fmt: skip
     names = ["job_id", "machine", "from", "to", "processors", "processors_asked", "ended_by"]
     _write(path, names, rows)
-
-
-def write_events(log: AllocationLog, path: str | os.PathLike[str]) -> None:
-    """Writes every entry of a log: time, kind, job, processors, machine.
-
-    Args:
-        log: of a run.
-        path: the CSV file.
-
-    Raises:
-        OSError: it cannot be written.
-    """
-    ids = log.workload.jobs.job_id
-    rows = (
-        (
-            float(each["time"]),
-            KINDS[each["kind"]],
-            ids[each["job"]],
-            each["processors"],
-            each["machine"],
-        )
-        for each in log.entries
-    )
-    _write(path, ["time", "event", "job_id", "processors", "machine"], rows)
 
 
 def _shown(value: float) -> float | str:

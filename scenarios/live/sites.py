@@ -17,7 +17,7 @@ from typing import Any, Final, Literal
 
 from grms.policy.selection import nearest_size
 from grms.policy.words import TRANSFER_DEFAULT
-from lrms_sim.toml_text import dumps
+from lrms_sim.text_files import to_toml
 from scenarios.errors import LiveError
 from scenarios.run.queues import local_time_of
 from scenarios.spec.spec import ScenarioSpec, SiteSpec
@@ -231,7 +231,7 @@ class SiteProcess:
 
     def configure(self, document: Mapping[str, Any]) -> None:
         """Writes the daemon's configuration."""
-        self.config_path.write_text(dumps(document), encoding="utf-8")
+        self.config_path.write_text(to_toml(document), encoding="utf-8")
 
     async def start(self, *, detached: bool = False) -> None:
         """Starts the daemon and waits until it serves.

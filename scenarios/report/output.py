@@ -15,8 +15,8 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lrms_sim.schedule import MachineInfo, Schedule
-from lrms_sim.schedule_files import ScheduleFileError, read_csv, replacing, write_csv
-from lrms_sim.toml_text import dumps
+from lrms_sim.schedule_files import ScheduleFileError, read_csv, write_csv
+from lrms_sim.text_files import replacing, to_toml
 from scenarios.errors import OutputError
 from scenarios.report.csv_files import write_flows_csv, write_sites_csv
 from scenarios.report.html import write_html
@@ -132,7 +132,7 @@ def save_run(
     """
     check_folder(folder)
     writers: dict[str, Callable[[Path], object]] = {
-        SCENARIO: lambda path: path.write_text(dumps(spec.to_mapping()), encoding="utf-8"),
+        SCENARIO: lambda path: path.write_text(to_toml(spec.to_mapping()), encoding="utf-8"),
         SCHEDULE: lambda path: write_csv(result.schedule, path),
         SCHEDULE_ALONE: lambda path: write_csv(result.schedule_alone, path),
         RESULT: lambda path: path.write_text(result.to_json(), encoding="utf-8"),

@@ -20,7 +20,6 @@ from lrms_sim.schedule_files import (
     COLUMNS,
     ScheduleFileError,
     read_csv,
-    replacing,
     write_csv,
     write_swf,
 )
@@ -377,17 +376,6 @@ def test_full_disk_and_missing_folder_are_os_errors(tmp_path: Path) -> None:
     assert Path("/dev/full").is_char_device()
     write_csv(schedule, "/dev/null")
     assert Path("/dev/null").is_char_device()
-
-
-def test_replacing_follows_links(tmp_path: Path) -> None:
-    """A link stays a link, and what it points at is replaced."""
-    (tmp_path / "real").write_text("old")
-    (tmp_path / "link").symlink_to("real")
-    with replacing(tmp_path / "link") as temporary:
-        temporary.write_text("new")
-        assert (tmp_path / "real").read_text() == "old"
-    assert (tmp_path / "link").is_symlink()
-    assert (tmp_path / "real").read_text() == "new"
 
 
 HEADER = ",".join(COLUMNS)

@@ -142,7 +142,7 @@ def test_what_is_wrong_is_refused(document: Any, said: str, tmp_path: Path) -> N
         (b"\xff\xfe", "byte 0 is not UTF-8"),
         (b"[" * 100_000, "nested too deeply"),
         (json.dumps(criterion()).replace('"a": 1', '"a": NaN').encode(), "NaN is no number"),
-        (b" " * (FILE_BYTES_MAX + 1), "at most"),
+        (b" " * (FILE_BYTES_MAX + 1), "is larger than 4,194,304 bytes"),
     ],
 )
 def test_what_is_no_json_is_refused(content: bytes, said: str, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from lrms_sim.toml_text import dumps
+from lrms_sim.text_files import to_toml
 from scenarios.spec.files import parse_spec
 from scenarios.spec.spec import ScenarioSpec
 
@@ -48,4 +48,4 @@ def ports(seed: int = 1, **broker: Any) -> ScenarioSpec:
         broker: replaces keys of its part of the file.
     """
     document = {"name": "ports", "seed": seed, "sites": SITES, "broker": BROKER | broker}
-    return parse_spec(dumps(document).encode(), folder=Path("/"), shown="ports").resolved()
+    return parse_spec(to_toml(document).encode(), folder=Path("/"), shown="ports").resolved()

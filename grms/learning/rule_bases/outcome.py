@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from grms.federation.federation import Federation
-from grms.learning.pages import document, facts_table, figures_table, image, write_text
+from grms.learning.pages import document, facts_table, figures_table, image
 from grms.learning.plots import convergence_svg
 from grms.learning.rule_bases.decision_map import decision_map_svg
 from grms.learning.rule_bases.encoding import decode
@@ -20,6 +20,7 @@ from grms.learning.rule_bases.visits import Visits, decisions
 from grms.learning.training import TrainingResult
 from grms.policy.files import save_rule_base
 from grms.policy.transfer import RuleBase
+from lrms_sim.text_files import write_text
 from lrms_sim.version import __version__
 
 CONVERGENCE = "convergence.svg"

@@ -3,7 +3,6 @@
 Everything that is wrong is said at once: the file, the key, the value, and what is allowed.
 """
 
-import tomllib
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
@@ -19,12 +18,11 @@ from grms.policy.transfer import AlwaysAgree, Railed, TransferPolicy
 from grms.policy.words import NO_EXCHANGE, PolicyShelf, location_by_name
 from grms.site.configuration.config import SiteConfig
 from grms.site.configuration.lrms_kinds import KINDS
+from lrms_sim import spelling
+from lrms_sim.text_files import parse_toml, read_bytes
 
 FILE_BYTES_MAX: Final = 1 << 20
 """Largest configuration file that is read."""
-
-SHOWN_MAX: Final = 60
-"""Longest value that an error repeats, in characters."""
 
 
 class ConfigError(Exception):
@@ -40,13 +38,7 @@ def load_config(path: Path) -> SiteConfig:
     Raises:
         ConfigError: it cannot be read, is no TOML, or breaks the format.
     """
-    try:
-        with path.open("rb") as stream:
-            data = stream.read(FILE_BYTES_MAX + 1)
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from error
-    if len(data) > FILE_BYTES_MAX:
-        raise ConfigError(f"{path}: is larger than {FILE_BYTES_MAX} bytes")
+    data = read_bytes(path, FILE_BYTES_MAX, ConfigError)
     return parse_config(data, folder=path.parent, shown=str(path))
 
 
@@ -61,14 +53,7 @@ def parse_config(data: bytes, *, folder: Path, shown: str) -> SiteConfig:
     Raises:
         ConfigError: it is no TOML, or breaks the format.
     """
-    try:
-        document = tomllib.loads(data.decode("utf-8"))
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{shown}: byte {error.start} is not UTF-8 text") from error
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{shown}: no TOML: {error}") from error
-    except RecursionError as error:
-        raise ConfigError(f"{shown}: nested too deeply") from error
+    document = parse_toml(data, shown, ConfigError)
     try:
         return SiteConfig.model_validate(document, context={"folder": folder})
     except ValidationError as error:
@@ -90,7 +75,7 @@ def _line(details: ErrorDetails, document: dict[str, Any]) -> str:
         return f"{key}: is missing"
     text = details["msg"]
     if details["type"] not in {"hanse", *ERROR_KINDS}:
-        text = f"is {_shown(details['input'])}; {text[0].lower()}{text[1:]}"
+        text = f"is {spelling.shown(details['input'])}; {text[0].lower()}{text[1:]}"
     return f"{key}: {text}" if key else text
 
 
@@ -120,11 +105,6 @@ def _model_of(annotation: Any) -> Any:
         return annotation
     inner = (_model_of(one) for one in getattr(annotation, "__args__", ()))
     return next((model for model in inner if model is not None), None)
-
-
-def _shown(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= SHOWN_MAX else text[: SHOWN_MAX - 3] + "..."
 
 
 _AGREE: Final = AlwaysAgree()

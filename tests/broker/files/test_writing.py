@@ -11,7 +11,7 @@ from broker.files.pools import parse_file, read_file
 from broker.files.writing import document_of, to_json, write_document, write_text
 from broker.model.resources import PriceRule, Resource, WeeklyWindow
 from broker.model.workflow import Alternative, Demand, Task, Workflow
-from lrms_sim.toml_text import dumps
+from lrms_sim.text_files import to_toml
 from tests.broker.drawn import MOMENTS, NAMES, pools, workflows
 
 
@@ -24,7 +24,7 @@ def test_what_is_written_is_read_back_the_same(
     names = data.draw(st.lists(NAMES, max_size=2, unique=True))
     made = tuple(data.draw(workflows(name, pool)) for name in names)
     document = document_of(pool, made, now=now)
-    text = to_json(document) if as_json else dumps(document)
+    text = to_json(document) if as_json else to_toml(document)
     read = parse_file(json.loads(text) if as_json else tomllib.loads(text), file="f")
     assert (read.pool.resources, read.now) == (pool, now)
     assert read.workflows(read.pool) == made
@@ -39,7 +39,7 @@ def test_files_are_written_for_people() -> None:
     )
     alternative = Alternative((Demand("a"), Demand("b", 2)))
     workflow = Workflow("w", (Task("t", 3.0, (alternative,)),), due_date=1_772_438_400.0)
-    assert dumps(document_of([resource], [workflow], now=0.0, description="Two\nlines.")) == (
+    assert to_toml(document_of([resource], [workflow], now=0.0, description="Two\nlines.")) == (
         'description = "Two\\nlines."\nnow = 0.0\n\n'
         '[[resources]]\nname = "a"\nperformance = 2.0\nprice_per_hour = 0.3\n\n'
         "[[resources.prices]]\n"

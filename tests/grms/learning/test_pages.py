@@ -1,9 +1,6 @@
 from html.parser import HTMLParser
-from pathlib import Path
 
-import pytest
-
-from grms.learning.pages import document, facts_table, figures_table, image, write_text
+from grms.learning.pages import document, facts_table, figures_table, image
 
 
 class Collected(HTMLParser):
@@ -45,14 +42,3 @@ def test_a_page_is_whole_and_names_cannot_be_markup() -> None:
         "number",
     ]
     assert "http" not in page.replace("http-equiv", "")
-
-
-def test_a_file_is_there_whole_or_not_at_all(tmp_path: Path) -> None:
-    """What was there stays where the new one cannot be written."""
-    path = tmp_path / "page.html"
-    write_text(path, "old")
-    with pytest.raises(UnicodeEncodeError):
-        write_text(path, "\ud800")
-    assert path.read_text() == "old"
-    write_text(path, "new")
-    assert path.read_text() == "new"

@@ -22,7 +22,7 @@ from grms.v1 import (
     operator_pb2_grpc,
     partner_pb2_grpc,
 )
-from lrms_sim.toml_text import dumps
+from lrms_sim.text_files import to_toml
 
 
 def document(
@@ -122,7 +122,7 @@ async def running(configuration: Mapping[str, Any], folder: Path) -> AsyncIterat
     """Yields a daemon of that configuration, and ends it in order."""
     name = str(configuration["name"])
     path = folder / f"{name}.toml"
-    path.write_text(dumps(configuration))
+    path.write_text(to_toml(configuration))
     config = load_config(path)
     log = structlog.get_logger().bind(site=name)
     durability: Any = {"power_loss": "power", "crash": "process"}[config.journal.survives]

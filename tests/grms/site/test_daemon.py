@@ -26,7 +26,7 @@ from grms.site.engine import group_commit
 from grms.site.sockets.relay import EXHAUSTED_PAUSE_S
 from grms.site.start import serve
 from grms.v1 import job_pb2, job_pb2_grpc
-from lrms_sim.toml_text import dumps
+from lrms_sim.text_files import to_toml
 from tests.grms.kit.test_reflection import asked
 from tests.grms.site.daemons import document, running, two_sites
 from tests.waiting import run, until
@@ -44,7 +44,7 @@ class Process:
 
     def __init__(self, folder: Path, configuration: dict[str, Any]) -> None:
         self.path = folder / f"{configuration['name']}.toml"
-        self.path.write_text(dumps(configuration))
+        self.path.write_text(to_toml(configuration))
         self.log = folder / f"{configuration['name']}.log"
         self.address = f"unix:{configuration['listen']['users']}"
         self.process: subprocess.Popen[bytes] | None = None

@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 from grms.site.configuration.files import ConfigError, parse_config
 from grms.site.parts import check_certificate
 from grms.tls import TlsFiles
-from lrms_sim.toml_text import dumps
+from lrms_sim.text_files import to_toml
 from tests.grms.keys import new_federation
 from tests.grms.site.daemons import document
 
@@ -22,7 +22,7 @@ def check(folder: Path, files: TlsFiles) -> None:
         "certificate": str(files.certificate),
         "key": str(files.key),
     }
-    text = dumps(document(folder, tls=tls)).encode()
+    text = to_toml(document(folder, tls=tls)).encode()
     check_certificate(parse_config(text, folder=folder, shown="x"), structlog.get_logger())
 
 

@@ -19,7 +19,7 @@ from grms.site.engine.journal import Journal
 from grms.site.facts.jobs import Request
 from grms.site.facts.records import JobKept, JobReceived, Record
 from grms.v1 import request_pb2
-from lrms_sim.toml_text import dumps
+from lrms_sim.text_files import to_toml
 from tests.grms.keys import new_federation
 from tests.grms.site.daemons import document
 
@@ -43,7 +43,7 @@ def long_journal(path: Path, jobs: int = JOBS) -> None:
 def served(folder: Path, configuration: dict[str, Any]) -> Iterator[subprocess.Popen[str]]:
     """Yields a process that serves; it is killed at the end if it is still there."""
     path = folder / "home.toml"
-    path.write_text(dumps(configuration))
+    path.write_text(to_toml(configuration))
     process = subprocess.Popen(  # noqa: S603  # a daemon of the test's own
         [sys.executable, "-c", "from grms.command import main; main()", "serve", str(path)],
         stderr=subprocess.PIPE,

@@ -13,7 +13,6 @@ from lrms_sim.utility.policies import POLICIES
 from lrms_sim.utility.workload_files import (
     WorkloadError,
     read_workload,
-    write_events,
     write_log,
     write_results,
     write_workload,
@@ -92,13 +91,10 @@ def test_results_and_log_say_the_same_as_the_run(tmp_path: Path) -> None:
     assert outcome.log is not None
     write_results(outcome, tmp_path / "r.csv")
     write_log(outcome.log, tmp_path / "l.csv", 400.0)
-    write_events(outcome.log, tmp_path / "e.csv")
     with (tmp_path / "r.csv").open() as file:
         results = list(csv.DictReader(file))
     with (tmp_path / "l.csv").open() as file:
         stretches = list(csv.DictReader(file))
-    with (tmp_path / "e.csv").open() as file:
-        events = list(csv.DictReader(file))
     (machine,) = outcome.machines
     assert sum(float(row["utility"]) for row in results) == pytest.approx(machine.utility)
     assert sum(int(row["suspensions"]) for row in results) == machine.suspensions > 0
@@ -107,6 +103,5 @@ def test_results_and_log_say_the_same_as_the_run(tmp_path: Path) -> None:
     )
     assert held == pytest.approx(machine.busy)
     assert {row["ended_by"] for row in stretches} >= {"end", "suspend", "resize"}
-    assert len(events) == len(outcome.log)
     assert {row["status"] for row in results} >= {"completed", "left"}
     assert [row["end_time"] == "" for row in results] == np.isnan(outcome.end).tolist()

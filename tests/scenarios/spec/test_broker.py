@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from lrms_sim.toml_text import dumps
+from lrms_sim.text_files import to_toml
 from scenarios.errors import SpecError
 from scenarios.spec.broker import SLOT_S, TAKES_S, BrokerSpec
 from scenarios.spec.files import parse_spec
@@ -16,7 +16,7 @@ def said(broker: dict[str, Any] | None, *sites: dict[str, Any]) -> list[str]:
     if broker is not None:
         document["broker"] = broker
     try:
-        parse_spec(dumps(document).encode(), folder=Path("/s"), shown="f")
+        parse_spec(to_toml(document).encode(), folder=Path("/s"), shown="f")
     except SpecError as error:
         return [line.removeprefix("f: ") for line in str(error).split("\n")]
     return []

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lrms_sim.spelling import shown
-from lrms_sim.toml_text import dumps
+from lrms_sim.text_files import to_toml
 from scenarios.errors import SpecError
 from scenarios.spec.files import parse_spec
 from scenarios.spec.problems import SITES_MAX, cross_problems
@@ -17,7 +17,7 @@ SITE = {"processors": 8, "workload": {"model": "lublin", "jobs": 1}}
 
 def said(document: dict[str, Any] | str) -> list[str]:
     """Returns what is said of a scenario, without the file's name."""
-    text = document if isinstance(document, str) else dumps(document)
+    text = document if isinstance(document, str) else to_toml(document)
     try:
         parse_spec(text.encode(), folder=Path("/s"), shown="f")
     except SpecError as error:
@@ -268,7 +268,7 @@ def test_no_document_is_too_odd_for_the_checks_between_keys(document: object) ->
 def test_any_toml_is_a_scenario_or_a_spec_error(document: dict[str, Any]) -> None:
     """Whatever TOML can say is either accepted or explained, line by line."""
     try:
-        text = dumps(document)
+        text = to_toml(document)
     except (TypeError, ValueError):
         return
     assert tomllib.loads(text) is not None

@@ -17,7 +17,7 @@ from grms.site.services.reload import differences
 from grms.site.sockets.door import Door
 from grms.site.sockets.users import User
 from grms.v1 import operator_pb2, partner_pb2
-from lrms_sim.toml_text import dumps
+from lrms_sim.text_files import to_toml
 from tests.grms.keys import new_federation
 from tests.grms.mqtt import Mosquitto
 from tests.grms.site.daemons import Running, document, running
@@ -28,7 +28,7 @@ async def reload(
     site: Running, folder: Path, configuration: Mapping[str, Any]
 ) -> operator_pb2.ReloadPoliciesResponse:
     """Writes a site's configuration and lets the daemon read it."""
-    (folder / f"{site.name}.toml").write_text(dumps(configuration), encoding="utf-8")
+    (folder / f"{site.name}.toml").write_text(to_toml(configuration), encoding="utf-8")
     request = operator_pb2.ReloadPoliciesRequest()
     answer: operator_pb2.ReloadPoliciesResponse = await site.operator.ReloadPolicies(request)
     return answer
@@ -156,7 +156,7 @@ def test_differences_are_found_at_any_depth(tmp_path: Path) -> None:
     path = tmp_path / "home.toml"
 
     def config(**more: Any) -> Any:
-        path.write_text(dumps(document(tmp_path, **more)), encoding="utf-8")
+        path.write_text(to_toml(document(tmp_path, **more)), encoding="utf-8")
         return load_config(path)
 
     assert differences(config(), config(location=["a"], partners={"a": 1})) == set()

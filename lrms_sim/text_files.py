@@ -1,0 +1,215 @@
+"""Text, JSON and TOML files: written whole or not at all, and read up to a limit.
+
+A reader never sees half a file: what is written appears under its name when it is complete. What is
+read has a largest size, and every error names the file, the place in it and what is wrong there.
+"""
+
+import json
+import math
+import os
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+Mistake = Callable[[str], Exception]
+"""Makes an error of its text: the class of the errors that a caller promises."""
+
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Yields a temporary path beside `path`, which becomes `path` when the block ends well.
+
+    When it ends with an exception the temporary file is removed and what was at `path` stays. A
+    path that names something other than a file, such as `/dev/stdout`, is yielded itself.
+
+    Args:
+        path: the file to be written; an existing one is replaced.
+
+    Raises:
+        OSError: the file cannot be put in place.
+    """
+    target = Path(path)
+    if target.exists() and not target.is_file():
+        yield target
+        return
+    target = target.resolve()
+    # The suffix stays at the end: writers look at it to know whether to compress.
+    temporary = target.with_name(f".{os.getpid()}.part.{target.name}")
+    try:
+        yield temporary
+        temporary.replace(target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Writes a file as UTF-8; a reader sees the old file or the whole new one.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    with replacing(path) as draft:
+        draft.write_text(text, encoding="utf-8")
+
+
+def write_json(path: str | os.PathLike[str], document: Mapping[str, Any]) -> None:
+    """Writes a document as JSON; a reader sees the old file or the whole new one.
+
+    Args:
+        path: of the file.
+        document: its numbers come back to the last bit.
+
+    Raises:
+        OSError: it cannot be written.
+        TypeError: it holds what JSON cannot say.
+        ValueError: it holds an infinite number, or one that is none.
+    """
+    write_text(path, json.dumps(document, indent=1, allow_nan=False) + "\n")
+
+
+def read_json(path: Path, bytes_max: int, mistake: Mistake) -> Any:
+    """Returns what a JSON file says.
+
+    Args:
+        path: of the file.
+        bytes_max: largest size that is read.
+        mistake: makes the error that is raised where it cannot be read, is too large or no JSON.
+    """
+    text = _text(read_bytes(path, bytes_max, mistake), str(path), mistake)
+    try:
+        return json.loads(text, parse_constant=_no_number)
+    except json.JSONDecodeError as error:
+        raise mistake(f"{path}:{error.lineno}:{error.colno}: no JSON: {error.msg}") from error
+    except ValueError as error:
+        raise mistake(f"{path}: no JSON: {error}") from error
+    except RecursionError as error:
+        raise mistake(f"{path}: nested too deeply") from error
+
+
+def parse_toml(data: bytes, shown: str, mistake: Mistake) -> dict[str, Any]:
+    """Returns what the content of a TOML file says.
+
+    Args:
+        data: the content.
+        shown: what errors call the file.
+        mistake: makes the error that is raised where it is no TOML.
+    """
+    text = _text(data, shown, mistake)
+    try:
+        return tomllib.loads(text)
+    except ValueError as error:
+        raise mistake(f"{shown}: no TOML: {error}") from error
+    except RecursionError as error:
+        raise mistake(f"{shown}: nested too deeply") from error
+
+
+def read_bytes(path: Path, bytes_max: int, mistake: Mistake) -> bytes:
+    """Returns the content of a file.
+
+    Args:
+        path: of the file.
+        bytes_max: largest size that is read.
+        mistake: makes the error that is raised where it cannot be read or is too large.
+    """
+    try:
+        with path.open("rb") as file:
+            data = file.read(bytes_max + 1)
+    except OSError as error:
+        raise mistake(f"{path}: cannot be read: {error.strerror or error}") from error
+    if len(data) > bytes_max:
+        raise mistake(f"{path}: is larger than {bytes_max:,} bytes")
+    return data
+
+
+def _text(data: bytes, shown: str, mistake: Mistake) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise mistake(f"{shown}: byte {error.start} is not UTF-8 text") from error
+
+
+def _no_number(word: str) -> float:
+    raise ValueError(f"{word} is no number")
+
+
+def to_toml(document: Mapping[str, Any]) -> str:
+    """Returns a document as TOML text that `tomllib` reads back the same.
+
+    Equal documents in equal order give equal text. Tables get a header of their own, those in a
+    list beside other values braces.
+
+    Args:
+        document: texts, whole numbers, finite floats, booleans, lists and mappings with text
+            keys.
+
+    Raises:
+        TypeError: a value is of another type.
+        ValueError: a number is not finite, or beyond the 64 bits of TOML.
+    """
+    return "\n".join(_table(document, ())).lstrip("\n") + "\n"
+
+
+def _table(table: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[str]:
+    """Yields the lines of a table: plain values first, since a sub-table ends the table."""
+    subtables = {key: value for key, value in table.items() if _is_table(value)}
+    for key, value in table.items():
+        if key not in subtables:
+            yield f"{_key(key)} = {_value(value)}"
+    for key, value in subtables.items():
+        place = (*path, key)
+        header = ".".join(_key(part) for part in place)
+        rows = [value] if isinstance(value, Mapping) else value
+        for row in rows:
+            yield ""
+            yield f"[{header}]" if isinstance(value, Mapping) else f"[[{header}]]"
+            yield from _table(row, place)
+
+
+def _is_table(value: object) -> bool:
+    if isinstance(value, Mapping):
+        return True
+    return isinstance(value, list) and bool(value) and all(isinstance(v, Mapping) for v in value)
+
+
+def _key(key: str) -> str:
+    return key if _BARE_KEY.fullmatch(key) else _string(key)
+
+
+def _value(value: object) -> str:
+    if isinstance(value, str):
+        return _string(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        if not -(2**63) <= value < 2**63:
+            raise ValueError(f"{value} does not fit the 64 bits of a TOML integer")
+        return str(value)
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise ValueError(f"{value} is not finite")
+        return repr(value)
+    if isinstance(value, Sequence):
+        return f"[{', '.join(_value(item) for item in value)}]"
+    if isinstance(value, Mapping):
+        pairs = ", ".join(f"{_key(key)} = {_value(item)}" for key, item in value.items())
+        return f"{{ {pairs} }}" if pairs else "{}"
+    raise TypeError(f"{value!r} cannot be written as TOML")
+
+
+def _string(text: str) -> str:
+    return '"' + "".join(_character(character) for character in text) + '"'
+
+
+def _character(character: str) -> str:
+    if character in _ESCAPES:
+        return _ESCAPES[character]
+    if ord(character) < 32 or ord(character) == 127:
+        return f"\\u{ord(character):04x}"
+    return character

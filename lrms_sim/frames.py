@@ -4,14 +4,11 @@ pandas, polars and pyarrow are optional (the extra `frames`); each is imported w
 Programs that take an `__arrow_c_stream__`, such as polars and DuckDB, take tables as they are.
 """
 
-from typing import TYPE_CHECKING, Any, Final
+from abc import ABC, abstractmethod
+from typing import Any, Final, Self
 
 import numpy as np
 import numpy.typing as npt
-
-if TYPE_CHECKING:
-    from lrms_sim.jobs import JobTable
-    from lrms_sim.schedule import Schedule
 
 JOB_COLUMNS: Final = (
     "job_id",
@@ -38,52 +35,77 @@ SCHEDULE_COLUMNS: Final = (
 _ROWS_SHOWN: Final = 3
 
 
-def job_columns(jobs: "JobTable") -> dict[str, npt.NDArray[Any]]:
-    """Returns the columns of a job table by name, without copying them."""
-    return {name: getattr(jobs, name) for name in JOB_COLUMNS}
+class Framed(ABC):
+    """What a job table and a schedule have in common: rows, and columns with names."""
 
+    __slots__ = ()
 
-def schedule_columns(schedule: "Schedule") -> dict[str, npt.NDArray[Any]]:
-    """Returns the columns of a schedule by name, machines by theirs."""
-    names = np.array([machine.name for machine in schedule.machines], dtype=object)
-    columns = job_columns(schedule.jobs)
-    for name in SCHEDULE_COLUMNS[len(JOB_COLUMNS) :]:
-        column = getattr(schedule, name)
-        columns[name] = names[column] if name in {"submitted_to", "executed_on"} else column
-    return columns
+    @abstractmethod
+    def __len__(self) -> int:
+        """Returns the number of jobs."""
 
+    @abstractmethod
+    def columns(self) -> dict[str, npt.NDArray[Any]]:
+        """Returns the columns of a frame by name, in their order."""
 
-def to_pandas(columns: dict[str, npt.NDArray[Any]]) -> Any:
-    """Returns a `pandas.DataFrame`.
+    @abstractmethod
+    def title(self) -> str:
+        """Returns a line on what this is, for people."""
 
-    Raises:
-        ModuleNotFoundError: pandas is not installed.
-    """
-    import pandas as pd  # noqa: PLC0415  # optional
+    @abstractmethod
+    def select(self, rows: npt.NDArray[np.int64]) -> Self:
+        """Returns the chosen rows, in their present order."""
 
-    return pd.DataFrame(columns)
+    def __getitem__(self, rows: slice) -> Self:
+        """Returns some rows, as `jobs[:1000]` or `jobs[100:200]`; the step must be positive.
 
+        Raises:
+            TypeError: `rows` is no slice; `select` takes masks and numbers of rows.
+            ValueError: the order would not be kept.
+        """
+        if not isinstance(rows, slice):
+            raise TypeError(f"rows is {rows!r}; a slice is expected, `select` takes masks")
+        chosen = range(*rows.indices(len(self)))
+        if chosen.step < 1:
+            raise ValueError(f"the step is {chosen.step}; it must be at least 1")
+        return self.select(np.array(chosen, np.int64))
 
-def to_polars(columns: dict[str, npt.NDArray[Any]]) -> Any:
-    """Returns a `polars.DataFrame`.
+    def __repr__(self) -> str:
+        return _summary(self.columns(), self.title())
 
-    Raises:
-        ModuleNotFoundError: polars is not installed.
-    """
-    import polars as pl  # noqa: PLC0415  # optional
+    def to_pandas(self) -> Any:
+        """Returns a `pandas.DataFrame` with a row for each job.
 
-    return pl.DataFrame({name: _plain(column) for name, column in columns.items()})
+        Raises:
+            ModuleNotFoundError: pandas is not installed.
+        """
+        import pandas as pd  # noqa: PLC0415  # optional
 
+        return pd.DataFrame(self.columns())
 
-def to_arrow(columns: dict[str, npt.NDArray[Any]]) -> Any:
-    """Returns a `pyarrow.Table`.
+    def to_polars(self) -> Any:
+        """Returns a `polars.DataFrame` with a row for each job.
 
-    Raises:
-        ModuleNotFoundError: pyarrow is not installed.
-    """
-    import pyarrow as pa  # noqa: PLC0415  # optional
+        Raises:
+            ModuleNotFoundError: polars is not installed.
+        """
+        import polars as pl  # noqa: PLC0415  # optional
 
-    return pa.table({name: pa.array(_plain(column)) for name, column in columns.items()})
+        return pl.DataFrame({name: _plain(column) for name, column in self.columns().items()})
+
+    def to_arrow(self) -> Any:
+        """Returns a `pyarrow.Table` with a row for each job.
+
+        Raises:
+            ModuleNotFoundError: pyarrow is not installed.
+        """
+        import pyarrow as pa  # noqa: PLC0415  # optional
+
+        return pa.table({name: pa.array(_plain(each)) for name, each in self.columns().items()})
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Hands the columns to a program that takes Arrow's C stream; needs pyarrow."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
 
 
 def _plain(column: npt.NDArray[Any]) -> Any:
@@ -118,8 +140,7 @@ def names_in(frame: Any) -> set[str]:
     return {str(name) for name in names}
 
 
-def summary(columns: dict[str, npt.NDArray[Any]], title: str) -> str:
-    """Returns a few rows as text, for people."""
+def _summary(columns: dict[str, npt.NDArray[Any]], title: str) -> str:
     count = len(next(iter(columns.values())))
     rows = list(range(min(count, _ROWS_SHOWN)))
     rows += [row for row in range(count - _ROWS_SHOWN, count) if row >= _ROWS_SHOWN]

@@ -28,8 +28,8 @@ _COLUMNS = (
 )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class JobTable:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class JobTable(frames.Framed):
     """The jobs of one workload, in the order in which they arrive.
 
     Rows are sorted by `(submit_time, job_id)`; a row's number is the job's index everywhere
@@ -174,43 +174,12 @@ class JobTable:
             **optional,
         )
 
-    def __getitem__(self, rows: slice) -> "JobTable":
-        """Returns some rows, as `jobs[:1000]` or `jobs[100:200]`; the step must be positive.
+    def columns(self) -> dict[str, npt.NDArray[Any]]:
+        """Returns the columns by name, without copying them."""
+        return {name: getattr(self, name) for name in frames.JOB_COLUMNS}
 
-        Raises:
-            TypeError: `rows` is no slice; `select` takes masks and numbers of rows.
-            ValueError: the order would not be kept.
-        """
-        if not isinstance(rows, slice):
-            raise TypeError(f"rows is {rows!r}; a slice is expected, `select` takes masks")
-        chosen = range(*rows.indices(len(self)))
-        if chosen.step < 1:
-            raise ValueError(f"the step is {chosen.step}; it must be at least 1")
-        return self.select(np.array(chosen, np.int64))
-
-    def __repr__(self) -> str:
-        return frames.summary(self._columns(), self._title())
-
-    def to_pandas(self) -> Any:
-        """Returns a `pandas.DataFrame` with a row for each job; needs pandas."""
-        return frames.to_pandas(self._columns())
-
-    def to_polars(self) -> Any:
-        """Returns a `polars.DataFrame` with a row for each job; needs polars."""
-        return frames.to_polars(self._columns())
-
-    def to_arrow(self) -> Any:
-        """Returns a `pyarrow.Table` with a row for each job; needs pyarrow."""
-        return frames.to_arrow(self._columns())
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """Hands the columns to a program that takes Arrow's C stream; needs pyarrow."""
-        return self.to_arrow().__arrow_c_stream__(requested_schema)
-
-    def _columns(self) -> dict[str, npt.NDArray[Any]]:
-        return frames.job_columns(self)
-
-    def _title(self) -> str:
+    def title(self) -> str:
+        """Returns how many jobs these are, of what span of time and how many users."""
         if not len(self):
             return "JobTable of 0 jobs"
         days = (self.submit_time[-1] - self.submit_time[0]) / 86400.0

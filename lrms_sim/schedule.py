@@ -25,8 +25,8 @@ class MachineInfo:
     processors: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Schedule:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Schedule(frames.Framed):
     """Start, end and place of every job of a replay.
 
     Attributes:
@@ -65,43 +65,17 @@ class Schedule:
     def __len__(self) -> int:
         return len(self.jobs)
 
-    def __getitem__(self, rows: slice) -> "Schedule":
-        """Returns some rows, as `schedule[:1000]` or `schedule[100:200]`; the step must be positive.
+    def columns(self) -> dict[str, npt.NDArray[Any]]:
+        """Returns the columns by name: those of the jobs, then its own; machines by theirs."""
+        names = np.array([machine.name for machine in self.machines], dtype=object)
+        columns = self.jobs.columns()
+        for name in frames.SCHEDULE_COLUMNS[len(columns) :]:
+            column = getattr(self, name)
+            columns[name] = names[column] if name in {"submitted_to", "executed_on"} else column
+        return columns
 
-        Raises:
-            TypeError: `rows` is no slice; `select` takes masks and numbers of rows.
-            ValueError: the order would not be kept.
-        """
-        if not isinstance(rows, slice):
-            raise TypeError(f"rows is {rows!r}; a slice is expected, `select` takes masks")
-        chosen = range(*rows.indices(len(self)))
-        if chosen.step < 1:
-            raise ValueError(f"the step is {chosen.step}; it must be at least 1")
-        return self.select(np.array(chosen, np.int64))
-
-    def __repr__(self) -> str:
-        return frames.summary(self._columns(), self._title())
-
-    def to_pandas(self) -> Any:
-        """Returns a `pandas.DataFrame` with a row for each job; needs pandas."""
-        return frames.to_pandas(self._columns())
-
-    def to_polars(self) -> Any:
-        """Returns a `polars.DataFrame` with a row for each job; needs polars."""
-        return frames.to_polars(self._columns())
-
-    def to_arrow(self) -> Any:
-        """Returns a `pyarrow.Table` with a row for each job; needs pyarrow."""
-        return frames.to_arrow(self._columns())
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """Hands the columns to a program that takes Arrow's C stream; needs pyarrow."""
-        return self.to_arrow().__arrow_c_stream__(requested_schema)
-
-    def _columns(self) -> dict[str, npt.NDArray[Any]]:
-        return frames.schedule_columns(self)
-
-    def _title(self) -> str:
+    def title(self) -> str:
+        """Returns how many jobs these are, and on which machines."""
         machines = ", ".join(f"{m.name} ({m.processors:,})" for m in self.machines[:5])
         more = f" and {len(self.machines) - 5} more" if len(self.machines) > 5 else ""
         return f"Schedule of {len(self):,} jobs on {machines}{more}"

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
+from scenarios.papers.charts import bare
 from scenarios.papers.samples import Spread
 from scenarios.report import svg, words
 from scenarios.report.svg import WIDE
@@ -76,14 +77,7 @@ def improvement_chart(
                 place += _ROW
         axes.axvline(0.0, color=svg.color("ink"), linewidth=0.9)
         _legend(axes, legend, inner)
-        axes.text(
-            0,
-            1 + 14 / inner,
-            heading,
-            transform=axes.transAxes,
-            color=svg.color("ink"),
-            fontweight="bold",
-        )
+        svg.heading(axes, heading, height=inner)
         text = "; ".join(
             f"{name}, {bar.label}: {words.change(bar.spread.median)}"
             for name, bars in groups
@@ -101,14 +95,9 @@ def _bare(axes: Axes, groups: Sequence[tuple[str, Sequence[SpreadBar]]], inner: 
     axes.set_xlim(low - 0.02 * span, high + 0.02 * span)
     axes.set_ylim(inner, 0)
     axes.set_yticks([])
-    axes.tick_params(length=0, labelcolor=svg.color("muted"), labelsize=svg.FONT_SIZE, pad=4)
     axes.xaxis.set_major_locator(MaxNLocator(8, steps=[1, 2, 5, 10]))
     axes.xaxis.set_major_formatter(lambda value, _: percent(value) or "0")
-    for spine in axes.spines.values():
-        spine.set_visible(False)
-    axes.grid(axis="x", color=svg.color("grid"), linewidth=0.8)
-    axes.set_axisbelow(True)
-    axes.set_facecolor("none")
+    bare(axes, grid="x")
 
 
 def percent(value: float) -> str:

@@ -1,13 +1,19 @@
-"""The folder of a study: its figures as JSON and its page, written whole or not at all."""
+"""The folder of a study: its runs as they end, its figures as JSON, and its page."""
 
+import json
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from lrms_sim.schedule_files import replacing
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from lrms_sim.text_files import write_text
+from lrms_sim.version import __version__
 from scenarios.errors import OutputError
 
 RESULT: Final = "study.json"
 PAGE: Final = "study.html"
+RUNS: Final = "runs.jsonl"
 
 
 def make_folder(folder: Path) -> None:
@@ -30,8 +36,65 @@ def write_study(folder: Path, figures: str, page: str) -> Path:
     """
     for path, text in ((folder / RESULT, figures), (folder / PAGE, page)):
         try:
-            with replacing(path) as draft:
-                draft.write_text(text, encoding="utf-8")
+            write_text(path, text)
         except OSError as error:
             raise OutputError(f"{path} cannot be written: {error.strerror or error}") from error
     return folder / PAGE
+
+
+class RunLog:
+    """The runs that are done; each is on disk when it is over, so that a study can go on.
+
+    Attributes:
+        known: what each run came to, as plain values, by its key.
+
+    Args:
+        folder: of the study.
+
+    Raises:
+        OutputError: the file is there and cannot be read.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / RUNS
+        self.known: dict[str, Any] = {}
+        try:
+            text = self._path.read_text(encoding="utf-8") if self._path.exists() else ""
+        except (OSError, UnicodeDecodeError) as error:
+            raise OutputError(f"{self._path} cannot be read: {error}") from error
+        for line in text.splitlines():
+            try:
+                values = json.loads(line)
+            except ValueError:
+                continue  # cut off when the power went
+            if isinstance(values, dict) and values.get("version") == __version__:
+                self.known[values["key"]] = values["found"]
+
+    def add(self, key: str, found: Any) -> None:
+        """Keeps a run.
+
+        Args:
+            key: everything that its result depends on, but the program's version.
+            found: what it came to, as JSON can say it.
+
+        Raises:
+            OutputError: the file cannot be written.
+        """
+        self.known[key] = found
+        line = json.dumps({"version": __version__, "key": key, "found": found})
+        try:
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(line + "\n")
+        except OSError as error:
+            raise OutputError(f"{self._path} cannot be written: {error.strerror}") from error
+
+
+def progress_bar(console: Console) -> Progress:
+    """Returns a bar for the runs of a study, which is gone when they are done."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    return Progress(*columns, console=console, transient=True)

@@ -101,18 +101,19 @@ def bare(axes: Axes) -> None:
     axes.set_facecolor("none")
 
 
-def heading(axes: Axes, text: str, *, x: float, height: float) -> None:
+def heading(axes: Axes, text: str, *, height: float, x: float = 0.0, rows: int = 1) -> None:
     """Writes a heading above axes.
 
     Args:
         axes: the axes.
         text: the heading.
-        x: where it begins, in widths of the axes.
         height: of the axes, in units.
+        x: where it begins, in widths of the axes.
+        rows: the row above the axes that it stands in, the lowest being 1.
     """
     axes.text(
         x,
-        1 + 12 / height,
+        1 + (18 * rows - 6) / height,
         text,
         transform=axes.transAxes,
         color=color("ink"),

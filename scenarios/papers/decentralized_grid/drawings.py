@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from matplotlib.ticker import MaxNLocator
 
 from scenarios.papers.bar_chart import LEFT, RIGHT, TOP, percent
+from scenarios.papers.charts import bare
 from scenarios.papers.samples import Spread
 from scenarios.report import svg
 from scenarios.report.svg import WIDE
@@ -38,14 +39,9 @@ def dot_chart(rows: Sequence[DotRow], *, key: str, heading: str) -> str:
         axes.set_xlim(low - 0.05 * (high - low), high + 0.05 * (high - low))
         axes.set_ylim(inner, 0)
         axes.set_yticks([])
-        axes.tick_params(length=0, labelcolor=svg.color("muted"), labelsize=svg.FONT_SIZE, pad=4)
         axes.xaxis.set_major_locator(MaxNLocator(8, steps=[1, 2, 5, 10]))
         axes.xaxis.set_major_formatter(lambda value, _: percent(value) or "paper")
-        for spine in axes.spines.values():
-            spine.set_visible(False)
-        axes.grid(axis="x", color=svg.color("grid"), linewidth=0.8)
-        axes.set_axisbelow(True)
-        axes.set_facecolor("none")
+        bare(axes, grid="x")
         axes.axvline(0.0, color=svg.color("ink"), linewidth=1.2)
         for index, row in enumerate(rows):
             place = 26.0 * index + 13
@@ -82,14 +78,7 @@ def dot_chart(rows: Sequence[DotRow], *, key: str, heading: str) -> str:
                 va="center",
                 color=svg.color("ink"),
             )
-        axes.text(
-            0,
-            1 + 14 / inner,
-            heading,
-            transform=axes.transAxes,
-            color=svg.color("ink"),
-            fontweight="bold",
-        )
+        svg.heading(axes, heading, height=inner)
         text = "; ".join(
             f"{row.name}: median {100 * Spread.of(row.values).median:+.2f} percent" for row in rows
         )

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedFormatter, FixedLocator, MaxNLocator, NullLocator
 
+from scenarios.papers.charts import bare, legend
 from scenarios.papers.gorba_rescheduling.figures import LoadFigures, SettingFigures
 from scenarios.report import svg
 from scenarios.report.svg import HALF, WIDE
@@ -23,7 +24,7 @@ def settings_chart(settings: Sequence[SettingFigures], *, key: str, title: str) 
     with svg.drawing():
         figure = svg.new_figure(HALF, height)
         axes = figure.add_axes((34 / HALF, 40 / height, (HALF - 40) / HALF, (height - 66) / height))
-        _bare(axes)
+        bare(axes, grid="y")
         axes.set_ylim(0, 100)
         axes.set_xlim(-0.6, len(settings) - 0.4)
         axes.yaxis.set_major_locator(FixedLocator([0, 25, 50, 75, 100]))
@@ -47,7 +48,7 @@ def settings_chart(settings: Sequence[SettingFigures], *, key: str, title: str) 
             FixedFormatter([f"{100 * each.new:.0f}" for each in settings])
         )
         _shares(axes, settings)
-        _title(axes, title, height - 66)
+        svg.heading(axes, title, height=height - 66)
         text = "; ".join(
             f"{100 * each.finished:.0f} % finished, {100 * each.new:.0f} % new: heuristics "
             f"{each.basic:.0f}, replanning {each.replanning:.0f}, GLEAM {each.gleam.mean:.0f}"
@@ -114,7 +115,7 @@ def _lines(
     with svg.drawing():
         figure = svg.new_figure(WIDE, height)
         axes = figure.add_axes((54 / WIDE, 34 / height, (WIDE - 62) / WIDE, (height - 90) / height))
-        _bare(axes)
+        bare(axes, grid="y")
         axes.set_xlim(-0.5, len(sizes) - 0.5)
         if logarithmic:
             axes.set_yscale("log")
@@ -144,8 +145,8 @@ def _lines(
             axes.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
         axes.xaxis.set_major_locator(FixedLocator(range(len(sizes))))
         axes.xaxis.set_major_formatter(FixedFormatter([f"{size:,}" for size in sizes]))
-        _title(axes, title, height - 90, rows=2)
-        _legend(axes, [(name, color) for name, color, _ in series], height - 90)
+        svg.heading(axes, title, height=height - 90, rows=2)
+        legend(axes, [(name, color) for name, color, _ in series], height - 90)
         return svg.render(figure, key=key, title=title, description="; ".join(said))
 
 
@@ -154,35 +155,3 @@ def _whisker(axes: Axes, x: float, low: float, high: float, color: str | None = 
     axes.plot([x, x], [low, high], color=ink, linewidth=1.2)
     for end in (low, high):
         axes.plot([x - 0.04, x + 0.04], [end, end], color=ink, linewidth=1.2)
-
-
-def _bare(axes: Axes) -> None:
-    axes.set_facecolor("none")
-    axes.tick_params(length=0, labelcolor=svg.color("muted"), labelsize=svg.FONT_SIZE, pad=4)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
-    axes.grid(axis="y", color=svg.color("grid"), linewidth=0.8)
-    axes.set_axisbelow(True)
-
-
-def _title(axes: Axes, title: str, inner: float, *, rows: int = 1) -> None:
-    axes.text(
-        0,
-        1 + (10 + 18 * (rows - 1)) / inner,
-        title,
-        transform=axes.transAxes,
-        color=svg.color("ink"),
-        fontweight="bold",
-    )
-
-
-def _legend(axes: Axes, names: Sequence[tuple[str, int]], inner: float) -> None:
-    place = 0.0
-    unit = 1 / (WIDE - 62)
-    for name, color in names:
-        for text, ink, room in (
-            ("●", svg.site_color(color), 14.0),
-            (name, svg.color("muted"), 6.4 * len(name) + 22),
-        ):
-            axes.text(place, 1 + 10 / inner, text, transform=axes.transAxes, color=ink)
-            place += room * unit

@@ -1,15 +1,6 @@
-"""What was measured, run by run, kept in a file so that an interrupted study goes on."""
+"""What was measured in one run."""
 
-import json
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, fields
-from pathlib import Path
-from typing import Any, Final
-
-from scenarios.errors import OutputError
-
-RUNS: Final = "runs.jsonl"
-"""The file, in the study's folder: one JSON object for each run."""
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,55 +54,3 @@ class Record:
     def factor(self) -> float:
         """How many times the fitness is that of the best heuristic."""
         return self.fitness / self.heuristic if self.heuristic > 0 else 1.0
-
-
-class RunLog:
-    """The runs in a folder; each is on disk before the next begins.
-
-    Args:
-        folder: of the study.
-
-    Raises:
-        OutputError: the file is there and cannot be read.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self._path = folder / RUNS
-        self._known: dict[str, Record] = {}
-        try:
-            text = self._path.read_text(encoding="utf-8") if self._path.exists() else ""
-        except (OSError, UnicodeDecodeError) as error:
-            raise OutputError(f"{self._path} cannot be read: {error}") from error
-        for key, record in _records(text):
-            self._known[key] = record
-
-    def get(self, key: str) -> Record | None:
-        """Returns what a run came to, or None where it is still to be done."""
-        return self._known.get(key)
-
-    def add(self, key: str, record: Record) -> None:
-        """Keeps a run.
-
-        Raises:
-            OutputError: the file cannot be written.
-        """
-        self._known[key] = record
-        line = json.dumps({"key": key, **asdict(record)}, ensure_ascii=False)
-        try:
-            with self._path.open("a", encoding="utf-8") as file:
-                file.write(line + "\n")
-        except OSError as error:
-            raise OutputError(f"{self._path} cannot be written: {error.strerror}") from error
-
-
-def _records(text: str) -> Iterator[tuple[str, Record]]:
-    """Yields the runs in a file; a line that was cut off, or is of another version, is not one."""
-    names = {field.name for field in fields(Record)}
-    for line in text.splitlines():
-        try:
-            values: Any = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(values, dict) and values.keys() == {"key", *names}:
-            key = values.pop("key")
-            yield key, Record(**values)

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from broker.model.plan import Plan
 from broker.model.problem import Problem
@@ -17,7 +16,7 @@ from broker.planner.methods import SEARCHES
 from broker.planner.search import Budget, Found, Search
 from lrms_sim.version import __version__
 from scenarios.papers.gorba_rescheduling.events import Event, Setting, first_planning, reschedule
-from scenarios.papers.gorba_rescheduling.records import Record, RunLog
+from scenarios.papers.gorba_rescheduling.records import Record
 from scenarios.papers.gorba_rescheduling.reference import (
     CLASSES,
     COLUMNS,
@@ -27,6 +26,7 @@ from scenarios.papers.gorba_rescheduling.reference import (
     SWEEP_NEW,
     TASKS,
 )
+from scenarios.papers.study_folder import RunLog, progress_bar
 
 RESULT_FORMAT: Final = 1
 """Version of study.json."""
@@ -199,21 +199,14 @@ def run_study(options: StudyOptions, console: Console) -> Study:
     log = RunLog(options.folder)
     todo = list(cases(options))
     records = []
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=console, transient=True) as progress:
+    with progress_bar(console) as progress:
         bar = progress.add_task("runs", total=len(todo))
         for case in todo:
-            record = log.get(case.key(options))
-            if record is None:
+            key = case.key(options)
+            if key not in log.known:
                 progress.update(bar, description=f"{case.setting.name} {case.method}")
-                record = _run(case, options)
-                log.add(case.key(options), record)
-            records.append(record)
+                log.add(key, asdict(_run(case, options)))
+            records.append(Record(**log.known[key]))
             progress.advance(bar)
     return Study(_plain(options), tuple(records))
 

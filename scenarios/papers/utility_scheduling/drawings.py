@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from matplotlib.axes import Axes
 from matplotlib.ticker import FixedFormatter, FixedLocator, MaxNLocator
 
+from scenarios.papers.charts import bare, legend
 from scenarios.report import svg
 from scenarios.report.svg import HALF, WIDE
 
@@ -31,7 +31,7 @@ def bar_chart(bars: Bars, *, key: str, title: str, digits: int, least: float) ->
     with svg.drawing():
         figure = svg.new_figure(HALF, height)
         axes = figure.add_axes((124 / HALF, 6 / height, room / HALF, (height - 40) / height))
-        _bare(axes, "x")
+        bare(axes)
         axes.set_xlim(least, most + 0.02 * (most - least))
         axes.set_ylim(len(bars) - 0.5, -0.5)
         for place, (name, value, half) in enumerate(bars):
@@ -49,7 +49,7 @@ def bar_chart(bars: Bars, *, key: str, title: str, digits: int, least: float) ->
         axes.yaxis.set_major_locator(FixedLocator(range(len(bars))))
         axes.yaxis.set_major_formatter(FixedFormatter([name for name, _, _ in bars]))
         axes.xaxis.set_major_locator(FixedLocator([]))
-        _title(axes, title, height - 40)
+        svg.heading(axes, title, height=height - 40)
         text = "; ".join(f"{name}: {value:.{digits}f}" for name, value, _ in bars)
         return svg.render(figure, key=key, title=title, description=text)
 
@@ -62,7 +62,7 @@ def line_chart(lines: Lines, *, key: str, title: str, xs: Sequence[float]) -> st
         axes = figure.add_axes(
             (54 / WIDE, 30 / height, (WIDE - 62) / WIDE, (height - 108) / height)
         )
-        _bare(axes, "y")
+        bare(axes, grid="y")
         axes.set_xlim(-0.4, len(xs) - 0.6)
         place = {x: number for number, x in enumerate(xs)}
         for _, color, points in lines:
@@ -81,44 +81,10 @@ def line_chart(lines: Lines, *, key: str, title: str, xs: Sequence[float]) -> st
         axes.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
         axes.xaxis.set_major_locator(FixedLocator(range(len(xs))))
         axes.xaxis.set_major_formatter(FixedFormatter([f"{x:g}" for x in xs]))
-        _title(axes, title, height - 108, rows=3)
-        _legend(axes, [(name, color) for name, color, _ in lines], height - 108)
+        svg.heading(axes, title, height=height - 108, rows=3)
+        legend(axes, [(name, color) for name, color, _ in lines], height - 108)
         text = "; ".join(
             f"{name}: " + ", ".join(f"{x:g}: {y:.4g}" for x, y, _ in points)
             for name, _, points in lines
         )
         return svg.render(figure, key=key, title=title, description=text)
-
-
-def _bare(axes: Axes, axis: str) -> None:
-    axes.set_facecolor("none")
-    axes.tick_params(length=0, labelcolor=svg.color("muted"), labelsize=svg.FONT_SIZE, pad=4)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
-    if axis == "y":
-        axes.grid(axis="y", color=svg.color("grid"), linewidth=0.8)
-    axes.set_axisbelow(True)
-
-
-def _title(axes: Axes, title: str, inner: float, *, rows: int = 1) -> None:
-    axes.text(
-        0,
-        1 + (10 + 18 * (rows - 1)) / inner,
-        title,
-        transform=axes.transAxes,
-        color=svg.color("ink"),
-        fontweight="bold",
-    )
-
-
-def _legend(axes: Axes, names: Sequence[tuple[str, int]], inner: float) -> None:
-    unit = 1 / (WIDE - 62)
-    place, row = 0.0, 1
-    for name, color in names:
-        width = (6.6 * len(name) + 40) * unit
-        if place + width > 1:
-            place, row = 0.0, 0
-        y = 1 + (10 + 17 * row) / inner
-        axes.text(place, y, "●", transform=axes.transAxes, color=svg.site_color(color))
-        axes.text(place + 14 * unit, y, name, transform=axes.transAxes, color=svg.color("muted"))
-        place += width

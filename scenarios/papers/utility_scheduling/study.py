@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from lrms_sim.version import __version__
-from scenarios.errors import OutputError
+from scenarios.papers.study_folder import RunLog, progress_bar
 from scenarios.papers.utility_scheduling.experiments import Case, Run, run_case
 from scenarios.papers.utility_scheduling.federations import (
     FederationCase,
@@ -35,9 +34,6 @@ from scenarios.papers.utility_scheduling.reference import (
 
 RESULT_FORMAT: Final = 1
 """Version of study.json."""
-
-RUNS: Final = "runs.jsonl"
-"""The file of the experiments that are done."""
 
 AnyCase = Case | LogCase | FederationCase
 """Whatever is run and kept."""
@@ -161,46 +157,6 @@ def _sweeps(options: StudyOptions) -> Iterator[Case]:
                     yield Case("figure-5", reading, rate, shape, number, (BEST_FIT, BOTH))
 
 
-class RunLog:
-    """What is done, in a folder; each experiment is on disk when it is over.
-
-    Args:
-        folder: of the study.
-
-    Raises:
-        OutputError: the file is there and cannot be read.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self._path = folder / RUNS
-        self.known: dict[str, Any] = {}
-        try:
-            text = self._path.read_text(encoding="utf-8") if self._path.exists() else ""
-        except (OSError, UnicodeDecodeError) as error:
-            raise OutputError(f"{self._path} cannot be read: {error}") from error
-        for line in text.splitlines():
-            try:
-                values = json.loads(line)
-            except ValueError:
-                continue  # cut off when the power went
-            if isinstance(values, dict) and values.get("version") == __version__:
-                self.known[values["key"]] = values["found"]
-
-    def add(self, key: str, found: Any) -> None:
-        """Keeps an experiment.
-
-        Raises:
-            OutputError: the file cannot be written.
-        """
-        self.known[key] = found
-        line = json.dumps({"version": __version__, "key": key, "found": found})
-        try:
-            with self._path.open("a", encoding="utf-8") as file:
-                file.write(line + "\n")
-        except OSError as error:
-            raise OutputError(f"{self._path} cannot be written: {error.strerror}") from error
-
-
 def run_study(options: StudyOptions, console: Console) -> Study:
     """Runs what is still to be done and returns all of it.
 
@@ -219,13 +175,7 @@ def run_study(options: StudyOptions, console: Console) -> Study:
     grids = list(federation_cases()) if options.logs else []
     every: list[AnyCase] = [*on_logs, *grids, *experiments]
     todo = [case for case in every if case.key not in log.known]
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=console, transient=True) as progress:
+    with progress_bar(console) as progress:
         done = len(every) - len(todo)
         bar = progress.add_task("experiments", total=len(every), completed=done)
         for key, found in _results(todo, logs, options.workers or os.cpu_count() or 1):

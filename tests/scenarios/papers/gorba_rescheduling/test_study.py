@@ -9,7 +9,6 @@ from rich.console import Console
 
 from broker.planner.search import Budget
 from scenarios.papers.gorba_rescheduling import study as module
-from scenarios.papers.gorba_rescheduling.records import RUNS
 from scenarios.papers.gorba_rescheduling.study import (
     HEURISTICS,
     Case,
@@ -17,6 +16,7 @@ from scenarios.papers.gorba_rescheduling.study import (
     cases,
     run_study,
 )
+from scenarios.papers.study_folder import RUNS
 
 QUIET = Console(file=io.StringIO())
 

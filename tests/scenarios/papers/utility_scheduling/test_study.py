@@ -6,9 +6,10 @@ import pytest
 from rich.console import Console
 
 from scenarios.errors import OutputError
+from scenarios.papers.study_folder import RUNS
 from scenarios.papers.utility_scheduling import study as module
 from scenarios.papers.utility_scheduling.experiments import Case, run_case
-from scenarios.papers.utility_scheduling.study import RUNS, StudyOptions, cases, run_study
+from scenarios.papers.utility_scheduling.study import StudyOptions, cases, run_study
 from tests.scenarios.papers.utility_scheduling.measured import small_study
 
 QUIET = Console(quiet=True)

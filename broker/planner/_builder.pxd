@@ -6,8 +6,9 @@ from broker.planner._types cimport task_t
 cdef class Workspace:
     cdef Scratch scratch
     cdef CompiledProblem problem
-    cdef readonly object columns
-    cdef bind(self)
+    cdef readonly dict columns   # of the schedule: arrays of the scratch, by their names
+    cdef object memory
+    cdef column(self, const void* array, object dtype)
     cdef take(self)
 
 cdef int build_fast(Scratch* scratch, const task_t* genes, Strategy strategy) except -1 nogil

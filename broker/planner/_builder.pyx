@@ -11,6 +11,7 @@ from libc.string cimport memcpy, memset
 
 import numpy as np
 
+from broker.planner._arena cimport Arena, arena_open, cut
 from broker.planner._instance cimport (
     CHEAPEST,
     FASTEST,
@@ -20,7 +21,7 @@ from broker.planner._instance cimport (
     placement_cost_fast,
 )
 from broker.planner._places cimport Slot, find_place
-from broker.planner._scratch cimport BUCKETS_MAX, RAS_2, RAS_3, RAS_4, STRATEGIES
+from broker.planner._scratch cimport BUCKETS_MAX, RAS_2, RAS_3, RAS_4, STRATEGIES, Sets
 from broker.planner._timetable cimport (
     Span,
     Timetable,
@@ -41,22 +42,20 @@ from broker.planner._types cimport (
 
 cdef inline void remove_choice(
     const Scratch* scratch,
+    const Sets* sets,
     choice_t rank,
     const int32_t* touched,
     const int32_t* taken,
-    word_t* maybe_free,
-    word_t* untouched,
-    word_t* live,
 ) noexcept nogil:
     # Takes a choice out of the sets of some buckets, each from the first to before the second.
     cdef word_t others = ~(<word_t> 1 << (rank & 63))
     cdef Py_ssize_t word = rank >> 6
-    cdef word_t* row = untouched + word * scratch.buckets
+    cdef word_t* row = sets.untouched + word * scratch.buckets
+    cdef word_t* live = sets.live + (word >> 6)
     cdef int32_t bucket
     for bucket in range(touched[0], touched[1]):
         row[bucket] &= others
-    row = maybe_free + word * scratch.buckets
-    live += word >> 6
+    row = sets.maybe_free + word * scratch.buckets
     for bucket in range(taken[0], taken[1]):
         row[bucket] &= others
         if row[bucket] == 0:
@@ -64,12 +63,7 @@ cdef inline void remove_choice(
 
 
 cdef inline void mark_full(
-    Scratch* scratch,
-    resource_t resource,
-    const Span* full,
-    word_t** maybe_free,
-    word_t** untouched,
-    word_t** live,
+    const Scratch* scratch, const Sets* sets, resource_t resource, const Span* full
 ) noexcept nogil:
     # Notes what taking a resource has made of the buckets in which something has changed.
     cdef const Instance* instance = scratch.instance
@@ -102,12 +96,10 @@ cdef inline void mark_full(
             for i in range(instance.choice_begin[resource], instance.choice_begin[resource + 1]):
                 remove_choice(
                     scratch,
+                    &sets[order],
                     instance.rank[order][instance.choice_of[i]],
                     touched,
                     taken,
-                    maybe_free[order],
-                    untouched[order],
-                    live[order],
                 )
 
 
@@ -139,9 +131,7 @@ cdef int place_task(Scratch* scratch, task_t task, Strategy strategy) except -1 
             instance.demand_units[i],
             &full,
         )
-        mark_full(
-            scratch, resource, &full, scratch.maybe_free, scratch.untouched, scratch.live
-        )
+        mark_full(scratch, scratch.sets, resource, &full)
     return 0
 
 
@@ -187,6 +177,8 @@ cdef task_t heap_pop(Scratch* scratch, int32_t* count) noexcept nogil:
 cdef int begin_schedule(Scratch* scratch, Strategy strategy) except -1 nogil:
     cdef const Instance* instance = scratch.instance
     cdef Py_ssize_t size = scratch.buckets * instance.words * sizeof(word_t)
+    cdef const Sets* sets
+    cdef const Sets* before
     cdef int32_t order
     cdef resource_t i
     for i in range(instance.resources):
@@ -195,13 +187,11 @@ cdef int begin_schedule(Scratch* scratch, Strategy strategy) except -1 nogil:
     scratch.in_use[CHEAPEST] = strategy == RAS_2 or strategy == RAS_3
     for order in range(ORDERS):
         if scratch.in_use[order]:
-            memcpy(scratch.maybe_free[order], scratch.sets_before[order], size)
-            memcpy(scratch.untouched[order], scratch.sets_before[ORDERS + order], size)
-            memcpy(
-                scratch.live[order],
-                scratch.sets_before[2 * ORDERS + order],
-                scratch.buckets * scratch.live_words * sizeof(word_t),
-            )
+            sets = &scratch.sets[order]
+            before = &scratch.sets_before[order]
+            memcpy(sets.maybe_free, before.maybe_free, size)
+            memcpy(sets.untouched, before.untouched, size)
+            memcpy(sets.live, before.live, scratch.buckets * scratch.live_words * sizeof(word_t))
             scratch.first_live[order] = 0
     memcpy(scratch.ready, instance.release, instance.tasks * sizeof(seconds_t))
     memcpy(scratch.missing, instance.predecessors, instance.tasks * sizeof(int32_t))
@@ -243,6 +233,38 @@ cdef int build_fast(Scratch* scratch, const task_t* genes, Strategy strategy) ex
     return 0
 
 
+cdef void cut_sets(Sets* sets, const Scratch* scratch, Arena* arena) noexcept:
+    cdef Py_ssize_t size = scratch.buckets * scratch.instance.words
+    sets.maybe_free = <word_t*> cut(arena, size, sizeof(word_t))
+    sets.untouched = <word_t*> cut(arena, size, sizeof(word_t))
+    sets.live = <word_t*> cut(arena, scratch.buckets * scratch.live_words, sizeof(word_t))
+
+
+cdef void lay_out(Scratch* scratch, Arena* arena) noexcept:
+    # The arrays of a scratch whose sizes are known.
+    cdef Py_ssize_t tasks = scratch.instance.tasks
+    cdef Py_ssize_t workflows = scratch.instance.workflows
+    cdef Py_ssize_t words = scratch.instance.words
+    cdef Py_ssize_t order
+    scratch.choice = <choice_t*> cut(arena, tasks, sizeof(choice_t))
+    scratch.start = <seconds_t*> cut(arena, tasks, sizeof(seconds_t))
+    scratch.end = <seconds_t*> cut(arena, tasks, sizeof(seconds_t))
+    scratch.cost = <money_t*> cut(arena, tasks, sizeof(money_t))
+    scratch.order = <task_t*> cut(arena, tasks, sizeof(task_t))
+    scratch.completion = <seconds_t*> cut(arena, workflows, sizeof(seconds_t))
+    scratch.spent = <money_t*> cut(arena, workflows, sizeof(money_t))
+    scratch.left = <money_t*> cut(arena, workflows, sizeof(money_t))
+    scratch.least_left = <money_t*> cut(arena, workflows, sizeof(money_t))
+    scratch.ready = <seconds_t*> cut(arena, tasks, sizeof(seconds_t))
+    scratch.missing = <int32_t*> cut(arena, tasks, sizeof(int32_t))
+    scratch.position = <int32_t*> cut(arena, tasks, sizeof(int32_t))
+    scratch.released = <task_t*> cut(arena, tasks, sizeof(task_t))
+    scratch.candidates = <word_t*> cut(arena, words, sizeof(word_t))
+    for order in range(ORDERS):
+        cut_sets(&scratch.sets[order], scratch, arena)
+        cut_sets(&scratch.sets_before[order], scratch, arena)
+
+
 cdef class Workspace:
     """Room in which one thread builds schedules of one problem, one after another.
 
@@ -256,7 +278,7 @@ cdef class Workspace:
     def __cinit__(self, CompiledProblem problem, seconds_t horizon, int32_t buckets=128):
         cdef Instance* instance = &problem.instance
         cdef Scratch* scratch = &self.scratch
-        cdef Py_ssize_t tasks = max(1, instance.tasks)
+        cdef Arena arena = Arena(NULL, 0)
         cdef resource_t i
         if not 0 < horizon < INFINITY:
             raise ValueError(f"the horizon is {horizon} s; it must be more than 0 and finite")
@@ -266,32 +288,19 @@ cdef class Workspace:
         scratch.instance = instance
         scratch.buckets = buckets
         scratch.width = horizon / buckets
-        self.columns = {
-            "choice": np.full(tasks, -1, np.int32),
-            "start": np.zeros(tasks),
-            "end": np.zeros(tasks),
-            "cost": np.zeros(tasks),
-            "order": np.zeros(tasks, np.int32),
-            "ready": np.zeros(tasks),
-            "missing": np.zeros(tasks, np.int32),
-            "position": np.zeros(tasks, np.int32),
-            "released": np.zeros(tasks, np.int32),
-            "candidates": np.zeros(instance.words, np.uint64),
-            "left": np.zeros(max(1, instance.workflows)),
-            "least_left": np.zeros(max(1, instance.workflows)),
-        }
-        self.columns |= {
-            f"{name}_{order}": np.zeros(buckets * instance.words, np.uint64)
-            for name in ("free", "untouched", "free_before", "untouched_before")
-            for order in range(ORDERS)
-        }
         scratch.live_words = (instance.words + 63) // 64
-        self.columns |= {
-            f"{name}_{order}": np.zeros(buckets * scratch.live_words, np.uint64)
-            for name in ("live", "live_before")
-            for order in range(ORDERS)
+        lay_out(scratch, &arena)
+        memory = np.zeros(arena.used, np.uint8)
+        arena_open(&arena, memory)
+        lay_out(scratch, &arena)
+        self.memory = memory
+        self.columns = {
+            "choice": self.column(scratch.choice, np.dtype(np.int32)),
+            "start": self.column(scratch.start, np.dtype(np.float64)),
+            "end": self.column(scratch.end, np.dtype(np.float64)),
+            "cost": self.column(scratch.cost, np.dtype(np.float64)),
+            "order": self.column(scratch.order, np.dtype(np.int32)),
         }
-        self.bind()
         scratch.tables = <Timetable*> calloc(instance.resources, sizeof(Timetable))
         scratch.taken = <Timetable*> calloc(instance.resources, sizeof(Timetable))
         if scratch.tables == NULL or scratch.taken == NULL:
@@ -311,56 +320,19 @@ cdef class Workspace:
         free(self.scratch.tables)
         free(self.scratch.taken)
 
-    cdef bind(self):
-        cdef Scratch* scratch = &self.scratch
-        cdef double[::1] real
-        cdef int32_t[::1] whole
-        cdef unsigned long long[::1] sets
-        cdef dict columns = self.columns
-        cdef int order
-        whole = columns["choice"]
-        scratch.choice = &whole[0]
-        real = columns["start"]
-        scratch.start = &real[0]
-        real = columns["end"]
-        scratch.end = &real[0]
-        real = columns["cost"]
-        scratch.cost = &real[0]
-        whole = columns["order"]
-        scratch.order = &whole[0]
-        real = columns["left"]
-        scratch.left = &real[0]
-        real = columns["least_left"]
-        scratch.least_left = &real[0]
-        real = columns["ready"]
-        scratch.ready = &real[0]
-        whole = columns["missing"]
-        scratch.missing = &whole[0]
-        whole = columns["position"]
-        scratch.position = &whole[0]
-        whole = columns["released"]
-        scratch.released = &whole[0]
-        sets = columns["candidates"]
-        scratch.candidates = <word_t*> &sets[0]
-        for order in range(ORDERS):
-            sets = columns[f"free_{order}"]
-            scratch.maybe_free[order] = <word_t*> &sets[0]
-            sets = columns[f"untouched_{order}"]
-            scratch.untouched[order] = <word_t*> &sets[0]
-            sets = columns[f"free_before_{order}"]
-            scratch.sets_before[order] = <word_t*> &sets[0]
-            sets = columns[f"untouched_before_{order}"]
-            scratch.sets_before[ORDERS + order] = <word_t*> &sets[0]
-            sets = columns[f"live_{order}"]
-            scratch.live[order] = <word_t*> &sets[0]
-            sets = columns[f"live_before_{order}"]
-            scratch.sets_before[2 * ORDERS + order] = <word_t*> &sets[0]
+    cdef column(self, const void* array, dtype):
+        # What the scratch has by task, as an array that keeps the memory alive.
+        cdef const unsigned char[::1] memory = self.memory
+        cdef Py_ssize_t begin = <const unsigned char*> array - &memory[0]
+        cdef Py_ssize_t size = max(1, self.scratch.instance.tasks) * <Py_ssize_t> dtype.itemsize
+        return self.memory[begin:begin + size].view(dtype)
 
     cdef take(self):
         # Fixed tasks and closures.
         cdef Scratch* scratch = &self.scratch
         cdef const Instance* instance = scratch.instance
         cdef Timetable* table
+        cdef const Sets* sets
         cdef resource_t resource
         cdef Span full
         cdef int32_t i, k, bucket
@@ -369,15 +341,14 @@ cdef class Workspace:
         for i in range(ORDERS):
             scratch.in_use[i] = True
         for i in range(ORDERS):
-            memset(scratch.sets_before[ORDERS + i], 0xFF, size)
+            sets = &scratch.sets_before[i]
+            memset(sets.untouched, 0xFF, size)
             for k in range(instance.choices):
                 for bucket in range(scratch.buckets):
-                    scratch.sets_before[i][(k >> 6) * scratch.buckets + bucket] |= (
-                        <word_t> 1 << (k & 63)
+                    sets.maybe_free[(k >> 6) * scratch.buckets + bucket] |= <word_t> 1 << (k & 63)
+                    sets.live[bucket * scratch.live_words + (k >> 12)] |= (
+                        <word_t> 1 << ((k >> 6) & 63)
                     )
-                    scratch.sets_before[2 * ORDERS + i][
-                        bucket * scratch.live_words + (k >> 12)
-                    ] |= <word_t> 1 << ((k >> 6) & 63)
         # No task is shorter than the least of work on the fastest choice.
         shortest = INFINITY
         for i in range(instance.tasks):
@@ -402,14 +373,7 @@ cdef class Workspace:
                     instance.taken_units[i],
                     &full,
                 )
-                mark_full(
-                    scratch,
-                    resource,
-                    &full,
-                    scratch.sets_before,
-                    scratch.sets_before + ORDERS,
-                    scratch.sets_before + 2 * ORDERS,
-                )
+                mark_full(scratch, scratch.sets_before, resource, &full)
 
     def build(self, const int32_t[::1] genes, int strategy) -> None:
         """Builds the schedule of a sequence of genes; the columns hold it until the next one.

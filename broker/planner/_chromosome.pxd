@@ -1,6 +1,7 @@
 # Chromosomes of GLEAM and their operators.
 from libc.stdint cimport int32_t
 
+from broker.planner._arena cimport Arena
 from broker.planner._random cimport Random
 from broker.planner._types cimport task_t
 
@@ -21,6 +22,8 @@ cdef struct Room:
     int32_t* place
     char* mark
 
+cdef void cut_chromosome(Chromosome* one, Arena* arena, int32_t count) noexcept
+cdef void cut_room(Room* room, Arena* arena, int32_t count) noexcept
 cdef void chromosome_copy(Chromosome* to, const Chromosome* source, int32_t count) noexcept nogil
 cdef void cut_segments(Chromosome* one, int32_t count, Random* random) noexcept nogil
 cdef void shift_gene(Chromosome* one, int32_t count, Random* random) noexcept nogil

@@ -11,6 +11,7 @@ from libc.string cimport memcpy, memmove, memset
 
 import numpy as np
 
+from broker.planner._arena cimport Arena, arena_open, cut
 from broker.planner._scratch cimport STRATEGIES
 from broker.planner._random cimport (
     Random,
@@ -19,6 +20,18 @@ from broker.planner._random cimport (
     random_between,
 )
 from broker.planner._types cimport task_t
+
+
+cdef void cut_chromosome(Chromosome* one, Arena* arena, int32_t count) noexcept:
+    one.genes = <task_t*> cut(arena, count, sizeof(task_t))
+    one.length = <int32_t*> cut(arena, count, sizeof(int32_t))
+
+
+cdef void cut_room(Room* room, Arena* arena, int32_t count) noexcept:
+    room.genes = <task_t*> cut(arena, count, sizeof(task_t))
+    room.length = <int32_t*> cut(arena, count, sizeof(int32_t))
+    room.place = <int32_t*> cut(arena, count, sizeof(int32_t))
+    room.mark = <char*> cut(arena, count, sizeof(char))
 
 
 cdef void chromosome_copy(Chromosome* to, const Chromosome* source, int32_t count) noexcept nogil:
@@ -397,27 +410,20 @@ def apply_operator(str name, first, second, unsigned long long seed, int points=
     cdef int32_t count = len(parents[0][0])
     if len(parents[1][0]) != count:
         raise ValueError(f"chromosomes of {count} and {len(parents[1][0])} genes")
-    columns = [np.zeros(count, np.int32) for _ in range(5)]
-    columns += [parents[0][0].copy(), np.zeros(count, np.int32), np.zeros(count, np.int8)]
-    cdef int32_t[::1] rows
-    cdef signed char[::1] marks = columns[7]
+    cdef Arena arena = Arena(NULL, 0)
     cdef Room room
     cdef Chromosome one, two, child
     cdef Random random
-    one = viewed(columns[5], columns[0], parents[0])
-    two = viewed(parents[1][0], columns[1], parents[1])
-    rows = columns[2]
-    room.genes = &rows[0]
-    rows = columns[3]
-    room.length = &rows[0]
-    rows = columns[4]
-    room.place = &rows[0]
-    room.mark = <char*> &marks[0]
-    rows = columns[6]
-    child_lengths = np.zeros(count, np.int32)
-    cdef int32_t[::1] lengths = child_lengths
-    child.genes = &rows[0]
-    child.length = &lengths[0]
+    for turn in range(2):
+        if turn == 1:
+            memory = np.zeros(arena.used, np.uint8)
+            arena_open(&arena, memory)
+        cut_room(&room, &arena, count)
+        cut_chromosome(&one, &arena, count)
+        cut_chromosome(&two, &arena, count)
+        cut_chromosome(&child, &arena, count)
+    write(&one, parents[0])
+    write(&two, parents[1])
     random_begin(&random, seed, 0, 0)
     if name in ("one point", "n point", "exchange", "order 3", "order n"):
         if name == "exchange":
@@ -457,16 +463,14 @@ cdef mutate(str name, Chromosome* one, int32_t count, Room* room, Random* random
         change_strategy(one, STRATEGIES, random)
 
 
-cdef Chromosome viewed(int32_t[::1] genes, int32_t[::1] length, parent):
-    cdef Chromosome one
+cdef write(Chromosome* one, source):
     cdef int32_t i
-    one.genes = &genes[0]
-    one.length = &length[0]
-    for i, each in enumerate(parent[1]):
-        length[i] = each
-    one.segments = len(parent[1])
-    one.strategy = parent[2]
-    return one
+    genes, lengths, one.strategy = source
+    for i, gene in enumerate(genes):
+        one.genes[i] = gene
+    for i, length in enumerate(lengths):
+        one.length[i] = length
+    one.segments = len(lengths)
 
 
 def checked(chromosome):

@@ -31,7 +31,7 @@ cdef struct Graph:
 
 cdef class CriticalGraph:
     cdef Graph graph
-    cdef dict columns
+    cdef object memory
 
 cdef int64_t tabu_search_fast(
     Graph* graph, const Scratch* scratch, int64_t iterations, Random* random, task_t* genes

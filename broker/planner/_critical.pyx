@@ -14,10 +14,11 @@ from libc.string cimport memcpy, memset
 
 import numpy as np
 
+from broker.planner._arena cimport Arena, arena_open, cut
 from broker.planner._scratch cimport Scratch
 from broker.planner._instance cimport CompiledProblem, Instance
 from broker.planner._random cimport Random, random_below, random_between
-from broker.planner._types cimport resource_t, seconds_t, task_t
+from broker.planner._types cimport choice_t, resource_t, seconds_t, task_t
 
 TASKS_MAX = 3000
 """Larger problems are not searched: what is forbidden is noted by pair of tasks."""
@@ -402,6 +403,26 @@ cdef int64_t tabu_search_fast(
     return iteration
 
 
+cdef void lay_out(Graph* graph, Arena* arena) noexcept:
+    cdef Py_ssize_t n = graph.tasks
+    graph.duration = <seconds_t*> cut(arena, n, sizeof(seconds_t))
+    graph.resource = <resource_t*> cut(arena, n, sizeof(resource_t))
+    graph.before = <task_t*> cut(arena, n, sizeof(task_t))
+    graph.after = <task_t*> cut(arena, n, sizeof(task_t))
+    graph.head = <seconds_t*> cut(arena, n, sizeof(seconds_t))
+    graph.tail = <seconds_t*> cut(arena, n, sizeof(seconds_t))
+    graph.own_head = <seconds_t*> cut(arena, n, sizeof(seconds_t))
+    graph.own_tail = <seconds_t*> cut(arena, n, sizeof(seconds_t))
+    graph.new_head = <seconds_t*> cut(arena, n, sizeof(seconds_t))
+    graph.order = <task_t*> cut(arena, n, sizeof(task_t))
+    graph.missing = <int32_t*> cut(arena, n, sizeof(int32_t))
+    graph.path = <task_t*> cut(arena, n, sizeof(task_t))
+    graph.best_before = <task_t*> cut(arena, n, sizeof(task_t))
+    graph.best_after = <task_t*> cut(arena, n, sizeof(task_t))
+    graph.last = <task_t*> cut(arena, graph.instance.resources, sizeof(task_t))
+    graph.forbidden = <int64_t*> cut(arena, n * n, sizeof(int64_t))
+
+
 cdef class CriticalGraph:
     """Room for tabu search by one thread.
 
@@ -413,65 +434,26 @@ cdef class CriticalGraph:
 
     def __init__(self, CompiledProblem problem):
         cdef Graph* graph = &self.graph
-        cdef int32_t n = problem.instance.tasks
-        cdef int32_t[::1] rows
-        cdef double[::1] real
-        cdef long long[::1] pairs
+        cdef Arena arena = Arena(NULL, 0)
+        cdef task_t task
+        cdef choice_t choice
         graph.instance = &problem.instance
-        graph.tasks = n
-        graph.usable = False
-        self.columns = {}
-        if not is_job_shop(problem):
+        graph.tasks = problem.instance.tasks
+        graph.usable = is_job_shop(problem)
+        graph.instants = False
+        if not graph.usable:
             return
-        graph.usable = True
-        choice = problem.column("few")
-        begin = problem.column("demand_begin")
-        resource = problem.column("demand_resource")[begin[choice]]
-        duration = problem.column("work")[:n] / problem.column("performance")[choice]
-        graph.instants = bool((duration == 0).any())
-        columns = self.columns
-        columns["duration"] = np.ascontiguousarray(duration, np.float64)
-        columns["resource"] = np.ascontiguousarray(resource, np.int32)
-        for name in ("head", "tail", "own_head", "own_tail", "new_head"):
-            columns[name] = np.zeros(n)
-        for name in (
-            "before", "after", "order", "missing", "path", "best_before", "best_after"
-        ):
-            columns[name] = np.zeros(n, np.int32)
-        columns["last"] = np.zeros(problem.instance.resources, np.int32)
-        columns["forbidden"] = np.zeros(n * n, np.int64)
-        real = columns["duration"]
-        graph.duration = &real[0]
-        real = columns["head"]
-        graph.head = &real[0]
-        real = columns["tail"]
-        graph.tail = &real[0]
-        real = columns["own_head"]
-        graph.own_head = &real[0]
-        real = columns["own_tail"]
-        graph.own_tail = &real[0]
-        real = columns["new_head"]
-        graph.new_head = &real[0]
-        rows = columns["resource"]
-        graph.resource = &rows[0]
-        rows = columns["before"]
-        graph.before = &rows[0]
-        rows = columns["after"]
-        graph.after = &rows[0]
-        rows = columns["order"]
-        graph.order = &rows[0]
-        rows = columns["missing"]
-        graph.missing = &rows[0]
-        rows = columns["path"]
-        graph.path = &rows[0]
-        rows = columns["best_before"]
-        graph.best_before = &rows[0]
-        rows = columns["best_after"]
-        graph.best_after = &rows[0]
-        rows = columns["last"]
-        graph.last = &rows[0]
-        pairs = columns["forbidden"]
-        graph.forbidden = <int64_t*> &pairs[0]
+        lay_out(graph, &arena)
+        self.memory = np.zeros(arena.used, np.uint8)
+        arena_open(&arena, self.memory)
+        lay_out(graph, &arena)
+        for task in range(graph.tasks):
+            choice = graph.instance.few[task]
+            graph.resource[task] = graph.instance.demand_resource[
+                graph.instance.demand_begin[choice]
+            ]
+            graph.duration[task] = graph.instance.work[task] / graph.instance.performance[choice]
+            graph.instants |= graph.duration[task] == 0
 
     @property
     def usable(self) -> bool:

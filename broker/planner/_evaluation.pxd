@@ -87,15 +87,6 @@ cdef class CompiledGoals:
     cdef object kept
     cdef bind_limits(self, dict by_workflow)
 
-cdef class WorkflowSums:
-    # Room for sums by workflow, for one thread.
-    cdef seconds_t* completion
-    cdef money_t* cost
-
 cdef void worth_fast(
-    const Scratch* scratch,
-    const Goals* goals,
-    seconds_t* completion,
-    money_t* cost,
-    Worth* worth,
+    const Scratch* scratch, const Goals* goals, Worth* worth
 ) noexcept nogil

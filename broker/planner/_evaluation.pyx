@@ -2,7 +2,6 @@
 
 from libc.math cimport log, pow
 from libc.stdint cimport int32_t
-from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
 
 import numpy as np
@@ -55,11 +54,10 @@ cdef int32_t moved_tasks(const Scratch* scratch) noexcept nogil:
     return moved
 
 
-cdef void sum_workflows(
-    const Scratch* scratch, seconds_t* completion, money_t* cost, Worth* worth
-) noexcept nogil:
+cdef void sum_workflows(const Scratch* scratch, Worth* worth) noexcept nogil:
     # Completion and cost by workflow; makespan, utilization and delay of the plan but for bounds.
     cdef const Instance* instance = scratch.instance
+    cdef seconds_t* completion = scratch.completion
     cdef seconds_t last = instance.now
     cdef double busy = 0.0
     cdef double delay = 0.0
@@ -69,13 +67,13 @@ cdef void sum_workflows(
     cdef workflow_t workflow
     cdef choice_t choice
     memcpy(completion, instance.fixed_completion, instance.workflows * sizeof(seconds_t))
-    memcpy(cost, instance.fixed_cost, instance.workflows * sizeof(money_t))
+    memcpy(scratch.spent, instance.fixed_cost, instance.workflows * sizeof(money_t))
     for task in range(instance.tasks):
         choice = scratch.choice[task]
         if choice < 0:
             continue
         workflow = instance.workflow[task]
-        cost[workflow] += scratch.cost[task]
+        scratch.spent[workflow] += scratch.cost[task]
         if scratch.end[task] > completion[workflow]:
             completion[workflow] = scratch.end[task]
         if scratch.end[task] > last:
@@ -93,34 +91,29 @@ cdef void sum_workflows(
 
 
 cdef void judge_lost(
-    const Instance* instance,
-    const Goals* goals,
-    const seconds_t* completion,
-    const money_t* cost,
-    Worth* worth,
+    const Scratch* scratch, const Goals* goals, Worth* worth
 ) noexcept nogil:
     # How far workflows are beyond what is possible where they cannot keep a limit.
     cdef workflow_t i
-    for i in range(instance.workflows):
+    for i in range(scratch.instance.workflows):
         if goals.lost_time[i] > 0.0:
             worth.lost_time += goals.lost_time[i] * beyond(
-                completion[i], goals.earliest_end[i], goals.allowed_time[i]
+                scratch.completion[i], goals.earliest_end[i], goals.allowed_time[i]
             )
         if goals.lost_money[i] > 0.0:
             worth.lost_money += goals.lost_money[i] * beyond(
-                cost[i], goals.least_spent[i], goals.allowed_money[i]
+                scratch.spent[i], goals.least_spent[i], goals.allowed_money[i]
             )
 
 
 cdef void judge_workflows(
-    const Instance* instance,
-    const Goals* goals,
-    const seconds_t* completion,
-    const money_t* cost,
-    Worth* worth,
+    const Scratch* scratch, const Goals* goals, Worth* worth
 ) noexcept nogil:
     # The criteria of users, averaged, and what is beyond their limits: beyond those that may be
     # kept, and what of the rest could be avoided.
+    cdef const Instance* instance = scratch.instance
+    cdef const seconds_t* completion = scratch.completion
+    cdef const money_t* cost = scratch.spent
     cdef workflow_t i
     worth.criterion[TIME] = worth.criterion[COST] = 0.0
     worth.tardiness = worth.excess = worth.cost = worth.completion = 0.0
@@ -145,7 +138,7 @@ cdef void judge_workflows(
                 worth.missed_budgets += 1
                 worth.avoidable_excess += cost[i] - goals.budget[i]
     if goals.lost:
-        judge_lost(instance, goals, completion, cost, worth)
+        judge_lost(scratch, goals, worth)
     worth.criterion[TIME] /= instance.workflows
     worth.criterion[COST] /= instance.workflows
     worth.completion /= instance.workflows
@@ -186,18 +179,14 @@ cdef double penalized(double raw, double factor, double power) noexcept nogil:
 
 
 cdef void worth_fast(
-    const Scratch* scratch,
-    const Goals* goals,
-    seconds_t* completion,
-    money_t* cost,
-    Worth* worth,
+    const Scratch* scratch, const Goals* goals, Worth* worth
 ) noexcept nogil:
     # The schedule in the scratch, judged.
     cdef const Instance* instance = scratch.instance
     cdef int32_t level, i
     cdef bint goes_on = True
-    sum_workflows(scratch, completion, cost, worth)
-    judge_workflows(instance, goals, completion, cost, worth)
+    sum_workflows(scratch, worth)
+    judge_workflows(scratch, goals, worth)
     if worth.makespan > 0.0:
         worth.utilization /= goals.capacity * worth.makespan
     worth.criterion[DELAY] = achieved(worth.delay, goals.delay_min, goals.delay_max)
@@ -219,24 +208,6 @@ cdef void worth_fast(
     if worth.unplanned > 0:
         # Below every plan that is complete, and those with more places above the others.
         worth.fitness = worth.fitness / (2.0 * FITNESS_MAX) - worth.unplanned
-
-
-cdef class WorkflowSums:
-    """Room for what is summed by workflow.
-
-    Args:
-        workflows: how many.
-    """
-
-    def __cinit__(self, workflow_t workflows):
-        self.completion = <seconds_t*> calloc(workflows, sizeof(seconds_t))
-        self.cost = <money_t*> calloc(workflows, sizeof(money_t))
-        if self.completion == NULL or self.cost == NULL:
-            raise MemoryError(f"sums of {workflows} workflows")
-
-    def __dealloc__(self):
-        free(self.completion)
-        free(self.cost)
 
 
 cdef class CompiledGoals:
@@ -306,10 +277,10 @@ cdef class CompiledGoals:
         """Returns what the schedule in a workspace is worth, with completion and cost of each
         workflow."""
         cdef Worth worth
-        cdef WorkflowSums sums = WorkflowSums(workspace.scratch.instance.workflows)
+        cdef const Scratch* scratch = &workspace.scratch
         cdef workflow_t i
-        cdef workflow_t workflows = workspace.scratch.instance.workflows
-        worth_fast(&workspace.scratch, &self.goals, sums.completion, sums.cost, &worth)
+        cdef workflow_t workflows = scratch.instance.workflows
+        worth_fast(scratch, &self.goals, &worth)
         return {
             "fitness": worth.fitness,
             "raw": worth.raw,
@@ -325,6 +296,6 @@ cdef class CompiledGoals:
             "cost": worth.cost,
             "mean_completion": worth.completion,
             "mean_delay": worth.delay,
-            "completion": np.array([sums.completion[i] for i in range(workflows)]),
-            "workflow_cost": np.array([sums.cost[i] for i in range(workflows)]),
+            "completion": np.array([scratch.completion[i] for i in range(workflows)]),
+            "workflow_cost": np.array([scratch.spent[i] for i in range(workflows)]),
         }

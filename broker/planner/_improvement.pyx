@@ -61,11 +61,11 @@ cdef double improve_strategy(
 
 cdef inline bint is_late(const Bench* bench, workflow_t workflow) noexcept nogil:
     # For a date that can be kept: hurrying others would only delay those that can.
-    return bench.completion[workflow] > bench.goals.due[workflow] + TIME_TOLERANCE
+    return bench.scratch.completion[workflow] > bench.goals.due[workflow] + TIME_TOLERANCE
 
 
 cdef inline bint is_dear(const Bench* bench, workflow_t workflow) noexcept nogil:
-    return bench.cost[workflow] > bench.goals.budget[workflow] * (1.0 + COST_TOLERANCE)
+    return bench.scratch.spent[workflow] > bench.goals.budget[workflow] * (1.0 + COST_TOLERANCE)
 
 
 cdef workflow_t worst_workflow(const Bench* bench, Random* random) noexcept nogil:
@@ -79,7 +79,7 @@ cdef workflow_t worst_workflow(const Bench* bench, Random* random) noexcept nogi
             offenders += 1
             if random_below(random, offenders) == 0:
                 found = i
-        elif offenders == 0 and bench.completion[i] > bench.completion[found]:
+        elif offenders == 0 and bench.scratch.completion[i] > bench.scratch.completion[found]:
             found = i
     return found
 
@@ -140,7 +140,7 @@ cdef task_t cheaper_place(const Bench* bench, task_t task, Random* random) noexc
         change = placement_cost_fast(
             instance, scratch.choice[task], scratch.start[task], scratch.start[task] + duration
         ) - scratch.cost[other]
-        if bench.cost[theirs] + change <= bench.goals.budget[theirs]:
+        if bench.scratch.spent[theirs] + change <= bench.goals.budget[theirs]:
             count += 1
             if random_below(random, count) == 0:
                 found = other
@@ -269,7 +269,7 @@ cdef int32_t advanced(
     if not is_late(bench, workflow):
         return place
     share = (
-        bench.completion[workflow] - bench.goals.due[workflow]
+        bench.scratch.completion[workflow] - bench.goals.due[workflow]
     ) / bench.worth.makespan
     share = place - 1.0 - factor * share * bench.scratch.instance.tasks
     return <int32_t> share if share > 0.0 else 0

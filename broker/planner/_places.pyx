@@ -120,7 +120,7 @@ cdef inline int32_t first_live(Scratch* scratch, int32_t order) noexcept nogil:
     while bucket < last:
         live = 0
         for k in range(scratch.live_words):
-            live |= scratch.live[order][bucket * scratch.live_words + k]
+            live |= scratch.sets[order].live[bucket * scratch.live_words + k]
         if live:
             break
         bucket += 1
@@ -133,10 +133,10 @@ cdef inline word_t found_in(
 ) noexcept nogil:
     # The candidates of one word that may start in a bucket and be free as long as it takes.
     cdef Py_ssize_t row = i * scratch.buckets + bucket
-    cdef word_t word = scratch.candidates[i] & scratch.maybe_free[order][row]
+    cdef word_t word = scratch.candidates[i] & scratch.sets[order].maybe_free[row]
     if word and reach > 0 and bucket + reach < scratch.buckets - 1:
-        word &= scratch.untouched[order][row + (reach + 1) // 2]
-        word &= scratch.untouched[order][row + reach]
+        word &= scratch.sets[order].untouched[row + (reach + 1) // 2]
+        word &= scratch.sets[order].untouched[row + reach]
     return word
 
 
@@ -157,7 +157,7 @@ cdef void find_many(
     bucket = max(bucket, first_live(scratch, order))
     while True:
         for k in range(scratch.live_words):
-            live = scratch.live[order][bucket * scratch.live_words + k]
+            live = scratch.sets[order].live[bucket * scratch.live_words + k]
             while live:
                 i = 64 * k + lowest_bit(live)
                 if i >= words:
@@ -254,7 +254,7 @@ cdef void find_end(
         if begin + work / scratch.performance_max > best.end:
             return
         for k in range(scratch.live_words):
-            live = scratch.live[FASTEST][bucket * scratch.live_words + k]
+            live = scratch.sets[FASTEST].live[bucket * scratch.live_words + k]
             while live:
                 i = 64 * k + lowest_bit(live)
                 if i >= words:

@@ -19,8 +19,15 @@ cdef enum Strategy:
     RAS_6    # where the old plan has it, unless it ends later there; else as RAS-5
     STRATEGIES
 
+cdef struct Sets:
+    # Where in time choices may be free: sets of ranks, by word and bucket.
+    word_t* maybe_free
+    word_t* untouched            # the same: choices that are at no moment fully taken
+    word_t* live                 # by bucket: the words of maybe_free that are not empty
+
 cdef struct Scratch:
-    # Room for one schedule at a time. Nothing is allocated once timetables have grown.
+    # Room for one schedule at a time: one block of memory beside the timetables. Nothing is
+    # allocated once these have grown.
     const Instance* instance
     Timetable* tables            # by resource
     Timetable* taken             # by resource: before anything is planned
@@ -31,6 +38,9 @@ cdef struct Scratch:
     money_t* cost
     task_t* order                # the sequence in which tasks were planned
     task_t planned
+    # What comes of it, once it is judged: by workflow.
+    seconds_t* completion
+    money_t* spent
     # While building with RAS-5: by workflow.
     money_t* left                # of its budget
     money_t* least_left          # what its tasks that are not planned cost at least
@@ -39,13 +49,10 @@ cdef struct Scratch:
     int32_t* missing             # predecessors that are not planned
     int32_t* position            # of its gene; -1: not passed yet
     task_t* released             # heap of waiting tasks that may go, by position
-    # Where in time choices may be free: by order, word and bucket. Sets of ranks.
-    int32_t buckets
+    int32_t buckets              # slices of time, from now on
     seconds_t width              # of a bucket
-    word_t* maybe_free[2]
-    word_t* untouched[2]         # the same: choices that are at no moment fully taken
-    word_t* live[2]              # by bucket: the words of maybe_free that are not empty
-    word_t* sets_before[6]       # all three before anything is planned
+    Sets sets[2]                 # by order
+    Sets sets_before[2]          # the same before anything is planned
     Py_ssize_t live_words        # of a set of words
     int32_t first_live[2]        # no bucket before it has any
     word_t* candidates           # words

@@ -5,14 +5,11 @@ from broker.planner._builder cimport Workspace
 from broker.planner._scratch cimport Scratch
 from broker.planner._chromosome cimport Chromosome, Room
 from broker.planner._critical cimport CriticalGraph, Graph
-from broker.planner._evaluation cimport CompiledGoals, Goals, Worth, WorkflowSums
-from broker.planner._types cimport money_t, seconds_t
+from broker.planner._evaluation cimport CompiledGoals, Goals, Worth
 
 cdef struct Bench:
     Scratch* scratch
     const Goals* goals
-    seconds_t* completion        # by workflow, of the schedule judged last
-    money_t* cost
     Worth worth                  # of the schedule judged last
     Room room
     Chromosome trial             # for local searchers
@@ -23,8 +20,7 @@ cdef class Worker:
     cdef Bench bench
     cdef readonly Workspace workspace
     cdef readonly CompiledGoals goals
-    cdef WorkflowSums sums
-    cdef dict columns
+    cdef object memory
     cdef CriticalGraph graph
 
 cdef double evaluate_fast(Bench* bench, const Chromosome* one) except? -1.0 nogil

@@ -4,7 +4,9 @@ from libc.stdint cimport int32_t
 
 import numpy as np
 
+from broker.planner._arena cimport Arena, arena_open
 from broker.planner._builder cimport build_fast
+from broker.planner._chromosome cimport cut_chromosome, cut_room
 from broker.planner._scratch cimport STRATEGIES, Strategy
 from broker.planner._evaluation cimport worth_fast
 from broker.planner._instance cimport CompiledProblem
@@ -14,13 +16,18 @@ from broker.planner._types cimport task_t
 cdef double evaluate_fast(Bench* bench, const Chromosome* one) except? -1.0 nogil:
     # The fitness of a chromosome; its schedule stays in the scratch.
     build_fast(bench.scratch, one.genes, <Strategy> one.strategy)
-    worth_fast(bench.scratch, bench.goals, bench.completion, bench.cost, &bench.worth)
+    worth_fast(bench.scratch, bench.goals, &bench.worth)
     bench.evaluations += 1
     return bench.worth.fitness
 
 
+cdef void lay_out(Bench* bench, Arena* arena, task_t tasks) noexcept:
+    cut_room(&bench.room, arena, tasks)
+    cut_chromosome(&bench.trial, arena, tasks)
+
+
 cdef class Worker:
-    """One thread's room: a workspace, sums, and what operators note.
+    """One thread's room: a workspace, and what operators note.
 
     Args:
         problem: the compiled problem.
@@ -32,34 +39,17 @@ cdef class Worker:
     def __init__(
         self, CompiledProblem problem, CompiledGoals goals, double horizon, int buckets=128
     ):
-        cdef int32_t count = max(1, problem.instance.tasks)
-        cdef int32_t[::1] rows
-        cdef signed char[::1] marks
+        cdef task_t tasks = problem.instance.tasks
         cdef Bench* bench = &self.bench
+        cdef Arena arena = Arena(NULL, 0)
         self.workspace = Workspace(problem, horizon, buckets)
         self.goals = goals
-        self.sums = WorkflowSums(problem.instance.workflows)
-        self.columns = {
-            name: np.zeros(count, np.int32)
-            for name in ("genes", "length", "place", "trial", "cuts")
-        }
-        self.columns["mark"] = np.zeros(count, np.int8)
         bench.scratch = &self.workspace.scratch
         bench.goals = &goals.goals
-        bench.completion = self.sums.completion
-        bench.cost = self.sums.cost
-        rows = self.columns["genes"]
-        bench.room.genes = <task_t*> &rows[0]
-        rows = self.columns["length"]
-        bench.room.length = &rows[0]
-        rows = self.columns["place"]
-        bench.room.place = &rows[0]
-        rows = self.columns["trial"]
-        bench.trial.genes = <task_t*> &rows[0]
-        rows = self.columns["cuts"]
-        bench.trial.length = &rows[0]
-        marks = self.columns["mark"]
-        bench.room.mark = <char*> &marks[0]
+        lay_out(bench, &arena, tasks)
+        self.memory = np.zeros(arena.used, np.uint8)
+        arena_open(&arena, self.memory)
+        lay_out(bench, &arena, tasks)
         bench.evaluations = 0
         bench.graph = NULL
         self.graph = CriticalGraph(problem)
@@ -78,13 +68,7 @@ cdef class Worker:
             ValueError: see `Workspace.build`.
         """
         self.workspace.build(genes, strategy)
-        worth_fast(
-            self.bench.scratch,
-            self.bench.goals,
-            self.bench.completion,
-            self.bench.cost,
-            &self.bench.worth,
-        )
+        worth_fast(self.bench.scratch, self.bench.goals, &self.bench.worth)
         self.bench.evaluations += 1
         return self.bench.worth.fitness
 

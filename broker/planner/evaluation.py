@@ -13,11 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from broker.model.plan import COST_TOLERANCE, TIME_TOLERANCE
-from broker.model.problem import Problem
-from broker.model.workflow import Alternative
 from broker.planner._builder import Workspace
 from broker.planner._evaluation import CompiledGoals
-from broker.planner.compilation import Compilation, price_of_work
+from broker.planner.arrays import Prices
+from broker.planner.compilation import Compilation
 from broker.planner.goals import CRITERIA, Goals
 
 Float = npt.NDArray[np.float64]
@@ -144,6 +143,7 @@ def _least_of_tasks(compilation: Compilation) -> tuple[Float, Float, Float]:
     # By task the shortest duration, the lowest cost (nothing where prices vary), and the lowest
     # cost at the lowest prices of the week.
     problem = compilation.problem
+    prices = Prices(problem)
     each_known: dict[int, tuple[float, float, float]] = {}
     known: dict[int, tuple[float, float, float]] = {}
     duration, cost, spent = [], [], []
@@ -154,8 +154,8 @@ def _least_of_tasks(compilation: Compilation) -> tuple[Float, Float, Float]:
             found = []
             for each in mine:
                 if id(each) not in each_known:
-                    price = 0.0 if varies else price_of_work(problem, each)
-                    least = _lowest_price_of_work(problem, each) if varies else price
+                    price = 0.0 if varies else prices.of_work(each)
+                    least = prices.lowest_of_work(each) if varies else price
                     each_known[id(each)] = problem.resource[each.primary].performance, price, least
                 found.append(each_known[id(each)])
             known[id(mine)] = (
@@ -168,15 +168,6 @@ def _least_of_tasks(compilation: Compilation) -> tuple[Float, Float, Float]:
         cost.append(task.work * lowest)
         spent.append(task.work * least)
     return np.array(duration), np.array(cost), np.array(spent)
-
-
-def _lowest_price_of_work(problem: Problem, alternative: Alternative) -> float:
-    # What a unit of work costs where every resource has the lowest price of its week.
-    lowest = (
-        demand.units * min(price for _, price in problem.resource[demand.resource].price_steps())
-        for demand in alternative.demands
-    )
-    return math.fsum(lowest) / problem.resource[alternative.primary].performance
 
 
 def _earliest_starts(compilation: Compilation, duration: Float) -> Float:

@@ -2,10 +2,11 @@ import numpy as np
 from hypothesis import given
 
 from broker.model.problem import Problem
-from broker.model.resources import PriceRule, Resource, WeeklyWindow
+from broker.model.resources import Resource
 from broker.model.workflow import Alternative, Demand, Task, Workflow
-from broker.planner.compilation import Compilation, compile_problem, price_of_work
-from tests.broker.random_problems import HOUR, NOW, problems
+from broker.planner.arrays import Prices
+from broker.planner.compilation import Compilation, compile_problem
+from tests.broker.random_problems import problems
 
 
 def members(compilation: Compilation, row: int) -> list[Alternative]:
@@ -37,7 +38,8 @@ def test_both_orders_have_every_choice_once(problem: Problem) -> None:
     count = len(compilation.choices)
     order = compilation.compiled.column("by_rank_cheapest")[:count]
     assert sorted(order) == list(range(count))
-    prices = [price_of_work(problem, compilation.choices[number]) for number in order]
+    of_work = Prices(problem).of_work
+    prices = [of_work(compilation.choices[number]) for number in order]
     assert prices == sorted(prices)
     rank = compilation.compiled.column("rank_cheapest")
     assert [rank[number] for number in order] == list(range(count))
@@ -51,12 +53,3 @@ def test_equal_alternatives_are_one_choice() -> None:
     pool = (Resource("a"), Resource("b", capacity=2))
     compilation = compile_problem(Problem((Workflow("w", tasks),), pool))
     assert len(compilation.choices) == 2
-
-
-def test_the_price_of_work_is_averaged_over_the_week() -> None:
-    """Over all resources of an alternative, for what the primary one does in a second."""
-    half = PriceRule(0.0, WeeklyWindow(0, 12 * HOUR))
-    pool = (Resource("a", performance=4, price=2, price_rules=(half,)), Resource("b", price=3))
-    flow = Workflow("w", (Task("t", 1.0, (Alternative.of("a", "b"),)),))
-    problem = Problem((flow,), pool, NOW)
-    assert price_of_work(problem, flow.tasks[0].alternatives[0]) == (1 + 3) / 4

@@ -36,7 +36,6 @@ from grms.site.facts.events import (
 from grms.site.facts.lifecycle import GuestState
 from grms.site.facts.records import GuestDeclined
 from grms.testing.__main__ import main
-from grms.testing.findings import Verdict
 from grms.testing.trial import (
     ROGUES,
     Trial,
@@ -73,7 +72,7 @@ def test_every_acknowledged_job_runs_exactly_once(chunk: int) -> None:
         seen[verdict.rogue] += 1
     # The worlds are bad enough, and work moves in them.
     assert seen["jobs"] > 5 * CHUNK
-    assert seen["delegated"] > CHUNK // 3
+    assert seen["delegated"] > CHUNK // 3  # 153 on average, and 16 more or less from chunk to chunk
     assert seen["cancelled"] > CHUNK // 2
     assert seen["crashes"] > CHUNK
     # So are the rogues, and they are found out.
@@ -272,53 +271,51 @@ class ForgetsReservations(SiteState):
         return commands
 
 
-def found_out(factory: Callable[..., SiteState], first: int) -> Verdict | Exception | None:
-    """Returns the first verdict against a protocol, or the error it stumbled over.
+def found_out(factory: Callable[..., SiteState], text: str, first: int) -> bool:
+    """Returns whether some run ends in the problem, or stumbles over the error, that is named.
 
     Args:
         factory: of sites with that protocol.
+        text: of the problem.
         first: the seed to begin with.
     """
     for seed in range(first, first + MUTANT_RUNS):
         try:
-            verdict = run_trial(seed, factory=factory)
+            told = " ".join(run_trial(seed, factory=factory).problems)
         except Exception as error:  # noqa: BLE001  # a wrong protocol may fail in any way
-            return error
-        if verdict.problems:
-            return verdict
-    return None
+            told = str(error)
+        if text in told:
+            return True
+    return False
 
 
 @pytest.mark.parametrize(
     ("factory", "text", "first"),
     [
-        (WithoutTombstone, "2 times", 64),
-        (JournalLast, "", 4),
-        (WithoutLookup, "FAILED|submitted before|2 times", 0),
-        (NoAnswerIsNo, "2 times", 0),
-        (DecidesAnew, "2 times", 64),
-        (ForgetsDeclines, "the journal says|2 times", 0),
-        (ReportsOnce, "guests with|has not ended", 1),
+        (WithoutTombstone, "was run by honest sites 2 times", 64),
+        (JournalLast, "the journal says", 4),
+        (WithoutLookup, "was submitted before", 1),
+        (NoAnswerIsNo, "was run by honest sites 2 times", 0),
+        (DecidesAnew, "was run by honest sites 2 times", 64),
+        (ForgetsDeclines, "the journal says", 0),
+        (ReportsOnce, "guests with", 1),
         (TakesNothingUp, "has not ended", 0),
         (IgnoresRubbish, "talks rubbish and is not faulty", 15),
         (BelievesEverything, "lies were not believed", 96),
         (GivesNumbersTwice, "a second time", 322),
-        (SubmitsEndedAgain, "2 times|4 times", 6),
+        (SubmitsEndedAgain, "was given to batch systems 2 times", 34),
         (ForgetsOpenJobs, "asked before", 118),
         (PromisesTwice, "processors promised at", 0),
-        (ForgetsReservations, "cannot become RUNNING|was launched, and is", 0),
-        (NeverOverdue, "nobody was told|has not ended", 24),
+        (ForgetsReservations, "cannot become RUNNING", 0),
+        (NeverOverdue, "nobody was told", 24),
     ],
 )
 def test_a_missing_precaution_is_found_out(factory: type[SiteState], text: str, first: int) -> None:
-    """Each precaution is there for a reason, and the fault test knows it.
+    """Each precaution is there for a reason, and the fault test knows which.
 
     The first seed is one that shows it today; where another trial is drawn from it, later ones do.
     """
-    found = found_out(factory, first)
-    assert found is not None
-    told = " ".join(found.problems) if isinstance(found, Verdict) else str(found)
-    assert any(word in told for word in text.split("|")), told
+    assert found_out(factory, text, first)
 
 
 def test_a_run_can_be_replayed() -> None:

@@ -9,7 +9,7 @@ from grms.cli import run_command
 from grms.lrms.adapter import Adapter
 from grms.lrms.checks import Finding, doubt, good, missing
 from grms.lrms.simulated import ADAPTER
-from lrms_sim.toml_text import dumps
+from lrms_sim.text_files import to_toml
 from tests.grms.site.daemons import document
 
 
@@ -18,7 +18,7 @@ def test_a_simulated_one_is_always_there(
 ) -> None:
     """There is nothing to look at."""
     path = tmp_path / "site.toml"
-    path.write_text(dumps(document(tmp_path)))
+    path.write_text(to_toml(document(tmp_path)))
     assert run_command(["lrms", "check", str(path)]) == 0
     assert "nothing to look at" in capsys.readouterr().out
 
@@ -47,7 +47,7 @@ def test_what_was_found_is_printed(
     other = Adapter(ADAPTER.settings, ADAPTER.make, look)
     monkeypatch.setattr("grms.site.configuration.lrms_kinds.KINDS", {"simulated": other})
     path = tmp_path / "site.toml"
-    path.write_text(dumps(document(tmp_path)))
+    path.write_text(to_toml(document(tmp_path)))
     assert run_command(["lrms", "check", str(path)]) == status
     shown = capsys.readouterr().out
     assert "no job was run" in shown

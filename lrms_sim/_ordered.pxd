@@ -39,7 +39,6 @@ cdef struct Planned:
     seconds_t request
     job_index_t job
     processors_t width
-    processors_t width_min       # of this job and all behind it
 
 cdef struct Waiting:
     WaitingQueue lanes[GROUPS]   # by group, in order of arrival; in use where `by_lane`

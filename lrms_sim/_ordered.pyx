@@ -36,7 +36,15 @@ from lrms_sim._lines cimport (
     value_now,
 )
 from lrms_sim._memory cimport doubled, safe_realloc
-from lrms_sim._profile cimport profile_begin, profile_close, profile_earliest, profile_take
+from lrms_sim._profile cimport (
+    Profile,
+    profile_append,
+    profile_begin,
+    profile_close,
+    profile_earliest,
+    profile_fits,
+    profile_take,
+)
 from lrms_sim._queue cimport (
     WaitingQueue,
     queue_free,
@@ -47,6 +55,7 @@ from lrms_sim._queue cimport (
     queue_slot,
 )
 from lrms_sim._releases cimport (
+    Releases,
     Shadow,
     releases_ended,
     releases_free,
@@ -341,7 +350,6 @@ cdef void plan_keyed(Waiting* waiting, View* view, const Keyed* keyed) noexcept 
 cdef int plan_jobs(Waiting* waiting, View* view, Alternative* how) except -1 nogil:
     # Writes down the waiting jobs in the order.
     cdef Py_ssize_t count = view.queue.count
-    cdef processors_t least = view.processors
     cdef Py_ssize_t place
     cdef Py_ssize_t done = 0
     if count > waiting.planned_capacity:
@@ -361,39 +369,76 @@ cdef int plan_jobs(Waiting* waiting, View* view, Alternative* how) except -1 nog
         plan_queue(waiting, &view.queue, how.order, done)
     if how.order != ORDER_GROUP and how.order != ORDER_ARRIVAL:
         qsort(waiting.planned, count, sizeof(Planned), before)
-    for place in range(count - 1, -1, -1):
-        if waiting.planned[place].width < least:
-            least = waiting.planned[place].width
-        waiting.planned[place].width_min = least
     return 0
 
 
+cdef int promise_running(Profile* profile, View* view, const Releases* releases) \
+        except -1 nogil:
+    # The profile of the running jobs alone: more is free after each estimated end.
+    cdef processors_t available = view.processors
+    cdef Py_ssize_t first = releases.count
+    cdef Py_ssize_t place
+    while first > 0 and releases.release[first - 1].time > view.now:
+        first -= 1
+        available -= releases.release[first].processors
+    profile_begin(profile, view.now, available)
+    for place in range(first, releases.count):
+        available += releases.release[place].processors
+        if releases.release[place].time == profile.time[profile.count - 1]:
+            profile.free[profile.count - 1] = available
+        else:
+            profile_append(profile, releases.release[place].time, available)
+    return 0
+
+
+cdef inline Py_ssize_t last_to_start(
+    const Profile* profile, const View* view, const Planned* planned, Py_ssize_t first,
+    Py_ssize_t last,
+) noexcept nogil:
+    # The last of the planned jobs, from `first` up to `last`, that could start now; below `first`
+    # for none.
+    cdef processors_t available = profile.free[0]
+    while last >= first and (
+        planned[last].width > available
+        or not profile_fits(
+            profile, planned[last].width, view.now, view.now + planned[last].request
+        )
+    ):
+        last -= 1
+    return last
+
+
 cdef int conservative_pass(Waiting* waiting, View* view, Alternative* how) except -1 nogil:
-    # Every waiting job gets a reservation anew, in the order; those that begin now start.
+    # Every waiting job gets a reservation anew, in the order; those that begin now start. Promises
+    # are only ever added within a pass, so who cannot start now cannot later in it, and what comes
+    # behind the last who can is promised nothing that anybody would know of.
     cdef Profile* profile = &waiting.profile
     cdef Planned* planned
     cdef seconds_t start_time
-    cdef Py_ssize_t place, count
-    if view.queue.count == 0:
+    cdef Py_ssize_t place, last
+    # Most passes end here: nobody fits at all.
+    if (
+        view.queue.count == 0
+        or queue_next_fit(&view.queue, view.queue.head, view.processors_free) < 0
+    ):
         return 0
+    last = view.queue.count - 1
     plan_jobs(waiting, view, how)
-    profile_begin(profile, view.now, view.processors)
-    for place in range(waiting.releases.count):
-        profile_take(
-            profile, view.now, waiting.releases.release[place].time,
-            waiting.releases.release[place].processors,
-        )
-    count = view.queue.count
-    for place in range(count):
-        planned = &waiting.planned[place]
-        # Nobody from here on can start now, so nobody needs to know when he could.
-        if planned.width_min > view.processors_free:
+    promise_running(profile, view, &waiting.releases)
+    place = 0
+    start_time = view.now
+    while True:
+        # A promise beyond the end of the last one's run does not touch it.
+        if start_time < view.now + waiting.planned[last].request:
+            last = last_to_start(profile, view, waiting.planned, place, last)
+        if last < place:
             return 0
+        planned = &waiting.planned[place]
         start_time = profile_earliest(profile, planned.width, planned.request)
         profile_take(profile, start_time, start_time + planned.request, planned.width)
         if start_time <= view.now:
             start(waiting, view, planned.job)
-    return 0
+        place += 1
 
 
 cdef int waiting_pass(Waiting* waiting, View* view, Alternative* how) except -1 nogil:

@@ -29,11 +29,13 @@ from typing import Any, Final
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
-from benchmarks.mutation import ROOT, Finder, Mutant, changed_functions, parts_of
+from benchmarks.mutation import Finder, Mutant, changed_functions, parts_of
 
 FOUND: Final = 1
-"""Status of a fork in which a test failed, or did not come to an end."""
+"""Status of a fork in which a test failed."""
 LIVES: Final = 0
+ENDLESS: Final = 4
+"""Status of a fork that had to be ended, or ended by a signal: what a test would notice as well."""
 NOT_TAKEN: Final = 3
 """Status of a fork in which no function that is loaded could take the change."""
 EXAMPLES: Final = 30
@@ -102,7 +104,7 @@ def statuses(
 ) -> Iterator[tuple[int, int]]:
     """Yields numbered pieces of work with the status each ended with, some at a time.
 
-    A fork that a signal ended has the status FOUND.
+    A fork that a signal ended has the status ENDLESS.
     """
     running: dict[int, int] = {}
     try:
@@ -114,7 +116,7 @@ def statuses(
             pid, waited = os.wait()
             if pid in running:
                 status = os.waitstatus_to_exitcode(waited)
-                yield running.pop(pid), FOUND if status < 0 else status
+                yield running.pop(pid), ENDLESS if status < 0 else status
     finally:
         for pid in running:
             with contextlib.suppress(ProcessLookupError):
@@ -191,8 +193,8 @@ class Collected:
                 functions.setdefault(_key(each.__code__), []).append(each)
         gc.collect()
         gc.freeze()  # what is there is the forks' in common
-        for path in {mutant.path for mutant in self._mutants}:
-            parts_of(path)  # once, for all of them
+        for file in {mutant.file for mutant in self._mutants}:
+            parts_of(file)  # once, for all of them
         reaches = self._reaches(items)
         broken = [item.nodeid for item, one in zip(items, reaches, strict=True) if one.failed]
         if broken:
@@ -207,7 +209,7 @@ class Collected:
         return True
 
     def _reaches(self, items: Sequence[pytest.Item]) -> list[Reach]:
-        files = {str(ROOT / mutant.path) for mutant in self._mutants}
+        files = {mutant.file for mutant in self._mutants}
         with tempfile.TemporaryDirectory() as folder:
             parts = [range(part, len(items), self._workers) for part in range(self._workers)]
             starts = (
@@ -244,7 +246,7 @@ class Collected:
         self, mutant: Mutant, items: Sequence[pytest.Item], reaches: Sequence[Reach]
     ) -> tuple[list[pytest.Item], float]:
         # The tests that reach a mutant's lines, in their order, and the time they may take.
-        file, lines = str(ROOT / mutant.path), set(range(mutant.line, mutant.last_line + 1))
+        file, lines = mutant.file, set(range(mutant.line, mutant.last_line + 1))
         chosen = []
         for index, (item, one) in enumerate(zip(items, reaches, strict=True)):
             if lines & one.lines.get(file, set()):
@@ -344,8 +346,8 @@ def _at_import(
 
 def results(
     mutants: Sequence[Mutant], tests: Sequence[str], own: dict[str, str], workers: int
-) -> Iterator[tuple[Mutant, bool]]:
-    """Yields every mutant with whether a test notices it, as they come to an end.
+) -> Iterator[tuple[Mutant, int]]:
+    """Yields every mutant with FOUND, ENDLESS or LIVES, as they come to an end.
 
     Args:
         mutants: to try.
@@ -361,6 +363,6 @@ def results(
         if status == NOT_TAKEN:
             late.append((index, mutants[index]))
         else:
-            yield mutants[index], status != LIVES
+            yield mutants[index], status
     for index, status in _at_import(late, tests, own, workers):
-        yield mutants[index], status != LIVES
+        yield mutants[index], status

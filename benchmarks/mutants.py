@@ -23,16 +23,17 @@ import signal
 import sys
 import time
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.mutant_runs import prepare, results
+from benchmarks.mutant_runs import ENDLESS, FOUND, LIVES, prepare, results
 from benchmarks.mutation import ROOT, Mutant, mutants_of
 
 FIGURES: Final = Path(__file__).with_name("mutants.json")
 EQUIVALENT: Final = Path(__file__).with_name("mutants_equivalent.toml")
+WORDS: Final = {FOUND: "found", ENDLESS: "found (it does not end)", LIVES: "lives"}
 
 
 @dataclass(frozen=True)
@@ -101,8 +102,8 @@ def main() -> int:
                 print(f"{mutant.path}:{mutant.line}: {mutant.place}: {mutant.change}")
             continue
         begun, machine = time.monotonic(), _machine()  # the commit that was tried, not a later one
-        left = _examine(core, mutants, arguments.workers, tell=bool(arguments.at))
-        figures[name] = _report(name, mutants, left, reasons, core)
+        fates = _examine(core, mutants, arguments.workers, tell=bool(arguments.at))
+        figures[name] = report(name, fates, reasons, core.files)
         figures[name]["of"] = every
         figures[name]["seconds"] = round(time.monotonic() - begun)
         figures[name]["machine"] = machine
@@ -183,27 +184,30 @@ def _mutants(paths: Sequence[str]) -> list[Mutant]:
     return [mutant for module in modules for mutant in mutants_of(module)]
 
 
-def _examine(core: Core, mutants: Sequence[Mutant], workers: int, tell: bool) -> list[Mutant]:
+def _examine(
+    core: Core, mutants: Sequence[Mutant], workers: int, tell: bool
+) -> list[tuple[Mutant, int]]:
     own = {mutant.path: own_test(mutant.path) for mutant in mutants}
     mirrors = {path: test for path, test in own.items() if test is not None}
-    left, begun = [], time.monotonic()
-    for done, (mutant, found) in enumerate(results(mutants, core.tests, mirrors, workers), 1):
-        if not found:
-            left.append(mutant)
-        if tell or not found:
-            word = "found" if found else "lives"
+    fates: list[tuple[Mutant, int]] = []
+    begun = time.monotonic()
+    for mutant, fate in results(mutants, core.tests, mirrors, workers):
+        fates.append((mutant, fate))
+        if tell or fate == LIVES:
             place = f"{mutant.path}:{mutant.line}: {mutant.place}: {mutant.change}"
-            print(f"  {word}: {place}", file=sys.stderr, flush=True)
+            print(f"  {WORDS[fate]}: {place}", file=sys.stderr, flush=True)
+        done = len(fates)
         if done % 100 == 0:
             taken = time.monotonic() - begun
             rest = taken / done * (len(mutants) - done)
+            live = sum(each == LIVES for _, each in fates)
             print(
-                f"  {done} of {len(mutants)} mutants, {len(left)} live; {taken:.0f} s, about "
+                f"  {done} of {len(mutants)} mutants, {live} live; {taken:.0f} s, about "
                 f"{rest:.0f} s to go",
                 file=sys.stderr,
                 flush=True,
             )
-    return sorted(left, key=lambda mutant: (mutant.path, mutant.number))
+    return sorted(fates, key=lambda one: (one[0].path, one[0].number))
 
 
 def _machine() -> dict[str, Any]:
@@ -212,35 +216,53 @@ def _machine() -> dict[str, Any]:
     return machine()
 
 
-def _report(
+def report(
     name: str,
-    mutants: Sequence[Mutant],
-    left: Sequence[Mutant],
-    reasons: dict[str, str],
-    core: Core,
+    fates: Sequence[tuple[Mutant, int]],
+    reasons: Mapping[str, str],
+    files: Sequence[str],
 ) -> dict[str, Any]:
+    """Prints what tests did not notice, and returns the figures of a core.
+
+    Args:
+        name: of the core.
+        fates: every mutant that was tried with FOUND, ENDLESS or LIVES, in order.
+        reasons: why a mutant changes nothing that can be seen, by its key; it does not count where it lives.
+        files: the core's modules, in the order of the figures.
+    """
+    left = [mutant for mutant, fate in fates if fate == LIVES]
     open_ = [mutant for mutant in left if mutant.key not in reasons]
     for mutant in open_:
         print(f"{mutant.path}:{mutant.line}: {mutant.place}: {mutant.change}")
     equivalent = len(left) - len(open_)
-    counted = len(mutants) - equivalent
+    counted = len(fates) - equivalent
+    endless = sum(fate == ENDLESS for _, fate in fates)
     share = 1.0 - len(open_) / counted if counted else 1.0
     print(
-        f"{name}: {counted - len(open_)} of {counted} mutants found ({share:.1%}); "
-        f"{equivalent} more change nothing"
+        f"{name}: {counted - len(open_)} of {counted} mutants found ({share:.1%}), {endless} of them "
+        f"as they did not come to an end; {equivalent} more change nothing"
     )
-    by_module = {path: [0, 0] for path in core.files}
-    for mutant in mutants:
-        by_module[mutant.path][1] += mutant not in left or mutant in open_
-        by_module[mutant.path][0] += mutant not in left
+    for key in stale(fates, reasons):
+        print(f"no reason is needed any more, as a test finds it: {key}")
+    by_module = {path: [0, 0] for path in files}
+    for mutant, fate in fates:
+        by_module[mutant.path][0] += fate != LIVES
+        by_module[mutant.path][1] += fate != LIVES or mutant.key not in reasons
     return {
-        "mutants": len(mutants),
+        "mutants": len(fates),
         "found": counted - len(open_),
+        "endless": endless,
         "found_share": round(share, 4),
         "found_by_module": {path: f"{a} of {b}" for path, (a, b) in by_module.items() if b},
         "survivors": [mutant.key for mutant in open_],
         "equivalent": {mutant.key: reasons[mutant.key] for mutant in left if mutant not in open_},
     }
+
+
+def stale(fates: Sequence[tuple[Mutant, int]], reasons: Mapping[str, str]) -> list[str]:
+    """Returns the keys that have a reason why nothing changes although every mutant of it is found."""
+    living = {mutant.key for mutant, fate in fates if fate == LIVES}
+    return sorted({mutant.key for mutant, _ in fates} & reasons.keys() - living)
 
 
 if __name__ == "__main__":

@@ -51,6 +51,7 @@ class Mutant:
         last_line: where what is changed ends.
         place: the function that it is in, `Class.function`.
         change: what was, and what is instead.
+        root: of the tree that the module is in.
     """
 
     module: str
@@ -60,6 +61,12 @@ class Mutant:
     last_line: int
     place: str
     change: str
+    root: Path = ROOT
+
+    @property
+    def file(self) -> str:
+        """The whole path of the module's file."""
+        return str(self.root / self.path)
 
     @property
     def key(self) -> str:
@@ -202,13 +209,13 @@ class _Mutator(ast.NodeTransformer):
     visit_Continue = visit_Break = _go_on  # noqa: N815  # ast's
 
 
-def mutants_of(module: str) -> list[Mutant]:
-    """Returns every mutant of a module."""
+def mutants_of(module: str, root: Path = ROOT) -> list[Mutant]:
+    """Returns every mutant of a module, by its full name, in the tree of a root."""
     path = f"{module.replace('.', '/')}.py"
     mutator = _Mutator()
-    mutator.visit(ast.parse((ROOT / path).read_text(encoding="utf-8")))
+    mutator.visit(ast.parse((root / path).read_text(encoding="utf-8")))
     return [
-        Mutant(module, path, number, line, last, place, change)
+        Mutant(module, path, number, line, last, place, change, root)
         for number, (line, last, place, change) in enumerate(mutator.found)
     ]
 
@@ -231,11 +238,10 @@ def functions_of(code: CodeType) -> list[CodeType]:
 
 
 @cache
-def parts_of(path: str) -> tuple[str, list[CodeType]]:
-    """Returns the source and the outermost functions of a module, by its path."""
-    file = ROOT / path
-    source = file.read_text(encoding="utf-8")
-    return source, functions_of(compile(source, str(file), "exec", dont_inherit=True))
+def parts_of(file: str) -> tuple[str, list[CodeType]]:
+    """Returns the source and the outermost functions of a module, by its whole path."""
+    source = Path(file).read_text(encoding="utf-8")
+    return source, functions_of(compile(source, file, "exec", dont_inherit=True))
 
 
 def changed_functions(mutant: Mutant) -> list[tuple[CodeType, CodeType]]:
@@ -243,9 +249,9 @@ def changed_functions(mutant: Mutant) -> list[tuple[CodeType, CodeType]]:
 
     There are none where the change is outside functions, in what is done once when the module is imported.
     """
-    source, before = parts_of(mutant.path)
-    path = str(ROOT / mutant.path)
-    after = functions_of(compile(mutated(source, mutant.number), path, "exec", dont_inherit=True))
+    source, before = parts_of(mutant.file)
+    tree = mutated(source, mutant.number)
+    after = functions_of(compile(tree, mutant.file, "exec", dont_inherit=True))
     named: dict[tuple[str, int], list[CodeType]] = {}
     for code in after:
         named.setdefault((code.co_qualname, code.co_firstlineno), []).append(code)
@@ -257,7 +263,7 @@ class _Loader(importlib.machinery.SourceFileLoader):
     # Loads a module with one change.
 
     def __init__(self, mutant: Mutant) -> None:
-        super().__init__(mutant.module, str(ROOT / mutant.path))
+        super().__init__(mutant.module, mutant.file)
         self._number = mutant.number
 
     def get_code(self, fullname: str) -> CodeType:  # noqa: ARG002  # the import system's

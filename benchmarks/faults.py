@@ -1,10 +1,13 @@
 """Runs the fault test of `grms.testing` with many seeds, on all cores.
 
-    python -m benchmarks.faults                        100,000 runs from seed 0 on
-    python -m benchmarks.faults --count 1000 --first 5000
+    python -m benchmarks.faults                        on from where faults.json ends, to 100,000 runs
+    python -m benchmarks.faults --anew                 from seed 0 on, and what faults.json has is dropped
+    python -m benchmarks.faults --count 1000 --first 5000 --dry
 
 Every run that is not as it has to be is printed with the command that replays it; then the status
-is 1. The figures, with machine and commit, go to faults.json beside this file (--dry: nowhere).
+is 1. The figures go to faults.json beside this file (--dry: nowhere), every thousand runs, so what is
+interrupted goes on later. There each commit has a part of its own, with the machine, its first seed and
+the one after its last; the figures are the sums of all parts.
 """
 
 import argparse
@@ -17,13 +20,14 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Any, Final, Literal
 
 from benchmarks.run import machine
 from grms.testing.trial import run_trial
 
 FIGURES = Path(__file__).with_name("faults.json")
-CHUNK = 250
+RUNS: Final = 100_000
+CHUNK: Final = 250
 FIGURES_OF_RUNS = (
     "jobs",
     "delegated",
@@ -54,10 +58,10 @@ class Tally:
     problems: dict[int, tuple[str, ...]] = field(default_factory=dict)
 
 
-def work(first: int, *, count: int, on_lost: OnLost) -> Tally:
-    """Runs a chunk of seeds."""
+def work(seeds: range, *, on_lost: OnLost) -> Tally:
+    """Runs the trials of some seeds."""
     tally = Tally()
-    for seed in range(first, first + count):
+    for seed in seeds:
         try:
             verdict = run_trial(seed, on_lost=on_lost)
         except Exception as error:  # noqa: BLE001  # whatever it is, the seed must be known
@@ -72,37 +76,99 @@ def work(first: int, *, count: int, on_lost: OnLost) -> Tally:
     return tally
 
 
+def chunks(first: int, last: int) -> list[range]:
+    """Returns the seeds from `first` up to before `last` in pieces of at most `CHUNK`."""
+    return [range(begin, min(begin + CHUNK, last)) for begin in range(first, last, CHUNK)]
+
+
+class Record:
+    """What is known of all runs so far, by commit, in a file.
+
+    Args:
+        path: of the file; it need not exist.
+        here: machine and commit that run now.
+        on_lost: what sites do with jobs at partners that are lost; others' runs do not count.
+        anew: whether what the file has is dropped.
+    """
+
+    def __init__(self, path: Path, here: dict[str, Any], on_lost: OnLost, anew: bool) -> None:
+        self._path, self._here, self._on_lost = path, here, on_lost
+        self.parts: list[dict[str, Any]] = []
+        if path.exists() and not anew:
+            told = json.loads(path.read_text(encoding="utf-8"))
+            if told["on_lost"] == on_lost:
+                self.parts = told["parts"]
+
+    @property
+    def next_seed(self) -> int:
+        """The seed after the last that was run."""
+        return max((part["next"] for part in self.parts), default=0)
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """The sums over all parts."""
+        total: Counter[str] = Counter()
+        for part in self.parts:
+            total.update(part["figures"])
+        return dict(total)
+
+    def add(self, seeds: range, tally: Tally, seconds: float) -> None:
+        """Adds what came of some runs, to the part of this commit where that is the last."""
+        last = self.parts[-1] if self.parts else None
+        commit = self._here["commit"]
+        if last is None or last["machine"]["commit"] != commit or last["next"] != seeds.start:
+            last = {"machine": self._here, "first": seeds.start, "figures": {}}
+            self.parts.append(last)
+        figures = Counter(last["figures"])
+        figures.update(tally.counts)
+        figures.update({"problems": len(tally.problems), "seconds": seconds})
+        last["next"] = seeds.stop
+        last["figures"] = dict(figures)
+
+    def write(self) -> None:
+        """Writes the file, whole or not at all."""
+        document = {"on_lost": self._on_lost, "figures": self.figures, "parts": self.parts}
+        new = self._path.with_suffix(".new")
+        new.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+        new.replace(self._path)
+
+
 def main() -> int:
     """Runs what was asked for, and says what came of it."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--count", type=int, default=100_000, help="how many runs")
-    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--count", type=int, help="how many runs")
+    parser.add_argument("--first", type=int, help="the first seed")
     parser.add_argument("--workers", type=int, default=os.cpu_count(), help="processes")
     parser.add_argument("--on-lost", choices=("wait", "resubmit"), default="wait")
+    parser.add_argument("--anew", action="store_true", help="drop what faults.json has")
     parser.add_argument("--dry", action="store_true", help="do not write faults.json")
     arguments = parser.parse_args()
-    started = time.perf_counter()
+    record = Record(FIGURES, machine(), arguments.on_lost, arguments.anew)
+    first = record.next_seed if arguments.first is None else arguments.first
+    last = max(first, RUNS) if arguments.count is None else first + arguments.count
+    started = noted = time.perf_counter()
     total = Tally()
-    last = arguments.first + arguments.count
-    firsts = range(arguments.first, last, CHUNK)
+    pieces = chunks(first, last)
     with ProcessPoolExecutor(arguments.workers) as pool:
-        run = partial(work, count=CHUNK, on_lost=arguments.on_lost)
-        for number, tally in enumerate(pool.map(run, firsts), 1):
+        run = partial(work, on_lost=arguments.on_lost)
+        for number, (seeds, tally) in enumerate(
+            zip(pieces, pool.map(run, pieces), strict=True), 1
+        ):
             total.counts += tally.counts
             total.problems |= tally.problems
             for seed, problems in tally.problems.items():
                 print(f"seed {seed}: {problems[0]}")
                 print(f"  python -m grms.testing --seed {seed} --on-lost {arguments.on_lost}")
-            if number % 40 == 0:
-                print(f"{number * CHUNK} runs, {time.perf_counter() - started:.0f} s", flush=True)
-    taken = time.perf_counter() - started
-    figures = {**total.counts, "problems": len(total.problems), "seconds": round(taken, 1)}
-    print(figures)
-    if not arguments.dry:
-        document = {"machine": machine(), "on_lost": arguments.on_lost, "figures": figures}
-        FIGURES.write_text(json.dumps(document, indent=1) + "\n")
+            now = time.perf_counter()
+            record.add(seeds, tally, round(now - noted, 1))
+            noted = now
+            if number % 4 == 0 or number == len(pieces):
+                print(f"{total.counts['runs']} runs, {now - started:.0f} s", flush=True)
+                if not arguments.dry:
+                    record.write()
+    print({**total.counts, "problems": len(total.problems)})
     return 1 if total.problems else 0
 
 

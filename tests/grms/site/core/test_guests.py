@@ -124,10 +124,10 @@ def test_what_a_site_declines(given: dict[str, Any], changes: dict[str, Any]) ->
 
 
 def test_what_is_just_within_the_bounds_is_taken() -> None:
-    """The largest program, and the last number that an offer can have."""
+    """The widest job, the largest program, and the last number that an offer can have."""
     site = Conversation()
-    last = OfferId(2**63 - 1, 2**63 - 1)
-    assert one(offered(site, offer=last, payload=b"x" * 1_000_000), AnswerOffer).accepted
+    last = {"offer": OfferId(2**63 - 1, 2**63 - 1), "request": Request(8, 100.0)}
+    assert one(offered(site, payload=b"x" * 1_000_000, **last), AnswerOffer).accepted
 
 
 def test_a_draining_site_declines() -> None:
@@ -389,7 +389,9 @@ def test_a_partner_of_another_version_is_not_answered() -> None:
     offered(site)
     site(PartnerIncompatible, partner="b", version=2)
     assert one(offered(site), AnswerOffer).accepted
-    refused = one(offered(site, offer=OfferId(3, 6)), Refuse)
+    answers = offered(site, offer=OfferId(3, 6))
+    assert kinds(answers) == ["Refuse"]
+    refused = one(answers, Refuse)
     assert refused.refusal is Refusal.PRECONDITION
     assert refused.reason == "b speaks version 2 of the protocol"
 
@@ -463,15 +465,16 @@ def test_a_guest_that_waits_again_starts_again() -> None:
 
 
 def test_a_guest_that_was_forgotten_is_submitted_again_once() -> None:
-    """The second time its home site is told that it is lost."""
+    """The second time its home site is told that it is lost, and what may be on its way is ended."""
     site, key = waiting_guest()
     assert one(site(LrmsLost, lrms_key=key, reason="a crash"), LrmsSubmit).lookup
     assert site.state.guest_counts()[GuestState.ACCEPTED] == 1
     assert site.state.memory.unconfirmed == REQUEST.processors
     site.restart()
     site(Restarted, load=FREE)
-    report = one(site(LrmsLost, lrms_key=key, reason="a crash"), SendReport)
-    assert report.completion.outcome is Outcome.LOST
+    said = site(LrmsLost, lrms_key=key, reason="a crash")
+    assert one(said, SendReport).completion.outcome is Outcome.LOST
+    assert one(said, LrmsCancel).lrms_key == key
 
 
 def test_a_guest_that_ran_is_not_repeated() -> None:
@@ -482,9 +485,20 @@ def test_a_guest_that_ran_is_not_repeated() -> None:
     assert report.completion.outcome is Outcome.UNKNOWN
 
 
+@pytest.mark.parametrize("outcome", [Outcome.UNKNOWN, Outcome.COMPLETED])
+def test_a_guest_that_may_still_be_there_is_ended_for_sure(outcome: Outcome) -> None:
+    """Where nobody knows how it ended, the batch system is told to end it; else it is left alone."""
+    site, key = waiting_guest()
+    site(LrmsStarted, lrms_key=key, start_time=1.0)
+    said = site(LrmsEnded, lrms_key=key, outcome=outcome, end_time=9.0, run_time=8.0)
+    cancels = [command.lrms_key for command in said if isinstance(command, LrmsCancel)]
+    assert cancels == ([key] if outcome is Outcome.UNKNOWN else [])
+
+
 def test_a_guests_cancel_that_was_undone_is_repeated() -> None:
     """As often as the job comes back."""
     site, key = waiting_guest()
     assert site(LrmsAppeared, lrms_key=key) == []
     site(WithdrawReceived, partner="b", offer=OfferId(3, 1), cancel=True)
-    assert one(site(LrmsAppeared, lrms_key=key), LrmsCancel).lrms_key == key
+    for event, more in ((LrmsAppeared, {}), (LrmsRequeued, {"reason": "a node failed"})):
+        assert one(site(event, lrms_key=key, **more), LrmsCancel).lrms_key == key

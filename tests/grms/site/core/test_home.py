@@ -104,6 +104,14 @@ def test_what_cannot_be_run_is_refused(change: dict[str, Any], field: str, reaso
     assert site.journal == []
 
 
+def test_what_is_just_within_the_bounds_is_taken() -> None:
+    """The longest names, the widest job and the largest program are possible."""
+    site = Conversation()
+    words = {"idempotency_key": "k" * 128, "user": "u" * 128, "name": "n" * 128}
+    most = {"request": Request(8, 1.0), "payload": b"x" * 1_000_000}
+    assert one(site.submit(load=FREE, **words, **most), ReplyJob).job_id == "a-1"
+
+
 def test_open_jobs_have_limits() -> None:
     """Of one user and of the site; an end makes room."""
     limits = Limits(jobs_open=3, jobs_open_per_user=2)

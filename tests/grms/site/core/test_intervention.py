@@ -168,6 +168,7 @@ def test_a_partner_that_has_forgotten_what_is_to_come_back_is_suspect() -> None:
     site(StatusAnswered, load=FULL, **B1, **done)
     assert site.job().state is JobState.SUSPECT
     assert site.job().reason == "b does not know it any more"
+    assert site.state.why_stuck(site.job(), 0.0) == "b does not know it any more"
 
 
 # --- resubmitting and writing off ----------------------------------------------------------------

@@ -16,7 +16,7 @@ from grms.site.facts.events import (
     StatusAnswered,
     StatusFailed,
 )
-from grms.site.facts.jobs import Completion, Load, Request
+from grms.site.facts.jobs import Completion, Load, Request, Weighed
 from grms.site.facts.lifecycle import GuestState, JobState, Outcome
 from grms.site.facts.settings import Limits, PartnerSettings
 from tests.grms.site.conversation import (
@@ -134,10 +134,22 @@ def test_a_machine_that_has_shrunk_gives_wide_jobs_away() -> None:
 
 def test_a_decision_has_its_time() -> None:
     """When that is over the job stays at home, whoever has not been asked yet."""
-    site = Conversation(settings(decision_time_max=10.0))
+    for now, then in ((10.0, "SendOffer"), (10.5, "LrmsSubmit")):
+        site = Conversation(settings(decision_time_max=10.0))
+        site.submit()
+        site.now = now
+        assert kinds(site(OfferAnswered, load=FULL, accepted=False, **B1)) == [then]
+
+
+def test_those_who_watch_are_told_what_a_decision_rested_on() -> None:
+    """The load that the policy was given, and for whom home would rather keep the job."""
+    site = Conversation()
     site.submit()
-    site.now = 10.5
-    assert kinds(site(OfferAnswered, load=FULL, accepted=False, **B1)) == ["LrmsSubmit"]
+    assert site.job().weighed == Weighed(FULL, "")
+    site.submit(load=FREE)
+    assert site.job(2).weighed == Weighed(FREE, "b")
+    site.submit(load=None)
+    assert site.job(3).weighed == Weighed(None, "")
 
 
 def test_submissions_on_their_way_count_as_load() -> None:

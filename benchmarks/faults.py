@@ -153,9 +153,7 @@ def main() -> int:
     pieces = chunks(first, last)
     with ProcessPoolExecutor(arguments.workers) as pool:
         run = partial(work, on_lost=arguments.on_lost)
-        for number, (seeds, tally) in enumerate(
-            zip(pieces, pool.map(run, pieces), strict=True), 1
-        ):
+        for number, (seeds, tally) in enumerate(zip(pieces, pool.map(run, pieces), strict=True), 1):
             total.counts += tally.counts
             total.problems |= tally.problems
             for seed, problems in tally.problems.items():

@@ -40,8 +40,10 @@ NOT_TAKEN: Final = 3
 """Status of a fork in which no function that is loaded could take the change."""
 EXAMPLES: Final = 30
 """Random workloads for each property; the same ones every time."""
-LEAST_S: Final = 10
-"""Seconds of processor time that every mutant has at least."""
+LEAST_S: Final = 3
+"""Seconds of processor time that every test has at least; thrice what it takes as it is are added."""
+IDLE_S: Final = 20
+"""A mutant that has neither worked nor waited for a processor for so many seconds waits for ever."""
 MEMORY_BYTES: Final = 1 << 30
 """What a mutant may use beyond what its parent had."""
 _ASIDE: Final = ("-W", "ignore::pytest.PytestAssertRewriteWarning")  # hypothesis is loaded before
@@ -75,13 +77,38 @@ def _silence() -> None:
 
 
 def _limit(seconds: float) -> None:
-    # A mutant may loop or grow for ever. Processor time is what counts: others use the machine too.
+    # A mutant may loop, grow or wait for ever. Nothing here depends on how busy the machine is.
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
     most = pages * resource.getpagesize() + MEMORY_BYTES
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(seconds), math.ceil(seconds) + 1))
-    signal.alarm(math.ceil(seconds * 10))
+    _end_when_idle()
+
+
+def _busy_s() -> float:
+    # Seconds that the threads of this process have worked or waited for a processor.
+    spent = 0
+    for task in Path("/proc/self/task").iterdir():
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # a thread that has ended
+            works, waits, _ = (task / "schedstat").read_text(encoding="ascii").split()
+            spent += int(works) + int(waits)
+    return spent / 1e9
+
+
+def _end_when_idle() -> None:
+    busy = _busy_s()
+
+    def look(number: int, frame: FrameType | None) -> None:
+        nonlocal busy
+        del number, frame
+        now = _busy_s()
+        if now - busy < IDLE_S / 20:
+            os._exit(ENDLESS)
+        busy = now
+
+    signal.signal(signal.SIGALRM, look)
+    signal.setitimer(signal.ITIMER_REAL, IDLE_S, IDLE_S)
 
 
 def _fork(work: Callable[[], int]) -> int:
@@ -131,7 +158,7 @@ class Reach:
     """What one test does as it is.
 
     Attributes:
-        seconds: how long it takes while its lines are noted.
+        seconds: of processor time that it takes while its lines are noted.
         failed: whether it fails.
         lines: those it reaches, by file.
     """
@@ -201,7 +228,7 @@ class Collected:
             self._tell(broken=broken)
             return True
         starts = (
-            (index, self._attempt(mutant, *self._chosen(mutant, items, reaches), functions))
+            (index, self._attempt(mutant, self._chosen(mutant, items, reaches), functions))
             for index, mutant in enumerate(self._mutants)
         )
         for index, status in statuses(starts, self._workers):
@@ -232,20 +259,20 @@ class Collected:
         noted = []
         for index in part:
             tracer, self._failed = _Tracer(files), False
-            begun = time.monotonic()
+            begun = time.process_time()
             sys.settrace(tracer.begin)
             following = items[index + part.step] if index + part.step < len(items) else None
             items[index].config.hook.pytest_runtest_protocol(item=items[index], nextitem=following)
             sys.settrace(None)
             lines = {file: sorted(reached) for file, reached in tracer.lines.items() if reached}
-            noted.append((index, time.monotonic() - begun, self._failed, lines))
+            noted.append((index, time.process_time() - begun, self._failed, lines))
         (Path(folder) / str(part.start)).write_text(json.dumps(noted), encoding="utf-8")
         return LIVES
 
     def _chosen(
         self, mutant: Mutant, items: Sequence[pytest.Item], reaches: Sequence[Reach]
-    ) -> tuple[list[pytest.Item], float]:
-        # The tests that reach a mutant's lines, in their order, and the time they may take.
+    ) -> list[tuple[pytest.Item, float]]:
+        # The tests that reach a mutant's lines, in their order, each with the time it may take.
         file, lines = mutant.file, set(range(mutant.line, mutant.last_line + 1))
         chosen = []
         for index, (item, one) in enumerate(zip(items, reaches, strict=True)):
@@ -253,13 +280,12 @@ class Collected:
                 other = not item.nodeid.startswith(self._own.get(mutant.path, "?"))
                 chosen.append(((one.seconds > QUICK_S, other, one.seconds, index), item))
         ordered = sorted(chosen, key=lambda each: each[0])
-        return [item for _, item in ordered], sum(order[2] for order, _ in ordered)
+        return [(item, LEAST_S + 3.0 * order[2]) for order, item in ordered]
 
     def _attempt(
         self,
         mutant: Mutant,
-        items: Sequence[pytest.Item],
-        seconds: float,
+        tests: Sequence[tuple[pytest.Item, float]],
         functions: dict[tuple[str, str, int], list[FunctionType]],
     ) -> Callable[[], int]:
         def work() -> int:
@@ -273,9 +299,11 @@ class Collected:
                         function.__code__ = new
             except (KeyError, ValueError):  # nobody holds it; it closes over other names
                 return NOT_TAKEN
-            _limit(LEAST_S + 3.0 * seconds)
+            _limit(sum(seconds for _, seconds in tests) + LEAST_S)
             self._ends_at_failure = True
-            for item, following in zip(items, [*items[1:], None], strict=True):
+            followers = [*(item for item, _ in tests[1:]), None]
+            for (item, seconds), following in zip(tests, followers, strict=True):
+                signal.setitimer(signal.ITIMER_PROF, seconds)  # its signal ends the process
                 item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
             return FOUND if self._failed else LIVES
 

@@ -10,12 +10,16 @@ for `or`, a call or an assignment left out, another value returned, an operator 
 found where one of its core's tests fails that reach the changed lines, or does not come to an end.
 Nothing is written into the tree. --module and --at also take modules of no core; their own tests count.
 
+With --state FOLDER what is found is noted there at once, and the same command goes on after an
+interruption: what was found is not tried again, what lives is, and so is all of a module that has changed.
+
 Survivors are printed with their places. One that no test can find, because it changes nothing, is
 listed in mutants_equivalent.toml with the reason, and does not count. The figures go to mutants.json
 beside this file (--dry: nowhere); with --least the status is 1 where a core has a smaller share found.
 """
 
 import argparse
+import hashlib
 import json
 import os
 import random
@@ -102,7 +106,8 @@ def main() -> int:
                 print(f"{mutant.path}:{mutant.line}: {mutant.place}: {mutant.change}")
             continue
         begun, machine = time.monotonic(), _machine()  # the commit that was tried, not a later one
-        fates = _examine(core, mutants, arguments.workers, tell=bool(arguments.at))
+        state = State(arguments.state, name, mutants)
+        fates = _examine(core, mutants, state, arguments.workers, tell=bool(arguments.at))
         figures[name] = report(name, fates, reasons, core.files)
         figures[name]["of"] = every
         figures[name]["seconds"] = round(time.monotonic() - begun)
@@ -126,6 +131,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--workers", type=int, default=os.cpu_count(), help="processes")
     parser.add_argument("--least", type=float, default=0.0, help="share that has to be found")
     parser.add_argument("--show", action="store_true", help="only list the mutants")
+    parser.add_argument("--state", type=Path, metavar="FOLDER", help="go on, and note there")
     parser.add_argument("--dry", action="store_true", help="do not write mutants.json")
     arguments = parser.parse_args()
     unknown = set(arguments.cores) - CORES.keys()
@@ -184,19 +190,61 @@ def _mutants(paths: Sequence[str]) -> list[Mutant]:
     return [mutant for module in modules for mutant in mutants_of(module)]
 
 
+class State:
+    """Which mutants of a core have been found already, in a file.
+
+    Args:
+        folder: where the file is, or is to be; None for none.
+        name: of the core.
+        mutants: all that are to be tried.
+    """
+
+    def __init__(self, folder: Path | None, name: str, mutants: Sequence[Mutant]) -> None:
+        self.found: dict[Mutant, int] = {}
+        self._file = None if folder is None else folder / f"{name.replace('/', '.')}.jsonl"
+        self._digests = {
+            file: hashlib.sha256(Path(file).read_bytes()).hexdigest()[:16]
+            for file in {mutant.file for mutant in mutants}
+        }
+        if self._file is None:
+            return
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        if self._file.exists():
+            names = {self._name(mutant): mutant for mutant in mutants}
+            for line in self._file.read_text(encoding="utf-8").splitlines():
+                *words, fate = json.loads(line)
+                if (mutant := names.get(tuple(words))) is not None:
+                    self.found[mutant] = fate
+
+    def note(self, mutant: Mutant, fate: int) -> None:
+        """Keeps what came of a mutant, where it was found."""
+        if fate == LIVES:
+            return
+        self.found[mutant] = fate
+        if self._file is not None:
+            with self._file.open("a", encoding="utf-8") as file:
+                file.write(json.dumps([*self._name(mutant), fate]) + "\n")
+
+    def _name(self, mutant: Mutant) -> tuple[str, str, int]:
+        return mutant.path, self._digests[mutant.file], mutant.number
+
+
 def _examine(
-    core: Core, mutants: Sequence[Mutant], workers: int, tell: bool
+    core: Core, mutants: Sequence[Mutant], state: State, workers: int, tell: bool
 ) -> list[tuple[Mutant, int]]:
+    fates = list(state.found.items())
+    mutants = [mutant for mutant in mutants if mutant not in state.found]
     own = {mutant.path: own_test(mutant.path) for mutant in mutants}
     mirrors = {path: test for path, test in own.items() if test is not None}
-    fates: list[tuple[Mutant, int]] = []
-    begun = time.monotonic()
-    for mutant, fate in results(mutants, core.tests, mirrors, workers):
+    before, begun = len(fates), time.monotonic()
+    tried = results(mutants, core.tests, mirrors, workers) if mutants else ()
+    for mutant, fate in tried:
         fates.append((mutant, fate))
+        state.note(mutant, fate)
         if tell or fate == LIVES:
             place = f"{mutant.path}:{mutant.line}: {mutant.place}: {mutant.change}"
             print(f"  {WORDS[fate]}: {place}", file=sys.stderr, flush=True)
-        done = len(fates)
+        done = len(fates) - before
         if done % 100 == 0:
             taken = time.monotonic() - begun
             rest = taken / done * (len(mutants) - done)

@@ -1,7 +1,8 @@
 """Measures speed and memory and writes the figures, with machine and commit, to figures.json.
 
     python benchmarks/run.py              every benchmark
-    python benchmarks/run.py -k easy      those whose name contains "easy"
+    python benchmarks/run.py -k easy      those whose name contains "easy"; figures.json stays as it is
+    python benchmarks/run.py -k easy --keep   and writes them among the others there
     python benchmarks/run.py --dry        do not write figures.json
 
 Three sizes: one operation, one kernel over a whole log, one whole process. Each figure is the
@@ -20,11 +21,12 @@ import sys
 import sysconfig
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -118,6 +120,16 @@ def trace(name: str) -> Path:
 def log(name: str, processors: int) -> JobTable:
     """Returns a recorded log, prepared."""
     return prepare(read_swf(trace(name)), processors).jobs
+
+
+def processor_seconds(command: list[str]) -> float:
+    """Runs a command; returns the processor time of it and its children, seconds."""
+    before = os.times()
+    process(command)
+    after = os.times()
+    return (after.children_user - before.children_user) + (
+        after.children_system - before.children_system
+    )
 
 
 def million_jobs_per_second(
@@ -236,6 +248,21 @@ def training(generations: int = 150) -> Iterator[Figure]:
     yield figure(name, "MB", [memory for _, memory in runs], "at most 1024")
 
 
+def tuning(generations: int = 100) -> Iterator[Figure]:
+    """`grms tune` on the first 10,000 jobs of CTC, with the settings of paper 001."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [str(BIN / "grms"), "tune", str(trace(CTC)), "--processors", "430"]
+        command += ["--first-jobs", "10000", "--generations", str(generations)]
+        for method in ("f2", "f3"):
+            output = ["--method", method, "--output", str(Path(folder) / method)]
+            yield figure(
+                f"grms tune, {method}, CTC's first 10,000 jobs, {generations} generations",
+                "processor s",
+                [processor_seconds([*command, *output])],
+                "at most 120, a minute of two cores",
+            )
+
+
 SETUP_1 = """
 name = "setup-1"
 title = "KTH and CTC, five months"
@@ -350,7 +377,11 @@ def strategies() -> Iterator[Figure]:
     On KTH and SDSC00 thousands of jobs wait under an order that does not backfill.
     """
     weights, constants = (1.0, 0.5, 0.1, 0.05, 0.01), (5.0, 2.0, 0.0, 0.0, 0.0)
-    policies = [Strategy("fcfs", GroupOrder()), Strategy("easy", GroupOrder())]
+    policies = [
+        Strategy("fcfs", GroupOrder()),
+        Strategy("easy", GroupOrder()),
+        Strategy("conservative", GroupOrder()),
+    ]
     for kind in CRITERION_KINDS:
         numbers = (*weights, *constants, 1.0, 0.001)
         order = CriterionOrder((Criterion.from_numbers(kind, numbers),))
@@ -365,7 +396,6 @@ def strategies() -> Iterator[Figure]:
             factor=factor,
         )
         trial = Trial(jobs, 1024)
-        goal = "at most 1.7" if name == CTC else ""
         for policy in policies:
             ratios = []
             for _ in range(5 if name == CTC else 2):
@@ -376,6 +406,8 @@ def strategies() -> Iterator[Figure]:
                     taken.append(time.process_time() - begin)
                 ratios.append(taken[1] / taken[0])
             log_name = name.partition("-")[0]
+            criterion = isinstance(policy.order, CriterionOrder)
+            goal = "at most 1.7" if name == CTC and criterion else ""
             yield figure(f"{policy.name}, {log_name}-1024, to EASY", "ratio", ratios, goal)
 
 
@@ -403,6 +435,7 @@ BENCHMARKS: tuple[tuple[str, bool, Callable[[], Iterator[Figure]]], ...] = (
     ("kernels fcfs list easy conservative", True, kernels_on_ctc),
     ("floods conservative", False, floods),
     ("strategies greedy group", True, strategies),
+    ("tuning learning", True, tuning),
     ("federations awf", True, federations),
     ("evaluations learning", True, evaluations),
     ("training learning", True, training),
@@ -448,6 +481,7 @@ def main() -> None:
     )
     parser.add_argument("-k", default="", metavar="WORD", help="only benchmarks with this word")
     parser.add_argument("--dry", action="store_true", help="do not write figures.json")
+    parser.add_argument("--keep", action="store_true", help="with -k: write those alone")
     arguments = parser.parse_args()
     figures: list[Figure] = []
     for name, needs_traces, benchmark in BENCHMARKS:
@@ -463,10 +497,29 @@ def main() -> None:
                 f"({one.least:.4g} to {one.most:.4g}, {one.runs} runs)  {one.goal}",
                 flush=True,
             )
-    if not arguments.dry and not arguments.k:
-        document = {"machine": machine(), "figures": [asdict(one) for one in figures]}
-        FIGURES.write_text(json.dumps(document, indent=1) + "\n")
-        print(f"written: {FIGURES}")
+    if arguments.dry or (arguments.k and not arguments.keep):
+        return
+    rows = [asdict(one) for one in figures]
+    document = {"machine": machine(), "figures": rows}
+    if arguments.k:
+        document = with_rows(json.loads(FIGURES.read_text(encoding="utf-8")), rows, machine())
+    FIGURES.write_text(json.dumps(document, indent=1) + "\n")
+    print(f"written: {FIGURES}")
+
+
+def with_rows(
+    document: dict[str, Any], rows: Sequence[dict[str, Any]], here: dict[str, object]
+) -> dict[str, Any]:
+    """Returns the figures with some rows measured anew, each with where and when that was.
+
+    Args:
+        document: as in figures.json.
+        rows: figures; they replace those of the same name and unit, or come at the end.
+        here: machine and commit.
+    """
+    new = {(row["name"], row["unit"]): {**row, "machine": here} for row in rows}
+    kept = [new.pop((row["name"], row["unit"]), row) for row in document["figures"]]
+    return {**document, "figures": [*kept, *new.values()]}
 
 
 if __name__ == "__main__":

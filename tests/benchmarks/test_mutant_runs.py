@@ -9,12 +9,14 @@ from pathlib import Path
 import pytest
 
 from benchmarks.mutant_runs import ENDLESS, FOUND, LIVES
-from benchmarks.mutants import report
-from benchmarks.mutation import Mutant
+from benchmarks.mutants import State, report
+from benchmarks.mutation import Mutant, mutants_of
 
 ROOT = Path(__file__).resolve().parents[2]
 
 MODULE = """
+from threading import Event
+
 LIMIT = 3 if 1 < 2 else 4
 
 
@@ -31,11 +33,18 @@ def larger(a, b):
 
 def within(a):
     return a <= LIMIT
+
+
+def told():
+    event = Event()
+    event.set()
+    return event
 """
-"""A change of `count` may never end; `larger` has a bound that no test looks at; the first line runs once."""
+"""A change of `count` never ends, one of `told` lets its test wait for ever; `larger` has a bound that no
+test looks at; the first line runs once."""
 
 TESTS = """
-from small import count, larger, within
+from small import count, larger, told, within
 
 
 def test_count():
@@ -50,6 +59,10 @@ def test_larger():
 def test_within():
     assert within(3)
     assert not within(4)
+
+
+def test_told():
+    assert told().wait()
 """
 
 SCRIPT = """
@@ -58,7 +71,7 @@ from pathlib import Path
 import benchmarks.mutant_runs as runs
 from benchmarks.mutation import mutants_of
 
-runs.LEAST_S = 0.1  # processor time, for what does not end
+runs.LEAST_S, runs.IDLE_S = 0.9, 2  # seconds for what does not end
 runs.prepare()
 mutants = mutants_of("small", Path.cwd())
 own = {"small.py": "test_small.py"}
@@ -72,7 +85,7 @@ def run(folder: Path, tests: str) -> subprocess.CompletedProcess[str]:
     (folder / "test_small.py").write_text(tests, encoding="utf-8")
     paths = {"PYTHONPATH": f"{ROOT}:{folder}", "PYTHONDONTWRITEBYTECODE": "1"}
     few = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_PLUGINS": "pytest_timeout"}
-    return subprocess.run(
+    return subprocess.run(  # noqa: S603  # this interpreter
         [sys.executable, "-c", SCRIPT],
         cwd=folder,
         env={**os.environ, **paths, **few},
@@ -99,6 +112,8 @@ def test_every_mutant_has_its_fate(tmp_path: Path) -> None:
         ("larger", "a > b → a >= b"): LIVES,
         ("within", "return a <= LIMIT → return None"): FOUND,
         ("within", "a <= LIMIT → a < LIMIT"): FOUND,
+        ("told", "event.set() → pass"): ENDLESS,
+        ("told", "return event → return None"): FOUND,
     }
     assert (tmp_path / "small.py").read_text(encoding="utf-8") == MODULE
     assert sorted(path.name for path in tmp_path.iterdir()) == ["small.py", "test_small.py"]
@@ -133,3 +148,18 @@ def test_the_figures_leave_out_what_changes_nothing(capsys: pytest.CaptureFixtur
         "tiny: 2 of 3 mutants found (66.7%), 1 of them as they did not come to an end; 1 more change nothing",
         "no reason is needed any more, as a test finds it: small.py: f: change 0",
     ]
+
+
+def test_what_was_found_is_not_tried_again(tmp_path: Path) -> None:
+    """A state keeps what was found, over restarts, until the module changes; what lived is tried again."""
+    file = tmp_path / "small.py"
+    file.write_text("a = 1 < 2\nb = 1 > 2\n", encoding="utf-8")
+    mutants = mutants_of("small", tmp_path)
+    state = State(tmp_path / "state", "tiny", mutants)
+    assert state.found == {}
+    state.note(mutants[0], ENDLESS)
+    state.note(mutants[1], LIVES)
+    assert State(tmp_path / "state", "tiny", mutants).found == {mutants[0]: ENDLESS}
+    assert State(None, "tiny", mutants).found == {}
+    file.write_text("a = 1 < 3\nb = 1 > 2\n", encoding="utf-8")
+    assert State(tmp_path / "state", "tiny", mutants).found == {}

@@ -144,7 +144,7 @@ def _paths(_: click.Context, __: click.Parameter, value: tuple[Path, ...]) -> tu
     type=click.Choice(["constant", "random"]),
     default="constant",
     show_default=True,
-    help="With the constant order of groups among the first individuals, or not (the paper).",
+    help="With constants among the first individuals, or not (the paper).",
 )
 @click.option(
     "--standard",

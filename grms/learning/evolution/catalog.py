@@ -33,13 +33,13 @@ def new_strategy(
         space: the genes of the problem.
         settings: μ, λ and the rest.
         seed: of its random stream, 0 and more.
-        founders: genomes to begin with; CMA-ES, which begins in the middle, has no use for them.
+        founders: genomes that the first generation is judged beside, or begins with.
 
     Raises:
         ValueError: there is no such strategy, or it cannot work with the settings or the seed.
     """
     if name == "cma":
-        return CmaStrategy(space, settings, seed)
+        return CmaStrategy(space, settings, seed, founders)
     for rule in STEP_RULES:
         if name == rule:
             return EvolutionStrategy(

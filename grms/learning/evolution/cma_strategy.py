@@ -48,6 +48,8 @@ class CmaStrategy:
         settings: λ (`offspring`); μ is CMA-ES's own, and binary and integer genes change as
             described above.
         seed: of the strategy's own random stream.
+        founders: genomes to be judged beside those of the first generation, so that the result is not worse
+            than any of them; CMA-ES itself begins in the middle and hears nothing of them.
 
     Raises:
         ValueError: λ is less than 2, or the seed is negative.
@@ -56,12 +58,19 @@ class CmaStrategy:
     name = "cma"
     """The word for this strategy in files and on the command line."""
 
-    def __init__(self, space: GeneSpace, settings: StrategySettings, seed: int) -> None:
+    def __init__(
+        self,
+        space: GeneSpace,
+        settings: StrategySettings,
+        seed: int,
+        founders: Sequence[Genome] = (),
+    ) -> None:
         if settings.offspring < 2:
             raise ValueError(f"offspring is {settings.offspring}; CMA-ES needs at least 2")
         self.space = space
         self.settings = settings
         self._seed = seed
+        self._founders = tuple(founders)
         self._told: list[list[float]] = []
         self._asked: list[FloatArray] = []
         self._best: Individual | None = None
@@ -69,7 +78,7 @@ class CmaStrategy:
 
     @property
     def generation(self) -> int:
-        """Generations told so far; CMA-ES has no founders."""
+        """Generations told so far."""
         return len(self._told)
 
     @property
@@ -91,7 +100,8 @@ class CmaStrategy:
         """Returns the genomes of the next generation; the same until they are told."""
         if not self._asked:
             self._asked = [np.asarray(point, np.float64) for point in self._es.ask()]
-        return [self._genome(point) for point in self._asked]
+        points = [self._genome(point) for point in self._asked]
+        return points if self._told else [*points, *self._founders]
 
     def tell(self, values: Sequence[float], figures: Sequence[Figures] = ()) -> None:
         """Learns the values of what was asked, in that order; smaller is better.
@@ -101,15 +111,16 @@ class CmaStrategy:
                 not a finite number.
         """
         del figures
-        check_values(values, len(self._asked))
+        genomes = self.ask() if self._asked else []
+        check_values(values, len(genomes))
         told = [float(value) for value in values]
         first = min(range(len(told)), key=told.__getitem__)
         if self._best is None or told[first] < self._best.value:
-            self._best = Individual(self._genome(self._asked[first]), told[first])
+            self._best = Individual(genomes[first], told[first])
         with warnings.catch_warnings():
             # Values that are all equal make the package warn; termination is somebody else's task.
             warnings.simplefilter("ignore")
-            self._es.tell(self._asked, told)
+            self._es.tell(self._asked, told[: len(self._asked)])
         self._told.append(told)
         self._asked = []
 
@@ -128,6 +139,7 @@ class CmaStrategy:
             "space": self.space.to_state(),
             "settings": asdict(self.settings),
             "seed": self._seed,
+            "founders": [one.to_state() for one in self._founders],
             "versions": versions(),
             "told": list(self._told),
             "asked": bool(self._asked),
@@ -150,6 +162,8 @@ class CmaStrategy:
             GeneSpace.from_state(state["space"]),
             StrategySettings(**state["settings"]),
             state["seed"],
+            # Checkpoints of before have none.
+            [Genome.from_state(one) for one in state.get("founders", [])],
         )
         for values in state["told"]:
             strategy.ask()

@@ -165,6 +165,20 @@ class RuleSpace:
         real = np.concatenate([centres, widths], axis=1).ravel()
         return Genome(real, np.zeros(0, np.bool_), places.ravel())
 
+    def constant(self, alternative: int, rules: int) -> Genome:
+        """Returns a rule base that recommends one alternative everywhere, as the genome of its rules.
+
+        Args:
+            alternative: its number.
+            rules: how many; they are all the same, over the whole range of every feature.
+        """
+        features = len(self.low)
+        rule = np.zeros(self.genes)
+        rule[:features] = 0.5
+        rule[features : 2 * features] = 1.0
+        rule[2 * features + alternative] = len(LEVELS) - 1.0
+        return self.rule_base(np.tile(rule, (rules, 1)))
+
 
 def random_rules(rng: np.random.Generator, space: RuleSpace, count: int) -> FloatArray:
     """Returns rules drawn uniformly, shape (count, genes)."""
@@ -296,15 +310,22 @@ class SymbioticEvolution:
         space: what rules are about.
         settings: numbers of rules, bases and parents, and the rest.
         rng: the only source of randomness.
+        founders: rule bases to be judged beside those of the first generation, so that the result is not
+            worse than any of them. They teach no rule anything: the evolution is the same without them.
     """
 
     name = "symbiotic"
     """The word for this strategy in files and on the command line."""
 
     def __init__(
-        self, space: RuleSpace, settings: SymbioticSettings, rng: np.random.Generator
+        self,
+        space: RuleSpace,
+        settings: SymbioticSettings,
+        rng: np.random.Generator,
+        founders: Sequence[Genome] = (),
     ) -> None:
         self.rules = space
+        self._founders = tuple(founders)
         self.settings = settings
         self._rng = rng
         self._step = settings.step
@@ -352,7 +373,8 @@ class SymbioticEvolution:
                 self._rivals = np.full(settings.offspring, np.nan)
             alike = similarity(self._children, len(self.rules.low))
             self._bases = compose(self._rng, alike, settings.bases, settings.base_rules)
-        return [self.rules.rule_base(self._children[base]) for base in self._bases]
+        composed = [self.rules.rule_base(self._children[base]) for base in self._bases]
+        return composed if self._told else [*composed, *self._founders]
 
     def tell(self, values: Sequence[float], figures: Sequence[Figures] = ()) -> None:
         """Learns the values of the rule bases asked, in that order; smaller is better.
@@ -362,15 +384,15 @@ class SymbioticEvolution:
                 not a finite number above 0.
         """
         del figures
-        check_values(values, len(self._bases))
+        asked = self.ask() if self._bases else []
+        check_values(values, len(asked))
         if min(values) <= 0:
             raise ValueError(f"a value is {min(values)}; it must be more than 0")
         first = min(range(len(values)), key=values.__getitem__)
         if self._best is None or values[first] < self._best.value:
-            genome = self.rules.rule_base(self._children[self._bases[first]])
-            self._best = Individual(genome, float(values[first]))
+            self._best = Individual(asked[first], float(values[first]))
         worth = np.zeros(len(self._children))
-        for base, value in zip(self._bases, values, strict=True):
+        for base, value in zip(self._bases, values, strict=False):  # founders come last
             worth[base] += value / self.settings.bases_per_rule
         if len(self._parents):
             rate = float((worth < self._rivals).mean())
@@ -415,6 +437,7 @@ class SymbioticEvolution:
         return {
             "strategy": self.name,
             "space": self.rules.to_state(),
+            "founders": [one.to_state() for one in self._founders],
             "settings": asdict(self.settings),
             "rng": generator_state(self._rng),
             "step": self._step,
@@ -432,7 +455,11 @@ class SymbioticEvolution:
         """Returns the evolution that `to_state` described; it goes on bit for bit."""
         space = RuleSpace.from_state(state["space"])
         evolution = cls(
-            space, SymbioticSettings(**state["settings"]), generator_from_state(state["rng"])
+            space,
+            SymbioticSettings(**state["settings"]),
+            generator_from_state(state["rng"]),
+            # Checkpoints of before have none.
+            [Genome.from_state(one) for one in state.get("founders", [])],
         )
 
         def rules(key: str) -> FloatArray:

@@ -40,7 +40,8 @@ from lrms_sim.spelling import unknown
 from lrms_sim.strategies import CLASSES, Algorithm, Strategy, paper_strategies
 
 Start = Literal["constant", "random"]
-"""Whether a constant order of groups is among the first individuals."""
+"""Whether constants are among the first individuals: an order of groups for criteria, each of the
+strategies that it chooses among for symbiotic evolution."""
 
 Choices = Literal["paper", "smith", "orders"]
 """What tables and rules choose among: the paper's 13 strategies; the same with the groups in the order
@@ -67,7 +68,7 @@ class TuneOptions:
             `symbiotic`.
         algorithm: what is done with the queue in the order of a criterion.
         search: which evolution strategy searches the parameters of criteria.
-        start: whether the constant order is among its first individuals.
+        start: whether constants are among the first individuals.
         standard: the strategy that `iterative` begins with everywhere.
         choices: what `iterative` and `symbiotic` choose among.
         combination: how several logs count.
@@ -163,7 +164,8 @@ class TuneOptions:
         if self.method == "iterative":
             return {"method": self.method, "standard": self.standard, "choices": self.choices}
         if self.method == "symbiotic":
-            return common | {"choices": self.choices, "settings": asdict(self.symbiotic)}
+            words = {"choices": self.choices, "start": self.start}
+            return common | words | {"settings": asdict(self.symbiotic)}
         return common | {
             "algorithm": self.algorithm,
             "calendar": self.workloads.calendar,
@@ -193,8 +195,12 @@ def problem(options: TuneOptions, order: GroupOrder) -> tuple[Encoding, Search]:
         return table, ClassSearch(table.space.choices, table.standard(standard).integer)
     if options.method == "symbiotic":
         rules = RulesEncoding(_alternatives(options.choices, order))
-        rng = generator(options.seed)
-        return rules, SymbioticEvolution(rules.space, options.symbiotic, rng)
+        return rules, SymbioticEvolution(
+            rules.space,
+            options.symbiotic,
+            generator(options.seed),
+            constant_rule_bases(rules, options.symbiotic) if options.start == "constant" else (),
+        )
     criterion = CriterionEncoding(options.kinds, options.algorithm, options.workloads.calendar)
     founders = [constant_genome(criterion, order)] if options.start == "constant" else []
     search = new_strategy(options.search, criterion.space, options.settings, options.seed, founders)
@@ -214,6 +220,17 @@ def constant_genome(encoding: CriterionEncoding, order: GroupOrder) -> Genome:
     constants = (first, second, third, fourth, fifth)
     criteria = tuple(Criterion(kind, ones, constants, 0.0) for kind in encoding.kinds)
     return encoding.encode(CriterionOrder(criteria, encoding.calendar))
+
+
+def constant_rule_bases(encoding: RulesEncoding, settings: SymbioticSettings) -> list[Genome]:
+    """Returns a rule base for each strategy, which chooses it whatever the state is.
+
+    Args:
+        encoding: what is chosen among.
+        settings: how many rules a rule base has.
+    """
+    space = encoding.space
+    return [space.constant(number, settings.base_rules) for number in range(space.alternatives)]
 
 
 def shared_order(cases: Sequence[TuningCase]) -> GroupOrder:

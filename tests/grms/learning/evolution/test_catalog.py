@@ -30,6 +30,21 @@ def test_the_seed_decides(name: str) -> None:
     assert not same_genome(one, other)
 
 
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_nothing_is_worse_than_a_founder(name: str) -> None:
+    """It is judged with the first generation alone, also where that was saved meanwhile."""
+    best = new_strategy("two-parents", SPACE, SMALL, 9).ask()[0]
+    strategy = new_strategy(name, SPACE, SMALL, 3, [best])
+    strategy.ask()
+    strategy = strategy_from_state(json.loads(json.dumps(strategy.to_state())))
+    asked = strategy.ask()
+    assert sum(same_genome(genome, best) for genome in asked) == 1
+    strategy.tell([0.5 if same_genome(genome, best) else 2.0 for genome in asked])
+    assert strategy.best is not None
+    assert (strategy.best.value, same_genome(strategy.best.genome, best)) == (0.5, True)
+    assert not any(same_genome(genome, best) for genome in strategy.ask())
+
+
 def test_an_unknown_strategy_is_refused() -> None:
     """The text says which there are."""
     with pytest.raises(

@@ -164,6 +164,26 @@ def test_the_best_base_ever_is_the_result() -> None:
     assert evolution.best.genome.to_state() == asked[7].to_state()
 
 
+def test_founders_are_judged_and_teach_nothing() -> None:
+    """A rule base that recommends one alternative everywhere may be the best; rules evolve as without it."""
+    plain = SymbioticEvolution(SPACE, SMALL, generator(5))
+    constant = SPACE.constant(1, SMALL.base_rules)
+    assert {choice(constant, x, y) for x in (0.0, 1.0, 3.0, 9.0) for y in (0.0, 50.0, 300.0)} == {1}
+    begun = SymbioticEvolution(SPACE, SMALL, generator(5), [constant])
+    values = step(plain)
+    asked = begun.ask()
+    assert len(asked) == SMALL.bases + 1
+    again = strategy_from_state(json.loads(json.dumps(begun.to_state())))
+    for one in (begun, again):
+        one.ask()
+        one.tell([*values, 0.5])
+        assert one.best is not None
+        assert (one.best.value, one.best.genome.to_state()) == (0.5, constant.to_state())
+        assert [genome.to_state() for genome in one.ask()] == [
+            genome.to_state() for genome in plain.ask()
+        ]
+
+
 def test_the_step_follows_success() -> None:
     """Up by 1.224 where more than an eighth of the children beat a parent, else down."""
     evolution = SymbioticEvolution(SPACE, SMALL, generator(3))

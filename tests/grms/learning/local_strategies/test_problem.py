@@ -4,11 +4,17 @@ from typing import Any
 import pytest
 
 from grms.learning.evolution.strategies import EvolutionStrategy, StrategySettings
-from grms.learning.local_strategies.encoding import CriterionEncoding, TableEncoding
+from grms.learning.evolution.symbiotic import SymbioticSettings
+from grms.learning.local_strategies.encoding import (
+    CriterionEncoding,
+    RulesEncoding,
+    TableEncoding,
+)
 from grms.learning.local_strategies.fitness import TuningFitness
 from grms.learning.local_strategies.problem import (
     TuneOptions,
     constant_genome,
+    constant_rule_bases,
     problem,
     shared_order,
 )
@@ -20,6 +26,9 @@ from lrms_sim.strategies import Strategy
 from tests.tuning_cases import busy_case
 
 LOGS = (Path("a.swf"),)
+FEW_RULES = SymbioticSettings(
+    parents=6, offspring=10, base_rules=5, bases_per_rule=2, recombined=3, similar=1, clusters=2
+)
 
 
 def options(**changes: Any) -> TuneOptions:
@@ -90,6 +99,45 @@ def test_a_search_begins_with_the_constant_order_unless_it_is_told_not_to() -> N
         assert isinstance(search, EvolutionStrategy)
         first = search.ask()[0].real
         assert (first == constant_genome(encoding, order).real).all() == equal
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        *({"method": method} for method in ("f1", "f2", "f3", "f4", "iterative", "symbiotic")),
+        *({"method": "f2", "search": search} for search in ("self-adaptive", "cma")),
+    ],
+)
+def test_no_search_ends_below_the_constant_in_its_space(changes: dict[str, Any]) -> None:
+    """FCFS by group lies within every one, and is among the first that are judged."""
+    small: dict[str, Any] = {"settings": StrategySettings(2, 4), "symbiotic": FEW_RULES}
+    case = busy_case()
+    encoding, search = problem(options(**changes, **small), GroupOrder())
+    fitness = TuningFitness([case], encoding)
+    judged = [fitness(genome) for genome in search.ask()]
+    search.tell([one.value for one in judged], [one.figures for one in judged])
+    assert search.best is not None
+    assert search.best.value <= case.run(Strategy("fcfs", GroupOrder())).value
+
+
+def test_symbiotic_evolution_begins_with_every_strategy_unless_it_is_told_not_to() -> None:
+    """Each is a rule base that is worth exactly what the strategy is, in every state."""
+    order = GroupOrder((2, 1, 3, 4, 5))
+    settings = FEW_RULES
+    counts = []
+    for start in ("constant", "random"):
+        encoding, search = problem(
+            options(method="symbiotic", symbiotic=settings, start=start), order
+        )
+        counts.append(len(search.ask()))
+    assert counts == [settings.bases + 13, settings.bases]
+    assert isinstance(encoding, RulesEncoding)
+    case = busy_case()
+    fitness = TuningFitness([case], encoding)
+    genomes = constant_rule_bases(encoding, settings)
+    assert [fitness(genome).value for genome in genomes] == [
+        case.run(one).value for one in encoding.strategies
+    ]
 
 
 @pytest.mark.parametrize("choices", ["paper", "smith", "orders"])

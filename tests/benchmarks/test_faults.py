@@ -11,7 +11,7 @@ def record(path: Path, commit: str = "c1", *, anew: bool = False) -> Record:
 
 
 def tally(runs: int, problems: int = 0) -> Tally:
-    found = dict.fromkeys(range(problems), ("lost",))
+    found: dict[int, tuple[str, ...]] = dict.fromkeys(range(problems), ("lost",))
     return Tally(Counter(runs=runs, jobs=6 * runs), found)
 
 

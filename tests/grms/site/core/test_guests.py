@@ -126,7 +126,7 @@ def test_what_a_site_declines(given: dict[str, Any], changes: dict[str, Any]) ->
 def test_what_is_just_within_the_bounds_is_taken() -> None:
     """The widest job, the largest program, and the last number that an offer can have."""
     site = Conversation()
-    last = {"offer": OfferId(2**63 - 1, 2**63 - 1), "request": Request(8, 100.0)}
+    last: dict[str, Any] = {"offer": OfferId(2**63 - 1, 2**63 - 1), "request": Request(8, 100.0)}
     assert one(offered(site, payload=b"x" * 1_000_000, **last), AnswerOffer).accepted
 
 

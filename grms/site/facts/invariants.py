@@ -87,6 +87,8 @@ def _check_reservations(book: ReservationBook, kept: int) -> None:
 
 def _check_place(job: HomeJob, memory: Memory) -> None:
     # A job's state says where it is, and the book of its partner says the same.
+    deciding = job.state is JobState.RECEIVED or job.state in _UNDECIDED
+    assert deciding or job.remaining is None, job.job_id
     if job.state in _UNDECIDED:
         assert memory.books[job.partner].undecided.get(job.offer_number) is job, job.job_id
     elif job.state in _AWAY:

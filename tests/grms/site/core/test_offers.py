@@ -261,6 +261,18 @@ def test_questions_are_repeated_after_growing_pauses() -> None:
     assert pauses == [0.0, 1.0, 2.0, 4.0, 4.0, 4.0]
 
 
+def test_an_answer_ends_the_pauses() -> None:
+    """The next question is asked at once, and the pauses after it grow from the first one."""
+    site = Conversation()
+    question: SendResolve | SendWithdraw = unknown(site)
+    for _ in range(3):
+        failed = site(StatusFailed, load=FULL, question=question_of(question), **B1)
+        question = one(failed, SendResolve)
+    withdraw = one(status(site, question, None), SendWithdraw)
+    again = site(StatusFailed, load=FULL, question=question_of(withdraw), **B1)
+    assert (withdraw.delay_s, one(again, SendWithdraw).delay_s) == (0.0, 1.0)
+
+
 def test_only_the_last_question_counts() -> None:
     """An answer to, or the failure of, another one changes nothing."""
     site = Conversation()
@@ -388,6 +400,7 @@ def test_a_lost_partners_jobs_are_resubmitted_where_that_is_wanted() -> None:
     withdraw = one(commands, SendWithdraw)
     assert (withdraw.partner, withdraw.cancel) == ("b", True)
     assert one(commands, SendOffer).partner == "c"
+    assert site.job().reason == "given up on at b"
     # Its report comes too late, and is acknowledged all the same.
     answer = site(ReportReceived, partner="b", completions=(COMPLETION,))
     assert kinds(answer) == ["AnswerReport"]
@@ -397,6 +410,17 @@ def test_a_lost_partners_jobs_are_resubmitted_where_that_is_wanted() -> None:
     assert site(StatusFailed, load=FULL, question=question_of(withdraw), **B1) == []
     status(site, again, GuestState.ACCEPTED)
     assert site.state.partners["b"].abandoned == {}
+
+
+def test_a_withdrawal_without_an_outcome_is_a_fault() -> None:
+    """A partner that is told that an offer is void knows it; another answer is repeated after a pause."""
+    site = Conversation(settings(on_lost="resubmit"))
+    delegated(site)
+    withdraw = one(site(PartnerLost, load=FULL, partner="b"), SendWithdraw)
+    said = status(site, withdraw, None)
+    assert kinds(said) == ["SendProbe", "SendWithdraw"]
+    assert "it says unknown of offer 7/1" in site.state.partners["b"].faulty
+    assert one(said, SendWithdraw).delay_s == 4.0
 
 
 def test_an_open_offer_to_a_lost_partner_is_given_up_where_that_is_wanted() -> None:

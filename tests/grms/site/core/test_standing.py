@@ -238,6 +238,16 @@ def test_a_partner_that_has_seen_more_tells_that_the_journal_is_old() -> None:
     seen(site, 8, 1)
     seen(site, 7, 9)
     assert site.state.memory.epoch == 8
+    assert site.state.partners["b"].reachable
+
+
+def test_a_partner_whose_journal_agrees_is_asked_again() -> None:
+    """It has seen this site's last offer, or one of an older epoch, or is ahead of an older copy."""
+    for epoch, number in ((7, 1), (6, 99), (7, 2)):
+        site = Conversation(up="c")
+        site.state.partners["b"].next_number = 2
+        seen(site, epoch, number)
+        assert site.state.partners["b"].reachable, (epoch, number)
 
 
 def test_after_that_everything_is_numbered_anew() -> None:

@@ -10,13 +10,17 @@ from grms.site.facts.records import (
     GuestAccepted,
     GuestDeclined,
     GuestStarted,
+    JobDeclined,
+    JobDelegated,
     JobEnded,
     JobKept,
     JobOffered,
     JobReceived,
     JobStarted,
+    JobTakenBack,
     Record,
 )
+from grms.site.facts.settings import PartnerSettings
 from grms.testing.findings import known
 from grms.testing.trial import Trial
 from tests.examples import FEW
@@ -47,6 +51,15 @@ def test_a_partner_that_was_taken_off_the_list_keeps_its_book() -> None:
     memory.apply(GuestAccepted(1.0, "old", OfferId(1, 1), 1, Request(1, 1.0), b""))
     assert not memory.books["old"].listed
     assert list(memory.at_lrms) == ["old/1/1"]
+    books = dict(memory.books)
+    partners = (PartnerSettings("c", 4), PartnerSettings("new", 2))
+    memory.settings = settings(partners=partners, transfer={})
+    memory.list_partners()
+    assert list(memory.books) == ["c", "new", "b", "old"]
+    assert [name for name, book in memory.books.items() if book.listed] == ["c", "new"]
+    assert all(memory.books[name] is book for name, book in books.items())
+    memory.settings = settings()
+    memory.list_partners()
     assert memory.books["b"].listed
 
 
@@ -99,3 +112,19 @@ def test_offers_of_a_partner_are_counted_whatever_is_answered() -> None:
     memory.apply(GuestDeclined(1.0, "b", OfferId(1, 3), 1))
     book = memory.books["b"]
     assert (book.guest_offered, book.guest_accepted) == (3, 1)
+
+
+def test_offers_to_a_partner_are_counted_by_what_it_answered() -> None:
+    """An end that overtakes the answer is an acceptance; every change of a job has its number."""
+    memory = Memory(settings())
+    for number in (1, 2, 3):
+        memory.apply(received(number))
+        memory.apply(JobOffered(1.0, number, "b", number))
+    memory.apply(JobDelegated(2.0, 1))
+    memory.apply(JobDeclined(2.0, 2))
+    memory.apply(JobEnded(3.0, 3, Outcome.COMPLETED, 3.0, 2.0, ""))
+    book = memory.books["b"]
+    assert (book.offered, book.accepted, book.ended) == (3, 2, 1)
+    before = memory.jobs[1].revision
+    memory.apply(JobTakenBack(4.0, 1, "root"))
+    assert (memory.jobs[1].take_back, memory.jobs[1].revision) == (True, before + 1)

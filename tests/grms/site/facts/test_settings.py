@@ -19,6 +19,9 @@ from grms.site.facts.settings import Limits, PartnerSettings, SiteSettings
         ({"partners": (PartnerSettings("a"),)}, "its own partner"),
         ({"partners": (PartnerSettings("b"), PartnerSettings("b"))}, "'b' is listed twice"),
         ({"partners": (PartnerSettings("b", -1),)}, "-1 processors"),
+        ({"partners": (PartnerSettings("b", 2**31),)}, "2147483648 processors"),
+        ({"processors": 2**31}, "processors is 2147483648"),
+        ({"epoch": 2**63}, "epoch is 9223372036854775808"),
         ({"partners": (PartnerSettings("b c"),)}, "'b c' is no name for a site"),
         ({"transfer": {"b": AcceptWhenFit()}}, "'b', which is no partner; the partners are none"),
         ({"decision_time_max": -1.0}, "decision_time_max is -1.0"),
@@ -31,6 +34,17 @@ def test_settings_have_bounds(change: dict[str, Any], message: str) -> None:
     """What cannot be is refused, with the value."""
     with pytest.raises(ValueError, match=message):
         SiteSettings(**{"name": "a", "processors": 4, **change})
+
+
+def test_bounds_themselves_are_possible() -> None:
+    """No grace at all, the widest machine, and a partner of which nothing is known."""
+    most = {"processors": 2**31 - 1, "epoch": 2**63 - 1}
+    for partner in (PartnerSettings("b", 0), PartnerSettings("b", 2**31 - 1)):
+        none = dict.fromkeys(("decision_time_max", "run_time_grace", "clock_grace"), 0.0)
+        given = SiteSettings(**{"name": "a", **most, **none}, partners=(partner,))
+        assert (given.processors, given.partners, given.clock_grace) == (2**31 - 1, (partner,), 0)
+    pauses = SiteSettings("a", 1, retry_first_s=0.0, retry_most_s=0.0)
+    assert (pauses.retry_first_s, pauses.retry_most_s) == (0.0, 0.0)
 
 
 def test_every_limit_leaves_room() -> None:

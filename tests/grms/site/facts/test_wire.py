@@ -64,6 +64,8 @@ def test_a_request_comes_back_as_it_was(
     message.simulated.run_time_s = run_time
     request, payload = read_request(message, "job")
     assert request == Request(processors, requested_time)
+    carried = request_pb2.JobRequest.FromString(payload)
+    assert (carried.processors, carried.requested_time_s) == (0, 0.0)
     assert write_request(request, payload) == message
 
 

@@ -42,7 +42,7 @@ EXAMPLES: Final = 30
 """Random workloads for each property; the same ones every time."""
 LEAST_S: Final = 3
 """Seconds of processor time that every test has at least; thrice what it takes as it is are added."""
-IDLE_S: Final = 20
+IDLE_S: Final = 8
 """A mutant that has neither worked nor waited for a processor for so many seconds waits for ever."""
 MEMORY_BYTES: Final = 1 << 30
 """What a mutant may use beyond what its parent had."""

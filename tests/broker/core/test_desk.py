@@ -6,6 +6,7 @@ import pytest
 
 from broker.core.commands import (
     Command,
+    PublishWorkflow,
     Refusal,
     Refuse,
     ReplyResource,
@@ -62,6 +63,15 @@ def test_so_many_tasks_are_taken_and_no_more() -> None:
     assert found.refusal is Refusal.EXHAUSTED
     assert "20 more can be taken" in found.reason
     assert answer(made, Submit(5, "c", flow("c", tasks=20))) == ReplyWorkflow(5, "w2")
+
+
+def test_those_who_watch_hear_of_a_new_workflow() -> None:
+    """Once: the same submission again changes nothing."""
+    made = state()
+    for expected in (1, 0):
+        said = made.handle(Submit(3, "a", flow("a")), 1)
+        assert said.count(PublishWorkflow("w1")) == expected
+        assert ReplyWorkflow(3, "w1") in said
 
 
 def test_a_task_needs_one_alternative_that_is_there_and_large_enough() -> None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from broker.core.commands import Book, Command, Launch, Release
+from broker.core.commands import Book, Command, Launch, PublishWorkflow, Release
 from broker.core.cycle import Cycle
 from broker.core.events import (
     Booked,
@@ -66,6 +66,7 @@ class Scene:
     def at(self, now: float, event: object = None) -> list[Command]:
         """Hands over an event, lets what is due be done, and returns the commands for sites."""
         turn = Turn(self.memory, now)
+        before = shown(self.memory)
         handlers = {
             Booked: self.floor.booked, BookingLost: self.floor.lost, Started: self.floor.started,
             Ended: self.floor.ended, Released: self.floor.released, SiteUp: self.floor.site_up,
@@ -76,11 +77,20 @@ class Scene:
             handlers[type(event)](event, turn)  # type: ignore[operator]  # an event of these
         self.floor.advance(turn)
         self.memory.check()
+        # Watchers hear of every workflow of which something is shown that has changed.
+        if shown(self.memory) != before:
+            assert PublishWorkflow("w1") in turn.commands()
         return [each for each in turn.commands() if isinstance(each, Book | Launch | Release)]
 
     def task(self, name: str = "a") -> LiveTask:
         """Returns a task."""
         return self.memory.workflows["w1"].tasks[name]
+
+
+def shown(memory: Memory) -> list[object]:
+    """Returns what those who watch the workflow see of it."""
+    flow = memory.workflows["w1"]
+    return [(one.state, one.start_time, one.booking, one.failures) for one in flow.tasks.values()]
 
 
 def kinds(commands: list[Command]) -> list[str]:
@@ -237,6 +247,34 @@ def test_a_run_that_is_to_be_ended_is_over_when_its_site_has_released_it() -> No
     scene.at(23, Released(0, "e-1"))
     assert (scene.task().state, scene.task().reason) == (TaskState.WAITING, "alpha is broken")
     assert scene.task().failures == 0
+
+
+def test_a_resource_that_is_gone_takes_what_is_there_and_no_more() -> None:
+    """What is booked there is freed, what runs there ends, and what waits for that has no place."""
+    scene = Scene(place("a", 20), place("b", 36, "beta"), place("c", 38))
+    scene.at(0)
+    for number in (1, 2, 3):
+        scene.at(1, Booked(0, f"e-{number}", (f"r{number}",)))
+    turn = Turn(scene.memory, 2)
+    scene.floor.resource_gone("beta", turn, "beta is broken")
+    released = [each for each in turn.commands() if isinstance(each, Release)]
+    assert kinds(list(released)) == ["Release e-2"]
+    assert [scene.task(name).state for name in "abc"] == [
+        TaskState.BOOKED,
+        TaskState.WAITING,
+        TaskState.BOOKED,
+    ]
+    scene = Scene(place("a", 20), place("b", 36, "beta"))
+    scene.at(0)
+    for number in (1, 2):
+        scene.at(1, Booked(0, f"e-{number}", (f"r{number}",)))
+    scene.at(20)
+    turn = Turn(scene.memory, 22)
+    scene.floor.resource_gone("alpha", turn, "alpha is broken")
+    assert scene.task().state is TaskState.ENDING
+    assert scene.task("b").reason == "waits for 'a', which is planned again"
+    assert scene.cycle._wanted == "flow/b: waits for 'a', which is planned again"
+    assert PublishWorkflow("w1") in turn.commands()
 
 
 def test_a_silent_site_loses_what_is_booked_there_and_keeps_what_runs() -> None:

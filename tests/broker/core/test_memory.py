@@ -212,6 +212,16 @@ def test_the_end_of_a_run_is_where_and_when_it_was() -> None:
     assert not memory.live["flow"].failed
 
 
+def test_a_run_that_ends_was_where_it_was_booked() -> None:
+    """Though a plan has found its task another place while it was being ended."""
+    memory = after(*RUN, TaskEnding(25, "b-1", "broken"))
+    other = Placement("flow", "a", (Demand("gamma"),), 90.0, 102.0, 1.0)
+    memory.apply(PlanAdopted(26, 1, None, (other,), ()))
+    assert task_of(memory).placement == other
+    memory.apply(ended(TaskState.COMPLETED))
+    assert task_of(memory).placement == Placement("flow", "a", place().demands, 21.0, 30.0, 2.5)
+
+
 def test_a_run_that_is_tried_again_leaves_no_times() -> None:
     """It counts where it is said to."""
     for counted in (True, False):

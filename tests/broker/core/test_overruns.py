@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.core.commands import Command, Extend, Launch, Release
+from broker.core.commands import Command, Extend, Launch, PublishWorkflow, Release
 from broker.core.events import (
     Booked,
+    BookingLost,
     Cancel,
     Ended,
     Event,
@@ -49,10 +50,21 @@ class Told:
 
     def tell(self, *events: Event) -> list[Command]:
         """Hands over events; returns the commands that came of them."""
+        before = self.shown()
         came = [each for event in events for each in self.state.handle(event, self.now)]
         self.state.memory.check()
+        # Watchers hear of every workflow of which something is shown that has changed.
+        for name, seen in self.shown().items():
+            assert seen == before.get(name) or PublishWorkflow(name) in came, name
         self.commands += came
         return came
+
+    def shown(self) -> dict[str, list[object]]:
+        """Returns what those who watch see of each workflow."""
+        return {
+            name: [flow.state, *((t.state, t.start_time, t.placement) for t in flow.tasks.values())]
+            for name, flow in self.state.memory.workflows.items()
+        }
 
     def at(self, now: float, *events: Event) -> list[Command]:
         """Hands over events at a moment; time alone where there is none."""
@@ -171,6 +183,19 @@ def test_what_is_booked_behind_gives_way() -> None:
     told.tell(Extended(0, "b-1", 90.0))
     assert tasks["a"].placement is not None
     assert tasks["a"].placement.end == 90
+
+
+def test_a_run_that_is_lost_meanwhile_is_not_asked_for_again() -> None:
+    """What gave way to it is released in vain, and nothing of it is remembered."""
+    told = running(SETTINGS, place("x", 80))
+    told.at(73.0)
+    told.tell(ExtensionRefused(0, "b-1", "not free", taken=True))
+    assert told.names(Release) == ["b-2"]
+    told.tell(BookingLost(0, "b-1", "its reservation is expired"))
+    told.tell(Released(0, "b-2"))
+    assert told.names(Extend) == ["b-1"]
+    assert told.names(Release) == ["b-2", "b-1"]
+    assert told.state.memory.live["flow"].tasks["a"].state is TaskState.WAITING
 
 
 def test_what_somebody_else_has_is_not_asked_for_twice() -> None:

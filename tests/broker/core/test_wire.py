@@ -1,6 +1,7 @@
 """Workflows and resources as messages."""
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -129,6 +130,18 @@ def test_a_plan_is_in_order_of_time_and_names_what_has_no_place() -> None:
     plan = write_plan(made.state.memory, made.now, math.inf)
     assert [each.task for each in plan.placements] == ["t0", "t1"]
     assert not plan.HasField("next_planning_s")
+    adopted = made.state.memory.plan
+    assert adopted is not None
+    assert adopted.fitness is not None
+    assert (plan.number, plan.adopted_s, plan.fitness) == (
+        adopted.number,
+        adopted.time,
+        adopted.fitness,
+    )
+    made.state.memory.plan = replace(adopted, fitness=None)
+    assert not write_plan(made.state.memory, made.now, math.inf).HasField("fitness")
+    made.state.memory.plan = None
+    assert write_plan(made.state.memory, made.now, math.inf).number == 0
     live = made.state.memory.live["flow"].tasks["t1"]
     live.placement, live.state = None, TaskState.WAITING
     plan = write_plan(made.state.memory, made.now, 5.0)

@@ -343,6 +343,23 @@ def test_a_booking_that_is_answered_with_one_that_is_over_is_lost(tmp_path: Path
     play(tmp_path, act)
 
 
+def test_a_booking_that_is_answered_with_one_that_has_run_is_told_so(tmp_path: Path) -> None:
+    """The site knows more than the broker, whose journal was put back: nothing else will tell it."""
+
+    async def act(made: Scene) -> None:
+        await until(lambda: made.site.watched)
+        await made.site.Book(
+            reservation_pb2.BookRequest(idempotency_key="e-1.0", resource_id="a"), None
+        )
+        made.site.reservations["1"].state = STATES.RESERVATION_STATE_RUNNING
+        made.site.reservations["1"].start_time_s = 5.0
+        made.dispatcher.do(Book(booking("a")))
+        await until(lambda: made.heard(Started))
+        assert made.events == [Booked(0, "e-1", ("1",)), Started(0, "e-1", 5.0)]
+
+    play(tmp_path, act)
+
+
 def test_the_end_of_a_run_is_told_once(tmp_path: Path) -> None:
     """Though its site says it to who watches and to who releases."""
 

@@ -97,7 +97,7 @@ class Record:
         if path.exists() and not anew:
             told = json.loads(path.read_text(encoding="utf-8"))
             if told["on_lost"] == on_lost:
-                self.parts = told["parts"]
+                self.parts = told.get("parts", [])  # those of before met no rogues
 
     @property
     def next_seed(self) -> int:

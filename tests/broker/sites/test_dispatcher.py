@@ -130,6 +130,9 @@ def test_a_task_is_booked_launched_and_ends(tmp_path: Path) -> None:
             Started(0, "e-1", 5.0),
             Ended(0, "e-1", Outcome.COMPLETED, 5.0, 9.0),
         ]
+        # Nothing is remembered of what is over.
+        assert made.dispatcher._entries == {}
+        assert made.dispatcher._by_reservation == {}
 
     play(tmp_path, act)
 

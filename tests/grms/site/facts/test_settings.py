@@ -38,10 +38,12 @@ def test_settings_have_bounds(change: dict[str, Any], message: str) -> None:
 
 def test_bounds_themselves_are_possible() -> None:
     """No grace at all, the widest machine, and a partner of which nothing is known."""
-    most = {"processors": 2**31 - 1, "epoch": 2**63 - 1}
+    none: dict[str, Any] = dict.fromkeys(
+        ("decision_time_max", "run_time_grace", "clock_grace"), 0.0
+    )
+    most: dict[str, Any] = {"processors": 2**31 - 1, "epoch": 2**63 - 1}
     for partner in (PartnerSettings("b", 0), PartnerSettings("b", 2**31 - 1)):
-        none = dict.fromkeys(("decision_time_max", "run_time_grace", "clock_grace"), 0.0)
-        given = SiteSettings(**{"name": "a", **most, **none}, partners=(partner,))
+        given = SiteSettings(name="a", partners=(partner,), **most, **none)
         assert (given.processors, given.partners, given.clock_grace) == (2**31 - 1, (partner,), 0)
     pauses = SiteSettings("a", 1, retry_first_s=0.0, retry_most_s=0.0)
     assert (pauses.retry_first_s, pauses.retry_most_s) == (0.0, 0.0)

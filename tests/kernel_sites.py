@@ -6,6 +6,7 @@ import numpy as np
 
 from grms.federation.federation import Site
 from grms.policy.rails import Promise, Rails
+from grms.policy.rounds import Rounds
 from grms.policy.transfer import (
     AcceptWhenFit,
     AlwaysAgree,
@@ -70,6 +71,14 @@ def plain_policy(rule_base: RuleBase) -> tuple[PlainRule, ...]:
     )
 
 
+def kernel_rounds(site: PlainSite) -> float | Rounds | None:
+    """Returns when a site offers its waiting jobs again."""
+    if site.reoffer is None or site.rounds is None:
+        return site.reoffer
+    order, questions, pause = site.rounds
+    return Rounds(site.reoffer, "widest" if order == "widest" else "queue", questions, pause)
+
+
 def kernel_site(site: PlainSite) -> Site:
     """Returns the project's site for the oracle's."""
     return Site(
@@ -81,6 +90,6 @@ def kernel_site(site: PlainSite) -> Site:
             partner: kernel_policy(policy) for partner, policy in site.policies.items()
         },
         location_policy=location_by_name(site.location, awrt="awrt-completed"),
-        reoffer=site.reoffer,
+        reoffer=kernel_rounds(site),
         groups=None if site.groups is None else np.array(site.groups, np.int8),
     )

@@ -37,8 +37,10 @@ READ_OF_HOME = {
     "home.transfer",
     "home.chooser",  # its location policy, where that is written in Python
     "home.offers",  # counted, and looked at by nobody
+    "home.rounds",  # who has declined which of its waiting jobs
+    "home.rounds.left",
 }
-READ_OF_JOB = {"job.processors"}
+READ_OF_JOB = {"job.processors", "job.requested_time"}
 READ_OF_OWN_SITE = {
     "site.transfer",
     "site.core",  # for the question whether its own machine would start the job now

@@ -23,7 +23,7 @@ class FederationKernel:
             Sequence[int] | Callable[[list[float], list[float]], Sequence[int]] | None
         ],
         count_open: Sequence[bool],
-        reoffer: Sequence[float | None] | None = None,
+        reoffer: Sequence[tuple[float, tuple[int, float, bool] | None] | None] | None = None,
     ) -> None: ...
     def bind(
         self,

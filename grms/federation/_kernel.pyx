@@ -13,14 +13,21 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
 from grms.federation._ledger cimport (
-    MARK_ENDED,
-    Delegated,
     PartnerNotes,
+    delegated_room,
     ledger_delegate,
-    ledger_free,
     ledger_review,
 )
-from grms.federation._sites cimport Federation, SiteRun
+from grms.federation._rounds cimport (
+    RoundNotes,
+    rounds_add,
+    rounds_begin,
+    rounds_declined,
+    rounds_open,
+    rounds_order,
+    rounds_spare,
+)
+from grms.federation._sites cimport Federation, SiteRun, book_end, site_alloc, site_free
 from grms.policy._decisions cimport (
     CompiledTransfer,
     KnownJob,
@@ -37,7 +44,6 @@ from lrms_sim._machine cimport (
     JobColumns,
     core_advance,
     core_bind,
-    core_close,
     core_enqueue,
     core_next_time,
     core_open,
@@ -46,6 +52,7 @@ from lrms_sim._machine cimport (
     core_starts_now,
     core_withdraw,
 )
+from lrms_sim._memory cimport safe_calloc
 from lrms_sim._queue cimport WaitingQueue
 from lrms_sim._scheduler cimport Scheduler
 from lrms_sim._types cimport job_index_t, processors_t, seconds_t
@@ -101,26 +108,6 @@ cdef void order_now(SiteRun* home, seconds_t now) noexcept nogil:
     order_by_awrt_fast(
         home.partners, home.partner_count, home.consumption_now, home.weighted_response_now
     )
-
-
-cdef inline void book_end(
-    Federation* federation, SiteRun* site, site_index_t index, job_index_t job, double consumption
-) noexcept nogil:
-    # What those who keep to rails note when a job has ended at site `index`.
-    cdef JobColumns* jobs = &federation.jobs
-    cdef site_index_t home_index = federation.submitted_to[job]
-    cdef SiteRun* home = &federation.sites[home_index]
-    home.own_work += consumption
-    home.own_requested += consumption * jobs.requested_time[job]
-    if home_index == index:
-        return
-    if site.ledger != NULL:
-        site.ledger[home_index].taken += (
-            consumption - jobs.requested_time[job] * jobs.processors[job]
-        )
-    if home.ledger != NULL:
-        home.ledger[index].stale = True
-        federation.delegated.mark[job] |= MARK_ENDED
 
 
 cdef int advance_site(
@@ -243,13 +230,21 @@ cdef site_index_t decide(
             return home_index
         if home.transfer[index].rails.start_now:
             ask = False
+        if waits and home.rounds != NULL and rounds_spare(
+            home.rounds, index, job.processors, job.requested_time, now
+        ):
+            continue
         if not entrusts(federation, home, index, job, now):
             continue
         home.offers += 1
+        if waits and home.rounds != NULL:
+            home.rounds.left -= 1
         if partner.transfer[home_index] != NULL and wants(
             partner, home_index, job, now, True, False
         ):
             return index
+        if waits and home.rounds != NULL:
+            rounds_declined(home.rounds, index, job.processors, job.requested_time, now)
     return home_index
 
 
@@ -282,27 +277,53 @@ cdef inline int place(
     return 0
 
 
+cdef inline int offer_waiting(
+    Federation* federation, site_index_t index, Py_ssize_t slot, seconds_t now
+) except -1 nogil:
+    # Offers a job that waits; one that is accepted leaves the queue.
+    cdef SiteRun* site = &federation.sites[index]
+    cdef WaitingQueue* queue = &site.core.view.queue
+    cdef job_index_t job = queue.job[slot]
+    cdef KnownJob request
+    cdef site_index_t target
+    request.processors = queue.width[slot]
+    request.requested_time = queue.request[slot]
+    if site.count_open:
+        order_now(site, now)
+    target = decide(federation, index, request, now, True)
+    if target != index:
+        core_withdraw(&site.core, slot)
+        place(federation, index, target, job, now)
+    return 0
+
+
 cdef int offer_again(Federation* federation, site_index_t index, seconds_t now) except -1 nogil:
     # A site goes once through its queue and offers its own users' jobs to its partners.
     cdef SiteRun* site = &federation.sites[index]
     cdef WaitingQueue* queue = &site.core.view.queue
-    cdef Py_ssize_t slot = queue.head
-    cdef KnownJob request
-    cdef site_index_t target
+    cdef RoundNotes* rounds = site.rounds
+    cdef Py_ssize_t slot, i
     cdef job_index_t job
     core_set_clock(&site.core, now)
-    while slot < queue.tail:
+    if rounds != NULL:
+        rounds_begin(rounds, queue.tail - queue.head)
+    for slot in range(queue.head, queue.tail):
         job = queue.job[slot]
-        if job >= 0 and federation.submitted_to[job] == index:
-            request.processors = queue.width[slot]
-            request.requested_time = queue.request[slot]
-            if site.count_open:
-                order_now(site, now)
-            target = decide(federation, index, request, now, True)
-            if target != index:
-                core_withdraw(&site.core, slot)
-                place(federation, index, target, job, now)
-        slot += 1
+        if job < 0 or federation.submitted_to[job] != index:
+            continue
+        if rounds != NULL:
+            rounds_add(
+                rounds, slot, queue.width[slot], queue.request[slot], &federation.pause_row[job]
+            )
+        else:
+            offer_waiting(federation, index, slot, now)
+    if rounds != NULL:
+        rounds_order(rounds)
+        for i in range(rounds.count):
+            if rounds.left == 0:
+                break
+            rounds.row = rounds.waiting[i].row
+            offer_waiting(federation, index, rounds.waiting[i].slot, now)
     if site.core.pass_pending:
         core_pass(&site.core)
         federation.next_time[index] = core_next_time(&site.core)
@@ -381,7 +402,7 @@ cdef class FederationKernel:
 
     def __cinit__(self, processors, schedulers, transfer, orders, count_open, reoffer=None):
         cdef Py_ssize_t count = len(processors)
-        cdef Py_ssize_t i, j, sums
+        cdef Py_ssize_t i, j
         cdef Scheduler scheduler
         cdef CompiledTransfer policy
         cdef SiteRun* site
@@ -397,24 +418,8 @@ cdef class FederationKernel:
         self.federation.count = count
         for i in range(count):
             site = &self.federation.sites[i]
-            site.partners = <site_index_t*> calloc(count, sizeof(site_index_t))
             site.count_open = count_open[i]
-            sums = 6 if site.count_open else 2
-            site.consumption = <double*> calloc(sums * count, sizeof(double))
-            if site.consumption != NULL:
-                site.weighted_response = site.consumption + count
-                if site.count_open:
-                    site.open_consumption = site.consumption + 2 * count
-                    site.open_submitted = site.consumption + 3 * count
-                    site.consumption_now = site.consumption + 4 * count
-                    site.weighted_response_now = site.consumption + 5 * count
-                    site.open_jobs = <int32_t*> calloc(count, sizeof(int32_t))
-            site.transfer = <const TransferPolicy**> calloc(count, sizeof(TransferPolicy*))
-            if (
-                site.partners == NULL or site.consumption == NULL
-                or site.transfer == NULL or (site.count_open and site.open_jobs == NULL)
-            ):
-                raise MemoryError(f"no memory for {count} sites")
+            site_alloc(site, count)
             scheduler = <Scheduler?> schedulers[i]    # never None
             scheduler.take()
             core_open(&site.core, processors[i], scheduler.ops, scheduler.notes)
@@ -430,7 +435,12 @@ cdef class FederationKernel:
                         if site.ledger == NULL:
                             raise MemoryError(f"no memory for {count} sites")
             if reoffer is not None and reoffer[i] is not None:
-                site.reoffer = reoffer[i]
+                site.reoffer, bounds = reoffer[i]
+                if bounds is not None:
+                    site.rounds = rounds_open(
+                        count, site.reoffer, bounds[0], bounds[1], bounds[2]
+                    )
+                    self.federation.bounded = True
                 site.next_round = -INFINITY
                 self.federation.rounds = True
             site.by_awrt = orders[i] is None
@@ -447,22 +457,15 @@ cdef class FederationKernel:
                 site.partner_count += 1
 
     def __dealloc__(self):
-        cdef Py_ssize_t i, j
+        cdef Py_ssize_t i
         if self.federation.sites != NULL:
             for i in range(self.federation.count):
-                core_close(&self.federation.sites[i].core)
-                if self.federation.sites[i].ledger != NULL:
-                    for j in range(self.federation.count):
-                        ledger_free(&self.federation.sites[i].ledger[j])
-                    free(self.federation.sites[i].ledger)
-                free(self.federation.sites[i].partners)
-                free(self.federation.sites[i].consumption)
-                free(self.federation.sites[i].open_jobs)
-                free(self.federation.sites[i].transfer)
+                site_free(&self.federation.sites[i], self.federation.count)
             free(self.federation.sites)
         free(self.federation.next_time)
         free(self.federation.delegated.since)
         free(self.federation.delegated.mark)
+        free(self.federation.pause_row)
 
     def bind(
         self,
@@ -523,17 +526,13 @@ cdef class FederationKernel:
         for i in range(self.federation.count):
             core_bind(&self.federation.sites[i].core, jobs[0])
         if self.federation.railed:
-            self._room_for_delegated(count)
-
-    cdef int _room_for_delegated(self, Py_ssize_t count) except -1:
-        cdef Delegated* delegated = &self.federation.delegated
-        free(delegated.since)
-        free(delegated.mark)
-        delegated.since = <seconds_t*> calloc(count + 1, sizeof(seconds_t))
-        delegated.mark = <int8_t*> calloc(count + 1, sizeof(int8_t))
-        if delegated.since == NULL or delegated.mark == NULL:
-            raise MemoryError(f"no memory for {count} jobs")
-        return 0
+            delegated_room(&self.federation.delegated, count)
+        if self.federation.bounded:
+            free(self.federation.pause_row)
+            self.federation.pause_row = NULL
+            self.federation.pause_row = <int32_t*> safe_calloc(
+                count, sizeof(int32_t), b"jobs that are offered again"
+            )
 
     def run(self, Py_ssize_t rows):
         """Replays arrivals before row `rows`; at the last one drains every machine."""

@@ -5,7 +5,7 @@ from libc.stdlib cimport free
 
 from grms.policy._rails cimport RailNumbers, Trust, broken_fast, late_fast, overdue_fast
 from lrms_sim._machine cimport JobColumns
-from lrms_sim._memory cimport doubled, safe_realloc
+from lrms_sim._memory cimport doubled, safe_calloc, safe_realloc
 from lrms_sim._types cimport job_index_t, seconds_t
 
 cdef enum:
@@ -97,3 +97,14 @@ cdef inline void ledger_review(
 cdef inline void ledger_free(PartnerNotes* ledger) noexcept nogil:
     free(ledger.open)
     ledger.open = NULL
+
+
+cdef inline int delegated_room(Delegated* delegated, Py_ssize_t count) except -1:
+    # For so many jobs, of which none is anywhere.
+    free(delegated.since)
+    free(delegated.mark)
+    delegated.mark = NULL
+    delegated.since = NULL
+    delegated.since = <seconds_t*> safe_calloc(count, sizeof(seconds_t), b"delegated jobs")
+    delegated.mark = <int8_t*> safe_calloc(count, sizeof(int8_t), b"delegated jobs")
+    return 0

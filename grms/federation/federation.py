@@ -15,6 +15,7 @@ from grms.policy.location import (
     WrittenLocation,
     location_of,
 )
+from grms.policy.rounds import Rounds
 from grms.policy.transfer import TransferPolicy, compiled_transfer
 from lrms_sim.disciplines import Discipline, Fcfs, scheduler_of
 from lrms_sim.groups import Int8Array, check_groups, known_user_groups
@@ -42,7 +43,8 @@ class Site:
             answered.
         location_policy: in which order partners are asked.
         reoffer: own jobs that still wait are offered again at the multiples of so many seconds, at
-            least 1; None: each job is offered on its arrival alone.
+            least 1, all of them to all partners, or as `Rounds` says; None: each job is offered on
+            its arrival alone.
         groups: the user group 1 to 5 of each of its jobs, wherever it runs; where left out, and
             some site's discipline looks at groups, those of `lrms_sim.groups.user_groups`.
     """
@@ -53,7 +55,7 @@ class Site:
     discipline: Discipline = field(default_factory=Fcfs)
     transfer_policies: Mapping[str, TransferPolicy] = field(default_factory=dict)
     location_policy: LocationPolicy = field(default_factory=AwrtLocation)
-    reoffer: float | None = None
+    reoffer: float | Rounds | None = None
     groups: Int8Array | None = None
 
 
@@ -267,7 +269,7 @@ class Federation:
             [[transfer(site, other.name) for other in sites] for site in sites],
             [location_order(site, index) for site in sites],
             [location_of(site.location_policy).count_open for site in sites],
-            [site.reoffer for site in sites],
+            [_rounds(site) for site in sites],
         )
 
     def _schedule(
@@ -354,7 +356,7 @@ def _check(sites: Sequence[Site]) -> None:
             raise ValueError(f"two sites are called {site.name!r}; names must be unique")
         seen.add(site.name)
         check_machine(site.jobs, site.processors, site.name)
-        if site.reoffer is not None and not 1 <= site.reoffer < math.inf:
+        if isinstance(site.reoffer, float | int) and not 1 <= site.reoffer < math.inf:
             raise ValueError(
                 f"site {site.name!r} offers again every {site.reoffer} s; at least 1 s is needed"
             )
@@ -372,6 +374,15 @@ def _check(sites: Sequence[Site]) -> None:
                         f"{_listed(list(names))}"
                     )
     _check_rounds(sites)
+
+
+def _rounds(site: Site) -> tuple[float, tuple[int, float, bool] | None] | None:
+    """Returns the period and the bounds of a site's rounds as the kernel takes them."""
+    if site.reoffer is None:
+        return None
+    if isinstance(site.reoffer, Rounds):
+        return site.reoffer.period, site.reoffer.bounds
+    return site.reoffer, None
 
 
 def _check_rounds(sites: Sequence[Site]) -> None:

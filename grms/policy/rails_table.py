@@ -12,10 +12,13 @@ from pydantic import (
     Discriminator,
     Field,
     Tag,
+    ValidationInfo,
+    field_validator,
 )
 from pydantic_core import PydanticCustomError
 
 from grms.policy.rails import DOUBLINGS_MAX, RAILS, Promise, Rails
+from grms.policy.rounds import ROUND_ORDERS, RoundOrder, Rounds
 from lrms_sim.spelling import shown as shown_value
 from lrms_sim.spelling import unknown
 
@@ -54,6 +57,13 @@ def span(value: object) -> float:
 def _rails_word(value: str) -> str:
     if value not in RAILS_WORDS:
         text = unknown("word for rails", value, RAILS_WORDS)
+        raise PydanticCustomError("unknown", "{text}", {"text": text})
+    return value
+
+
+def _round_order(value: str) -> str:
+    if value not in ROUND_ORDERS:
+        text = unknown("order of rounds", value, ROUND_ORDERS)
         raise PydanticCustomError("unknown", "{text}", {"text": text})
     return value
 
@@ -114,12 +124,49 @@ class RailsSpec(BaseModel):
         return replace(rails, **given)
 
 
+class RoundsSpec(BaseModel):
+    """Rounds of offers that spare questions; see `grms.policy.rounds`.
+
+    Attributes:
+        every: period of the rounds.
+        order: in which waiting jobs are offered: `queue`, or `widest`.
+        questions: most of one round.
+        pause: longest pause between two questions about one job to one partner; at least `every`.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    every: Period
+    order: Annotated[str, AfterValidator(_round_order)] = "queue"
+    questions: Annotated[int, Field(ge=1, le=10**9)] | None = None
+    pause: Span | None = None
+
+    @field_validator("pause")
+    @classmethod
+    def _check_pause(cls, value: float | None, info: ValidationInfo) -> float | None:
+        every = info.data.get("every")
+        if value is not None and every is not None and value < every:
+            text = f"{value:g} s is too short; it must be at least the period, {every:g} s"
+            raise PydanticCustomError("period", "{text}", {"text": text})
+        return value
+
+    @property
+    def rounds(self) -> Rounds:
+        """The same for a replay."""
+        order: RoundOrder = "widest" if self.order == "widest" else "queue"
+        return Rounds(self.every, order, self.questions, self.pause)
+
+
 def _kind(value: object) -> str:
-    return "table" if isinstance(value, (dict, RailsSpec)) else "word"
+    return "table" if isinstance(value, (dict, BaseModel)) else "word"
 
 
 RailsField = Annotated[
     Annotated[RailsWord, Tag("word")] | Annotated[RailsSpec, Tag("table")], Discriminator(_kind)
+]
+
+ReofferField = Annotated[
+    Annotated[Period, Tag("word")] | Annotated[RoundsSpec, Tag("table")], Discriminator(_kind)
 ]
 
 
@@ -137,3 +184,12 @@ def rails_said(said: str | RailsSpec | None) -> Rails | None:
     if isinstance(said, RailsSpec):
         return said.rails
     return None if said is None else rails_by_word(said)
+
+
+def rounds_said(said: float | RoundsSpec | None) -> float | Rounds | None:
+    """Returns the rounds of offers that a file wants, as a replay takes them.
+
+    Args:
+        said: a period in seconds, a table, or nothing.
+    """
+    return said.rounds if isinstance(said, RoundsSpec) else said

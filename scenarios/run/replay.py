@@ -9,6 +9,7 @@ from pathlib import Path
 from grms.federation.federation import Site, replay, replay_alone
 from grms.policy.files import RuleBaseError
 from grms.policy.rails import Rails
+from grms.policy.rails_table import rounds_said
 from grms.policy.selection import nearest_size
 from grms.policy.transfer import AlwaysAgree, AlwaysKeep, Railed, TransferPolicy
 from grms.policy.words import NO_EXCHANGE, TRANSFER_DEFAULT, PolicyShelf, location_by_name
@@ -147,7 +148,7 @@ def build_sites(
             discipline=queue,
             transfer_policies=policies[site.name],
             location_policy=location_by_name(site.location, awrt="awrt-completed"),
-            reoffer=site.reoffer,
+            reoffer=rounds_said(site.reoffer),
         )
         for site, workload, queue in zip(
             spec.sites, workloads, queues_of(spec.sites, workloads, spec.name), strict=True

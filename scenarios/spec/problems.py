@@ -49,8 +49,8 @@ def _problem(details: ErrorDetails, document: object, model: type[BaseModel]) ->
         # "A word or a list" fails as a word and as a list; neither is the point.
         loc = loc[:3]
         details["input"] = _site_tables(document)[index]["location"]
-    if loc[2:3] == ("rails",):
-        # Behind it pydantic puts whether it took this for a word or for a table.
+    if loc[2:3] in {("rails",), ("reoffer",)}:
+        # Behind them pydantic puts whether it took this for a word or for a table.
         loc = (*loc[:3], *loc[4:])
     return Problem(_key(loc, document), _text(details, loc, model))
 

@@ -24,7 +24,7 @@ from pydantic_core import PydanticCustomError
 
 from grms.policy.location import LOCATION_GROUP
 from grms.policy.rails import Rails
-from grms.policy.rails_table import Period, RailsField, rails_said
+from grms.policy.rails_table import RailsField, ReofferField, rails_said
 from grms.policy.words import LOCATION_WORDS, POOL_WORDS, TRANSFER_WORDS, is_written
 from lrms_sim.disciplines import DISCIPLINES
 from lrms_sim.jobs import JOBS_MAX
@@ -355,8 +355,8 @@ class SiteSpec(_Model):
         transfer: which jobs it gives away and takes.
         rails: what its exchange keeps to, whatever its transfer policies would like: a word, or a
             table with other numbers.
-        reoffer: own jobs that still wait are offered again at the multiples of this period; on
-            their arrival alone where left out.
+        reoffer: own jobs that still wait are offered again at the multiples of this period, or as a
+            table says; on their arrival alone where left out.
         reservable: resources beside the batch machine that a broker can reserve.
     """
 
@@ -370,7 +370,7 @@ class SiteSpec(_Model):
     workload: WorkloadSpec
     transfer: TransferSpec = TransferSpec()
     rails: RailsField | None = None
-    reoffer: Period | None = None
+    reoffer: ReofferField | None = None
     reservable: (
         Annotated[list[ReservableSpec], Field(min_length=1, max_length=RESERVABLE_MAX)] | None
     ) = None

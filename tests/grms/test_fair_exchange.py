@@ -12,8 +12,8 @@ from grms.policy.transfer import AcceptWhenFit, Railed
 from lrms_sim.disciplines import discipline_by_name
 from lrms_sim.jobs import JobTable
 from tests.kernel_sites import kernel_site
-from tests.oracles.federation import PlainSite, replay_plainly
-from tests.random_workloads import railed_sites
+from tests.oracles.federation import PlainRailed, PlainSite, replay_plainly
+from tests.random_workloads import railed_sites, random_jobs, random_rails, random_sites
 
 
 def exchange(sites: list[PlainSite]) -> FederationReplay:
@@ -40,6 +40,67 @@ def test_random_federations_equal_oracle(rounds: bool) -> None:
     assert compared >= 55
     assert delegated > 150
     assert broken > 8
+
+
+def frugal(sites: list[PlainSite], rng: np.random.Generator) -> list[PlainSite]:
+    """Returns sites of which most spare questions in their rounds, each in its way."""
+
+    def rounds(site: PlainSite) -> tuple[str, int | None, float | None] | None:
+        if site.reoffer is None or rng.random() < 0.1:
+            return None
+        return (
+            str(rng.choice(("queue", "widest"))),
+            int(rng.integers(1, 6)) if rng.random() < 0.5 else None,
+            site.reoffer * float(rng.integers(1, 9)) if rng.random() < 0.5 else None,
+        )
+
+    return [replace(site, rounds=rounds(site)) for site in sites]
+
+
+def test_frugal_rounds_equal_oracle() -> None:
+    """Any order, bound and pause: every job, every question."""
+    compared = fewer = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        plain = railed_sites(rng, 30, rounds=True)
+        sites = frugal(plain, rng)
+        oracle = replay_plainly(sites)
+        if oracle.closest_call < 1e-9:
+            continue  # rounding decides
+        found = exchange(sites)
+        assert found.schedule.executed_on.tolist() == oracle.executed_on, f"seed {seed}"
+        assert found.schedule.start_time.tolist() == oracle.start_time(), f"seed {seed}"
+        assert found.offers == tuple(oracle.books.offers.get(k, 0) for k in range(len(sites)))
+        compared += 1
+        fewer += sum(exchange(plain).offers) > sum(found.offers)
+    assert compared >= 55
+    assert fewer > 25
+
+
+@pytest.mark.parametrize("discipline", ["fcfs", "list", "easy", "conservative"])
+def test_spared_questions_change_nothing_within_rails(discipline: str) -> None:
+    """What is known of the answers is right: in the order of the queue each job goes where it went."""
+    before = after = 0
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        rails = PlainRailed(replace(random_rails(rng, 1.0), start_now=True, promise=None), "agree")
+        sites = [
+            replace(
+                site,
+                discipline=discipline,
+                jobs=random_jobs(rng, 40, site.processors, (1.0,)),
+                policies=dict.fromkeys(site.policies, rails),
+                reoffer=float(rng.integers(1, 12)),
+            )
+            for site in random_sites(rng, 1)
+        ]
+        whole = exchange(sites)
+        spared = exchange([replace(site, rounds=("queue", None, None)) for site in sites])
+        assert spared.schedule.executed_on.tolist() == whole.schedule.executed_on.tolist()
+        assert spared.schedule.start_time.tolist() == whole.schedule.start_time.tolist()
+        before += sum(whole.offers)
+        after += sum(spared.offers)
+    assert after < 0.8 * before
 
 
 # Schedules made by hand: two sites, `a` with the users, `b` with little to do.

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from grms.federation.federation import Federation, FederationReplay, Site
+from grms.policy.rounds import RoundOrder, Rounds
+from grms.policy.transfer import AlwaysKeep, TransferPolicy
 from grms.policy.words import TRANSFER_POLICIES
 from lrms_sim.disciplines import discipline_by_name
 from tests.recorded import PROCESSORS, recorded
@@ -100,15 +102,19 @@ def cases() -> Iterator[tuple[str, str, str, str]]:
             yield names, discipline, rule, figures
 
 
-def figures(exchange: FederationReplay, count: int) -> str:
-    """Returns what a replay has come to, in the words of the table."""
+def awrts(exchange: FederationReplay, count: int) -> list[float]:
+    """Returns the AWRT of each site's own users, seconds."""
     schedule = exchange.schedule
     work = schedule.jobs.run_time * schedule.jobs.processors
     response = schedule.end_time - schedule.jobs.submit_time
-    awrt = []
-    for site in range(count):
-        own = schedule.submitted_to == site
-        awrt.append(f"{float(np.sum(work[own] * response[own]) / np.sum(work[own])):.4f}")
+    whose = [schedule.submitted_to == site for site in range(count)]
+    return [float(np.sum(work[own] * response[own]) / np.sum(work[own])) for own in whose]
+
+
+def figures(exchange: FederationReplay, count: int) -> str:
+    """Returns what a replay has come to, in the words of the table."""
+    schedule = exchange.schedule
+    awrt = [f"{one:.4f}" for one in awrts(exchange, count)]
     moved = np.count_nonzero(schedule.submitted_to != schedule.executed_on)
     return f"{' '.join(awrt)} moved {moved} offers {sum(exchange.offers)}"
 
@@ -132,3 +138,46 @@ def test_figures_are_those_of_an_independent_program(
         for name in names.split()
     ]
     assert figures(Federation(sites).exchange(), len(sites)) == expected
+
+
+@pytest.mark.parametrize(
+    ("discipline", "order", "most"),
+    [
+        ("fcfs", "queue", 340_000),
+        ("fcfs", "widest", 280_000),
+        ("easy", "queue", 145_000),
+        ("easy", "widest", 125_000),
+    ],
+)
+def test_spared_questions_cost_no_gain(
+    discipline: str, order: RoundOrder, most: int, traces_folder: Path
+) -> None:
+    """2.6 million questions become less than 300,000, and no site's gain changes by a point."""
+    names = ("KTH-6", "CTC-6", "SDSC05-6")
+    policy = TRANSFER_POLICIES["fair-exchange"]
+
+    def replayed(reoffer: float | Rounds | None, transfer: TransferPolicy) -> FederationReplay:
+        sites = [
+            Site(
+                name,
+                PROCESSORS[name.partition("-")[0]],
+                recorded(traces_folder, name),
+                discipline_by_name(discipline),
+                {other: transfer for other in names if other != name},
+                reoffer=reoffer,
+            )
+            for name in names
+        ]
+        return Federation(sites).exchange()
+
+    alone = awrts(replayed(None, AlwaysKeep()), 3)
+    whole, spared = replayed(900.0, policy), replayed(Rounds(900.0, order), policy)
+    assert sum(spared.offers) < most < sum(whole.offers)
+    gains = [
+        [1.0 - awrt / before for awrt, before in zip(awrts(replay, 3), alone, strict=True)]
+        for replay in (whole, spared)
+    ]
+    assert gains[1] == pytest.approx(gains[0], abs=0.01)
+    if order == "queue":
+        assert spared.schedule.start_time.tolist() == whole.schedule.start_time.tolist()
+        assert spared.schedule.executed_on.tolist() == whole.schedule.executed_on.tolist()

@@ -46,9 +46,9 @@ class PlainSite:
 
     `location` is "awrt" (of completed jobs), "awrt-open" (open ones count as well), or the names of
     the partners to ask, in that order. A partner without a policy is neither asked nor answered.
-    Waiting jobs are offered again at the multiples of `reoffer` seconds. `groups` are those of the
-    jobs' users; all 5 where it is
-    None.
+    Waiting jobs are offered again at the multiples of `reoffer` seconds; with `rounds`, their order,
+    most questions and longest pause, questions are spared. `groups` are those of the jobs' users;
+    all 5 where it is None.
     """
 
     name: str
@@ -59,6 +59,7 @@ class PlainSite:
     location: Literal["awrt", "awrt-open"] | tuple[str, ...] = "awrt"
     groups: Sequence[int] | None = None
     reoffer: float | None = None
+    rounds: tuple[str, int | None, float | None] | None = None
 
 
 @dataclass(slots=True)
@@ -74,6 +75,9 @@ class PlainFederation:
             of p·m.
         at: the jobs that have not ended, by site and row.
         books: what the sites have noted for their rails.
+        questions: of the round that is held, or was last.
+        declined: (partner, job) of every no of it.
+        nos: when a partner declined a waiting job in any round, by (partner, row).
         closest_call: the smallest |Σφy|/Σφ of any decision of a rule base. Two right programs
             may round a sum next to zero to different signs, so comparisons leave out examples
             where this is tiny.
@@ -86,6 +90,9 @@ class PlainFederation:
     delivered: dict[tuple[int, int], list[float]] = field(default_factory=dict)
     at: dict[int, dict[int, PlainJob]] = field(default_factory=dict)
     books: PlainBooks = field(default_factory=PlainBooks)
+    questions: int = 0
+    declined: list[tuple[int, PlainJob]] = field(default_factory=list)
+    nos: dict[tuple[int, int], list[float]] = field(default_factory=dict)
     closest_call: float = math.inf
 
     def start_time(self) -> list[float]:
@@ -175,28 +182,60 @@ class PlainFederation:
     def place(self, home: int, job: PlainJob, now: float, *, waits: bool = False) -> int:
         """Returns the index of the site that gets a job that comes, or waits in home's queue."""
         site = self.sites[home]
+        spares = waits and site.rounds is not None
         for partner in self.partners(home, now):
             other = self.sites[partner]
             if job.processors > other.processors:
                 continue
             if self.keeps(home, partner, job, now, waits=waits):
                 return home
+            if spares and self.spared(home, partner, job, now):
+                continue
             policy = site.policies[other.name]
             if isinstance(policy, PlainRailed) and not self.books.trusts(
                 policy.rails, home, partner, job, now
             ):
                 continue
             self.books.offers[home] = self.books.offers.get(home, 0) + 1
+            self.questions += 1
             if site.name in other.policies and self.takes(partner, home, job, now):
                 self.books.delegations.append(Delegation(home, partner, job, now))
                 return partner
+            if spares:
+                self.declined.append((partner, job))
+                self.nos.setdefault((partner, job.row), []).append(now)
         return home
+
+    def spared(self, home: int, partner: int, job: PlainJob, now: float) -> bool:
+        """Returns whether home does not put a question that a frugal round would not have."""
+        _, questions, pause = self.sites[home].rounds or ("", None, None)
+        if questions is not None and self.questions >= questions:
+            return True
+        for other, before in self.declined:
+            if (
+                other == partner
+                and before.processors <= job.processors
+                and before.requested_time <= job.requested_time
+            ):
+                return True
+        nos = self.nos.get((partner, job.row), [])
+        period = self.sites[home].reoffer or 0.0
+        return bool(
+            nos and pause is not None and now < nos[-1] + min(period * 2 ** (len(nos) - 1), pause)
+        )
 
     def offer_again(self, home: int, now: float) -> None:
         """Goes once through a site's queue, offers its own users' jobs, and makes one pass."""
         machine = self.machines[home]
         waiting = len(machine.waiting)
-        for job in [job for job in machine.waiting if self.home[job.row] == home]:
+        self.questions = 0
+        self.declined = []
+        jobs = [job for job in machine.waiting if self.home[job.row] == home]
+        if jobs and (self.sites[home].rounds or ("queue",))[0] == "widest":
+            jobs.sort(key=lambda job: -job.processors)
+            first = min(jobs, key=lambda job: (job.processors, job.requested_time))
+            jobs = [first, *(job for job in jobs if job is not first)]
+        for job in jobs:
             target = self.place(home, job, now, waits=True)
             if target != home:
                 machine.waiting.remove(job)

@@ -7,9 +7,11 @@ import pytest
 from pydantic import ValidationError
 
 from grms.policy.rails import DAY, FAIR_EXCHANGE, HOUR, SHORT_GUESTS, START_NOW, Promise, Rails
-from grms.policy.rails_table import RailsSpec, span
+from grms.policy.rails_table import RailsSpec, rounds_said, span
+from grms.policy.rounds import Rounds
+from lrms_sim.toml_text import dumps
 from scenarios.errors import SpecError
-from scenarios.spec.files import load_spec
+from scenarios.spec.files import load_spec, parse_spec
 from scenarios.spec.spec import SiteSpec
 
 WORKLOAD = {"model": "lublin", "jobs": 0}
@@ -82,3 +84,41 @@ def test_a_table_changes_numbers() -> None:
     assert found == Rails(guest_length=None, balance=None, promise=Promise(doublings=0))
     with pytest.raises(ValidationError):
         RailsSpec.model_validate({"guest_lenght": 3})
+
+
+def test_rounds_are_a_period_or_a_table() -> None:
+    """What is left out of the table is no bound."""
+    assert rounds_said(site().reoffer) is None
+    assert rounds_said(site(reoffer="15min").reoffer) == 900.0
+    assert rounds_said(site(reoffer={"every": "15min"}).reoffer) == Rounds(900.0)
+    table = {"every": 600, "order": "widest", "questions": 20, "pause": "4h"}
+    assert rounds_said(site(reoffer=table).reoffer) == Rounds(600.0, "widest", 20, 4 * HOUR)
+
+
+@pytest.mark.parametrize(
+    ("table", "key", "text"),
+    [
+        ({}, "sites.a.reoffer.every", "is missing"),
+        ({"every": 0.5}, "sites.a.reoffer.every", "0.5 s is too short"),
+        ({"every": 9, "order": "wide"}, "sites.a.reoffer.order", "'wide' is no order of rounds"),
+        ({"every": 9, "questions": 0}, "sites.a.reoffer.questions", "is 0; it must be greater"),
+        ({"every": 9, "pause": 8}, "sites.a.reoffer.pause", "8 s is too short; it must be at l"),
+        (
+            {"every": 9, "questoins": 8},
+            "sites.a.reoffer.questoins",
+            "'questoins' is no key here, d",
+        ),
+    ],
+)
+def test_what_is_wrong_with_rounds_is_said_with_its_key(
+    table: dict[str, Any], key: str, text: str
+) -> None:
+    """As of any other table."""
+    document = {
+        "name": "x",
+        "sites": [{"name": "a", "processors": 4, "workload": WORKLOAD, "reoffer": table}],
+    }
+    with pytest.raises(SpecError) as caught:
+        parse_spec(dumps(document).encode(), folder=Path(), shown="x.toml")
+    (problem,) = caught.value.problems
+    assert (problem.key, problem.text[: len(text)]) == (key, text)

@@ -1,0 +1,32 @@
+"""When waiting jobs are offered again."""
+
+import math
+from typing import Any
+
+import pytest
+
+from grms.policy.rounds import QUESTIONS_MAX, Rounds
+
+
+def test_bounds_are_what_the_kernel_takes() -> None:
+    """No bound is a large one, no pause none at all."""
+    assert Rounds(900.0).bounds == (QUESTIONS_MAX, 0.0, False)
+    assert Rounds(900.0, "widest", 20, 3600.0).bounds == (20, 3600.0, True)
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        ({"period": 0.5}, "at least 1 s is needed"),
+        ({"period": math.inf}, "at least 1 s is needed"),
+        ({"period": math.nan}, "at least 1 s is needed"),
+        ({"order": "narrowest"}, "order is 'narrowest'; there are: queue, widest"),
+        ({"questions": 0}, "questions is 0; it must be at least 1"),
+        ({"pause": 899.0}, "it must be at least the period, 900 s"),
+        ({"pause": math.inf}, "it must be at least the period, 900 s"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(values: dict[str, Any], text: str) -> None:
+    """The error says what is possible."""
+    with pytest.raises(ValueError, match=text):
+        Rounds(**{"period": 900.0, **values})

@@ -17,11 +17,12 @@ from broker.engine.clock import Clock
 from broker.engine.replanner import PlanningSettings
 from broker.errors import FileError, Mistake, OutputError
 from broker.files.documents import read_document
-from broker.files.mistakes import StrictModel, mistakes_of, must_be, wrong
+from broker.files.mistakes import mistakes_of, must_be, wrong
 from broker.planner.goals import Goals
 from broker.sites.dispatcher import Patience
 from broker.sites.simulated import Chance
 from grms.kit.access import loopback
+from grms.kit.models import LoggingConfig, Model
 from grms.telemetry.link import MqttSettings
 from grms.tls import TlsFiles
 
@@ -77,7 +78,7 @@ Share = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=1, le=10**9)]
 
 
-class CycleConfig(StrictModel):
+class CycleConfig(Model):
     """When is planned; seconds of the broker's clock.
 
     Attributes:
@@ -100,7 +101,7 @@ class CycleConfig(StrictModel):
     extension_max: Annotated[float, Field(ge=0, le=1000)] = 1.0
 
 
-class SearchConfig(StrictModel):
+class SearchConfig(Model):
     """How is planned.
 
     Attributes:
@@ -123,7 +124,7 @@ class SearchConfig(StrictModel):
     stability: Annotated[float, Field(ge=0, lt=1)] = 0.2
 
 
-class ClockConfig(StrictModel):
+class ClockConfig(Model):
     """Which time it is.
 
     Attributes:
@@ -145,7 +146,7 @@ class ClockConfig(StrictModel):
         return self
 
 
-class ListenConfig(StrictModel):
+class ListenConfig(Model):
     """Where the broker can be reached.
 
     Attributes:
@@ -155,7 +156,7 @@ class ListenConfig(StrictModel):
     socket: Annotated[str, AfterValidator(_socket)]
 
 
-class JournalConfig(StrictModel):
+class JournalConfig(Model):
     """The journal.
 
     Attributes:
@@ -165,7 +166,7 @@ class JournalConfig(StrictModel):
     path: FilePath
 
 
-class TlsConfig(StrictModel):
+class TlsConfig(Model):
     """How the broker shows sites who it is, as `grms pki issue` writes it.
 
     Attributes:
@@ -179,7 +180,7 @@ class TlsConfig(StrictModel):
     key: FilePath
 
 
-class SiteConfig(StrictModel):
+class SiteConfig(Model):
     """A site whose resources can be reserved.
 
     Attributes:
@@ -204,7 +205,7 @@ class SiteConfig(StrictModel):
         return self
 
 
-class SimulationConfig(StrictModel):
+class SimulationConfig(Model):
     """The simulated launcher, which resources without a site are at.
 
     Attributes:
@@ -222,7 +223,7 @@ class SimulationConfig(StrictModel):
     refusing: Share = 0.0
 
 
-class MqttConfig(StrictModel):
+class MqttConfig(Model):
     """Where the plan is published for those who watch.
 
     Attributes:
@@ -273,7 +274,7 @@ class MqttConfig(StrictModel):
         return self._made(password)
 
 
-class DashboardConfig(StrictModel):
+class DashboardConfig(Model):
     """A page for those who run the broker.
 
     Attributes:
@@ -285,7 +286,7 @@ class DashboardConfig(StrictModel):
     hosts: list[Annotated[str, Field(min_length=1, max_length=253)]] = []  # noqa: RUF012  # pydantic copies it
 
 
-class LimitsConfig(StrictModel):
+class LimitsConfig(Model):
     """What is taken at most, and how long is waited.
 
     Attributes:
@@ -312,19 +313,7 @@ class LimitsConfig(StrictModel):
     drain_s: Seconds = 10.0
 
 
-class LoggingConfig(StrictModel):
-    """The log on standard error.
-
-    Attributes:
-        format: `console` for people, `json` for programs.
-        level: what is written at least.
-    """
-
-    format: Literal["console", "json"] = "console"
-    level: Literal["debug", "info", "warning", "error"] = "info"
-
-
-class BrokerConfig(StrictModel):
+class BrokerConfig(Model):
     """A broker.
 
     Attributes:

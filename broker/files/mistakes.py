@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, get_args
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from broker.errors import Mistake
@@ -30,12 +30,6 @@ _WORDS: Final[Mapping[str, str]] = {
     "too_long": "a list of at most {max_length} entries",
     "too_short": "a list of at least {min_length} entries",
 }
-
-
-class StrictModel(BaseModel):
-    """A table of a file: unknown keys and numbers in quotes are mistakes."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 def wrong(text: str) -> PydanticCustomError:

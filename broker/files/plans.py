@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field, ValidationError
 
 from broker.errors import FileError, Mistake
 from broker.files.documents import read_document
-from broker.files.mistakes import StrictModel, mistakes_of, wrong
+from broker.files.mistakes import mistakes_of, wrong
 from broker.files.moments import moment
 from broker.model.critical import critical_path
 from broker.model.measures import Measures, measure
@@ -17,6 +17,7 @@ from broker.model.plan import Placement, Plan
 from broker.model.problem import Problem
 from broker.model.workflow import Demand
 from broker.planner.methods import Result
+from grms.kit.models import Model
 from lrms_sim.spelling import shown
 
 FORMAT: Final = "hanse plan 1"
@@ -26,12 +27,12 @@ _Name = Annotated[str, Field(min_length=1)]
 _Moment = Annotated[float, BeforeValidator(moment)]
 
 
-class _Demand(StrictModel):
+class _Demand(Model):
     resource: _Name
     units: Annotated[int, Field(ge=1)] = 1
 
 
-class _Placement(StrictModel):
+class _Placement(Model):
     workflow: _Name
     task: _Name
     resources: Annotated[list[_Demand], Field(min_length=1)]
@@ -40,7 +41,7 @@ class _Placement(StrictModel):
     cost: Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
-class _Unplanned(StrictModel):
+class _Unplanned(Model):
     workflow: _Name
     task: _Name
 
@@ -51,7 +52,7 @@ def _format(value: object) -> object:
     return value
 
 
-class _File(StrictModel):
+class _File(Model):
     format: Annotated[str, BeforeValidator(_format)]
     now: _Moment
     placements: list[_Placement]

@@ -15,10 +15,11 @@ from pydantic import BeforeValidator, Field, ValidationError, model_validator
 from broker.errors import FileError, Mistake
 from broker.files import moments
 from broker.files.documents import read_document
-from broker.files.mistakes import StrictModel, mistakes_of, path_of, wrong
+from broker.files.mistakes import mistakes_of, path_of, wrong
 from broker.model.pool import KIND_DEFAULT, Pool
 from broker.model.resources import DAY, WEEKDAYS, Calendar, PriceRule, Resource, WeeklyWindow
 from broker.model.workflow import Alternative, Demand, Task, Workflow
+from grms.kit.models import Model
 from lrms_sim.spelling import shown, unknown
 
 HOUR: Final = 3600.0
@@ -78,7 +79,7 @@ def _opening(value: object) -> object:
     return value
 
 
-class _Hours(StrictModel):
+class _Hours(Model):
     weekdays: Weekdays = WEEKDAYS
     begin: TimeOfDay = 0.0
     end: TimeOfDay = DAY
@@ -99,7 +100,7 @@ class _Hours(StrictModel):
         return tuple(window for window in (evening, morning) if window)
 
 
-class _Priced(StrictModel):
+class _Priced(Model):
     price_per_hour: NotNegative | None = None
     price_per_second: NotNegative | None = None
 
@@ -123,7 +124,7 @@ class _Price(_Hours, _Priced):
         return self
 
 
-class _Closure(StrictModel):
+class _Closure(Model):
     begin: Moment = -math.inf
     end: Moment = math.inf
 
@@ -165,7 +166,7 @@ class _Resource(_Priced):
         )
 
 
-class _Task(StrictModel):
+class _Task(Model):
     name: Name
     work: Positive
     predecessors: list[Name] = Field(default_factory=list)
@@ -182,7 +183,7 @@ class _Task(StrictModel):
         return self
 
 
-class _Workflow(StrictModel):
+class _Workflow(Model):
     name: Name
     earliest_start: Moment = -math.inf
     due_date: Moment = math.inf
@@ -191,7 +192,7 @@ class _Workflow(StrictModel):
     tasks: Annotated[list[_Task], Field(min_length=1)]
 
 
-class _Document(StrictModel):
+class _Document(Model):
     description: str = ""
     now: Moment | None = None
     resources: list[_Resource] = Field(default_factory=list)

@@ -1,10 +1,13 @@
 """What the models of configuration files have in common: strictness, paths, bounds."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo
 from pydantic_core import PydanticCustomError
+
+WRONG: Final = "hanse"
+"""Type of an error whose text is finished: it is shown as it is."""
 
 
 class Model(BaseModel):
@@ -22,7 +25,7 @@ def wrong(text: str) -> PydanticCustomError:
     Args:
         text: what is wrong with it and what is allowed; shown as it is.
     """
-    return PydanticCustomError("hanse", "{text}", {"text": text})
+    return PydanticCustomError(WRONG, "{text}", {"text": text})
 
 
 def absolute(value: str, info: ValidationInfo) -> str:
@@ -41,3 +44,15 @@ FilePath = Annotated[str, AfterValidator(absolute)]
 Seconds = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]
 Rate = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1, le=10**9)]
+
+
+class LoggingConfig(Model):
+    """The log on standard error.
+
+    Attributes:
+        format: `console` for people, `json` for programs.
+        level: what is written at least.
+    """
+
+    format: Literal["console", "json"] = "console"
+    level: Literal["debug", "info", "warning", "error"] = "info"

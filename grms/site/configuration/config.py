@@ -16,7 +16,7 @@ from pydantic import (
     model_validator,
 )
 
-from grms.kit.models import Count, FilePath, Model, Rate, Seconds, absolute, wrong
+from grms.kit.models import Count, FilePath, LoggingConfig, Model, Rate, Seconds, absolute, wrong
 from grms.lrms.adapter import LrmsSettings
 from grms.lrms.simulated import SimulatedSettings
 from grms.names import Endpoint, check_site_name, parse_endpoint
@@ -279,18 +279,6 @@ class ResultsConfig(Model):
     keep_days: Annotated[float, Field(gt=0, le=3650, allow_inf_nan=False)] = 14.0
     file_bytes: Annotated[int, Field(ge=1, le=2**40)] = 64 << 20
     job_bytes: Annotated[int, Field(ge=1, le=2**40)] = 256 << 20
-
-
-class LoggingConfig(Model):
-    """The log on standard error.
-
-    Attributes:
-        format: `console` for people, `json` for programs.
-        level: what is written at least.
-    """
-
-    format: Literal["console", "json"] = "console"
-    level: Literal["debug", "info", "warning", "error"] = "info"
 
 
 class ResourceConfig(Model):

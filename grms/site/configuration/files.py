@@ -10,6 +10,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from grms.kit.models import WRONG
 from grms.lrms.adapter import LrmsSettings
 from grms.policy.files import RuleBaseError
 from grms.policy.location import LocationPolicy
@@ -74,7 +75,7 @@ def _line(details: ErrorDetails, document: dict[str, Any]) -> str:
     if details["type"] == "missing":
         return f"{key}: is missing"
     text = details["msg"]
-    if details["type"] not in {"hanse", *ERROR_KINDS}:
+    if details["type"] not in {WRONG, *ERROR_KINDS}:
         text = f"is {spelling.shown(details['input'])}; {text[0].lower()}{text[1:]}"
     return f"{key}: {text}" if key else text
 

@@ -2,17 +2,18 @@ import pytest
 from pydantic import Field, ValidationError
 
 from broker.errors import Mistake
-from broker.files.mistakes import StrictModel, mistakes_of, must_be, path_of, wrong
+from broker.files.mistakes import mistakes_of, must_be, path_of, wrong
+from grms.kit.models import Model
 
 
-class Inner(StrictModel):
+class Inner(Model):
     """A table within."""
 
     name: str
     size: int = 1
 
 
-class Outer(StrictModel):
+class Outer(Model):
     """A file."""
 
     inner: list[Inner] = Field(default_factory=list)

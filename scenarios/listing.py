@@ -10,7 +10,8 @@ from rich.text import Text
 
 from grms.policy.words import TRANSFER_DEFAULT
 from scenarios.archive.traces import TRACES, find_trace
-from scenarios.spec.spec import LublinWorkload, ScenarioSpec, SiteSpec, TraceWorkload
+from scenarios.spec.spec import ScenarioSpec, SiteSpec
+from scenarios.spec.workloads import LublinWorkload, TraceWorkload
 
 
 def print_list(

@@ -20,7 +20,8 @@ from scenarios.run.broker_result import BrokerResult, evaluate_broker
 from scenarios.run.queues import groups_at_home, looks_at_groups, queue_problems, queues_of
 from scenarios.run.results import ScenarioResult, evaluate
 from scenarios.run.workloads import Workload, first_arrivals, load_workload
-from scenarios.spec.spec import PoolEntry, ScenarioSpec, SiteSpec, SwfWorkload
+from scenarios.spec.spec import PoolEntry, ScenarioSpec, SiteSpec
+from scenarios.spec.workloads import SwfWorkload
 
 Notify = Callable[..., None]
 """Called with the name of an event and its keys and values."""

@@ -12,7 +12,8 @@ from scenarios.library import scenario_path
 from scenarios.run.replay import build_sites, load_policies
 from scenarios.run.workloads import Workload, first_arrivals, load_workload
 from scenarios.spec.files import load_spec
-from scenarios.spec.spec import LublinWorkload, ScenarioSpec, SiteSpec
+from scenarios.spec.spec import ScenarioSpec, SiteSpec
+from scenarios.spec.workloads import LublinWorkload
 
 
 def load_training_source(

@@ -14,7 +14,8 @@ from lrms_sim.swf import read_swf
 from lrms_sim.windows import SECONDS_PER_DAY, Shift, window_by_days
 from scenarios.archive.traces import TRACES, file_sha256, require_trace
 from scenarios.errors import WorkloadError
-from scenarios.spec.spec import LublinWorkload, SiteSpec, SwfWorkload, TraceWorkload
+from scenarios.spec.spec import SiteSpec
+from scenarios.spec.workloads import LublinWorkload, SwfWorkload, TraceWorkload
 
 
 @dataclass(frozen=True, slots=True)

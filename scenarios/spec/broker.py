@@ -5,7 +5,9 @@ Moments are seconds on the scenario's clock. docs/scenarios.md describes the for
 
 from typing import Annotated, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from grms.kit.models import Model
 
 RESERVABLE_MAX: Final = 1000
 """Most resources of one site that can be reserved."""
@@ -24,12 +26,7 @@ Factor = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]
 ResourceId = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
 
 
-class _Model(BaseModel):
-    # As everywhere in a scenario file: unknown keys and "96" for 96 are mistakes.
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-class ReservableSpec(_Model):
+class ReservableSpec(Model):
     """A resource of a site that can be reserved; a partition beside its batch machine.
 
     Attributes:
@@ -45,7 +42,7 @@ class ReservableSpec(_Model):
     cost_per_hour: Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)] = 0.0
 
 
-class CycleSpec(_Model):
+class CycleSpec(Model):
     """When the broker plans; as `[cycle]` of its configuration, seconds of the scenario's clock.
 
     Attributes:
@@ -61,7 +58,7 @@ class CycleSpec(_Model):
     margin_s: Seconds = 2.0
 
 
-class PlanningSpec(_Model):
+class PlanningSpec(Model):
     """How the broker plans.
 
     Attributes:
@@ -75,7 +72,7 @@ class PlanningSpec(_Model):
     population: Annotated[int, Field(ge=3, le=10_000)] = 30
 
 
-class WorkflowsSpec(_Model):
+class WorkflowsSpec(Model):
     """Synthetic workflows of one of the paper's classes (004, section 3.5).
 
     Attributes:
@@ -100,7 +97,7 @@ class WorkflowsSpec(_Model):
     budget_factor: Factor = 1.6
 
 
-class BreakdownSpec(_Model):
+class BreakdownSpec(Model):
     """A resource that breaks.
 
     Attributes:
@@ -116,7 +113,7 @@ class BreakdownSpec(_Model):
     until_s: Moment
 
 
-class CancelSpec(_Model):
+class CancelSpec(Model):
     """A workflow that its user gives up.
 
     Attributes:
@@ -128,7 +125,7 @@ class CancelSpec(_Model):
     after_s: Moment
 
 
-class BrokerSpec(_Model):
+class BrokerSpec(Model):
     """A broker that plans workflows onto the sites' reservable resources.
 
     Attributes:
@@ -142,5 +139,5 @@ class BrokerSpec(_Model):
     cycle: CycleSpec = CycleSpec()
     planning: PlanningSpec = PlanningSpec()
     workflows: WorkflowsSpec
-    breakdowns: Annotated[list[BreakdownSpec], Field(max_length=1000)] = []
-    cancels: Annotated[list[CancelSpec], Field(max_length=1000)] = []
+    breakdowns: Annotated[list[BreakdownSpec], Field(default_factory=list, max_length=1000)]
+    cancels: Annotated[list[CancelSpec], Field(default_factory=list, max_length=1000)]

@@ -11,6 +11,8 @@ from typing import Any, Final, TypeGuard, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from grms.kit.models import WRONG
+from grms.policy.rails_table import ERROR_KINDS
 from grms.policy.words import LOCATION_WORDS, NO_EXCHANGE
 from lrms_sim.spelling import shown, unknown
 from scenarios.errors import Problem
@@ -18,11 +20,6 @@ from scenarios.spec.broker import SLOT_S, TAKES_S
 
 SITES_MAX: Final = 1000
 """Most sites of one scenario."""
-
-OWN_KINDS: Final = frozenset(
-    {"unknown", "order", "length", "default_and_pool", "pool_size", "path", "span", "period"}
-)
-"""Kinds of errors raised by our own models, whose text needs no translation."""
 
 _WORKLOAD_KINDS = ("trace", "swf", "model")
 _TRANSFER_KEYS = ("default", "pool")
@@ -64,7 +61,7 @@ def _text(details: ErrorDetails, loc: Sequence[int | str], model: type[BaseModel
         return unknown("key here", str(loc[-1]), _keys_beside(loc, model))
     if kind == "union_tag_not_found":
         return _workload_text(value)
-    if kind in OWN_KINDS:
+    if kind in {WRONG, *ERROR_KINDS}:
         return details["msg"]
     return f"is {shown(value)}; it must be {_bound(details, loc)}"
 

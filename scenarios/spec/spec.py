@@ -7,39 +7,40 @@ in the models they are absolute, so that a model means the same wherever it is u
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Self
 
 import numpy as np
 from pydantic import (
     AfterValidator,
     BaseModel,
     ConfigDict,
-    Discriminator,
     Field,
-    Tag,
     ValidationInfo,
     model_validator,
 )
-from pydantic_core import PydanticCustomError
 
+from grms.kit.models import Model, absolute, wrong
 from grms.policy.location import LOCATION_GROUP
 from grms.policy.rails import Rails
 from grms.policy.rails_table import RailsField, ReofferField, rails_said
 from grms.policy.words import LOCATION_WORDS, POOL_WORDS, TRANSFER_WORDS, is_written
 from lrms_sim.disciplines import DISCIPLINES
 from lrms_sim.jobs import JOBS_MAX
-from lrms_sim.preparation import PreparationOptions
 from lrms_sim.situations import zone_named
 from lrms_sim.spelling import shown as shown_value
 from lrms_sim.spelling import unknown
-from lrms_sim.windows import Shift
 from lrms_sim.written import DISCIPLINE_GROUP, names_written
-from scenarios.archive.traces import TRACES
 from scenarios.spec.broker import RESERVABLE_MAX, BrokerSpec, ReservableSpec
 from scenarios.spec.problems import SITES_MAX
-
-SEED_MAX: Final = 2**63 - 1
-"""Largest seed: what a TOML integer can hold."""
+from scenarios.spec.workloads import (
+    SEED_MAX,
+    ClockSpec,
+    LublinWorkload,
+    Seed,
+    TraceWorkload,
+    WorkloadSpec,
+    known,
+)
 
 PROCESSORS_MAX: Final = 2**31 - 1
 """Largest machine: processors are counted with 32 bits."""
@@ -48,44 +49,25 @@ _WORKLOAD_STREAM: Final = 0
 """Number of the random stream of workloads; other purposes get others."""
 
 
-class _Model(BaseModel):
-    # Strict: TOML has types, so "96" for 96 is a mistake and not a spelling.
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-def _known(value: str, what: str, choices: tuple[str, ...]) -> str:
-    if value not in choices:
-        raise PydanticCustomError("unknown", "{text}", {"text": unknown(what, value, choices)})
-    return value
-
-
 def _discipline(value: str) -> str:
     if names_written(DISCIPLINE_GROUP, value):
         return value
-    return _known(value, "discipline", tuple(DISCIPLINES))
+    return known(value, "discipline", tuple(DISCIPLINES))
 
 
 def _strategy(value: str, info: ValidationInfo) -> str:
     if not value.endswith(".json"):
         text = f"{shown_value(value)} is no strategy file; the path of one (*.json) is expected"
-        raise PydanticCustomError("strategy", "{text}", {"text": text})
-    return _absolute(value, info)
+        raise wrong(text)
+    return absolute(value, info)
 
 
 def _time_zone(value: str | float) -> str | float:
     try:
         zone_named(value)
     except ValueError as error:
-        raise PydanticCustomError("zone", "{text}", {"text": str(error)}) from error
+        raise wrong(str(error)) from error
     return value
-
-
-def _trace(value: str) -> str:
-    return _known(value, "log", tuple(TRACES))
-
-
-def _model_name(value: str) -> str:
-    return _known(value, "model", ("lublin",))
 
 
 def _transfer(value: str, info: ValidationInfo) -> str:
@@ -102,15 +84,8 @@ def _policy(value: str, info: ValidationInfo, words: tuple[str, ...]) -> str:
     if not value.endswith(".json"):
         text = unknown("transfer policy", value, words)
         text += ", and the path of a rule base file (*.json)"
-        raise PydanticCustomError("unknown", "{text}", {"text": text})
-    return _absolute(value, info)
-
-
-def _absolute(value: str, info: ValidationInfo) -> str:
-    if not value or "\0" in value:
-        raise PydanticCustomError("path", "must be the path of a file")
-    folder = (info.context or {}).get("folder", Path())
-    return str(Path(folder, value).absolute())
+        raise wrong(text)
+    return absolute(value, info)
 
 
 def _location(value: str | list[str]) -> str | list[str]:
@@ -121,168 +96,17 @@ def _location(value: str | list[str]) -> str | list[str]:
     ):
         words = ", ".join(LOCATION_WORDS)
         text = f"{shown_value(value)} is no location policy; there are: {words}, and a list of all partners"
-        raise PydanticCustomError("unknown", "{text}", {"text": text})
+        raise wrong(text)
     return value
 
 
-Seed = Annotated[int, Field(ge=0, le=SEED_MAX)]
 Processors = Annotated[int, Field(ge=1, le=PROCESSORS_MAX)]
-Day = Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)]
 Transfer = Annotated[str, AfterValidator(_transfer)]
 PoolTransfer = Annotated[str, AfterValidator(_pool_transfer)]
 SiteName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
 
 
-class ClockSpec(_Model):
-    """The clock all sites share.
-
-    Attributes:
-        time_zero: what falls on second 0 of the clock. `log`: time 0 of each log, so that days
-            count from the beginning of the logs; `window`: the beginning of each workload's
-            window; `first_job`: the first submission of each workload.
-    """
-
-    time_zero: Literal["log", "window", "first_job"] = "log"
-
-    @property
-    def shift(self) -> Shift:
-        """The same for `lrms_sim.windows.window_by_days`."""
-        return "none" if self.time_zero == "log" else self.time_zero
-
-
-class WindowSpec(_Model):
-    """The part of a log that is replayed.
-
-    Attributes:
-        first_day: begins so many days of 86,400 s after the log's time 0; with the log's first
-            job where left out.
-        last_day: ends before that day; with the log's last job where left out.
-        first_jobs: takes at most so many jobs, the earliest.
-    """
-
-    first_day: Day | None = None
-    last_day: Day | None = None
-    first_jobs: Annotated[int, Field(ge=1, le=JOBS_MAX)] | None = None
-
-    @model_validator(mode="after")
-    def _check_order(self) -> Self:
-        if self.last_day is not None and self.last_day <= (self.first_day or 0):
-            raise PydanticCustomError(
-                "order",
-                "last_day is {last}; it must be more than first_day, {first}",
-                {"last": self.last_day, "first": self.first_day or 0},
-            )
-        return self
-
-    @property
-    def words(self) -> str:
-        """Which part of the log it is, for people."""
-        words = []
-        if self.first_day is not None:
-            words.append(f"from day {self.first_day:g}")
-        if self.last_day is not None:
-            words.append(f"before day {self.last_day:g}")
-        if self.first_jobs is not None:
-            words.append(f"the first {self.first_jobs:,} jobs")
-        return ", ".join(words) or "the whole log"
-
-
-class PreparationSpec(_Model):
-    """What to do with records that cannot be run as they stand.
-
-    Attributes: those of `lrms_sim.preparation.PreparationOptions`, with the same defaults.
-    """
-
-    processors_from: Literal["allocated", "requested"] = "allocated"
-    run_time_zero: Literal["drop", "one_second"] = "drop"
-    requested_time_missing: Literal["drop", "run_time"] = "drop"
-    overrun: Literal["kill", "extend"] = "kill"
-    too_wide: Literal["drop", "error"] = "drop"
-    submit_time_negative: Literal["drop", "keep"] = "drop"
-    partial_execution: Literal["drop", "keep"] = "drop"
-    job_id_repeated: Literal["renumber", "drop", "error"] = "renumber"
-
-    @property
-    def options(self) -> PreparationOptions:
-        """The same for `lrms_sim.preparation.prepare`."""
-        return PreparationOptions(**self.model_dump())
-
-
-class TraceWorkload(_Model):
-    """A log of the Parallel Workloads Archive.
-
-    Attributes:
-        trace: its key; `scenario fetch` lists them.
-        window: which part of it.
-        preparation: what to do with records that cannot be run as they stand.
-    """
-
-    trace: Annotated[str, AfterValidator(_trace)]
-    window: WindowSpec = WindowSpec()
-    preparation: PreparationSpec = PreparationSpec()
-
-
-class SwfWorkload(_Model):
-    """A log of the user's own, in the Standard Workload Format.
-
-    Attributes:
-        swf: the file, plain or gzip-compressed.
-        window: which part of it.
-        preparation: what to do with records that cannot be run as they stand.
-    """
-
-    swf: Annotated[str, AfterValidator(_absolute)]
-    window: WindowSpec = WindowSpec()
-    preparation: PreparationSpec = PreparationSpec()
-
-
-class LublinWorkload(_Model):
-    """A synthetic workload after Lublin and Feitelson.
-
-    Attributes:
-        model: the word `lublin`.
-        jobs: number of jobs; this or `days` is given.
-        days: time in which all jobs are submitted, in days of 86,400 s.
-        load: processor-seconds of all jobs over what the machine could do until the last
-            submission; the model's own where left out.
-        seed: of this workload; derived from the scenario's seed and the site's name where left
-            out.
-    """
-
-    model: Annotated[str, AfterValidator(_model_name)]
-    jobs: Annotated[int, Field(ge=0, le=JOBS_MAX)] | None = None
-    days: Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)] | None = None
-    load: Annotated[float, Field(gt=0, le=100, allow_inf_nan=False)] | None = None
-    seed: Seed | None = None
-
-    @model_validator(mode="after")
-    def _check_length(self) -> Self:
-        if (self.jobs is None) == (self.days is None):
-            found = "neither" if self.jobs is None else "both"
-            raise PydanticCustomError(
-                "length", "one of jobs and days is needed; found {found}", {"found": found}
-            )
-        return self
-
-
-def _workload_kind(value: object) -> str | None:
-    if isinstance(value, (TraceWorkload, SwfWorkload, LublinWorkload)):
-        return next(kind for kind in ("trace", "swf", "model") if hasattr(value, kind))
-    if not isinstance(value, dict):
-        return None
-    kinds = [kind for kind in ("trace", "swf", "model") if kind in value]
-    return kinds[0] if len(kinds) == 1 else None
-
-
-WorkloadSpec = Annotated[
-    Annotated[TraceWorkload, Tag("trace")]
-    | Annotated[SwfWorkload, Tag("swf")]
-    | Annotated[LublinWorkload, Tag("model")],
-    Discriminator(_workload_kind),
-]
-
-
-class PoolEntry(_Model):
+class PoolEntry(Model):
     """A transfer policy learned against a partner of a certain size.
 
     Attributes:
@@ -316,18 +140,11 @@ class TransferSpec(BaseModel):
     @model_validator(mode="after")
     def _check_pool(self) -> Self:
         if self.pool is not None and self.default is not None:
-            raise PydanticCustomError(
-                "default_and_pool",
-                "has both default and pool; partners that are not named need one of them",
-            )
+            raise wrong("has both default and pool; partners that are not named need one of them")
         sizes = [entry.processors for entry in self.pool or ()]
         repeated = next((size for size in sizes if sizes.count(size) > 1), None)
         if repeated is not None:
-            raise PydanticCustomError(
-                "pool_size",
-                "has two pool entries for {size} processors; each size once",
-                {"size": repeated},
-            )
+            raise wrong(f"has two pool entries for {repeated} processors; each size once")
         return self
 
     @property
@@ -336,7 +153,7 @@ class TransferSpec(BaseModel):
         return self.__pydantic_extra__ or {}
 
 
-class SiteSpec(_Model):
+class SiteSpec(Model):
     """One institution.
 
     Attributes:
@@ -384,10 +201,10 @@ class SiteSpec(_Model):
             return values
         keys = ("name", "strategy", "group_order", "time_zone")
         for key in given:
-            _known(key, "key of discipline", keys)
+            known(key, "key of discipline", keys)
             if key != "name" and key in values:
                 text = f"has {key} and discipline.{key}; one of them is enough"
-                raise PydanticCustomError("twice", "{text}", {"text": text})
+                raise wrong(text)
         flat = {key: value for key, value in given.items() if key != "name"}
         if "name" in given:
             flat["discipline"] = given["name"]
@@ -400,15 +217,15 @@ class SiteSpec(_Model):
             "discipline" in self.model_fields_set and self.discipline != "fcfs"
         ):
             text = f"has the strategy {shown_value(self.strategy)} and the discipline {self.discipline!r}; one is possible"
-            raise PydanticCustomError("queue", "{text}", {"text": text})
+            raise wrong(text)
         if self.group_order is None:
             return self
         if self.strategy is not None or not by_group:
             text = "group_order goes with a discipline by group, such as easy-group"
-            raise PydanticCustomError("queue", "{text}", {"text": text})
+            raise wrong(text)
         if sorted(self.group_order) != [1, 2, 3, 4, 5]:
             text = f"group_order is {shown_value(self.group_order)}; each of 1 to 5 is needed once"
-            raise PydanticCustomError("queue", "{text}", {"text": text})
+            raise wrong(text)
         return self
 
     @property
@@ -431,7 +248,7 @@ class SiteSpec(_Model):
         return sum(resource.processors for resource in self.reservable or ())
 
 
-class ScenarioSpec(_Model):
+class ScenarioSpec(Model):
     """A whole scenario.
 
     Attributes:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scenarios.errors import SpecError
 from scenarios.spec import files as spec_files
 from scenarios.spec.files import load_spec, parse_spec
-from scenarios.spec.spec import LublinWorkload
+from scenarios.spec.workloads import LublinWorkload
 
 GOOD = """
 name = "two"

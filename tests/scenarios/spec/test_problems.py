@@ -148,6 +148,25 @@ ONE_BY_ONE = [
         "sites.A.transfer.pool[0].processors: is missing",
     ),
     (
+        with_sites({"name": "A", "discipline": {"strategy": "x.txt"}}),
+        "sites.A.strategy: 'x.txt' is no strategy file; the path of one (*.json) is expected",
+    ),
+    (
+        with_sites({"name": "A", "discipline": {"time_zone": "Nowhere"}}),
+        (
+            "sites.A.time_zone: time zone 'Nowhere' is not known; a name of the IANA database is expected, "
+            "such as 'Europe/Stockholm', or an offset from UTC in seconds"
+        ),
+    ),
+    (
+        with_sites({"name": "A", "discipline": {"time_zone": 0}, "time_zone": 0}),
+        "sites.A: has time_zone and discipline.time_zone; one of them is enough",
+    ),
+    (
+        with_sites({"name": "A", "discipline": "easy", "group_order": [1, 2, 3, 4, 5]}),
+        "sites.A: group_order goes with a discipline by group, such as easy-group",
+    ),
+    (
         with_sites({"name": "A", "location": "B"}, {"name": "B"}),
         "sites.A.location: 'B' is no location policy; there are: awrt, awrt-completed, awrt-open, and a list of all partners",
     ),

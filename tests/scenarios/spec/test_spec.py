@@ -1,4 +1,3 @@
-import dataclasses
 import re
 from pathlib import Path
 from typing import Any
@@ -7,7 +6,6 @@ import pytest
 from pydantic import ValidationError
 
 from grms.policy.rails_table import RailsSpec
-from lrms_sim.preparation import PreparationOptions
 from scenarios.spec.broker import (
     BreakdownSpec,
     BrokerSpec,
@@ -17,16 +15,14 @@ from scenarios.spec.broker import (
     ReservableSpec,
     WorkflowsSpec,
 )
-from scenarios.spec.spec import (
+from scenarios.spec.spec import ScenarioSpec, SiteSpec, TransferSpec
+from scenarios.spec.workloads import (
     SEED_MAX,
     ClockSpec,
     LublinWorkload,
     PreparationSpec,
-    ScenarioSpec,
-    SiteSpec,
     SwfWorkload,
     TraceWorkload,
-    TransferSpec,
     WindowSpec,
 )
 
@@ -68,17 +64,6 @@ def test_paths_are_relative_to_the_file() -> None:
     assert made.sites[1].transfer.pool[0].policy == "/abs.json"
 
 
-def test_preparation_offers_what_the_preparation_offers() -> None:
-    """Names, defaults and choices are those of `PreparationOptions`."""
-    assert PreparationSpec().options == PreparationOptions()
-    names = [option.name for option in dataclasses.fields(PreparationOptions)]
-    assert list(PreparationSpec.model_fields) == names
-    hints = PreparationOptions.__annotations__
-    for name, option in PreparationSpec.model_fields.items():
-        assert option.annotation == hints[name]
-    assert PreparationSpec(overrun="extend").options.overrun == "extend"
-
-
 def test_every_field_has_a_line_in_the_documentation() -> None:
     """Nobody has to read the program to write a scenario."""
     page = (Path(__file__).parents[3] / "docs" / "scenarios.md").read_text(encoding="utf-8")
@@ -105,19 +90,6 @@ def test_every_field_has_a_line_in_the_documentation() -> None:
     )
     missing = {name for model in models for name in model.model_fields} - words
     assert missing <= {"preparation", "window"}, "tables whose fields have their own lines"
-
-
-@pytest.mark.parametrize(
-    ("window", "words"),
-    [
-        ({}, "the whole log"),
-        ({"last_day": 150}, "before day 150"),
-        ({"first_day": 0.5, "first_jobs": 1000}, "from day 0.5, the first 1,000 jobs"),
-    ],
-)
-def test_windows_are_said_in_words(window: dict[str, Any], words: str) -> None:
-    """The words are those of reports and tables."""
-    assert WindowSpec(**window).words == words
 
 
 def test_derived_seeds_depend_on_seed_and_name_alone() -> None:

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from grms.learning.evolution.genes import GeneSpace, Genome, bounded_reals
-from grms.learning.evolution.symbiotic import LEVELS, RuleSpace
+from grms.learning.evolution.rule_genes import LEVELS, RuleSpace
 from lrms_sim.criteria import PAPER_BOUNDS, PARAMETERS, CriterionKind, CriterionOrder
 from lrms_sim.strategies import (
     CLASSES,

@@ -4,12 +4,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from lrms_sim.toml_text import dumps
 from pydantic import ValidationError
 
 from grms.policy.rails import DAY, FAIR_EXCHANGE, HOUR, SHORT_GUESTS, START_NOW, Promise, Rails
 from grms.policy.rails_table import RailsSpec, rounds_said, span
 from grms.policy.rounds import Rounds
-from lrms_sim.toml_text import dumps
 from scenarios.errors import SpecError
 from scenarios.spec.files import load_spec, parse_spec
 from scenarios.spec.spec import SiteSpec

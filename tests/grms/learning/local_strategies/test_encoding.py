@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from grms.learning.evolution.operators import uniform_genome
 from grms.learning.evolution.randomness import generator
-from grms.learning.evolution.symbiotic import LEVELS, random_rules
+from grms.learning.evolution.rule_genes import LEVELS, random_rules
 from grms.learning.local_strategies.encoding import (
     CriterionEncoding,
     RulesEncoding,

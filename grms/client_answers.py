@@ -190,7 +190,7 @@ def _problem(number: int) -> str:
 
 
 def read_details(error: aio.AioRpcError) -> tuple[str, float]:
-    """Returns the offending field, and after how long to try again; where they are said."""
+    """Returns the field that is wrong and the seconds to wait before another try, "" and 0 if not given."""
     field, retry_s = "", 0.0
     # Not `dict(metadata)`: the keys of older grpcio's metadata are pairs.
     pairs: Any = error.trailing_metadata() or ()

@@ -127,7 +127,7 @@ class _File(_Table):
 
 
 def is_wfformat(document: dict[str, Any]) -> bool:
-    """Returns whether a decoded document means to be in WfFormat, of whatever version."""
+    """Returns whether a decoded document claims to be in WfFormat, in any version."""
     return "workflow" in document or "schemaVersion" in document
 
 

@@ -98,7 +98,7 @@ class Bounds:
 
 
 def lower_bounds(compilation: Compilation) -> Bounds:
-    """Returns bounds of which the upper ones are only the workflows' own limits.
+    """Returns lower bounds, with the workflows' own limits as upper ones.
 
     Upper bounds without limits are minus infinity, to be raised by `widened`.
     """

@@ -152,7 +152,7 @@ class LevelAdaptation:
 
 
 def raised(probability: Iterable[float]) -> list[float]:
-    """Returns probabilities of which none is below the least, those above giving what it takes."""
+    """Returns probabilities that sum to 1, none below the least; those above it pay in proportion."""
     given = list(probability)
     low = [each < PROBABILITY_MIN for each in given]
     while True:

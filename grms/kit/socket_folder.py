@@ -1,4 +1,4 @@
-"""Short-lived folders for sockets, of which no crash leaves one behind for good.
+"""Short-lived folders for sockets; what a crash leaves behind is removed later.
 
 The path of a Unix socket has at most 107 bytes, and many a folder's name is longer, so sockets that
 nobody has named lie in the system's folder for temporary files. Whoever has such a folder holds a

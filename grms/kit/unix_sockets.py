@@ -1,4 +1,4 @@
-"""Unix sockets that daemons listen on: whether one that is there belongs to somebody."""
+"""Unix sockets that daemons listen on; removes those that a killed daemon left behind."""
 
 import contextlib
 import socket

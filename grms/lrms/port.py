@@ -333,7 +333,7 @@ class Away:
 
 @dataclass(frozen=True, slots=True)
 class Back:
-    """The LRMS answers again; what has changed meanwhile is told after it."""
+    """The LRMS answers again; events of what has changed meanwhile follow."""
 
 
 LrmsEvent = (
@@ -363,7 +363,7 @@ class Lrms(Protocol):
         """
 
     def listen(self, tell: Tell) -> None:
-        """Says who is told of events; once, before anything else."""
+        """Sets who receives events; called once, before anything else."""
 
     async def open(self) -> None:
         """Makes ready, without waiting for an LRMS that does not answer.

@@ -188,7 +188,7 @@ class SimulatedLrms:
     # --- at once -------------------------------------------------------------------------------
 
     def submit_now(self, job: LrmsJob) -> None:
-        """See `ImmediateLrms.submit_now`; a start at this very moment is told with what is next."""
+        """See `ImmediateLrms.submit_now`; a start at this moment is reported with the next events."""
         self._machine.submit(job, self._clock.now())
         self._tell([Accepted(job.key)])
         self._wanted.set()

@@ -146,7 +146,7 @@ class WrittenLocation:
         return False
 
     def among(self, _partners: Collection[str]) -> "WrittenLocation":
-        """Returns the policy of a site that has no partners but these: it is told who is there."""
+        """Returns itself: a written policy is given the partners with every job."""
         return self
 
     def asking_order(self, partners: Sequence[PartnerRecord]) -> list[str]:

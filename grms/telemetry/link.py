@@ -41,7 +41,7 @@ _STEADY_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class MqttSettings:
-    """Where the MQTT broker is, and who one is there.
+    """The address of the MQTT broker, and the account there.
 
     Attributes:
         host: name or address.

@@ -1,4 +1,4 @@
-"""A command whose commands stand in sections, and some of which have names of two words.
+"""Groups of commands whose help has sections, and commands with names of two words.
 
 `gorba plan FILE…` plans, and `gorba plan show` shows what a broker has planned: the second word
 names a command only where it is one, and a file of that name is `./show`.

@@ -36,7 +36,7 @@ SIGMA_START = 0.3
 
 
 def versions() -> dict[str, str]:
-    """Returns the versions that a conversation has to be continued with."""
+    """Returns the versions of libraries that a saved search needs to go on."""
     return {"cma": cma.__version__, "numpy": np.__version__}
 
 

@@ -158,7 +158,7 @@ def _write(folder: Path, tuning: Tuning) -> None:
     write_text(folder / USERS, users_csv(user_shares(trial.jobs, trial.groups)))
     write_text(folder / FIGURES, json.dumps(tuning.to_document(), indent=1) + "\n")
     write_text(folder / PAGE, render(tuning, drawings, STRATEGY))
-    # Last: whoever finds the strategy finds all that tells what it is.
+    # Written last: where the strategy is, the files that explain it are complete.
     save_strategy(StrategyFile(tuning.policy, tuning.provenance), folder / STRATEGY)
 
 

@@ -183,7 +183,7 @@ def write_outcome(folder: Path, file: str, outcome: TrainingOutcome, visits: Vis
     write_text(folder / CONVERGENCE, convergence)
     write_text(folder / DECISION_MAP, decision_map)
     write_text(folder / PAGE, page(outcome, convergence, decision_map, file))
-    # Last: whoever finds the rule base finds all that tells what it is.
+    # Written last: where the rule base is, the files that explain it are complete.
     save_rule_base(outcome.rule_base, folder / file)
 
 

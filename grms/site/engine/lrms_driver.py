@@ -82,7 +82,7 @@ class LrmsDriver:
         lrms.listen(self._told)
 
     def connect(self, hear: Callable[[Iterable[Event]], None]) -> None:
-        """Says who is told of what happens while nobody asks; once, before `run`."""
+        """Sets who receives events that nobody asked for; called once, before `run`."""
         self._hear = hear
 
     # --- what the engine asks ------------------------------------------------------------------

@@ -514,6 +514,6 @@ class PartnerBooks(Record):
 
 @dataclass(frozen=True, slots=True)
 class ReservationTally(Record):
-    """The same for reservations; a site that never had one has no line of it."""
+    """The number of the next reservation, in a journal that was compacted; absent if there was none."""
 
     next_reservation: int

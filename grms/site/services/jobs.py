@@ -59,7 +59,7 @@ class Watchers:
         return self._count >= self._most
 
     def tell(self, job: HomeJob) -> None:
-        """Tells of a change; a watcher that does not keep up is told nothing any more."""
+        """Passes a change to its watchers; one that does not keep up is given None, which ends it."""
         for queues in (self._by_job.get(job.job_id), self._by_user.get(job.user)):
             for queue in list(queues or ()):
                 if queue.full():

@@ -78,7 +78,7 @@ class Shares:
 
     @classmethod
     def of(cls, total: int, per_user: int, reserved: int) -> "Shares":
-        """Returns shares of what there is, smaller ones where that is little.
+        """Returns the shares that are wanted, made smaller where the total is small.
 
         Args:
             total: connections at one time.

@@ -4,12 +4,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lrms_sim.toml_text import dumps
 from pydantic import ValidationError
 
 from grms.policy.rails import DAY, FAIR_EXCHANGE, HOUR, SHORT_GUESTS, START_NOW, Promise, Rails
 from grms.policy.rails_table import RailsSpec, rounds_said, span
 from grms.policy.rounds import Rounds
+from lrms_sim.text_files import to_toml
 from scenarios.errors import SpecError
 from scenarios.spec.files import load_spec, parse_spec
 from scenarios.spec.spec import SiteSpec
@@ -119,6 +119,6 @@ def test_what_is_wrong_with_rounds_is_said_with_its_key(
         "sites": [{"name": "a", "processors": 4, "workload": WORKLOAD, "reoffer": table}],
     }
     with pytest.raises(SpecError) as caught:
-        parse_spec(dumps(document).encode(), folder=Path(), shown="x.toml")
+        parse_spec(to_toml(document).encode(), folder=Path(), shown="x.toml")
     (problem,) = caught.value.problems
     assert (problem.key, problem.text[: len(text)]) == (key, text)

@@ -56,12 +56,13 @@ def browser(folder: Path) -> Iterator[Browser]:
         driver.quit()
 
 
-def look(driver: Browser, width: int, *, dark: bool = False) -> None:
-    """Makes the page so wide, in CSS pixels, and dark or light."""
+def look(driver: Browser, width: int, *, dark: bool = False, still: bool = False) -> None:
+    """Makes the page so wide, in CSS pixels, dark or light, and for who wants no motion."""
     metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
     driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
     scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
+    motion = {"name": "prefers-reduced-motion", "value": "reduce" if still else "no-preference"}
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme, motion]})
 
 
 def until(driver: Browser, script: str) -> Any:

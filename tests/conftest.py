@@ -7,10 +7,15 @@ of seeds where the others take a part (`tests/examples.py`).
 """
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from tests.browser import Browser
 
 # Compiled code is loaded by the first example, so a deadline for each would fail by chance.
 settings.register_profile("dev", max_examples=50, deadline=None)
@@ -69,3 +74,26 @@ def workflows_folder() -> Path:
     if not path.is_dir():
         pytest.fail(f"HANSE_WORKFLOWS is {folder!r}, but there is no such folder")
     return path
+
+
+@pytest.fixture(scope="session")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[Browser]":
+    """Returns the browser of this worker: a start of one costs a second and more."""
+    from tests.browser import browser  # noqa: PLC0415  # few workers need selenium
+
+    with browser(tmp_path_factory.mktemp("chromium")) as driver:
+        yield driver
+
+
+@pytest.fixture
+def driver(chromium: "Browser") -> "Iterator[Browser]":
+    """Returns the browser, and leaves it as a fresh one for whoever comes next."""
+    from tests.browser import complaints, look, requests  # noqa: PLC0415  # few workers need selenium
+
+    requests(chromium)
+    complaints(chromium)
+    yield chromium
+    chromium.get("about:blank")
+    look(chromium, 1600)
+    requests(chromium)
+    complaints(chromium)

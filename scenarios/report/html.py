@@ -1,4 +1,4 @@
-"""The report as one HTML page that needs nothing else: no network, no script, no other file."""
+"""The report as one HTML page that needs nothing else: no network and no other file."""
 
 import re
 from collections import Counter
@@ -6,7 +6,7 @@ from html import escape
 from os import PathLike
 from pathlib import Path
 
-from scenarios.report import tables, words, workflows
+from scenarios.report import tables, time_machine, words, workflows
 from scenarios.report.markup import brand, document, figure, heading, resource
 from scenarios.report.selection import DETAIL_MAX, FLOWS_CSV, ROWS_MAX, important, left_out
 from scenarios.run.results import ScenarioResult, SiteResult
@@ -28,10 +28,12 @@ def render_html(result: ScenarioResult) -> str:
         parts.append(_improvements(result))
     if len(result.sites) > 1 and result.jobs:
         parts.append(_exchange(result))
+    machine = time_machine.section(result)
     if result.jobs:
-        parts.append(_site_by_site(result))
+        parts += [machine, _site_by_site(result)]
     parts += [tables.waits(result), tables.workloads(result), _explained(), _made(result)]
-    return document(result.title or result.name, parts)
+    script = time_machine.script() if machine else ""
+    return document(result.title or result.name, parts, script)
 
 
 def _head(result: ScenarioResult) -> str:
@@ -77,7 +79,7 @@ def _card(index: int, site: SiteResult, *, partners: bool) -> str:
     figures = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in rows)
     machine = f"{words.count(site.processors)} processors · {escape(site.discipline.upper())}"
     return (
-        f'<li class="card" style="--site:var(--site-{index % 8})"><h3>{escape(site.name)}</h3>'
+        f'<li class="card" style="--site:var(--site-{index % 8})"><h2>{escape(site.name)}</h2>'
         f'<p class="machine">{machine}</p><p class="figure {tables.tone(site)}">{figure_}</p>'
         f'<p class="meaning">{meaning}</p><dl>{figures}</dl></li>\n'
     )

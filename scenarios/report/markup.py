@@ -1,5 +1,7 @@
 """Small pieces of HTML that the parts of the page share."""
 
+import base64
+import hashlib
 from collections.abc import Sequence
 from html import escape
 from importlib import resources
@@ -12,21 +14,32 @@ _MARK = (
 )
 
 
-def document(title: str, parts: Sequence[str]) -> str:
+def document(title: str, parts: Sequence[str], script: str = "") -> str:
     """Returns a whole HTML document in the look of all reports.
+
+    A browser is told to run this script and no other, and to load nothing from anywhere.
 
     Args:
         title: for the window; plain text.
         parts: what stands on the page, HTML; empty ones are left out.
+        script: what runs at the end of the page; nothing where empty.
     """
     body = "\n".join(part for part in parts if part)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
+    runs = f"'sha256-{digest}'" if script else "'none'"
+    policy = (
+        f"default-src 'none'; script-src {runs}; style-src 'unsafe-inline'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    element = f"<script>{script}</script>\n" if script else ""
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n'
         f"<title>{escape(title)} · Hanse</title>\n"
         f"<style>\n{resource('page.css')}</style>\n</head>\n<body>\n"
-        f'<main class="page">\n{body}\n</main>\n</body>\n</html>\n'
+        f'<main class="page">\n{body}\n</main>\n{element}</body>\n</html>\n'
     )
 
 
@@ -58,7 +71,9 @@ def figure(drawing: str, caption: str, kind: str) -> str:
         kind: "wide" for one drawing of full width, "pair" for two side by side.
     """
     below = f"<figcaption>{escape(caption)}</figcaption>" if caption else ""
-    return f'<figure><div class="{kind}">{drawing}</div>{below}</figure>\n'
+    # In a narrow window a wide one scrolls, by keyboard too.
+    scrolls = ' role="group" tabindex="0" aria-label="Figure"' if kind == "wide" else ""
+    return f'<figure><div class="{kind}"{scrolls}>{drawing}</div>{below}</figure>\n'
 
 
 def scrolling(table: str, name: str) -> str:

@@ -4,7 +4,6 @@ import http.client
 import json
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +15,7 @@ from broker.model.resources import Resource
 from grms.kit.access import read_access
 from grms.kit.ports import free_port
 from tests.broker.brokers import configure, diamond, register, serving
-from tests.browser import browser, complaints, is_wider, look, until, violations
+from tests.browser import Browser, complaints, is_wider, look, until, violations
 
 POOL = tuple(Supply(Resource(name, capacity=1)) for name in ("alpha", "beta"))
 
@@ -56,22 +55,21 @@ def test_the_plan_is_told(broker: tuple[str, BrokerClient]) -> None:
 
 
 def test_the_page_counts_down_and_draws_the_plan(
-    broker: tuple[str, BrokerClient], tmp_path: Path
+    broker: tuple[str, BrokerClient], driver: Browser
 ) -> None:
     """A new workflow comes by itself; both widths and both schemes can be read by everybody."""
     address, client = broker
-    with browser(tmp_path) as driver:
-        driver.get(address)
-        until(driver, "return document.querySelectorAll('#plan rect').length >= 4")
-        until(driver, "return /plan/i.test(document.getElementById('next').textContent)")
-        client.submit(diamond("fresh", 300.0, "alpha", "beta"))
-        until(driver, "return document.querySelectorAll('#plan rect').length >= 8")
-        script = (
-            "return [...document.querySelectorAll('#workflows tbody th')].map((e) => e.textContent)"
-        )
-        assert driver.execute_script(script) == ["long", "fresh"]
-        for width, dark in ((390, True), (1600, False)):
-            look(driver, width, dark=dark)
-            assert violations(driver) == []
-            assert not is_wider(driver)
-        assert complaints(driver) == []
+    driver.get(address)
+    until(driver, "return document.querySelectorAll('#plan rect').length >= 4")
+    until(driver, "return /plan/i.test(document.getElementById('next').textContent)")
+    client.submit(diamond("fresh", 300.0, "alpha", "beta"))
+    until(driver, "return document.querySelectorAll('#plan rect').length >= 8")
+    script = (
+        "return [...document.querySelectorAll('#workflows tbody th')].map((e) => e.textContent)"
+    )
+    assert driver.execute_script(script) == ["long", "fresh"]
+    for width, dark in ((390, True), (1600, False)):
+        look(driver, width, dark=dark)
+        assert violations(driver) == []
+        assert not is_wider(driver)
+    assert complaints(driver) == []

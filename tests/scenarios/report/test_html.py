@@ -1,3 +1,5 @@
+import base64
+import hashlib
 import re
 import subprocess
 import sys
@@ -49,7 +51,7 @@ class Page(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         """Collects words."""
-        if "style" not in self.open:
+        if not {"style", "script"} & set(self.open):
             self.words += data
 
     def all(self, tag: str) -> list[dict[str, str | None]]:
@@ -106,10 +108,15 @@ def test_page_is_well_formed(result: ScenarioResult) -> None:
 
 
 def test_page_needs_nothing_else(towns: ScenarioResult) -> None:
-    """No script, no style sheet, font, image or frame is loaded from anywhere."""
+    """No script, style sheet, font, image or frame is loaded from anywhere, and only the page's own script may run."""
     text = render_html(towns)
     page = Page(text)
-    for tag in ("script", "link", "img", "iframe", "object", "embed", "base"):
+    assert [each.get("type") for each in page.all("script")] == ["application/json", None]
+    script = text.rpartition("<script>")[2].partition("</script>")[0]
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    (policy,) = (each["content"] for each in page.all("meta") if "http-equiv" in each)
+    assert f"default-src 'none'; script-src 'sha256-{digest}';" in str(policy)
+    for tag in ("link", "img", "iframe", "object", "embed", "base"):
         assert page.all(tag) == []
     for _, attributes in page.elements:
         assert "src" not in attributes

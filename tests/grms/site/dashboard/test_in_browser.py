@@ -20,7 +20,6 @@ from grms.policy.files import save_rule_base
 from grms.policy.transfer import Gaussian, Rule, RuleBase
 from tests.browser import (
     Browser,
-    browser,
     complaints,
     is_wider,
     look,
@@ -79,8 +78,8 @@ async def sites(folder: Path) -> AsyncIterator[Running]:
 
 
 @pytest.fixture(scope="module")
-def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    """Returns sites that serve and a browser; one job has ended at home, one at the partner."""
+def stage(tmp_path_factory: pytest.TempPathFactory, chromium: Browser) -> Iterator[Stage]:
+    """Returns sites that serve, and the browser; one job has ended at home, one at the partner."""
     folder = tmp_path_factory.mktemp("stage")
     ready: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event, Running]] = Future()
 
@@ -102,15 +101,15 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
                 ready.set_exception(error)
             raise
 
-    with browser(folder / "profile") as driver:
-        thread = threading.Thread(target=work, name="sites")
-        thread.start()
-        loop, over, home = ready.result(60)
-        try:
-            yield Stage(driver, loop, home, read_access(folder / "home.dashboard.json"))
-        finally:
-            loop.call_soon_threadsafe(over.set)
-            thread.join(60)
+    thread = threading.Thread(target=work, name="sites")
+    thread.start()
+    loop, over, home = ready.result(60)
+    try:
+        yield Stage(chromium, loop, home, read_access(folder / "home.dashboard.json"))
+    finally:
+        chromium.get("about:blank")  # before it asks for a site that is gone
+        loop.call_soon_threadsafe(over.set)
+        thread.join(60)
 
 
 def rows(driver: Browser) -> list[str]:

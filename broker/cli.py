@@ -16,6 +16,7 @@ from grms.kit.journal import JournalError
 from lrms_sim.commandline.running import SEED_MAX, open_console, run_group
 from lrms_sim.commandline.sections import SectionedGroup
 from lrms_sim.renamed import renamed_option
+from lrms_sim.shown.option import json_option, print_json
 from lrms_sim.version import __version__
 
 if TYPE_CHECKING:
@@ -175,7 +176,7 @@ def cli() -> None:
 )
 @_importing
 @click.option("--html", type=_FILE, help="Write the plan as a page with Gantt charts.")
-@click.option("--json", type=_FILE, help="Write the plan as JSON; - for standard output.")
+@json_option("gorba-plan", "broker.commandline.shown:PlanFileShown", file="the plan")
 @click.option("--title", default="", help="Headline of the page.  [default: names of the files]")
 def plan(
     files: tuple[Path, ...],
@@ -259,7 +260,7 @@ def plan(
 @click.option("--seed", type=click.IntRange(0, SEED_MAX), default=1, show_default=True)
 @click.option("--workers", type=click.IntRange(1, 256), help="Threads.  [default: all processors]")
 @click.option("--html", type=_FILE, help="Write the plan as a page with Gantt charts.")
-@click.option("--json", type=_FILE, help="Write the plan as JSON; - for standard output.")
+@json_option("gorba-plan", "broker.commandline.shown:PlanFileShown", file="the plan")
 def jobshop(
     file: Path,
     *,
@@ -299,6 +300,7 @@ def jobshop(
 @cli.command(short_help="Check files of workflows and resources.")
 @click.argument("files", nargs=-1, required=True, type=_FILE)
 @_importing
+@json_option("gorba-validate", "broker.commandline.shown:CheckedShown")
 def validate(
     files: tuple[Path, ...],
     *,
@@ -306,6 +308,7 @@ def validate(
     cores: Literal["units", "ignore"],
     reference_mhz: float | None,
     time_factor: float,
+    as_json: bool,
 ) -> None:
     """Check files of workflows and resources, each by itself and all together.
 
@@ -318,19 +321,24 @@ def validate(
     inputs = read_inputs(files)
     options = _options(rules, cores, reference_mhz, time_factor)
     count = sum(each.workflow_count for each in inputs.documents) + len(inputs.recorded)
-    if not any(each.pool.resources for each in inputs.documents):
+    # Where there are none, a pool is refused.
+    given = any(each.pool.resources for each in inputs.documents)
+    resources = len(inputs.pool.resources) if given else 0
+    tasks = None
+    if count and given:
+        problem = make_problem(inputs, now=inputs.now or 0.0, options=options)
+        tasks = sum(len(workflow.tasks) for workflow in problem.workflows)
+    if as_json:
+        found = {"workflows": count, "tasks": tasks, "resources": resources}
+        print_json("gorba-validate", found)
+        return
+    there = count_of(resources, "resource")
+    if tasks is not None:
+        click.echo(f"valid: {count_of(tasks, 'task')} of {count_of(count, 'workflow')} on {there}")
+    elif resources:
+        click.echo(f"valid: {there}")
+    else:
         click.echo(f"valid: {count_of(count, 'workflow')}; without resources that is all to check")
-        return
-    pool = inputs.pool
-    if not count:
-        click.echo(f"valid: {count_of(len(pool.resources), 'resource')}")
-        return
-    problem = make_problem(inputs, now=inputs.now or 0.0, options=options)
-    tasks = sum(len(workflow.tasks) for workflow in problem.workflows)
-    click.echo(
-        f"valid: {count_of(tasks, 'task')} of {count_of(count, 'workflow')} on "
-        f"{count_of(len(pool.resources), 'resource')}"
-    )
 
 
 @cli.group(short_help="Generate resources and problems to plan with.")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from grms.names import printable
+from lrms_sim.shown.option import json_option, print_json
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -239,6 +240,7 @@ STATES = [
     "--stuck", is_flag=True, help="Only jobs that do not go on by themselves, each with its reason."
 )
 @click.option("--limit", type=click.IntRange(1), help="So many at most.  [default: all]")
+@json_option("grms-jobs", "grms.shown:JobShown", lines=True)
 def jobs(
     socket: Path,
     *,
@@ -251,6 +253,7 @@ def jobs(
     since: "datetime | None",
     stuck: bool,
     limit: int | None,
+    as_json: bool,
 ) -> None:
     """List your jobs, in the order in which they were received.
 
@@ -269,6 +272,10 @@ def jobs(
             since_s=0.0 if since is None else since.timestamp(),
             stuck=stuck,
         )
+        if as_json:
+            for job in itertools.islice(found, limit):
+                print_json("grms-jobs", job, line=True)
+            return
         first = next(found, None)
         click.echo(head)
         lines: list[str] = []
@@ -411,24 +418,38 @@ def cancel(job_ids: tuple[str, ...], socket: Path, *, timeout_s: float) -> None:
 @click.argument("job_id", metavar="JOB")
 @site_option
 @timeout_option
-def watch(job_id: str, socket: Path, *, timeout_s: float) -> None:
+@json_option("grms-watch", "grms.shown:JobShown", lines=True)
+def watch(job_id: str, socket: Path, *, timeout_s: float, as_json: bool) -> None:
     """Show a job and every change, until its end."""
     with _client(socket, timeout_s) as site:
         for job in site.watch(job_id):
-            click.echo(_words(job))
+            if as_json:
+                print_json("grms-watch", job, line=True)
+            else:
+                click.echo(_words(job))
 
 
 @click.command(short_help="Show how a job is; without one, how the site is.")
 @click.argument("job_id", metavar="[JOB]", required=False)
 @site_option
 @timeout_option
-def status(job_id: str | None, socket: Path, *, timeout_s: float) -> None:
+@json_option("grms-status", "grms.shown:StatusShown")
+def status(job_id: str | None, socket: Path, *, timeout_s: float, as_json: bool) -> None:
     """Show how a job is; without one, how the site is (for operators)."""
     with _client(socket, timeout_s) as site:
         if job_id is not None:
-            click.echo(_words(site.get(job_id)))
+            job = site.get(job_id)
+            if as_json:
+                print_json("grms-status", job)
+            else:
+                click.echo(_words(job))
             return
         answer = site.status()
+    if as_json:
+        from grms.kit.messages import of_message  # noqa: PLC0415  # see the module's docstring
+
+        print_json("grms-status", of_message(answer))
+        return
     draining = ", draining: takes no work" if answer.draining else ""
     click.echo(f"{answer.site}: {answer.clock} clock at {answer.now_s:.3f} s{draining}")
     click.echo(
@@ -458,7 +479,8 @@ def _lrms_lines(answer: "operator_pb2.StatusResponse") -> list[str]:
 @click.command()
 @site_option
 @timeout_option
-def partners(socket: Path, *, timeout_s: float) -> None:
+@json_option("grms-partners", "grms.shown:PartnersShown")
+def partners(socket: Path, *, timeout_s: float, as_json: bool) -> None:
     """Show what the site knows of its partners; for operators.
 
     Under each one's figures: where it is, and what is in the way.
@@ -466,6 +488,11 @@ def partners(socket: Path, *, timeout_s: float) -> None:
     columns = "{:<24} {:>7} {:<4} {:>8} {:>8} {:>6} {:>6} {:>9}"
     with _client(socket, timeout_s) as site:
         known = site.partners()
+    if as_json:
+        from grms.kit.messages import of_message  # noqa: PLC0415  # see the module's docstring
+
+        print_json("grms-partners", {"partners": [of_message(partner) for partner in known]})
+        return
     click.echo(
         columns.format("PARTNER", "PROCS", "UP", "OFFERED", "ACCEPTED", "OPEN", "GUESTS", "AWRT/s")
     )

@@ -9,6 +9,7 @@ import click
 
 from lrms_sim.cli import PREPARATION
 from lrms_sim.commandline.running import EXIT_INTERRUPTED, SEED_MAX, open_console
+from lrms_sim.shown.option import json_option, print_json
 from lrms_sim.trace_folders import located
 
 if TYPE_CHECKING:
@@ -183,7 +184,7 @@ def _paths(_: click.Context, __: click.Parameter, value: tuple[Path, ...]) -> tu
     help="Folder for strategy, figures and page.  [default: out/tune-LOG-ALGORITHM-METHOD]",
 )
 @click.option("--resume", is_flag=True, help="Go on from the checkpoint in that folder.")
-@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON, not as tables.")
+@json_option("grms-tune", "grms.shown:TuningShown")
 @click.option("--slurm", is_flag=True, help="Print the order of groups as settings for Slurm.")
 @_preparation_options
 def tune(*, as_json: bool, slurm: bool, **chosen: Any) -> None:
@@ -200,7 +201,7 @@ def tune(*, as_json: bool, slurm: bool, **chosen: Any) -> None:
       grms tune ctc --method f3 --algorithm easy --train-days 0:150
     """  # noqa: D301  # \b keeps the lines of the examples as they are
     from grms.learning.local_strategies.command import (  # noqa: PLC0415  # slow to import
-        json_text,
+        figures_document,
         print_tuning,
         run_tuning,
         slurm_settings,
@@ -221,7 +222,7 @@ def tune(*, as_json: bool, slurm: bool, **chosen: Any) -> None:
             click.echo(f"go on with: {again}", err=True)
         click.get_current_context().exit(EXIT_INTERRUPTED)
     if as_json:
-        click.echo(json_text(tuning, slurm=slurm))
+        print_json("grms-tune", figures_document(tuning, slurm=slurm))
         return
     print_tuning(open_console(), options, tuning)
     if slurm:

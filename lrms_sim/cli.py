@@ -16,6 +16,7 @@ import click
 from lrms_sim.commandline.running import EXIT_ERROR, SEED_MAX, run_group
 from lrms_sim.import_command import import_log
 from lrms_sim.repeat_command import repeat_options, repeated
+from lrms_sim.shown.option import json_option, print_json
 from lrms_sim.spelling import printable, shown
 from lrms_sim.strategy_command import (
     at_local_time,
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 
 EXIT_NOTHING = 1
 """Status of the process where a log has no job that could be replayed."""
+
+COMPLETION = "_LRMS_SIM_COMPLETE"
+"""Variable by which a shell asks for completions."""
 
 PROCESSORS_MAX = 2**31 - 1
 JOBS_MAX = 2**31 - 2
@@ -150,7 +154,7 @@ def _preparation_options(command: _Command) -> _Command:
 @click.option("--schedule", type=_FILE, metavar="FILE", help="Write the schedule: .csv, .csv.gz.")
 @click.option("--swf", type=_FILE, metavar="FILE", help="Write it as a log: .swf, .swf.gz.")
 @click.option("--name", metavar="NAME", help="The machine's name.  [default: the log's]")
-@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON, not as tables.")
+@json_option("lrms-sim-run", "lrms_sim.shown.models:RunShown")
 @repeat_options
 @_preparation_options
 def run(
@@ -193,7 +197,7 @@ def run(
     from lrms_sim.run_report import (  # noqa: PLC0415  # same
         RunReport,
         no_job_left,
-        print_json,
+        print_run_json,
         print_tables,
         what_was_lost,
     )
@@ -232,7 +236,7 @@ def run(
     )
     _write(result, schedule, swf, log)
     if as_json:
-        print_json(report)
+        print_run_json(report)
     else:
         print_tables(report, written=[path for path in (schedule, swf) if path is not None])
     if lost := what_was_lost(prepared.report):
@@ -330,8 +334,13 @@ def _span_days(jobs: "JobTable") -> float:
 
 
 @cli.command()
-def disciplines() -> None:
+@json_option("lrms-sim-disciplines", "lrms_sim.shown.models:DisciplinesShown")
+def disciplines(*, as_json: bool) -> None:
     """List the queue disciplines."""
+    if as_json:
+        named = [{"name": name, "description": words} for name, words in SENTENCES.items()]
+        print_json("lrms-sim-disciplines", {"disciplines": named})
+        return
     for name, sentence in SENTENCES.items():
         click.echo(f"{name:<20}{sentence}")
 
@@ -344,7 +353,7 @@ def disciplines() -> None:
     metavar="N",
     help="Size of the machine.  [default: MaxProcs of the log's header]",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON, not as tables.")
+@json_option("lrms-sim-info", "lrms_sim.shown.models:LogShown")
 @_preparation_options
 def info(trace: Path, *, processors: int | None, as_json: bool, **preparation: Any) -> int:
     """Tell what a log holds.
@@ -505,7 +514,8 @@ def run_command(arguments: Sequence[str]) -> int:
     Returns:
         The status for the process: 0, or one of the `EXIT_…` values.
     """
-    if not arguments:
+    # A shell that completes words gives them in variables.
+    if not arguments and COMPLETION not in os.environ:
         with click.Context(cli, info_name="lrms-sim") as context:
             click.echo(context.get_help(), err=True)
         return EXIT_ERROR

@@ -1,10 +1,9 @@
 """What `lrms-sim` prints: tables for people, JSON for programs."""
 
-import json
 import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,6 +14,7 @@ from lrms_sim.metrics import MachineMetrics, awrt_by_group, machine_metrics
 from lrms_sim.preparation import PreparationReport, Prepared
 from lrms_sim.samples import MeanInterval
 from lrms_sim.schedule import Schedule
+from lrms_sim.shown.option import print_json
 from lrms_sim.spelling import printable
 from lrms_sim.swf_log import SwfLog
 from lrms_sim.version import __version__
@@ -167,7 +167,7 @@ def _utc(seconds: int | None) -> str | None:
         return None
 
 
-def print_json(report: RunReport) -> None:
+def print_run_json(report: RunReport) -> None:
     """Prints a run as one JSON object; what has no value is null."""
     values: dict[str, Any] = {"lrms_sim": __version__, "discipline": report.discipline}
     values |= asdict(report.metrics)
@@ -179,23 +179,7 @@ def print_json(report: RunReport) -> None:
     if report.repetitions is not None:
         figures = report.repetitions.figures.items()
         values["repetitions"] = {name: interval._asdict() for name, interval in figures}
-    _dump(values)
-
-
-def _dump(values: dict[str, Any]) -> None:
-    text = json.dumps(_without_nan(values), indent=2, ensure_ascii=False, allow_nan=False)
-    # What could steer a terminal is the same value as an escape of JSON.
-    text = "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
-    sys.stdout.write(text + "\n")
-
-
-def _without_nan(value: Any) -> Any:
-    """Returns the value with null, which JSON has, for nan, which it has not."""
-    if isinstance(value, dict):
-        return {key: _without_nan(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_without_nan(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    print_json("lrms-sim-run", values)
 
 
 def print_repetitions(repetitions: Repetitions) -> None:
@@ -268,9 +252,7 @@ def _preparation(report: PreparationReport) -> Iterator["RenderableType"]:
 def print_log(log: LogDescription, report: PreparationReport, *, as_json: bool) -> None:
     """Prints what a log holds and what its preparation does."""
     if as_json:
-        names = [field.name for field in fields(log)]
-        values = {name: getattr(log, name) for name in names}
-        _dump(values | {"preparation": asdict(report)})
+        print_json("lrms-sim-info", asdict(log) | {"preparation": asdict(report)})
         return
     machine = ", ".join(text for text in (log.computer, log.installation) if text)
     rows = [

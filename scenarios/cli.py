@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from lrms_sim.commandline.running import SEED_MAX, open_console, run_group
+from lrms_sim.shown.option import json_option, print_json
 from lrms_sim.version import __version__
 from scenarios.archive.traces import ARCHIVE_URL, FOLDER_VARIABLE, TRACES, cache_folder, find_trace
 from scenarios.errors import FetchError, LiveError, ScenarioError
@@ -57,23 +58,35 @@ cli.add_command(paper)
 
 
 @cli.command("list")
-def list_command() -> None:
+@json_option("scenario-list", "scenarios.shown:ListShown")
+def list_command(*, as_json: bool) -> None:
     """List the scenarios that come with the program."""
     from scenarios.listing import print_list  # noqa: PLC0415  # see the module's docstring
     from scenarios.spec.files import load_spec  # noqa: PLC0415  # same
 
     specs = [load_spec(scenario_path(name)) for name in bundled_names()]
+    if as_json:
+        from scenarios.shown import listed  # noqa: PLC0415  # see the module's docstring
+
+        print_json("scenario-list", listed(specs, os.environ))
+        return
     print_list(open_console(), specs, os.environ)
 
 
 @cli.command()
 @click.argument("scenario")
 @click.option("--toml", is_flag=True, help="Print the file itself, to begin one's own with.")
-def show(scenario: str, *, toml: bool) -> None:
+@json_option("scenario-show", "scenarios.shown:ScenarioShown")
+def show(scenario: str, *, toml: bool, as_json: bool) -> None:
     """Show what a scenario is about."""
     path, spec = _load(scenario)
     if toml:
         click.echo(path.read_text(encoding="utf-8"), nl=False)
+        return
+    if as_json:
+        from scenarios.shown import described  # noqa: PLC0415  # see the module's docstring
+
+        print_json("scenario-show", described(spec, path, os.environ))
         return
     from scenarios.listing import print_scenario  # noqa: PLC0415  # see the module's docstring
 
@@ -82,13 +95,18 @@ def show(scenario: str, *, toml: bool) -> None:
 
 @cli.command()
 @click.argument("scenario")
-def validate(scenario: str) -> None:
+@json_option("scenario-validate", "scenarios.shown:ValidShown")
+def validate(scenario: str, *, as_json: bool) -> None:
     """Check a scenario file and the files that it names, without running it."""
     from scenarios.run.replay import check_files  # noqa: PLC0415  # see the module's docstring
 
     path, spec = _load(scenario)
     check_files(spec, shown=str(path))
     missing = [key for key in spec.traces if find_trace(key) is None]
+    if as_json:
+        found = {"file": str(path), "sites": len(spec.sites), "logs_missing": missing}
+        print_json("scenario-validate", found)
+        return
     lack = f"; to run it, get its logs with: scenario fetch {' '.join(missing)}"
     sites = "1 site" if len(spec.sites) == 1 else f"{len(spec.sites)} sites"
     click.echo(f"{path}: valid, {sites}{lack if missing else ''}")
@@ -117,7 +135,7 @@ def validate(scenario: str) -> None:
     metavar="N",
     help="Replay the first N arrivals only, of all sites together.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON, not as tables.")
+@json_option("scenario-run", "scenarios.shown:ResultShown")
 @click.option("--no-html", is_flag=True, help="Leave the HTML report out.")
 @click.option("-v", "--verbose", is_flag=True, help="Log events to standard error.")
 @click.option(
@@ -350,7 +368,7 @@ def down(folder: Path) -> None:
 
 @cli.command()
 @click.argument("folder", type=click.Path(path_type=Path))
-@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON, not as tables.")
+@json_option("scenario-run", "scenarios.shown:ResultShown")
 @click.option("--no-html", is_flag=True, help="Leave the HTML report as it is.")
 def report(folder: Path, *, as_json: bool, no_html: bool) -> None:
     """Report again on a run that `scenario run` has saved to FOLDER."""

@@ -60,10 +60,7 @@ def print_scenario(
         table.add_row(
             Text(site.name, "bold"),
             Text(f"{site.processors:,}", justify="right"),
-            Text(site.queue_name),
-            Text(_workload(site)),
-            Text(site.location if isinstance(site.location, str) else ", ".join(site.location)),
-            Text(_transfer(site)),
+            *map(Text, site_words(site)),
         )
     console.print(table)
     if spec.broker is not None:
@@ -78,6 +75,12 @@ def print_scenario(
     missing = [key for key in spec.traces if find_trace(key, environment) is None]
     if missing:
         console.print(Text(f"Needs a download: scenario fetch {' '.join(missing)}"))
+
+
+def site_words(site: SiteSpec) -> tuple[str, str, str, str]:
+    """Returns a site's discipline, its workload, whom it asks, and how it decides."""
+    asks = site.location if isinstance(site.location, str) else ", ".join(site.location)
+    return site.queue_name, _workload(site), asks, _transfer(site)
 
 
 def _table(*columns: str) -> Table:

@@ -12,6 +12,7 @@ import click
 
 from broker.commandline.command_types import duration, moment, preference
 from lrms_sim.renamed import renamed_option
+from lrms_sim.shown.option import json_option, print_json
 
 if TYPE_CHECKING:
     from broker.client import BrokerClient
@@ -213,7 +214,8 @@ def _workflows(files: Sequence[Path], broker: "BrokerClient") -> list["Workflow"
 @broker_option
 @timeout_option
 @click.option("--open", "only_open", is_flag=True, help="Only workflows that have not ended.")
-def list_workflows(socket: Path, *, timeout_s: float, only_open: bool) -> None:
+@json_option("gorba-list", "broker.commandline.shown:WorkflowsShown")
+def list_workflows(socket: Path, *, timeout_s: float, only_open: bool, as_json: bool) -> None:
     """List workflows, in the order in which they were received.
 
     \b
@@ -221,9 +223,16 @@ def list_workflows(socket: Path, *, timeout_s: float, only_open: bool) -> None:
       gorba list --open
     """  # noqa: D301  # see `serve`
     with _client(socket, timeout_s) as broker:
-        for workflow in broker.workflows():
-            if not (only_open and workflow.HasField("end_time_s")):
-                click.echo(workflow_line(workflow))
+        found = [
+            each for each in broker.workflows() if not (only_open and each.HasField("end_time_s"))
+        ]
+    if as_json:
+        from broker.commandline.shown import workflow  # noqa: PLC0415  # see the module's docstring
+
+        print_json("gorba-list", {"workflows": [workflow(each) for each in found]})
+        return
+    for each in found:
+        click.echo(workflow_line(each))
 
 
 @click.command(short_help="End workflows, also what runs.")
@@ -247,7 +256,8 @@ def cancel(workflows: tuple[str, ...], socket: Path, *, timeout_s: float) -> Non
 @click.argument("workflow", required=False)
 @broker_option
 @timeout_option
-def watch(workflow: str | None, socket: Path, *, timeout_s: float) -> None:
+@json_option("gorba-watch", "broker.commandline.shown:WatchedShown", lines=True)
+def watch(workflow: str | None, socket: Path, *, timeout_s: float, as_json: bool) -> None:
     """Show a workflow and every change, until its end; without one, the searches for plans.
 
     It goes on over a restart of the broker.
@@ -257,6 +267,16 @@ def watch(workflow: str | None, socket: Path, *, timeout_s: float) -> None:
       gorba watch
     """  # noqa: D301  # see `serve`
     with _client(socket, timeout_s) as broker:
+        if as_json:
+            from broker.commandline import shown as words  # noqa: PLC0415  # see the module's docstring
+
+            for value in (
+                map(words.news, broker.watch_plan())
+                if workflow is None
+                else map(words.workflow, broker.watch(workflow))
+            ):
+                print_json("gorba-watch", value, line=True)
+            return
         if workflow is not None:
             shown: dict[str, str] = {}
             for message in broker.watch(workflow):
@@ -303,7 +323,7 @@ def _news(news: "plan_pb2.PlanNews") -> str:
     "--workflow", "workflows", multiple=True, metavar="WORKFLOW", help="Only this one; repeatable."
 )
 @click.option("--all", "everything", is_flag=True, help="Completed tasks, too.")
-@click.option("--json", type=_FILE, help="Write the plan as JSON; - for standard output.")
+@json_option("gorba-plan", "broker.commandline.shown:PlanFileShown", file="the plan")
 @click.option("--html", type=_FILE, help="Write the plan as a page with Gantt charts.")
 def show_plan(
     socket: Path,
@@ -356,18 +376,25 @@ def resources() -> None:
 @resources.command("list")
 @broker_option
 @timeout_option
-def resources_list(socket: Path, *, timeout_s: float) -> None:
+@json_option("gorba-resources-list", "broker.commandline.shown:ResourcesShown")
+def resources_list(socket: Path, *, timeout_s: float, as_json: bool) -> None:
     """List the resources of a broker.
 
     Speed is work done in a second, the price is for a second of one unit.
     """
-    click.echo(_RESOURCE.format("RESOURCE", "KIND", "SPEED", "UNITS", "PRICE", "SITE"))
     with _client(socket, timeout_s) as broker:
-        for supply in broker.resources():
-            resource = supply.resource
-            site = (supply.site or "simulated") + ("  broken" if supply.broken else "")
-            numbers = f"{resource.performance:.4g}", resource.capacity, f"{resource.price:.4g}"
-            click.echo(_RESOURCE.format(resource.name, resource.kind, *numbers, site))
+        known = list(broker.resources())
+    if as_json:
+        from broker.commandline import shown  # noqa: PLC0415  # see the module's docstring
+
+        print_json("gorba-resources-list", {"resources": [shown.resource(each) for each in known]})
+        return
+    click.echo(_RESOURCE.format("RESOURCE", "KIND", "SPEED", "UNITS", "PRICE", "SITE"))
+    for supply in known:
+        resource = supply.resource
+        site = (supply.site or "simulated") + ("  broken" if supply.broken else "")
+        numbers = f"{resource.performance:.4g}", resource.capacity, f"{resource.price:.4g}"
+        click.echo(_RESOURCE.format(resource.name, resource.kind, *numbers, site))
 
 
 @resources.command("add", short_help="Register the resources of files.")

@@ -5,13 +5,15 @@ Everything heavy is imported by the command that needs it, so that help and erro
 
 import functools
 from collections.abc import Callable
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, ParamSpec
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 import click
 
 from grms.names import printable
+from lrms_sim.shown.option import json_option, print_json
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -231,8 +233,9 @@ def renew(certificate: Path, *, authority: Path, days: int) -> None:
     metavar="DAYS",
     help=f"End with status {EXIT_EXPIRES} if one of them ends so soon; for a timer.",
 )
+@json_option("grms-pki-show", "grms.shown:PkiCertificatesShown")
 @_says_what_is_wrong
-def show(files: tuple[Path, ...], *, expires_within: int | None) -> None:
+def show(files: tuple[Path, ...], *, expires_within: int | None, as_json: bool) -> None:
     """Show what certificates say, and requests for them.
 
     Before an authority issues, it compares the key's fingerprint with the one that the site read
@@ -243,21 +246,60 @@ def show(files: tuple[Path, ...], *, expires_within: int | None) -> None:
 
     now = datetime.now(UTC)
     soon = False
+    shown: list[dict[str, Any]] = []
+    lines: list[str] = []
     for path in files:
         if holds_request(path):
             asked = read_request(path)
+            name = common_name(asked.subject)
             signed = "" if asked.is_signature_valid else "\n  NOT signed with its key: refuse it"
-            click.echo(
-                f"{path}\n  request of site: {printable(common_name(asked.subject))}{signed}"
-            )
-            click.echo(_key_text(asked.public_key()))
+            lines.append(f"{path}\n  request of site: {printable(name)}{signed}")
+            lines.append(_key_text(asked.public_key()))
+            shown.append(_request_values(path, name, asked))
             continue
         for certificate in read_certificates(path):
             found = facts(certificate)
-            click.echo(f"{path}\n{_text(found, now)}\n{_key_text(certificate.public_key())}")
+            lines.append(f"{path}\n{_text(found, now)}\n{_key_text(certificate.public_key())}")
+            shown.append(_values(path, found, certificate, now))
             soon = soon or found.days_left(now) < (expires_within or 0)
+    if as_json:
+        print_json("grms-pki-show", {"certificates": shown})
+    else:
+        click.echo("\n".join(lines))
     if soon and expires_within is not None:
         click.get_current_context().exit(EXIT_EXPIRES)
+
+
+def _request_values(
+    path: Path, name: str, asked: "x509.CertificateSigningRequest"
+) -> dict[str, Any]:
+    from grms.pki.certificates import key_fingerprint  # noqa: PLC0415  # see the module's docstring
+
+    nothing = dict.fromkeys(("issuer", "begin", "end", "days_left", "fingerprint"))
+    return nothing | {
+        "file": str(path),
+        "is_request": True,
+        "name": name,
+        "site": name,
+        "hosts": [],
+        "is_authority": False,
+        "key_fingerprint": key_fingerprint(asked.public_key()),
+        "is_signature_valid": asked.is_signature_valid,
+    }
+
+
+def _values(
+    path: Path, found: "Facts", certificate: "x509.Certificate", now: datetime
+) -> dict[str, Any]:
+    from grms.pki.certificates import key_fingerprint  # noqa: PLC0415  # see the module's docstring
+
+    return asdict(found) | {
+        "file": str(path),
+        "is_request": False,
+        "days_left": found.days_left(now),
+        "key_fingerprint": key_fingerprint(certificate.public_key()),
+        "is_signature_valid": None,
+    }
 
 
 def _hosts(endpoints: tuple[str, ...]) -> list[str]:

@@ -3,12 +3,14 @@
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from lrms_sim.commandline.running import open_console
+from lrms_sim.shown.option import json_option, print_json
 
 if TYPE_CHECKING:
     from lrms_sim.utility.options import MachineOptions
@@ -232,7 +234,7 @@ def _check_outputs(*paths: Path | None) -> None:
 )
 @click.option("--gantt", type=_FILE, metavar="FILE", help="Write a picture: .svg.")
 @click.option("--picture", metavar="A:B", help="The picture's span, in days (steps of the model).")
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON, not as a table.")
+@json_option("lrms-sim-utility-run", "lrms_sim.utility.shown:UtilityRunShown")
 @_source_options
 @_machine_options
 def run(
@@ -261,8 +263,7 @@ def run(
     from lrms_sim.utility.machine import simulate  # noqa: PLC0415  # same
     from lrms_sim.utility.model import TEST_STEPS  # noqa: PLC0415  # same
     from lrms_sim.utility.policies import name_of, policy_by_name  # noqa: PLC0415  # same
-    from lrms_sim.utility.report import as_json as json_of  # noqa: PLC0415  # same
-    from lrms_sim.utility.report import figures_of, print_figures  # noqa: PLC0415  # same
+    from lrms_sim.utility.report import FORMAT, figures_of, print_figures  # noqa: PLC0415  # same
     from lrms_sim.utility.source import DAY  # noqa: PLC0415  # same
     from lrms_sim.utility.value import load_value_function  # noqa: PLC0415  # same
 
@@ -303,9 +304,8 @@ def run(
         workload_files.write_log(outcome.log, log_file, horizon)
     figures = figures_of(policy, outcome)
     if as_json:
-        click.echo(
-            json_of({"source": found.name, "processors": found.processors, **figures.document()})
-        )
+        said = {"source": found.name, "processors": found.processors, **asdict(figures)}
+        print_json("lrms-sim-utility-run", {"format": FORMAT, **said})
         return
     print_figures(open_console(), [[figures]], f"{found.name}, {found.processors} processors")
     for path in (results, log_file, gantt):
@@ -325,7 +325,7 @@ def run(
 @click.option("--time-scale", type=click.FloatRange(0, min_open=True), metavar="S", help="What counts as a long time.  [default: the longest request]")  # fmt: skip
 @click.option("--horizon", type=_SECONDS, metavar="S", help="Look at nothing that happens later, in each pass.  [default: the last end; 25000 of the model]")  # fmt: skip
 @click.option("--resume", is_flag=True, help="Go on after the passes that are done.")
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON, not as a table.")
+@json_option("lrms-sim-utility-train", "lrms_sim.utility.shown:UtilityTrainingShown")
 @_source_options
 @_machine_options
 def train(
@@ -357,12 +357,13 @@ def train(
         with _bar("learning", lessons.passes) as progress:
             training = teach(found, lessons, options, output, resume=resume, progress=progress)
     if as_json:
-        from lrms_sim.utility.report import as_json as json_of  # noqa: PLC0415  # same
+        from lrms_sim.utility.report import FORMAT  # noqa: PLC0415  # same
         from lrms_sim.utility.training import checkpoint  # noqa: PLC0415  # same
         from lrms_sim.utility.value import value_function_to_document  # noqa: PLC0415  # same
 
         value = value_function_to_document(training.value)
-        click.echo(json_of({"value": value, "training": checkpoint(training)}))
+        said = {"format": FORMAT, "value": value, "training": checkpoint(training)}
+        print_json("lrms-sim-utility-train", said)
         return
     from lrms_sim.utility.value import RULES  # noqa: PLC0415  # same
 
@@ -384,7 +385,7 @@ def train(
 @click.option("--seeds", type=click.IntRange(1, 1000), default=5, show_default=True, help="Training runs of each policy that learns.")  # fmt: skip
 @click.option("--results", type=_FILE, metavar="FILE", help="Keep the figures of every run: .json; what it holds is not run again.")  # fmt: skip
 @click.option("--picture", type=_FILE, metavar="FILE", help="Write bars of share and suspensions: .svg.")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON, not as a table.")
+@json_option("lrms-sim-utility-compare", "lrms_sim.utility.shown:UtilityComparisonShown")
 @_source_options
 @_machine_options
 def compare(
@@ -410,8 +411,7 @@ def compare(
         --learn-days 150:330 --test-days 0:150 --picture ctc.svg
     """  # noqa: D301  # as above
     from lrms_sim.utility.comparison import Plan, compare_policies, draw_bars  # noqa: PLC0415  # see the module's docstring
-    from lrms_sim.utility.report import as_json as json_of  # noqa: PLC0415  # same
-    from lrms_sim.utility.report import print_figures  # noqa: PLC0415  # same
+    from lrms_sim.utility.report import FORMAT, print_figures  # noqa: PLC0415  # same
 
     _check_outputs(results, picture)
     with user_errors():
@@ -430,8 +430,9 @@ def compare(
     if picture is not None:
         picture.write_text(draw_bars(groups, found.name), encoding="utf-8")
     if as_json:
-        runs = [each.document() for group in groups for each in group]
-        click.echo(json_of({"source": found.name, "processors": found.processors, "runs": runs}))
+        runs = [asdict(each) for group in groups for each in group]
+        said = {"source": found.name, "processors": found.processors, "runs": runs}
+        print_json("lrms-sim-utility-compare", {"format": FORMAT, **said})
         return
     print_figures(open_console(), groups, f"{found.name}, {found.processors} processors")
     for path in (results, picture):
@@ -440,9 +441,14 @@ def compare(
 
 
 @utility.command()
-def policies() -> None:
+@json_option("lrms-sim-utility-policies", "lrms_sim.utility.shown:PoliciesShown")
+def policies(*, as_json: bool) -> None:
     """List the policies."""
     from lrms_sim.utility.policies import SENTENCES  # noqa: PLC0415  # see the module's docstring
 
+    if as_json:
+        named = [{"name": name, "description": words} for name, words in SENTENCES.items()]
+        print_json("lrms-sim-utility-policies", {"policies": named})
+        return
     for name, sentence in SENTENCES.items():
         click.echo(f"{name:<17}{sentence}")

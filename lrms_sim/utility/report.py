@@ -1,6 +1,5 @@
 """What `lrms-sim utility` prints: tables for people, JSON for programs."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -71,11 +70,6 @@ def figures_of(policy: str, outcome: Outcome, seed: int | None = None) -> Figure
 
 def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and value != value else value  # noqa: PLR0124  # NaN, which JSON cannot say
-
-
-def as_json(document: dict[str, Any]) -> str:
-    """Returns a document of this version as text."""
-    return json.dumps({"format": FORMAT, **document}, indent=1, allow_nan=False)
 
 
 def print_figures(console: Console, groups: Sequence[Sequence[Figures]], title: str) -> None:

@@ -1,6 +1,7 @@
 import json
 import os
 import pty
+import re
 import select
 import signal
 import subprocess
@@ -19,6 +20,7 @@ from broker.planner.methods import SEARCHES
 from lrms_sim.commandline.running import EXIT_ERROR, EXIT_PIPE
 from tests.broker.files.test_wfformat import RECORDED, diamond
 from tests.broker.small import POOL, SMALL, flow
+from tests.schemas import printed
 
 ROOT = Path(__file__).parents[2]
 COMMAND = (sys.executable, "-c", "from broker.command import main; main()")
@@ -118,7 +120,7 @@ def test_jobshop_finds_the_shortest(elsewhere: Path, capfd: pytest.CaptureFixtur
     assert capfd.readouterr().out.splitlines()[-1] == "Makespan: 6"
     assert "<h1>ft.txt</h1>" in (elsewhere / "j.html").read_text()
     assert run("jobshop", "ft.txt", *QUICK, "--json", "-") == 0
-    assert json.loads(capfd.readouterr().out)["figures"]["makespan"] == 6.0
+    assert printed("gorba-plan", capfd.readouterr().out)["figures"]["makespan"] == 6.0
 
 
 def test_validate_checks_without_planning(capfd: pytest.CaptureFixture[str]) -> None:
@@ -131,6 +133,13 @@ def test_validate_checks_without_planning(capfd: pytest.CaptureFixture[str]) -> 
     ):
         assert run("validate", *files) == 0
         assert capfd.readouterr().out == said + "\n"
+        assert run("validate", *files, "--json") == 0
+        found = printed("gorba-validate", capfd.readouterr().out)
+        numbers = {
+            word.rstrip("s"): int(number) for number, word in re.findall(r"(\d+) (\w+)", said)
+        }
+        assert {word: found[f"{word}s"] for word in numbers} == numbers
+        assert (found["tasks"] is None) is ("task" not in numbers)
 
 
 def test_generate_writes_pools(elsewhere: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -17,12 +17,20 @@ from grms.site_cli import exit_status
 from grms.v1 import request_pb2
 from tests.grms.site.daemons import document, running, two_sites
 from tests.grms.site.links.test_partner_links import Partner, listening
+from tests.schemas import printed
 from tests.waiting import run
 
 
 async def grms(*arguments: str | Path) -> int:
     """Runs a command as a shell would."""
     return await asyncio.to_thread(run_command, [str(argument) for argument in arguments])
+
+
+def documents(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """Returns the documents that were printed; the daemons of the test log to the same place."""
+    said = capsys.readouterr().out.splitlines()
+    lines = [line for line in said if not re.search(r"\[(debug|info|warning) ", line)]
+    return re.split(r"\n(?=\{)", "\n".join(lines))
 
 
 def test_a_users_way(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -39,14 +47,27 @@ def test_a_users_way(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
             assert await grms("submit", *site, *job, "--run-time", "60", "--name", "long one") == 0
             assert await grms("status", "home-2", *site) == 0
             assert "home-2: running on home" in capsys.readouterr().out
+            assert await grms("status", "home-2", "--json", *site) == 0
+            shown = printed("grms-status", documents(capsys)[0])
+            assert (shown["state"], shown["end_time_s"], shown["name"]) == (
+                "running",
+                None,
+                "long one",
+            )
             assert await grms("jobs", *site) == 0
             lines = capsys.readouterr().out.splitlines()
             assert lines[0].split()[:3] == ["JOB", "USER", "PROCS"]
             assert lines[1].split()[0] == "home-1"
+            assert await grms("jobs", "--json", *site) == 0
+            both = [printed("grms-jobs", text) for text in documents(capsys)]
+            assert [job["outcome"] for job in both] == ["completed", None]
             assert lines[2].split()[4:] == ["running", "home", "long", "one"]
             assert await grms("cancel", "home-2", *site) == 0
             assert await grms("watch", "home-2", *site) == 0
             assert "home-2: ended, cancelled" in capsys.readouterr().out
+            assert await grms("watch", "home-2", "--json", *site) == 0
+            (last,) = (printed("grms-watch", text) for text in documents(capsys))
+            assert last["outcome"] == "cancelled"
             assert await grms("jobs", "--open", *site) == 0
             assert len(capsys.readouterr().out.splitlines()) == 1
 
@@ -128,6 +149,12 @@ def test_an_operators_way(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
                     if not re.search(r"\[(debug|info|warning) ", line)
                 ]
                 assert max(map(len, shown)) <= 80
+            assert await grms("status", "--json", *site) == 0
+            (status,) = documents(capsys)
+            assert printed("grms-status", status)["processors_free"] == 4
+            assert await grms("partners", "--json", *site) == 0
+            (partners,) = documents(capsys)
+            assert printed("grms-partners", partners)["partners"][0]["name"] == "away"
 
     run(scene)
 

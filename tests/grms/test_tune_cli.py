@@ -1,4 +1,3 @@
-import json
 from pathlib import Path
 from typing import get_args
 
@@ -11,6 +10,7 @@ from grms.learning.local_strategies.problem import SEARCHES, Choices, Start
 from grms.tune_cli import tune
 from lrms_sim.commandline.running import EXIT_ERROR
 from lrms_sim.situations import KINDS
+from tests.schemas import printed
 from tests.tuning_cases import busy_log
 
 SHORT = ["--train-days", "0:1", "--parents", "3", "--offspring", "6", "--generations", "2"]
@@ -48,7 +48,7 @@ def test_figures_as_json_are_nothing_but_json(capfd: pytest.CaptureFixture[str])
     """So that another program can read them."""
     command = ["tune", "busy.swf", *SHORT, "--json", "--slurm", "--method", "f1,f2,f3"]
     assert cli.run_command(command) == 0
-    document = json.loads(capfd.readouterr().out)
+    document = printed("grms-tune", capfd.readouterr().out)
     assert document["generations"] == 2
     assert set(document["workloads"][0]) == {"name", "training", "unseen"}
     assert document["slurm"]["PriorityType"] == "priority/multifactor"

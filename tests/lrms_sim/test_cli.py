@@ -21,6 +21,7 @@ from lrms_sim.schedule import MachineInfo
 from lrms_sim.swf import read_swf
 from lrms_sim.version import __version__
 from lrms_sim.windows import Shift
+from tests.schemas import printed
 
 # Two processors. Job 2 waits for job 1; job 4 ran longer than requested; job 5 never ran.
 LOG = """\
@@ -101,7 +102,7 @@ def test_run_as_json(run: Run) -> None:
     """With --json standard output is one JSON object with the metrics and the report."""
     status, out, err = run("run", "log.swf", "--json", "--discipline", "easy")
     assert (status, err) == (0, "")
-    values = json.loads(out)
+    values = printed("lrms-sim-run", out)
     assert values["discipline"] == "easy"
     assert values["jobs_executed"] == 4
     assert values["awrt_s"] == 376 / 39
@@ -173,6 +174,8 @@ def test_disciplines_are_listed(run: Run) -> None:
     assert status == 0
     assert [line.split()[0] for line in out.splitlines()] == list(DISCIPLINES)
     assert all(line.endswith(".") and len(line) <= 80 for line in out.splitlines())
+    told = printed("lrms-sim-disciplines", run("disciplines", "--json")[1])["disciplines"]
+    assert [each["name"] for each in told] == list(DISCIPLINES)
 
 
 @pytest.mark.parametrize("discipline", DISCIPLINES)
@@ -191,7 +194,7 @@ def test_info(run: Run) -> None:
     assert "test [bold]machine[/bold] Time 0 is 1970-01-01T00:00:00+00:00." in words
     assert "jobs 4 of 5 records" in words
     _, out, _ = run("info", "log.swf", "--json", "--processors", "4")
-    values = json.loads(out)
+    values = printed("lrms-sim-info", out)
     assert values["processors"] == 4
     assert values["users"] == 2
     assert values["load"] == 39 / (4 * 100001)

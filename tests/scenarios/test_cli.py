@@ -15,6 +15,7 @@ import pytest
 
 from scenarios import cli
 from scenarios.archive.traces import TRACES, Trace
+from tests.schemas import printed
 
 ROOT = Path(__file__).parents[2]
 COMMAND = (sys.executable, "-c", "from scenarios.command import main; main()")
@@ -77,7 +78,7 @@ def test_run_takes_bundled_names_and_gives_json(
     """With --json nothing but the document is on standard output."""
     arguments = ["run", "synthetic-three-sites", "--json", "--no-html", "--output", "o"]
     assert cli.run_command(arguments) == 0
-    document = json.loads(capfd.readouterr().out)
+    document = printed("scenario-run", capfd.readouterr().out)
     assert document["name"] == "synthetic-three-sites"
     assert document == json.loads((elsewhere / "o" / "result.json").read_text())
     assert not (elsewhere / "o" / "report.html").exists()
@@ -131,7 +132,7 @@ def test_report_shows_a_saved_run_again(elsewhere: Path, capfd: pytest.CaptureFi
     assert page.read_bytes() == before
     page.write_text("mine")
     assert cli.run_command(["report", "out/small", "--no-html", "--json"]) == 0
-    assert json.loads(capfd.readouterr().out)["name"] == "small"
+    assert printed("scenario-run", capfd.readouterr().out)["name"] == "small"
     assert page.read_text() == "mine"
 
 

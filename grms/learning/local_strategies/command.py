@@ -199,14 +199,14 @@ def print_tuning(console: Console, options: TuneOptions, tuning: Tuning) -> None
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
-def json_text(tuning: Tuning, *, slurm: bool) -> str:
-    """Returns all figures as JSON, with Slurm's settings where they are asked for."""
+def figures_document(tuning: Tuning, *, slurm: bool) -> dict[str, Any]:
+    """Returns all figures as JSON has them, with Slurm's settings where they are asked for."""
     document = tuning.to_document()
     if slurm:
         case = tuning.comparisons[0].workload.training
         users = user_shares(case.trial.jobs, case.trial.groups)
         document["slurm"] = slurm_document(group_order(case), users)
-    return json.dumps(document, indent=1)
+    return document
 
 
 def slurm_settings(tuning: Tuning) -> str:

@@ -1,6 +1,5 @@
 """The commands around a broker, with one that serves."""
 
-import json
 from pathlib import Path
 
 from click.testing import CliRunner, Result
@@ -9,6 +8,7 @@ from broker.cli import cli
 from broker.client import BrokerClient
 from broker.files.plans import read_plan
 from tests.broker.brokers import configure, serving
+from tests.schemas import printed, printed_lines
 
 FILES = """
 [[resources]]
@@ -47,6 +47,10 @@ def test_a_workflow_from_file_to_end(tmp_path: Path) -> None:
         assert head.split() == ["RESOURCE", "KIND", "SPEED", "UNITS", "PRICE", "SITE"]
         assert first.split() == ["alpha", "cpu", "1", "1", "0", "simulated"]
         assert second.split() == ["beta", "cpu", "2", "1", "0", "simulated"]
+        told = printed(
+            "gorba-resources-list", gorba(tmp_path, "resources", "list", "--json").output
+        )
+        assert [each["performance"] for each in told["resources"]] == [1.0, 2.0]
         taken = gorba(tmp_path, "submit", str(path), "--key", "k")
         assert taken.output == "w1\n"
         assert gorba(tmp_path, "submit", str(path), "--key", "k").output == "w1\n"
@@ -55,6 +59,10 @@ def test_a_workflow_from_file_to_end(tmp_path: Path) -> None:
         assert followed.output.rstrip().splitlines()[-1].startswith("w1 ")
         assert "completed  2/2 tasks" in gorba(tmp_path, "list").output
         assert gorba(tmp_path, "list", "--open").output == ""
+        (ended,) = printed("gorba-list", gorba(tmp_path, "list", "--json").output)["workflows"]
+        assert (ended["name"], ended["state"], ended["tasks_completed"]) == ("flow", "completed", 2)
+        seen = printed_lines("gorba-watch", gorba(tmp_path, "watch", "flow", "--json").output)
+        assert [task["state"] for task in seen[-1]["tasks"]] == ["completed", "completed"]
         assert gorba(tmp_path, "plan", "show").output.startswith("plan ")
         assert int(gorba(tmp_path, "replan").output) >= 2
         again = gorba(tmp_path, "submit", str(path), "--wait")
@@ -89,8 +97,8 @@ def test_limits_of_a_workflow_and_its_plan_as_files(tmp_path: Path) -> None:
         assert "flow" in html_path.read_text()
         wrong = gorba(tmp_path, "plan", "show", "--workflow", "w9")
         assert "'w9'" in str(wrong.exception)
-        printed = gorba(tmp_path, "plan", "show", "--workflow", "w1", "--json", "-")
-        assert json.loads(printed.stdout)["format"] == "hanse plan 1"
+        said = gorba(tmp_path, "plan", "show", "--workflow", "w1", "--json", "-")
+        assert printed("gorba-plan", said.stdout)["format"] == "hanse plan 1"
 
 
 def test_broken_resources_and_cancelled_workflows(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from grms.cli import run_command
 from grms.pki.certificates import facts
 from grms.pki.cli import pki
 from grms.pki.files import read_certificates, read_key
+from tests.schemas import printed
 
 
 @pytest.fixture(autouse=True)
@@ -87,6 +88,11 @@ def test_show_says_what_is_in_a_certificate() -> None:
     assert "site KTH: KTH" in shown.output
     assert "authority: Test federation" in shown.output
     assert "SHA-256: " in shown.output
+    told = printed("grms-pki-show", run("show", "KTH.crt", "ca/ca.crt", "--json").output)
+    site, authority = told["certificates"]
+    assert (site["site"], site["is_authority"], site["is_request"]) == ("KTH", False, False)
+    assert 9 < site["days_left"] <= 10
+    assert (authority["name"], authority["is_authority"]) == ("Test federation", True)
     assert run("show", "KTH.crt", "--expires-within", "9").exit_code == 0
     assert run("show", "ca/ca.crt", "KTH.crt", "--expires-within", "11").exit_code == 1
 
@@ -99,6 +105,9 @@ def test_an_authority_can_look_at_a_request() -> None:
     assert shown.exit_code == 0
     assert "request of site: KTH" in shown.output
     assert line in shown.output
+    (request,) = printed("grms-pki-show", run("show", "KTH.csr", "--json").output)["certificates"]
+    assert request["is_request"]
+    assert request["key_fingerprint"] in line
     run("issue", "KTH", "--ca", "ca", "--request", "KTH.csr")
     assert line in run("show", "KTH.crt").output
 

@@ -11,6 +11,7 @@ from lrms_sim.utility.policies import POLICIES
 from lrms_sim.utility.training import Training, learn
 from lrms_sim.utility.value import load_value_function
 from lrms_sim.utility.workload_files import write_workload
+from tests.schemas import printed
 
 Capture = pytest.CaptureFixture[str]
 
@@ -41,6 +42,8 @@ def test_help_explains_every_command(capsys: Capture) -> None:
         assert "Usage: lrms-sim utility" in said(capsys, *words, "--help")
     listed = said(capsys, "policies")
     assert all(name in listed for name in POLICIES)
+    told = printed("lrms-sim-utility-policies", said(capsys, "policies", "--json"))["policies"]
+    assert [each["name"] for each in told] == [line.split()[0] for line in listed.splitlines()]
 
 
 def test_a_run_prints_and_writes_what_it_did(capsys: Capture, tmp_path: Path, csv: Path) -> None:
@@ -51,7 +54,7 @@ def test_a_run_prints_and_writes_what_it_did(capsys: Capture, tmp_path: Path, cs
     text = said(capsys, *words, *options)
     assert "replan" in text
     assert all(path.stat().st_size > 100 for path in files)
-    found = json.loads(said(capsys, *words, "--json"))
+    found = printed("lrms-sim-utility-run", said(capsys, *words, "--json"))
     assert (found["policy"], found["processors"]) == ("replan", 24)
     assert 0 < found["share"] < 1
     assert found["completed"] + found["left"] == len(PaperModel(0.3).draw(300, 3))
@@ -131,8 +134,8 @@ def test_learning_is_written_and_used(capsys: Capture, tmp_path: Path, csv: Path
     run = ["run", csv, "--processors", "24", "--policy", "both-value"]
     assert "both-value" in said(capsys, *run, "--value", value)
     assert "needs a value function" in refused(capsys, *run)
-    printed = json.loads(said(capsys, *words, "--json"))
-    assert tuple(printed["value"]["p"].values()) == known.p
+    told = printed("lrms-sim-utility-train", said(capsys, *words, "--json"))
+    assert tuple(told["value"]["p"].values()) == known.p
     assert list(tmp_path.glob("*.checkpoint")) == []
 
 
@@ -169,7 +172,7 @@ def test_policies_are_compared(capsys: Capture, tmp_path: Path, csv: Path) -> No
     text = said(capsys, *words)
     assert text.index("best-fit") < text.index("both-value") < text.index("replan")
     assert "both-value" in picture.read_text()
-    runs = json.loads(said(capsys, *words, "--json"))["runs"]
+    runs = printed("lrms-sim-utility-compare", said(capsys, *words, "--json"))["runs"]
     assert [(run["policy"], run["seed"]) for run in runs] == [
         ("best-fit", None),
         ("both-value", 0),

@@ -10,7 +10,7 @@ from grms.learning.checkpoint import CheckpointError
 from grms.learning.evolution.strategies import StrategySettings
 from grms.learning.evolution.symbiotic import SymbioticSettings
 from grms.learning.local_strategies.command import (
-    json_text,
+    figures_document,
     print_tuning,
     run_tuning,
     slurm_settings,
@@ -100,7 +100,7 @@ def test_a_constant_that_is_as_good_is_said(tmp_path: Path) -> None:
     # A table that is the standard everywhere is that constant.
     assert tuning.warnings
     assert f"warning: {tuning.warnings[0]}" in texts(console)
-    assert json.loads(json_text(tuning, slurm=False))["warnings"] == list(tuning.warnings)
+    assert figures_document(tuning, slurm=False)["warnings"] == list(tuning.warnings)
     assert tuning.warnings[0].split(" (")[0] in (chosen.folder / "tuning.html").read_text()
 
 
@@ -120,7 +120,7 @@ def test_several_logs_and_slurm(tmp_path: Path) -> None:
     assert "on unseen jobs" in settings
     assert any(f"{one.gain:+.2f}" in settings for one in comparison.unseen)
     assert gain == gain  # noqa: PLR0124  # not nan
-    assert json.loads(json_text(tuning, slurm=True))["slurm"]["qos"]["hanse-group1"]["Priority"] > 0
+    assert figures_document(tuning, slurm=True)["slurm"]["qos"]["hanse-group1"]["Priority"] > 0
 
 
 def test_a_run_goes_on_as_if_it_had_not_stopped(tmp_path: Path) -> None:

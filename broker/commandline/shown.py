@@ -1,0 +1,231 @@
+"""What the commands of `gorba` show, as models: `--json` prints by them, and they give the schemas.
+
+Moments are seconds on the broker's clock. Plans are files of their own (docs/workflows.md).
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from pydantic import Field, RootModel
+
+from broker.core.records import Supply
+from broker.v1 import plan_pb2, workflow_pb2
+from grms.kit.messages import of_message
+from lrms_sim.shown.models import Shown
+
+
+class DemandShown(Shown):
+    """A resource, and how many units of it."""
+
+    resource: str
+    units: int
+
+
+class TaskShown(Shown):
+    """A task; moments are real once there are any, planned ones before."""
+
+    name: str
+    state: str
+    demands: Sequence[DemandShown]
+    start_time_s: float | None
+    end_time_s: float | None
+    cost: float
+    runs: int
+    reason: str
+
+
+class WorkflowShown(Shown):
+    """A workflow as the broker shows it; in lists it has no tasks."""
+
+    workflow_id: str
+    name: str
+    state: str
+    submit_time_s: float
+    end_time_s: float | None
+    due_date_s: float | None
+    budget: float | None
+    completion_s: float | None = Field(description="End of its last task, by the plan if ahead.")
+    cost: float
+    tasks_total: int
+    tasks_completed: int
+    tasks: Sequence[TaskShown]
+    reason: str
+    revision: int
+
+
+class WorkflowsShown(Shown):
+    """`gorba list`: workflows in the order in which they were received."""
+
+    workflows: Sequence[WorkflowShown]
+
+
+class SearchShown(Shown):
+    """How far a search for a plan is."""
+
+    plan: int
+    reason: str
+    generation: int
+    evaluations: int
+    seconds: float
+    fitness: float
+
+
+class PlanEndShown(Shown):
+    """What came of a search; `problem` says why there is no plan."""
+
+    plan: int
+    planned: int
+    unplanned: int
+    fitness: float | None
+    problem: str
+
+
+class WatchedShown(RootModel[WorkflowShown | SearchShown | PlanEndShown]):
+    """`gorba watch`: a workflow where one is named, else news of the searches for plans."""
+
+
+class ResourceShown(Shown):
+    """A resource; its price is for a second of one unit."""
+
+    name: str
+    kind: str
+    performance: float = Field(description="Work done in a second.")
+    capacity: int
+    price: float
+    site: str = Field(description="Empty for the simulation.")
+    site_resource: str
+    broken: bool
+
+
+class ResourcesShown(Shown):
+    """`gorba resources list`: what the broker may plan with."""
+
+    resources: Sequence[ResourceShown]
+
+
+class CheckedShown(Shown):
+    """`gorba validate`: what valid files hold; tasks are null where no resources were given too."""
+
+    workflows: int
+    tasks: int | None
+    resources: int
+
+
+class PlanFiguresShown(Shown):
+    """What a plan is worth."""
+
+    makespan: float
+    mean_completion: float
+    cost: float
+    utilization: float
+    late: int
+    tardiness: float
+    over_budget: int
+    overspent: float
+    keeping: int
+    unplanned: int
+
+
+class MethodShown(PlanFiguresShown):
+    """What one method has found."""
+
+    method: str
+    detail: str
+    fitness: float
+    seconds: float
+    evaluations: int | None
+
+
+class PlannedWorkflowShown(Shown):
+    """A workflow in a plan file; null is no moment or no limit."""
+
+    name: str
+    tasks: int
+    start: float | None
+    completion: float | None
+    due_date: float | None
+    tardiness: float | None
+    cost: float
+    budget: float | None
+    over_budget: float
+
+
+class LinkShown(Shown):
+    """A task of the critical path, and why it does not start sooner."""
+
+    workflow: str
+    task: str
+    reason: str
+
+
+class PlacementShown(Shown):
+    """A task that has a place."""
+
+    workflow: str
+    task: str
+    resources: Sequence[DemandShown]
+    start: float
+    end: float
+    cost: float
+
+
+class UnplannedShown(Shown):
+    """A task without a place."""
+
+    workflow: str
+    task: str
+
+
+class PlanFileShown(Shown):
+    """`gorba plan`, `gorba jobshop`, `gorba plan show`: a plan file (docs/workflows.md)."""
+
+    format: str
+    now: float
+    made: dict[str, Any] = Field(description="How it was made; of a broker also what it knows.")
+    figures: PlanFiguresShown
+    methods: Sequence[MethodShown]
+    workflows: Sequence[PlannedWorkflowShown]
+    critical_path: Sequence[LinkShown]
+    placements: Sequence[PlacementShown]
+    unplanned: Sequence[UnplannedShown]
+
+
+def workflow(message: workflow_pb2.Workflow) -> dict[str, Any]:
+    """Returns a workflow as `Workflow` has it."""
+    return of_message(message) | {
+        "state": _word(workflow_pb2.WorkflowState.Name(message.state)),
+        "tasks": [
+            of_message(task)
+            | {
+                "state": _word(workflow_pb2.TaskState.Name(task.state)),
+                "demands": [of_message(demand) for demand in task.demands],
+            }
+            for task in message.tasks
+        ],
+    }
+
+
+def news(message: plan_pb2.PlanNews) -> dict[str, Any]:
+    """Returns what happened to a search as `Search` or `PlanEnd`."""
+    if message.HasField("progress"):
+        done = message.progress
+        names = ("reason", "generation", "evaluations", "seconds", "fitness")
+        return {"plan": done.number} | of_message(done, *names)
+    end = message.end
+    names = ("planned", "unplanned", "fitness", "problem")
+    return {"plan": end.number} | of_message(end, *names)
+
+
+def resource(supply: Supply) -> dict[str, Any]:
+    """Returns a resource as `Resource` has it."""
+    has = supply.resource
+    numbers = {
+        name: getattr(has, name) for name in ("name", "kind", "performance", "capacity", "price")
+    }
+    where = {name: getattr(supply, name) for name in ("site", "site_resource", "broken")}
+    return numbers | where
+
+
+def _word(name: str) -> str:
+    """Returns `running` for WORKFLOW_STATE_RUNNING."""
+    return name.partition("STATE_")[2].lower()

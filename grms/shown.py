@@ -1,0 +1,155 @@
+"""What the commands of `grms` show, as models: `--json` prints by them, and they give the schemas.
+
+Moments are seconds on the site's clock.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from pydantic import Field, RootModel
+
+from grms.client import JobState, Outcome
+from lrms_sim.shown.models import Shown
+
+
+class JobShown(Shown):
+    """A job as its site shows it."""
+
+    job_id: str
+    name: str
+    user: str
+    processors: int
+    requested_time_s: float
+    state: JobState
+    executed_on: str = Field(description="The site that has it or has run it; empty while open.")
+    submit_time_s: float
+    start_time_s: float | None
+    end_time_s: float | None
+    outcome: Outcome | None = Field(description="null before the end.")
+    cancel_requested: bool
+    reason: str = Field(description="Why it stands where it stands, for a person.")
+    stuck: str = Field(description="Why it does not go on by itself; empty where it does.")
+    exit_code: int | None
+    signal: int | None
+
+
+class SiteShown(Shown):
+    """How a site is."""
+
+    site: str
+    version: str
+    now_s: float
+    clock: str
+    up_time_s: float
+    draining: bool
+    lrms_reachable: bool
+    processors: int
+    processors_free: int
+    processors_waiting: int
+    jobs: dict[str, int] = Field(description="Own users' jobs by name of their state.")
+    guest_jobs: dict[str, int]
+    journal_records: int
+    journal_bytes: int
+    telemetry_connected: bool
+    lrms_problem: str
+    lrms_load_age_s: float | None
+    lrms_commands_open: int
+
+
+class StatusShown(RootModel[JobShown | SiteShown]):
+    """`grms status`: a job where one is named, else the site."""
+
+
+class PartnerShown(Shown):
+    """What a site knows of a partner."""
+
+    name: str
+    endpoint: str
+    processors: int = Field(description="0 before it has been described.")
+    reachable: bool
+    lost: bool
+    last_heard_s: float | None
+    offered: int
+    accepted: int
+    ended: int
+    open: int
+    awrt_s: float
+    guest_offered: int
+    guest_accepted: int
+    guest_open: int
+    problem: str
+    faulty: bool
+    faults: int
+    incompatible: int
+    disbelieved: int
+    distrust: int
+    disputed: int
+
+
+class PartnersShown(Shown):
+    """`grms partners`: what the site knows of each."""
+
+    partners: Sequence[PartnerShown]
+
+
+class PkiCertificateShown(Shown):
+    """A certificate in a file, or a request for one, which has neither an issuer nor dates."""
+
+    file: str
+    is_request: bool
+    name: str
+    site: str | None
+    hosts: Sequence[str]
+    issuer: str | None
+    begin: datetime | None
+    end: datetime | None
+    days_left: float | None
+    is_authority: bool
+    fingerprint: str | None = Field(description="SHA-256 of the certificate.")
+    key_fingerprint: str = Field(description="SHA-256 of its key.")
+    is_signature_valid: bool | None = Field(description="Of a request; else null.")
+
+
+class PkiCertificatesShown(Shown):
+    """`grms pki show`: what files hold."""
+
+    certificates: Sequence[PkiCertificateShown]
+
+
+class JudgedShown(Shown):
+    """A policy on the jobs of a log; figures by objective, null where there is none."""
+
+    name: str
+    value: float | None = Field(description="Of the objective; smaller is better.")
+    gain_percent: float | None = Field(description="Over EASY.")
+    objectives: dict[str, float | None]
+    gains_percent: dict[str, float | None]
+
+
+class TunedLogShown(Shown):
+    """What was learned beside the constants, on the jobs tuned on and on jobs never seen."""
+
+    name: str
+    training: Sequence[JudgedShown]
+    unseen: Sequence[JudgedShown] = ()
+
+
+class TuningShown(Shown):
+    """`grms tune`: all figures; docs/tuning.md explains them."""
+
+    format: int
+    policy: str
+    value: float | None
+    easy_value: float | None
+    evaluations: int
+    elapsed_s: float
+    generations: int
+    found_in_generation: int
+    stopped: str
+    warnings: Sequence[str]
+    workloads: Sequence[TunedLogShown]
+    provenance: dict[str, Any] = Field(description="Every option and seed.")
+    slurm: dict[str, Any] = Field(
+        default_factory=dict, description="Settings; only where --slurm asks for them."
+    )

@@ -1,0 +1,1 @@
+"""What commands show as JSON: the option `--json`, and the models that make it and give its schemas."""

@@ -1,0 +1,90 @@
+"""What the commands of `lrms-sim` show, as models: `--json` prints by them, and they give the schemas.
+
+Times are seconds on the log's clock unless a name says otherwise; null is a figure without a meaning.
+"""
+
+from dataclasses import fields
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, create_model
+
+from lrms_sim.metrics import MachineMetrics
+from lrms_sim.preparation import PreparationReport
+from lrms_sim.run_report import LogDescription
+
+
+class Shown(BaseModel):
+    """Part of what a command shows; it has these fields and no others."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+def fields_of(data: type[Any]) -> dict[str, Any]:
+    """Returns the fields of a dataclass for a model; a float may be null.
+
+    Args:
+        data: the dataclass; its annotations are types.
+    """
+    return {
+        field.name: (float | None if field.type is float else field.type, ...)
+        for field in fields(data)
+    }
+
+
+class NamedWord(Shown):
+    """A word that an option takes."""
+
+    name: str
+    description: str
+
+
+class DisciplinesShown(Shown):
+    """`lrms-sim disciplines`: the queue disciplines."""
+
+    disciplines: list[NamedWord]
+
+
+class UserGroupShown(Shown):
+    """A user group, 1 to 5, and how it fares."""
+
+    group: int
+    jobs: int
+    awrt_s: float | None
+
+
+class IntervalShown(Shown):
+    """A mean and its 95 % confidence interval."""
+
+    mean: float | None
+    low: float | None
+    high: float | None
+
+
+_RunFigures: Any = create_model(
+    "_RunFigures",
+    __base__=Shown,
+    lrms_sim=(str, ...),
+    discipline=(str, ...),
+    **fields_of(MachineMetrics),
+)
+
+
+class RunShown(_RunFigures):  # type: ignore[misc]  # made of the dataclass
+    """`lrms-sim run`: the figures of a replay; lrms_sim is the version of the program."""
+
+    makespan_origin_s: float
+    user_groups: list[UserGroupShown]
+    preparation: PreparationReport
+    repetitions: dict[str, IntervalShown] = Field(
+        default_factory=dict,
+        description="With shifted arrivals; only where --repeat asks for them.",
+    )
+
+
+_LogFigures: Any = create_model("_LogFigures", __base__=Shown, **fields_of(LogDescription))
+
+
+class LogShown(_LogFigures):  # type: ignore[misc]  # made of the dataclass
+    """`lrms-sim info`: what a log holds."""
+
+    preparation: PreparationReport

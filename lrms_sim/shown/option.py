@@ -1,0 +1,100 @@
+"""The option `--json` of all commands: what they show, for programs, with a schema for each.
+
+A command says by `json_option` that it has JSON, and the model that makes it; `print_json` prints values
+by that model. docs/schemas/commands holds the schemas that pydantic makes of the models, so that no
+command can print what its schema does not know. Models are named, not imported: reading them takes
+longer than many a command.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, is_dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+_Command = TypeVar("_Command", bound=Callable[..., object])
+_MODELS: Final[dict[str, str]] = {}
+
+
+class JsonOption(click.Option):
+    """The option of one command.
+
+    Args:
+        schema: name of the schema.
+        lines: whether one line is printed for each of many values.
+    """
+
+    def __init__(self, *arguments: Any, schema: str, lines: bool, **more: Any) -> None:
+        super().__init__(*arguments, **more)
+        self.schema = schema
+        self.lines = lines
+
+
+def json_option(
+    schema: str, model: str, *, lines: bool = False, file: str = ""
+) -> Callable[[_Command], _Command]:
+    """Gives a command the option `--json`, as its argument `as_json`.
+
+    Args:
+        schema: name of the file in docs/schemas/commands, without its end.
+        model: the pydantic model of what is printed, as `package.module:Name`.
+        lines: one line of JSON for each value, as they come.
+        file: what is written to a file that the option names, in words; the argument is `json` then.
+    """
+    _MODELS[schema] = model
+    if file:
+        words = f"Write {file} as JSON; - for standard output. docs/schemas/commands/{schema}.json."
+        path = click.Path(path_type=Path, dir_okay=False)
+        return click.option(
+            "--json", "json", type=path, cls=JsonOption, schema=schema, lines=False, help=words
+        )
+    each = ", a line for each" if lines else ""
+    words = f"Print JSON{each}, for programs: docs/schemas/commands/{schema}.json."
+    return click.option(
+        "--json", "as_json", is_flag=True, cls=JsonOption, schema=schema, lines=lines, help=words
+    )
+
+
+def model_of(schema: str) -> "type[BaseModel]":
+    """Returns the model of a schema.
+
+    Raises:
+        KeyError: no command that has been imported has it.
+    """
+    module, _, name = _MODELS[schema].partition(":")
+    model: type[BaseModel] = getattr(import_module(module), name)
+    return model
+
+
+def print_json(schema: str, values: object, *, line: bool = False) -> None:
+    """Prints values as JSON; what has no value (nan) is null.
+
+    Args:
+        schema: of the command, as `json_option` names it.
+        values: a mapping or a dataclass, of what JSON has and of further ones.
+        line: in one line.
+    """
+    import json  # noqa: PLC0415  # help comes at once
+
+    checked = model_of(schema).model_validate(_plain(values))
+    document = checked.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    text = json.dumps(document, indent=None if line else 2, ensure_ascii=False, allow_nan=False)
+    # What could steer a terminal is the same value as an escape of JSON.
+    click.echo("".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text))
+
+
+def _plain(value: Any) -> Any:
+    """Returns a value with null, which JSON has, for nan, which it has not."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return _plain(asdict(value))
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,15 @@
+"""Messages of the wire as plain values."""
+
+from grms.kit.messages import of_message
+from grms.v1 import operator_pb2
+
+
+def test_a_field_that_is_not_there_is_null() -> None:
+    """One that may be left out; others have their defaults, and maps are mappings."""
+    message = operator_pb2.StatusResponse(site="KTH", jobs={"QUEUED": 2})
+    found = of_message(message)
+    assert found["lrms_load_age_s"] is None
+    assert found["jobs"] == {"QUEUED": 2}
+    assert found["draining"] is False
+    message.lrms_load_age_s = 0.0
+    assert of_message(message, "lrms_load_age_s", "site") == {"site": "KTH", "lrms_load_age_s": 0.0}

@@ -9,7 +9,7 @@ CHECKED := build/checked/lib
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-thorough lint format docs bench bench-jobshop mutants debug proto dist clean
+.PHONY: help setup run test test-thorough lint format docs man bench bench-jobshop mutants debug proto dist clean
 
 help:  ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -58,7 +58,10 @@ format: setup  ## Format the Python code
 	$(BIN)/ruff check --fix --select I .
 	$(BIN)/ruff format .
 
-docs: setup  ## Build the documentation as a site in build/site, every link checked
+man: setup  ## Write the manual pages and the shells' completions anew, as the commands are
+	@$(BIN)/python -m share.generate
+
+docs: man  ## Build the documentation as a site in build/site, every link checked
 	@$(PIP) 'mkdocs-material>=9.5' 'mkdocstrings[python]>=0.26'
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 

@@ -12,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("lrms_sim", "grms", "broker", "scenarios")
 SDIST_NEEDS = ("setup.py", "pyproject.toml", "Makefile", "LICENSE", "README.md", "CHANGELOG.md")
-SDIST_FOLDERS = ("tests", "docs", "proto", "benchmarks")
+SDIST_FOLDERS = ("tests", "docs", "proto", "benchmarks", "share")
 SOURCE_ONLY = {".pyx", ".c"}
 REPORT_BYTES_MIN = 20_000
 
@@ -74,7 +74,12 @@ def check_dist(path: Path) -> list[str]:
 
     with zipfile.ZipFile(wheel) as archive:
         packed = {name for name in archive.namelist() if not name.endswith("/")}
-    code = {name for name in packed if ".dist-info/" not in name}
+    shared = {name.partition(".data/data/")[2] for name in packed if ".data/data/" in name}
+    pages = {
+        str(file.relative_to(ROOT)) for file in (ROOT / "share").glob("*/**/*") if file.is_file()
+    }
+    found += [f"wheel lacks {name}" for name in sorted(pages - shared)]
+    code = {name for name in packed if ".dist-info/" not in name and ".data/" not in name}
     expected = {name for name in sources if Path(name).suffix not in SOURCE_ONLY}
     found += [f"wheel lacks {name}" for name in sorted(expected - code)]
     kernels = {re.sub(r"\.cpython-.*\.so$", "", name) for name in code if name.endswith(".so")}

@@ -1,0 +1,79 @@
+"""Manual pages are as the commands are, and a shell completes words by what is packaged."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from share.generate import FOLDER, pages, paragraphs, roff
+
+
+def test_pages_are_as_the_commands_are() -> None:
+    """One for each command and group; `make man` writes them anew."""
+    written = {path.name: path.read_text(encoding="utf-8") for path in FOLDER.glob("man/man1/*")}
+    made = pages()
+    assert set(written) == set(made)
+    assert [name for name in made if made[name] != written[name]] == []
+    assert {"grms.1", "grms-pki-show.1", "scenario-run.1", "lrms-sim-run.1", "gorba-plan.1"} <= set(
+        made
+    )
+
+
+def test_a_page_has_what_help_has() -> None:
+    """Examples keep their lines, options say what they are for, and a command leads to its group."""
+    page = pages()["lrms-sim-info.1"]
+    assert ".nf\nExample:\n  lrms\\-sim info" in page
+    assert ".B \\-\\-json\nPrint JSON, for programs" in page
+    assert page.endswith(".SH SEE ALSO\n.BR lrms\\-sim (1)\n")
+    assert ".BR lrms\\-sim\\-info (1)\n" in pages()["lrms-sim.1"]
+
+
+@given(st.text(alphabet=".'\\- a\n", max_size=20))
+def test_no_text_is_a_command_of_troff(text: str) -> None:
+    """No line of it begins with a dot or a quote, and a backslash is printed."""
+    lines = roff(text).split("\n")
+    assert not any(line.startswith((".", "'")) for line in lines)
+    plain = "\n".join(lines).replace("\\&", "").replace("\\-", "-").replace("\\e", "\\")
+    assert plain == text
+
+
+def test_parts_of_a_help_text_are_paragraphs() -> None:
+    """Lines are joined, but for those that are to stay."""
+    assert list(paragraphs("One\ntwo.\n\n\b\na\n  b\n")) == [
+        ".PP\nOne two.",
+        ".PP\n.nf\na\n  b\n.fi",
+    ]
+
+
+def test_bash_completes_words(tmp_path: Path) -> None:
+    """By the packaged script, which asks the command; also the one that shows its help without words."""
+    program = tmp_path / "lrms-sim"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m lrms_sim "$@"\n')
+    program.chmod(0o755)
+    script = (
+        f". {FOLDER}/bash-completion/completions/lrms-sim; COMP_WORDS=(lrms-sim di) COMP_CWORD=1; "
+        '_lrms_sim_completion lrms-sim; echo "${COMPREPLY[@]}"'
+    )
+    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(  # noqa: S603  # our own script
+        ["/bin/bash", "-c", script],
+        env=os.environ | {"PATH": path, "PYTHONPATH": str(FOLDER.parent)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.stdout, done.returncode) == ("disciplines\n", 0), done.stderr
+
+
+def test_every_shell_has_a_script_for_every_program() -> None:
+    """Called as each shell wants it."""
+    for folder, form in (
+        ("bash-completion/completions", "{}"),
+        ("zsh/site-functions", "_{}"),
+        ("fish/vendor_completions.d", "{}.fish"),
+    ):
+        names = {form.format(name) for name in ("lrms-sim", "grms", "gorba", "scenario")}
+        assert {path.name for path in (FOLDER / folder).iterdir()} == names

@@ -1,9 +1,11 @@
-"""Checks of `.ci/run` that are more than a command: `check.py skips|dist|report|oldest PATH`."""
+"""Checks of `.ci/run` that are more than a command: `check.py skips|dist|slim|report|oldest PATH`."""
 
 import os
 import re
+import subprocess
 import sys
 import tarfile
+import tempfile
 import tomllib
 import xml.etree.ElementTree as ET
 import zipfile
@@ -91,6 +93,59 @@ def check_dist(path: Path) -> list[str]:
     return found
 
 
+SLIM_WORKS: tuple[tuple[str, ...], ...] = (
+    ("lrms-sim", "generate", "--processors", "16", "--jobs", "200", "-o", "log.swf"),
+    ("lrms-sim", "run", "log.swf", "--discipline", "easy", "--json"),
+    ("scenario", "run", "synthetic-three-sites", "--output", "run"),
+    ("gorba", "generate", "benchmark", "--class", "lRlD", "--tasks", "20", "--output", "p.json"),
+    ("gorba", "plan", "p.json", "--evaluations", "50", "--html", "plan.html"),
+    ("grms", "--help"),
+)
+SLIM_LACKS: tuple[tuple[tuple[str, ...], str], ...] = (
+    (("grms", "status", "--socket", "none.sock"), "hanse[site]"),
+    (("grms", "pki", "init", "ca"), "hanse[site]"),
+    (("gorba", "list", "--socket", "none.sock"), "hanse[site]"),
+    (("scenario", "up", "synthetic-three-sites"), "hanse[site]"),
+)
+SLIM_BYTES_MAX = 150_000_000
+"""Most that the core may take with all it needs, without pip."""
+
+
+def check_slim(path: Path) -> list[str]:
+    """Returns what is wrong with an environment that has the core alone: what fails, or is not said.
+
+    Nothing but its own programs is on the path: no compiler.
+    """
+    environment = {"PATH": str(path / "bin"), "HOME": str(path), "LANG": "C.UTF-8"}
+    found = []
+
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [path / "bin" / words[0], *words[1:]],
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    with tempfile.TemporaryDirectory() as folder:
+        for words in SLIM_WORKS:
+            done = run(*words)
+            if done.returncode:
+                found.append(f"{' '.join(words)}: status {done.returncode}: {done.stderr[-500:]}")
+        for words, extra in SLIM_LACKS:
+            done = run(*words)
+            if done.returncode != 2 or extra not in done.stderr or "Traceback" in done.stderr:
+                found.append(f"{' '.join(words)} does not name {extra}: {done.stderr[-500:]}")
+    files = [each for each in path.rglob("*") if each.is_file() and not each.is_symlink()]
+    size = sum(each.stat().st_size for each in files if "pip" not in each.relative_to(path).parts)
+    print(f"the core takes {size / 1e6:.0f} MB")
+    if size > SLIM_BYTES_MAX:
+        found.append(f"the core takes {size} bytes; at most {SLIM_BYTES_MAX} are expected")
+    return found
+
+
 def check_report(path: Path) -> list[str]:
     """Returns what is wrong with a report: too little in it, or something from elsewhere."""
     text = path.read_text(encoding="utf-8")
@@ -111,7 +166,8 @@ def check_report(path: Path) -> list[str]:
 
 def print_oldest(path: Path) -> list[str]:
     """Prints, as constraints for pip, the oldest releases that pyproject.toml allows on the wire."""
-    dependencies = tomllib.loads(path.read_text(encoding="utf-8"))["project"]["dependencies"]
+    project = tomllib.loads(path.read_text(encoding="utf-8"))["project"]
+    dependencies = project["optional-dependencies"]["site"]
     bounds = dict(re.findall(r"^([\w-]+)>=([\d.]+)", "\n".join(dependencies), re.MULTILINE))
     print("\n".join(f"{name}=={bounds[name]}" for name in WIRE if name in bounds))
     return [f"{path.name} has no lower bound of {name}" for name in WIRE if name not in bounds]
@@ -122,6 +178,7 @@ def main() -> int:
     checks = {
         "skips": check_skips,
         "dist": check_dist,
+        "slim": check_slim,
         "report": check_report,
         "oldest": print_oldest,
     }

@@ -18,6 +18,7 @@ from grms.top_cli import top
 from grms.tune_cli import tune
 from lrms_sim.commandline.running import EXIT_INTERRUPTED, SEED_MAX, open_console, run_group
 from lrms_sim.commandline.sections import SectionedGroup
+from lrms_sim.process_guard import require
 from lrms_sim.version import __version__
 
 if TYPE_CHECKING:
@@ -111,6 +112,9 @@ def train(scenarios: tuple[str, ...], **chosen: Any) -> None:
     )
 
     options = _train_options(scenarios, chosen)
+    require("matplotlib")  # for the pictures at the end
+    if chosen["strategy"] == "cma":
+        require("cma")
     try:
         outcome = run_training(options, open_console(stderr=True))
     except TrainingInterrupted as interruption:
@@ -220,6 +224,18 @@ def run_command(arguments: Sequence[str]) -> int:
 
 def _user_errors() -> tuple[type[Exception], ...]:
     """Returns the errors that a user can put right; their text says what, where and how."""
+    try:
+        return _all_user_errors()
+    except ModuleNotFoundError:
+        # Of a part that is not installed nothing can have come; an `OSError` and a file's mistakes can.
+        from grms.learning.local_strategies.workloads import WorkloadError  # noqa: PLC0415  # same
+        from grms.learning.rule_bases.source import SourceError  # noqa: PLC0415  # same
+        from grms.policy.files import RuleBaseError  # noqa: PLC0415  # same
+
+        return (RuleBaseError, SourceError, WorkloadError, OSError)
+
+
+def _all_user_errors() -> tuple[type[Exception], ...]:
     from grms.client import SiteError  # noqa: PLC0415  # same
     from grms.kit.unix_sockets import SocketInUseError  # noqa: PLC0415  # same
     from grms.learning.checkpoint import CheckpointError  # noqa: PLC0415  # see the docstring

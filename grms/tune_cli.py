@@ -9,6 +9,7 @@ import click
 
 from lrms_sim.cli import PREPARATION
 from lrms_sim.commandline.running import EXIT_INTERRUPTED, SEED_MAX, open_console
+from lrms_sim.process_guard import require
 from lrms_sim.shown.option import json_option, print_json
 from lrms_sim.trace_folders import located
 
@@ -212,6 +213,7 @@ def tune(*, as_json: bool, slurm: bool, **chosen: Any) -> None:
     )
 
     options = _options(chosen)
+    require("matplotlib")  # for the pictures at the end
     try:
         tuning = run_tuning(options, open_console(stderr=True))
     except TrainingInterrupted as interruption:

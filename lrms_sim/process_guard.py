@@ -31,6 +31,26 @@ EXIT_INTERRUPTED = 130
 AGAIN_S = 0.005
 """Seconds after which a signal that came during an import comes again."""
 
+EXTRAS = {
+    "aiomqtt": "site",
+    "amqtt": "mqtt",
+    "cma": "learn",
+    "cryptography": "site",
+    "google": "site",
+    "grpc": "site",
+    "grpc_health": "site",
+    "grpc_reflection": "site",
+    "matplotlib": "report",
+    "pandas": "frames",
+    "polars": "frames",
+    "prometheus_client": "site",
+    "pyarrow": "frames",
+    "starlette": "dashboard",
+    "uvicorn": "dashboard",
+}
+"""The extra that brings each package which not every command needs."""
+
+_EXIT_MISSING = 2
 _FRAMES_MAX = 1000
 _IMPORTS = ("<frozen importlib", "<frozen zipimport")
 
@@ -59,7 +79,10 @@ def run(module: str) -> None:
         if signal.getsignal(number) is signal.SIG_DFL
     ]
     _listen(heard, _leave)
-    __import__(module)
+    try:
+        __import__(module)
+    except ModuleNotFoundError as error:
+        sys.exit(_missing(error))
     run_command: Callable[[Sequence[str]], int] = sys.modules[module].run_command
     # asyncio takes Ctrl-C over, to cancel its tasks, where it finds this very function.
     signal.default_int_handler = _interrupt  # type: ignore[assignment]  # it need not always raise
@@ -70,11 +93,43 @@ def run(module: str) -> None:
     except KeyboardInterrupt:
         os.write(2, b"interrupted\n")
         status = EXIT_INTERRUPTED
+    except ModuleNotFoundError as error:
+        status = _missing(error)
     finally:
         _listen(heard, _leave)
     if status == EXIT_INTERRUPTED and _received:
         status = 128 + _received[0]
     sys.exit(status)
+
+
+def has(name: str) -> bool:
+    """Returns whether a package is installed; it is not imported."""
+    from importlib.util import find_spec  # noqa: PLC0415  # see `run`
+
+    try:
+        return find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def require(name: str) -> None:
+    """Ends a command before long work that would need a package at its end.
+
+    Raises:
+        ModuleNotFoundError: it is not installed; `run` says what brings it.
+    """
+    if not has(name):
+        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
+def _missing(error: ModuleNotFoundError) -> int:
+    """Says which extra brings a package that is not installed; anything else is raised again."""
+    name = (error.name or "").partition(".")[0]
+    if name not in EXTRAS:
+        raise error
+    words = f"Error: this needs {name}; get it with: pip install 'hanse[{EXTRAS[name]}]'\n"
+    os.write(2, words.encode())
+    return _EXIT_MISSING
 
 
 def _listen(numbers: Iterable[int], handler: Callable[[int, FrameType | None], None]) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from lrms_sim.commandline.running import SEED_MAX, open_console, run_group
+from lrms_sim.process_guard import has
 from lrms_sim.shown.option import json_option, print_json
 from lrms_sim.version import __version__
 from scenarios.archive.traces import ARCHIVE_URL, FOLDER_VARIABLE, TRACES, cache_folder, find_trace
@@ -177,6 +178,7 @@ def run(
     from scenarios.report.output import check_folder, save_run  # noqa: PLC0415  # see the module's docstring
     from scenarios.run.replay import run_scenario  # noqa: PLC0415  # same
 
+    no_html = no_html or _cannot_draw()
     if clock is not None and not live:
         raise click.UsageError("--clock is of the daemons: it goes with --live")
     if speed is not None and clock != "scaled":
@@ -375,6 +377,7 @@ def report(folder: Path, *, as_json: bool, no_html: bool) -> None:
     from scenarios.progress import bars  # noqa: PLC0415  # see the module's docstring
     from scenarios.report.output import REPORT, load_run, save_report  # noqa: PLC0415  # see above
 
+    no_html = no_html or _cannot_draw()
     with bars() as shown:
         shown.step("reading the run")
         result = load_run(folder)
@@ -457,6 +460,14 @@ def _with_transfer(spec: "ScenarioSpec", policy: str) -> "ScenarioSpec":
         return spec.with_transfer(policy)
     except ValidationError as error:
         raise click.UsageError(f"--transfer: {error.errors()[0]['msg']}") from error
+
+
+def _cannot_draw() -> bool:
+    """Returns whether there is nothing to draw a page's figures with, and says so."""
+    if has("matplotlib"):
+        return False
+    click.echo("note: no report.html: its figures need pip install 'hanse[report]'", err=True)
+    return True
 
 
 def _print_result(result: "ScenarioResult", *, as_json: bool) -> None:

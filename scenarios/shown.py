@@ -83,7 +83,7 @@ class NotesShown(Shown):
 _SiteFigures: Any = create_model("_SiteFigures", __base__=Shown, **fields_of(SiteResult))
 
 
-class SiteFiguresShown(_SiteFigures):  # type: ignore[misc]  # made of the dataclass
+class SiteFiguresShown(_SiteFigures):
     """A site alone and in the federation; docs/glossary.md says what the figures are."""
 
 

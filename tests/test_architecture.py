@@ -513,11 +513,17 @@ def test_a_reach_over_a_header_is_caught(tmp_path: Path) -> None:
     assert reach_violations(text, Path("lrms_sim/_secret.pxd"), (), BEYOND_DISCIPLINES_NAMES)
 
 
+PARTS = ("site", "mqtt", "report", "learn")
+"""Extras whose packages are imported anywhere; tests/test_slim.py has what works without them."""
+
+
 @cache
 def declared_dependencies(extra: str | None = None) -> frozenset[str]:
-    """Returns the modules of the run-time dependencies in pyproject.toml, an extra's included."""
+    """Returns the modules of the run-time dependencies in pyproject.toml, those of parts and of an extra."""
     project = tomllib.loads(read(Path("pyproject.toml")))["project"]
-    lines = [*project["dependencies"], *project["optional-dependencies"].get(extra, [])]
+    extras = project["optional-dependencies"]
+    lines = [*project["dependencies"], *extras.get(extra, [])]
+    lines += [line for part in PARTS for line in extras[part]]
     declared = {"cython", *(re.split(r"[^\w-]", line)[0] for line in lines)}
     return frozenset(
         declared | {module for module, provider in COMES_WITH.items() if provider in declared}

@@ -209,21 +209,20 @@ def news(message: plan_pb2.PlanNews) -> dict[str, Any]:
     """Returns what happened to a search as `Search` or `PlanEnd`."""
     if message.HasField("progress"):
         done = message.progress
-        names = ("reason", "generation", "evaluations", "seconds", "fitness")
-        return {"plan": done.number} | of_message(done, *names)
+        known = of_message(done, "reason", "generation", "evaluations", "seconds", "fitness")
+        return {"plan": done.number} | known
     end = message.end
-    names = ("planned", "unplanned", "fitness", "problem")
-    return {"plan": end.number} | of_message(end, *names)
+    return {"plan": end.number} | of_message(end, "planned", "unplanned", "fitness", "problem")
 
 
 def resource(supply: Supply) -> dict[str, Any]:
     """Returns a resource as `Resource` has it."""
     has = supply.resource
-    numbers = {
-        name: getattr(has, name) for name in ("name", "kind", "performance", "capacity", "price")
+    numbers = ("name", "kind", "performance", "capacity", "price")
+    where = ("site", "site_resource", "broken")
+    return {name: getattr(has, name) for name in numbers} | {
+        name: getattr(supply, name) for name in where
     }
-    where = {name: getattr(supply, name) for name in ("site", "site_resource", "broken")}
-    return numbers | where
 
 
 def _word(name: str) -> str:

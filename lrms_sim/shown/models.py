@@ -69,7 +69,7 @@ _RunFigures: Any = create_model(
 )
 
 
-class RunShown(_RunFigures):  # type: ignore[misc]  # made of the dataclass
+class RunShown(_RunFigures):
     """`lrms-sim run`: the figures of a replay; lrms_sim is the version of the program."""
 
     makespan_origin_s: float
@@ -84,7 +84,7 @@ class RunShown(_RunFigures):  # type: ignore[misc]  # made of the dataclass
 _LogFigures: Any = create_model("_LogFigures", __base__=Shown, **fields_of(LogDescription))
 
 
-class LogShown(_LogFigures):  # type: ignore[misc]  # made of the dataclass
+class LogShown(_LogFigures):
     """`lrms-sim info`: what a log holds."""
 
     preparation: PreparationReport

@@ -17,11 +17,11 @@ class PoliciesShown(Shown):
 _UtilityFigures: Any = create_model("_UtilityFigures", __base__=Shown, **fields_of(Figures))
 
 
-class UtilityFiguresShown(_UtilityFigures):  # type: ignore[misc]  # made of the dataclass
+class UtilityFiguresShown(_UtilityFigures):
     """One run of a policy for jobs with a utility."""
 
 
-class UtilityRunShown(_UtilityFigures):  # type: ignore[misc]  # made of the dataclass
+class UtilityRunShown(_UtilityFigures):
     """`lrms-sim utility run`: one run of a policy."""
 
     format: int

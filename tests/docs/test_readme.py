@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 NOT_RUN = {
     "git clone": "needs a network",
+    "pip install": "needs a network; `.ci/run` does it with the wheel",
     "make run": "is what `.ci/run` does",
     "make test": "would run this test",
     "source .venv/bin/activate": "is the shell's",
@@ -32,6 +33,7 @@ SHORTER = {
     "--search-time 10s": "--search-time 0.2s",
     "--partner south": "--partner south --generations 1",
     "my-grid.toml --live": "my-grid.toml --live --first 300",
+    "run synthetic-three-sites": "run synthetic-three-sites --first 200",
 }
 """What is made quicker of lines that take their time."""
 

@@ -27,10 +27,14 @@ async def grms(*arguments: str | Path) -> int:
 
 
 def documents(capsys: pytest.CaptureFixture[str]) -> list[str]:
-    """Returns the documents that were printed; the daemons of the test log to the same place."""
-    said = capsys.readouterr().out.splitlines()
-    lines = [line for line in said if not re.search(r"\[(debug|info|warning) ", line)]
-    return re.split(r"\n(?=\{)", "\n".join(lines))
+    """Returns the documents that were printed."""
+    return re.split(r"\n(?=\{)", "\n".join(said(capsys)))
+
+
+def said(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """Returns the lines that were printed; the daemons of the test log to the same place."""
+    lines = capsys.readouterr().out.splitlines()
+    return [line for line in lines if not re.search(r"\[(debug|info|warning) ", line)]
 
 
 def test_a_users_way(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -55,7 +59,7 @@ def test_a_users_way(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
                 "long one",
             )
             assert await grms("jobs", *site) == 0
-            lines = capsys.readouterr().out.splitlines()
+            lines = said(capsys)
             assert lines[0].split()[:3] == ["JOB", "USER", "PROCS"]
             assert lines[1].split()[0] == "home-1"
             assert await grms("jobs", "--json", *site) == 0
@@ -69,7 +73,7 @@ def test_a_users_way(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
             (last,) = (printed("grms-watch", text) for text in documents(capsys))
             assert last["outcome"] == "cancelled"
             assert await grms("jobs", "--open", *site) == 0
-            assert len(capsys.readouterr().out.splitlines()) == 1
+            assert len(said(capsys)) == 1
 
     run(scene)
 
@@ -293,7 +297,7 @@ def test_jobs_are_found_by_what_is_asked(
             async def shown(*options: str) -> list[str]:
                 capsys.readouterr()
                 assert await grms("jobs", *options, *site) == 0
-                return capsys.readouterr().out.splitlines()[1:]
+                return said(capsys)[1:]
 
             assert [line.split()[0] for line in await shown()] == [
                 f"home-{number}" for number in range(1, 8)
@@ -336,7 +340,7 @@ def test_a_job_that_never_ends_at_its_partner_is_shown_and_written_off(
             async def stuck() -> list[str]:
                 capsys.readouterr()
                 assert await grms("jobs", "--stuck", *here) == 0
-                return capsys.readouterr().out.splitlines()[1:]
+                return said(capsys)[1:]
 
             while not (shown := await stuck()):
                 pass

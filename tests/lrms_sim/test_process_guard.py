@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.interrupts import COMMANDS, Try, attempt
+from lrms_sim import process_guard
 
 COMMAND = "from scenarios.command import main; main()"
 ROOT = Path(__file__).resolve().parents[2]
@@ -195,3 +196,21 @@ def test_the_way_to_the_guard_is_short(command: str) -> None:
     rest = [name for name in found if name.split(".")[0] not in {command, "lrms_sim"}]
     assert rest in ([], ["__future__"])
     assert len(found) < 10
+
+
+def test_a_missing_package_is_found_before_long_work(capfd: pytest.CaptureFixture[str]) -> None:
+    """One of an extra is named with what brings it; a module of our own that lacks is an error."""
+    assert process_guard.has("click")
+    assert not process_guard.has("no_such_package")
+    assert not process_guard.has("no_such_package.part")
+    process_guard.require("click")
+    with pytest.raises(ModuleNotFoundError) as missing:
+        process_guard.require("no_such_package")
+    assert missing.value.name == "no_such_package"
+    with pytest.raises(ModuleNotFoundError):
+        process_guard._missing(missing.value)
+    known = ModuleNotFoundError("No module named 'grpc.aio'", name="grpc.aio")
+    assert process_guard._missing(known) == 2
+    assert capfd.readouterr().err == (
+        "Error: this needs grpc; get it with: pip install 'hanse[site]'\n"
+    )

@@ -4,11 +4,12 @@ import math
 import numpy as np
 import pytest
 
+import lrms_sim.cli  # noqa: F401  # its commands say which models they print by
 from lrms_sim.disciplines import Fcfs
 from lrms_sim.jobs import JobTable
 from lrms_sim.machine import simulate
 from lrms_sim.preparation import PreparationEntry, PreparationReport, prepare
-from lrms_sim.run_report import RunReport, describe_log, print_json, print_log, print_tables
+from lrms_sim.run_report import RunReport, describe_log, print_log, print_run_json, print_tables
 from lrms_sim.swf_log import SwfHeader, SwfLog
 
 
@@ -79,7 +80,7 @@ def test_names_are_not_markup(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_json_has_no_nan(capsys: pytest.CaptureFixture[str]) -> None:
     """What has no value is null, so that strict readers of JSON accept it."""
-    print_json(report_of(JobTable.empty()))
+    print_run_json(report_of(JobTable.empty()))
     out = capsys.readouterr().out
     values = json.loads(out, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
     assert values["awrt_s"] is None

@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from grms.learning.evolution.class_search import ClassSearch
-from grms.learning.evolution.cma_strategy import CmaStrategy
 from grms.learning.evolution.genes import GeneSpace, Genome
 from grms.learning.evolution.randomness import generator
 from grms.learning.evolution.strategies import (
@@ -39,6 +38,8 @@ def new_strategy(
         ValueError: there is no such strategy, or it cannot work with the settings or the seed.
     """
     if name == "cma":
+        from grms.learning.evolution.cma_strategy import CmaStrategy  # noqa: PLC0415  # its package is an extra
+
         return CmaStrategy(space, settings, seed, founders)
     for rule in STEP_RULES:
         if name == rule:
@@ -57,12 +58,15 @@ def strategy_from_state(state: Mapping[str, Any]) -> Strategy:
     name = state["strategy"]
     if name in STEP_RULES:
         return EvolutionStrategy.from_state(state)
+    if name == "cma":
+        from grms.learning.evolution.cma_strategy import CmaStrategy  # noqa: PLC0415  # as above
+
+        return CmaStrategy.from_state(state)
     others: dict[str, Callable[[Mapping[str, Any]], Strategy]] = {
-        CmaStrategy.name: CmaStrategy.from_state,
         ClassSearch.name: ClassSearch.from_state,
         SymbioticEvolution.name: SymbioticEvolution.from_state,
     }
     if name not in others:
-        names = ", ".join((*STEP_RULES, *others))
+        names = ", ".join((*STEP_RULES, "cma", *others))
         raise ValueError(f"there is no strategy {name!r}; there are: {names}")
     return others[name](state)

@@ -1,0 +1,105 @@
+"""The core needs none of the extras, and a command that needs one says which."""
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+from lrms_sim.process_guard import EXTRAS
+
+ROOT = Path(__file__).resolve().parents[1]
+
+SMALL = """
+name = "small"
+[[sites]]
+name = "a"
+processors = 16
+workload = { model = "lublin", jobs = 40, load = 0.9 }
+[[sites]]
+name = "b"
+processors = 64
+workload = { model = "lublin", jobs = 40, load = 0.5 }
+"""
+
+BARE = f"""
+import sys
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {sorted(EXTRAS)}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Missing())
+"""
+"""A Python that has none of the extras."""
+
+WORKS = """
+import importlib
+
+for module, words in (
+    ("lrms_sim.cli", "generate --processors 16 --jobs 50 -o log.swf"),
+    ("lrms_sim.cli", "run log.swf --discipline easy --json"),
+    ("scenarios.cli", "validate small.toml"),
+    ("scenarios.cli", "run small.toml --output run"),
+    ("broker.cli", "generate benchmark --class lRlD --tasks 8 --output p.json"),
+    ("broker.cli", "plan p.json --evaluations 20 --html plan.html"),
+    ("grms.cli", "policy show nothing.json"),
+):
+    status = importlib.import_module(module).run_command(words.split())
+    print(words.split()[0], status, file=sys.stderr)
+"""
+
+LACKS = """
+from lrms_sim.process_guard import run
+
+run("grms.cli")
+"""
+
+
+def bare(code: str, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Returns what a Python without extras has done."""
+    path = os.pathsep.join(each for each in sys.path if each)
+    return subprocess.run(  # noqa: S603  # our own interpreter and text
+        [sys.executable, "-c", BARE + code, *words],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_core_needs_no_extra(tmp_path: Path) -> None:
+    """Simulation, replays, planning and their mistakes work with what `pip install hanse` brings."""
+    (tmp_path / "small.toml").write_text(SMALL)
+    done = bare(WORKS, tmp_path)
+    statuses = re.findall(r"^(\w+) (\d+)$", done.stderr, re.MULTILINE)
+    assert [word for word, status in statuses if status == "0"] == [
+        *("generate", "run", "validate", "run", "generate", "plan"),
+    ], done.stderr
+    assert "no report.html: its figures need pip install 'hanse[report]'" in done.stderr
+    assert not (tmp_path / "run" / "report.html").exists()
+    assert (tmp_path / "plan.html").exists()
+    assert statuses[-1] == ("policy", "2")
+    assert "nothing.json: cannot be read" in done.stderr
+
+
+def test_what_is_missing_is_named(tmp_path: Path) -> None:
+    """With the words that bring it, and no traceback."""
+    done = bare(LACKS, tmp_path, "pki", "init", "ca")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert re.fullmatch(
+        r"Error: this needs \w+; get it with: pip install 'hanse\[site\]'\n", done.stderr
+    )
+
+
+def test_every_extra_that_is_named_exists() -> None:
+    """`all` brings what the commands need."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    assert set(EXTRAS.values()) <= set(extras)
+    (everything,) = extras["all"]
+    named = set(re.findall(r"\w+", everything)) - {"hanse"}
+    assert set(EXTRAS.values()) - {"frames"} == named

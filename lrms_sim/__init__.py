@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         mean_wait_time,
         median_wait_time,
         squashed_area,
+        user_fairness,
         utilization,
     )
     from lrms_sim.preparation import PreparationOptions, prepare
@@ -60,6 +61,7 @@ _HOMES: Final = {
     "generate": "lublin",
     "makespan": "metrics",
     "mean_bounded_slowdown": "metrics",
+    "user_fairness": "metrics",
     "mean_response_time": "metrics",
     "mean_wait_time": "metrics",
     "median_wait_time": "metrics",
@@ -101,6 +103,7 @@ __all__ = [
     "scale_to",
     "simulate",
     "squashed_area",
+    "user_fairness",
     "user_groups",
     "utilization",
     "window_by_days",

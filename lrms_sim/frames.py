@@ -5,6 +5,7 @@ Programs that take an `__arrow_c_stream__`, such as polars and DuckDB, take tabl
 """
 
 from abc import ABC, abstractmethod
+from html import escape
 from typing import Any, Final, Self
 
 import numpy as np
@@ -72,6 +73,9 @@ class Framed(ABC):
 
     def __repr__(self) -> str:
         return _summary(self.columns(), self.title())
+
+    def _repr_html_(self) -> str:
+        return _html(self.columns(), self.title())
 
     def to_pandas(self) -> Any:
         """Returns a `pandas.DataFrame` with a row for each job.
@@ -141,18 +145,36 @@ def names_in(frame: Any) -> set[str]:
 
 
 def _summary(columns: dict[str, npt.NDArray[Any]], title: str) -> str:
-    count = len(next(iter(columns.values())))
-    rows = list(range(min(count, _ROWS_SHOWN)))
-    rows += [row for row in range(count - _ROWS_SHOWN, count) if row >= _ROWS_SHOWN]
-    cells = [list(columns)] + [[_shown(column[row]) for column in columns.values()] for row in rows]
+    cells, is_cut = _few(columns)
     widths = [max(len(line[place]) for line in cells) for place in range(len(columns))]
     lines = [
         "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True))
         for line in cells
     ]
-    if count > 2 * _ROWS_SHOWN:
+    if is_cut:
         lines.insert(1 + _ROWS_SHOWN, "…")
     return "\n".join([title, *lines])
+
+
+def _html(columns: dict[str, npt.NDArray[Any]], title: str) -> str:
+    """Returns a few rows as a table of HTML, which notebooks show."""
+    (head, *rows), is_cut = _few(columns)
+    names = "".join(f"<th>{escape(name)}</th>" for name in head)
+    lines = ["".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows]
+    if is_cut:
+        lines.insert(_ROWS_SHOWN, f'<td colspan="{len(head)}">…</td>')
+    body = "".join(f"<tr>{line}</tr>" for line in lines)
+    caption = f'<caption style="text-align:left">{escape(title)}</caption>'
+    return f"<table>{caption}<thead><tr>{names}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _few(columns: dict[str, npt.NDArray[Any]]) -> tuple[list[list[str]], bool]:
+    """Returns the head and the cells of the first and the last rows, and whether others lie between."""
+    count = len(next(iter(columns.values())))
+    rows = list(range(min(count, _ROWS_SHOWN)))
+    rows += [row for row in range(count - _ROWS_SHOWN, count) if row >= _ROWS_SHOWN]
+    cells = [[_shown(column[row]) for column in columns.values()] for row in rows]
+    return [list(columns), *cells], count > 2 * _ROWS_SHOWN
 
 
 def _shown(value: Any) -> str:

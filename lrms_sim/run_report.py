@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from lrms_sim.groups import GROUPS, user_groups
-from lrms_sim.metrics import MachineMetrics, awrt_by_group, machine_metrics
+from lrms_sim.metrics import (
+    MachineMetrics,
+    UserFairness,
+    awrt_by_group,
+    machine_metrics,
+    user_fairness,
+)
 from lrms_sim.preparation import PreparationReport, Prepared
 from lrms_sim.samples import MeanInterval
 from lrms_sim.schedule import Schedule
@@ -64,6 +70,11 @@ class RunReport:
     def metrics(self) -> MachineMetrics:
         """The metrics of the machine."""
         return machine_metrics(self.schedule, origin=self.origin)
+
+    @property
+    def fairness(self) -> UserFairness:
+        """How alike its users are served."""
+        return user_fairness(self.schedule)
 
     @property
     def groups(self) -> list[tuple[int, int, float]]:
@@ -175,6 +186,7 @@ def print_run_json(report: RunReport) -> None:
     values["user_groups"] = [
         {"group": group, "jobs": jobs, "awrt_s": awrt} for group, jobs, awrt in report.groups
     ]
+    values["user_fairness"] = asdict(report.fairness)
     values["preparation"] = asdict(report.preparation)
     if report.repetitions is not None:
         figures = report.repetitions.figures.items()
@@ -201,7 +213,7 @@ def print_tables(report: RunReport, *, written: Iterable[object] = ()) -> None:
         report: the run.
         written: the files that hold its schedule.
     """
-    metrics = report.metrics
+    metrics, fair = report.metrics, report.fairness
     size = f"{metrics.processors:,} {'processor' if metrics.processors == 1 else 'processors'}"
     source = " (MaxProcs of the log)" if report.processors_from_header else ""
     prepared = report.preparation.jobs_prepared
@@ -216,6 +228,7 @@ def print_tables(report: RunReport, *, written: Iterable[object] = ()) -> None:
         ("median wait time", *_seconds(metrics.median_wait_time_s)),
         ("mean slowdown", _number(metrics.mean_slowdown, 4), ""),
         ("mean bounded slowdown", _number(metrics.mean_bounded_slowdown, 4), "at least 10 s"),
+        ("fairness over users", _number(fair.jain, 4), f"1 is alike; {fair.users:,} users"),
         ("utilization", _number(100 * metrics.utilization, 3, " %"), ""),
         ("squashed area", _number(metrics.squashed_area, 0, " s"), "processor-seconds"),
         ("makespan", _number(metrics.makespan_s, 0, " s"), f"from {origin}"),

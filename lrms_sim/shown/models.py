@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from lrms_sim.metrics import MachineMetrics
+from lrms_sim.metrics import MachineMetrics, UserFairness
 from lrms_sim.preparation import PreparationReport
 from lrms_sim.run_report import LogDescription
 
@@ -52,6 +52,13 @@ class UserGroupShown(Shown):
     awrt_s: float | None
 
 
+_Fairness: Any = create_model("_Fairness", __base__=Shown, **fields_of(UserFairness))
+
+
+class UserFairnessShown(_Fairness):
+    """How alike users are served, by the mean bounded slowdown of each; jain is 1 where alike."""
+
+
 class IntervalShown(Shown):
     """A mean and its 95 % confidence interval."""
 
@@ -74,6 +81,7 @@ class RunShown(_RunFigures):
 
     makespan_origin_s: float
     user_groups: list[UserGroupShown]
+    user_fairness: UserFairnessShown
     preparation: PreparationReport
     repetitions: dict[str, IntervalShown] = Field(
         default_factory=dict,

@@ -71,6 +71,16 @@ def test_slices_and_text() -> None:
     assert repr(JobTable.empty()).startswith("JobTable of 0 jobs")
 
 
+def test_notebooks_show_tables() -> None:
+    """The same rows as in text; a name of a machine is text, whatever it looks like."""
+    page = simulate(JOBS, 16, name="<b>&")._repr_html_()
+    assert page.count("<tr>") == 1 + 6 + 1
+    assert "Schedule of 30 jobs on &lt;b&gt;&amp; (16)" in page
+    assert page.count("<td>&lt;b&gt;&amp;</td>") == 2 * 6
+    assert JOBS[:2]._repr_html_().count("<tr>") == 1 + 2
+    assert JobTable.empty()._repr_html_().count("<tr>") == 1
+
+
 @pytest.mark.parametrize("package", [lrms_sim, grms])
 def test_public_names_are_there(package: Any) -> None:
     """Every name of the packages' top can be imported, and a wrong one is refused."""

@@ -329,3 +329,48 @@ def at(steps: tuple[np.ndarray, np.ndarray], now: float) -> int:
 def same(actual: float, expected: float) -> bool:
     """Tells whether two numbers are equal, nan being equal to nan."""
     return actual == expected or (math.isnan(actual) and math.isnan(expected))
+
+
+def users_of(waits: dict[int, list[float]]) -> Schedule:
+    """Returns a schedule of jobs of 100 s that wait so long, by user."""
+    rows = [(user, wait) for user, found in waits.items() for wait in found]
+    jobs = JobTable.from_columns(
+        submit_time=[0.0] * len(rows),
+        processors=[1] * len(rows),
+        run_time=[100.0] * len(rows),
+        user=[user for user, _ in rows],
+    )
+    start = np.array([wait for _, wait in rows], np.float64)
+    home = np.zeros(len(rows), np.int16)
+    return Schedule(jobs, start, start + 100.0, MACHINES[:1], home, home, jobs.job_id)
+
+
+def test_fairness_is_over_users_and_not_over_jobs() -> None:
+    """Worked out by hand: slowdowns 1 and 3, however many jobs each user has."""
+    found = metrics.user_fairness(users_of({7: [0.0] * 8, 9: [100.0, 300.0], -1: [9999.0]}))
+    assert (found.users, found.worst_user) == (2, 9)
+    assert (found.median, found.worst) == (2.0, 3.0)
+    assert found.jain == (1 + 3) ** 2 / (2 * (1 + 9))
+
+
+@given(
+    st.dictionaries(
+        st.integers(0, 9), st.lists(st.floats(0, 1e6), min_size=1, max_size=3), min_size=1
+    )
+)
+def test_fairness_lies_between_one_for_all_and_one_of_all(waits: dict[int, list[float]]) -> None:
+    """Jain's index is 1/n to 1, and 1 where there is one user; the worst is no better than the median."""
+    found = metrics.user_fairness(users_of(waits))
+    assert 1 / found.users - 1e-12 <= found.jain <= 1 + 1e-12
+    assert found.users > 1 or found.jain == pytest.approx(1)
+    assert found.worst >= found.median >= 1
+    assert found.worst_user in waits
+
+
+def test_fairness_of_nobody_has_no_meaning() -> None:
+    """Nor of jobs whose users nobody knows; a threshold of 0 is refused."""
+    found = metrics.user_fairness(users_of({-1: [5.0]}))
+    assert (found.users, found.worst_user) == (0, -1)
+    assert math.isnan(found.jain)
+    with pytest.raises(ValueError, match="must be more than 0"):
+        metrics.user_fairness(users_of({1: [5.0]}), threshold=0.0)

@@ -178,3 +178,33 @@ def test_mistakes_of_a_discipline(discipline: Any, error: type[Exception], text:
     jobs = JobTable.from_columns(submit_time=[0, 0], processors=[3, 3], run_time=[5, 5])
     with pytest.raises(error, match=text):
         simulate(jobs, 4, discipline)
+
+
+def test_an_installed_distribution_brings_disciplines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is on Python's path with entry points is found by its name, without a word of its module."""
+    (tmp_path / "my_queues.py").write_text(
+        "class Lifo:\n"
+        "    name = 'lifo'\n"
+        "    def decide(self, view):\n"
+        "        for job in reversed(view.waiting):\n"
+        "            if job.processors > view.processors_free:\n"
+        "                break\n"
+        "            view.start(job)\n"
+    )
+    described = tmp_path / "my_queues-1.0.dist-info"
+    described.mkdir()
+    (described / "METADATA").write_text("Metadata-Version: 2.1\nName: my-queues\nVersion: 1.0\n")
+    (described / "entry_points.txt").write_text("[hanse.disciplines]\nmy-lifo = my_queues:Lifo\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    try:
+        found = discipline_by_name("my-lifo")
+        jobs = JobTable.from_columns(
+            submit_time=[0, 1, 2], processors=[2, 2, 2], run_time=[10, 5, 5]
+        )
+        assert simulate(jobs, 2, found).start_time.tolist() == [0, 15, 10]
+    finally:
+        sys.modules.pop("my_queues", None)
+    with pytest.raises(ValueError, match="my-filo"):
+        discipline_by_name("my-filo")

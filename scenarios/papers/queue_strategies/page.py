@@ -107,11 +107,14 @@ def _bars(log: str, method: str, runs: list[Any]) -> list[SpreadBar]:
     paper = printed(method, log)
     if paper is not None:
         bars.append(SpreadBar("alone", Spread.of([paper[0] / 100]), "paper"))
-    for part, shade in (("training", "federated"), ("unseen", "gain")):
+    for part, shade, other in (
+        ("training", "federated", "work"),
+        ("unseen", "gain", "site-3"),
+    ):
         constant = best_constant(runs[0], part)
         learned = learned_gain(runs, part)
         if constant is not None and learned is not None:
-            bars.append(SpreadBar("work", Spread.of([constant[1][0] / 100]), "constant"))
+            bars.append(SpreadBar(other, Spread.of([constant[1][0] / 100]), f"constant, {part}"))
             spread = Spread(
                 learned.median / 100, learned.low / 100, learned.high / 100, learned.count
             )

@@ -5,12 +5,14 @@ Everything heavy is imported by the command that needs it, so that help and erro
 
 import textwrap
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from grms.names import printable
+from lrms_sim.shown.option import json_option, print_json
 
 if TYPE_CHECKING:
     from grms.lrms.checks import Finding
@@ -35,7 +37,8 @@ def lrms() -> None:
     show_default=True,
     help="Seconds in which that job has to end.",
 )
-def check(config: Path, *, run: bool, timeout_s: float) -> None:
+@json_option("grms-lrms-check", "grms.shown:CheckShown")
+def check(config: Path, *, run: bool, timeout_s: float, as_json: bool) -> None:
     """Say whether everything is there that a site above this batch system needs.
 
     CONFIG is the site's configuration. Run it as the daemon's user, on the daemon's host; the daemon may
@@ -53,6 +56,9 @@ def check(config: Path, *, run: bool, timeout_s: float) -> None:
     settings = load_config(config)
     kind = settings.lrms.kind
     look = KINDS[kind].check
+    if look is None and as_json:
+        print_json("grms-lrms-check", {"kind": kind, "job_run": False, "findings": []})
+        return
     if look is None:
         click.echo(f"lrms.kind = {kind!r}: there is nothing to look at")
         return
@@ -60,8 +66,12 @@ def check(config: Path, *, run: bool, timeout_s: float) -> None:
     folder = Path(settings.journal.path).parent
     site = LrmsSite(settings.name, settings.processors, clock, folder)
     found = asyncio.run(look(settings.lrms, site, timeout_s if run else None))
-    click.echo("\n".join(lines(found)))
-    if not run:
+    if as_json:
+        said = [asdict(finding) | {"level": finding.level.value} for finding in found]
+        print_json("grms-lrms-check", {"kind": kind, "job_run": run, "findings": said})
+    else:
+        click.echo("\n".join(lines(found)))
+    if not run and not as_json:
         click.echo("no job was run; --run runs one, and sees whether nodes see lrms.spool")
     if any(finding.level is FindingLevel.MISSING for finding in found):
         click.get_current_context().exit(1)

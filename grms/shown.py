@@ -117,6 +117,23 @@ class PkiCertificatesShown(Shown):
     certificates: Sequence[PkiCertificateShown]
 
 
+class FindingShown(Shown):
+    """What was found of one thing that a site needs of its batch system."""
+
+    level: str = Field(description="As in the table: ok, or what is wrong with it.")
+    what: str
+    text: str
+    cure: str = Field(description="What to do; empty where nothing is to be done.")
+
+
+class CheckShown(Shown):
+    """`grms lrms check`: whether everything is there; no findings of a simulated one."""
+
+    kind: str
+    job_run: bool
+    findings: Sequence[FindingShown]
+
+
 class JudgedShown(Shown):
     """A policy on the jobs of a log; figures by objective, null where there is none."""
 

@@ -19,13 +19,24 @@ PROGRAMS = {"lrms-sim": lrms_sim, "grms": grms, "gorba": gorba, "scenario": scen
 SHOWS_WITHOUT = {
     "lrms-sim strategy show": "it shows a file that is JSON",
     "grms policy show": "same",
+    "grms logs": "it prints what a job has printed, as it is",
     "grms top": "it shows on a screen what status, partners and jobs have as JSON",
 }
 """Commands that show something and have no JSON of their own, and why."""
 
 ACTS = {
     "lrms-sim": {"generate", "import"},
-    "grms": {"cancel", "drain", "reload", "resubmit", "serve", "submit", "take-back", "train"}
+    "grms": {
+        "cancel",
+        "drain",
+        "fetch",
+        "reload",
+        "resubmit",
+        "serve",
+        "submit",
+        "take-back",
+        "train",
+    }
     | {"write-off", "dashboard", "pki init", "pki issue", "pki issue-server", "pki renew"}
     | {"pki request"},
     "gorba": {"cancel", "dashboard", "replan", "serve", "submit", "generate benchmark"}

@@ -11,6 +11,7 @@ from grms.lrms.checks import Finding, doubt, good, missing
 from grms.lrms.simulated import ADAPTER
 from lrms_sim.text_files import to_toml
 from tests.grms.site.daemons import document
+from tests.schemas import printed
 
 
 def test_a_simulated_one_is_always_there(
@@ -21,6 +22,8 @@ def test_a_simulated_one_is_always_there(
     path.write_text(to_toml(document(tmp_path)))
     assert run_command(["lrms", "check", str(path)]) == 0
     assert "nothing to look at" in capsys.readouterr().out
+    assert run_command(["lrms", "check", str(path), "--json"]) == 0
+    assert printed("grms-lrms-check", capsys.readouterr().out)["findings"] == []
 
 
 @pytest.mark.parametrize(
@@ -56,6 +59,11 @@ def test_what_was_found_is_printed(
     for finding in found:
         assert " ".join(f"{finding.level.value} {finding.what} {finding.text}".split()) in words
         assert " ".join(finding.cure.split()) in words
+    assert run_command(["lrms", "check", str(path), "--json"]) == status
+    told = printed("grms-lrms-check", capsys.readouterr().out)
+    assert [each["what"] for each in told["findings"]] == [each.what for each in found]
+    assert [each["level"] for each in told["findings"]] == [each.level.value for each in found]
+    assert asked.pop(1) == asked[0]
     run_command(["lrms", "check", str(path), "--run", "--timeout", "7"])
     assert "no job was run" not in capsys.readouterr().out
     assert asked == [("home", 4, None), ("home", 4, 7.0)]

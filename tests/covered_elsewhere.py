@@ -5,6 +5,11 @@ COVERED_ELSEWHERE = {
     "grms/lrms/checks.py": ("tests/grms/lrms/batch/test_checks.py", "data alone"),
     "grms/lrms/folders.py": ("tests/grms/lrms/batch/test_launch.py", "a protocol and data"),
     "grms/site/results/desk.py": ("tests/grms/site/results/test_collector.py", "one subject"),
+    "grms/site/links/link.py": (
+        "tests/grms/site/links/test_partner_links.py",
+        "over real gRPC there",
+    ),
+    "grms/site/links/sender.py": ("tests/grms/site/links/test_partner_links.py", "same"),
     "grms/site/services/results.py": (
         "tests/grms/site/results/test_collector.py",
         "over real gRPC there",

@@ -39,7 +39,8 @@ from grms.site.facts.invariants import check
 from grms.site.facts.reservations import Resource
 from grms.site.facts.settings import Limits, PartnerSettings, SiteSettings
 from grms.site.links.calls import Problems, channel_maker
-from grms.site.links.partner_links import LinkSettings, PartnerLinks
+from grms.site.links.link import LinkSettings
+from grms.site.links.partner_links import PartnerLinks
 from grms.site.sockets.door import Rate
 from grms.site.watching.event_log import EventLog
 from grms.tls import CertificateTimeError, TlsFiles, channel_credentials, channel_options

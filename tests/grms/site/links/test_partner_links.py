@@ -12,7 +12,7 @@ import grpc
 from grpc import aio
 
 from grms.kit.ports import free_port, free_ports
-from grms.site.links.partner_links import QUESTIONS_MAX
+from grms.site.links.sender import QUESTIONS_MAX
 from grms.v1 import (
     job_pb2,
     operator_pb2,

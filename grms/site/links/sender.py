@@ -1,0 +1,201 @@
+"""What is said to one partner: offers, questions about them, and reports of ended jobs."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, Final
+
+import grpc
+from grpc import aio
+
+from grms.site.engine.engine import Engine, Send
+from grms.site.facts.commands import SendOffer, SendProbe, SendReport, SendResolve, SendWithdraw
+from grms.site.facts.events import (
+    OfferAnswered,
+    OfferDisputed,
+    OfferFailed,
+    ProbeAnswered,
+    ProbeFailed,
+    ReportAnswered,
+    ReportFailed,
+    StatusAnswered,
+    StatusFailed,
+)
+from grms.site.facts.jobs import Completion
+from grms.site.facts.wire import (
+    WireError,
+    read_answer,
+    read_status,
+    write_completion,
+    write_offer,
+    write_request,
+)
+from grms.site.links.calls import SenselessError, answer_to
+from grms.site.links.link import LinkSettings, PartnerLink
+from grms.v1 import partner_pb2
+
+QUESTIONS_MAX: Final = 16
+"""Questions about offers that are on the way to one partner at one time. One that is back is asked
+about every job it has; all at once, their deadlines would pass before it comes to the last ones, and
+it would count as down again."""
+
+REPORT_COMPLETIONS_MAX: Final = 1000
+"""Ends in one report."""
+
+DISPUTED: Final = grpc.StatusCode.ALREADY_EXISTS
+"""By which a partner says that an offer's number is another job's."""
+
+
+class Sender:
+    """Sends to one partner; what comes of it is told to the engine.
+
+    Attributes:
+        reports_open: ends of its jobs that have not been acknowledged.
+
+    Args:
+        link: to the partner.
+        settings: how partners are dealt with.
+        engine: is told what comes of it.
+    """
+
+    def __init__(self, link: PartnerLink, settings: LinkSettings, engine: Engine) -> None:
+        self._link = link
+        self._settings = settings
+        self._engine = engine
+        self._asking = asyncio.Semaphore(QUESTIONS_MAX)
+        self._outbox: list[Completion] = []
+        self._reporting = False
+        self.reports_open = 0
+
+    def send(self, command: Send, group: asyncio.TaskGroup) -> None:
+        """Begins to send; the outcome comes back as an event."""
+        if isinstance(command, SendReport):
+            self.reports_open += 1
+            if command.delay_s == 0:
+                self._enqueue(command.completion, group)
+            else:
+                work: Coroutine[Any, Any, None] = self._report_later(command, group)
+                group.create_task(work, name=f"report to {self._link.name}")
+            return
+        if isinstance(command, SendOffer):
+            work = self._offer(command)
+        else:
+            work = self._probe(command) if isinstance(command, SendProbe) else self._ask(command)
+        group.create_task(work, name=f"{type(command).__name__} {self._link.name}")
+
+    async def _offer(self, command: SendOffer) -> None:
+        engine, settings, link = self._engine, self._settings, self._link
+        stub = link.stub
+        if stub is None:
+            # Nothing has been handed to the network: the partner cannot have it.
+            link.broken()
+            engine.tell(OfferFailed, link.name, command.offer, sent=False)
+            return
+        request = partner_pb2.OfferRequest(
+            site=settings.site,
+            offer=write_offer(command.offer),
+            settled_below=command.settled_below,
+            job=write_request(command.request, command.payload),
+        )
+        if settings.virtual:
+            request.replay_time_s = engine.clock.now()
+        try:
+            answer = await answer_to(stub.Offer(request, timeout=settings.offer_timeout_s))
+            accepted = read_answer(answer)
+        except (SenselessError, WireError) as error:
+            link.answered()
+            link.senseless(f"asked to take a job: {error}")
+            engine.tell(OfferFailed, link.name, command.offer)
+        except (aio.AioRpcError, ConnectionError) as error:
+            if isinstance(error, aio.AioRpcError) and error.code() is DISPUTED:
+                engine.tell(OfferDisputed, link.name, command.offer)
+                return
+            link.silent(error)
+            engine.tell(OfferFailed, link.name, command.offer)
+        else:
+            link.answered()
+            engine.tell(OfferAnswered, link.name, command.offer, accepted)
+
+    async def _ask(self, command: SendResolve | SendWithdraw) -> None:
+        engine, link = self._engine, self._link
+        await link.pause(command.delay_s)
+        try:
+            async with self._asking:
+                answer = await self._question(command)
+            link.answered()
+            status, completion = read_status(answer)
+        except (aio.AioRpcError, ConnectionError, SenselessError, WireError) as error:
+            if isinstance(error, aio.AioRpcError):
+                link.silent(error)
+            elif not isinstance(error, ConnectionError):
+                link.senseless(f"asked about an offer: {error}")
+            engine.tell(StatusFailed, link.name, command.offer, command.cause)
+            return
+        engine.tell(StatusAnswered, link.name, command.offer, command.cause, status, completion)
+
+    async def _probe(self, command: SendProbe) -> None:
+        engine, link = self._engine, self._link
+        await asyncio.sleep(command.delay_s)
+        try:
+            status, _ = read_status(await self._question(command))
+        except (SenselessError, WireError) as error:
+            link.senseless(f"probed: {error}", probed=True)
+        except (aio.AioRpcError, ConnectionError) as error:
+            if isinstance(error, aio.AioRpcError):
+                link.silent(error)
+            engine.tell(ProbeFailed, link.name)
+        else:
+            link.answered()
+            engine.tell(ProbeAnswered, link.name, status)
+
+    async def _question(self, command: SendResolve | SendWithdraw | SendProbe) -> Any:
+        stub, timeout = self._link.stub, self._settings.offer_timeout_s
+        if stub is None:
+            raise ConnectionError(f"{self._link.name} is not connected")
+        site, offer = self._settings.site, write_offer(command.offer)
+        if isinstance(command, SendResolve | SendProbe):
+            resolve = partner_pb2.ResolveRequest(site=site, offer=offer)
+            return await answer_to(stub.Resolve(resolve, timeout=timeout))
+        withdraw = partner_pb2.WithdrawRequest(site=site, offer=offer, cancel=command.cancel)
+        return await answer_to(stub.Withdraw(withdraw, timeout=timeout))
+
+    async def _report_later(self, command: SendReport, group: asyncio.TaskGroup) -> None:
+        await self._link.pause(command.delay_s)
+        self._enqueue(command.completion, group)
+
+    def _enqueue(self, completion: Completion, group: asyncio.TaskGroup) -> None:
+        self._outbox.append(completion)
+        if not self._reporting:
+            self._reporting = True
+            group.create_task(self._report(), name=f"reports to {self._link.name}")
+
+    async def _report(self) -> None:
+        try:
+            while self._outbox:
+                batch = self._outbox[:REPORT_COMPLETIONS_MAX]
+                del self._outbox[:REPORT_COMPLETIONS_MAX]
+                await self._report_batch(batch)
+        finally:
+            self._reporting = False
+
+    async def _report_batch(self, batch: list[Completion]) -> None:
+        engine, link = self._engine, self._link
+        offers = tuple(completion.offer for completion in batch)
+        request = partner_pb2.ReportRequest(
+            site=self._settings.site, completions=[write_completion(entry) for entry in batch]
+        )
+        try:
+            stub = link.stub
+            if stub is None:
+                raise ConnectionError  # noqa: TRY301  # no answer is no answer, however it comes
+            await answer_to(stub.Report(request, timeout=self._settings.offer_timeout_s))
+        except (aio.AioRpcError, ConnectionError, SenselessError) as error:
+            if isinstance(error, aio.AioRpcError):
+                link.silent(error)
+            elif isinstance(error, SenselessError):
+                link.senseless(f"told of ended jobs: {error}")
+            self.reports_open -= len(batch)
+            engine.tell(ReportFailed, link.name, offers)
+            return
+        link.answered()
+        self.reports_open -= len(batch)
+        engine.tell(ReportAnswered, link.name, offers)

@@ -226,10 +226,11 @@ class Desk:
 
     def _of_others(self, event: Offered, offers: Mapping[str, ResourceOffer]) -> Iterator[Taken]:
         held: dict[str, list[Held]] = {}
-        booked = [task.booking for task in self._memory.booked.values()]
-        for booking in (*booked, *self._memory.releasing.values()):
-            for hold in booking.holds if booking is not None else ():
-                if booking is not None and hold.site == event.site:
+        booked = (task.booking for task in self._memory.booked.values())
+        bookings = [*filter(None, booked), *self._memory.releasing.values()]
+        for booking in bookings:
+            for hold in booking.holds:
+                if hold.site == event.site:
                     place = booking.placement
                     mine = Held(place.start, place.end, hold.units)
                     held.setdefault(hold.resource, []).append(mine)

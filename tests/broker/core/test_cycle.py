@@ -83,6 +83,11 @@ def test_nothing_is_due_while_a_search_runs_or_nothing_is_to_be_planned() -> Non
     idle = Cycle(Memory(), SETTINGS)
     idle.want_now("somebody asks")
     assert idle.next_time == math.inf
+    known = memory("a")
+    cycle = quiet(known)
+    assert cycle.next_time == 100.0
+    known.apply(TaskFixed(30.0, "w1", "a", "b-1", place("a", 50, 60), (), 10.0))
+    assert cycle.next_time == math.inf, "the task that wanted a place has one"
 
 
 def test_what_is_urgent_waits_for_a_short_pause_only() -> None:

@@ -9,17 +9,29 @@ from broker.core.commands import (
     PublishWorkflow,
     Refusal,
     Refuse,
+    ReplyPlan,
     ReplyResource,
     ReplyWorkflow,
     StartPlanning,
 )
 from broker.core.desk import KEY_MAX, SHOWN_MAX
-from broker.core.events import Cancel, Event, Offered, Register, Remove, Submit, Update
+from broker.core.events import (
+    Cancel,
+    Event,
+    Offered,
+    PlanFound,
+    Register,
+    Remove,
+    Replan,
+    Submit,
+    Update,
+)
 from broker.core.offers import ResourceOffer
 from broker.core.records import Supply
 from broker.core.settings import BrokerSettings
 from broker.core.situation import Taken
 from broker.core.state import BrokerState
+from broker.model.plan import Placement, Plan
 from broker.model.resources import Resource
 from broker.model.workflow import Alternative, Demand, Task, Workflow
 
@@ -176,6 +188,28 @@ def test_a_resource_that_is_in_order_again_is_planned_with_soon() -> None:
     assert (made.cycle._urgent, made.cycle._wanted) == ("", "")
     made.handle(Update(5, replace(broken, broken=False)), 1)
     assert made.cycle._wanted == "resource 'alpha' is in order again"
+
+
+def test_what_the_broker_holds_itself_is_not_kept_out_of_plans() -> None:
+    """Neither what is booked, nor what it has given up and its site has not released yet."""
+    made = state(Supply(Resource("mine"), "riga", "cpu"))
+    made.handle(Submit(1, "k", flow("x", Alternative.of("mine"))), 1)
+    place = Placement("x", "t0", (Demand("mine"),), 20, 30, 1.0)
+    made.handle(PlanFound(0, made.cycle.running, Plan((place,))), 1)
+    free = ((0, 20, 1), (30, 60, 1), (80, 900, 1))
+    offered = Offered(0, "riga", (ResourceOffer(Resource("cpu"), free=free),), 0, 900)
+    for held in (made.memory.booked, made.memory.releasing):
+        assert len(held) == 1
+        made.handle(offered, 2)
+        assert made.cycle._others["riga"] == (Taken("mine", 60, 80),)
+        made.handle(Cancel(3, "x"), 3)
+
+
+def test_who_asks_for_a_plan_gets_the_next_one_soon() -> None:
+    """The answer says which it will be."""
+    made = state()
+    assert answer(made, Replan(7)) == ReplyPlan(7, 1)
+    assert made.cycle._urgent == "it was asked for"
 
 
 @pytest.mark.parametrize("site_resource", ["", "cpu-7"])

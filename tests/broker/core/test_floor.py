@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from broker.core.commands import Book, Command, Launch, PublishWorkflow, Release
+from broker.core.commands import Append, Book, Command, Launch, PublishWorkflow, Release
 from broker.core.cycle import Cycle
 from broker.core.events import (
     Booked,
@@ -26,6 +26,7 @@ from broker.core.records import (
     ResourceRemoved,
     ResourceSet,
     Supply,
+    TaskEnded,
     WorkflowSubmitted,
 )
 from broker.core.settings import BrokerSettings
@@ -244,9 +245,40 @@ def test_a_run_that_is_to_be_ended_is_over_when_its_site_has_released_it() -> No
     turn = Turn(scene.memory, 22)
     scene.floor.resource_gone("alpha", turn, "alpha is broken")
     assert turn.commands() == []
-    scene.at(23, Released(0, "e-1"))
+    turn = Turn(scene.memory, 23)
+    scene.floor.released(Released(0, "e-1"), turn)
     assert (scene.task().state, scene.task().reason) == (TaskState.WAITING, "alpha is broken")
     assert scene.task().failures == 0
+    (append,) = [each for each in turn.commands() if isinstance(each, Append)]
+    (end,) = append.records
+    assert isinstance(end, TaskEnded)
+    assert (end.start_time, end.end_time, end.cost) == (20.5, 23, 0.5 * 2.5)
+
+
+def test_a_run_that_was_ended_before_it_began_costs_nothing() -> None:
+    """It has no start either."""
+    scene = Scene(place("a", 20))
+    scene.at(0)
+    scene.at(1, Booked(0, "e-1", ("r1",)))
+    scene.at(20)
+    scene.floor.resource_gone("alpha", Turn(scene.memory, 21), "alpha is broken")
+    turn = Turn(scene.memory, 22)
+    scene.floor.released(Released(0, "e-1"), turn)
+    (append,) = [each for each in turn.commands() if isinstance(each, Append)]
+    (end,) = append.records
+    assert isinstance(end, TaskEnded)
+    assert (end.start_time, end.cost) == (None, 0.0)
+
+
+def test_what_a_site_has_can_be_planned_with_again_when_it_is_back() -> None:
+    """A silent site that held nothing is wanted all the same; one that was never silent is not."""
+    scene = Scene(place("c", 900))
+    scene.at(0)
+    scene.at(1, SiteUp(0, "riga"))
+    assert scene.cycle._wanted == ""
+    scene.at(2, SiteDown(0, "riga"))
+    scene.at(3, SiteUp(0, "riga"))
+    assert scene.cycle._wanted == "site 'riga' is back"
 
 
 def test_a_resource_that_is_gone_takes_what_is_there_and_no_more() -> None:

@@ -1,6 +1,7 @@
 """What records make a broker remember, one kind after the other."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -220,6 +221,14 @@ def test_a_run_that_ends_was_where_it_was_booked() -> None:
     assert task_of(memory).placement == other
     memory.apply(ended(TaskState.COMPLETED))
     assert task_of(memory).placement == Placement("flow", "a", place().demands, 21.0, 30.0, 2.5)
+
+
+def test_a_workflow_that_says_no_earliest_start_has_that_of_its_submission() -> None:
+    """One that says one keeps it."""
+    for said, planned in ((-math.inf, 1.0), (5.0, 5.0)):
+        workflow = replace(flow(), earliest_start=said)
+        known = Memory([WorkflowSubmitted(1, "w1", "key", workflow, ())]).workflows["w1"]
+        assert known.planned == replace(workflow, earliest_start=planned)
 
 
 def test_a_run_that_is_tried_again_leaves_no_times() -> None:

@@ -185,6 +185,17 @@ def test_what_is_booked_behind_gives_way() -> None:
     assert tasks["a"].placement.end == 90
 
 
+def test_what_begins_where_a_run_would_end_need_not_give_way() -> None:
+    """A moment earlier it does."""
+    for start, released in ((90.0, []), (89.9, ["b-2"])):
+        told = running(SETTINGS, place("x", start))
+        (extend,) = told.at(73.0)
+        assert isinstance(extend, Extend)
+        assert extend.end == 90.0
+        told.tell(ExtensionRefused(0, "b-1", "not free", taken=True))
+        assert told.names(Release) == released
+
+
 def test_a_run_that_is_lost_meanwhile_is_not_asked_for_again() -> None:
     """What gave way to it is released in vain, and nothing of it is remembered."""
     told = running(SETTINGS, place("x", 80))

@@ -46,6 +46,13 @@ def test_resources_come_back_as_they_were(data: st.DataObject) -> None:
     assert read_supply(write_supply(supply)) == supply
 
 
+def test_what_a_workflow_does_not_ask_for_is_left_out() -> None:
+    """Dates and a budget without bounds are no numbers on the wire."""
+    spec = write_workflow(Workflow("flow", (Task("t", 1, (Alternative.of("alpha"),)),)))
+    for field in ("earliest_start_s", "due_date_s", "budget"):
+        assert not spec.HasField(field)
+
+
 def test_equal_alternatives_are_one_object() -> None:
     """Thousands of tasks that may run anywhere do not each keep a list of everything."""
     alternatives = [(Alternative.of("alpha"), Alternative.of("beta", "licence")) for _ in range(3)]
@@ -120,8 +127,30 @@ def test_a_workflow_is_shown_as_it_stands() -> None:
     assert running.start_time_s == live.tasks["t0"].start_time
     assert message.completion_s == booked.end_time_s
     assert (message.tasks_total, message.tasks_completed) == (2, 0)
+    assert [[each.resource for each in task.demands] for task in message.tasks] == [
+        [each.resource for each in task.placement.demands]
+        for task in live.tasks.values()
+        if task.placement is not None
+    ]
     assert not write_live(live, tasks=False).tasks
     assert not message.HasField("due_date_s")
+
+
+def test_a_workflow_says_what_went_wrong_first() -> None:
+    """A task that has failed; else one without a place; of the others the reasons are history."""
+    live = running_world().state.memory.live["flow"]
+    first, second = live.tasks.values()
+    first.reason, second.reason = "one", "two"
+    assert write_live(live).reason == ""
+    second.state = TaskState.WAITING
+    assert write_live(live).reason == ""
+    second.placement = None
+    assert write_live(live).reason == "task 't1': two"
+    first.state = TaskState.FAILED
+    assert write_live(live).reason == "task 't0': one"
+    first.state, second.state = TaskState.WAITING, TaskState.FAILED
+    first.placement = None
+    assert write_live(live).reason == "task 't1': two"
 
 
 def test_a_plan_is_in_order_of_time_and_names_what_has_no_place() -> None:

@@ -1,5 +1,6 @@
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -140,6 +141,14 @@ def test_a_run_goes_on_as_if_it_had_not_stopped(tmp_path: Path) -> None:
             ),
             quiet(),
         )
+    log = options(tmp_path).logs[0]
+    lines = log.read_text(encoding="ascii").splitlines()
+    rows = [line.split() for line in lines if not line.startswith(";")]
+    users = [[*row[:11], str(number % 2), *row[12:]] for number, row in enumerate(rows)]
+    text = [line for line in lines if line.startswith(";")] + [" ".join(row) for row in users]
+    log.write_text("\n".join(text) + "\n", encoding="ascii")
+    with pytest.raises(CheckpointError, match="groups_sha256"):
+        run_tuning(replace(again, logs=(log,)), quiet())
 
 
 def test_situations_need_local_time(tmp_path: Path) -> None:

@@ -52,7 +52,6 @@ class BrokerState:
     """All that the broker knows and decides.
 
     Attributes:
-        settings: how it works.
         memory: what it knows; to be looked at only.
         cycle: when it plans; to be looked at only.
 
@@ -69,7 +68,6 @@ class BrokerState:
     def __init__(
         self, settings: BrokerSettings, records: Iterable[Record] = (), *, epoch: str = "b"
     ) -> None:
-        self.settings = settings
         self.memory = Memory(records)
         self.cycle = Cycle(self.memory, settings)
         self._floor = Floor(self.memory, settings, self.cycle, epoch)

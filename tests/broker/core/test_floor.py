@@ -50,9 +50,12 @@ def place(task: str, start: float, *resources: str) -> Placement:
 class Scene:
     """A floor with a workflow of three tasks, `b` after `a`; their places are given at 0 s."""
 
-    def __init__(self, *places: Placement, settings: BrokerSettings = SETTINGS) -> None:
+    def __init__(
+        self, *places: Placement, settings: BrokerSettings = SETTINGS, order: str = "abc"
+    ) -> None:
         some = (Alternative.of("alpha"), Alternative.of("beta"))
-        tasks = (Task("a", 10, some), Task("b", 10, some, ("a",)), Task("c", 10, some))
+        waits = {"b": ("a",)}
+        tasks = tuple(Task(name, 10, some, waits.get(name, ())) for name in order)
         self.memory = Memory(
             [
                 ResourceSet(0, ALPHA),
@@ -130,6 +133,13 @@ def test_what_starts_within_the_slot_is_fixed_after_what_it_waits_for() -> None:
     assert scene.task("c").state is TaskState.WAITING
     assert scene.floor.next_time == 20.0, "its slot, and the first start"
     assert kinds(scene.at(20)) == ["Book e-3"]
+
+
+def test_what_stands_before_what_it_waits_for_is_fixed_as_well() -> None:
+    """In whatever order a workflow names its tasks."""
+    scene = Scene(place("a", 20), place("b", 36), order="bac")
+    assert kinds(scene.at(0)) == ["Book e-1", "Book e-2"]
+    assert [scene.task(name).state for name in "ab"] == [TaskState.BOOKING, TaskState.BOOKING]
 
 
 def test_nothing_is_fixed_while_a_search_runs_or_what_it_waits_for_is_not() -> None:
@@ -253,6 +263,15 @@ def test_a_run_that_is_to_be_ended_is_over_when_its_site_has_released_it() -> No
     (end,) = append.records
     assert isinstance(end, TaskEnded)
     assert (end.start_time, end.end_time, end.cost) == (20.5, 23, 0.5 * 2.5)
+
+
+def test_a_run_that_is_to_be_ended_is_over_when_it_is_lost() -> None:
+    """Its site holds nothing of it any more, and there is nothing to release."""
+    scene = running()
+    scene.floor.resource_gone("alpha", Turn(scene.memory, 22), "alpha is broken")
+    assert scene.at(23, BookingLost(0, "e-1", "its reservation is expired")) == []
+    assert scene.task().state is TaskState.WAITING
+    assert scene.task().reason == "its reservation is expired"
 
 
 def test_a_run_that_was_ended_before_it_began_costs_nothing() -> None:

@@ -225,6 +225,15 @@ def test_what_somebody_else_has_is_not_asked_for_twice() -> None:
     assert told.names(Release) == []
 
 
+def test_a_second_refusal_changes_nothing() -> None:
+    """What the site said first, that it cannot extend at all, counts until the run is over."""
+    told = running(SETTINGS, place("x", 80))
+    told.at(73.0)
+    for taken in (False, True):
+        told.tell(ExtensionRefused(0, "b-1", "not free", taken=taken))
+        assert told.names(Release) == []
+
+
 def test_answers_that_come_too_late_change_nothing() -> None:
     """The run has ended, or was given up, while its site was asked."""
     told = running()

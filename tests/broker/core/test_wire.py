@@ -112,8 +112,9 @@ def test_a_message_that_is_no_resource_is_refused() -> None:
     """Numbers out of bounds and a missing name."""
     with pytest.raises(WireError, match="performance"):
         read_supply(resource_pb2.Resource(name="alpha", performance=-1))
-    with pytest.raises(WireError, match="no name"):
+    with pytest.raises(WireError, match="no name") as caught:
         read_supply(resource_pb2.Resource())
+    assert caught.value.args == (str(caught.value),)
     assert read_supply(resource_pb2.Resource(name="a")).resource.capacity == 1
 
 

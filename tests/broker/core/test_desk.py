@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from broker.core.commands import (
+    Append,
     Command,
     PublishWorkflow,
     Refusal,
@@ -27,7 +28,7 @@ from broker.core.events import (
     Update,
 )
 from broker.core.offers import ResourceOffer
-from broker.core.records import Supply
+from broker.core.records import Counted, Supply
 from broker.core.settings import BrokerSettings
 from broker.core.situation import Taken
 from broker.core.state import BrokerState
@@ -143,9 +144,12 @@ def test_workflows_that_have_ended_are_forgotten_in_order() -> None:
         made.handle(Submit(1, f"k{number}", flow(f"x{number}")), number)
         made.handle(Cancel(2, f"x{number}"), number)
     assert list(made.memory.workflows) == ["w2", "w3"]
-    made.handle(Submit(1, "k3", flow("x3")), 9)
+    said = made.handle(Submit(1, "k3", flow("x3")), 9)
     assert list(made.memory.workflows) == ["w3", "w4"]
     assert made.memory.workflows_count == 4
+    # How many there were is noted: what is forgotten leaves no other trace of its number.
+    (append,) = [each for each in said if isinstance(each, Append)]
+    assert append.records[0] == Counted(9, 3, 0)
 
 
 def test_the_same_resource_once_more_is_nothing() -> None:
@@ -203,6 +207,43 @@ def test_what_the_broker_holds_itself_is_not_kept_out_of_plans() -> None:
         made.handle(offered, 2)
         assert made.cycle._others["riga"] == (Taken("mine", 60, 80),)
         made.handle(Cancel(3, "x"), 3)
+
+
+def test_a_resource_that_is_taken_out_is_gone_at_once() -> None:
+    """What is planned on it is planned anew as soon as possible."""
+    made = state()
+    assert answer(made, Remove(3, "alpha")) == ReplyResource(3, "alpha")
+    assert made.memory.supplies == {}
+    assert made.cycle._urgent == "resource 'alpha' was taken out"
+    found = answer(made, Remove(4, "alpha"))
+    assert isinstance(found, Refuse)
+    assert (found.refusal, found.field) == (Refusal.NOT_FOUND, "name")
+
+
+def test_who_wants_a_resource_that_is_not_there_hears_of_some_that_are() -> None:
+    """Of so many, and of more only that there are."""
+    for count, more in ((SHOWN_MAX, False), (SHOWN_MAX + 1, True)):
+        made = state(*(Supply(Resource(f"r{number:03}")) for number in range(count)))
+        found = answer(made, Remove(4, "alpha"))
+        assert isinstance(found, Refuse)
+        assert "r000" in found.reason
+        assert (f"r{SHOWN_MAX - 1:03}" in found.reason, "…" in found.reason) == (True, more)
+
+
+def test_what_a_site_has_new_or_changed_is_planned_with_soon() -> None:
+    """What it has as before is nothing new; what it has no more is planned without at once."""
+    made = state(Supply(Resource("mine"), "riga", "cpu"))
+    cpu, gpu = (ResourceOffer(Resource(name), free=((0, 900, 1),)) for name in ("cpu", "gpu"))
+    for offers, wanted, urgent in (
+        ((cpu,), "", ""),
+        ((cpu, gpu), "site 'riga' has a resource 'gpu'", ""),
+        ((replace(cpu, resource=Resource("cpu", capacity=7)), gpu), "resource 'mine' has", ""),
+        ((gpu,), "", "site 'riga' has no 'cpu' any more"),
+    ):
+        made.cycle._wanted = ""
+        made.handle(Offered(0, "riga", offers, 0, 900), 2)
+        assert made.cycle._wanted.startswith(wanted)
+        assert (bool(made.cycle._wanted), made.cycle._urgent) == (bool(wanted), urgent)
 
 
 def test_who_asks_for_a_plan_gets_the_next_one_soon() -> None:

@@ -17,7 +17,7 @@ from broker.core.events import (
     SiteUp,
     Started,
 )
-from broker.core.floor import Floor
+from broker.core.floor import SLOT_TOLERANCE, Floor
 from broker.core.lifecycle import Outcome, TaskState
 from broker.core.memory import LiveTask, Memory
 from broker.core.records import (
@@ -27,6 +27,7 @@ from broker.core.records import (
     ResourceSet,
     Supply,
     TaskEnded,
+    WorkflowCancelled,
     WorkflowSubmitted,
 )
 from broker.core.settings import BrokerSettings
@@ -133,6 +134,12 @@ def test_what_starts_within_the_slot_is_fixed_after_what_it_waits_for() -> None:
     assert scene.task("c").state is TaskState.WAITING
     assert scene.floor.next_time == 20.0, "its slot, and the first start"
     assert kinds(scene.at(20)) == ["Book e-3"]
+
+
+def test_the_slot_ends_where_rounding_does() -> None:
+    """What begins then belongs to it."""
+    for start, booked in ((40 + SLOT_TOLERANCE, ["Book e-1"]), (40 + 2 * SLOT_TOLERANCE, [])):
+        assert kinds(Scene(place("a", start)).at(0)) == booked
 
 
 def test_what_stands_before_what_it_waits_for_is_fixed_as_well() -> None:
@@ -263,6 +270,20 @@ def test_a_run_that_is_to_be_ended_is_over_when_its_site_has_released_it() -> No
     (end,) = append.records
     assert isinstance(end, TaskEnded)
     assert (end.start_time, end.end_time, end.cost) == (20.5, 23, 0.5 * 2.5)
+
+
+def test_nothing_is_begun_of_a_workflow_that_is_given_up() -> None:
+    """What has a place in the plan keeps it in vain, and nothing is looked at again."""
+    scene = Scene(place("a", 20), place("c", 60))
+    assert kinds(scene.at(0)) == ["Book e-1"]
+    turn = Turn(scene.memory, 1)
+    turn.note(WorkflowCancelled(1, "w1"))
+    scene.floor.close(scene.memory.workflows["w1"], turn, running=True, reason="cancelled")
+    released = [each for each in turn.commands() if isinstance(each, Release)]
+    assert kinds(list(released)) == ["Release e-1"]
+    assert scene.at(2, Released(0, "e-1")) == []
+    assert scene.at(20) == []
+    assert scene.at(30) == []
 
 
 def test_a_run_that_is_to_be_ended_is_over_when_it_is_lost() -> None:

@@ -1,5 +1,6 @@
 """The lives of tasks, one step at a time."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -175,6 +176,26 @@ def test_what_has_lost_its_resource_is_planned_again(what: str) -> None:
     assert scene.cycle._wanted == "flow/a has lost its resource"
 
 
+def test_a_resource_that_has_become_slower_is_held_no_longer_than_planned() -> None:
+    """A run takes the time that its work needs there, up to the end of its place."""
+    for performance, run_time in ((1.0, 10.0), (0.5, 14.0)):
+        scene = Scene(place("a", 20))
+        slower = Supply(Resource("alpha", performance=performance), "riga", "a1")
+        Turn(scene.memory, 0).note(ResourceSet(0, slower))
+        (book,) = scene.at(0)
+        assert isinstance(book, Book)
+        assert book.booking.run_time == run_time
+
+
+def test_a_booking_without_an_answer_is_given_up_at_its_latest_start() -> None:
+    """Nothing but time tells of a site that is silent."""
+    scene = Scene(place("a", 20))
+    scene.at(0)
+    assert scene.floor.next_time == math.nextafter(22, math.inf)
+    assert scene.at(22) == []
+    assert kinds(scene.at(22.1)) == ["Release e-1"]
+
+
 def test_what_can_be_booked_no_more_in_time_is_planned_again() -> None:
     """The run has to fit into what is left, and half of the margin with it."""
     late = 20 + 14 - 10 - 2
@@ -223,6 +244,19 @@ def test_a_run_that_fails_is_tried_so_often_and_then_its_workflow_is_given_up() 
     scene = running()
     scene.at(25, Ended(0, "e-1", Outcome.FAILED, 20.5, 25.0))
     assert (scene.task().state, scene.task().failures) == (TaskState.WAITING, 1)
+
+
+def test_what_runs_of_a_workflow_that_has_failed_goes_on() -> None:
+    """Only what has not begun is given up with it."""
+    scene = Scene(
+        place("a", 20), place("c", 20, "beta"), settings=replace(SETTINGS, runs_max=1), order="ac"
+    )
+    scene.at(0)
+    for number in (1, 2):
+        scene.at(1, Booked(0, f"e-{number}", (f"r{number}",)))
+    scene.at(20)
+    assert scene.at(25, Ended(0, "e-1", Outcome.FAILED, 20.5, 25.0)) == []
+    assert [scene.task(name).state for name in "ac"] == [TaskState.FAILED, TaskState.LAUNCHED]
 
 
 def test_a_run_costs_what_its_resources_cost_while_it_ran() -> None:
@@ -301,7 +335,9 @@ def test_a_run_that_was_ended_before_it_began_costs_nothing() -> None:
     scene.at(0)
     scene.at(1, Booked(0, "e-1", ("r1",)))
     scene.at(20)
-    scene.floor.resource_gone("alpha", Turn(scene.memory, 21), "alpha is broken")
+    turn = Turn(scene.memory, 21)
+    scene.floor.resource_gone("alpha", turn, "alpha is broken")
+    assert PublishWorkflow("w1") in turn.commands()
     turn = Turn(scene.memory, 22)
     scene.floor.released(Released(0, "e-1"), turn)
     (append,) = [each for each in turn.commands() if isinstance(each, Append)]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from grms.lrms_cli import lrms
+from grms.partners_cli import COMMANDS as PARTNERS_COMMANDS
 from grms.pki.cli import pki
 from grms.results_cli import COMMANDS as RESULTS_COMMANDS
 from grms.site_cli import COMMANDS as SITE_COMMANDS
@@ -41,7 +42,7 @@ def cli() -> None:
     """  # noqa: D301  # click's mark for a block that is not wrapped
 
 
-for command in (pki, tune, top, lrms, *SITE_COMMANDS, *RESULTS_COMMANDS):
+for command in (pki, tune, top, lrms, *SITE_COMMANDS, *RESULTS_COMMANDS, *PARTNERS_COMMANDS):
     cli.add_command(command)
 
 

@@ -338,6 +338,19 @@ class Client:
         )
         return answer
 
+    async def pardon(self, partner: str) -> int:
+        """Ends a partner's suspension, and forgets its breaches; for operators.
+
+        Returns:
+            How many these were.
+
+        Raises:
+            SiteError: there is no partner of that name.
+        """
+        request = operator_pb2.PardonRequest(partner=partner)
+        answer: operator_pb2.PardonResponse = await self._call(self._operator.Pardon, request)
+        return int(answer.breaches)
+
     async def take_back(self, job_id: str) -> Job:
         """Has a job ended at its partner, and then decided anew; for operators.
 
@@ -493,6 +506,10 @@ class SyncClient:
     def partners(self) -> Sequence[operator_pb2.PartnerStatus]:
         """See `Client.partners`."""
         return self._do(self._client.partners())
+
+    def pardon(self, partner: str) -> int:
+        """See `Client.pardon`."""
+        return self._do(self._client.pardon(partner))
 
     def reload(self) -> operator_pb2.ReloadPoliciesResponse:
         """See `Client.reload`."""

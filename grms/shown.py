@@ -85,6 +85,12 @@ class PartnerShown(Shown):
     disbelieved: int
     distrust: int
     disputed: int
+    taken: float = Field(description="Work of its jobs here, processor seconds.")
+    given: float = Field(description="Work that it has done for this site, processor seconds.")
+    credit: float = Field(description="Requests of jobs done as promised, processor seconds.")
+    breaches: int = Field(description="Promises that it has broken.")
+    overdue: int
+    suspended_until_s: float | None
 
 
 class PartnersShown(Shown):

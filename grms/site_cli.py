@@ -476,52 +476,6 @@ def _lrms_lines(answer: "operator_pb2.StatusResponse") -> list[str]:
     return lines
 
 
-@click.command()
-@site_option
-@timeout_option
-@json_option("grms-partners", "grms.shown:PartnersShown")
-def partners(socket: Path, *, timeout_s: float, as_json: bool) -> None:
-    """Show what the site knows of its partners; for operators.
-
-    Under each one's figures: where it is, and what is in the way.
-    """
-    columns = "{:<24} {:>7} {:<4} {:>8} {:>8} {:>6} {:>6} {:>9}"
-    with _client(socket, timeout_s) as site:
-        known = site.partners()
-    if as_json:
-        from grms.kit.messages import of_message  # noqa: PLC0415  # see the module's docstring
-
-        print_json("grms-partners", {"partners": [of_message(partner) for partner in known]})
-        return
-    click.echo(
-        columns.format("PARTNER", "PROCS", "UP", "OFFERED", "ACCEPTED", "OPEN", "GUESTS", "AWRT/s")
-    )
-    for partner in known:
-        click.echo(
-            columns.format(
-                partner.name,
-                partner.processors or "-",
-                "lost" if partner.lost else "yes" if partner.reachable else "no",
-                partner.offered,
-                partner.accepted,
-                partner.open,
-                partner.guest_open,
-                f"{partner.awrt_s:.0f}",
-            )
-        )
-        click.echo(f"  {partner.endpoint or 'no address'}")
-        if partner.problem:
-            click.echo(
-                textwrap.fill(
-                    printable(partner.problem),
-                    79,
-                    initial_indent="  ",
-                    subsequent_indent="    ",
-                    break_on_hyphens=False,
-                )
-            )
-
-
 @click.command(short_help="Take no more work; end what there is in order.")
 @site_option
 @timeout_option
@@ -580,4 +534,4 @@ def _words(job: "Job") -> str:
 
 
 COMMANDS += [serve, submit, status, jobs, cancel, watch]
-COMMANDS += [take_back, resubmit, write_off, partners, drain, reload, dashboard]
+COMMANDS += [take_back, resubmit, write_off, drain, reload, dashboard]

@@ -76,7 +76,7 @@ class PartnersResponse(_message.Message):
     def __init__(self, partners: _Optional[_Iterable[_Union[PartnerStatus, _Mapping]]] = ...) -> None: ...
 
 class PartnerStatus(_message.Message):
-    __slots__ = ("name", "endpoint", "processors", "reachable", "lost", "last_heard_s", "offered", "accepted", "ended", "open", "awrt_s", "guest_offered", "guest_accepted", "guest_open", "problem", "faulty", "faults", "incompatible", "disbelieved", "distrust", "disputed")
+    __slots__ = ("name", "endpoint", "processors", "reachable", "lost", "last_heard_s", "offered", "accepted", "ended", "open", "awrt_s", "guest_offered", "guest_accepted", "guest_open", "problem", "faulty", "faults", "incompatible", "disbelieved", "distrust", "disputed", "taken", "given", "credit", "breaches", "overdue", "suspended_until_s")
     NAME_FIELD_NUMBER: _ClassVar[int]
     ENDPOINT_FIELD_NUMBER: _ClassVar[int]
     PROCESSORS_FIELD_NUMBER: _ClassVar[int]
@@ -98,6 +98,12 @@ class PartnerStatus(_message.Message):
     DISBELIEVED_FIELD_NUMBER: _ClassVar[int]
     DISTRUST_FIELD_NUMBER: _ClassVar[int]
     DISPUTED_FIELD_NUMBER: _ClassVar[int]
+    TAKEN_FIELD_NUMBER: _ClassVar[int]
+    GIVEN_FIELD_NUMBER: _ClassVar[int]
+    CREDIT_FIELD_NUMBER: _ClassVar[int]
+    BREACHES_FIELD_NUMBER: _ClassVar[int]
+    OVERDUE_FIELD_NUMBER: _ClassVar[int]
+    SUSPENDED_UNTIL_S_FIELD_NUMBER: _ClassVar[int]
     name: str
     endpoint: str
     processors: int
@@ -119,7 +125,27 @@ class PartnerStatus(_message.Message):
     disbelieved: int
     distrust: int
     disputed: int
-    def __init__(self, name: _Optional[str] = ..., endpoint: _Optional[str] = ..., processors: _Optional[int] = ..., reachable: bool = ..., lost: bool = ..., last_heard_s: _Optional[float] = ..., offered: _Optional[int] = ..., accepted: _Optional[int] = ..., ended: _Optional[int] = ..., open: _Optional[int] = ..., awrt_s: _Optional[float] = ..., guest_offered: _Optional[int] = ..., guest_accepted: _Optional[int] = ..., guest_open: _Optional[int] = ..., problem: _Optional[str] = ..., faulty: bool = ..., faults: _Optional[int] = ..., incompatible: _Optional[int] = ..., disbelieved: _Optional[int] = ..., distrust: _Optional[int] = ..., disputed: _Optional[int] = ...) -> None: ...
+    taken: float
+    given: float
+    credit: float
+    breaches: int
+    overdue: int
+    suspended_until_s: float
+    def __init__(self, name: _Optional[str] = ..., endpoint: _Optional[str] = ..., processors: _Optional[int] = ..., reachable: bool = ..., lost: bool = ..., last_heard_s: _Optional[float] = ..., offered: _Optional[int] = ..., accepted: _Optional[int] = ..., ended: _Optional[int] = ..., open: _Optional[int] = ..., awrt_s: _Optional[float] = ..., guest_offered: _Optional[int] = ..., guest_accepted: _Optional[int] = ..., guest_open: _Optional[int] = ..., problem: _Optional[str] = ..., faulty: bool = ..., faults: _Optional[int] = ..., incompatible: _Optional[int] = ..., disbelieved: _Optional[int] = ..., distrust: _Optional[int] = ..., disputed: _Optional[int] = ..., taken: _Optional[float] = ..., given: _Optional[float] = ..., credit: _Optional[float] = ..., breaches: _Optional[int] = ..., overdue: _Optional[int] = ..., suspended_until_s: _Optional[float] = ...) -> None: ...
+
+class PardonRequest(_message.Message):
+    __slots__ = ("partner",)
+    PARTNER_FIELD_NUMBER: _ClassVar[int]
+    partner: str
+    def __init__(self, partner: _Optional[str] = ...) -> None: ...
+
+class PardonResponse(_message.Message):
+    __slots__ = ("partner", "breaches")
+    PARTNER_FIELD_NUMBER: _ClassVar[int]
+    BREACHES_FIELD_NUMBER: _ClassVar[int]
+    partner: str
+    breaches: int
+    def __init__(self, partner: _Optional[str] = ..., breaches: _Optional[int] = ...) -> None: ...
 
 class ReloadPoliciesRequest(_message.Message):
     __slots__ = ()

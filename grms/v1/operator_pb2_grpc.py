@@ -70,6 +70,11 @@ class OperatorServiceStub(object):
                 request_serializer=grms_dot_v1_dot_operator__pb2.InterveneRequest.SerializeToString,
                 response_deserializer=grms_dot_v1_dot_job__pb2.Job.FromString,
                 _registered_method=True)
+        self.Pardon = channel.unary_unary(
+                '/grms.v1.OperatorService/Pardon',
+                request_serializer=grms_dot_v1_dot_operator__pb2.PardonRequest.SerializeToString,
+                response_deserializer=grms_dot_v1_dot_operator__pb2.PardonResponse.FromString,
+                _registered_method=True)
         self.WriteOff = channel.unary_unary(
                 '/grms.v1.OperatorService/WriteOff',
                 request_serializer=grms_dot_v1_dot_operator__pb2.InterveneRequest.SerializeToString,
@@ -133,6 +138,13 @@ class OperatorServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Pardon(self, request, context):
+        """Ends a partner's suspension, and forgets its breaches; its credit stays gone. NOT_FOUND.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def WriteOff(self, request, context):
         """Ends a job as failed. If the partner runs it after all, nobody hears of it. Errors as above.
         """
@@ -177,6 +189,11 @@ def add_OperatorServiceServicer_to_server(servicer, server):
                     servicer.Resubmit,
                     request_deserializer=grms_dot_v1_dot_operator__pb2.InterveneRequest.FromString,
                     response_serializer=grms_dot_v1_dot_job__pb2.Job.SerializeToString,
+            ),
+            'Pardon': grpc.unary_unary_rpc_method_handler(
+                    servicer.Pardon,
+                    request_deserializer=grms_dot_v1_dot_operator__pb2.PardonRequest.FromString,
+                    response_serializer=grms_dot_v1_dot_operator__pb2.PardonResponse.SerializeToString,
             ),
             'WriteOff': grpc.unary_unary_rpc_method_handler(
                     servicer.WriteOff,
@@ -373,6 +390,33 @@ class OperatorService(object):
             '/grms.v1.OperatorService/Resubmit',
             grms_dot_v1_dot_operator__pb2.InterveneRequest.SerializeToString,
             grms_dot_v1_dot_job__pb2.Job.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Pardon(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/grms.v1.OperatorService/Pardon',
+            grms_dot_v1_dot_operator__pb2.PardonRequest.SerializeToString,
+            grms_dot_v1_dot_operator__pb2.PardonResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -52,6 +52,8 @@ class OperatorServiceStub:
     """
     Resubmit: _grpc.UnaryUnaryMultiCallable[_operator_pb2.InterveneRequest, _job_pb2.Job]
     """Decides a job anew at once. If the partner runs it after all, it runs twice. Errors as above."""
+    Pardon: _grpc.UnaryUnaryMultiCallable[_operator_pb2.PardonRequest, _operator_pb2.PardonResponse]
+    """Ends a partner's suspension, and forgets its breaches; its credit stays gone. NOT_FOUND."""
     WriteOff: _grpc.UnaryUnaryMultiCallable[_operator_pb2.InterveneRequest, _job_pb2.Job]
     """Ends a job as failed. If the partner runs it after all, nobody hears of it. Errors as above."""
 
@@ -78,6 +80,8 @@ class OperatorServiceAsyncStub(OperatorServiceStub):
     """
     Resubmit: _aio.UnaryUnaryMultiCallable[_operator_pb2.InterveneRequest, _job_pb2.Job]  # type: ignore[assignment]
     """Decides a job anew at once. If the partner runs it after all, it runs twice. Errors as above."""
+    Pardon: _aio.UnaryUnaryMultiCallable[_operator_pb2.PardonRequest, _operator_pb2.PardonResponse]  # type: ignore[assignment]
+    """Ends a partner's suspension, and forgets its breaches; its credit stays gone. NOT_FOUND."""
     WriteOff: _aio.UnaryUnaryMultiCallable[_operator_pb2.InterveneRequest, _job_pb2.Job]  # type: ignore[assignment]
     """Ends a job as failed. If the partner runs it after all, nobody hears of it. Errors as above."""
 
@@ -143,6 +147,14 @@ class OperatorServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_job_pb2.Job, _abc.Awaitable[_job_pb2.Job]]:
         """Decides a job anew at once. If the partner runs it after all, it runs twice. Errors as above."""
+
+    @_abc_1.abstractmethod
+    def Pardon(
+        self,
+        request: _operator_pb2.PardonRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_operator_pb2.PardonResponse, _abc.Awaitable[_operator_pb2.PardonResponse]]:
+        """Ends a partner's suspension, and forgets its breaches; its credit stays gone. NOT_FOUND."""
 
     @_abc_1.abstractmethod
     def WriteOff(

@@ -29,6 +29,7 @@ def figures() -> dict[str, set[str]]:
     metrics.set_reachable("away", reachable=True)
     metrics.set_guests("away", 1)
     metrics.set_partner("away", awrt_s=1.0, open_jobs=1)
+    metrics.set_promise("away", suspended=False, breaches=0, credit=0.0)
     metrics.job_started("home", 1.0)
     metrics.job_ended("home", 1.0)
     metrics.own_job_ended("completed")

@@ -5,6 +5,7 @@
   that makes sense makes it well. The pauses begin anew only when it has answered an offer well, so
   that one who is fine until it is offered something is asked less and less.
 - A partner that speaks another version of the protocol is *incompatible* until it says otherwise.
+- A partner that is suspended for broken promises can be pardoned by an operator.
 - A partner that has seen offers that this site does not know of has seen a later journal than this
   one, which was put back from an older copy. A new epoch begins, so that no number means two jobs.
 """
@@ -13,8 +14,10 @@ from typing import Final
 
 from grms.site.core.offers import OfferDesk
 from grms.site.core.turn import Turn
+from grms.site.facts.commands import Refusal, Refuse, ReplyPardon
 from grms.site.facts.events import (
     OfferDisputed,
+    Pardon,
     PartnerFaulty,
     PartnerIncompatible,
     PartnerUp,
@@ -25,7 +28,7 @@ from grms.site.facts.jobs import OfferId
 from grms.site.facts.lifecycle import GuestState
 from grms.site.facts.memory import Memory
 from grms.site.facts.partners import PartnerBook
-from grms.site.facts.records import EpochBegun, JobDeclined
+from grms.site.facts.records import EpochBegun, JobDeclined, PartnerPardoned
 
 EPOCH_CLAIMED_MAX: Final = 2**62
 """A partner that claims to have seen a later epoch has not: the moment would be after 2116."""
@@ -42,6 +45,17 @@ class PartnerDesk:
     def __init__(self, memory: Memory, offers: OfferDesk) -> None:
         self.memory = memory
         self.offers = offers
+
+    def pardon(self, event: Pardon, turn: Turn) -> None:
+        """Ends a partner's suspension, as an operator wants it."""
+        book = self.memory.books.get(event.partner)
+        if book is None:
+            reason = f"there is no partner {event.partner!r}"
+            turn.do(Refuse(event.id, Refusal.NOT_FOUND, reason, "partner"))
+            return
+        breaches = book.trust.breaches
+        turn.note(PartnerPardoned(turn.now, event.partner, event.by))
+        turn.do(ReplyPardon(event.id, event.partner, breaches))
 
     def up(self, event: PartnerUp, turn: Turn) -> None:
         """Notes that a partner can be asked, once it is clear that the journals agree."""

@@ -62,6 +62,8 @@ class PartnerFigures:
         guests_open: its jobs here.
         latency: from an offer to its answer: median and greatest of the last ones, real seconds;
             None before the first.
+        breaches: promises to start a job at once that it has broken.
+        suspended_until: it is offered nothing before, on the site's clock; None where it is offered.
         last_heard: when it last said something, on the site's clock; None for never.
     """
 
@@ -83,6 +85,8 @@ class PartnerFigures:
     guests_open: int
     latency: tuple[float, float] | None
     last_heard: float | None
+    breaches: int = 0
+    suspended_until: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

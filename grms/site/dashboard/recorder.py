@@ -225,6 +225,7 @@ class Recorder:
         latencies = self._latencies.get(book.name)
         heard = float("nan") if link is None else link.last_heard
         problem = "" if link is None else link.problem
+        until = book.trust.suspended_until
         return PartnerFigures(
             name=book.name,
             processors=book.processors,
@@ -244,6 +245,8 @@ class Recorder:
             guests_open=len(book.guests),
             latency=(statistics.median(latencies), max(latencies)) if latencies else None,
             last_heard=None if math.isnan(heard) else heard,
+            breaches=book.trust.breaches,
+            suspended_until=until if until > self._engine.clock.now() else None,
         )
 
 

@@ -99,6 +99,8 @@ def _partner(figures: PartnerFigures) -> Document:
         "latency_s": None if latency is None else latency[0],
         "latency_max_s": None if latency is None else latency[1],
         "last_heard_s": figures.last_heard,
+        "breaches": figures.breaches,
+        "suspended_until_s": figures.suspended_until,
     }
 
 

@@ -32,6 +32,7 @@ from grms.site.facts.commands import (
     Refusal,
     Refuse,
     ReplyJob,
+    ReplyPardon,
     ReplyReservation,
     SendOffer,
     SendProbe,
@@ -44,7 +45,9 @@ from grms.site.facts.jobs import HomeJob, Load
 from grms.site.facts.lifecycle import JobState
 from grms.site.facts.reservations import Reservation
 
-Reply = ReplyJob | ReplyReservation | Refuse | AnswerOffer | AnswerStatus | AnswerReport
+Reply = (
+    ReplyJob | ReplyPardon | ReplyReservation | Refuse | AnswerOffer | AnswerStatus | AnswerReport
+)
 """What a question is answered with."""
 
 Send = SendOffer | SendResolve | SendWithdraw | SendReport | SendProbe

@@ -75,6 +75,19 @@ class ReplyReservation(Command):
 
 
 @dataclass(frozen=True, slots=True)
+class ReplyPardon(Command):
+    """Answers whoever pardoned a partner.
+
+    Attributes:
+        partner: its name.
+        breaches: that are forgotten.
+    """
+
+    partner: str
+    breaches: int
+
+
+@dataclass(frozen=True, slots=True)
 class Refuse(Command):
     """Answers any question with an error.
 

@@ -145,6 +145,19 @@ class WriteOff(LoadedEvent):
     by: str
 
 
+@dataclass(frozen=True, slots=True)
+class Pardon(Event):
+    """An operator forgives a partner its breaches. Answered by `ReplyPardon` or `Refuse`.
+
+    Attributes:
+        partner: its name.
+        by: the operator.
+    """
+
+    partner: str
+    by: str
+
+
 # --- users ---------------------------------------------------------------------------------------
 
 

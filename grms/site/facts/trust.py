@@ -125,8 +125,13 @@ class PromiseBook:
         self.credit, self.breaches, self.suspended_until = credit, breaches, suspended_until
         self.recount()
 
+    @property
+    def overdue(self) -> int:
+        """How many jobs are there that were found to be overdue."""
+        return sum(one.counted and one.ended is None for one in self.promised.values())
+
     def pardon(self) -> None:
-        """Forgets breaches and suspension; what is overdue now is no breach any more."""
+        """Forgets breaches and suspension; a job that was counted is not counted again."""
         self.breaches, self.suspended_until = 0, 0.0
 
     def restore(self, rows: tuple[PromiseRow, ...], work: float) -> None:

@@ -5,10 +5,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from grms.kit.refusals import Context
+from grms.policy.rails import DAY, HOUR
 from grms.site.configuration.files import ConfigError
 from grms.site.engine.journal import Journal
-from grms.site.facts.commands import ReplyJob
-from grms.site.facts.events import Drain, Resubmit, Resume, TakeBack, WriteOff
+from grms.site.facts.commands import ReplyJob, ReplyPardon
+from grms.site.facts.events import Drain, Pardon, Resubmit, Resume, TakeBack, WriteOff
 from grms.site.facts.partners import PartnerBook
 from grms.site.facts.wire import WireError, write_job
 from grms.site.links.partner_links import PartnerLinks
@@ -90,14 +91,21 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
                 guest_offered=book.guest_offered,
                 guest_accepted=book.guest_accepted,
                 guest_open=len(book.guests),
-                problem=problem_with(link.problem, book),
+                problem=problem_with(link.problem, book, now),
                 faulty=bool(book.faulty),
                 faults=book.faults,
                 incompatible=book.incompatible,
                 disbelieved=book.disbelieved,
                 distrust=book.distrust,
                 disputed=book.disputed,
+                taken=book.taken,
+                given=book.given,
+                credit=book.trust.credit,
+                breaches=book.trust.breaches,
+                overdue=book.trust.overdue,
             )
+            if now < book.trust.suspended_until:
+                entry.suspended_until_s = book.trust.suspended_until
             if link.last_heard == link.last_heard:  # nan: never
                 entry.last_heard_s = link.last_heard
         return answer
@@ -157,6 +165,19 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
         """Ends a job as failed, whatever its partner does with it."""
         return await self._intervene(context, WriteOff, "write_off", request.job_id)
 
+    async def Pardon(  # noqa: N802  # gRPC's name
+        self, request: operator_pb2.PardonRequest, context: Context
+    ) -> operator_pb2.PardonResponse:
+        """Ends a partner's suspension, and forgets its breaches."""
+        user = await self._door.operator(context)
+        await self._door.check_journal(context)
+        reply = await self._door.ask(context, Pardon, request.partner, user.name)
+        assert isinstance(reply, ReplyPardon)
+        self._door.audit(
+            "pardon", user, partner=reply.partner, breaches=reply.breaches, cause=reply.cause
+        )
+        return operator_pb2.PardonResponse(partner=reply.partner, breaches=reply.breaches)
+
     async def _intervene(
         self,
         context: Context,
@@ -205,12 +226,13 @@ def lrms_problem(away: str, age: float | None) -> str:
     return away or ("it has not said yet how busy it is" if age is None else "")
 
 
-def problem_with(link_problem: str, book: PartnerBook) -> str:
+def problem_with(link_problem: str, book: PartnerBook, now: float) -> str:
     """Returns what is in the way at a partner, for a person; empty where nothing is.
 
     Args:
         link_problem: what its link knows.
         book: what the site knows.
+        now: seconds.
     """
     said = [link_problem] if link_problem else []
     if book.faulty:
@@ -220,6 +242,25 @@ def problem_with(link_problem: str, book: PartnerBook) -> str:
             f"not believed: it has reported {book.doubt or 'what cannot be'}; believed again "
             f"after {book.distrust} believable reports"
         )
+    if broken := broken_promises(book, now):
+        said.append(broken)
     if book.disputed:
         said.append(f"offered {book.disputed} jobs by numbers of others: its journal is older")
     return "; ".join(said)
+
+
+def broken_promises(book: PartnerBook, now: float) -> str:
+    """Returns why a partner is offered nothing, for a person; empty where it is.
+
+    Args:
+        book: what the site knows.
+        now: seconds.
+    """
+    trust = book.trust
+    left = trust.suspended_until - now
+    if left <= 0:
+        return ""
+    days, rest = divmod(left, DAY)
+    span = f"{days:.0f} d {rest // HOUR:.0f} h" if days else f"{rest / HOUR:.1f} h"
+    times = f", {trust.breaches} times" if trust.breaches > 1 else ""
+    return f"suspended for {span}: it has broken its promise to start a job at once{times}"

@@ -76,7 +76,15 @@ _COMMIT_BUCKETS_S = (0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1,
 _CALL_BUCKETS_S = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 _JOB_BUCKETS_S = (1, 10, 60, 300, 900, 3600, 4 * 3600, 12 * 3600, 86400, 3 * 86400, 7 * 86400)
 
-_ONLY_COLLECTED = frozenset({"hanse_partner_awrt_seconds", "hanse_partner_open_jobs"})
+_ONLY_COLLECTED = frozenset(
+    {
+        "hanse_partner_awrt_seconds",
+        "hanse_partner_breaches",
+        "hanse_partner_credit_seconds",
+        "hanse_partner_open_jobs",
+        "hanse_partner_suspended",
+    }
+)
 
 JobKind = Literal["home", "delegated", "guest"]
 """Whose a job is and where it runs: own users' here, own users' at a partner, a partner's here."""
@@ -184,6 +192,15 @@ class SiteMetrics:
         )
         self._open = self._gauge(
             "hanse_partner_open_jobs", "Own jobs that are open at a partner.", ("partner",)
+        )
+        self._suspended = self._gauge(
+            "hanse_partner_suspended", "1 while broken promises keep it from offers.", ("partner",)
+        )
+        self._breaches = self._gauge(
+            "hanse_partner_breaches", "Promises that a partner has broken.", ("partner",)
+        )
+        self._credit = self._gauge(
+            "hanse_partner_credit_seconds", "Processor seconds done as promised.", ("partner",)
         )
         self._calls = Histogram(
             "hanse_call_seconds",
@@ -313,6 +330,20 @@ class SiteMetrics:
         label = self._label(partner)
         self._awrt.labels(label).set(awrt_s)
         self._open.labels(label).set(open_jobs)
+
+    def set_promise(self, partner: str, *, suspended: bool, breaches: int, credit: float) -> None:
+        """Sets how a partner keeps its promises, where it is held to them.
+
+        Args:
+            partner: its name.
+            suspended: it is offered nothing.
+            breaches: promises that it has broken.
+            credit: processor seconds.
+        """
+        label = self._label(partner)
+        self._suspended.labels(label).set(suspended)
+        self._breaches.labels(label).set(breaches)
+        self._credit.labels(label).set(credit)
 
     def call_answered(self, method: str, latency_s: float) -> None:
         """Takes note of how long a call took, in seconds; the methods are those that there are."""

@@ -296,6 +296,12 @@ class Observer:
             book = state.partners[partner.name]
             awrt = book.awrt(now, count_open=count_open)
             metrics.set_partner(partner.name, awrt_s=awrt, open_jobs=len(book.open))
+            metrics.set_promise(
+                partner.name,
+                suspended=now < book.trust.suspended_until,
+                breaches=book.trust.breaches,
+                credit=book.trust.credit,
+            )
         if self.journal is not None:
             metrics.set_journal(size_bytes=self.journal.size_bytes, records=self.journal.count)
 

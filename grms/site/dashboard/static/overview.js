@@ -84,6 +84,7 @@ const COLUMNS = [
   ["its offers", "guests", (each) => [number(each.guests_offered)]],
   ["taken", "taken", (each) => [number(each.guests_accepted)]],
   ["its jobs here", "here", (each) => [number(each.guests_open)]],
+  ["promise", "promise", (each) => each.suspended_until_s === null ? [each.breaches ? `broken ${number(each.breaches)}×` : "–"] : [el("span", { class: "bad" }, "suspended"), el("small", {}, `until ${day(each.suspended_until_s)}, broken ${number(each.breaches)}×`)]],
   ["latency", "latency", (each) => [span(each.latency_s)]],
   ["response", "awrt", (each) => [each.awrt_s ? span(each.awrt_s) : "–"]],
   ["certificate ends", "certificate", (each) => [day(each.certificate_end_s)]],

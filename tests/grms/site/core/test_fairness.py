@@ -6,12 +6,20 @@ import pytest
 
 from grms.policy.rails import FAIR_EXCHANGE, START_NOW, Promise, Rails
 from grms.policy.transfer import AcceptWhenFit, Railed, TransferPolicy
-from grms.site.facts.commands import AnswerOffer, Command, SendOffer
+from grms.site.facts.commands import (
+    AnswerOffer,
+    Command,
+    Refusal,
+    Refuse,
+    ReplyPardon,
+    SendOffer,
+)
 from grms.site.facts.events import (
     LrmsEnded,
     LrmsStarted,
     OfferAnswered,
     OfferReceived,
+    Pardon,
     PoliciesChanged,
     ReportReceived,
     Resubmit,
@@ -20,7 +28,7 @@ from grms.site.facts.events import (
 )
 from grms.site.facts.jobs import Completion, Load, Request
 from grms.site.facts.lifecycle import GuestState, Outcome
-from grms.site.facts.records import JobPromised, PromisesReviewed
+from grms.site.facts.records import JobPromised, PartnerPardoned, PromisesReviewed
 from tests.grms.site.conversation import FULL, Conversation, offer, one, settings
 
 FREE = Load(8, 8, 0)
@@ -318,3 +326,32 @@ def test_other_rails_take_what_was_noted() -> None:
     home.now = 200.0
     assert offers(home.submit(FULL)) == ["b"]
     assert FAIR_EXCHANGE.promise == Promise()
+
+
+# --- pardon --------------------------------------------------------------------------------------
+
+
+def test_a_pardon_ends_a_suspension_and_doubling_begins_anew() -> None:
+    """A job that was counted is not counted again; the restart knows of it."""
+    home = site(HELD)
+    home.submit(FULL)
+    answered(home, accepted=True)
+    home.now = 200.0
+    assert offers(home.submit(FULL)) == []
+    reply = one(home(Pardon, partner="b", by="root"), ReplyPardon)
+    assert (reply.partner, reply.breaches) == ("b", 1)
+    assert home.journal[-1] == PartnerPardoned(200.0, "b", "root")
+    home.restart()
+    home.come_up()
+    trust = home.state.partners["b"].trust
+    assert (trust.breaches, trust.suspended_until, trust.overdue) == (0, 0.0, 1)
+    ended(home, 1, 200.0, 1.0)
+    assert offers(home.submit(FULL)) == ["b"]
+    assert (trust.breaches, trust.overdue) == (0, 0)
+
+
+def test_a_stranger_cannot_be_pardoned() -> None:
+    """The refusal names him."""
+    refusal = one(site(HELD)(Pardon, partner="z", by="root"), Refuse)
+    assert (refusal.refusal, refusal.field) == (Refusal.NOT_FOUND, "partner")
+    assert refusal.reason == "there is no partner 'z'"

@@ -42,6 +42,8 @@ OF_A_PARTNER = {
     "latency_s": "this site's own clock",
     "latency_max_s": "this site's own clock",
     "last_heard_s": "this site's own clock",
+    "breaches": "the completion of a job one has delegated",
+    "suspended_until_s": "this site's own clock",
     "certificate_end_s": "shown to this site in a handshake",
 }
 """All that pages tell of a partner, and from where the site may know it."""

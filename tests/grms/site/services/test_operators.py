@@ -60,6 +60,43 @@ def test_partners_are_shown(tmp_path: Path) -> None:
     run(scene)
 
 
+def test_a_partner_that_breaks_its_promise_is_shown_and_pardoned(tmp_path: Path) -> None:
+    """Its books, how long it is suspended and why; a pardon is in the audit and takes operators."""
+    promise = {"rules": "start-now", "tolerance": 0, "trust": 0, "suspension": "2d"}
+
+    async def scene() -> None:
+        async with two_sites(tmp_path, {"rails": promise}) as (home, away):
+            partners = operator_pb2.PartnersRequest()
+            await home.submit("fills", processors=4, run_time_s=500.0, requested_time_s=500.0)
+            # The partner takes what fits, and lets it wait behind its own.
+            await away.submit("some", processors=2, run_time_s=500.0, requested_time_s=500.0)
+            await away.submit("head", processors=4, run_time_s=500.0, requested_time_s=500.0)
+            await home.submit("goes", processors=2, run_time_s=0.1, requested_time_s=0.1)
+            book, clock = home.core.engine.state.partners["away"], home.core.clock
+            await until(lambda: bool(book.trust.promised))
+            since = next(iter(book.trust.promised.values())).since
+            await until(lambda: clock.now() > since + 0.1)
+            await home.submit("looks", processors=2, run_time_s=5.0, requested_time_s=5.0)
+            (shown,) = (await home.operator.Partners(partners)).partners
+            assert (shown.breaches, shown.overdue, shown.credit) == (1, 1, 0.0)
+            assert shown.suspended_until_s > since + 2 * 86_400
+            assert shown.problem.startswith("suspended for 1 d ")
+            assert shown.problem.endswith("it has broken its promise to start a job at once")
+            with capture_logs() as logs:
+                answer = await home.operator.Pardon(operator_pb2.PardonRequest(partner="away"))
+            assert answer.breaches == 1
+            (line,) = [log for log in logs if log["event"] == "audit"]
+            assert (line["act"], line["partner"], line["breaches"]) == ("pardon", "away", 1)
+            (shown,) = (await home.operator.Partners(partners)).partners
+            assert (shown.breaches, shown.overdue, shown.problem) == (0, 1, "")
+            assert not shown.HasField("suspended_until_s")
+            with pytest.raises(aio.AioRpcError) as error:
+                await home.operator.Pardon(operator_pb2.PardonRequest(partner="nobody"))
+            assert error.value.code() is grpc.StatusCode.NOT_FOUND
+
+    run(scene)
+
+
 def test_a_draining_site_takes_nothing_new(tmp_path: Path) -> None:
     """Submissions are UNAVAILABLE, what runs goes on, and resuming undoes it."""
 

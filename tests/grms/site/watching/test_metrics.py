@@ -112,6 +112,7 @@ def test_the_values_fit_into_a_payload() -> None:
         metrics.set_reachable(name, reachable=True)
         metrics.set_guests(name, 1)
         metrics.set_partner(name, awrt_s=1.0, open_jobs=2)
+        metrics.set_promise(name, suspended=True, breaches=2, credit=5.0)
     values = metrics.values()
     assert not [name for name in values if "bucket" in name or "created" in name]
     assert len(values) <= METRICS_MAX
@@ -190,6 +191,7 @@ def test_the_machine_the_queue_and_the_partners_have_figures() -> None:
     metrics = SiteMetrics(["CTC"])
     metrics.set_load(Load(16, 4, 90), 7)
     metrics.set_partner("CTC", awrt_s=120.5, open_jobs=3)
+    metrics.set_promise("CTC", suspended=True, breaches=2, credit=7200.0)
     metrics.job_started("home", 30.0)
     metrics.job_ended("delegated", 400.0)
     metrics.own_job_ended("timeout")
@@ -197,6 +199,9 @@ def test_the_machine_the_queue_and_the_partners_have_figures() -> None:
     metrics.set_journal(size_bytes=4096, records=12)
     collected = generate_latest(metrics.registry).decode()
     for line in (
+        'hanse_partner_suspended{partner="CTC"} 1.0',
+        'hanse_partner_breaches{partner="CTC"} 2.0',
+        'hanse_partner_credit_seconds{partner="CTC"} 7200.0',
         'hanse_processors{state="free"} 4.0',
         'hanse_processors{state="busy"} 12.0',
         "hanse_queue_jobs 7.0",

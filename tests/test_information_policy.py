@@ -91,7 +91,8 @@ READ_OF_ALL = {"federation.sites"}
 NAME = "a site's name"
 SIZE = "its size in processors"
 VERSION = "its endpoint and protocol version"
-REQUEST = "a job's request: processors, requested time, and what it needs to run"
+REQUEST = "a job's request: processors, requested time, and whether it has a script"
+PROGRAM = "what a job runs"
 NUMBER = "the number of an offer"
 ANSWER = "yes or no"
 END = "the completion of a job one has delegated"
@@ -105,6 +106,7 @@ MAY_CROSS = {
     "DescribeResponse.site": NAME,
     "DescribeResponse.processors": SIZE,
     "DescribeResponse.protocol_version": VERSION,
+    "DescribeResponse.fetches_programs": VERSION,
     "DescribeResponse.offer_seen": NUMBER,
     "OfferId.epoch": NUMBER,
     "OfferId.number": NUMBER,
@@ -115,14 +117,18 @@ MAY_CROSS = {
     "OfferRequest.replay_time_s": CLOCK,
     "JobRequest.processors": REQUEST,
     "JobRequest.requested_time_s": REQUEST,
-    "JobRequest.program": REQUEST,
+    "JobRequest.program": PROGRAM,  # to a partner of before, which takes it in no other way
+    "JobRequest.to_fetch": REQUEST,
     "JobRequest.simulated": REQUEST,
-    "Program.script": REQUEST,
-    "Program.arguments": REQUEST,
-    "Program.environment": REQUEST,
-    "Program.EnvironmentEntry.key": REQUEST,
-    "Program.EnvironmentEntry.value": REQUEST,
-    "Program.outputs": REQUEST,
+    "Program.script": PROGRAM,
+    "Program.arguments": PROGRAM,
+    "Program.environment": PROGRAM,
+    "Program.EnvironmentEntry.key": PROGRAM,
+    "Program.EnvironmentEntry.value": PROGRAM,
+    "Program.outputs": PROGRAM,
+    "FetchProgramRequest.site": NAME,
+    "FetchProgramRequest.offer": NUMBER,
+    "FetchProgramResponse.program": PROGRAM,
     "SimulatedProgram.run_time_s": REQUEST,
     "SimulatedProgram.user_group": REQUEST,
     "OfferResponse.answer": ANSWER,
@@ -411,9 +417,9 @@ def test_only_what_is_listed_crosses_between_sites() -> None:
 
 
 def test_partners_are_told_nothing_but_by_this_service() -> None:
-    """Eight questions with one answer each; a file alone is streamed, and no message is open-ended."""
+    """Nine questions with one answer each; a file alone is streamed, and no message is open-ended."""
     methods = {method.name: method for method in PARTNER_SERVICE.methods}
-    about_jobs = {"Describe", "Offer", "Resolve", "Withdraw", "Report"}
+    about_jobs = {"Describe", "Offer", "Resolve", "Withdraw", "Report", "FetchProgram"}
     about_files = {"ListGuestResults", "FetchGuestResult", "DropGuestResults"}
     assert set(methods) == about_jobs | about_files
     for method in methods.values():

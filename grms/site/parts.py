@@ -41,6 +41,7 @@ from grms.site.facts.settings import Limits, PartnerSettings, SiteSettings
 from grms.site.links.calls import Problems, channel_maker
 from grms.site.links.link import LinkSettings
 from grms.site.links.partner_links import PartnerLinks
+from grms.site.links.programs import ProgramFetcher
 from grms.site.sockets.door import Rate
 from grms.site.watching.event_log import EventLog
 from grms.tls import CertificateTimeError, TlsFiles, channel_credentials, channel_options
@@ -266,14 +267,7 @@ def build_core(
         engine.on_event(lambda _event, _commands: check(engine.state.memory))
     files = tls_files(config)
     links = PartnerLinks(
-        LinkSettings(
-            site=config.name,
-            processors=config.processors,
-            offer_timeout_s=config.limits.offer_timeout_s,
-            lost_after_s=config.suspect_after_s,
-            virtual=config.clock.kind == "virtual",
-            message_bytes=config.limits.message_bytes,
-        ),
+        _link_settings(config),
         engine,
         {partner.name: partner.address for partner in config.partners},
         channel_maker(
@@ -287,6 +281,7 @@ def build_core(
         ),
     )
     engine.connect(links)
+    driver.connect_programs(ProgramFetcher(links, config.name))
     events = EventLog(log, engine, complete=config.logging.level == "debug")
     if observer is not None:
         observer.connect(engine, links)
@@ -294,6 +289,17 @@ def build_core(
     if config.dashboard is not None:
         dashboard = _dashboard(config, journal, engine, links, log)
     return Core(config, journal, engine, driver, loaded.clock, links, observer, dashboard, events)
+
+
+def _link_settings(config: SiteConfig) -> LinkSettings:
+    return LinkSettings(
+        site=config.name,
+        processors=config.processors,
+        offer_timeout_s=config.limits.offer_timeout_s,
+        lost_after_s=config.suspect_after_s,
+        virtual=config.clock.kind == "virtual",
+        message_bytes=config.limits.message_bytes,
+    )
 
 
 def _dashboard(
@@ -315,6 +321,7 @@ def _driver(loaded: Loaded, config: SiteConfig, new_id: Iterable[int], log: Log)
         load_age=lrms.load_age_s * config.clock.speed,
         command_timeout_s=lrms.command_timeout_s,
         commands=lrms.commands,
+        program_wait=config.limits.program_timeout_s * config.clock.speed,
     )
     return LrmsDriver(loaded.lrms, loaded.clock, limits, new_id, log)
 

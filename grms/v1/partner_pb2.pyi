@@ -44,16 +44,18 @@ class DescribeRequest(_message.Message):
     def __init__(self, site: _Optional[str] = ..., processors: _Optional[int] = ..., protocol_version: _Optional[int] = ...) -> None: ...
 
 class DescribeResponse(_message.Message):
-    __slots__ = ("site", "processors", "protocol_version", "offer_seen")
+    __slots__ = ("site", "processors", "protocol_version", "offer_seen", "fetches_programs")
     SITE_FIELD_NUMBER: _ClassVar[int]
     PROCESSORS_FIELD_NUMBER: _ClassVar[int]
     PROTOCOL_VERSION_FIELD_NUMBER: _ClassVar[int]
     OFFER_SEEN_FIELD_NUMBER: _ClassVar[int]
+    FETCHES_PROGRAMS_FIELD_NUMBER: _ClassVar[int]
     site: str
     processors: int
     protocol_version: int
     offer_seen: OfferId
-    def __init__(self, site: _Optional[str] = ..., processors: _Optional[int] = ..., protocol_version: _Optional[int] = ..., offer_seen: _Optional[_Union[OfferId, _Mapping]] = ...) -> None: ...
+    fetches_programs: bool
+    def __init__(self, site: _Optional[str] = ..., processors: _Optional[int] = ..., protocol_version: _Optional[int] = ..., offer_seen: _Optional[_Union[OfferId, _Mapping]] = ..., fetches_programs: bool = ...) -> None: ...
 
 class OfferId(_message.Message):
     __slots__ = ("epoch", "number")
@@ -170,3 +172,17 @@ class DropGuestResultsRequest(_message.Message):
 class DropGuestResultsResponse(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
+
+class FetchProgramRequest(_message.Message):
+    __slots__ = ("site", "offer")
+    SITE_FIELD_NUMBER: _ClassVar[int]
+    OFFER_FIELD_NUMBER: _ClassVar[int]
+    site: str
+    offer: OfferId
+    def __init__(self, site: _Optional[str] = ..., offer: _Optional[_Union[OfferId, _Mapping]] = ...) -> None: ...
+
+class FetchProgramResponse(_message.Message):
+    __slots__ = ("program",)
+    PROGRAM_FIELD_NUMBER: _ClassVar[int]
+    program: _request_pb2.Program
+    def __init__(self, program: _Optional[_Union[_request_pb2.Program, _Mapping]] = ...) -> None: ...

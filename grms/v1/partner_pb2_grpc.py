@@ -60,6 +60,11 @@ class PartnerServiceStub(object):
                 request_serializer=grms_dot_v1_dot_partner__pb2.ReportRequest.SerializeToString,
                 response_deserializer=grms_dot_v1_dot_partner__pb2.ReportResponse.FromString,
                 _registered_method=True)
+        self.FetchProgram = channel.unary_unary(
+                '/grms.v1.PartnerService/FetchProgram',
+                request_serializer=grms_dot_v1_dot_partner__pb2.FetchProgramRequest.SerializeToString,
+                response_deserializer=grms_dot_v1_dot_partner__pb2.FetchProgramResponse.FromString,
+                _registered_method=True)
         self.ListGuestResults = channel.unary_unary(
                 '/grms.v1.PartnerService/ListGuestResults',
                 request_serializer=grms_dot_v1_dot_partner__pb2.ListGuestResultsRequest.SerializeToString,
@@ -119,6 +124,15 @@ class PartnerServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def FetchProgram(self, request, context):
+        """Asks for what runs, of a job that the asker has accepted and whose offer had `to_fetch`. NOT_FOUND
+        where the job is not, or not any more, with the asker: it is not to be run. UNAVAILABLE where the
+        home site has not heard of the acceptance yet.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListGuestResults(self, request, context):
         """Says which files an ended job of the asker's has left. FAILED_PRECONDITION before its end,
         NOT_FOUND where there are none, or none any more.
@@ -168,6 +182,11 @@ def add_PartnerServiceServicer_to_server(servicer, server):
                     servicer.Report,
                     request_deserializer=grms_dot_v1_dot_partner__pb2.ReportRequest.FromString,
                     response_serializer=grms_dot_v1_dot_partner__pb2.ReportResponse.SerializeToString,
+            ),
+            'FetchProgram': grpc.unary_unary_rpc_method_handler(
+                    servicer.FetchProgram,
+                    request_deserializer=grms_dot_v1_dot_partner__pb2.FetchProgramRequest.FromString,
+                    response_serializer=grms_dot_v1_dot_partner__pb2.FetchProgramResponse.SerializeToString,
             ),
             'ListGuestResults': grpc.unary_unary_rpc_method_handler(
                     servicer.ListGuestResults,
@@ -320,6 +339,33 @@ class PartnerService(object):
             '/grms.v1.PartnerService/Report',
             grms_dot_v1_dot_partner__pb2.ReportRequest.SerializeToString,
             grms_dot_v1_dot_partner__pb2.ReportResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def FetchProgram(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/grms.v1.PartnerService/FetchProgram',
+            grms_dot_v1_dot_partner__pb2.FetchProgramRequest.SerializeToString,
+            grms_dot_v1_dot_partner__pb2.FetchProgramResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -55,6 +55,11 @@ class PartnerServiceStub:
     """Tells the home site that jobs it delegated have ended. An answer means that all of them are
     in its journal; without one they are reported again.
     """
+    FetchProgram: _grpc.UnaryUnaryMultiCallable[_partner_pb2.FetchProgramRequest, _partner_pb2.FetchProgramResponse]
+    """Asks for what runs, of a job that the asker has accepted and whose offer had `to_fetch`. NOT_FOUND
+    where the job is not, or not any more, with the asker: it is not to be run. UNAVAILABLE where the
+    home site has not heard of the acceptance yet.
+    """
     ListGuestResults: _grpc.UnaryUnaryMultiCallable[_partner_pb2.ListGuestResultsRequest, _results_pb2.ResultList]
     """Says which files an ended job of the asker's has left. FAILED_PRECONDITION before its end,
     NOT_FOUND where there are none, or none any more.
@@ -83,6 +88,11 @@ class PartnerServiceAsyncStub(PartnerServiceStub):
     Report: _aio.UnaryUnaryMultiCallable[_partner_pb2.ReportRequest, _partner_pb2.ReportResponse]  # type: ignore[assignment]
     """Tells the home site that jobs it delegated have ended. An answer means that all of them are
     in its journal; without one they are reported again.
+    """
+    FetchProgram: _aio.UnaryUnaryMultiCallable[_partner_pb2.FetchProgramRequest, _partner_pb2.FetchProgramResponse]  # type: ignore[assignment]
+    """Asks for what runs, of a job that the asker has accepted and whose offer had `to_fetch`. NOT_FOUND
+    where the job is not, or not any more, with the asker: it is not to be run. UNAVAILABLE where the
+    home site has not heard of the acceptance yet.
     """
     ListGuestResults: _aio.UnaryUnaryMultiCallable[_partner_pb2.ListGuestResultsRequest, _results_pb2.ResultList]  # type: ignore[assignment]
     """Says which files an ended job of the asker's has left. FAILED_PRECONDITION before its end,
@@ -139,6 +149,17 @@ class PartnerServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_partner_pb2.ReportResponse, _abc.Awaitable[_partner_pb2.ReportResponse]]:
         """Tells the home site that jobs it delegated have ended. An answer means that all of them are
         in its journal; without one they are reported again.
+        """
+
+    @_abc_1.abstractmethod
+    def FetchProgram(
+        self,
+        request: _partner_pb2.FetchProgramRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_partner_pb2.FetchProgramResponse, _abc.Awaitable[_partner_pb2.FetchProgramResponse]]:
+        """Asks for what runs, of a job that the asker has accepted and whose offer had `to_fetch`. NOT_FOUND
+        where the job is not, or not any more, with the asker: it is not to be run. UNAVAILABLE where the
+        home site has not heard of the acceptance yet.
         """
 
     @_abc_1.abstractmethod

@@ -31,16 +31,22 @@ OUTCOME_LOST: Outcome
 OUTCOME_UNKNOWN: Outcome
 
 class JobRequest(_message.Message):
-    __slots__ = ("processors", "requested_time_s", "program", "simulated")
+    __slots__ = ("processors", "requested_time_s", "program", "simulated", "to_fetch")
     PROCESSORS_FIELD_NUMBER: _ClassVar[int]
     REQUESTED_TIME_S_FIELD_NUMBER: _ClassVar[int]
     PROGRAM_FIELD_NUMBER: _ClassVar[int]
     SIMULATED_FIELD_NUMBER: _ClassVar[int]
+    TO_FETCH_FIELD_NUMBER: _ClassVar[int]
     processors: int
     requested_time_s: float
     program: Program
     simulated: SimulatedProgram
-    def __init__(self, processors: _Optional[int] = ..., requested_time_s: _Optional[float] = ..., program: _Optional[_Union[Program, _Mapping]] = ..., simulated: _Optional[_Union[SimulatedProgram, _Mapping]] = ...) -> None: ...
+    to_fetch: ProgramToFetch
+    def __init__(self, processors: _Optional[int] = ..., requested_time_s: _Optional[float] = ..., program: _Optional[_Union[Program, _Mapping]] = ..., simulated: _Optional[_Union[SimulatedProgram, _Mapping]] = ..., to_fetch: _Optional[_Union[ProgramToFetch, _Mapping]] = ...) -> None: ...
+
+class ProgramToFetch(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
 
 class Program(_message.Message):
     __slots__ = ("script", "arguments", "environment", "outputs")

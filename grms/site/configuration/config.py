@@ -184,6 +184,8 @@ class LimitsConfig(Model):
         partner_connections_per_site: of these, for one site.
         request_timeout_s: a request that a partner or a user has begun is to be whole by then, and so
             is the handshake of a partner's connection.
+        program_timeout_s: what an accepted job runs may come so long after the acceptance; then it
+            goes back to its home site.
         offer_timeout_s: a partner that has not answered an offer by then is asked what became
             of it.
         decision_timeout_s: time in which partners are asked about one job; then it stays home
@@ -212,6 +214,7 @@ class LimitsConfig(Model):
     partner_connections_per_site: Count = 32
     request_timeout_s: Seconds = 20.0
     offer_timeout_s: Seconds = 2.0
+    program_timeout_s: Seconds = 600.0
     decision_timeout_s: Seconds = 5.0
     run_time_grace_s: Seconds = 60.0
     clock_grace_s: Seconds = 300.0

@@ -295,7 +295,9 @@ class OfferDesk:
         if lie:
             completion = believable(job, completion, turn.now)
             reason = f"{reason}, whose report cannot be true: {lie}"
-        if completion.outcome is Outcome.CANCELLED and job.take_back and not job.cancel_requested:
+        never_ran = completion.outcome is Outcome.LOST and completion.run_time == 0.0
+        taken_back = completion.outcome is Outcome.CANCELLED and job.take_back
+        if (never_ran or taken_back) and not job.cancel_requested:
             turn.note(JobReturned(turn.now, job.job))
             self.decide(job, load, turn)
         else:

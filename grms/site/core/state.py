@@ -274,10 +274,11 @@ class SiteState:
             guest(job, event, turn)
 
     def _lrms_refused(self, event: LrmsRefused, turn: Turn) -> None:
-        reason = f"the batch system refused it: {event.reason}"
-        self._lrms_told(
-            LrmsEnded(event.id, event.lrms_key, Outcome.FAILED, turn.now, 0.0, reason), turn
-        )
+        outcome, reason = Outcome.FAILED, f"the batch system refused it: {event.reason}"
+        if event.undelivered:
+            # It has not run and will not, whatever still comes: its home site may decide it anew.
+            outcome, reason = Outcome.LOST, event.reason
+        self._lrms_told(LrmsEnded(event.id, event.lrms_key, outcome, turn.now, 0.0, reason), turn)
 
     def _lrms_appeared(self, event: LrmsAppeared, turn: Turn) -> None:
         job = self.memory.at_lrms.get(event.lrms_key)

@@ -11,7 +11,7 @@ last; one that is too old counts as none.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -36,6 +36,7 @@ from grms.site.engine.lrms_queue import PAUSE_FIRST_S, PAUSE_MOST_S, Call, LrmsQ
 from grms.site.facts.commands import LrmsCancel, LrmsSubmit
 from grms.site.facts.events import Event
 from grms.site.facts.jobs import Load
+from grms.site.facts.wire import is_to_fetch
 
 Log = structlog.typing.FilteringBoundLogger
 
@@ -48,11 +49,26 @@ class DriverLimits:
         load_age: a load that is older is not known any more, seconds of the site's clock.
         command_timeout_s: a call without an answer by then has an unknown outcome.
         commands: calls under way at one time.
+        program_wait: so long after its acceptance what a partner's job runs may come, seconds of the
+            site's clock.
     """
 
     load_age: float
     command_timeout_s: float
     commands: int
+    program_wait: float = 600.0
+
+
+class ProgramGoneError(Exception):
+    """A job is not to be run: its home site does not have it at this site any more."""
+
+
+class ProgramAwayError(Exception):
+    """What a job runs has not come; it may come later."""
+
+
+ProgramSource = Callable[[str, str], Awaitable[bytes]]
+"""Gets what a partner's job runs, by the partner's name and the job's key."""
 
 
 class LrmsDriver:
@@ -79,11 +95,16 @@ class LrmsDriver:
         self._gathered: list[Event] | None = None
         self._seen: LrmsLoad | None = None
         self._wanted = asyncio.Event()
+        self._programs: ProgramSource | None = None
         lrms.listen(self._told)
 
     def connect(self, hear: Callable[[Iterable[Event]], None]) -> None:
         """Sets who receives events that nobody asked for; called once, before `run`."""
         self._hear = hear
+
+    def connect_programs(self, source: ProgramSource) -> None:
+        """Says who gets what partners' jobs run; once, before `run`."""
+        self._programs = source
 
     # --- what the engine asks ------------------------------------------------------------------
 
@@ -205,6 +226,11 @@ class LrmsDriver:
 
     async def _carry_out(self, call: Call) -> None:
         events: list[Event] = []
+        command = call.command
+        wants = isinstance(command, LrmsSubmit) and is_to_fetch(command.payload)
+        if wants and call.step is LrmsStep.SUBMIT:
+            await self._fetch(call)
+            return
         try:
             async with asyncio.timeout(self._limits.command_timeout_s):
                 answer = await self._answer(call)
@@ -217,6 +243,37 @@ class LrmsDriver:
             self._queue.again(call)
         else:
             events = self._queue.answered(call, answer, self._clock.now())
+        if events:
+            self._hear(events)
+        self._wanted.set()
+
+    async def _fetch(self, call: Call) -> None:
+        command = call.command
+        assert isinstance(command, LrmsSubmit)
+        # Others have their turn meanwhile: a home site that does not answer holds up its own job.
+        self._queue.park(call)
+        self._wanted.set()
+        backoff = Backoff(BackoffSettings(PAUSE_FIRST_S, PAUSE_MOST_S))
+        events: list[Event] = []
+        while True:
+            try:
+                if self._programs is None:
+                    raise ProgramGoneError("this site fetches no programs")  # noqa: TRY301  # one way
+                payload = await self._programs(command.partner, command.lrms_key)
+            except ProgramGoneError as error:
+                self._note("program_gone", call, error)
+                events = self._queue.refused(call, str(error))
+            except ProgramAwayError as error:
+                self._note("program_did_not_come", call, error)
+                if self._clock.now() - command.since <= self._limits.program_wait:
+                    await asyncio.sleep(backoff.next_s())
+                    continue
+                reason = f"what it runs has not come in time: {error}"
+                events = self._queue.refused(call, reason, undelivered=True)
+            else:
+                self._queue.delivered(call, payload)
+                self._queue.again(call)
+            break
         if events:
             self._hear(events)
         self._wanted.set()

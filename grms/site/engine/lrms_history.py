@@ -51,6 +51,8 @@ def lrms_job(
         program = Program(
             said.script, tuple(said.arguments), dict(said.environment), tuple(said.outputs)
         )
+    if message.HasField("to_fetch"):
+        program = Program("")  # a simulated machine does not run it, and no other is given it so
     if message.HasField("simulated"):
         simulated = _simulated(key, message.simulated)
     return LrmsJob(

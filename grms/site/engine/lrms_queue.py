@@ -10,7 +10,7 @@
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
@@ -160,13 +160,19 @@ class LrmsQueue:
         self._ready.appendleft(key)
         return []
 
-    def refused(self, call: Call, reason: str) -> list[Event]:
-        """Takes a refusal for an answer, and returns what has happened."""
+    def refused(self, call: Call, reason: str, *, undelivered: bool = False) -> list[Event]:
+        """Takes a refusal for an answer, and returns what has happened.
+
+        Args:
+            call: that was made, or laid aside.
+            reason: for a person.
+            undelivered: what the job runs has not come in time.
+        """
         self._under_way.discard(call.key)
         self._done(call.key)
         if call.step is LrmsStep.CANCEL:
             return []
-        return [LrmsRefused(next(self._new_id), call.key, reason)]
+        return [LrmsRefused(next(self._new_id), call.key, reason, undelivered)]
 
     def unanswered(self, call: Call, now: float) -> float:
         """Takes note that a call had no answer: its outcome is unknown.
@@ -188,6 +194,16 @@ class LrmsQueue:
         """Lets a command that had no answer be repeated."""
         self._under_way.discard(call.key)
         self._ready.appendleft(call.key)
+
+    def park(self, call: Call) -> None:
+        """Lays a call aside, so that others have their turn, until `again` or `refused`."""
+        self._under_way.discard(call.key)
+
+    def delivered(self, call: Call, payload: bytes) -> None:
+        """Takes what a job runs, which has come from its home site; `again` goes on with it."""
+        pending = self._pending[call.key][0]
+        assert isinstance(pending.command, LrmsSubmit)
+        pending.command = replace(pending.command, payload=payload)
 
     def _done(self, key: str) -> None:
         waiting = self._pending[key]

@@ -497,10 +497,17 @@ class LrmsAccepted(Event):
 
 @dataclass(frozen=True, slots=True)
 class LrmsRefused(Event):
-    """The batch system will not take a job, for good; being out of reach is no refusal."""
+    """The batch system will not take a job, for good; being out of reach is no refusal.
+
+    Attributes:
+        lrms_key: names it.
+        reason: for a person.
+        undelivered: it was not asked: what the job runs has not come from its home site in time.
+    """
 
     lrms_key: str
     reason: str
+    undelivered: bool = False
 
 
 @dataclass(frozen=True, slots=True)

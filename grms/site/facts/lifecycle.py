@@ -108,12 +108,12 @@ JOB_MOVES: Mapping[JobState, Mapping[JobState, str]] = {
     },
     JobState.DELEGATED: {
         JobState.SUSPECT: "the partner is lost or has forgotten it",
-        JobState.RECEIVED: "given up on, or taken back",
+        JobState.RECEIVED: "given up on, taken back, or never started there",
         JobState.ENDED: "reported as ended",
     },
     JobState.SUSPECT: {
         JobState.DELEGATED: "the partner is back and has it",
-        JobState.RECEIVED: "given up on, or taken back",
+        JobState.RECEIVED: "given up on, taken back, or never started there",
         JobState.ENDED: "reported as ended, or cancelled",
     },
     JobState.ENDED: {},

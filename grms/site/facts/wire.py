@@ -36,6 +36,8 @@ JOB_STATES: dict[JobState, Any] = {
 }
 _JOB_STATES_READ = {number: state for state, number in JOB_STATES.items()}
 
+_TO_FETCH = request_pb2.JobRequest(to_fetch=request_pb2.ProgramToFetch()).SerializeToString()
+
 _OFFER_STATES = {
     None: partner_pb2.OFFER_STATE_UNKNOWN,
     GuestState.ACCEPTED: partner_pb2.OFFER_STATE_ACCEPTED,
@@ -104,6 +106,26 @@ def write_request(request: Request, payload: bytes) -> request_pb2.JobRequest:
     message.processors = request.processors
     message.requested_time_s = request.requested_time
     return message
+
+
+def without_program(payload: bytes) -> bytes:
+    """Returns what an offer says of what runs: that there is a script, but not the script.
+
+    Args:
+        payload: as `read_request` has it; one without a script is returned as it is.
+    """
+    if not request_pb2.JobRequest.FromString(payload).HasField("program"):
+        return payload
+    return _TO_FETCH
+
+
+def is_to_fetch(payload: bytes) -> bool:
+    """Returns whether the script of a partner's job is still with the partner.
+
+    Args:
+        payload: as `read_request` has it.
+    """
+    return payload == _TO_FETCH
 
 
 def declared_outputs(payload: bytes) -> tuple[str, ...] | None:

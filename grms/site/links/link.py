@@ -73,6 +73,7 @@ class PartnerLink:
         name: of the partner.
         address: where it is; None while unknown.
         up: it can be asked.
+        fetches_programs: it asks for what a job runs when it has accepted it.
         problem: what is in the way, for a person; empty where nothing is.
         last_heard: when it last answered or asked, on this site's clock; nan for never.
 
@@ -112,6 +113,7 @@ class PartnerLink:
         self._look = asyncio.Event()
         self._came_up = asyncio.Event()
         self.up = False
+        self.fetches_programs = False
         self.problem = "not reached yet"
         self.last_heard = float("nan")
 
@@ -222,6 +224,7 @@ class PartnerLink:
             self._went_down(f"it says it has {answer.processors} processors")
         else:
             self.answered()
+            self.fetches_programs = answer.fetches_programs
             self._went_up(answer.processors, seen)
 
     async def _connected(self) -> Any:

@@ -25,6 +25,7 @@ from grms.site.facts.wire import (
     WireError,
     read_answer,
     read_status,
+    without_program,
     write_completion,
     write_offer,
     write_request,
@@ -90,11 +91,13 @@ class Sender:
             link.broken()
             engine.tell(OfferFailed, link.name, command.offer, sent=False)
             return
+        # A partner of before takes the script with the offer, or not at all.
+        payload = without_program(command.payload) if link.fetches_programs else command.payload
         request = partner_pb2.OfferRequest(
             site=settings.site,
             offer=write_offer(command.offer),
             settled_below=command.settled_below,
-            job=write_request(command.request, command.payload),
+            job=write_request(command.request, payload),
         )
         if settings.virtual:
             request.replay_time_s = engine.clock.now()

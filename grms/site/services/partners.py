@@ -1,8 +1,13 @@
 """What partners ask, over gRPC."""
 
+import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Final
 
-from grms.kit.refusals import Context
+import grpc
+
+from grms.kit.refusals import Context, refuse
 from grms.site.engine.engine import Reply
 from grms.site.facts.commands import AnswerOffer, AnswerStatus
 from grms.site.facts.events import (
@@ -14,6 +19,7 @@ from grms.site.facts.events import (
     WithdrawReceived,
 )
 from grms.site.facts.jobs import OfferId
+from grms.site.facts.lifecycle import JobState
 from grms.site.facts.wire import (
     PROTOCOL_VERSION,
     WireError,
@@ -26,7 +32,15 @@ from grms.site.facts.wire import (
 from grms.site.results.desk import NoResultsError, ResultDesk
 from grms.site.services.results import refused, sent, write_guest_results
 from grms.site.sockets.door import Door
-from grms.v1 import partner_pb2, partner_pb2_grpc, results_pb2
+from grms.v1 import partner_pb2, partner_pb2_grpc, request_pb2, results_pb2
+
+ACCEPTANCE_S: Final = 5.0
+"""So long whoever asks for a program waits here for the answer to its offer, which is on its way."""
+
+LOOKED_AT_S: Final = 0.02
+"""How often it is looked whether that answer is there."""
+
+_ACCEPTED = (JobState.DELEGATED, JobState.SUSPECT)
 
 
 class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
@@ -65,6 +79,7 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
             site=state.settings.name,
             processors=state.settings.processors,
             protocol_version=PROTOCOL_VERSION,
+            fetches_programs=True,
         )
         if await self._engine.durable() and (seen := state.partners[partner].offer_seen):
             answer.offer_seen.CopyFrom(write_offer(seen))
@@ -141,6 +156,27 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
         await self._door.ask(context, ReportReceived, partner, completions)
         return partner_pb2.ReportResponse()
 
+    async def FetchProgram(  # noqa: N802  # gRPC's name
+        self, request: partner_pb2.FetchProgramRequest, context: Context
+    ) -> partner_pb2.FetchProgramResponse:
+        """Hands out what a job runs, to the partner that has accepted it."""
+        partner, offer = await self._about(context, request)
+        deadline = time.monotonic() + ACCEPTANCE_S
+        while True:
+            job = self._engine.state.partners[partner].away(offer)
+            if job is None or job.to_end:
+                text = f"offer {offer.epoch}/{offer.number} is not, or not any more, with {partner}"
+                await refuse(context, grpc.StatusCode.NOT_FOUND, text)
+            written = self._engine.written(job)
+            if written is not None and written.state in _ACCEPTED:
+                answer = partner_pb2.FetchProgramResponse()
+                answer.program.CopyFrom(request_pb2.JobRequest.FromString(job.payload).program)
+                return answer
+            if time.monotonic() > deadline:
+                text = "the answer to this offer is not known here yet"
+                await refuse(context, grpc.StatusCode.UNAVAILABLE, text)
+            await asyncio.sleep(LOOKED_AT_S)
+
     async def ListGuestResults(  # noqa: N802  # gRPC's name
         self, request: partner_pb2.ListGuestResultsRequest, context: Context
     ) -> results_pb2.ResultList:
@@ -174,7 +210,8 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
     async def _about(
         self,
         context: Context,
-        request: partner_pb2.ListGuestResultsRequest
+        request: partner_pb2.FetchProgramRequest
+        | partner_pb2.ListGuestResultsRequest
         | partner_pb2.FetchGuestResultRequest
         | partner_pb2.DropGuestResultsRequest,
     ) -> tuple[str, OfferId]:

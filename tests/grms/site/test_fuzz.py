@@ -57,6 +57,7 @@ to_partner: Any = {
     "Report": st.builds(
         partner_pb2.ReportRequest, site=words, completions=st.lists(completions, max_size=3)
     ),
+    "FetchProgram": st.builds(partner_pb2.FetchProgramRequest, site=words, offer=offer_ids),
     "ListGuestResults": st.builds(partner_pb2.ListGuestResultsRequest, site=words, offer=offer_ids),
     "DropGuestResults": st.builds(partner_pb2.DropGuestResultsRequest, site=words, offer=offer_ids),
 }

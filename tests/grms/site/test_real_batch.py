@@ -12,6 +12,7 @@ import pytest
 from grms.cli import run_command
 from grms.client import Client
 from grms.kit.ports import free_port
+from grms.site.facts.wire import is_to_fetch
 from grms.v1 import job_pb2, request_pb2
 from tests.clusters.fake_slurm import FakeSlurm
 from tests.clusters.slurm import SlurmCluster, need_slurm
@@ -162,13 +163,16 @@ async def test_jobs_run_at_both_sites(
             await launched(sites["north"], first, log, 1)
             second = await submitted(sites["north"], "2", script.format(code=5), CPUS)
             await launched(sites["north"], second, log, 2)
+            # The script went to the partner that had said yes, after that, and is in no journal there.
+            (guest,) = sites["south"].core.engine.state.partners["north"].guests.values()
+            assert is_to_fetch(guest.payload)
             gate.touch()
             ended = [await sites["north"].ended(job.job_id) for job in (first, second)]
             for job, code in zip(ended, (3, 5), strict=True):
                 await home_again(job.job_id, tmp_path, code)
             # Of what has come home nothing is kept at the partner but that it was there.
-            (guest,) = (tmp_path / "spool-south").iterdir()
-            await until(lambda: [path.name for path in guest.iterdir()] == ["state.json"])
+            (place,) = (tmp_path / "spool-south").iterdir()
+            await until(lambda: [path.name for path in place.iterdir()] == ["state.json"])
             if kind is SlurmCluster:
                 await sixty(sites, tmp_path)
     assert [job.exit_code for job in ended] == [3, 5]

@@ -23,6 +23,7 @@ from grms.site.facts.events import (
     Event,
     ExtendReservation,
     LaunchReservation,
+    LrmsRefused,
     OfferFailed,
     OfferReceived,
     PartnerFaulty,
@@ -36,6 +37,7 @@ from grms.site.facts.events import (
 from grms.site.facts.lifecycle import GuestState
 from grms.site.facts.records import GuestDeclined
 from grms.testing.__main__ import main
+from grms.testing.site import SimulatedSite
 from grms.testing.trial import (
     ROGUES,
     Trial,
@@ -368,3 +370,38 @@ def test_a_careless_queue_of_commands_is_found_out(queue: type[LrmsQueue], seed:
     """Without either precaution a job runs twice, or waits for ever."""
     verdict = Trial(seed, scripted=True, queue=queue).run()
     assert any("2 times" in text or "has not ended" in text for text in verdict.problems)
+
+
+class Withheld(SimulatedSite):
+    """A site to which what partners' jobs run does not always come in time."""
+
+    def _lrms_submit(self, command: LrmsSubmit) -> None:
+        new = not command.started and self.lrms.find(command.lrms_key) is None
+        if command.partner and new and self.draws.chance(0.4):
+            self._given_up(command)
+        else:
+            super()._lrms_submit(command)
+
+    def _given_up(self, command: LrmsSubmit) -> None:
+        key = command.lrms_key
+        self.happen(lambda i: LrmsRefused(i, key, "it has not come", undelivered=True))
+
+
+class Careless(Withheld):
+    """One that runs what comes after it has given the job back."""
+
+    def _given_up(self, command: LrmsSubmit) -> None:
+        self.lrms.submit(command.lrms_key, command.request, command.payload)
+        super()._given_up(command)
+
+
+@pytest.mark.parametrize("seed", range(5000, 5024))
+def test_jobs_whose_programs_do_not_come_run_elsewhere(seed: int) -> None:
+    """Exactly once, whatever is lost, late or down meanwhile."""
+    assert Trial(seed, site=Withheld).run().problems == ()
+
+
+def test_a_job_that_was_given_back_and_runs_is_found_out() -> None:
+    """Its home site has decided it anew by then."""
+    runs = (Trial(seed, site=Careless).run() for seed in range(5000, 5024))
+    assert any("times" in problem or "twice" in problem for run in runs for problem in run.problems)

@@ -477,6 +477,16 @@ def test_a_guest_that_was_forgotten_is_submitted_again_once() -> None:
     assert one(said, LrmsCancel).lrms_key == key
 
 
+def test_a_guest_whose_program_does_not_come_goes_back() -> None:
+    """It has not run and will not: that is in the journal, and said until it is heard."""
+    site, key = waiting_guest()
+    refused = {"lrms_key": key, "reason": "a is away", "undelivered": True}
+    report = one(site(LrmsRefused, **refused), SendReport)
+    assert (report.completion.outcome, report.completion.run_time) == (Outcome.LOST, 0.0)
+    site.restart()
+    assert one(site(Restarted, load=FREE), SendReport).completion == report.completion
+
+
 def test_a_guest_that_ran_is_not_repeated() -> None:
     """Whatever is said of it: it may have run to its end."""
     site, key = waiting_guest()

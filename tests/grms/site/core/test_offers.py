@@ -248,6 +248,30 @@ def test_the_end_may_come_as_an_answer() -> None:
     assert (site.job().state, site.job().end_time) == (JobState.ENDED, 90.0)
 
 
+def test_a_job_that_never_started_at_its_partner_is_decided_anew() -> None:
+    """Without that partner, once its word is heard; whatever else it says has ended the job."""
+    for ended, again in (
+        (Completion(offer(1), Outcome.LOST, 90.0, 0.0), True),
+        (Completion(offer(1), Outcome.LOST, 90.0, 50.0), False),
+        (Completion(offer(1), Outcome.FAILED, 90.0, 0.0), False),
+    ):
+        site = Conversation()
+        delegated(site)
+        site.now = 100.0
+        said = site(ReportReceived, load=FULL, partner="b", completions=(ended,))
+        if again:
+            assert one(said, SendOffer).partner == "c"
+            assert site.job().state is JobState.OFFERING
+        else:
+            assert site.job().outcome is ended.outcome
+    site = Conversation()
+    delegated(site)
+    site(Cancel, load=FULL, job_id="a-1", user="ann")
+    lost = Completion(offer(1), Outcome.LOST, 0.0, 0.0)
+    site(ReportReceived, load=FULL, partner="b", completions=(lost,))
+    assert site.job().state is JobState.ENDED
+
+
 def test_questions_are_repeated_after_growing_pauses() -> None:
     """First at once, then after 1, 2, 4, 4, … seconds, until there is an answer."""
     site = Conversation()

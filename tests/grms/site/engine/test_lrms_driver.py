@@ -4,6 +4,7 @@ import asyncio
 import itertools
 from collections.abc import Iterable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import structlog
@@ -26,7 +27,12 @@ from grms.lrms.port import (
 from grms.lrms.simulated import SimulatedLrms
 from grms.site.engine import lrms_queue
 from grms.site.engine.clock import VirtualClock
-from grms.site.engine.lrms_driver import DriverLimits, LrmsDriver
+from grms.site.engine.lrms_driver import (
+    DriverLimits,
+    LrmsDriver,
+    ProgramAwayError,
+    ProgramGoneError,
+)
 from grms.site.facts.commands import LrmsCancel, LrmsSubmit
 from grms.site.facts.events import (
     Event,
@@ -40,10 +46,12 @@ from grms.site.facts.events import (
 )
 from grms.site.facts.jobs import Load, Request
 from grms.site.facts.lifecycle import Outcome
+from grms.site.facts.wire import without_program
 from grms.v1 import request_pb2
 from lrms_sim.disciplines import Fcfs
 from tests.waiting import run, until
 
+PROGRAM = request_pb2.Program(script="#!/bin/x")
 LIMITS = DriverLimits(load_age=30.0, command_timeout_s=0.05, commands=2)
 LOG = structlog.get_logger()
 
@@ -248,6 +256,81 @@ def test_an_answer_comes_later(monkeypatch: Any) -> None:
             driver.do(LrmsCancel(0, "a"))
             await until(lambda: driver.commands_open == 0)
             assert lrms.asked[-2:] == [("cancel", "a")] * 2
+
+    run(scene)
+
+
+def to_fetch(key: str, since: float = 0.0) -> LrmsSubmit:
+    """Returns the command to submit a partner's job whose program is still there."""
+    payload = without_program(request_pb2.JobRequest(program=PROGRAM).SerializeToString())
+    return LrmsSubmit(0, key, Request(1, 10.0), payload, partner="b", since=since)
+
+
+def test_what_a_partners_job_runs_is_fetched(monkeypatch: Any) -> None:
+    """Tried again while it does not come, and nobody else waits for that; then it is submitted."""
+    monkeypatch.setattr("grms.site.engine.lrms_driver.PAUSE_FIRST_S", 0.001)
+
+    async def scene() -> None:
+        lrms, clock = Slow(), VirtualClock(0.0)
+        come = asyncio.Event()
+        asked: list[tuple[str, str]] = []
+
+        async def source(partner: str, key: str) -> bytes:
+            asked.append((partner, key))
+            if not come.is_set():
+                raise ProgramAwayError("no answer")
+            return request_pb2.JobRequest(program=PROGRAM).SerializeToString()
+
+        async with driven(lrms, clock) as (driver, told):
+            driver.connect_programs(source)
+            waiting = [f"b/1/{number}" for number in range(5)]
+            for key in waiting:
+                driver.do(to_fetch(key))
+            lrms.answers["submit"] = [None]
+            driver.do(submission("own"))
+            await until(lambda: len(asked) > 10)
+            assert lrms.asked == [("submit", "own")]
+            assert set(asked) == {("b", key) for key in waiting}
+            lrms.answers["submit"] = [None] * 5
+            come.set()
+            await until(lambda: driver.commands_open == 0)
+            assert sorted(lrms.asked[1:]) == [("submit", key) for key in waiting]
+            assert {job.program.script for job in lrms.submitted[1:] if job.program} == {"#!/bin/x"}
+            assert told == []
+
+    run(scene)
+
+
+def test_a_program_that_never_comes_ends_its_job(monkeypatch: Any) -> None:
+    """At once where the home site does not have the job here any more; else when its time is over."""
+    monkeypatch.setattr("grms.site.engine.lrms_driver.PAUSE_FIRST_S", 0.001)
+
+    async def scene() -> None:
+        lrms, clock = Slow(), VirtualClock(0.0)
+
+        async def source(_partner: str, key: str) -> bytes:
+            if key == "b/1/1":
+                raise ProgramGoneError("it is not yours")
+            raise ProgramAwayError("no answer")
+
+        async with driven(lrms, clock) as (driver, told):
+            driver.connect_programs(source)
+            driver.do(to_fetch("b/1/1"))
+            await until(lambda: told == [LrmsRefused(1, "b/1/1", "it is not yours")])
+            driver.do(to_fetch("b/1/2"))
+            await asyncio.sleep(0)
+            assert len(told) == 1
+            clock.advance(LIMITS.program_wait + 1.0)
+            await until(lambda: len(told) == 2)
+            reason = "what it runs has not come in time: no answer"
+            assert told[1] == LrmsRefused(2, "b/1/2", reason, undelivered=True)
+            # One that the batch system may have is looked for before anybody is asked.
+            lrms.answers["look_up"] = [LrmsRecord(LrmsPhase.RUNNING, 3.0)]
+            driver.do(replace(to_fetch("b/1/3"), lookup=True))
+            await until(lambda: len(told) == 4)
+            assert told[3] == LrmsStarted(4, "b/1/3", 3.0)
+            assert driver.commands_open == 0
+            assert lrms.submitted == []
 
     run(scene)
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -33,6 +33,9 @@ class Partner(partner_pb2_grpc.PartnerServiceServicer):
         name: who it says it is.
         pause_s: how long it takes to answer an offer.
         offers: how many it has had.
+        jobs: that were offered.
+        on_offer: what it does before it answers one.
+        fetches: whether it says that it fetches programs.
         question_s: how long it takes to say what became of an offer.
         asked: how often it has been asked that.
         asked_at_once: how often it is being asked now.
@@ -45,6 +48,9 @@ class Partner(partner_pb2_grpc.PartnerServiceServicer):
         self.pause_s = 0.0
         self.offers = 0
         self.version = 1
+        self.fetches = False
+        self.jobs: list[request_pb2.JobRequest] = []
+        self.on_offer: Callable[[], Awaitable[None]] | None = None
         self.state: Any = partner_pb2.OFFER_STATE_UNKNOWN
         self.question_s = 0.0
         self.asked = self.asked_at_once = self.asked_at_once_most = 0
@@ -52,12 +58,18 @@ class Partner(partner_pb2_grpc.PartnerServiceServicer):
     async def Describe(self, request: Any, context: Any) -> partner_pb2.DescribeResponse:  # noqa: ARG002, N802  # gRPC's
         """Says who it is."""
         return partner_pb2.DescribeResponse(
-            site=self.name, processors=self.processors, protocol_version=self.version
+            site=self.name,
+            processors=self.processors,
+            protocol_version=self.version,
+            fetches_programs=self.fetches,
         )
 
     async def Offer(self, request: Any, context: Any) -> partner_pb2.OfferResponse:  # noqa: ARG002, N802  # gRPC's
         """Accepts, some time."""
         self.offers += 1
+        self.jobs.append(request.job)
+        if self.on_offer is not None:
+            await self.on_offer()
         await asyncio.sleep(self.pause_s)
         return partner_pb2.OfferResponse(answer=partner_pb2.ANSWER_ACCEPTED)
 
@@ -77,6 +89,11 @@ class Partner(partner_pb2_grpc.PartnerServiceServicer):
     async def Report(self, request: Any, context: Any) -> partner_pb2.ReportResponse:  # noqa: ARG002, N802  # gRPC's
         """Takes note."""
         return partner_pb2.ReportResponse()
+
+    async def FetchProgram(self, request: Any, context: Any) -> partner_pb2.FetchProgramResponse:  # noqa: ARG002, N802  # gRPC's
+        """Answers as one whose version does not know the call."""
+        await context.abort(grpc.StatusCode.UNIMPLEMENTED, "Method not found!")
+        return partner_pb2.FetchProgramResponse()
 
     async def ListGuestResults(self, request: Any, context: Any) -> results_pb2.ResultList:  # noqa: ARG002, N802  # gRPC's
         """Answers as one whose version does not know the call."""

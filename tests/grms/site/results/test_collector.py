@@ -132,6 +132,57 @@ def test_files_come_home(tmp_path: Path) -> None:
     run(scene)
 
 
+def test_what_runs_goes_to_the_partner_that_has_accepted_and_to_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only when its answer is known here, and only as long as it has the job."""
+    monkeypatch.setattr("grms.site.services.partners.ACCEPTANCE_S", 0.1)
+
+    async def scene() -> None:
+        partner, port, own = Leaving(), free_port(), free_port()
+        partner.list, partner.fetches = grpc.StatusCode.UNAVAILABLE, True
+        limits = {"offer_timeout_s": TIME_OUT_S}
+        configuration = document(tmp_path, partners={"away": port}, port=own, limits=limits)
+        async with listening(partner, port), running(configuration, tmp_path) as site:
+            await site.linked()
+            await full(site)
+            answers: list[grpc.StatusCode | str] = []
+
+            async def ask(number: int) -> None:
+                request = partner_pb2.FetchProgramRequest(site="away")
+                request.offer.epoch, request.offer.number = site.core.journal.epoch, number
+                try:
+                    answer = await site.partner.FetchProgram(request, timeout=TIME_OUT_S)
+                except grpc.aio.AioRpcError as error:
+                    answers.append(error.code())
+                else:
+                    answers.append(answer.program.script)
+
+            partner.on_offer = lambda: ask(1)
+            job_id = await over(site, "asked before it has said yes")
+            await until(lambda: len(answers) == 1)
+            assert answers == [grpc.StatusCode.UNAVAILABLE]
+            assert [job.HasField("program") for job in partner.jobs] == [False]
+            await ask(1)  # it has ended
+            partner.on_offer = None
+            request = job_pb2.SubmitRequest(idempotency_key="runs")
+            request.request.processors, request.request.requested_time_s = 1, 600.0
+            request.request.program.script = "#!/bin/sh\n"
+            job = await site.jobs.Submit(request, timeout=TIME_OUT_S)
+            found = site.core.engine.state.job(job.job_id)
+            assert found is not None
+            await until(lambda: found.state is JobState.DELEGATED)
+            await ask(2)
+            await ask(3)
+            await site.jobs.Cancel(job_pb2.CancelRequest(job_id=job.job_id), timeout=TIME_OUT_S)
+            await ask(2)
+            gone = grpc.StatusCode.NOT_FOUND
+            assert answers[1:] == [gone, "#!/bin/sh\n", gone, gone]
+            assert job_id == "home-2"
+
+    run(scene)
+
+
 def test_what_never_comes_is_said(tmp_path: Path) -> None:
     """A partner that has nothing, knows no such call, says what cannot be, or too much."""
 

@@ -1,0 +1,65 @@
+"""Gets what partners' jobs run, after they were accepted.
+
+An offer says that there is a script, and not what it is: who declines never sees it.
+"""
+
+from typing import Final
+
+import grpc
+from grpc import aio
+
+from grms.names import printable
+from grms.site.engine.lrms_driver import ProgramAwayError, ProgramGoneError
+from grms.site.facts.jobs import OfferId
+from grms.site.facts.wire import WireError, read_request, write_offer
+from grms.site.links.calls import SenselessError, answer_to
+from grms.site.links.partner_links import PartnerLinks
+from grms.v1 import partner_pb2, request_pb2
+
+TIMEOUT_S: Final = 20.0
+"""For one attempt: a home site waits some seconds for the answer to its offer."""
+
+
+class ProgramFetcher:
+    """Asks home sites.
+
+    Args:
+        links: to the partners.
+        site: name of this site.
+    """
+
+    def __init__(self, links: PartnerLinks, site: str) -> None:
+        self._links = links
+        self._site = site
+
+    async def __call__(self, partner: str, key: str) -> bytes:
+        """Returns what a job runs, as a payload.
+
+        Args:
+            partner: its home site.
+            key: of the job.
+
+        Raises:
+            ProgramGoneError: it is not to be run here.
+            ProgramAwayError: nobody has said what it runs.
+        """
+        link = self._links.links.get(partner)
+        if link is None or link.stub is None:
+            raise ProgramAwayError(f"{partner} is not connected")
+        _, epoch, number = key.split("/")
+        offer = write_offer(OfferId(int(epoch, 16), int(number)))
+        request = partner_pb2.FetchProgramRequest(site=self._site, offer=offer)
+        try:
+            answer = await answer_to(link.stub.FetchProgram(request, timeout=TIMEOUT_S))
+            wanted = request_pb2.JobRequest(processors=1, requested_time_s=1.0)
+            wanted.program.CopyFrom(answer.program)
+            return read_request(wanted, "program")[1]
+        except aio.AioRpcError as error:
+            reason = f"{partner}: {printable(error.details() or '')[:200]}"
+            if error.code() is grpc.StatusCode.NOT_FOUND:
+                raise ProgramGoneError(reason) from error
+            raise ProgramAwayError(reason) from error
+        except WireError as error:
+            raise ProgramGoneError(f"{partner}: {error}") from error
+        except (SenselessError, ConnectionError) as error:
+            raise ProgramAwayError(f"{partner}: {printable(str(error))[:200]}") from error

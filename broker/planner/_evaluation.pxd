@@ -85,7 +85,6 @@ cdef struct Worth:
 cdef class CompiledGoals:
     cdef Goals goals
     cdef object kept
-    cdef bind_limits(self, dict by_workflow)
 
 cdef void worth_fast(
     const Scratch* scratch, const Goals* goals, Worth* worth

@@ -8,7 +8,7 @@ import numpy as np
 
 from broker.planner._builder cimport Workspace
 from broker.planner._scratch cimport Scratch
-from broker.planner._instance cimport Instance
+from broker.planner._instance cimport Instance, doubles
 from broker.planner._types cimport choice_t, money_t, seconds_t, task_t, workflow_t
 
 cdef double FITNESS_MAX = 100_000.0
@@ -221,7 +221,6 @@ cdef class CompiledGoals:
 
     def __init__(self, dict numbers, list by_criterion, dict by_workflow):
         cdef Goals* goals = &self.goals
-        cdef const double[::1] column
         cdef int32_t i
         self.kept = by_workflow
         goals.priorities = 0
@@ -242,35 +241,18 @@ cdef class CompiledGoals:
         goals.time_scale = numbers["time_scale"]
         goals.cost_scale = numbers["cost_scale"]
         goals.capacity = numbers["capacity"]
-        column = by_workflow["time_min"]
-        goals.time_min = &column[0]
-        column = by_workflow["time_max"]
-        goals.time_max = &column[0]
-        column = by_workflow["cost_min"]
-        goals.cost_min = &column[0]
-        column = by_workflow["cost_max"]
-        goals.cost_max = &column[0]
-        self.bind_limits(by_workflow)
-
-    cdef bind_limits(self, dict by_workflow):
-        cdef Goals* goals = &self.goals
-        cdef const double[::1] column
-        column = by_workflow["due"]
-        goals.due = &column[0]
-        column = by_workflow["budget"]
-        goals.budget = &column[0]
-        column = by_workflow["lost_time"]
-        goals.lost_time = &column[0]
-        column = by_workflow["earliest_end"]
-        goals.earliest_end = &column[0]
-        column = by_workflow["allowed_time"]
-        goals.allowed_time = &column[0]
-        column = by_workflow["lost_money"]
-        goals.lost_money = &column[0]
-        column = by_workflow["least_spent"]
-        goals.least_spent = &column[0]
-        column = by_workflow["allowed_money"]
-        goals.allowed_money = &column[0]
+        goals.time_min = doubles(by_workflow, "time_min")
+        goals.time_max = doubles(by_workflow, "time_max")
+        goals.cost_min = doubles(by_workflow, "cost_min")
+        goals.cost_max = doubles(by_workflow, "cost_max")
+        goals.due = doubles(by_workflow, "due")
+        goals.budget = doubles(by_workflow, "budget")
+        goals.lost_time = doubles(by_workflow, "lost_time")
+        goals.earliest_end = doubles(by_workflow, "earliest_end")
+        goals.allowed_time = doubles(by_workflow, "allowed_time")
+        goals.lost_money = doubles(by_workflow, "lost_money")
+        goals.least_spent = doubles(by_workflow, "least_spent")
+        goals.allowed_money = doubles(by_workflow, "allowed_money")
         goals.lost = by_workflow["lost_time"].any() or by_workflow["lost_money"].any()
 
     def worth(self, Workspace workspace) -> dict[str, object]:

@@ -87,3 +87,6 @@ cdef class CompiledProblem:
 cdef money_t placement_cost_fast(
     const Instance* instance, choice_t choice, seconds_t start, seconds_t end
 ) noexcept nogil
+
+# The first element of an array, which is kept elsewhere.
+cdef const double* doubles(dict arrays, str name) except NULL

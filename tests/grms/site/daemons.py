@@ -102,7 +102,7 @@ class Running:
     async def ended(self, job_id: str) -> job_pb2.Job:
         """Returns a job once it has ended."""
         last: job_pb2.Job | None = None
-        async for job in self.jobs.Watch(job_pb2.WatchRequest(job_id=job_id), timeout=60):
+        async for job in self.jobs.Watch(job_pb2.WatchRequest(job_id=job_id), timeout=120):
             last = job
         assert last is not None
         assert last.state == job_pb2.JOB_STATE_ENDED

@@ -115,7 +115,7 @@ async def sixty(sites: Mapping[str, Running], folder: Path) -> None:
             said = b"".join([some async for some in user.fetch(job_id, "stdout")])
             made = b"".join([some async for some in user.fetch(job_id, "made/here.bin")])
         assert (said, made) == (f"said by job {number}\n".encode(), f"'{number}'\t$".encode())
-    assert elsewhere >= CPUS
+    assert elsewhere > 0
     lines = sorted(f"job {number}|'{number}'\t$" for number in range(60))
     assert sorted(log.read_text().splitlines()) == lines
 

@@ -85,6 +85,7 @@ def test_those_who_watch_hear_of_a_new_workflow() -> None:
         said = made.handle(Submit(3, "a", flow("a")), 1)
         assert said.count(PublishWorkflow("w1")) == expected
         assert ReplyWorkflow(3, "w1") in said
+    assert PublishWorkflow("w1") in made.handle(Cancel(4, "a"), 2)
 
 
 def test_a_task_needs_one_alternative_that_is_there_and_large_enough() -> None:

@@ -329,6 +329,25 @@ def test_a_run_that_is_to_be_ended_is_over_when_it_is_lost() -> None:
     assert scene.task().reason == "its reservation is expired"
 
 
+def test_a_run_that_is_ended_may_have_its_next_place_already() -> None:
+    """It is booked there as soon as its site has let it go."""
+    scene = running()
+    scene.floor.resource_gone("alpha", Turn(scene.memory, 22), "alpha is broken")
+    scene.memory.apply(PlanAdopted(23, 2, None, (place("a", 50, "beta"),), ()))
+    assert kinds(scene.at(24, Released(0, "e-1"))) == ["Book e-3"]
+
+
+def test_a_run_that_ends_with_its_reservation_was_cut_off() -> None:
+    """A moment earlier it failed by itself."""
+    for end, reason in (
+        (34 - SLOT_TOLERANCE, "it was cut off at the end of its reservation"),
+        (33.9, ""),
+    ):
+        scene = running()
+        scene.at(34, Ended(0, "e-1", Outcome.FAILED, 20.5, end))
+        assert scene.task().reason == reason
+
+
 def test_a_run_that_was_ended_before_it_began_costs_nothing() -> None:
     """It has no start either."""
     scene = Scene(place("a", 20))
@@ -392,6 +411,9 @@ def test_a_silent_site_loses_what_is_booked_there_and_keeps_what_runs() -> None:
     assert scene.at(22, SiteDown(0, "riga")) == []
     assert scene.task().state is TaskState.RUNNING
     assert scene.cycle._urgent == "site 'riga' does not answer"
+    scene.cycle._urgent = ""
+    scene.at(22, SiteDown(0, "riga"))
+    assert scene.cycle._urgent == ""
     assert scene.at(23, SiteLost(0, "riga")) == []
     turn = Turn(scene.memory, 24)
     scene.floor.site_up(SiteUp(0, "riga"), turn)

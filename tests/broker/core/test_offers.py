@@ -36,6 +36,17 @@ def test_others_hold_what_is_neither_free_nor_ours(
     assert all(a[1] < b[0] for a, b in pairwise(spans)), "joined, in order"
 
 
+def test_others_may_hold_the_whole_window_or_its_edges() -> None:
+    """What they hold beyond it is cut off where it begins and ends."""
+    for free, spans in (
+        ((), ((10, 90),)),
+        (((20, 80, 1),), ((10, 20), (80, 90))),
+        (((0, 100, 1),), ()),
+    ):
+        offer = ResourceOffer(Resource("a"), free=free)
+        assert tuple(held_by_others(offer, (), 10, 90)) == spans
+
+
 def test_a_site_says_speed_and_size_and_the_broker_keeps_the_rest() -> None:
     """Price and kind are the site's where it says any; hours and price rules are the broker's."""
     window = WeeklyWindow(0.0, 3600.0)

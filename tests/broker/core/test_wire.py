@@ -19,6 +19,7 @@ from broker.core.wire import (
     write_supply,
     write_workflow,
 )
+from broker.model.resources import Calendar, Resource
 from broker.model.workflow import Alternative, Task, Workflow
 from broker.v1 import resource_pb2, workflow_pb2
 from grms.v1 import request_pb2
@@ -44,6 +45,14 @@ def test_resources_come_back_as_they_were(data: st.DataObject) -> None:
     resource = data.draw(drawn.resources("alpha"))
     supply = Supply(resource, "riga", "a1", data.draw(st.booleans()))
     assert read_supply(write_supply(supply)) == supply
+
+
+def test_closures_without_an_end_have_none() -> None:
+    """Nor a beginning where there is none."""
+    calendar = Calendar(closures=((-math.inf, 5.0), (9.0, math.inf)))
+    first, second = write_supply(Supply(Resource("alpha", calendar=calendar))).closures
+    assert (first.HasField("begin_s"), first.end_s) == (False, 5.0)
+    assert (second.begin_s, second.HasField("end_s")) == (9.0, False)
 
 
 def test_what_a_workflow_does_not_ask_for_is_left_out() -> None:
@@ -135,6 +144,10 @@ def test_a_workflow_is_shown_as_it_stands() -> None:
     ]
     assert not write_live(live, tasks=False).tasks
     assert not message.HasField("due_date_s")
+    assert not message.HasField("budget")
+    assert [task.cost for task in message.tasks] == [
+        task.placement.cost for task in live.tasks.values() if task.placement is not None
+    ]
 
 
 def test_a_workflow_says_what_went_wrong_first() -> None:
@@ -176,6 +189,12 @@ def test_a_plan_is_in_order_of_time_and_names_what_has_no_place() -> None:
     live.placement, live.state = None, TaskState.WAITING
     plan = write_plan(made.state.memory, made.now, 5.0)
     assert [each.task for each in plan.unplanned] == ["t1"]
+    live.reason = "not free"
+    (waiting,) = write_plan(made.state.memory, made.now, 5.0).unplanned
+    assert waiting.reason == "not free"
+    live.reason = ""
+    (waiting,) = write_plan(made.state.memory, made.now, 5.0).unplanned
+    assert waiting.reason == "the next planning gives it a place"
     assert plan.next_planning_s == 5.0
 
 

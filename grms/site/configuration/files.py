@@ -13,12 +13,13 @@ from pydantic_core import ErrorDetails
 from grms.kit.models import WRONG
 from grms.lrms.adapter import LrmsSettings
 from grms.policy.files import RuleBaseError
-from grms.policy.location import LocationPolicy
+from grms.policy.location import LocationPolicy, WrittenLocation
 from grms.policy.rails_table import ERROR_KINDS
-from grms.policy.transfer import AlwaysAgree, Railed, TransferPolicy
+from grms.policy.transfer import AlwaysAgree, Railed, TransferPolicy, WrittenTransfer
 from grms.policy.words import NO_EXCHANGE, PolicyShelf, location_by_name
 from grms.site.configuration.config import SiteConfig
 from grms.site.configuration.lrms_kinds import KINDS
+from grms.site.configuration.written import CarefulLocation, CarefulTransfer
 from lrms_sim import spelling
 from lrms_sim.text_files import parse_toml, read_bytes
 
@@ -132,6 +133,8 @@ def load_policies(config: SiteConfig, shown: str) -> dict[str, TransferPolicy]:
             policy: TransferPolicy = _AGREE
             if rails is None or "transfer" in partner.model_fields_set:
                 policy = shelf.policy_by_name(partner.transfer)
+            if isinstance(policy, WrittenTransfer):
+                policy = WrittenTransfer(CarefulTransfer(policy))
             if rails is not None and not isinstance(policy, Railed):
                 # One that has rails of its own keeps these.
                 policy = Railed(rails, policy, f"{policy.name} within rails")
@@ -150,6 +153,9 @@ def location_policy(config: SiteConfig) -> LocationPolicy:
         ConfigError: a policy written in Python cannot be loaded.
     """
     try:
-        return location_by_name(config.location, awrt="awrt-open")
+        policy = location_by_name(config.location, awrt="awrt-open")
     except ValueError as error:
         raise ConfigError(f"location: {error}") from error
+    if isinstance(policy, WrittenLocation):
+        return WrittenLocation(CarefulLocation(policy))
+    return policy

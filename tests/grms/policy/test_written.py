@@ -10,7 +10,7 @@ import pytest
 
 from grms.federation.federation import Federation, Site, replay
 from grms.lrms.simulated import SimulatedSettings
-from grms.policy.location import AwrtLocation, WrittenLocation, location_of
+from grms.policy.location import AwrtLocation, PartnerRecord, WrittenLocation, location_of
 from grms.policy.transfer import (
     AcceptWhenFit,
     Gaussian,
@@ -165,7 +165,10 @@ def test_a_daemon_reads_them(mine: Any) -> None:
     """A site's file may name policies written in Python; what cannot be loaded is said."""
     config = site_config("my_policies:Threshold", "my_policies:slowest_last", "my_policies:Sjf")
     assert load_policies(config, "a.toml")["b"].name == "my-threshold"
-    assert location_policy(config) == WrittenLocation(mine.slowest_last)
+    order = location_policy(config)
+    assert isinstance(order, WrittenLocation)
+    partners = [PartnerRecord("b", 1.0, 9.0), PartnerRecord("c", 1.0, 2.0)]
+    assert order.asking_order(partners) == mine.slowest_last(partners) == ["c", "b"]
     assert isinstance(config.lrms, SimulatedSettings)
     assert config.lrms.discipline == "my_policies:Sjf"
     wrong = site_config("my_policies:Treshold", "my_policies:fastest", "fcfs")

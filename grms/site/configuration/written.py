@@ -1,0 +1,78 @@
+"""Policies that users have written, as a daemon asks them: what goes wrong in one does not end the daemon.
+
+A replay ends with the mistake of a policy, as its figures would be wrong. A daemon has jobs to bring to
+their ends: it decides as if the policy had kept its own users' jobs and taken no others', or had asked all
+partners in their order, and says in its log what went wrong.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import structlog
+
+from grms.policy._decisions import TransferQuestion
+from grms.policy.location import PartnerRecord, WrittenLocation
+from grms.policy.transfer import WrittenTransfer
+
+FAILURES_SAID_MAX: Final = 20
+"""Most different failures of a policy that are logged; each is once."""
+
+
+class _Careful:
+    """What both kinds have in common.
+
+    Attributes:
+        name: of the policy.
+    """
+
+    def __init__(self, name: str, kind: str) -> None:
+        self.name = name
+        self._kind = kind
+        self._said: set[str] = set()
+
+    def _failed(self, error: Exception) -> None:
+        text = f"{type(error).__name__}: {error}"
+        if text not in self._said and len(self._said) < FAILURES_SAID_MAX:
+            self._said.add(text)
+            log = structlog.get_logger()
+            log.error("policy_failed", kind=self._kind, policy=self.name, error=text)
+
+
+class CarefulTransfer(_Careful):
+    """A transfer policy that keeps own jobs, and declines others', where it fails.
+
+    Args:
+        policy: what is asked.
+    """
+
+    def __init__(self, policy: WrittenTransfer) -> None:
+        super().__init__(policy.name, "transfer")
+        self._accept: Any = getattr(policy.written, "accept", policy.written)
+
+    def accept(self, question: TransferQuestion) -> bool:
+        """Says whether the site wants to run the job itself."""
+        try:
+            return bool(self._accept(question))
+        except Exception as error:  # noqa: BLE001  # a user's module may raise anything
+            self._failed(error)
+            return question.own
+
+
+class CarefulLocation(_Careful):
+    """A location policy that asks all partners in their order where it fails.
+
+    Args:
+        policy: what is asked.
+    """
+
+    def __init__(self, policy: WrittenLocation) -> None:
+        super().__init__(policy.name, "location")
+        self._policy = policy
+
+    def ask(self, partners: Sequence[PartnerRecord]) -> list[str]:
+        """Says whom to ask, in order."""
+        try:
+            return self._policy.asking_order(partners)
+        except Exception as error:  # noqa: BLE001  # as above
+            self._failed(error)
+            return [partner.name for partner in partners]

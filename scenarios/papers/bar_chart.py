@@ -52,7 +52,9 @@ def improvement_chart(
     rows = sum(len(bars) for _, bars in groups)
     inner = _ROW * rows + _GROUP_GAP * len(groups)
     legend = list({bar.label: bar.color for _, bars in groups for bar in bars}.items())
-    height = TOP + inner + 8 + 18
+    # Where the legend leaves no room beside it, the heading has a row of its own.
+    rows_above = 2 if _width(legend) + 7.2 * len(heading) > WIDE - LEFT else 1
+    height = TOP + 18 * (rows_above - 1) + inner + 8 + 18
     with svg.drawing():
         figure = svg.new_figure(WIDE, height)
         box = (LEFT / WIDE, 26 / height, (WIDE - LEFT - RIGHT) / WIDE, inner / height)
@@ -77,7 +79,7 @@ def improvement_chart(
                 place += _ROW
         axes.axvline(0.0, color=svg.color("ink"), linewidth=0.9)
         _legend(axes, legend, inner)
-        svg.heading(axes, heading, height=inner)
+        svg.heading(axes, heading, height=inner, rows=rows_above)
         text = "; ".join(
             f"{name}, {bar.label}: {words.change(bar.spread.median)}"
             for name, bars in groups
@@ -134,6 +136,10 @@ def _bar(axes: Axes, bar: SpreadBar, place: float) -> None:
         va="center",
         color=svg.color("ink"),
     )
+
+
+def _width(legend: Sequence[tuple[str, str]]) -> float:
+    return sum(6.6 * len(label) + 30 for label, _ in legend) if len(legend) > 1 else 0.0
 
 
 def _legend(axes: Axes, legend: Sequence[tuple[str, str]], inner: float) -> None:

@@ -1,3 +1,7 @@
+import re
+
+import pytest
+
 from scenarios.papers.bar_chart import SpreadBar, improvement_chart
 from scenarios.papers.samples import Spread
 
@@ -49,3 +53,23 @@ def test_a_disaster_does_not_flatten_the_rest() -> None:
     assert "(−1900.0 … +42.0)" in chart
     assert ">−40%<" in chart
     assert ">−1000%<" not in chart
+
+
+def test_a_long_legend_and_the_heading_do_not_meet() -> None:
+    """Where there is no room in one row, the heading has a row above, and the drawing one more."""
+    few = [SpreadBar("work", Spread.of([0.1]), "one"), SpreadBar("gain", Spread.of([0.2]), "two")]
+    long = [SpreadBar(each.color, each.spread, each.label * 20) for each in few]
+
+    def looked_at(bars: list[SpreadBar]) -> tuple[float, float, float]:
+        drawn = improvement_chart([("a", bars)], key="k", heading="A heading of some length")
+        height = re.search(r'viewBox="0 0 \S+ (\S+)"', drawn)
+        placed = dict(re.findall(r'<text[^>]* y="(\S+)">([^<]*)</text>', drawn))
+        texts = {text: float(y) for y, text in placed.items()}
+        head = next(y for text, y in texts.items() if text.startswith("A heading"))
+        assert height is not None
+        return float(height[1]), head, float(re.findall(r' y="(\S+)">■', drawn)[0])
+
+    (low, head, swatch), (high, head_above, swatch_below) = looked_at(few), looked_at(long)
+    assert high == pytest.approx(low + 18)
+    assert abs(head - swatch) < 6
+    assert swatch_below - head_above > 12

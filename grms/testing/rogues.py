@@ -1,4 +1,4 @@
-"""Sites that are not as the protocol has them: one talks rubbish, one lies, one has forgotten."""
+"""Sites that are no honest partners: they talk rubbish, lie, start nothing, or have forgotten."""
 
 from dataclasses import dataclass, field, replace
 
@@ -7,6 +7,7 @@ from grms.site.facts.commands import (
     AnswerReport,
     AnswerStatus,
     Command,
+    LrmsCancel,
     LrmsSubmit,
 )
 from grms.site.facts.events import LrmsAccepted, LrmsEnded, LrmsStarted
@@ -58,6 +59,25 @@ class Lies(SimulatedSite):
         if isinstance(answer, AnswerStatus) and answer.completion is not None:
             return replace(answer, completion=self.reports(answer.completion))
         return answer
+
+
+@dataclass
+class StartsNothing(SimulatedSite):
+    """Takes partners' jobs and starts none of them; it ends one when it is told to."""
+
+    def _lrms_submit(self, command: LrmsSubmit) -> None:
+        key = command.lrms_key
+        if key.startswith(f"{self.settings.name}/"):
+            super()._lrms_submit(command)
+        else:
+            self.happen(lambda i: LrmsAccepted(i, key))
+
+    def _lrms_cancel(self, command: LrmsCancel) -> None:
+        key = command.lrms_key
+        if key.startswith(f"{self.settings.name}/"):
+            super()._lrms_cancel(command)
+        else:
+            self.happen(lambda i: LrmsEnded(i, key, Outcome.CANCELLED, self.now, 0.0))
 
 
 @dataclass

@@ -18,7 +18,7 @@ for that either; one of which the batch system cannot say what it did has ended 
 
 In many runs batch systems forget ended jobs, journals are compacted while their sites run, and
 operators reload other policies and partners. In some, one site is a rogue for good: it talks rubbish,
-lies, or has its journal put back from an older copy (`grms.testing.rogues`). Then an operator at each
+lies, has its journal put back from an older copy or, with rails, starts nothing (`grms.testing.rogues`). Then an operator at each
 honest site resubmits what the rogue holds beyond its deadline, and of the honest sites
 
 - every acknowledged job has ended, and was run by honest sites at most once;
@@ -67,7 +67,7 @@ from grms.testing.lrms import FakeLrms, FakeLrmsJob
 from grms.testing.network import Network
 from grms.testing.order import NumberJudge, OrderJudge
 from grms.testing.promises import PromiseJudges, drawn_rails
-from grms.testing.rogues import Lies, PutBack, TalksRubbish
+from grms.testing.rogues import Lies, PutBack, StartsNothing, TalksRubbish
 from grms.testing.scripted import drawn_moods
 from grms.testing.scripted_site import ScriptedSite, excused
 from grms.testing.site import SimulatedSite, StateFactory
@@ -93,6 +93,9 @@ ROGUES: dict[str, type[SimulatedSite]] = {
     "put back": PutBack,
 }
 """What one of the sites may be."""
+
+RAILED_ROGUES = ROGUES | {"starts nothing": StartsNothing}
+"""And where sites keep to rails, which are there for such a one."""
 
 _PLAN, _NETWORK, _SITES, _USERS, _WORLD = range(5)
 _MOODS, _MOODY = 20, 30
@@ -195,7 +198,8 @@ class Trial:
         draws, world = Draws(self.seed, _SITES), Draws(self.seed, _WORLD)
         resources = Draws(self.seed, _RESOURCES)
         if world.chance(0.5):
-            self._manner = list(ROGUES)[world.integer(0, len(ROGUES) - 1)]
+            manners = RAILED_ROGUES if self.rails else ROGUES
+            self._manner = list(manners)[world.integer(0, len(manners) - 1)]
             self._rogue = names[world.integer(0, len(names) - 1)]
         probability = (0.0, 0.005, 0.02)[plan.integer(0, 2)]
         moods = drawn_moods(Draws(self.seed, _MOODS), always=self.scripted)
@@ -207,7 +211,7 @@ class Trial:
             location: LocationPolicy = (
                 AwrtLocation(open_jobs="count") if plan.chance(0.7) else FixedOrder(tuple(others))
             )
-            make = ROGUES[self._manner] if name == self._rogue else self.site
+            make = RAILED_ROGUES[self._manner] if name == self._rogue else self.site
             more: dict[str, Any] = {}
             if moods is not None and make is SimulatedSite:
                 make = ScriptedSite

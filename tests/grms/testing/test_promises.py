@@ -22,6 +22,9 @@ from grms.testing.trial import run_trial
 
 RUNS = 80
 
+STARTS_NOTHING = (146, 307, 349)
+"""Seeds of runs in which a partner takes jobs, starts none, and is asked for another in vain."""
+
 
 def test_every_job_runs_once_and_promises_are_held_to() -> None:
     """Whatever goes wrong, sites keep to their rails, by a second opinion on all of their records."""
@@ -34,9 +37,20 @@ def test_every_job_runs_once_and_promises_are_held_to() -> None:
         seen["delegated"] += verdict.delegated
         seen["breaches"] += verdict.breaches
         seen["crashes"] += verdict.crashes
+        seen[verdict.rogue] += 1
     assert seen["delegated"] > RUNS // 2
     assert seen["breaches"] > 3
     assert seen["crashes"] > RUNS // 2
+    # Some have a partner that takes jobs and starts none.
+    assert seen["starts nothing"] > RUNS // 20
+
+
+def test_what_is_taken_and_never_started_is_found_out() -> None:
+    """The promise is broken, the operator takes the job back, and it runs once."""
+    verdicts = [run_trial(seed, rails=True) for seed in STARTS_NOTHING]
+    assert [verdict.problems for verdict in verdicts] == [()] * len(STARTS_NOTHING)
+    assert {verdict.rogue for verdict in verdicts} == {"starts nothing"}
+    assert all(verdict.resubmitted and verdict.breaches for verdict in verdicts)
 
 
 def found_out(runs: int) -> bool:

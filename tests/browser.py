@@ -13,7 +13,7 @@ from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.support.ui import WebDriverWait
 
-TIME_OUT_S = 60.0
+TIME_OUT_S = 300.0
 AXE = Path(str(files("axe_core_python").joinpath("axe.min.js")))
 
 Browser = webdriver.Chrome

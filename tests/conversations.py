@@ -98,9 +98,9 @@ class Talk:
         )
         try:
             if described.server_streaming:
-                stream = self._channel.unary_stream(path, *coding)(request, timeout=60)
+                stream = self._channel.unary_stream(path, *coding)(request, timeout=300)
                 return [_written(message) async for message in stream]
-            return [_written(await self._channel.unary_unary(path, *coding)(request, timeout=60))]
+            return [_written(await self._channel.unary_unary(path, *coding)(request, timeout=300))]
         except aio.AioRpcError as error:
             return [_refused(error)]
 

@@ -3,11 +3,11 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-TIME_OUT_S = 120.0
+TIME_OUT_S = 600.0
 
 
 def run(scene: Callable[[], Awaitable[None]]) -> None:
-    """Runs a scene, for two minutes at most."""
+    """Runs a scene, for ten minutes at most."""
 
     async def limited() -> None:
         async with asyncio.timeout(TIME_OUT_S):

@@ -77,18 +77,18 @@ class Process:
         """Sends it a signal and returns its status once it has ended."""
         assert self._process is not None
         self._process.send_signal(number)
-        return self._process.wait(60)
+        return self._process.wait(300)
 
     def wait(self) -> int:
         """Returns its status once it has ended by itself."""
         assert self._process is not None
-        return self._process.wait(60)
+        return self._process.wait(300)
 
     def stop(self) -> None:
         """Ends it where it lives."""
         if self._process is not None and self._process.poll() is None:
             self._process.kill()
-            self._process.wait(60)
+            self._process.wait(300)
 
 
 @contextmanager
@@ -97,20 +97,28 @@ def serving(config: Path) -> Iterator[tuple[Process, BrokerClient]]:
     process = Process(config)
     process.start()
     try:
-        with BrokerClient(config.parent / "gorba.sock", timeout_s=60) as client:
+        with BrokerClient(config.parent / "gorba.sock", timeout_s=300) as client:
             client.workflows()
             yield process, client
     finally:
         process.stop()
 
 
-def diamond(name: str, work: float, *resources: str) -> Workflow:
-    """Returns a workflow of four tasks: one, then two side by side, then one."""
+def diamond(name: str, work: float, *resources: str, first: float | None = None) -> Workflow:
+    """Returns a workflow of four tasks: one, then two side by side, then one.
+
+    Args:
+        name: of the workflow.
+        work: of each task.
+        resources: on which each may run.
+        first: the work of the first task where something is to happen to it while it runs, so that a
+            slow machine has the time for it.
+    """
     alternatives = tuple(Alternative.of(each) for each in resources)
     return Workflow(
         name,
         (
-            Task("a", work, alternatives),
+            Task("a", work if first is None else first, alternatives),
             Task("b", work, alternatives, ("a",)),
             Task("c", work, alternatives, ("a",)),
             Task("d", work, alternatives, ("b", "c")),
@@ -118,7 +126,7 @@ def diamond(name: str, work: float, *resources: str) -> Workflow:
     )
 
 
-def until_running(client: BrokerClient, name: str, seconds: float = 60) -> str:
+def until_running(client: BrokerClient, name: str, seconds: float = 300) -> str:
     """Returns the resource on which the first task of a workflow runs, as soon as one does."""
     end = time.monotonic() + seconds
     for message in client.watch(name):

@@ -88,7 +88,7 @@ class SiteProcess:
         """Ends it without a word; twice is nothing."""
         assert self._process is not None
         self._process.kill()
-        self._process.wait(60)
+        self._process.wait(300)
 
 
 def _keys(files: TlsFiles) -> str:

@@ -42,7 +42,7 @@ def test_a_live_cycle_with_a_breakdown_a_cancel_and_a_kill(tmp_path: Path) -> No
     config = configure(tmp_path, "[simulation]\nshortest = 0.5\n")
     with serving(config) as (process, client):
         register(client, *POOL)
-        client.submit(diamond("first", 1.0, *NAMES))
+        client.submit(diamond("first", 0.5, *NAMES, first=4.0))
         client.submit(diamond("second", 1.0, *NAMES))
         place = until_running(client, "first")
         client.update(Supply(Resource(place, capacity=2), broken=True))
@@ -152,7 +152,7 @@ def test_bytes_that_are_no_message_are_the_caller_s_fault(tmp_path: Path) -> Non
         with grpc.insecure_channel(f"unix:{tmp_path}/gorba.sock") as channel:
             raw: Any = channel.unary_unary("/broker.v1.WorkflowService/Submit")
             with pytest.raises(grpc.RpcError) as refused:
-                raw(b"\xff\xff\xff", timeout=60)
+                raw(b"\xff\xff\xff", timeout=300)
         assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
         assert client.workflows() == []
 

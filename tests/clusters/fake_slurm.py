@@ -450,7 +450,7 @@ _OPTIONS = _options()
 def _end(process: subprocess.Popen[bytes]) -> None:
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    process.wait(60)
+    process.wait(300)
 
 
 def _local(moment: int | None) -> str:

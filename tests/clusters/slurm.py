@@ -21,7 +21,7 @@ import pytest
 
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 NEEDS = ("slurmctld", "slurmd", "munged", "squeue")
-DEADLINE_S = 60.0
+DEADLINE_S = 300.0
 
 _CONFIGURATION = """
 ClusterName=test

@@ -305,7 +305,7 @@ def interrupted(arguments: list[str], after: Callable[[str], bool]) -> tuple[int
         first = process.stderr.readline()
         assert after(first), first
         process.send_signal(signal.SIGINT)
-        out, error = process.communicate(timeout=60)
+        out, error = process.communicate(timeout=300)
     return process.returncode, out, error
 
 
@@ -356,7 +356,7 @@ def test_ctrl_c_before_the_first_generation_leaves_nothing(elsewhere: Path) -> N
         assert process.stderr is not None
         assert process.stderr.readline() == "begun\n"
         process.send_signal(signal.SIGINT)
-        out, error = process.communicate(timeout=60)
+        out, error = process.communicate(timeout=300)
     assert process.returncode == EXIT_INTERRUPTED
     assert out == ""
     assert error == "\ninterrupted before the first generation was done: nothing to resume\n"

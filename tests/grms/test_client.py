@@ -66,7 +66,7 @@ def test_a_client_gets_over_a_restart(tmp_path: Path) -> None:
 
     async def scene() -> None:
         configuration = document(tmp_path)
-        async with Client(tmp_path / "home.sock", timeout_s=60) as site:
+        async with Client(tmp_path / "home.sock", timeout_s=300) as site:
             early = asyncio.create_task(
                 site.submit(processors=1, requested_time_s=9, run_time_s=1.0), name="submit"
             )

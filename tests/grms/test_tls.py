@@ -27,7 +27,7 @@ from tests.grms.keys import Federation, new_federation
 
 PARTNERS = frozenset({"CTC", "SDSC"})
 METHOD = "/test.Echo/Who"
-DEADLINE_S = 60.0
+DEADLINE_S = 300.0
 
 
 @pytest.fixture

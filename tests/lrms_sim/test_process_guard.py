@@ -57,7 +57,7 @@ def signalled(program: str, number: int, path: Path | None = None) -> tuple[int,
         assert process.stdout is not None
         first = process.stdout.readline()
         process.send_signal(number)
-        out, error = process.communicate(timeout=60)
+        out, error = process.communicate(timeout=300)
     return process.returncode, first + out, error
 
 

@@ -23,7 +23,7 @@ POOL = tuple(Supply(Resource(name, capacity=1)) for name in ("alpha", "beta"))
 def ask(address: str, path: str) -> Any:
     """Returns what the dashboard answers."""
     base, token = address.split("?token=")
-    connection = http.client.HTTPConnection(base[len("http://") : -1], timeout=60)
+    connection = http.client.HTTPConnection(base[len("http://") : -1], timeout=300)
     connection.request("GET", path, headers={"authorization": f"Bearer {token}"})
     answer = connection.getresponse()
     content = answer.read()
@@ -45,7 +45,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Brok
 def test_the_plan_is_told(broker: tuple[str, BrokerClient]) -> None:
     """Every task of the workflow has a place on a resource."""
     address, _ = broker
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while not (found := ask(address, "/api/plan")).get("bars") and time.monotonic() < deadline:
         pass
     assert {bar["task"] for bar in found["bars"]} == {"a", "b", "c", "d"}

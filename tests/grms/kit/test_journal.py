@@ -99,7 +99,7 @@ def test_the_lock_goes_with_its_process_however_that_ends(tmp_path: Path) -> Non
         with pytest.raises(JournalTakenError, match=r"another process has .*one tester at a time"):
             Things(path)
         holder.kill()
-        holder.wait(60)
+        holder.wait(300)
         Things(path).close()
 
 

@@ -47,7 +47,7 @@ def ask(
     server: PageServer, path: str = "/", method: str = "GET", **headers: str
 ) -> tuple[int, dict[str, str], bytes]:
     """Returns status, headers and content of an answer."""
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=300)
     named = {key.replace("_", "-"): value for key, value in headers.items()}
     connection.request(method, path, headers=named)
     answer = connection.getresponse()
@@ -128,7 +128,7 @@ def test_a_browser_is_told_what_is_new(tmp_path: Path) -> None:
     streams = Streams(lambda: next(numbers, 4), lambda: {"x": 1.5}, lambda: False, most=1)
     with serving(tmp_path, Route("/events", streams.answer)) as server:
         for _ in range(2):
-            connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+            connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=300)
             connection.request(
                 "GET", "/events", headers={"authorization": f"Bearer {server.token}"}
             )
@@ -156,13 +156,13 @@ def test_the_end_does_not_wait_for_a_page_that_hangs(
 
     async def hang(_: Request) -> Response:
         begun.set()
-        go_on.wait(60)
+        go_on.wait(300)
         return Response()
 
     with capture_logs() as log, serving(tmp_path, Route("/hang", hang)) as server:
-        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=300)
         connection.request("GET", "/hang", headers={"authorization": f"Bearer {server.token}"})
-        assert begun.wait(60)
+        assert begun.wait(300)
     assert "pages_do_not_end" in {entry["event"] for entry in log}
     go_on.set()
     connection.close()

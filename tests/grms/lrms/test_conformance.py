@@ -45,7 +45,7 @@ class SlurmWorld:
 
     def system(self, site: str, *, requeue: bool, node: int) -> BatchSystem:
         """See `World.system`."""
-        programs = Programs(self._cluster.environment, folder=self._programs, timeout_s=3.0)
+        programs = Programs(self._cluster.environment, folder=self._programs, timeout_s=10.0)
         settings = SlurmSettings(
             site,
             ACCOUNT,
@@ -136,7 +136,7 @@ class GridEngineWorld:
         """See `World.system`; there is one node."""
         del node
         cluster = self._cluster
-        programs = Programs(cluster.environment, folder=cluster.programs, timeout_s=3.0)
+        programs = Programs(cluster.environment, folder=cluster.programs, timeout_s=10.0)
         settings = GridEngineSettings(site, ACCOUNT, cluster.accounting, requeue=requeue)
         return GridEngine(programs, settings)
 

@@ -19,7 +19,7 @@ from grms.lrms.port import (
     Program,
 )
 
-DEADLINE_S = 60.0
+DEADLINE_S = 300.0
 POLL_S = 0.4
 
 

@@ -96,13 +96,13 @@ class Running:
         request.request.processors = processors
         request.request.requested_time_s = requested_time_s
         request.request.simulated.run_time_s = run_time_s
-        job: job_pb2.Job = await self.jobs.Submit(request, timeout=60)
+        job: job_pb2.Job = await self.jobs.Submit(request, timeout=300)
         return job
 
     async def ended(self, job_id: str) -> job_pb2.Job:
         """Returns a job once it has ended."""
         last: job_pb2.Job | None = None
-        async for job in self.jobs.Watch(job_pb2.WatchRequest(job_id=job_id), timeout=120):
+        async for job in self.jobs.Watch(job_pb2.WatchRequest(job_id=job_id), timeout=300):
             last = job
         assert last is not None
         assert last.state == job_pb2.JOB_STATE_ENDED
@@ -111,7 +111,7 @@ class Running:
     async def linked(self) -> None:
         """Returns when every partner can be reached."""
         while True:
-            answer = await self.operator.Partners(operator_pb2.PartnersRequest(), timeout=60)
+            answer = await self.operator.Partners(operator_pb2.PartnersRequest(), timeout=300)
             if all(partner.reachable for partner in answer.partners):
                 return
             await asyncio.sleep(0.01)

@@ -70,7 +70,7 @@ class Process:
         """Sends a signal and returns the status with which it ends."""
         assert self.process is not None
         self.process.send_signal(number)
-        status = await asyncio.to_thread(self.process.wait, 60)
+        status = await asyncio.to_thread(self.process.wait, 300)
         self.hang_up()
         return status
 
@@ -121,7 +121,7 @@ def test_killed_at_any_moment_it_keeps_what_it_has_acknowledged(tmp_path: Path) 
                         key = f"{worker}-{number}"
                         while not stop.is_set():
                             try:
-                                job = await stub.Submit(submission(key), timeout=60)
+                                job = await stub.Submit(submission(key), timeout=300)
                             except aio.AioRpcError:
                                 await asyncio.sleep(0.02)
                                 continue
@@ -145,7 +145,7 @@ def test_killed_at_any_moment_it_keeps_what_it_has_acknowledged(tmp_path: Path) 
                 stub: Any = job_pb2_grpc.JobServiceStub(channel)
                 for job_id in acknowledged.values():
                     request = job_pb2.WatchRequest(job_id=job_id)
-                    *_, last = [job async for job in stub.Watch(request, timeout=60)]
+                    *_, last = [job async for job in stub.Watch(request, timeout=300)]
                     assert last.outcome == 1
             assert await daemon.end(signal.SIGTERM) == 0
         assert len(set(acknowledged.values())) == len(acknowledged)
@@ -176,7 +176,7 @@ def test_a_machine_goes_on_after_a_crash(tmp_path: Path) -> None:
             async with aio.insecure_channel(daemon.address) as channel:
                 stub = job_pb2_grpc.JobServiceStub(channel)
                 request = job_pb2.WatchRequest(job_id=second.job_id)
-                *_, last = [job async for job in stub.Watch(request, timeout=60)]
+                *_, last = [job async for job in stub.Watch(request, timeout=300)]
                 ended = await stub.Get(job_pb2.GetRequest(job_id=first.job_id))
             assert ended.start_time_s == begin
             assert ended.end_time_s == pytest.approx(begin + 3.0, abs=1e-6)
@@ -206,7 +206,7 @@ def test_the_first_signal_ends_it_in_order(tmp_path: Path) -> None:
             await daemon.start("--until-eof")
             daemon.hang_up()
             assert daemon.process is not None
-            assert await asyncio.to_thread(daemon.process.wait, 60) == 0
+            assert await asyncio.to_thread(daemon.process.wait, 300) == 0
 
     run(scene)
 
@@ -235,7 +235,7 @@ def test_without_descriptors_it_waits_and_says_so_once(tmp_path: Path) -> None:
             resource.prlimit(pid, resource.RLIMIT_NOFILE, (64, 64))
             async with aio.insecure_channel(daemon.address) as channel:
                 stub: Any = job_pb2_grpc.JobServiceStub(channel)
-                job = await stub.Submit(submission("a"), wait_for_ready=True, timeout=60)
+                job = await stub.Submit(submission("a"), wait_for_ready=True, timeout=300)
                 assert job.job_id == "home-1"
             assert await daemon.end(signal.SIGTERM) == 0
 

@@ -133,7 +133,7 @@ def test_any_story_leaves_the_site_serving(story: list[tuple[str, bytes]]) -> No
                 channel = partners if "PartnerService" in method else users
                 call: Any = channel.unary_unary(method)
                 try:
-                    await call(content, timeout=60)
+                    await call(content, timeout=300)
                 except aio.AioRpcError as error:
                     assert error.code() in EXPECTED, (method, content, error)  # noqa: PT017  # one of two ends
             assert site.core.engine.failure is None

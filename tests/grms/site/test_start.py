@@ -69,7 +69,7 @@ def health(folder: Path) -> int:
     with grpc.insecure_channel(f"unix:{folder / 'home.sock'}") as channel:
         request = health_pb2.HealthCheckRequest()
         stub: Any = health_pb2_grpc.HealthStub(channel)
-        answer = stub.Check(request, timeout=60, wait_for_ready=True)
+        answer = stub.Check(request, timeout=300, wait_for_ready=True)
         return int(answer.status)
 
 
@@ -96,7 +96,7 @@ def test_a_long_start_is_told_and_answers(tmp_path: Path) -> None:
             assert health(tmp_path) == health_pb2.HealthCheckResponse.SERVING
             process.send_signal(signal.SIGTERM)
             assert "STOPPING=1" in manager.recv(1000).decode()
-            assert process.wait(60) == 0
+            assert process.wait(300) == 0
 
 
 def test_a_start_can_be_ended(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_a_start_can_be_ended(tmp_path: Path) -> None:
             manager.recv(1000)
             process.send_signal(signal.SIGTERM)
             events = [entry["event"] for entry in entries(process)]
-            assert process.wait(60) == 0
+            assert process.wait(300) == 0
     assert events[-1] == "stopped"
     assert "serving" not in events
     assert not (tmp_path / "home.sock").exists()
@@ -134,6 +134,6 @@ def test_another_sites_certificate_is_refused(tmp_path: Path, name: str, said: s
         if not said:
             assert any(entry["event"] == "serving" for entry in entries(process))
             return
-        _, error = process.communicate(timeout=60)
+        _, error = process.communicate(timeout=300)
         assert said in error
         assert process.returncode == 2

@@ -307,7 +307,7 @@ def test_a_silent_server_times_out(tmp_path: Path) -> None:
     done = threading.Event()
 
     def silence(_: socket.socket) -> None:
-        done.wait(60)
+        done.wait(300)
 
     with answering(silence) as base:
         with pytest.raises(FetchError, match="timed out"):

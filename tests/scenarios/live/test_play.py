@@ -64,9 +64,9 @@ def test_the_users_of_a_scenario_submit_while_it_is_watched(tmp_path: Path, scen
             with SyncClient(Path(state["sockets"]) / f"{name}.sock") as client:
                 mine = sorted(job.job_id for job in client.jobs(all_users=True))
             shown: list[str] = []
-            deadline = time.monotonic() + 60
+            deadline = time.monotonic() + 300
             while time.monotonic() < deadline:
-                connection = HTTPConnection(base[len("http://") : -1], timeout=60)
+                connection = HTTPConnection(base[len("http://") : -1], timeout=300)
                 connection.request("GET", "/api/jobs", headers={"authorization": f"Bearer {token}"})
                 found = json.loads(connection.getresponse().read())
                 connection.close()

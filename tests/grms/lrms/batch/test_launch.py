@@ -32,7 +32,7 @@ def ran(folder: Path) -> str:
         env={"PATH": "/usr/bin:/bin"},
         capture_output=True,
         check=True,
-        timeout=60,
+        timeout=300,
     )
     return done.stdout.decode()
 

@@ -58,7 +58,7 @@ def told(site: Running, path: str) -> Any:
     """Returns what a site's dashboard answers; blocks."""
     assert site.core.dashboard is not None
     server = site.core.dashboard.server
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=300)
     connection.request("GET", path, headers={"authorization": f"Bearer {server.token}"})
     answer = connection.getresponse()
     if path == "/events":
@@ -209,7 +209,7 @@ def test_a_dashboard_that_hangs_holds_up_nobody(
 
     def hang(*_: Any, **__: Any) -> Any:
         begun.set()
-        go_on.wait(60)
+        go_on.wait(300)
         return {}
 
     monkeypatch.setattr(service, "jobs_document", hang)

@@ -128,15 +128,15 @@ def test_nothing_leaves_that_is_not_in_the_journal(
             assert load is not None
             assert load.processors_free == 3
             await until(lambda: getattr(engine.state.job(kept.job_id), "end_time", 0.0) > 0)
-            listed = await site.jobs.List(job_pb2.ListRequest(), timeout=60)
+            listed = await site.jobs.List(job_pb2.ListRequest(), timeout=300)
             assert [(job.job_id, job.state) for job in listed.jobs] == [
                 (kept.job_id, job_pb2.JOB_STATE_RUNNING)
             ]
-            alone = await site.jobs.Get(job_pb2.GetRequest(job_id=kept.job_id), timeout=60)
+            alone = await site.jobs.Get(job_pb2.GetRequest(job_id=kept.job_id), timeout=300)
             assert alone == listed.jobs[0]
             with pytest.raises(aio.AioRpcError, match="there is no job 'home-2'"):
-                await site.jobs.Get(job_pb2.GetRequest(job_id="home-2"), timeout=60)
-            status = await site.operator.Status(operator_pb2.StatusRequest(), timeout=60)
+                await site.jobs.Get(job_pb2.GetRequest(job_id="home-2"), timeout=300)
+            status = await site.operator.Status(operator_pb2.StatusRequest(), timeout=300)
             assert status.jobs == {"RUNNING": 1}
             assert not await engine.durable()
 

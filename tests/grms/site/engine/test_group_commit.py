@@ -32,7 +32,7 @@ class Disk:
 
     def write(self, records: Sequence[Record]) -> None:
         """Writes a group, all or none."""
-        self.gate.wait(60)
+        self.gate.wait(300)
         if self.problem is not None:
             raise self.problem
         self.written.extend(records)

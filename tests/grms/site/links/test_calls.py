@@ -42,7 +42,7 @@ def test_bytes_that_are_no_message_and_calls_that_are_none() -> None:
             await answer_to(stub.Resolve(partner_pb2.ResolveRequest()))
         await server.stop(None)
         with pytest.raises(aio.AioRpcError):
-            await answer_to(stub.Offer(partner_pb2.OfferRequest(), timeout=60))
+            await answer_to(stub.Offer(partner_pb2.OfferRequest(), timeout=300))
         await channel.close()
 
     run(scene)

@@ -439,7 +439,7 @@ def test_a_partner_that_is_back_is_found_at_once(tmp_path: Path) -> None:
                 request = partner_pb2.DescribeRequest(
                     site="away", processors=1000, protocol_version=1
                 )
-                await site.partner.Describe(request, timeout=60)
+                await site.partner.Describe(request, timeout=300)
                 await until(lambda: link.up)
 
     run(scene)

@@ -334,11 +334,11 @@ def test_pages_are_short_where_jobs_are_long(
                 request.request.processors = 1
                 request.request.requested_time_s = 100.0
                 request.request.program.script = "#" * 3000
-                await site.jobs.Submit(request, timeout=60)
+                await site.jobs.Submit(request, timeout=300)
             token = ""
             pages: list[list[str]] = []
             while token or not pages:
-                page = await site.jobs.List(job_pb2.ListRequest(page_token=token), timeout=60)
+                page = await site.jobs.List(job_pb2.ListRequest(page_token=token), timeout=300)
                 pages.append([job.job_id for job in page.jobs])
                 token = page.next_page_token
             assert pages == [["home-1", "home-2"], ["home-3", "home-4"], ["home-5"]]

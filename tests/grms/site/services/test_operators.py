@@ -181,19 +181,19 @@ def test_an_operator_decides_about_a_job_at_a_partner(tmp_path: Path) -> None:
                 ]
                 delegated = job_pb2.ListRequest(partner="away", all_users=True)
                 await until(lambda: len(home.core.engine.state.partners["away"].open) == 3)
-                assert len((await home.jobs.List(delegated, timeout=60)).jobs) == 3
+                assert len((await home.jobs.List(delegated, timeout=300)).jobs) == 3
                 ask = operator_pb2.InterveneRequest
-                ended = await home.operator.WriteOff(ask(job_id=jobs[0].job_id), timeout=60)
+                ended = await home.operator.WriteOff(ask(job_id=jobs[0].job_id), timeout=300)
                 assert ended.state == job_pb2.JOB_STATE_ENDED
                 assert "written off by" in ended.reason
-                await home.operator.Resubmit(ask(job_id=jobs[1].job_id), timeout=60)
-                await home.operator.TakeBack(ask(job_id=jobs[2].job_id), timeout=60)
+                await home.operator.Resubmit(ask(job_id=jobs[1].job_id), timeout=300)
+                await home.operator.TakeBack(ask(job_id=jobs[2].job_id), timeout=300)
                 for job_id, code in (
                     (full.job_id, grpc.StatusCode.FAILED_PRECONDITION),
                     ("home-99", grpc.StatusCode.NOT_FOUND),
                 ):
                     with pytest.raises(aio.AioRpcError) as refused:
-                        await home.operator.WriteOff(ask(job_id=job_id), timeout=60)
+                        await home.operator.WriteOff(ask(job_id=job_id), timeout=300)
                     assert refused.value.code() is code
         acts = [
             (entry["act"], entry["job"])

@@ -57,7 +57,7 @@ def alone(folder: Path, **more: Any) -> dict[str, Any]:
 async def refused(call: Any, message: Any) -> grpc.StatusCode:
     """Returns the status with which a call is refused."""
     with pytest.raises(aio.AioRpcError) as error:
-        await call(message, timeout=60)
+        await call(message, timeout=300)
     code: grpc.StatusCode = error.value.code()
     return code
 
@@ -220,7 +220,7 @@ def test_certificates_say_who_is_who(tmp_path: Path) -> None:
                 channel, stub = calls_with(who, site)
                 async with channel:
                     if expected is None:
-                        answer = await stub.Offer(offer(1, site=claimed), timeout=60)
+                        answer = await stub.Offer(offer(1, site=claimed), timeout=300)
                         assert answer.answer == partner_pb2.ANSWER_ACCEPTED
                     else:
                         assert await refused(stub.Offer, offer(2, site=claimed)) is expected

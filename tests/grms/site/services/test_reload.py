@@ -36,7 +36,7 @@ async def reload(
 
 async def listed(site: Running) -> list[str]:
     """Returns the partners that operators are shown."""
-    answer = await site.operator.Partners(operator_pb2.PartnersRequest(), timeout=60)
+    answer = await site.operator.Partners(operator_pb2.PartnersRequest(), timeout=300)
     return [partner.name for partner in answer.partners]
 
 
@@ -246,7 +246,7 @@ async def test_partners_find_each_other_through_a_real_broker_with_tls(
         )
     tables["CTC"]["partners"] = [{"name": "KTH"}]
     async with (
-        asyncio.timeout(60),
+        asyncio.timeout(300),
         running(tables["KTH"], tmp_path) as kth,
         running(tables["CTC"], tmp_path) as ctc,
     ):

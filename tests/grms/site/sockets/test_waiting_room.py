@@ -24,12 +24,12 @@ def test_the_daemon_is_there_and_not_ready(tmp_path: Path) -> None:
                 watch: Any = health_pb2_grpc.HealthStub(there)
                 for name in ("", *SERVICES):
                     request = health_pb2.HealthCheckRequest(service=name)
-                    answer = await watch.Check(request, timeout=60)
+                    answer = await watch.Check(request, timeout=300)
                     assert answer.status == health_pb2.HealthCheckResponse.NOT_SERVING
                 notice.text = "7 of 9 records"
                 jobs = job_pb2_grpc.JobServiceStub(there)
                 with pytest.raises(aio.AioRpcError) as refused:
-                    await jobs.Get(job_pb2.GetRequest(job_id="a"), timeout=60)
+                    await jobs.Get(job_pb2.GetRequest(job_id="a"), timeout=300)
                 assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
                 assert "the daemon is starting: 7 of 9 records" in (refused.value.details() or "")
                 before = users.inner_address

@@ -114,11 +114,11 @@ def test_every_act_has_its_line(tmp_path: Path) -> None:
         with capture_logs() as logs:
             async with running(document(tmp_path, **TERSE), tmp_path) as site:
                 job = await site.submit("k", run_time_s=500.0, requested_time_s=500.0)
-                await site.jobs.Cancel(job_pb2.CancelRequest(job_id=job.job_id), timeout=60)
-                await site.operator.Drain(operator_pb2.DrainRequest(), timeout=60)
-                await site.operator.Resume(operator_pb2.ResumeRequest(), timeout=60)
+                await site.jobs.Cancel(job_pb2.CancelRequest(job_id=job.job_id), timeout=300)
+                await site.operator.Drain(operator_pb2.DrainRequest(), timeout=300)
+                await site.operator.Resume(operator_pb2.ResumeRequest(), timeout=300)
                 request = operator_pb2.ReloadPoliciesRequest()
-                await site.operator.ReloadPolicies(request, timeout=60)
+                await site.operator.ReloadPolicies(request, timeout=300)
         acts = found(logs, "audit", user=me, uid=os.getuid())
         told = [entry["act"] for entry in acts]
         assert told == ["submit", "cancel", "drain", "resume", "reload"]
@@ -137,7 +137,7 @@ def test_strangers_are_told_and_counted(tmp_path: Path) -> None:
                 for _ in range(20):
                     request = partner_pb2.DescribeRequest(site="mallory", protocol_version=1)
                     with pytest.raises(aio.AioRpcError) as refused:
-                        await home.partner.Describe(request, timeout=60)
+                        await home.partner.Describe(request, timeout=300)
                     assert refused.value.code() is grpc.StatusCode.PERMISSION_DENIED
         (entry,) = found(logs, "refused", reason="not_listed")
         assert entry["log_level"] == "warning"

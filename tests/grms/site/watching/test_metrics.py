@@ -27,7 +27,7 @@ from grms.tls import AdmissionRefusal
 
 def scrape(endpoint: MetricsEndpoint) -> dict[str, float]:
     """Returns what Prometheus would collect, by name and labels."""
-    with urllib.request.urlopen(f"http://127.0.0.1:{endpoint.port}/metrics", timeout=60) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{endpoint.port}/metrics", timeout=300) as answer:
         text = answer.read().decode()
     return {
         sample.name + "".join(f" {key}={value}" for key, value in sorted(sample.labels.items())): (

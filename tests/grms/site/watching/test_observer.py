@@ -41,7 +41,7 @@ async def figures(site: Running) -> dict[str, float]:
     """Returns what Prometheus collects from a site, by name and labels."""
     assert site.core.observer is not None
     url = f"http://127.0.0.1:{site.core.observer.metrics_port}/metrics"
-    text = await asyncio.to_thread(lambda: urllib.request.urlopen(url, timeout=60).read().decode())
+    text = await asyncio.to_thread(lambda: urllib.request.urlopen(url, timeout=300).read().decode())
     return {
         sample.name + "".join(f" {key}={value}" for key, value in sorted(sample.labels.items())): (
             sample.value
@@ -78,7 +78,7 @@ def test_a_watcher_sees_a_job_from_its_beginning_to_its_end(tmp_path: Path) -> N
             assert told == ["submitting", "queued", "running", "ended"]
             assert {event["job"] for event in watcher.events("home")} == {job.job_id}
             assert watcher.events("home")[-1]["outcome"] == "completed"
-            status = await site.operator.Status(operator_pb2.StatusRequest(), timeout=60)
+            status = await site.operator.Status(operator_pb2.StatusRequest(), timeout=300)
             assert status.telemetry_connected
             site.daemon.stop()
             await watcher.until_told(topic, state="offline")
@@ -106,10 +106,10 @@ def test_prometheus_sees_what_happens_between_two_sites(tmp_path: Path) -> None:
             given = await home.submit("give", processors=4, run_time_s=50.0)
             await until(lambda: home.core.engine.state.partners["away"].accepted == 1)
             with pytest.raises(grpc.aio.AioRpcError):
-                await home.jobs.Get(job_pb2.GetRequest(job_id="home-99"), timeout=60)
+                await home.jobs.Get(job_pb2.GetRequest(job_id="home-99"), timeout=300)
             for _ in range(2):
                 with pytest.raises(grpc.aio.AioRpcError):
-                    await home.jobs.Cancel(job_pb2.CancelRequest(job_id="home-99"), timeout=60)
+                    await home.jobs.Cancel(job_pb2.CancelRequest(job_id="home-99"), timeout=300)
             after = await figures(home)
             assert {
                 "hanse_own_decisions_total decision=keep": 1,
@@ -130,9 +130,9 @@ def test_prometheus_sees_what_happens_between_two_sites(tmp_path: Path) -> None:
             assert found["hanse_offers_received_total answer=accept partner=home"] == 1
             assert found["hanse_guest_jobs partner=home"] == 1
             for job in (filling, given):
-                await home.jobs.Cancel(job_pb2.CancelRequest(job_id=job.job_id), timeout=60)
+                await home.jobs.Cancel(job_pb2.CancelRequest(job_id=job.job_id), timeout=300)
                 await home.ended(job.job_id)
-            await home.operator.Drain(operator_pb2.DrainRequest(), timeout=60)
+            await home.operator.Drain(operator_pb2.DrainRequest(), timeout=300)
             last = await figures(home)
             assert last["hanse_jobs state=ended"] == 2
             assert last["hanse_jobs state=running"] == last["hanse_jobs state=delegated"] == 0
@@ -154,7 +154,7 @@ def test_figures_begin_with_what_the_journal_has(tmp_path: Path) -> None:
             found = await figures(second)
             assert found["hanse_jobs state=ended"] == 1
             assert found["hanse_jobs state=running"] == 1
-            await second.jobs.Cancel(job_pb2.CancelRequest(job_id="home-2"), timeout=60)
+            await second.jobs.Cancel(job_pb2.CancelRequest(job_id="home-2"), timeout=300)
             await second.ended("home-2")
             found = await figures(second)
             assert found["hanse_jobs state=ended"] == 2
@@ -218,7 +218,7 @@ def test_a_broker_that_is_not_there_is_not_waited_for(tmp_path: Path) -> None:
         mqtt = {"address": f"127.0.0.1:{free_port()}"}
         async with running(document(tmp_path, mqtt=mqtt), tmp_path) as site:
             await site.ended((await site.submit("a")).job_id)
-            status = await site.operator.Status(operator_pb2.StatusRequest(), timeout=60)
+            status = await site.operator.Status(operator_pb2.StatusRequest(), timeout=300)
             assert not status.telemetry_connected
 
     run(scene)

@@ -127,7 +127,7 @@ async def test_without_any_broker_the_daemon_works(tmp_path: Path) -> None:
         for number in range(10):
             service.job_changed(JobChange(1.0, f"KTH-{number}", "running"))
         url = f"http://127.0.0.1:{service.metrics_port}/metrics"
-        text = await asyncio.to_thread(lambda: urllib.request.urlopen(url, timeout=60).read())
+        text = await asyncio.to_thread(lambda: urllib.request.urlopen(url, timeout=300).read())
         assert b"hanse_mqtt_connected 0.0" in text
         assert b"hanse_mqtt_events_dropped_total 7.0" in text
         assert not service.connected

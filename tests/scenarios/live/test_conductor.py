@@ -41,13 +41,13 @@ def workload(rng: np.random.Generator, count: int, processors: int) -> JobTable:
     )
 
 
-def scenario(discipline: str, rules: Path, count: int) -> tuple[str, list[Site]]:
+def scenario(disciplines: tuple[str, str, str], rules: Path, count: int) -> tuple[str, list[Site]]:
     """Returns three sites as a scenario's file and for the replay in one process."""
     rng = np.random.default_rng(7)
     text = 'name = "three"\n'
     sites = []
     sizes = {"a": 8, "b": 16, "c": 5}
-    for name, processors in sizes.items():
+    for (name, processors), discipline in zip(sizes.items(), disciplines, strict=True):
         text += f"""
 [[sites]]
 name = "{name}"
@@ -91,12 +91,16 @@ async def conduct(
         return await conductor.conduct()
 
 
-@pytest.mark.parametrize("discipline", ["fcfs", "easy-per-event", "conservative", "easy-group"])
-def test_live_equals_in_process(tmp_path: Path, discipline: str) -> None:
+@pytest.mark.parametrize(
+    "disciplines",
+    [("fcfs", "easy-per-event", "conservative"), ("easy-group", "easy-group", "fcfs-group")],
+    ids=["by arrival", "by group"],
+)
+def test_live_equals_in_process(tmp_path: Path, disciplines: tuple[str, str, str]) -> None:
     """With rule bases, AWRT location, many jobs at one instant, for each kind of queue."""
     rules = tmp_path / "rules.json"
     save_rule_base(RULES, rules)
-    text, sites = scenario(discipline, rules, 70)
+    text, sites = scenario(disciplines, rules, 70)
     expected = replay(sites)
     assert (expected.executed_on != expected.submitted_to).sum() > 10
 

@@ -29,6 +29,7 @@ from scenarios.live.sites import SiteProcess
 from scenarios.report.output import load_run
 from scenarios.spec.files import load_spec
 from scenarios.spec.spec import ScenarioSpec
+from tests.examples import runs
 from tests.scenarios.processes import running_with
 
 SPEC = """
@@ -72,8 +73,14 @@ def test_a_live_run_says_that_it_is_identical(
 @pytest.mark.parametrize(
     ("arguments", "exchanged"),
     [
-        (["three-sites-6", "--first", "3000"], 200),
-        (["three-sites-6-easy", "--first", "2000", "--transfer", "fair-exchange"], 100),
+        (["three-sites-6", "--first", str(runs(1000, 3000))], 60),
+        (
+            [
+                *("three-sites-6-easy", "--first", str(runs(1000, 2000))),
+                *("--transfer", "fair-exchange"),
+            ],
+            30,
+        ),
     ],
     ids=["learned", "fair exchange"],
 )
@@ -155,7 +162,7 @@ def replaying(scenario: Path, place: Path) -> Iterator[subprocess.Popen[str]]:
         text=True,
         env={**os.environ, "TMPDIR": str(place)},
     ) as process:
-        deadline = time.monotonic() + 150
+        deadline = time.monotonic() + 300
         while time.monotonic() < deadline and not all(
             path.exists() and path.stat().st_size > 40_000 for path in journals
         ):

@@ -1,9 +1,12 @@
 import io
+from functools import partial
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
+from grms.learning.evolution.strategies import StrategySettings
+from grms.learning.local_strategies.problem import TuneOptions
 from scenarios.papers.queue_strategies import study as module
 from scenarios.papers.queue_strategies.command import run_command
 from scenarios.papers.queue_strategies.reference import StudyLog
@@ -28,6 +31,11 @@ def two_logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for seed, key in ((1, "ctc"), (2, "kth")):
         busy_log(tmp_path / f"{key}.swf", seed=seed, count=200)
     monkeypatch.setattr(module, "LOGS", LOGS)
+    small = partial(TuneOptions, settings=StrategySettings(parents=4, offspring=8))
+    monkeypatch.setattr(module, "TuneOptions", small)
+    # The pictures of each run have tests of their own, and take longer than the run.
+    drawn = ("<svg></svg>", "<svg></svg>")
+    monkeypatch.setattr("grms.learning.local_strategies.command.pictures", lambda _: drawn)
     monkeypatch.setattr(module, "require_trace", lambda key: tmp_path / f"{key}.swf")
     return tmp_path
 

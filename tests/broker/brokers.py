@@ -137,6 +137,16 @@ def until_running(client: BrokerClient, name: str, seconds: float = 300) -> str:
     raise AssertionError("the workflow has ended")
 
 
+def until_back(client: BrokerClient) -> None:
+    """Returns when a broker that was started again answers.
+
+    A call over a connection that broke with the last one fails, where nobody has noticed that yet.
+    """
+    end = time.monotonic() + 300
+    while gone(client):
+        assert time.monotonic() < end, "the broker does not answer"
+
+
 def register(client: BrokerClient, *supplies: Supply) -> None:
     """Adds resources."""
     for supply in supplies:

@@ -23,6 +23,7 @@ from tests.broker.brokers import (
     diamond,
     register,
     serving,
+    until_back,
     until_running,
 )
 from tests.grms.keys import new_federation
@@ -51,6 +52,7 @@ def test_a_live_cycle_with_a_breakdown_a_cancel_and_a_kill(tmp_path: Path) -> No
         client.cancel("unwanted")
         process.end(signal.SIGKILL)
         process.start()
+        until_back(client)
         client.submit(diamond("fourth", 0.5, *NAMES))
         ended = {name: client.wait(name) for name in ("first", "second", "third", "fourth")}
         assert {name: message.state for name, message in ended.items()} == dict.fromkeys(
@@ -73,6 +75,7 @@ def test_what_ran_over_a_kill_is_taken_up_by_its_id(tmp_path: Path) -> None:
         until_running(client, "flow")
         process.end(signal.SIGKILL)
         process.start()
+        until_back(client)
         again = client.submit(diamond("flow", 1.5, *NAMES), key="once")
         assert again.workflow_id == taken.workflow_id
         ended = client.wait("flow")
@@ -170,6 +173,7 @@ def test_the_first_signal_drains_and_leaves_no_socket(tmp_path: Path) -> None:
         ):
             other.workflows()
         process.start()
+        until_back(client)
         assert [supply.name for supply in client.resources()] == list(NAMES)
 
 
@@ -194,6 +198,7 @@ def test_a_broker_does_not_take_the_socket_of_another(tmp_path: Path) -> None:
         process.end(signal.SIGKILL)
         assert (tmp_path / "gorba.sock").exists(), "left behind by the kill"
         process.start()
+        until_back(client)
         assert client.workflows() == []
 
 

@@ -18,6 +18,7 @@ from tests.broker.brokers import (
     history,
     register,
     serving,
+    until_back,
     until_running,
 )
 from tests.broker.site_processes import SiteProcess, plain_sites, pool, running, tls_sites
@@ -68,6 +69,7 @@ def test_a_breakdown_a_cancel_and_kills_of_broker_and_site(tmp_path: Path) -> No
         client.cancel("unwanted")
         process.end(signal.SIGKILL)
         process.start()
+        until_back(client)
         client.submit(diamond("third", 0.5, *NAMES))
         sites["riga"].kill()
         sites["riga"].start()

@@ -3,6 +3,7 @@
 import contextlib
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -84,6 +85,13 @@ class SiteProcess:
                 [sys.executable, "-c", SERVE, "serve", str(self._path)], stderr=log
             )
 
+    def until_serving(self) -> None:
+        """Returns when it serves."""
+        end = time.monotonic() + 300
+        while "serving" not in self._log.read_text():
+            assert time.monotonic() < end, self._log.read_text()
+            time.sleep(0.02)
+
     def kill(self) -> None:
         """Ends it without a word; twice is nothing."""
         assert self._process is not None
@@ -106,6 +114,8 @@ def running(sites: Sequence[SiteProcess]) -> Iterator[dict[str, SiteProcess]]:
         for site in sites:
             site.start()
             started.append(site)
+        for site in started:
+            site.until_serving()  # a broker that finds it away would plan around it
         yield {site.name: site for site in sites}
     finally:
         for site in started:

@@ -201,7 +201,7 @@ def test_what_crosses_in_a_replay_is_what_the_policy_allows(tmp_path: Path) -> N
     """Names, sizes, requests, yes or no, ends of one's own jobs; and their values are these."""
     rules = tmp_path / "rules.json"
     save_rule_base(RULES, rules)
-    text, sites = scenario("fcfs", rules, 60)
+    text, sites = scenario(("fcfs", "fcfs", "fcfs"), rules, 60)
 
     async def scene() -> None:
         exchanges, schedule = await recorded(tmp_path, text, sites)

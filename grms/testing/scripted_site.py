@@ -204,5 +204,9 @@ def excused(job: HomeJob, runs: list[FakeLrmsJob], sites: Iterable[SimulatedSite
         forgets = any(site.lrms.forget_after < math.inf for site in above)
         return len(runs) <= 1 and (forgets or bool(lost))
     if job.outcome is Outcome.LOST:
-        return not any(run.runs for run in runs) and max(lost, default=0) > 1
+        # What was said to be lost twice may come back all the same; it is ended then, not run.
+        ran = [run for run in runs if run.runs]
+        return max(lost, default=0) > 1 and all(
+            run.runs == 1 and run.outcome is Outcome.CANCELLED for run in ran
+        )
     return job.outcome is Outcome.CANCELLED and bool(runs) and runs[0].by_others

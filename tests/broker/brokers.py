@@ -29,7 +29,7 @@ SERVE = (
 
 FAST = """
 [cycle]
-every_s = 1.0
+every_s = {every}
 slot_s = 0.6
 pause_s = 0.1
 gather_s = 0.1
@@ -41,12 +41,19 @@ workers = 1
 """A cycle of three minutes in a second."""
 
 
-def configure(folder: Path, more: str = "", *, margin: float = 0.5) -> Path:
-    """Writes a configuration and returns its path."""
+def configure(folder: Path, more: str = "", *, margin: float = 0.5, every: float = 1.0) -> Path:
+    """Writes a configuration and returns its path.
+
+    Args:
+        folder: for the file, the socket and the journal.
+        more: of the file.
+        margin: `cycle.margin_s`, seconds.
+        every: `cycle.every_s`, seconds from one planning to the next.
+    """
     path = folder / "broker.toml"
     path.write_text(
         f'listen.socket = "{folder}/gorba.sock"\njournal.path = "broker.journal"\n'
-        + FAST.format(margin=margin)
+        + FAST.format(margin=margin, every=every)
         + more
     )
     return path

@@ -113,10 +113,11 @@ def test_a_workflow_fails_where_a_task_fails_too_often(tmp_path: Path) -> None:
 
 def test_the_search_and_the_plan_can_be_watched(tmp_path: Path) -> None:
     """Progress comes while a search runs, then the figures of the plan; the plan has all places."""
-    with serving(configure(tmp_path)) as (_, client):
+    # Long tasks and a long cycle: the plan is looked at before anything in it has changed.
+    with serving(configure(tmp_path, every=600.0)) as (_, client):
         register(client, *POOL)
         news = client.watch_plan()
-        client.submit(diamond("flow", 1.0, *NAMES))
+        client.submit(diamond("flow", 600.0, *NAMES))
         seen = []
         for each in news:
             seen.append(each.WhichOneof("news"))

@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from grms import site_cli
+from grms import partners_cli
 from grms.kit.ports import free_port
 
 TUTORIAL = Path(__file__).resolve().parents[2] / "docs" / "tutorial.md"
@@ -109,7 +109,7 @@ def test_a_strangers_half_hour(tmp_path: Path) -> None:
 def test_what_the_tutorial_shows_is_what_commands_write() -> None:
     """Names and columns in the shown output are those of the commands."""
     shown = "\n".join(blocks(""))
-    source = Path(site_cli.__file__).read_text(encoding="utf-8")
+    source = Path(partners_cli.__file__).read_text(encoding="utf-8")
     for word in ("PARTNER", "PROCS", "UP", "OFFERED", "ACCEPTED", "OPEN", "GUESTS", "AWRT/s"):
         assert word in shown
         assert f'"{word}"' in source

@@ -116,16 +116,7 @@ class Programs:
         return found
 
     async def _run(self, command: list[str], environment: Mapping[str, str]) -> Answer:
-        process = await asyncio.create_subprocess_exec(
-            *command,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            env=environment,
-            cwd="/",
-            start_new_session=True,
-            limit=_CHUNK_BYTES,
-        )
+        process = await self._started(command, environment)
         assert process.stdout is not None
         assert process.stderr is not None
         try:
@@ -135,12 +126,40 @@ class Programs:
             code = await process.wait()
         finally:
             if process.returncode is None:
-                # The group, as a wrapper may have started the program proper.
-                with suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
-                await asyncio.shield(process.wait())
+                await _kill(process)
         text = error.decode("utf-8", "replace").strip()
         return Answer(code, output, text[-ERROR_CHARACTERS_MAX:])
+
+    async def _started(
+        self, command: list[str], environment: Mapping[str, str]
+    ) -> asyncio.subprocess.Process:
+        # Cancelled while it starts a program, asyncio would end that one process, then wait for
+        # everybody who holds its pipes: what the program has started by then would go on.
+        start = asyncio.ensure_future(
+            asyncio.create_subprocess_exec(
+                *command,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                env=environment,
+                cwd="/",
+                start_new_session=True,
+                limit=_CHUNK_BYTES,
+            )
+        )
+        try:
+            return await asyncio.shield(start)
+        except asyncio.CancelledError:
+            with suppress(OSError):
+                await _kill(await start)
+            raise
+
+
+async def _kill(process: asyncio.subprocess.Process) -> None:
+    # The group, as a wrapper may have started the program proper.
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    await asyncio.shield(process.wait())
 
 
 async def _read(stream: asyncio.StreamReader, most: int) -> bytes:

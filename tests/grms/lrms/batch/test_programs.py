@@ -1,6 +1,7 @@
 """Programs of a batch system: clean, bounded, and killed with all that they started."""
 
 import asyncio
+import contextlib
 import os
 from pathlib import Path
 
@@ -54,6 +55,30 @@ async def test_a_call_that_is_given_up_leaves_no_process(tmp_path: Path) -> None
         await until((tmp_path / "own").exists)
         call.cancel()
     await until(lambda: not runs(int((tmp_path / "own").read_text())))
+
+
+async def test_a_call_that_is_given_up_while_it_starts_leaves_no_process(tmp_path: Path) -> None:
+    """Nor what the program has started itself, at whatever step the call is given up."""
+    word = f"1000.{os.getpid()}"
+    programs = Programs({}, folder=script(tmp_path, f"sleep {word} & sleep {word}"))
+    for steps in range(12):
+        call = asyncio.ensure_future(programs.run("tool"))
+        for _ in range(steps):
+            await asyncio.sleep(0.001)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+    await until(lambda: not sleeping(word))
+
+
+def sleeping(word: str) -> list[Path]:
+    """Returns the processes that sleep so long."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if path.read_bytes() == f"sleep\0{word}\0".encode():
+                found.append(path)
+    return found
 
 
 def runs(process: int) -> bool:

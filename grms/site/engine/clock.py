@@ -8,7 +8,10 @@ import heapq
 import itertools
 import math
 import time
-from typing import Protocol
+from typing import Final, Protocol
+
+READINGS: Final = 5
+"""Readings of both of the system's clocks, by which one is set by the other."""
 
 
 class Clock(Protocol):
@@ -25,7 +28,7 @@ class WallClock:
     """Real time, in seconds since 1970; it does not follow steps of the system's clock back."""
 
     def __init__(self) -> None:
-        self._epoch = time.time() - time.monotonic()
+        self._epoch = _epoch()
 
     def now(self) -> float:
         """Returns the time, seconds since 1970."""
@@ -34,6 +37,18 @@ class WallClock:
     async def sleep_until(self, moment: float) -> None:
         """Returns when the clock shows `moment`, seconds, or later."""
         await _sleep_until(self, moment, 1.0)
+
+
+def _epoch() -> float:
+    # Whoever is held up between the two readings is off by as long, and a scaled clock by a
+    # multiple of it. The closest two of several count.
+    tries = []
+    for _ in range(READINGS):
+        before = time.monotonic()
+        wall = time.time()
+        after = time.monotonic()
+        tries.append((after - before, wall - (before + after) / 2))
+    return min(tries)[1]
 
 
 class ScaledClock:

@@ -78,7 +78,9 @@ def check_dist(path: Path) -> list[str]:
         packed = {name for name in archive.namelist() if not name.endswith("/")}
     shared = {name.partition(".data/data/")[2] for name in packed if ".data/data/" in name}
     pages = {
-        str(file.relative_to(ROOT)) for file in (ROOT / "share").glob("*/**/*") if file.is_file()
+        str(file.relative_to(ROOT))
+        for file in (ROOT / "share").glob("*/**/*")
+        if file.is_file() and file.suffix != ".pyc"
     }
     found += [f"wheel lacks {name}" for name in sorted(pages - shared)]
     code = {name for name in packed if ".dist-info/" not in name and ".data/" not in name}

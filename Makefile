@@ -46,7 +46,7 @@ run: setup  ## Replay three synthetic sites, alone, federated, and through live 
 	@$(BIN)/scenario run synthetic-three-sites --live --output out/synthetic-three-sites
 
 test: setup  ## Run the test suite on every core
-	$(BIN)/pytest --numprocesses=auto $(PYTEST_ARGS)
+	$(BIN)/python .ci/second_try.py --numprocesses=auto $(PYTEST_ARGS)
 
 test-thorough: setup  ## The tests with ten times as many examples, whole logs, thousands of seeds
 	HYPOTHESIS_PROFILE=thorough $(BIN)/pytest --numprocesses=auto --timeout=3600 $(PYTEST_ARGS)

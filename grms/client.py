@@ -409,8 +409,8 @@ class Client:
         """
         field, retry_s = read_details(error)
         code, reason = error.code(), error.details() or ""
-        wait = max(pause, retry_s)
-        told_to_wait = code is grpc.StatusCode.RESOURCE_EXHAUSTED and retry_s > 0
+        wait = max(pause, retry_s or 0.0)
+        told_to_wait = code is grpc.StatusCode.RESOURCE_EXHAUSTED and retry_s is not None
         absent = code is grpc.StatusCode.UNAVAILABLE
         if (absent or told_to_wait) and time.monotonic() + wait < deadline:
             await asyncio.sleep(wait)

@@ -189,9 +189,13 @@ def _problem(number: int) -> str:
     return results_pb2.FileProblem.Name(number).removeprefix("FILE_PROBLEM_").lower()
 
 
-def read_details(error: aio.AioRpcError) -> tuple[str, float]:
-    """Returns the field that is wrong and the seconds to wait before another try, "" and 0 if not given."""
-    field, retry_s = "", 0.0
+def read_details(error: aio.AioRpcError) -> tuple[str, float | None]:
+    """Returns the field that is wrong and the seconds to wait before another try.
+
+    They are "" and None where the site does not say. A wait of 0 is said: "at once".
+    """
+    field: str = ""
+    retry_s: float | None = None
     # Not `dict(metadata)`: the keys of older grpcio's metadata are pairs.
     pairs: Any = error.trailing_metadata() or ()
     found = (value for key, value in pairs if key == _DETAILS_KEY)
@@ -201,5 +205,5 @@ def read_details(error: aio.AioRpcError) -> tuple[str, float]:
         if detail.Unpack(bad) and bad.field_violations:
             field = bad.field_violations[0].field
         elif detail.Unpack(retry):
-            retry_s = retry.retry_delay.ToMilliseconds() / 1000
+            retry_s = retry.retry_delay.ToNanoseconds() / 1e9
     return field, retry_s

@@ -34,7 +34,7 @@ async def refuse(
     reason: str,
     *,
     field: str = "",
-    retry_s: float = 0.0,
+    retry_s: float | None = None,
 ) -> NoReturn:
     """Ends a call with an error.
 
@@ -43,13 +43,13 @@ async def refuse(
         code: the status.
         reason: for a person.
         field: the field of the request that is wrong.
-        retry_s: after how long it is worth trying again.
+        retry_s: after how long it is worth trying again, seconds; None: it is not said.
     """
     details: list[Message] = []
     if field:
         violation = error_details_pb2.BadRequest.FieldViolation(field=field, description=reason)
         details.append(error_details_pb2.BadRequest(field_violations=[violation]))
-    if retry_s > 0:
+    if retry_s is not None:
         delay = Duration()
         delay.FromNanoseconds(int(retry_s * 1e9))
         details.append(error_details_pb2.RetryInfo(retry_delay=delay))

@@ -15,6 +15,7 @@ from grms.client import (
     SiteUnavailable,
     SyncClient,
 )
+from grms.site.sockets.door import Rate
 from grms.v1 import job_pb2, request_pb2
 from tests.grms.site.daemons import document, running, two_sites
 from tests.waiting import run, until
@@ -156,6 +157,26 @@ def test_a_client_waits_when_it_is_told_to(tmp_path: Path) -> None:
                 *(site.submit(processors=1, requested_time_s=9, run_time_s=0.01) for _ in range(55))
             )
             assert len({job.job_id for job in jobs}) == 55
+
+    run(scene)
+
+
+@pytest.mark.parametrize("wait_s", [1e-9, 4e-4, 0.03])
+def test_the_shortest_wait_is_a_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wait_s: float
+) -> None:
+    """A site that says "in a nanosecond" has said to try again, not that it is of no use."""
+
+    async def scene() -> None:
+        waits = iter([wait_s, wait_s])
+        async with (
+            running(document(tmp_path), tmp_path),
+            Client(tmp_path / "home.sock") as site,
+        ):
+            monkeypatch.setattr(Rate, "wait_s", lambda *_: next(waits, 0.0))
+            job = await site.submit(processors=1, requested_time_s=9, run_time_s=0.01)
+            assert job.job_id == "home-1"
+            assert next(waits, None) is None
 
     run(scene)
 

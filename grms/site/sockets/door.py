@@ -299,7 +299,7 @@ class Door:
             await refuse(
                 context,
                 grpc.StatusCode.RESOURCE_EXHAUSTED,
-                f"too many {what} by {caller}; try again in {wait_s:.3f} s",
+                f"too many {what} by {caller}; try again in {max(wait_s, 0.001):.3f} s",
                 retry_s=wait_s,
             )
 

@@ -6,6 +6,7 @@ end: a name that is seen twice is a fault, of the product or of the test. What f
 failed, and so has everything where more than `FAILED_MAX` tests failed.
 """
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -36,9 +37,9 @@ class Failures:
 def second_try(tests: list[str], root: Path, arguments: list[str]) -> int:
     """Runs these tests once more, one after the other; returns pytest's status."""
     print(f"\n{len(tests)} failed beside others; once more, alone:", *tests, sep="\n  ", flush=True)
-    kept = [
-        word for word in arguments if word.startswith(("--rootdir=", "--config-file=", "-o", "-p"))
-    ]
+    # What says where and how, in one word each; not what tests they were.
+    settings = re.compile("--(rootdir|config-file)=.|-[op].")
+    kept = [word for word in arguments if settings.match(word)]
     command = [sys.executable, "-m", "pytest", *kept, "--numprocesses=0", *tests]
     return subprocess.run(command, cwd=root, check=False).returncode
 

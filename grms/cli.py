@@ -15,6 +15,7 @@ from grms.partners_cli import COMMANDS as PARTNERS_COMMANDS
 from grms.pki.cli import pki
 from grms.results_cli import COMMANDS as RESULTS_COMMANDS
 from grms.site_cli import COMMANDS as SITE_COMMANDS
+from grms.submit_cli import submit
 from grms.top_cli import top
 from grms.tune_cli import tune
 from lrms_sim.commandline.running import EXIT_INTERRUPTED, SEED_MAX, open_console, run_group
@@ -42,7 +43,16 @@ def cli() -> None:
     """  # noqa: D301  # click's mark for a block that is not wrapped
 
 
-for command in (pki, tune, top, lrms, *SITE_COMMANDS, *RESULTS_COMMANDS, *PARTNERS_COMMANDS):
+for command in (
+    pki,
+    tune,
+    top,
+    lrms,
+    submit,
+    *SITE_COMMANDS,
+    *RESULTS_COMMANDS,
+    *PARTNERS_COMMANDS,
+):
     cli.add_command(command)
 
 

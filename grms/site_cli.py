@@ -1,13 +1,12 @@
-"""The commands of `grms` around a site's daemon: it serves, users submit, operators look.
+"""The commands of `grms` around a site's daemon: it serves, users and operators look and act.
 
 Everything heavy is imported by the command that needs it, so that help and errors come at once.
 """
 
 import itertools
-import os
 import textwrap
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -100,105 +99,6 @@ def dashboard(config: Path, *, open_browser: bool) -> None:
         import webbrowser  # noqa: PLC0415  # only here
 
         webbrowser.open(address)
-
-
-@click.command()
-@site_option
-@timeout_option
-@click.option("-p", "--processors", type=click.IntRange(1), required=True)
-@click.option(
-    "-t",
-    "--time",
-    "requested_time_s",
-    type=click.FloatRange(0, min_open=True),
-    required=True,
-    help="It may run, seconds.",
-)
-@click.option("--run-time", "run_time_s", type=float, help="It does run, where simulated; seconds.")
-@click.option(
-    "--script",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="What runs; a simulated batch system does not run it.",
-)
-@click.option(
-    "--env",
-    "environment",
-    multiple=True,
-    metavar="NAME[=VALUE]",
-    help="A variable of the script; without a value, as it is here. May come several times.",
-)
-@click.option(
-    "--result",
-    "outputs",
-    multiple=True,
-    metavar="FILE",
-    help="A file that the script leaves in its folder and that you want; may come several times.",
-)
-@click.option("--name", default="", help="A word of your own.")
-@click.option("--key", help="The same key is the same job.  [default: a new one]")
-@click.option(
-    "--wait",
-    is_flag=True,
-    help="Return when it has ended, with the exit status of its script: 128 and the signal where one "
-    "ended it, 1 where it did not complete in another way.",
-)
-@click.argument("arguments", nargs=-1)
-def submit(
-    socket: Path,
-    *,
-    timeout_s: float,
-    script: Path | None,
-    environment: tuple[str, ...],
-    arguments: tuple[str, ...],
-    wait: bool,
-    **wanted: Any,
-) -> None:
-    """Hand in a job; its id is printed.
-
-    ARGUMENTS are the script's; put -- before the first one that begins with a dash.
-    """
-    text = None if script is None else _script(script)
-    if script is None and (environment or arguments or wanted["outputs"]):
-        raise click.UsageError("arguments, --env and --result go with --script")
-    wanted |= {"arguments": arguments, "environment": _environment(environment)}
-    for word in (*arguments, *wanted["outputs"], *wanted["environment"].values()):
-        try:
-            word.encode()
-        except UnicodeEncodeError as error:
-            raise click.UsageError(f"{printable(word)} is not UTF-8") from error
-    for option in ("name", "key"):
-        try:
-            str(wanted[option]).encode()
-        except UnicodeEncodeError as error:
-            raise click.BadParameter("it is not UTF-8", param_hint=f"'--{option}'") from error
-    with _client(socket, timeout_s) as site:
-        try:
-            job = site.submit(script=text, **wanted)
-        except ValueError as error:
-            raise click.UsageError(str(error)) from error
-        click.echo(job.job_id)
-        if wait:
-            job = site.wait(job.job_id)
-            click.echo(_words(job), err=True)
-    if wait and (status := exit_status(job)):
-        click.get_current_context().exit(status)
-
-
-def exit_status(job: "Job") -> int:
-    """Returns the status with which a command ends that has waited for a job."""
-    if job.signal is not None:
-        return 128 + job.signal
-    return job.exit_code or int(job.outcome != "completed")
-
-
-def _environment(words: tuple[str, ...]) -> dict[str, str]:
-    found = {}
-    for word in words:
-        name, is_given, value = word.partition("=")
-        if not is_given and name not in os.environ:
-            raise click.BadParameter(f"{name} is not set here", param_hint="'--env'")
-        found[name] = value if is_given else os.environ[name]
-    return found
 
 
 STATES = [
@@ -327,7 +227,7 @@ def _intervene(
                 click.echo(f"Error: {printable(str(error))}", err=True)
                 refused = True
             else:
-                click.echo(_words(job))
+                click.echo(job_words(job))
     if refused:
         click.get_current_context().exit(2)
 
@@ -409,7 +309,7 @@ def cancel(job_ids: tuple[str, ...], socket: Path, *, timeout_s: float) -> None:
                 click.echo(f"Error: {printable(str(error))}", err=True)
                 refused = True
             else:
-                click.echo(_words(job))
+                click.echo(job_words(job))
     if refused:
         click.get_current_context().exit(2)
 
@@ -426,7 +326,7 @@ def watch(job_id: str, socket: Path, *, timeout_s: float, as_json: bool) -> None
             if as_json:
                 print_json("grms-watch", job, line=True)
             else:
-                click.echo(_words(job))
+                click.echo(job_words(job))
 
 
 @click.command(short_help="Show how a job is; without one, how the site is.")
@@ -442,7 +342,7 @@ def status(job_id: str | None, socket: Path, *, timeout_s: float, as_json: bool)
             if as_json:
                 print_json("grms-status", job)
             else:
-                click.echo(_words(job))
+                click.echo(job_words(job))
             return
         answer = site.status()
     if as_json:
@@ -506,21 +406,14 @@ def reload(socket: Path, *, timeout_s: float) -> None:
         click.echo(f"to be restarted for: {', '.join(answer.restart_needed)}", err=True)
 
 
-def _script(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        text = f"{path}: byte {error.start} is not UTF-8; a script is text"
-        raise click.BadParameter(text, param_hint="'--script'") from error
-
-
 def _client(socket: Path, timeout_s: float) -> "SyncClient":
     from grms.client import SyncClient  # noqa: PLC0415  # see the module's docstring
 
     return SyncClient(socket, timeout_s=timeout_s)
 
 
-def _words(job: "Job") -> str:
+def job_words(job: "Job") -> str:
+    """Returns a line on how a job is."""
     state = f"{job.state}, {job.outcome}" if job.outcome else str(job.state)
     where = f" on {job.executed_on}" if job.executed_on else ""
     took = ""
@@ -533,5 +426,5 @@ def _words(job: "Job") -> str:
     return f"{job.job_id}: {state}{left}{where}{took}{reason}"
 
 
-COMMANDS += [serve, submit, status, jobs, cancel, watch]
+COMMANDS += [serve, status, jobs, cancel, watch]
 COMMANDS += [take_back, resubmit, write_off, drain, reload, dashboard]

@@ -61,7 +61,8 @@ def test_all_other_commands_can_be_typed(tmp_path: Path, monkeypatch: pytest.Mon
     assert len(others) >= 8
     for words in others:
         command: click.Command = cli
-        context = click.Context(cli, info_name="grms")
+        # A command keeps the options for help that it was asked with first.
+        context = click.Context(cli, info_name="grms", **cli.context_settings)
         left = words
         while isinstance(command, click.Group):
             found = command.get_command(context, left[0])

@@ -4,17 +4,13 @@ import asyncio
 import io
 import os
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from grms.cli import run_command
-from grms.client import Job, JobState, Outcome
 from grms.kit.ports import free_port
 from grms.site.sockets.users import user_of
-from grms.site_cli import exit_status
-from grms.v1 import request_pb2
 from tests.grms.site.daemons import document, running, two_sites
 from tests.grms.site.links.test_partner_links import Partner, listening
 from tests.schemas import printed
@@ -74,56 +70,6 @@ def test_a_users_way(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
             assert last["outcome"] == "cancelled"
             assert await grms("jobs", "--open", *site) == 0
             assert len(said(capsys)) == 1
-
-    run(scene)
-
-
-@pytest.mark.parametrize(
-    ("outcome", "code", "signal", "status"),
-    [
-        (Outcome.COMPLETED, 0, None, 0),
-        (Outcome.COMPLETED, None, None, 0),
-        (Outcome.FAILED, 3, None, 3),
-        (Outcome.FAILED, 0, 9, 137),
-        (Outcome.TIMEOUT, 0, None, 1),
-        (Outcome.LOST, None, None, 1),
-    ],
-)
-def test_who_has_waited_has_the_jobs_exit_status(
-    outcome: Outcome, code: int | None, signal: int | None, status: int
-) -> None:
-    """As a shell gives it; 1 where the job has none and did not complete."""
-    state = JobState.ENDED
-    job = Job("a-1", "", "ann", 1, 1.0, state, "a", 0.0, None, 1.0, outcome, False, "")
-    assert exit_status(replace(job, exit_code=code, signal=signal)) == status
-
-
-def test_what_a_script_is_given_is_in_the_request(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Arguments, variables by value or from here, and the files that are wanted; all need a script."""
-
-    async def scene() -> None:
-        script = tmp_path / "job.sh"
-        script.write_text("#!/bin/sh\n")
-        monkeypatch.setenv("HERE", "a=b")
-        async with running(document(tmp_path), tmp_path) as site:
-            words: list[str | Path] = ["submit", "--site", tmp_path / "home.sock", "-p", "1"]
-            words += ["-t", "60"]
-            given = ["--env", "HERE", "--env", "X=", "--result", "a/b", "--", "one", "-two"]
-            assert await grms(*words, "--script", script, *given) == 0
-            (job,) = site.core.engine.jobs()
-            program = request_pb2.JobRequest.FromString(job.payload).program
-            assert program.arguments == ["one", "-two"]
-            assert program.environment == {"HERE": "a=b", "X": ""}
-            assert program.outputs == ["a/b"]
-            for more, text in (
-                (("--result", "a"), "go with --script"),
-                (("--script", script, "--env", "NOT_SET"), "NOT_SET is not set here"),
-                (("--script", script, "--result", "../a"), "no name of a file"),
-            ):
-                assert await grms(*words, *more) == 2
-                assert text in capsys.readouterr().err
 
     run(scene)
 
@@ -220,52 +166,6 @@ def test_a_name_does_nothing_to_the_terminal(
             assert await grms("jobs", *site) == 0
             (line,) = (line for line in capsys.readouterr().out.splitlines() if "home-7" in line)
             assert line.endswith(r"\x1b[2J\nhome-7 \u202e ünï")
-
-    run(scene)
-
-
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        (("-p", str(2**31)), "processors is 2147483648; 1 to 2147483647 are possible"),
-        (("-p", "1", "--key", ""), "key is empty; leave it out"),
-        (("-p", "1", "--script", "good.sh", "--run-time", "3"), "run_time_s is for a job without"),
-        (("-p", "1", "--script", "bad.sh"), "byte 5 is not UTF-8"),
-        (("-p", "1", "--name", "\udcff"), "--name"),
-    ],
-)
-def test_what_no_site_could_take_is_said_before_it_is_asked(
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    words: tuple[str, ...],
-    expected: str,
-) -> None:
-    """A wrong value is a wrong use of the command, with its reason and never a traceback."""
-    monkeypatch.chdir(tmp_path)
-    Path("good.sh").write_text("true", encoding="utf-8")
-    Path("bad.sh").write_bytes(b"true\n\xff")
-    site = ("--site", str(tmp_path / "home.sock"), "--timeout", "0.2", "-t", "5")
-    assert run_command(["submit", *site, *words]) == 2
-    error = capsys.readouterr().err
-    assert expected in error
-    assert "Traceback" not in error
-
-
-def test_a_script_that_was_not_run_is_said_so(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A simulated batch system ends a job with a script, and does not pretend to have run it."""
-    script = tmp_path / "job.sh"
-    script.write_text("exit 1", encoding="utf-8")
-
-    async def scene() -> None:
-        async with running(document(tmp_path), tmp_path):
-            job = ("-p", "1", "-t", "0.05", "--wait", "--script", script)
-            assert await grms("submit", "--site", tmp_path / "home.sock", *job) == 1
-            told = capsys.readouterr().err
-            assert "ended, not_run on home" in told
-            assert "(simulated: its script was not run)" in told
 
     run(scene)
 

@@ -120,11 +120,34 @@ async def sixty(sites: Mapping[str, Running], folder: Path) -> None:
     assert sorted(log.read_text().splitlines()) == lines
 
 
+async def as_with_sbatch(
+    folder: Path, configuration: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Submits a job whose options Slurm reads, and one that no partner can be told of."""
+    script = folder / "job.sh"
+    script.write_text(
+        "#!/bin/sh\n#SBATCH --ntasks=3 --time=0:90\n#SBATCH -J read\necho here; exit $1\n"
+    )
+    words = ["submit", "--socket", str(folder / "north.sock"), "--timeout", f"{TIME_OUT_S}"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SLURM_CONF", configuration)
+        assert await asyncio.to_thread(run_command, [*words, "--wait", str(script), "3"]) == 3
+        more = ["--hold", "--array=1-2", f"--output={folder}/x", str(script)]
+        assert await asyncio.to_thread(run_command, [*words, *more]) == 0
+    out, error = capfd.readouterr()
+    job_id = next(line for line in out.splitlines() if re.fullmatch(r"north-\d+", line))
+    async with Client(folder / "north.sock", timeout_s=TIME_OUT_S) as user:
+        job = await user.get(job_id)
+    assert (job.processors, job.requested_time_s, job.name) == (3, 120.0, "read")
+    assert re.search(r"^Submitted batch job \d+$", out, re.MULTILINE)
+    assert "it stays at home for --array=1-2: " in error
+
+
 @pytest.mark.parametrize("kind", [FakeSlurm, SlurmCluster])
 async def test_jobs_run_at_both_sites(
     kind: type[SlurmCluster] | type[FakeSlurm],
     tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     """Each once, with arguments and environment; exit codes come home from the partner too."""
     if kind is SlurmCluster:
@@ -156,7 +179,7 @@ async def test_jobs_run_at_both_sites(
             if kind is SlurmCluster:
                 words = ["lrms", "check", str(tmp_path / "north.toml"), "--run"]
                 assert await asyncio.to_thread(run_command, words) == 0
-                looked = capsys.readouterr().out
+                looked = capfd.readouterr().out
                 assert "one ran on" in looked
                 assert not re.search(r"^NO", looked, re.MULTILINE)
             first = await submitted(sites["north"], "1", script.format(code=3), CPUS)
@@ -175,6 +198,7 @@ async def test_jobs_run_at_both_sites(
             await until(lambda: [path.name for path in place.iterdir()] == ["state.json"])
             if kind is SlurmCluster:
                 await sixty(sites, tmp_path)
+                await as_with_sbatch(tmp_path, tables["north"]["configuration"], capfd)
     assert [job.exit_code for job in ended] == [3, 5]
     assert [job.outcome for job in ended] == [request_pb2.OUTCOME_FAILED] * 2
     assert [job.executed_on for job in ended] == ["north", "south"]

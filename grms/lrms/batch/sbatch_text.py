@@ -1,0 +1,254 @@
+"""Reads what Slurm says of a job that a user would submit with `sbatch`. Pure: words and text in, values out.
+
+`sbatch --test-only --verbose` submits nothing and prints every option that is in force, whether it came
+from the command line, from a line `#SBATCH` of the script or from a variable, and then how many processors
+the controller would give the job and in which partition. So what the options mean is said by Slurm, and
+nothing here reads a script. A job with an option that a partner cannot be told stays at home.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from grms.lrms.batch.slurm_text import read_limit
+
+WITH_VALUE: Final = frozenset(
+    (
+        *("array", "account", "bb", "bbf", "begin", "comment", "cpu-freq", "cpus-per-task"),
+        *("dependency", "deadline", "delay-boot", "chdir", "error", "export", "export-file", "gid"),
+        *("gres", "gres-flags", "input", "job-name", "licenses", "clusters", "container"),
+        *("distribution", "mail-type", "mail-user", "mcs-label", "ntasks", "ntasks-per-node"),
+        *("nodes", "output", "open-mode", "partition", "power", "priority", "profile", "qos"),
+        *("core-spec", "signal", "switches", "thread-spec", "time", "time-min", "uid", "wckey"),
+        *("wrap", "cluster-constraint", "constraint", "nodefile", "mem", "mincpus", "reservation"),
+        *("tmp", "nodelist", "exclude", "mem-per-cpu", "sockets-per-node", "cores-per-socket"),
+        *("threads-per-core", "extra-node-info", "ntasks-per-core", "ntasks-per-socket", "hint"),
+        *("mem-bind", "cpus-per-gpu", "gpus", "gpu-bind", "gpu-freq", "gpus-per-node"),
+        *("gpus-per-socket", "gpus-per-task", "mem-per-gpu", "ntasks-per-gpu", "acctg-freq"),
+        *("kill-on-invalid-dep", "wait-all-nodes"),
+    )
+)
+"""Long options of sbatch 22.05 whose value may be the next word (sbatch(1))."""
+
+WITHOUT_VALUE: Final = frozenset(
+    (
+        *("get-user-env", "hold", "ignore-pbs", "no-kill", "nice", "no-requeue", "overcommit"),
+        *("parsable", "propagate", "quiet", "reboot", "requeue", "oversubscribe", "spread-job"),
+        *("use-min-nodes", "verbose", "wait", "contiguous", "exclusive", "test-only", "help"),
+        *("usage", "version"),
+    )
+)
+"""Those that have none, or one after `=` alone."""
+
+SHORT_WITH_VALUE: Final = frozenset("aAbcdDeFiJLMmnNopqStCwxBG")
+"""Short options with a value, which may be the next word; all others have none."""
+
+CARRIED: Final = frozenset(
+    ("ntasks", "time", "job-name", "export", "test-only", "verbose", "parsable")
+)
+"""Options that a job may have which goes to a partner: what they say goes with it, or says nothing of it."""
+
+STREAMS: Final = frozenset(("output", "error", "open-mode"))
+"""Options that are not followed and do no harm: what the job prints is with `grms logs`."""
+
+_ALONE: Final = frozenset(("cpus-per-task", "nodes", "ntasks-per-node"))
+# How processors are spread over nodes; of a job with one this says nothing.
+
+_WHY: Final = {
+    "array": "each of its jobs would be one of its own",
+    "dependency": "a partner does not have the jobs that it waits for",
+    "licenses": "they are this cluster's",
+    "constraint": "a partner's nodes have other features",
+    "partition": "a partner has other partitions",
+    "begin": "a partner is told no moment",
+    "hold": "it would be held where nobody can release it",
+    "cpus-per-task": "a partner is told how many processors, and not which of them are on one node",
+    "nodes": "a partner is told how many processors, and not on how many nodes",
+    "account": "it is this cluster's",
+    "qos": "it is this cluster's",
+    "chdir": "a job that travels runs in a folder of its own",
+    "input": "a partner does not have the file",
+}
+_WHY_OTHERWISE: Final = "a partner is told processors and time alone"
+
+ESSENTIAL: Final = frozenset(("array", "dependency", "begin", "hold", "wrap", "input"))
+"""Options without which a job would be another; it cannot go without them."""
+
+_OPTION = re.compile(r"sbatch: ([a-z][a-z0-9-]*) *: (.*)")
+_ESTIMATE = re.compile(
+    r"sbatch: Job \d+ to start at \S+ using (\d+) processors on (?:nodes )?\S+ in partition (\S+)"
+)
+_BEGIN, _END = "sbatch: defined options", "sbatch: end of defined options"
+
+
+@dataclass(frozen=True, slots=True)
+class SbatchWords:
+    """Words behind `sbatch`, apart.
+
+    Attributes:
+        options: of sbatch.
+        script: path of the script.
+        arguments: of the script.
+    """
+
+    options: tuple[str, ...]
+    script: str
+    arguments: tuple[str, ...]
+
+
+class UnknownOptionError(ValueError):
+    """An option that may have a value in the next word, or not."""
+
+
+def split_words(
+    words: Sequence[str], own: Mapping[str, bool]
+) -> tuple[list[str], SbatchWords | None]:
+    """Returns what is the caller's of some words, and what sbatch is to be given.
+
+    Args:
+        words: of a command line.
+        own: options that are the caller's, with their dashes, and whether each has a value.
+
+    Returns:
+        The caller's options with their values, and the rest; None where there is no script.
+
+    Raises:
+        UnknownOptionError: of an option before the script it is not known whether it has a value.
+    """
+    mine: list[str] = []
+    options: list[str] = []
+    at = 0
+    while at < len(words):
+        word = words[at]
+        at += 1
+        if word == "--":
+            break
+        if not word.startswith("-") or word == "-":
+            at -= 1
+            break
+        name, is_given, _ = word.partition("=")
+        target = mine if name in own else options
+        target.append(word)
+        takes = own[name] if name in own else _has_value(word)
+        if takes and not (is_given and word.startswith("--")) and at < len(words):
+            target.append(words[at])
+            at += 1
+    if at >= len(words):
+        return mine, None
+    return mine, SbatchWords(tuple(options), words[at], tuple(words[at + 1 :]))
+
+
+def _has_value(word: str) -> bool:
+    # Whether the next word is the value of an option of sbatch.
+    if word.startswith("--"):
+        name, is_given, _ = word[2:].partition("=")
+        if is_given or name in WITHOUT_VALUE:
+            return False
+        if name not in WITH_VALUE:
+            raise UnknownOptionError(f"--{name} is not known here; write it as --{name}=VALUE")
+        return True
+    for position, letter in enumerate(word[1:], 2):
+        if letter in SHORT_WITH_VALUE:
+            return position == len(word)
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class DryRun:
+    """What Slurm has said of a job without taking it.
+
+    Attributes:
+        options: that are in force, by their long names; values as Slurm prints them.
+        processors: that it would be given; None where Slurm would not take it.
+        partition: where; empty likewise.
+        several: it is a job of several parts, each with options of its own.
+        problem: why Slurm would not take it, in its words; empty where it would.
+    """
+
+    options: Mapping[str, str]
+    processors: int | None = None
+    partition: str = ""
+    several: bool = False
+    problem: str = ""
+
+    @property
+    def limit_s(self) -> float | None:
+        """Seconds that it may run; None where no option says so, or none bounds it."""
+        return read_limit(self.options["time"]) if "time" in self.options else None
+
+
+def read_dry_run(text: str, code: int) -> DryRun:
+    """Returns what `sbatch --test-only --verbose` says.
+
+    Args:
+        text: its standard error.
+        code: its exit status.
+    """
+    lines = text.splitlines()
+    begins = [number for number, line in enumerate(lines) if line == _BEGIN]
+    ends = [number for number, line in enumerate(lines) if line == _END]
+    options: dict[str, str] = {}
+    if begins and ends:
+        for line in lines[begins[0] : ends[-1]]:
+            if (found := _OPTION.fullmatch(line)) is not None:
+                options[found[1]] = found[2]
+    rest = lines[ends[-1] + 1 :] if ends else lines
+    several = len(begins) > 1
+    estimates = [found for line in rest if (found := _ESTIMATE.fullmatch(line)) is not None]
+    if code == 0 and begins and len(estimates) == 1:
+        return DryRun(options, int(estimates[0][1]), estimates[0][2], several)
+    said = [line for line in rest if "error" in line or "failure" in line] or rest
+    problem = said[-1].removeprefix("sbatch: ").removeprefix("error: ") if said else ""
+    return DryRun(options, several=several, problem=problem or f"sbatch has ended with {code}")
+
+
+def kept_at_home(trial: DryRun, without: frozenset[str] = frozenset()) -> dict[str, str]:
+    """Returns the options that a partner cannot be told, with the reason of each.
+
+    Args:
+        trial: what Slurm says of the job.
+        without: options without which it may go.
+    """
+    found: dict[str, str] = {}
+    if trial.several:
+        found["hetjob"] = "a partner is told of one part alone"
+    for name, value in sorted(trial.options.items()):
+        if name in CARRIED or name in STREAMS or (name in without and name not in ESSENTIAL):
+            continue
+        if name in _ALONE and (value == "1" or trial.processors == 1):
+            continue
+        found[name] = _WHY.get(name, _WHY_OTHERWISE)
+    if trial.options.get("time") in {"UNLIMITED", "infinite"}:
+        found["time"] = "a partner has to be told a limit"
+    if any(character in trial.options.get("export", "") for character in "\"'\\"):
+        found["export"] = "its quotes cannot be read here; give --env instead"
+    return found
+
+
+def exported(value: str, environment: Mapping[str, str]) -> dict[str, str]:
+    """Returns the variables that `--export` names; of `ALL` and `NONE` none.
+
+    Args:
+        value: of the option, without quotes.
+        environment: of the user; a name that is not in it is left out, as by sbatch.
+    """
+    found = {}
+    for word in value.split(","):
+        name, is_given, text = word.partition("=")
+        if is_given:
+            found[name] = text
+        elif name in environment and name not in {"ALL", "NONE", "NIL"}:
+            found[name] = environment[name]
+    return found
+
+
+def read_default_limit(text: str) -> float | None:
+    """Returns how long a job may run that does not say so, of `sinfo -h -o '%L|%l'`; None for ever.
+
+    Raises:
+        ValueError: it cannot be read.
+    """
+    first = (text.splitlines() or [""])[0]
+    default, _, longest = first.partition("|")
+    return read_limit(longest if default in {"n/a", "N/A"} else default)

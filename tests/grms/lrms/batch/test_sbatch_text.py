@@ -1,0 +1,178 @@
+"""What sbatch 22.05 has printed for a trial is read as it was meant; options are told from the script."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grms.lrms.batch.sbatch_text import (
+    SbatchWords,
+    UnknownOptionError,
+    exported,
+    kept_at_home,
+    read_default_limit,
+    read_dry_run,
+    split_words,
+)
+
+RULE = "sbatch: -------------------- --------------------\n"
+PLUGINS = "sbatch: select/cons_tres: common_init: select/cons_tres loaded\n"
+
+
+def printed(options: str, rest: str) -> str:
+    """Returns what sbatch prints of options, a line each, and then."""
+    lines = "".join(f"sbatch: {line}\n" for line in options.splitlines())
+    head = f"sbatch: defined options\n{RULE}{lines}{RULE}sbatch: end of defined options\n"
+    return head + PLUGINS + rest
+
+
+ESTIMATE = (
+    "sbatch: Job 1 to start at 2026-11-22T17:01:56 using 8 processors on nodes n1 in partition main"
+)
+TASKS = """cpus-per-task       : 2
+export              : A=b
+job-name            : my job: a
+ntasks              : 4
+test-only           : set
+time                : 1-00:02:00
+verbose             : 1"""
+
+
+def test_a_trial_is_read() -> None:
+    """Options by name, with what Slurm makes of their values, and what the job would be given."""
+    trial = read_dry_run(printed(TASKS, ESTIMATE), 0)
+    assert trial.options["job-name"] == "my job: a"
+    assert trial.options["time"] == "1-00:02:00"
+    assert (trial.processors, trial.partition, trial.problem) == (8, "main", "")
+    assert trial.limit_s == 86400 + 120
+    assert read_dry_run(printed("ntasks    : 1", ESTIMATE), 0).limit_s is None
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "problem"),
+    [
+        (
+            printed("constraint : gpu", "allocation failure: Invalid feature specification\n"),
+            1,
+            "allocation failure: Invalid feature specification",
+        ),
+        (
+            "sbatch: error: Unable to open file job.sh\n",
+            1,
+            "Unable to open file job.sh",
+        ),
+        (
+            "sbatch: error: don't specify both --verbose (-v) and --quiet (-Q)\n",
+            255,
+            "don't specify both --verbose (-v) and --quiet (-Q)",
+        ),
+        (printed("ntasks : 1", ""), 0, "sbatch: select/cons_tres: common_init"),
+        ("", 1, "sbatch has ended with 1"),
+    ],
+)
+def test_what_slurm_does_not_take_is_said_in_its_words(text: str, code: int, problem: str) -> None:
+    """And nothing is believed of it."""
+    trial = read_dry_run(text, code)
+    assert trial.processors is None
+    assert problem.removeprefix("sbatch: ") in trial.problem
+
+
+def test_a_name_of_several_lines_forges_no_processors() -> None:
+    """They are read behind the options, from the one line that is Slurm's."""
+    name = f"job-name : a\n{ESTIMATE.replace('using 8', 'using 1').removeprefix('sbatch: ')}"
+    assert read_dry_run(printed(name, ESTIMATE), 0).processors == 8
+    assert read_dry_run(printed("ntasks : 1", f"{ESTIMATE}\n{ESTIMATE}"), 0).processors is None
+
+
+@pytest.mark.parametrize(
+    ("options", "kept"),
+    [
+        ("ntasks : 4\ntime : 00:02:00\njob-name : a\nexport : NONE\noutput : /a/b", []),
+        ("array : 1-5\nconstraint : gpu\nlicenses : foo:2", ["array", "constraint", "licenses"]),
+        ("dependency : afterok:1\nmem-per-cpu : 100", ["dependency", "mem-per-cpu"]),
+        ("something-new : 1", ["something-new"]),
+        ("cpus-per-task : 2", ["cpus-per-task"]),
+        ("cpus-per-task : 1\nnodes : 1", []),
+        ("time : UNLIMITED", ["time"]),
+        ('export : A="1,2"', ["export"]),
+    ],
+)
+def test_what_a_partner_cannot_be_told_keeps_a_job_at_home(options: str, kept: list[str]) -> None:
+    """Everything does that is not known to travel, each with its reason."""
+    found = kept_at_home(read_dry_run(printed(options, ESTIMATE), 0))
+    assert sorted(found) == kept
+    assert all(found.values())
+
+
+def test_a_job_of_one_processor_is_on_one_node() -> None:
+    """So how its processors are spread says nothing."""
+    estimate = ESTIMATE.replace("using 8", "using 1")
+    assert not kept_at_home(read_dry_run(printed("nodes : 1-4", estimate), 0))
+
+
+def test_a_job_may_go_without_an_option_unless_it_would_be_another() -> None:
+    """An array without its indexes is not what was asked for."""
+    trial = read_dry_run(printed("array : 1-5\nmem : 100M", ESTIMATE), 0)
+    assert sorted(kept_at_home(trial, frozenset(("mem", "array")))) == ["array"]
+
+
+def test_a_job_of_several_parts_stays_at_home() -> None:
+    """Slurm prints the options of each."""
+    text = printed("ntasks : 2", "") + printed("ntasks : 3", ESTIMATE)
+    assert list(kept_at_home(read_dry_run(text, 0))) == ["hetjob"]
+
+
+OWN = {"--wait": False, "--env": True}
+
+
+@pytest.mark.parametrize(
+    ("line", "mine", "options", "script", "arguments"),
+    [
+        ("-n 4 job.sh a", "", "-n 4", "job.sh", "a"),
+        ("-n4 -Hp debug --env A=b job.sh --env x", "--env A=b", "-n4 -Hp debug", "job.sh", "--env x"),
+        ("--time 5 --exclusive --wait --mem=1G j -n 2", "--wait", "--time 5 --exclusive --mem=1G", "j", "-n 2"),
+        ("--nice job.sh", "", "--nice", "job.sh", ""),
+        ("--later=1 -- job.sh --", "", "--later=1", "job.sh", "--"),
+    ],
+)  # fmt: skip
+def test_words_are_told_apart_as_getopt_does(
+    line: str, mine: str, options: str, script: str, arguments: str
+) -> None:
+    """What is behind the script is the script's."""
+    expected = SbatchWords(tuple(options.split()), script, tuple(arguments.split()))
+    assert split_words(line.split(), OWN) == (mine.split(), expected)
+
+
+def test_without_a_script_there_is_nothing_for_slurm() -> None:
+    """Whatever the options are; one whose value may come behind is asked for in one word."""
+    assert split_words(["-n", "4"], OWN) == ([], None)
+    assert split_words(["--env"], OWN) == (["--env"], None)
+    with pytest.raises(UnknownOptionError, match="--later=VALUE"):
+        split_words(["--later", "1", "job.sh"], OWN)
+
+
+@given(st.lists(st.text(max_size=8), max_size=6), st.lists(st.sampled_from(["-H", "--hold"])))
+def test_no_argument_of_a_script_is_an_option(arguments: list[str], options: list[str]) -> None:
+    """All of them come through as they are."""
+    _, found = split_words([*options, "job.sh", *arguments], OWN)
+    assert found == SbatchWords(tuple(options), "job.sh", tuple(arguments))
+
+
+def test_exported_variables_are_named_or_given() -> None:
+    """`ALL` takes nothing along; a name that is not set is left out, as by sbatch."""
+    assert exported("ALL,A=b=c,HERE,NOT", {"HERE": "1", "ALL": "2"}) == {"A": "b=c", "HERE": "1"}
+
+
+@pytest.mark.parametrize(
+    ("text", "limit_s"),
+    [("1:00:00|infinite\n", 3600.0), ("n/a|2:00\n", 120.0), ("n/a|infinite\n", None)],
+)
+def test_the_partition_says_how_long_a_job_may_run(text: str, limit_s: float | None) -> None:
+    """Its default, else its limit."""
+    assert read_default_limit(text) == limit_s
+
+
+def test_a_limit_that_cannot_be_read_is_no_limit() -> None:
+    """Nobody guesses."""
+    for text in ("", "soon|later"):
+        with pytest.raises(ValueError, match="no time limit"):
+            read_default_limit(text)

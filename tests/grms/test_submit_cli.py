@@ -1,0 +1,263 @@
+"""Handing in jobs: of numbers, and those that are written for Slurm."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from grms.cli import run_command
+from grms.client import Job, JobState, Outcome
+from grms.submit_cli import exit_status
+from grms.v1 import request_pb2
+from tests.grms.site.daemons import document, running
+from tests.grms.test_site_cli import grms
+from tests.waiting import run
+
+
+@pytest.mark.parametrize(
+    ("outcome", "code", "signal", "status"),
+    [
+        (Outcome.COMPLETED, 0, None, 0),
+        (Outcome.COMPLETED, None, None, 0),
+        (Outcome.FAILED, 3, None, 3),
+        (Outcome.FAILED, 0, 9, 137),
+        (Outcome.TIMEOUT, 0, None, 1),
+        (Outcome.LOST, None, None, 1),
+    ],
+)
+def test_who_has_waited_has_the_jobs_exit_status(
+    outcome: Outcome, code: int | None, signal: int | None, status: int
+) -> None:
+    """As a shell gives it; 1 where the job has none and did not complete."""
+    state = JobState.ENDED
+    job = Job("a-1", "", "ann", 1, 1.0, state, "a", 0.0, None, 1.0, outcome, False, "")
+    assert exit_status(replace(job, exit_code=code, signal=signal)) == status
+
+
+def test_what_a_script_is_given_is_in_the_request(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Arguments, variables by value or from here, and the files that are wanted; all need a script."""
+
+    async def scene() -> None:
+        script = tmp_path / "job.sh"
+        script.write_text("#!/bin/sh\n")
+        monkeypatch.setenv("HERE", "a=b")
+        async with running(document(tmp_path), tmp_path) as site:
+            words: list[str | Path] = ["submit", "--site", tmp_path / "home.sock", "-p", "1"]
+            words += ["-t", "60"]
+            given = ["--env", "HERE", "--env", "X=", "--result", "a/b", "--", "one", "-two"]
+            assert await grms(*words, "--script", script, *given) == 0
+            (job,) = site.core.engine.jobs()
+            program = request_pb2.JobRequest.FromString(job.payload).program
+            assert program.arguments == ["one", "-two"]
+            assert program.environment == {"HERE": "a=b", "X": ""}
+            assert program.outputs == ["a/b"]
+            for more, text in (
+                (("--result", "a"), "go with --script"),
+                (("--script", script, "--env", "NOT_SET"), "NOT_SET is not set here"),
+                (("--script", script, "--result", "../a"), "no name of a file"),
+            ):
+                assert await grms(*words, *more) == 2
+                assert text in capsys.readouterr().err
+
+    run(scene)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("-p", str(2**31)), "processors is 2147483648; 1 to 2147483647 are possible"),
+        (("-p", "1", "--key", ""), "key is empty; leave it out"),
+        (("-p", "1", "--script", "good.sh", "--run-time", "3"), "run_time_s is for a job without"),
+        (("-p", "1", "--script", "bad.sh"), "byte 5 is not UTF-8"),
+        (("-p", "1", "--name", "\udcff"), "--name"),
+    ],
+)
+def test_what_no_site_could_take_is_said_before_it_is_asked(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    words: tuple[str, ...],
+    expected: str,
+) -> None:
+    """A wrong value is a wrong use of the command, with its reason and never a traceback."""
+    monkeypatch.chdir(tmp_path)
+    Path("good.sh").write_text("true", encoding="utf-8")
+    Path("bad.sh").write_bytes(b"true\n\xff")
+    site = ("--site", str(tmp_path / "home.sock"), "--timeout", "0.2", "-t", "5")
+    assert run_command(["submit", *site, *words]) == 2
+    error = capsys.readouterr().err
+    assert expected in error
+    assert "Traceback" not in error
+
+
+def test_a_script_that_was_not_run_is_said_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A simulated batch system ends a job with a script, and does not pretend to have run it."""
+    script = tmp_path / "job.sh"
+    script.write_text("exit 1", encoding="utf-8")
+
+    async def scene() -> None:
+        async with running(document(tmp_path), tmp_path):
+            job = ("-p", "1", "-t", "0.05", "--wait", "--script", script)
+            assert await grms("submit", "--site", tmp_path / "home.sock", *job) == 1
+            told = capsys.readouterr().err
+            assert "ended, not_run on home" in told
+            assert "(simulated: its script was not run)" in told
+
+    run(scene)
+
+
+# --- jobs that are written for Slurm -------------------------------------------------------------
+
+SBATCH = """#!/bin/sh
+printf '%s\\n' "$*" >>{folder}/asked
+case "$*" in
+  *--test-only*) cat {folder}/said >&2; exit $(cat {folder}/code) ;;
+  *) echo "Submitted batch job 7"; exit 3 ;;
+esac
+"""
+"""Answers a trial as it was recorded, and takes any job."""
+
+OPTIONS = """sbatch: defined options
+sbatch: -------------------- --------------------
+{options}sbatch: test-only           : set
+sbatch: verbose             : 1
+sbatch: -------------------- --------------------
+sbatch: end of defined options
+"""
+TAKEN = (
+    "sbatch: Job 9 to start at 2026-11-22T17:03:43 using 4 processors on nodes n1 in partition main"
+)
+
+
+class Slurm:
+    """Slurm's programs, as far as a submission asks them, in a folder that comes first in PATH."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.folder = folder
+        for name, text in (
+            ("sbatch", SBATCH.format(folder=folder)),
+            ("sinfo", "#!/bin/sh\necho '30:00|infinite'\n"),
+            ("job.sh", "#!/bin/sh\n#SBATCH -n 4\n"),
+        ):
+            (folder / name).write_text(text)
+            (folder / name).chmod(0o755)
+        monkeypatch.setenv("PATH", str(folder), prepend=":")
+        monkeypatch.chdir(folder)
+
+    def says(self, *options: str, code: int = 0, rest: str = TAKEN) -> None:
+        """Sets what a trial is answered."""
+        lines = "".join(f"sbatch: {option}\n" for option in options)
+        (self.folder / "said").write_text(OPTIONS.format(options=lines) + rest + "\n")
+        (self.folder / "code").write_text(str(code))
+
+    @property
+    def asked(self) -> list[str]:
+        """What sbatch was given, a line each."""
+        return (self.folder / "asked").read_text().splitlines()
+
+
+@pytest.fixture
+def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Slurm:
+    """Slurm's programs."""
+    return Slurm(tmp_path, monkeypatch)
+
+
+def test_slurm_says_what_a_job_is(slurm: Slurm, capsys: pytest.CaptureFixture[str]) -> None:
+    """Processors, limit, name and variables are as sbatch has read them; nothing is submitted there."""
+
+    async def scene() -> None:
+        async with running(document(slurm.folder), slurm.folder) as site:
+            said = await _submitted()
+            assert "--output is not followed: grms logs" in said
+            assert "it goes without --mem=100M" in said
+            first, second = site.core.engine.jobs()
+            assert (first.request.processors, first.request.requested_time) == (4, 120.0)
+            assert first.name == "mine"
+            program = request_pb2.JobRequest.FromString(first.payload).program
+            assert program.arguments == ["one", "-t", "--wait"]
+            assert program.environment == {"A": "b", "C": "d"}
+            assert program.outputs == ["out"]
+            # Without a limit it has the partition's, without a name that of its file.
+            assert (second.request.requested_time, second.name) == (1800.0, "job.sh")
+        assert slurm.asked == [
+            "--test-only --verbose -n 4 ./job.sh one -t --wait",
+            "--test-only --verbose ./job.sh",
+        ]
+
+    async def _submitted() -> str:
+        words: list[str | Path] = ["submit", "--site", slurm.folder / "home.sock"]
+        more = ("job-name : mine", "export : A=b", "mem : 100M", "output : /x")
+        slurm.says("ntasks : 4", "time : 00:02:00", *more)
+        own = ["--env", "C=d", "--result", "out", "--without", "mem"]
+        assert await grms(*words, "-n", "4", *own, "job.sh", "one", "-t", "--wait") == 0
+        said = capsys.readouterr().err
+        slurm.says()
+        assert await grms(*words, "job.sh") == 0
+        return said
+
+    run(scene)
+
+
+def test_what_a_partner_cannot_be_told_stays_with_sbatch(
+    slurm: Slurm, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """It is handed over as it is, with all its options, and why is said; no site is asked."""
+    slurm.says("array : 1-5", "constraint : gpu")
+    words = ["submit", "--site", str(slurm.folder / "nobody.sock")]
+    assert run_command([*words, "--wait", "-C", "gpu", "--array=1-5", "job.sh", "x"]) == 3
+    out, error = capfd.readouterr()
+    assert out == "Submitted batch job 7\n"
+    assert error.splitlines() == [
+        "it stays at home for --array=1-5: each of its jobs would be one of its own",
+        "it stays at home for --constraint=gpu: a partner's nodes have other features",
+    ]
+    assert slurm.asked[-1] == "--wait -C gpu --array=1-5 ./job.sh x"
+    # What only a site does is not left out in silence.
+    assert run_command([*words, "--result", "a", "job.sh"]) == 2
+    assert "--result: for a job that a site runs" in capfd.readouterr().err
+    assert len(slurm.asked) == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["-p", "no", "job.sh"], "Slurm does not take it: allocation failure: Invalid part"),
+        (["absent.sh"], "there is no script absent.sh"),
+        (["--without", "array", "job.sh"], "it would be another job"),
+        (["--later", "1", "job.sh"], "write it as --later=VALUE"),
+        (["--without", "mem", "-p", "1", "-t", "60"], "goes with a job that is written for"),
+        (["-t", "60"], "Missing option '-p / --processors'"),
+        (["-p", "1"], "Missing option '-t / --time'"),
+    ],
+)
+def test_what_cannot_be_handed_in_is_said(
+    slurm: Slurm, capfd: pytest.CaptureFixture[str], words: list[str], text: str
+) -> None:
+    """With its cure, and nobody is asked for more."""
+    slurm.says(code=1, rest="allocation failure: Invalid partition name specified")
+    site = ["submit", "--site", str(slurm.folder / "nobody.sock")]
+    assert run_command([*site, *words]) == 2
+    assert text in capfd.readouterr().err
+
+
+def test_a_job_without_any_limit_is_not_guessed_at(
+    slurm: Slurm, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Its user says how long it may run."""
+    (slurm.folder / "sinfo").write_text("#!/bin/sh\necho 'n/a|infinite'\n")
+    slurm.says("ntasks : 4")
+    assert run_command(["submit", "--site", str(slurm.folder / "nobody.sock"), "job.sh"]) == 2
+    assert "say how long it may run with --time" in capfd.readouterr().err
+
+
+def test_without_slurm_the_other_form_is_named(
+    slurm: Slurm, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A script that was meant for --script is the likeliest cause."""
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert run_command(["submit", "--site", str(slurm.folder / "nobody.sock"), "job.sh"]) == 2
+    assert "without Slurm say -p, -t and --script" in capfd.readouterr().err

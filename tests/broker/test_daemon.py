@@ -71,12 +71,12 @@ def test_what_ran_over_a_kill_is_taken_up_by_its_id(tmp_path: Path) -> None:
     config = configure(tmp_path, margin=1.5)
     with serving(config) as (process, client):
         register(client, *POOL)
-        taken = client.submit(diamond("flow", 1.5, *NAMES), key="once")
+        taken = client.submit(diamond("flow", 1.0, *NAMES, first=6.0), key="once")
         until_running(client, "flow")
         process.end(signal.SIGKILL)
         process.start()
         until_back(client)
-        again = client.submit(diamond("flow", 1.5, *NAMES), key="once")
+        again = client.submit(diamond("flow", 1.0, *NAMES, first=6.0), key="once")
         assert again.workflow_id == taken.workflow_id
         ended = client.wait("flow")
         assert ended.state == COMPLETED

@@ -30,18 +30,25 @@ SERVE = (
 FAST = """
 [cycle]
 every_s = {every}
-slot_s = 0.6
+slot_s = {slot}
 pause_s = 0.1
 gather_s = 0.1
 margin_s = {margin}
 [search]
-budget_s = 0.15
+budget_s = {budget}
 workers = 1
 """
 """A cycle of three minutes in a second."""
 
 
-def configure(folder: Path, more: str = "", *, margin: float = 0.5, every: float = 1.0) -> Path:
+def configure(
+    folder: Path,
+    more: str = "",
+    *,
+    margin: float = 0.5,
+    every: float = 1.0,
+    slot: float = 0.6,
+) -> Path:
     """Writes a configuration and returns its path.
 
     Args:
@@ -49,11 +56,12 @@ def configure(folder: Path, more: str = "", *, margin: float = 0.5, every: float
         more: of the file.
         margin: `cycle.margin_s`, seconds.
         every: `cycle.every_s`, seconds from one planning to the next.
+        slot: `cycle.slot_s`, seconds; a search takes a quarter of it.
     """
     path = folder / "broker.toml"
     path.write_text(
         f'listen.socket = "{folder}/gorba.sock"\njournal.path = "broker.journal"\n'
-        + FAST.format(margin=margin, every=every)
+        + FAST.format(margin=margin, every=every, slot=slot, budget=slot / 4)
         + more
     )
     return path

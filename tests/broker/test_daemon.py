@@ -113,8 +113,9 @@ def test_a_workflow_fails_where_a_task_fails_too_often(tmp_path: Path) -> None:
 
 def test_the_search_and_the_plan_can_be_watched(tmp_path: Path) -> None:
     """Progress comes while a search runs, then the figures of the plan; the plan has all places."""
-    # Long tasks and a long cycle: the plan is looked at before anything in it has changed.
-    with serving(configure(tmp_path, every=600.0)) as (_, client):
+    # Long tasks and a long cycle: the plan is looked at before anything in it has changed. A long
+    # search: it is not over before its first generation is.
+    with serving(configure(tmp_path, every=600.0, slot=12.0)) as (_, client):
         register(client, *POOL)
         news = client.watch_plan()
         client.submit(diamond("flow", 600.0, *NAMES))

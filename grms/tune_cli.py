@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from lrms_sim.cli import PREPARATION
 from lrms_sim.commandline.running import EXIT_INTERRUPTED, SEED_MAX, open_console
+from lrms_sim.log_options import PREPARATION
 from lrms_sim.process_guard import require
 from lrms_sim.shown.option import json_option, print_json
 from lrms_sim.trace_folders import located

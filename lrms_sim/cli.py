@@ -9,15 +9,27 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from lrms_sim.accounting.command import export_log, import_log
 from lrms_sim.commandline.running import EXIT_ERROR, SEED_MAX, run_group
-from lrms_sim.import_command import import_log
+from lrms_sim.log_options import (
+    EXIT_NOTHING,
+    FILE,
+    PROCESSORS,
+    check_output,
+    located_log,
+    preparation_options,
+    processors_of,
+    read_log,
+    user_errors,
+    writing,
+)
 from lrms_sim.repeat_command import repeat_options, repeated
 from lrms_sim.shown.option import json_option, print_json
-from lrms_sim.spelling import printable, shown
+from lrms_sim.spelling import printable
 from lrms_sim.strategy_command import (
     at_local_time,
     chosen_discipline,
@@ -32,30 +44,12 @@ if TYPE_CHECKING:
     from lrms_sim.schedule import Schedule
     from lrms_sim.swf_log import SwfLog
 
-EXIT_NOTHING = 1
-"""Status of the process where a log has no job that could be replayed."""
-
 COMPLETION = "_LRMS_SIM_COMPLETE"
 """Variable by which a shell asks for completions."""
 
-PROCESSORS_MAX = 2**31 - 1
 JOBS_MAX = 2**31 - 2
-LONG_BYTES = 16_000_000
-"""Reading a log of this size shows how far it is."""
 LONG_JOBS = 500_000
 """Working on so many jobs shows how far it is."""
-
-PREPARATION = (
-    ("processors_from", ("allocated", "requested"), "The field that says how wide a job is."),
-    ("run_time_zero", ("drop", "one_second"), "Jobs that ran for 0 s."),
-    ("requested_time_missing", ("drop", "run_time"), "Jobs without a requested time."),
-    ("overrun", ("kill", "extend"), "Jobs that ran longer than requested: cap which of the two."),
-    ("too_wide", ("drop", "error"), "Jobs wider than the machine."),
-    ("submit_time_negative", ("drop", "keep"), "Jobs submitted before time 0."),
-    ("partial_execution", ("drop", "keep"), "Lines of status 2, 3, 4 beside one of the whole job."),
-    ("job_id_repeated", ("renumber", "drop", "error"), "Job numbers that come again."),
-)
-"""Name, choices (the default first) and help of each rule of lrms_sim.preparation."""
 
 SENTENCES = {
     "fcfs": "First come, first served: the head starts once it fits.",
@@ -81,16 +75,6 @@ SENTENCES = {
 }
 """What each queue discipline does; docs/disciplines.md has all of it."""
 
-_Command = TypeVar("_Command", bound=Callable[..., object])
-_FILE = click.Path(path_type=Path, dir_okay=False)
-_PROCESSORS = click.IntRange(1, PROCESSORS_MAX)
-
-
-def _located(_: click.Context, __: click.Parameter, value: Path) -> Path:
-    from lrms_sim.trace_folders import located  # noqa: PLC0415  # see the module's docstring
-
-    return located(value)
-
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 96})
 @click.version_option(__version__, prog_name="lrms-sim")
@@ -109,24 +93,11 @@ def cli() -> None:
     """  # noqa: D301  # \b keeps the lines of the examples as they are
 
 
-def _preparation_options(command: _Command) -> _Command:
-    for name, choices, words in reversed(PREPARATION):
-        command = click.option(
-            f"--{name.replace('_', '-')}",
-            name,
-            type=click.Choice(choices),
-            default=choices[0],
-            show_default=True,
-            help=words,
-        )(command)
-    return command
-
-
 @cli.command()
-@click.argument("trace", type=_FILE, callback=_located)
+@click.argument("trace", type=FILE, callback=located_log)
 @click.option(
     "--processors",
-    type=_PROCESSORS,
+    type=PROCESSORS,
     metavar="N",
     help="Size of the machine.  [default: MaxProcs of the log's header]",
 )
@@ -151,12 +122,12 @@ def _preparation_options(command: _Command) -> _Command:
     show_default=True,
     help="What becomes time 0: nothing new, day A, or the first submission.",
 )
-@click.option("--schedule", type=_FILE, metavar="FILE", help="Write the schedule: .csv, .csv.gz.")
-@click.option("--swf", type=_FILE, metavar="FILE", help="Write it as a log: .swf, .swf.gz.")
+@click.option("--schedule", type=FILE, metavar="FILE", help="Write the schedule: .csv, .csv.gz.")
+@click.option("--swf", type=FILE, metavar="FILE", help="Write it as a log: .swf, .swf.gz.")
 @click.option("--name", metavar="NAME", help="The machine's name.  [default: the log's]")
 @json_option("lrms-sim-run", "lrms_sim.shown.models:RunShown")
 @repeat_options
-@_preparation_options
+@preparation_options
 def run(
     trace: Path,
     *,
@@ -204,12 +175,12 @@ def run(
     from lrms_sim.windows import window_by_days  # noqa: PLC0415  # same
 
     for path in (schedule, swf):
-        _check_output(path, trace)
-    with _user_errors():
+        check_output(path, trace)
+    with user_errors():
         queue = chosen_discipline(discipline, strategy, group_order)
         first_day, last_day = _days(window_days)
-        log = _read(trace)
-        size = processors or _processors_of(log)
+        log = read_log(trace)
+        size = processors or processors_of(log)
         prepared = prepare(log, size, PreparationOptions(**preparation))
         jobs = window_by_days(
             prepared.jobs, first_day, last_day, first_jobs=first_jobs, shift=shift
@@ -217,11 +188,11 @@ def run(
     if len(jobs) == 0:
         click.echo(f"Error: {printable(no_job_left(prepared))}", err=True)
         return EXIT_NOTHING
-    with _user_errors():
+    with user_errors():
         row = int((prepared.jobs.job_id == jobs.job_id[0]).argmax())
         origin = float(prepared.jobs.submit_time[row] - jobs.submit_time[0])
         queue = at_local_time(queue, log.header.fields, time_zone, jobs, origin)
-    with _bar("replaying", len(jobs)) as progress, _user_errors():
+    with _bar("replaying", len(jobs)) as progress, user_errors():
         result = simulate(jobs, size, queue, name=name or _stem(trace), progress=progress)
         repetitions = repeated(jobs, size, queue, repeat, shift_arrivals, seed)
     # Where a window leaves the clock as it was, most of the time to its end is not its own. A
@@ -248,19 +219,19 @@ def _write(result: "Schedule", schedule: Path | None, swf: Path | None, log: "Sw
     from lrms_sim.schedule_files import write_csv, write_swf  # noqa: PLC0415  # see the module's docstring
 
     if schedule is not None:
-        with _bar(f"writing {schedule.name}", len(result)) as progress, _writing(schedule):
+        with _bar(f"writing {schedule.name}", len(result)) as progress, writing(schedule):
             write_csv(result, schedule, progress=progress)
     if swf is not None:
         # What stays true of the log when its jobs run at other times.
         keys = ("UnixStartTime", "TimeZone", "TimeZoneString", "Computer", "Installation")
         header = {key: log.header.fields[key] for key in keys if key in log.header.fields}
         header["Note"] = f"Schedule simulated with lrms-sim {__version__}"
-        with _writing(swf):
+        with writing(swf):
             write_swf(result, swf, header=header)
 
 
 @cli.command()
-@click.option("--processors", type=_PROCESSORS, required=True, metavar="N", help="Machine size.")
+@click.option("--processors", type=PROCESSORS, required=True, metavar="N", help="Machine size.")
 @click.option("--jobs", type=click.IntRange(0, JOBS_MAX), metavar="N", help="Number of jobs.")
 @click.option(
     "--days",
@@ -277,7 +248,7 @@ def _write(result: "Schedule", schedule: Path | None, swf: Path | None, log: "Sw
 )
 @click.option("--seed", type=click.IntRange(0, SEED_MAX), default=0, show_default=True)
 @click.option(
-    "-o", "--output", type=_FILE, required=True, metavar="FILE", help="The log: .swf, .swf.gz."
+    "-o", "--output", type=FILE, required=True, metavar="FILE", help="The log: .swf, .swf.gz."
 )
 def generate(
     *,
@@ -300,12 +271,12 @@ def generate(
     """  # noqa: D301  # as above
     if (jobs is None) == (days is None):
         raise click.UsageError("one of --jobs and --days is needed, and not both")
-    _check_output(output, None)
+    check_output(output, None)
     from lrms_sim import lublin  # noqa: PLC0415  # see the module's docstring
     from lrms_sim.swf import SwfHeader, write_swf  # noqa: PLC0415  # same
     from lrms_sim.text_files import replacing  # noqa: PLC0415  # same
 
-    with _user_errors():
+    with user_errors():
         table = lublin.generate(
             processors,
             seed=seed,
@@ -324,7 +295,7 @@ def generate(
             + ("" if load is None else f" --load {load:g}"),
         }
     )
-    with _writing(output), replacing(output) as temporary:
+    with writing(output), replacing(output) as temporary:
         write_swf(temporary, table, header)
     click.echo(f"{len(table):,} jobs over {_span_days(table):.1f} days written to {output}")
 
@@ -346,15 +317,15 @@ def disciplines(*, as_json: bool) -> None:
 
 
 @cli.command()
-@click.argument("trace", type=_FILE, callback=_located)
+@click.argument("trace", type=FILE, callback=located_log)
 @click.option(
     "--processors",
-    type=_PROCESSORS,
+    type=PROCESSORS,
     metavar="N",
     help="Size of the machine.  [default: MaxProcs of the log's header]",
 )
 @json_option("lrms-sim-info", "lrms_sim.shown.models:LogShown")
-@_preparation_options
+@preparation_options
 def info(trace: Path, *, processors: int | None, as_json: bool, **preparation: Any) -> int:
     """Tell what a log holds.
 
@@ -372,9 +343,9 @@ def info(trace: Path, *, processors: int | None, as_json: bool, **preparation: A
         what_was_lost,
     )
 
-    with _user_errors():
-        log = _read(trace)
-        size = processors or _processors_of(log)
+    with user_errors():
+        log = read_log(trace)
+        size = processors or processors_of(log)
         prepared = prepare(log, size, PreparationOptions(**preparation))
     print_log(describe_log(log, prepared, size), prepared.report, as_json=as_json)
     if len(prepared.jobs) == 0:
@@ -387,28 +358,8 @@ def info(trace: Path, *, processors: int | None, as_json: bool, **preparation: A
 
 cli.add_command(strategy_group)
 cli.add_command(import_log)
+cli.add_command(export_log)
 cli.add_command(utility)
-
-
-@contextmanager
-def _user_errors() -> Iterator[None]:
-    """Turns what our own modules say of a user's input into a message without a traceback."""
-    try:
-        yield
-    except ValueError as error:
-        raise click.ClickException(str(error)) from error
-
-
-@contextmanager
-def _writing(path: Path) -> Iterator[None]:
-    """Names the user's file in errors of the system, not the temporary one beside it."""
-    try:
-        yield
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        reason = error.strerror or error
-        raise click.ClickException(f"{path}: cannot be written: {reason}") from error
 
 
 @contextmanager
@@ -423,47 +374,6 @@ def _bar(words: str, total: int) -> Iterator[Callable[[int], None] | None]:
     with Progress(console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task(words, total=total)
         yield lambda done: progress.update(task, completed=done)
-
-
-def _read(trace: Path) -> "SwfLog":
-    from lrms_sim.swf import SwfError, read_swf  # noqa: PLC0415  # see the module's docstring
-
-    try:
-        long = sys.stderr.isatty() and trace.stat().st_size >= LONG_BYTES
-    except OSError:
-        long = False
-    if not long:
-        return read_swf(trace)
-    from rich.console import Console  # noqa: PLC0415  # see the module's docstring
-    from rich.progress import open as open_with_bar  # noqa: PLC0415  # same
-
-    shown = Console(stderr=True)
-    try:
-        with open_with_bar(
-            trace, "rb", description="reading", console=shown, transient=True
-        ) as file:
-            return read_swf(file)
-    except OSError as error:
-        raise SwfError(str(trace), None, f"cannot be read: {error.strerror or error}") from error
-
-
-def _processors_of(log: "SwfLog") -> int:
-    header = log.header
-    said = [value for value in header.values("MaxProcs") if value]
-    processors = header.max_procs
-    if processors is not None and 1 <= processors <= PROCESSORS_MAX and len(set(said)) == 1:
-        return processors
-    if not said:
-        found = "does not say MaxProcs"
-    elif len(set(said)) > 1:
-        found = f"says MaxProcs {len(said)} times: {', '.join(said[:5])}"
-    elif processors is None:
-        found = f"says {shown(said[0])} for MaxProcs, which is no whole number"
-    else:
-        found = f"says {processors} for MaxProcs"
-    raise click.ClickException(
-        f"{log.path}: the header {found}; give the machine's size with --processors"
-    )
 
 
 def _days(text: str | None) -> tuple[float | None, float | None]:
@@ -491,18 +401,6 @@ def _days(text: str | None) -> tuple[float | None, float | None]:
 
 def _stem(trace: Path) -> str:
     return trace.name.removesuffix(".gz").removesuffix(".swf") or "machine"
-
-
-def _check_output(path: Path | None, trace: Path | None) -> None:
-    """Refuses before the work what could not be written after it."""
-    if path is None:
-        return
-    if not path.parent.is_dir():
-        raise click.ClickException(f"{path}: cannot be written: there is no folder {path.parent}")
-    if trace is not None and path.exists() and trace.exists() and path.samefile(trace):
-        raise click.ClickException(f"{path}: is the log itself; it would be overwritten")
-    if not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise click.ClickException(f"{path}: cannot be written: permission denied")
 
 
 def run_command(arguments: Sequence[str]) -> int:

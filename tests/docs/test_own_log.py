@@ -1,4 +1,4 @@
-"""What docs/own-log.md says works as it stands there."""
+"""What docs/how-to/own-log.md says works as it stands there."""
 
 import re
 from pathlib import Path
@@ -6,9 +6,9 @@ from pathlib import Path
 from lrms_sim.cli import run_command
 from scenarios.run.replay import check_files
 from scenarios.spec.files import load_spec
-from tests.lrms_sim.test_accounting import SACCT
+from tests.lrms_sim.accounting.test_importing import SACCT
 
-PAGE = Path(__file__).parents[2] / "docs" / "own-log.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "own-log.md"
 
 
 def test_the_commands_and_the_scenario(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Literal, get_args, get_type_hints
 
 import pytest
 
-from lrms_sim import _schedule_csv, cli, machine, schedule_files
+from lrms_sim import _schedule_csv, cli, log_options, machine, schedule_files
 from lrms_sim.commandline.running import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_PIPE
 from lrms_sim.disciplines import DISCIPLINES
 from lrms_sim.jobs import JOBS_MAX
@@ -159,7 +159,7 @@ def test_options_are_those_of_the_modules() -> None:
     """Options, choices, defaults and disciplines on the command line are those that there are."""
     hints = get_type_hints(PreparationOptions)
     expected = [(field.name, get_args(hints[field.name])) for field in fields(PreparationOptions)]
-    assert [(name, choices) for name, choices, _ in cli.PREPARATION] == expected
+    assert [(name, choices) for name, choices, _ in log_options.PREPARATION] == expected
     for field in fields(PreparationOptions):
         assert get_args(hints[field.name])[0] == field.default
     assert list(cli.SENTENCES) == list(DISCIPLINES)
@@ -239,14 +239,14 @@ def test_a_log_without_jobs(run: Run, tmp_path: Path) -> None:
     assert run("generate", "--processors", "4", "--jobs", "0", "-o", "none.swf")[0] == 0
     for arguments in (("run", "none.swf", "--schedule", "none.csv"), ("info", "none.swf")):
         status, _, err = run(*arguments)
-        assert (status, err) == (cli.EXIT_NOTHING, "Error: none.swf: holds no job\n")
+        assert (status, err) == (log_options.EXIT_NOTHING, "Error: none.swf: holds no job\n")
     assert not (tmp_path / "none.csv").exists()
 
 
 def test_a_window_without_jobs(run: Run) -> None:
     """The error says where the jobs are."""
     status, out, err = run("run", "log.swf", "--window-days", "7:")
-    assert (status, out) == (cli.EXIT_NOTHING, "")
+    assert (status, out) == (log_options.EXIT_NOTHING, "")
     assert err == (
         "Error: log.swf: none of 4 jobs is within --window-days and --first-jobs; they are "
         "submitted from day 0.0 to day 1.2\n"
@@ -259,7 +259,7 @@ def test_a_log_without_requested_times(run: Run, tmp_path: Path) -> None:
     (tmp_path / "unsaid.swf").write_text(unsaid)
     for command in ("run", "info"):
         status, _, err = run(command, "unsaid.swf")
-        assert status == cli.EXIT_NOTHING
+        assert status == log_options.EXIT_NOTHING
         assert err == (
             "Error: unsaid.swf: no job is left: 5 of 5 records (100.0%) were dropped: 4 requested "
             "time missing (--requested-time-missing run_time keeps them), 1 run time 0 s "
@@ -440,7 +440,7 @@ def test_long_work_shows_how_far_it_is(
     monkeypatch.setattr(sys, "stderr", terminal)
     if long:
         monkeypatch.setattr(cli, "LONG_JOBS", 0)
-        monkeypatch.setattr(cli, "LONG_BYTES", 0)
+        monkeypatch.setattr(log_options, "LONG_BYTES", 0)
     status, out, _ = run("run", "log.swf", "--schedule", "a.csv")
     assert status == 0
     assert "AWRT" in out
@@ -452,7 +452,7 @@ def test_long_work_shows_how_far_it_is(
 
 def test_a_long_log_that_is_damaged(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Reading with a bar names the file in errors, as reading without one does."""
-    monkeypatch.setattr(cli, "LONG_BYTES", 0)
+    monkeypatch.setattr(log_options, "LONG_BYTES", 0)
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     Path("bad.swf").write_text("1 2 3\n")

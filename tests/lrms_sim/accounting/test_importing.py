@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lrms_sim.accounting import AccountingError, Import, import_lines, seconds_of
+from lrms_sim.accounting.importing import import_lines
+from lrms_sim.accounting.records import AccountingError, Import, seconds_of
 from lrms_sim.preparation import prepare
 
 SACCT = """JobID|User|Group|Partition|Submit|Start|End|Timelimit|AllocCPUS|ReqCPUS|State

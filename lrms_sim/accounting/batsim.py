@@ -1,0 +1,269 @@
+"""Workloads of the simulator Batsim, in and out: JSON with jobs, and the profiles that they run.
+
+A job of Batsim says what a user asks for, a profile what then happens. Of profiles the run time is read:
+`delay` is one; what computes takes its operations over a processor's speed where that is given; of others
+the time limit is taken where there is one. Names of profiles are those of Batsim 1 to 5. What is written has
+profiles of the type `delay` alone, and reads back the same to the bit.
+"""
+
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import IO, Any, Final
+
+import numpy as np
+
+from lrms_sim.accounting.records import AccountingError, Import, counted
+from lrms_sim.jobs import JobTable
+from lrms_sim.swf_log import SwfHeader, SwfLog
+
+NOT_CARRIED: Final = (
+    *("wait_time", "cpu_time", "memory_used", "memory_requested", "group", "executable"),
+    *("queue", "partition", "preceding_job", "think_time"),
+)
+"""Columns of a log for which Batsim's workloads have no place."""
+
+_DELAY: Final = frozenset({"delay", "DelayProfile"})
+_EACH: Final = frozenset({"parallel_homogeneous", "msg_par_hg", "ParallelTaskHomogeneousProfile"})
+_TOTAL: Final = frozenset({"parallel_homogeneous_total", "msg_par_hg_tot"})
+_MATRIX: Final = frozenset({"parallel", "msg_par", "ParallelTaskProfile"})
+_SEQUENCE: Final = frozenset({"composed", "SequentialCompositionProfile"})
+_SPREAD: Final = "DefinedAmountsSpreadUniformly"
+_DEPTH_MAX: Final = 20
+"""Sequences of sequences go no deeper."""
+
+_Job = tuple[float, int, Mapping[str, Any], float, float | None, bool]
+
+
+def read_workload(
+    text: str,
+    *,
+    name: str,
+    speed: float | None = None,
+    rng: np.random.Generator | None = None,
+) -> Import:
+    """Reads a workload.
+
+    Args:
+        text: of the file.
+        name: what errors call it.
+        speed: of a processor, in operations a second, for profiles that say operations.
+        rng: gives users other numbers, drawn from it; None leaves them as they are.
+
+    Returns:
+        The log. Jobs keep their numbers (`7` and `w0!7` are 7) where no two have the same; times are those of the
+        file, since its time 0 is that of the simulation.
+
+    Raises:
+        AccountingError: it is no JSON, or no workload; the text names line or job.
+    """
+    jobs, profiles, size = _document(text, name)
+    counts: Counter[str] = Counter()
+    reader = _Reader(name, profiles, speed, counts)
+    found = (reader.job(place, job) for place, job in enumerate(jobs))
+    kept = [one for one in found if one is not None]
+    kept.sort(key=lambda one: (one[0], one[1]))
+    numbers = [_number_of(one[2].get("id")) for one in kept]
+    if None in numbers or len(set(numbers)) < len(numbers):
+        counts["name"] += len(kept)
+        numbers = list(range(1, len(kept) + 1))
+    counts["request"] += sum(one[4] is None for one in kept)
+    header: dict[str, object] = {"Version": 2.2, "MaxJobs": len(kept)}
+    header |= {} if size is None else {"MaxProcs": size}
+    header["Note"] = "imported from a workload of Batsim by lrms-sim"
+    width = [one[2]["res"] for one in kept]
+    users = np.array([_user(one[2]) for one in kept], np.int64)
+    if rng is not None:
+        known, place = np.unique(users[users >= 0], return_inverse=True)
+        users[users >= 0] = 1 + rng.permutation(len(known))[place]
+    log = SwfLog.from_columns(
+        {
+            "job_id": np.array(numbers, np.int64),
+            "submit_time": [one[0] for one in kept],
+            "run_time": [one[3] for one in kept],
+            "processors_allocated": width,
+            "processors_requested": width,
+            "requested_time": [-1.0 if one[4] is None else one[4] for one in kept],
+            "status": [int(one[5]) for one in kept],
+            "user": users,
+        },
+        SwfHeader.from_fields(header),
+        name,
+    )
+    return Import(log, counted(counts), {})
+
+
+def _document(
+    text: str, name: str
+) -> tuple[list[Any], Mapping[str, Mapping[str, Any]], int | None]:
+    try:
+        document = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise AccountingError(f"{name}:{error.lineno}: no JSON: {error.msg}") from error
+    except RecursionError as error:
+        raise AccountingError(f"{name}: no JSON: too deep") from error
+    document = document if isinstance(document, dict) else {}
+    jobs, profiles = document.get("jobs"), document.get("profiles")
+    if not isinstance(jobs, list) or not isinstance(profiles, dict):
+        raise AccountingError(
+            f"{name}: no workload of Batsim: an object with `jobs`, a list, and `profiles`, an "
+            "object, is expected"
+        )
+    for key, profile in profiles.items():
+        if not isinstance(profile, dict) or not isinstance(profile.get("type"), str):
+            raise AccountingError(f"{name}: profile {key!r:.40} has no type")
+    size = document.get("nb_res")
+    return jobs, profiles, size if _is_whole(size) and size >= 1 else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """What jobs are read with.
+
+    Attributes:
+        name: what errors call the file.
+        profiles: by their names.
+        speed: of a processor, operations a second.
+        counts: of rules that were used.
+    """
+
+    name: str
+    profiles: Mapping[str, Mapping[str, Any]]
+    speed: float | None
+    counts: Counter[str]
+
+    def job(self, place: int, job: object) -> _Job | None:
+        """Returns submission, place, the job, run time, limit and success; None for one that is left out."""
+        if not isinstance(job, dict):
+            raise AccountingError(f"{self.name}: jobs[{place}] is {job!r:.40}, no object")
+        called = f"{self.name}: jobs[{place}], {job.get('id')!r:.40}"
+        submit, limit, width = job.get("subtime"), job.get("walltime"), job.get("res")
+        for key, value, good, words in (
+            ("subtime", submit, _is_number(submit) and submit >= 0, "seconds from 0"),
+            ("res", width, _is_whole(width) and width >= 1, "a whole number from 1"),
+            ("walltime", limit, limit is None or _is_number(limit), "seconds"),
+        ):
+            if not good:
+                raise AccountingError(f"{called}: {key} is {value!r:.40}; expected {words}")
+        key = str(job.get("profile"))
+        if key not in self.profiles:
+            raise AccountingError(f"{called}: there is no profile {key!r:.40}")
+        profile = self.profiles[key]
+        rules: set[str] = set()
+        try:
+            run = self.run_time(profile, width, rules)
+        except (KeyError, TypeError, ValueError, ArithmeticError) as error:
+            raise AccountingError(
+                f"{called}: profile {key!r:.40} is not what one of type {profile['type']!r:.40} has to "
+                "be"
+            ) from error
+        limit = float(limit) if limit is not None and limit > 0 else None
+        if run is None:
+            rules = {"endless" if limit is None else "limit"}
+        self.counts.update(rules)
+        lasts = limit if run is None else run
+        if lasts is None:
+            return None
+        return float(submit), place, job, lasts, limit, not profile.get("ret")
+
+    def run_time(
+        self, profile: Mapping[str, Any], width: int, rules: set[str], depth: int = 0
+    ) -> float | None:
+        """Returns seconds, and adds the rules that were used; None where nothing says the time."""
+        kind = profile["type"]
+        if kind in _DELAY:
+            return _seconds(profile["delay"])
+        if kind in _SEQUENCE and depth < _DEPTH_MAX:
+            parts = [
+                self.run_time(self.profiles[each], width, rules, depth + 1)
+                for each in profile["seq"]
+            ]
+            known = [part for part in parts if part is not None]
+            repeat = int(profile.get("repeat", 1))
+            return _seconds(repeat * math.fsum(known)) if len(known) == len(parts) else None
+        if kind not in _EACH | _TOTAL | _MATRIX or self.speed is None:
+            return None
+        rules.add("work")
+        if np.any(np.asarray(profile.get("com", 0), np.float64)):
+            rules.add("transfer")
+        is_spread = kind in _TOTAL or profile.get("generation_strategy") == _SPREAD
+        cpu = profile.get("cpu", 0)
+        # The parts of a parallel task progress alike: that with most operations says how long it takes.
+        most = max(cpu, default=0) if isinstance(cpu, list) else cpu
+        return _seconds(most) / self.speed / (width if is_spread else 1)
+
+
+def _seconds(value: Any) -> float:
+    if not _is_number(value) or value < 0:
+        raise ValueError
+    return float(value)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value < 1 << 31
+
+
+def _number_of(name: object) -> int | None:
+    """Returns 7 of `7`, `"7"` and `"w0!7"`; None for other names."""
+    text = str(name).rpartition("!")[2]
+    return int(text) if re.fullmatch(r"-?[0-9]{1,18}", text) else None
+
+
+def _user(job: Mapping[str, Any]) -> int:
+    user, extra = job.get("user"), job.get("extra_data")
+    if user is None and isinstance(extra, str):
+        try:
+            found = json.loads(extra)
+        except (json.JSONDecodeError, RecursionError):
+            found = None
+        user = found.get("user") if isinstance(found, dict) else None
+    number = _number_of(user)
+    return number if number is not None and 0 <= number < 1 << 31 else -1
+
+
+def write_workload(file: IO[str], jobs: JobTable, processors: int) -> None:
+    """Writes jobs as a workload; the same jobs always give the same text.
+
+    A job's user stands in its `extra_data`, where Batsim keeps what it does not use.
+
+    Args:
+        file: open for text.
+        jobs: submitted at 0 or later.
+        processors: of the machine, `nb_res`.
+
+    Raises:
+        ValueError: a job is submitted before time 0, which Batsim does not have.
+    """
+    if len(jobs) and jobs.submit_time[0] < 0:
+        raise ValueError(
+            f"job {jobs.job_id[0]} is submitted at {jobs.submit_time[0]:g} s; Batsim begins at 0"
+        )
+    file.write(f'{{\n"description": "written by lrms-sim",\n"nb_res": {processors},\n"jobs": [\n')
+    _lines(file, (json.dumps(each) for each in _jobs(jobs)))
+    file.write('],\n"profiles": {\n')
+    times = np.unique(jobs.run_time).tolist()
+    _lines(file, (f'"{time!r}": {{"type": "delay", "delay": {time!r}}}' for time in times))
+    file.write("}\n}\n")
+
+
+def _lines(file: IO[str], entries: Iterator[str]) -> None:
+    separator = ""
+    for entry in entries:
+        file.write(separator + entry)
+        separator = ",\n"
+    file.write("\n")
+
+
+def _jobs(jobs: JobTable) -> Iterator[dict[str, object]]:
+    columns = (column.tolist() for column in jobs.columns().values())
+    for job_id, submit, processors, limit, run, user in zip(*columns, strict=True):
+        job: dict[str, object] = {"id": str(job_id), "subtime": submit, "res": processors}
+        job |= {"profile": repr(run), "walltime": limit}
+        yield job if user < 0 else job | {"extra_data": json.dumps({"user": user})}

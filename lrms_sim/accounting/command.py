@@ -1,0 +1,225 @@
+"""The commands `lrms-sim import` and `export`: logs of other programs' files, and the other way."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from io import TextIOWrapper
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import click
+
+from lrms_sim.log_options import (
+    EXIT_NOTHING,
+    FILE,
+    PROCESSORS,
+    check_output,
+    located_log,
+    preparation_options,
+    processors_of,
+    read_log,
+    user_errors,
+    writing,
+)
+from lrms_sim.spelling import printable
+
+if TYPE_CHECKING:
+    from lrms_sim.accounting.records import Import
+    from lrms_sim.swf_log import SwfLog
+
+KINDS = ("sacct", "pbs", "htcondor", "gwf", "batsim")
+_SITES_SHOWN = 20
+
+
+@click.command("import")
+@click.argument("kind", type=click.Choice(KINDS))
+@click.argument("file", type=FILE)
+@click.option(
+    "-o", "--output", type=FILE, required=True, metavar="FILE", help="The log: .swf, .swf.gz."
+)
+@click.option(
+    "--time-zone",
+    metavar="NAME",
+    default="UTC",
+    show_default=True,
+    help="Of the site, for times that sacct prints without one: as Europe/Stockholm.",
+)
+@click.option("--site", metavar="NAME", help="Only jobs that ran there, of a gwf of several.")
+@click.option(
+    "--flops",
+    type=click.FloatRange(0, min_open=True),
+    metavar="N",
+    help="Operations a second of a processor, for jobs of batsim that say their work and no time.",
+)
+@click.option(
+    "--anonymous",
+    is_flag=True,
+    help="Number users in a random order, and do not say when the log began.",
+)
+def import_log(
+    kind: str,
+    file: Path,
+    *,
+    output: Path,
+    time_zone: str,
+    site: str | None,
+    flops: float | None,
+    anonymous: bool,
+) -> None:
+    """Make a log of accounting, or of another simulator's workload.
+
+    FILE, plain or gzip-compressed, is what sacct --parsable2 prints, an accounting file of PBS, what
+    condor_history -long or -json prints, a log of the Grid Workloads Archive, or a workload of Batsim.
+    Names of users, groups and queues become numbers. Every rule that was used is counted.
+
+    \b
+    Examples:
+      sacct -P -a -S 2024-01-01 -o JobID,User,Group,Partition,Submit,Start,End,Timelimit,AllocCPUS,ReqCPUS,State > jobs.txt
+      lrms-sim import sacct jobs.txt -o jobs.swf.gz --time-zone Europe/Stockholm
+      lrms-sim import gwf anon_jobs.gwf -o fs0.swf.gz --site fs0
+      lrms-sim run jobs.swf.gz --processors 512 --discipline easy
+    """  # noqa: D301  # click's mark for a block that is not wrapped
+    for value, name, needed in ((site, "--site", "gwf"), (flops, "--flops", "batsim")):
+        if value is not None and kind != needed:
+            raise click.UsageError(f"{name} is for {needed} alone, not for {kind}")
+    from lrms_sim.swf import write_swf  # noqa: PLC0415  # help and errors come at once
+    from lrms_sim.text_files import replacing  # noqa: PLC0415  # same
+
+    try:
+        found = _found(kind, file, time_zone, site, flops, anonymous=anonymous)
+        if not len(found.log):
+            raise click.ClickException(f"{file} has no job {_nothing(found, site)}")
+        with replacing(output) as temporary:
+            write_swf(temporary, found.log)
+    except OSError as error:
+        raise click.ClickException(f"{error.filename}: {error.strerror or error}") from error
+    except ValueError as error:
+        raise click.ClickException(str(error)) from error
+    users = len(set(found.log.user.tolist()) - {-1})
+    click.echo(f"{len(found.log):,} jobs of {users:,} users written to {output}")
+    _show_rules(found.counts)
+    if site is None and len(found.sites) > 1:
+        click.echo(f"They ran at {len(found.sites):,} sites; --site takes those of one:")
+        for name, count in list(found.sites.items())[:_SITES_SHOWN]:
+            click.echo(f"{count:>12,}  {printable(name)}")
+
+
+def _found(
+    kind: str,
+    file: Path,
+    time_zone: str,
+    site: str | None,
+    flops: float | None,
+    *,
+    anonymous: bool,
+) -> "Import":
+    import gzip  # noqa: PLC0415  # help and errors come at once
+
+    import numpy as np  # noqa: PLC0415  # same
+
+    from lrms_sim.accounting.batsim import read_workload  # noqa: PLC0415  # same
+    from lrms_sim.accounting.importing import import_lines  # noqa: PLC0415  # same
+    from lrms_sim.situations import zone_named  # noqa: PLC0415  # same
+
+    rng = np.random.default_rng() if anonymous else None
+    zone = zone_named(time_zone)
+    opened = gzip.open if file.suffix == ".gz" else open
+    with opened(file, "rt", encoding="utf-8", errors="replace") as lines:
+        if kind == "batsim":
+            return read_workload(lines.read(), name=str(file), speed=flops, rng=rng)
+        return import_lines(kind, lines, name=str(file), zone=zone, rng=rng, site=site)
+
+
+def _nothing(found: "Import", site: str | None) -> str:
+    """Returns why there is no job."""
+    from lrms_sim.accounting.records import RULES  # noqa: PLC0415  # help and errors come at once
+
+    if site is not None and site not in found.sites:
+        names = [printable(name) for name in list(found.sites)[:_SITES_SHOWN]]
+        return f"of site {site}; it names {', '.join(names) or 'no site'}"
+    left = "; ".join(f"{count:,} {RULES[rule]}" for rule, count in found.counts.items())
+    return "that has ended" + (left and f": {left}")
+
+
+def _show_rules(counts: Mapping[str, int]) -> None:
+    from lrms_sim.accounting.records import RULES  # noqa: PLC0415  # help and errors come at once
+
+    for rule, count in counts.items():
+        click.echo(f"{count:>12,}  {RULES[rule]}")
+
+
+@click.command("export")
+@click.argument("kind", type=click.Choice(["batsim"]))
+@click.argument("trace", type=FILE, callback=located_log)
+@click.option(
+    "-o",
+    "--output",
+    type=FILE,
+    required=True,
+    metavar="FILE",
+    help="The workload: .json, .json.gz.",
+)
+@click.option(
+    "--processors",
+    type=PROCESSORS,
+    metavar="N",
+    help="Size of the machine.  [default: MaxProcs of the log's header]",
+)
+@preparation_options
+def export_log(
+    kind: str, trace: Path, *, output: Path, processors: int | None, **preparation: Any
+) -> int:
+    """Make a workload for another simulator of a log.
+
+    Writes the jobs that `lrms-sim run` would replay with the same options as a JSON workload of
+    Batsim, with a profile of the type delay for each run time. What of the log has no place in it is
+    counted.
+
+    \b
+    Example:
+      lrms-sim export batsim KTH-SP2-1996-2.swf.gz -o kth.json
+    """  # noqa: D301  # as above
+    from lrms_sim.accounting.batsim import write_workload  # noqa: PLC0415  # help and errors come at once
+    from lrms_sim.preparation import PreparationOptions, prepare  # noqa: PLC0415  # same
+    from lrms_sim.run_report import no_job_left  # noqa: PLC0415  # same
+    from lrms_sim.text_files import replacing  # noqa: PLC0415  # same
+
+    del kind  # there is one
+    check_output(output, trace)
+    with user_errors():
+        log = read_log(trace)
+        size = processors or processors_of(log)
+        prepared = prepare(log, size, PreparationOptions(**preparation))
+    if len(prepared.jobs) == 0:
+        click.echo(f"Error: {printable(no_job_left(prepared))}", err=True)
+        return EXIT_NOTHING
+    with writing(output), user_errors(), replacing(output) as temporary, _text(temporary) as file:
+        write_workload(file, prepared.jobs, size)
+    click.echo(f"{len(prepared.jobs):,} of {len(log):,} jobs written to {output}")
+    for words, count, treatment in prepared.report.rows():
+        click.echo(f"{count:>12,}  {printable(words)}: {treatment}")
+    _show_not_carried(log)
+    return 0
+
+
+@contextmanager
+def _text(path: Path) -> Iterator[IO[str]]:
+    """Opens a file for text, compressed if its name ends in .gz; the bytes depend on the text alone."""
+    import gzip  # noqa: PLC0415  # help and errors come at once
+
+    with ExitStack() as stack:
+        file: Any = stack.enter_context(path.open("wb"))
+        if path.suffix == ".gz":
+            # Neither name nor time of writing.
+            packed = gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0)
+            file = stack.enter_context(packed)
+        yield stack.enter_context(TextIOWrapper(file, encoding="utf-8", newline="\n"))
+
+
+def _show_not_carried(log: "SwfLog") -> None:
+    from lrms_sim.accounting.batsim import NOT_CARRIED  # noqa: PLC0415  # help and errors come at once
+    from lrms_sim.swf_log import FIELDS  # noqa: PLC0415  # same
+
+    for name, words, _ in FIELDS:
+        count = int((getattr(log, name) > 0).sum()) if name in NOT_CARRIED else 0
+        if count:
+            click.echo(f"{count:>12,}  records whose {words} has no place there: not written")

@@ -1,0 +1,106 @@
+"""Accounting files of batch systems as logs in the Standard Workload Format.
+
+Names of users, groups and queues become numbers and do not get into the log. Every rule by which a line is
+left out or completed is counted.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, tzinfo
+from typing import Final
+
+import numpy as np
+
+from lrms_sim.accounting import gwf, htcondor, pbs, slurm
+from lrms_sim.accounting.records import Import, Record, counted
+from lrms_sim.swf_log import SwfHeader, SwfLog
+
+
+def import_lines(
+    kind: str,
+    lines: Iterable[str],
+    *,
+    name: str,
+    zone: tzinfo = UTC,
+    rng: np.random.Generator | None = None,
+    site: str | None = None,
+) -> Import:
+    """Reads an accounting file.
+
+    Args:
+        kind: a key of `READERS`.
+        lines: of the file.
+        name: what errors call the file.
+        zone: of the site, for times without one.
+        rng: anonymises: numbers are given in an order drawn from it instead of the order in which
+            names come, and the log does not say when it began. None does neither.
+        site: only jobs that ran there, of a file with several.
+
+    Raises:
+        AccountingError: a line cannot be read.
+    """
+    counts: Counter[str] = Counter()
+    found = list(READERS[kind](lines, name, zone, counts))
+    sites = Counter(record.site for record in found if record.site)
+    if site is not None:
+        there = [record for record in found if record.site == site]
+        counts["elsewhere"] += len(found) - len(there)
+        found = there
+    records = sorted(filter(_in_order, found), key=lambda record: (record.submit, record.end))
+    counts["disorder"] += len(found) - len(records)
+    counts["never"] += sum(record.start is None for record in records)
+    counts["wait"] += sum(not record.is_wait_known for record in records)
+    counts["request"] += sum(record.requested_time is None for record in records)
+    by_jobs = sorted(sites.items(), key=lambda entry: (-entry[1], entry[0]))
+    return Import(_log(records, name, rng), counted(counts), dict(by_jobs))
+
+
+def _log(records: Sequence[Record], name: str, rng: np.random.Generator | None) -> SwfLog:
+    zero = records[0].submit if records else 0.0
+
+    def numbers(names: Iterable[str]) -> list[int]:
+        given = list(names)
+        known = [one for one in dict.fromkeys(given) if one]
+        order = range(len(known)) if rng is None else rng.permutation(len(known))
+        number = {one: int(place) + 1 for one, place in zip(known, order, strict=True)}
+        return [number.get(one, -1) for one in given]
+
+    fields: dict[str, object] = {"Version": 2.2, "MaxJobs": len(records)}
+    if rng is None:
+        fields["UnixStartTime"] = int(zero)
+    fields["Note"] = "imported from the accounting of a batch system by lrms-sim"
+    processors = [record.processors for record in records]
+    return SwfLog.from_columns(
+        {
+            "submit_time": [record.submit - zero for record in records],
+            "wait_time": [
+                -1.0 if r.start is None or not r.is_wait_known else r.start - r.submit
+                for r in records
+            ],
+            "run_time": [-1.0 if r.start is None else r.end - r.start for r in records],
+            "processors_allocated": [-1 if r.start is None else r.processors for r in records],
+            "processors_requested": processors,
+            "requested_time": [
+                -1.0 if r.requested_time is None else r.requested_time for r in records
+            ],
+            "status": [record.status for record in records],
+            "user": numbers(record.user for record in records),
+            "group": numbers(record.group for record in records),
+            "queue": numbers(record.queue for record in records),
+            "partition": numbers(record.site for record in records),
+        },
+        SwfHeader.from_fields({key: str(value) for key, value in fields.items()}),
+        name,
+    )
+
+
+def _in_order(record: Record) -> bool:
+    # Clocks of machines differ, and a requeued job may be submitted after its first start.
+    start = record.submit if record.start is None else record.start
+    return record.submit <= start <= record.end
+
+
+READERS: Final[
+    dict[str, Callable[[Iterable[str], str, tzinfo, Counter[str]], Iterator[Record]]]
+] = {"sacct": slurm.read, "pbs": pbs.read, "htcondor": htcondor.read, "gwf": gwf.read}
+"""What reads each kind of file."""

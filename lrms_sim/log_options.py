@@ -1,0 +1,145 @@
+"""What commands that read a log have in common: its options, reading it, and the files they write."""
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+from lrms_sim.spelling import shown
+
+if TYPE_CHECKING:
+    from lrms_sim.swf_log import SwfLog
+
+EXIT_NOTHING = 1
+"""Status of the process where a log has no job that could be replayed."""
+
+PROCESSORS_MAX = 2**31 - 1
+LONG_BYTES = 16_000_000
+"""Reading a log of this size shows how far it is."""
+
+PREPARATION = (
+    ("processors_from", ("allocated", "requested"), "The field that says how wide a job is."),
+    ("run_time_zero", ("drop", "one_second"), "Jobs that ran for 0 s."),
+    ("requested_time_missing", ("drop", "run_time"), "Jobs without a requested time."),
+    ("overrun", ("kill", "extend"), "Jobs that ran longer than requested: cap which of the two."),
+    ("too_wide", ("drop", "error"), "Jobs wider than the machine."),
+    ("submit_time_negative", ("drop", "keep"), "Jobs submitted before time 0."),
+    ("partial_execution", ("drop", "keep"), "Lines of status 2, 3, 4 beside one of the whole job."),
+    ("job_id_repeated", ("renumber", "drop", "error"), "Job numbers that come again."),
+)
+"""Name, choices (the default first) and help of each rule of lrms_sim.preparation."""
+
+FILE = click.Path(path_type=Path, dir_okay=False)
+PROCESSORS = click.IntRange(1, PROCESSORS_MAX)
+"""Types of options: a file, the size of a machine."""
+
+_Command = TypeVar("_Command", bound=Callable[..., object])
+
+
+def located_log(_: click.Context, __: click.Parameter, value: Path) -> Path:
+    """Returns the file of a log that is named by its path or by its key."""
+    from lrms_sim.trace_folders import located  # noqa: PLC0415  # help and errors come at once
+
+    return located(value)
+
+
+def preparation_options(command: _Command) -> _Command:
+    """Gives a command an option for each rule of `PREPARATION`."""
+    for name, choices, words in reversed(PREPARATION):
+        command = click.option(
+            f"--{name.replace('_', '-')}",
+            name,
+            type=click.Choice(choices),
+            default=choices[0],
+            show_default=True,
+            help=words,
+        )(command)
+    return command
+
+
+@contextmanager
+def user_errors() -> Iterator[None]:
+    """Turns what our own modules say of a user's input into a message without a traceback."""
+    try:
+        yield
+    except ValueError as error:
+        raise click.ClickException(str(error)) from error
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Names the user's file in errors of the system, not the temporary one beside it."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        reason = error.strerror or error
+        raise click.ClickException(f"{path}: cannot be written: {reason}") from error
+
+
+def read_log(trace: Path) -> "SwfLog":
+    """Reads a log; a long one shows how far it is.
+
+    Raises:
+        SwfError: it cannot be read.
+    """
+    from lrms_sim.swf import SwfError, read_swf  # noqa: PLC0415  # see above
+
+    try:
+        long = sys.stderr.isatty() and trace.stat().st_size >= LONG_BYTES
+    except OSError:
+        long = False
+    if not long:
+        return read_swf(trace)
+    from rich.console import Console  # noqa: PLC0415  # see above
+    from rich.progress import open as open_with_bar  # noqa: PLC0415  # same
+
+    shown = Console(stderr=True)
+    try:
+        with open_with_bar(
+            trace, "rb", description="reading", console=shown, transient=True
+        ) as file:
+            return read_swf(file)
+    except OSError as error:
+        raise SwfError(str(trace), None, f"cannot be read: {error.strerror or error}") from error
+
+
+def processors_of(log: "SwfLog") -> int:
+    """Returns the size of a log's machine.
+
+    Raises:
+        click.ClickException: the header does not say it once.
+    """
+    header = log.header
+    said = [value for value in header.values("MaxProcs") if value]
+    processors = header.max_procs
+    if processors is not None and 1 <= processors <= PROCESSORS_MAX and len(set(said)) == 1:
+        return processors
+    if not said:
+        found = "does not say MaxProcs"
+    elif len(set(said)) > 1:
+        found = f"says MaxProcs {len(said)} times: {', '.join(said[:5])}"
+    elif processors is None:
+        found = f"says {shown(said[0])} for MaxProcs, which is no whole number"
+    else:
+        found = f"says {processors} for MaxProcs"
+    raise click.ClickException(
+        f"{log.path}: the header {found}; give the machine's size with --processors"
+    )
+
+
+def check_output(path: Path | None, trace: Path | None) -> None:
+    """Refuses before the work what could not be written after it."""
+    if path is None:
+        return
+    if not path.parent.is_dir():
+        raise click.ClickException(f"{path}: cannot be written: there is no folder {path.parent}")
+    if trace is not None and path.exists() and trace.exists() and path.samefile(trace):
+        raise click.ClickException(f"{path}: is the log itself; it would be overwritten")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise click.ClickException(f"{path}: cannot be written: permission denied")

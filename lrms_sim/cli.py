@@ -122,7 +122,9 @@ def cli() -> None:
     show_default=True,
     help="What becomes time 0: nothing new, day A, or the first submission.",
 )
-@click.option("--schedule", type=FILE, metavar="FILE", help="Write the schedule: .csv, .csv.gz.")
+@click.option(
+    "--schedule", type=FILE, metavar="FILE", help="Write the schedule: .csv, .csv.gz, .parquet."
+)
 @click.option("--swf", type=FILE, metavar="FILE", help="Write it as a log: .swf, .swf.gz.")
 @click.option("--name", metavar="NAME", help="The machine's name.  [default: the log's]")
 @json_option("lrms-sim-run", "lrms_sim.shown.models:RunShown")
@@ -174,8 +176,7 @@ def run(
     )
     from lrms_sim.windows import window_by_days  # noqa: PLC0415  # same
 
-    for path in (schedule, swf):
-        check_output(path, trace)
+    _check_outputs(trace, schedule, swf)
     with user_errors():
         queue = chosen_discipline(discipline, strategy, group_order)
         first_day, last_day = _days(window_days)
@@ -215,10 +216,23 @@ def run(
     return 0
 
 
+def _check_outputs(trace: Path, schedule: Path | None, swf: Path | None) -> None:
+    """Refuses before the work what could not be written after it."""
+    for path in (schedule, swf):
+        check_output(path, trace)
+    if schedule is not None and schedule.suffix == ".parquet":
+        from lrms_sim.frames import need_parquet  # noqa: PLC0415  # see the module's docstring
+
+        need_parquet()
+
+
 def _write(result: "Schedule", schedule: Path | None, swf: Path | None, log: "SwfLog") -> None:
     from lrms_sim.schedule_files import write_csv, write_swf  # noqa: PLC0415  # see the module's docstring
 
-    if schedule is not None:
+    if schedule is not None and schedule.suffix == ".parquet":
+        with writing(schedule):
+            result.to_parquet(schedule)
+    elif schedule is not None:
         with _bar(f"writing {schedule.name}", len(result)) as progress, writing(schedule):
             write_csv(result, schedule, progress=progress)
     if swf is not None:

@@ -1,9 +1,11 @@
 """Job tables and schedules as data frames: to and from pandas, polars and Arrow.
 
 pandas, polars and pyarrow are optional (the extra `frames`); each is imported where it is asked for.
-Programs that take an `__arrow_c_stream__`, such as polars and DuckDB, take tables as they are.
+Programs that take an `__arrow_c_stream__`, such as polars and DuckDB, take tables as they are. A Parquet
+file is the Arrow table; what a table is on stands in its metadata.
 """
 
+import os
 from abc import ABC, abstractmethod
 from html import escape
 from typing import Any, Final, Self
@@ -33,6 +35,9 @@ SCHEDULE_COLUMNS: Final = (
 )
 """Columns of a schedule's frame; `submitted_to` and `executed_on` are names of machines."""
 
+METADATA: Final = b"hanse"
+"""Key of an Arrow table's metadata, and of a Parquet file's, for what is in no column; JSON."""
+
 _ROWS_SHOWN: Final = 3
 
 
@@ -56,6 +61,22 @@ class Framed(ABC):
     @abstractmethod
     def select(self, rows: npt.NDArray[np.int64]) -> Self:
         """Returns the chosen rows, in their present order."""
+
+    @classmethod
+    @abstractmethod
+    def from_frame(cls, frame: Any) -> Self:
+        """Builds one of a frame, or of a mapping of columns."""
+
+    @classmethod
+    def from_parquet(cls, path: str | os.PathLike[str]) -> Self:
+        """Builds one of a Parquet file, as `from_frame` does of a frame.
+
+        Raises:
+            ModuleNotFoundError: pyarrow is not installed.
+            OSError: the file cannot be read.
+            ValueError: it is no Parquet file, or a column is missing or breaks a promise.
+        """
+        return cls.from_frame(read_parquet(path))
 
     def __getitem__(self, rows: slice) -> Self:
         """Returns some rows, as `jobs[:1000]` or `jobs[100:200]`; the step must be positive.
@@ -105,7 +126,30 @@ class Framed(ABC):
         """
         import pyarrow as pa  # noqa: PLC0415  # optional
 
-        return pa.table({name: pa.array(_plain(each)) for name, each in self.columns().items()})
+        table = pa.table({name: pa.array(_plain(each)) for name, each in self.columns().items()})
+        said = self.metadata()
+        return table.replace_schema_metadata({METADATA: said}) if said else table
+
+    def metadata(self) -> str:
+        """Returns what the columns do not say, as JSON; "" where there is nothing."""
+        return ""
+
+    def to_parquet(self, path: str | os.PathLike[str]) -> None:
+        """Writes a Parquet file, which `from_parquet`, pandas, polars and DuckDB read.
+
+        Args:
+            path: the file; one that is there is replaced.
+
+        Raises:
+            ModuleNotFoundError: pyarrow is not installed.
+            OSError: the file cannot be written.
+        """
+        import pyarrow.parquet as pq  # noqa: PLC0415  # optional
+
+        from lrms_sim.text_files import replacing  # noqa: PLC0415  # for this alone
+
+        with replacing(path) as temporary:
+            pq.write_table(self.to_arrow(), temporary)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Hands the columns to a program that takes Arrow's C stream; needs pyarrow."""
@@ -114,6 +158,39 @@ class Framed(ABC):
 
 def _plain(column: npt.NDArray[Any]) -> Any:
     return column.tolist() if column.dtype == object else column
+
+
+def need_parquet() -> None:
+    """Does nothing; for those who want to know before the work that its result can be written.
+
+    Raises:
+        ModuleNotFoundError: pyarrow is not installed.
+    """
+    import pyarrow.parquet  # noqa: F401, PLC0415  # optional
+
+
+def read_parquet(path: str | os.PathLike[str]) -> Any:
+    """Returns a Parquet file as a `pyarrow.Table`.
+
+    Raises:
+        ModuleNotFoundError: pyarrow is not installed.
+        OSError: the file cannot be read.
+        ValueError: it is no Parquet file.
+    """
+    import pyarrow as pa  # noqa: PLC0415  # optional
+    import pyarrow.parquet as pq  # noqa: PLC0415  # optional
+
+    try:
+        return pq.read_table(path, partitioning=None)
+    except pa.ArrowException as error:
+        raise ValueError(f"{path}: no Parquet file: {error}") from error
+
+
+def metadata_of(frame: Any) -> str:
+    """Returns what a table's metadata says beside its columns; "" for frames without."""
+    schema = getattr(frame, "schema", None)
+    found = (getattr(schema, "metadata", None) or {}).get(METADATA, b"")
+    return bytes(found).decode("utf-8", "replace")
 
 
 def column_of(frame: Any, name: str) -> npt.NDArray[Any]:

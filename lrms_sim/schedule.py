@@ -1,7 +1,9 @@
 """The result of a replay: when and where every job ran."""
 
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -62,8 +64,60 @@ class Schedule(frames.Framed):
                     f"{name} has shape {getattr(self, name).shape} for {len(self.jobs)} jobs"
                 )
 
+    @classmethod
+    def from_frame(cls, frame: Any, machines: Sequence[MachineInfo] | None = None) -> Self:
+        """Builds a schedule from a frame of pandas, polars or Arrow, or a mapping of columns.
+
+        Args:
+            frame: with the columns of a job table, `start_time`, and where known `end_time` (else
+                `run_time` later), `executed_on` (else the only machine), `submitted_to` (else where
+                it ran) and `log_job_id` (else `job_id`). Others are left alone.
+            machines: in site order. Arrow tables and Parquet files of schedules have their own; other
+                frames say names and no sizes, and need them.
+
+        Returns:
+            The schedule, its rows sorted by `(submit_time, job_id)`.
+
+        Raises:
+            ValueError: a column is missing or breaks a promise, a machine is not known, or a job does
+                not start and end at finite times in this order.
+        """
+        known = frames.names_in(frame)
+        found = _machines_of(frame) if machines is None else tuple(machines)
+        submit = np.asarray(frames.column_of(frame, "submit_time"), np.float64)
+        number = frames.column_of(frame, "job_id") if "job_id" in known else np.arange(len(submit))
+        order = np.lexsort((number, submit))
+
+        def column(name: str) -> npt.NDArray[Any]:
+            return frames.column_of(frame, name)[order]
+
+        jobs = JobTable.from_frame(frame)
+        start = np.asarray(column("start_time"), np.float64)
+        end = start + jobs.run_time
+        if "end_time" in known:
+            end = np.asarray(column("end_time"), np.float64)
+        good = np.isfinite(start) & np.isfinite(end) & (end >= start)
+        if not good.all():
+            row = int(np.argmin(good))
+            raise ValueError(
+                f"job {jobs.job_id[row]} starts at {start[row]} and ends at {end[row]}; both must be "
+                "finite and in this order"
+            )
+        ran = np.zeros(len(jobs), np.int16)
+        if "executed_on" in known:
+            ran = _indices(found, column("executed_on"))
+        elif len(found) > 1:
+            raise ValueError(f"the frame has no column 'executed_on', and {len(found)} machines")
+        sent = _indices(found, column("submitted_to")) if "submitted_to" in known else ran
+        of_log = column("log_job_id").astype(np.int64) if "log_job_id" in known else jobs.job_id
+        return cls(jobs, start, end, found, sent, ran, of_log)
+
     def __len__(self) -> int:
         return len(self.jobs)
+
+    def metadata(self) -> str:
+        """Returns the machines and their sizes as JSON."""
+        return json.dumps({"machines": [[m.name, m.processors] for m in self.machines]})
 
     def columns(self) -> dict[str, npt.NDArray[Any]]:
         """Returns the columns by name: those of the jobs, then its own; machines by theirs."""
@@ -105,3 +159,31 @@ class Schedule(frames.Framed):
     def response_time(self) -> FloatArray:
         """Seconds between submission and end, shape (n,)."""
         return self.end_time - self.jobs.submit_time
+
+
+def _machines_of(frame: Any) -> tuple[MachineInfo, ...]:
+    said = frames.metadata_of(frame)
+    if not said:
+        raise ValueError("the frame does not say the sizes of machines: give `machines`")
+    try:
+        return tuple(
+            MachineInfo(str(name), int(size)) for name, size in json.loads(said)["machines"]
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"the machines in the frame's metadata cannot be read: {said:.80}"
+        ) from error
+
+
+def _indices(machines: tuple[MachineInfo, ...], names: npt.NDArray[Any]) -> Int16Array:
+    """Returns the index of each name.
+
+    Raises:
+        ValueError: a name is of no machine.
+    """
+    different, place = np.unique(names.astype(np.str_), return_inverse=True)
+    index = {machine.name: number for number, machine in enumerate(machines)}
+    unknown = [str(name) for name in different if str(name) not in index]
+    if unknown:
+        raise ValueError(f"there is no machine {unknown[0]!r}; there are: {', '.join(index)}")
+    return np.array([index[str(name)] for name in different], np.int16)[place]

@@ -17,7 +17,7 @@ from lrms_sim.commandline.running import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_PIPE
 from lrms_sim.disciplines import DISCIPLINES
 from lrms_sim.jobs import JOBS_MAX
 from lrms_sim.preparation import PreparationOptions
-from lrms_sim.schedule import MachineInfo
+from lrms_sim.schedule import MachineInfo, Schedule
 from lrms_sim.swf import read_swf
 from lrms_sim.version import __version__
 from lrms_sim.windows import Shift
@@ -96,6 +96,17 @@ def test_run_writes_schedule_and_log(run: Run, tmp_path: Path) -> None:
     assert log.wait_time.tolist() == [0, 9, 0, 0]
     assert log.header.fields["Computer"] == "test [bold]machine[/bold]"
     assert log.header.fields["Note"] == f"Schedule simulated with lrms-sim {__version__}"
+
+
+def test_a_schedule_as_parquet(run: Run, tmp_path: Path) -> None:
+    """It is the one that is written as CSV, and has its machine with it."""
+    csv, parquet = tmp_path / "a.csv", tmp_path / "a.parquet"
+    for path in (csv, parquet):
+        assert run("run", "log.swf", "--schedule", str(path))[0] == 0
+    found = Schedule.from_parquet(parquet)
+    written = schedule_files.read_csv(csv, found.machines)
+    assert found.start_time.tolist() == written.start_time.tolist()
+    assert [machine.name for machine in found.machines] == ["log"]
 
 
 def test_run_as_json(run: Run) -> None:

@@ -1,5 +1,6 @@
 """Job tables and schedules as frames, slices and text; names at the packages' top."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,9 @@ from hypothesis import given
 import grms
 import lrms_sim
 from lrms_sim import Easy, JobTable, simulate
-from lrms_sim.frames import JOB_COLUMNS, SCHEDULE_COLUMNS
+from lrms_sim.frames import JOB_COLUMNS, METADATA, SCHEDULE_COLUMNS
+from lrms_sim.jobs import concatenate
+from lrms_sim.schedule import MachineInfo, Schedule
 from tests.strategies import OneMachine, one_machine
 
 JOBS = lrms_sim.generate(16, jobs=30, seed=1)
@@ -41,6 +44,69 @@ def test_a_schedule_names_machines() -> None:
     assert set(frame["executed_on"]) == {"kth"}
     assert frame["wait_time"].to_numpy().tolist() == schedule.wait_time.tolist()
     assert pa.table(schedule).num_rows == schedule.to_polars().height == 30
+
+
+def test_schedules_come_back_from_every_frame(tmp_path: Path) -> None:
+    """Arrow and Parquet have the machines with them; pandas, polars and mappings are given them."""
+    jobs, site, row = concatenate([JOBS, JOBS[::2]])
+    table = (MachineInfo("kth", 16), MachineInfo("ö, 2", 64))
+    ran = np.where(np.arange(len(jobs)) % 3 == 0, 1 - site, site).astype(np.int16)
+    start = jobs.submit_time + 0.1
+    of_log = np.where(site == 0, row + 1, 2 * row + 1)
+    whole = Schedule(jobs, start, start + jobs.run_time, table, site.astype(np.int16), ran, of_log)
+    whole.to_parquet(tmp_path / "schedule.parquet")
+    for found in (
+        Schedule.from_parquet(tmp_path / "schedule.parquet"),
+        Schedule.from_frame(whole.to_arrow()),
+        Schedule.from_frame(pa.table(whole)),
+        Schedule.from_frame(whole.to_pandas().iloc[::-1], table),
+        Schedule.from_frame(whole.to_polars(), table),
+        Schedule.from_frame(whole.columns(), table),
+        Schedule.from_frame(pd.read_parquet(tmp_path / "schedule.parquet"), table),
+    ):
+        assert found.machines == table
+        assert same(found.jobs, jobs)
+        for name in ("start_time", "end_time", "submitted_to", "executed_on", "log_job_id"):
+            assert getattr(found, name).tobytes() == getattr(whole, name).tobytes()
+    few = {name: whole.columns()[name] for name in ("submit_time", "processors", "run_time")}
+    alone = Schedule.from_frame(few | {"start_time": start}, table[:1])
+    assert alone.end_time.tobytes() == whole.end_time.tobytes()
+    assert alone.log_job_id.tolist() == alone.jobs.job_id.tolist() == list(range(1, 46))
+    assert not alone.executed_on.any()
+
+
+def test_what_is_missing_in_a_schedules_frame_is_said(tmp_path: Path) -> None:
+    """Sizes of machines, a machine, a start, an order of times; a file that is no Parquet."""
+    schedule = simulate(JOBS, 16, name="kth")
+    columns = schedule.columns()
+    late = columns | {"start_time": columns["start_time"] + np.where(JOBS.job_id == 4, 1e9, 0)}
+    bare = {name: columns[name] for name in columns if name != "executed_on"}
+    broken = schedule.to_arrow().replace_schema_metadata({METADATA: '{"machines": 3}'})
+    for frame, machines, words in (
+        (columns, None, "does not say the sizes of machines"),
+        (broken, None, "metadata cannot be read"),
+        (columns, (MachineInfo("ctc", 1),), "there is no machine 'kth'; there are: ctc"),
+        (bare, (MachineInfo("kth", 1), MachineInfo("b", 1)), "no column 'executed_on', and 2 mach"),
+        (JOBS.columns(), schedule.machines, "no column 'start_time'"),
+        (late, schedule.machines, "job 4 starts at"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            Schedule.from_frame(frame, machines)
+    (tmp_path / "x.parquet").write_text("no")
+    with pytest.raises(ValueError, match=r"x.parquet: no Parquet file"):
+        JobTable.from_parquet(tmp_path / "x.parquet")
+    with pytest.raises(OSError, match="none"):
+        JobTable.from_parquet(tmp_path / "none.parquet")
+
+
+def test_tables_come_back_from_parquet(tmp_path: Path) -> None:
+    """Every bit, also of no jobs, and the same jobs give the same bytes."""
+    for jobs in (JOBS, JobTable.empty()):
+        for name in ("a", "b"):
+            jobs.to_parquet(tmp_path / name)
+        assert same(JobTable.from_parquet(tmp_path / "a"), jobs)
+        assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+        assert pl.read_parquet(tmp_path / "a").columns == list(JOB_COLUMNS)
 
 
 def test_what_is_missing_in_a_frame_is_said() -> None:

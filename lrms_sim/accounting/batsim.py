@@ -115,7 +115,7 @@ def _document(
     for key, profile in profiles.items():
         if not isinstance(profile, dict) or not isinstance(profile.get("type"), str):
             raise AccountingError(f"{name}: profile {key!r:.40} has no type")
-    size = document.get("nb_res")
+    (size,) = _values(document, "nb_res")
     return jobs, profiles, size if _is_whole(size) and size >= 1 else None
 
 
@@ -140,7 +140,7 @@ class _Reader:
         if not isinstance(job, dict):
             raise AccountingError(f"{self.name}: jobs[{place}] is {job!r:.40}, no object")
         called = f"{self.name}: jobs[{place}], {job.get('id')!r:.40}"
-        submit, limit, width = job.get("subtime"), job.get("walltime"), job.get("res")
+        submit, limit, width = _values(job, "subtime", "walltime", "res")
         for key, value, good, words in (
             ("subtime", submit, _is_number(submit) and submit >= 0, "seconds from 0"),
             ("res", width, _is_whole(width) and width >= 1, "a whole number from 1"),
@@ -194,6 +194,10 @@ class _Reader:
         # The parts of a parallel task progress alike: that with most operations says how long it takes.
         most = max(cpu, default=0) if isinstance(cpu, list) else cpu
         return _seconds(most) / self.speed / (width if is_spread else 1)
+
+
+def _values(entry: Mapping[str, Any], *keys: str) -> Iterator[Any]:
+    return (entry.get(key) for key in keys)
 
 
 def _seconds(value: Any) -> float:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from grms.care_cli import COMMANDS as CARE_COMMANDS
 from grms.lrms_cli import lrms
 from grms.partners_cli import COMMANDS as PARTNERS_COMMANDS
 from grms.pki.cli import pki
@@ -52,6 +53,7 @@ for command in (
     *SITE_COMMANDS,
     *RESULTS_COMMANDS,
     *PARTNERS_COMMANDS,
+    *CARE_COMMANDS,
 ):
     cli.add_command(command)
 
@@ -199,6 +201,7 @@ cli.set_sections(
         "A site": (
             "serve",
             "partners",
+            "exchange",
             "drain",
             "reload",
             "take-back",

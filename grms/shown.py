@@ -99,6 +99,56 @@ class PartnersShown(Shown):
     partners: Sequence[PartnerShown]
 
 
+class ComparedShown(Shown):
+    """Own users' jobs, with exchange as it was and alone; null of no jobs."""
+
+    jobs: int
+    work: float = Field(description="Their processors times run time, processor seconds.")
+    mean_wait_s: float | None
+    mean_wait_alone_s: float | None
+    awrt_s: float | None
+    awrt_alone_s: float | None
+    improvement_percent: float | None = Field(description="Of AWRT; positive is better than alone.")
+
+
+class PlaceShown(ComparedShown):
+    """The same of those that ran at one place."""
+
+    place: str = Field(description="A partner; empty at home.")
+
+
+class TradedShown(Shown):
+    """What went to a partner and came from it."""
+
+    name: str
+    given: int = Field(description="Own users' jobs that it ran.")
+    given_work: float = Field(description="Their processors times run time, processor seconds.")
+    taken: int = Field(description="Its jobs that ran here.")
+    taken_work: float
+
+
+class ExchangeShown(Shown):
+    """`grms exchange`: what exchange has brought own users, of jobs that ended in the window."""
+
+    site: str
+    processors: int
+    discipline: str = Field(description="Of the machine alone.")
+    begin_s: float | None = Field(description="Of the window; null of a journal without jobs.")
+    end_s: float | None
+    total: ComparedShown
+    places: Sequence[PlaceShown]
+    partners: Sequence[TradedShown]
+    open: int = Field(description="Own jobs that have not ended; not compared, as the next three.")
+    never_ran: int
+    disbelieved: int = Field(description="Own jobs of which a partner's report cannot be true.")
+    too_wide: int = Field(description="Own jobs that the site's own machine is too small for.")
+    home_awrt_replayed_s: float | None = Field(
+        description="Of own jobs at home where what ran there is replayed: how well that is done."
+    )
+    known_since_s: float | None = Field(description="All own jobs' ends since then are known.")
+    guests_known_since_s: float | None = Field(description="Same, of partners' jobs.")
+
+
 class PkiCertificateShown(Shown):
     """A certificate in a file, or a request for one, which has neither an issuer nor dates."""
 

@@ -63,6 +63,8 @@ PURE = (
     "grms/lrms/batch/*_text.py",
     "grms/lrms/batch/table.py",
     "grms/site/facts/*.py",
+    "grms/site/care/accounts.py",
+    "grms/site/care/alone.py",
     "grms/site/core/*.py",
     "grms/site/dashboard/ledger.py",
     "grms/site/dashboard/notes.py",

@@ -15,6 +15,7 @@ partners (docs/protocol.md). Where a journal is lost a new one is begun; its epo
 creation, tells partners that it is another.
 """
 
+import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -41,6 +42,7 @@ __all__ = [
     "JournalError",
     "JournalFullError",
     "JournalTakenError",
+    "check_to_read",
 ]
 
 SCHEMA_VERSION: Final = 1
@@ -261,6 +263,34 @@ class Journal(JournalFile):
                 "SELECT time FROM records ORDER BY number DESC LIMIT 1"
             ).fetchone()
         return 0.0 if row is None else float(row[0])
+
+
+def check_to_read(connection: sqlite3.Connection, path: Path, site: str) -> None:
+    """Checks that what somebody has opened to look at is the journal of a site.
+
+    Args:
+        connection: to the file; it may be for reading alone, and a daemon may have the file.
+        path: as errors call it.
+        site: whose journal it is to be.
+
+    Raises:
+        JournalError: it is none, of another site, or of a later version.
+        sqlite3.Error: the file cannot be read.
+    """
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    if application != _KIND.application_id:
+        raise JournalError(f"{path}: this is no journal of a site")
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    readable = {_KIND.version, *_KIND.versions_read}
+    if version not in readable:
+        raise JournalError(
+            f"{path}: this journal is of version {version}, and this program reads those up to "
+            f"{max(readable)}; use the program that wrote it, or a later one"
+        )
+    found = connection.execute("SELECT value FROM notes WHERE key = 'site'").fetchone()
+    if found != (site,):
+        whose = "nobody" if found is None else repr(found[0])
+        raise JournalError(f"{path}: this is the journal of {whose}, not of {site!r}")
 
 
 def _rows(records: Iterable[Record], number: int, checksum: int) -> list[tuple[Any, ...]]:

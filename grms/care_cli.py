@@ -1,0 +1,276 @@
+"""The command of `grms` on what exchange brings a site's own users, from its journal.
+
+The daemon may run meanwhile: its journal is read beside it. Everything heavy is imported by the command
+that needs it, so that help and errors come at once.
+"""
+
+import math
+import textwrap
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lrms_sim.shown.option import json_option, print_json
+from lrms_sim.spelling import change, printable, seconds, shorten
+
+if TYPE_CHECKING:
+    from grms.site.care.alone import Compared, ExchangeReport
+    from grms.site.configuration.config import SiteConfig
+    from lrms_sim.disciplines import Discipline
+
+WIDTH = 79
+"""Columns of what is printed."""
+
+NAME_WIDTH = 13
+"""Columns of a site's name."""
+
+_RUNS = "{:<13} {:>8} {:>10} {:>8} {:>8} {:>9} {:>9} {:>7}"
+_TRADE = "{:<13} {:>8} {:>10} {:>8} {:>10} {:>14}"
+
+
+def _span(_: click.Context, __: click.Parameter, value: str) -> float:
+    from pydantic_core import PydanticCustomError  # noqa: PLC0415  # see the module's docstring
+
+    from grms.policy.rails_table import span  # noqa: PLC0415  # same
+
+    try:
+        seconds = span(value)
+    except PydanticCustomError as error:
+        raise click.BadParameter(str(error)) from error
+    if not seconds:
+        raise click.BadParameter(f"{value!r} is no time at all; it must be more than 0")
+    return seconds
+
+
+def _discipline(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
+    from lrms_sim.disciplines import discipline_by_name  # noqa: PLC0415  # same
+
+    if value is not None:
+        try:
+            discipline_by_name(value)
+        except ValueError as error:
+            raise click.BadParameter(str(error)) from error
+    return value
+
+
+since_option = click.option(
+    "--since",
+    "since_s",
+    callback=_span,
+    default="7d",
+    show_default=True,
+    metavar="TIME",
+    help="Jobs that have ended in so long before the last record, as 7d, 12h.",
+)
+discipline_option = click.option(
+    "--discipline",
+    callback=_discipline,
+    metavar="NAME",
+    help="Of the machine alone.  [default: the simulated queue's; easy for a real batch system]",
+)
+
+
+@click.command(short_help="Say what exchange has brought the site's own users.")
+@click.argument("config", type=click.Path(path_type=Path))
+@since_option
+@discipline_option
+@json_option("grms-exchange", "grms.shown:ExchangeShown")
+def exchange(config: Path, *, since_s: float, discipline: str | None, as_json: bool) -> None:
+    """Say what exchange has brought the site's own users, in all and with each partner.
+
+    CONFIG is the site's configuration. Its journal is read; the daemon may run meanwhile. Own users'
+    jobs that have ended are replayed on the site's own machine as if there were no partners, and that
+    stands beside what was: mean wait and AWRT (mean response time, weighted by processors × run time).
+
+    docs/how-to/what-exchange-brings.md explains every figure and what it cannot say.
+    """
+    from grms.site.care.alone import exchange as compare  # noqa: PLC0415  # same
+    from grms.site.care.reading import read_accounts  # noqa: PLC0415  # same
+    from grms.site.configuration.files import load_config  # noqa: PLC0415  # same
+
+    settings = load_config(config)
+    queue, word = queue_of(settings, discipline)
+    accounts = read_accounts(Path(settings.journal.path), settings.name)
+    found = compare(accounts, settings.processors, queue, since_s)
+    if as_json:
+        print_json("grms-exchange", _document(found, settings, word))
+    else:
+        click.echo("\n".join(_lines(found, settings, word)))
+
+
+def queue_of(settings: "SiteConfig", named: str | None) -> "tuple[Discipline, str]":
+    """Returns the discipline of a site's machine alone, and a word for it.
+
+    Args:
+        settings: of the site.
+        named: by the user; None for that of the site's simulated queue, or EASY where the batch
+            system is a real one, as most of them backfill.
+    """
+    from grms.lrms.simulated import SimulatedSettings  # noqa: PLC0415  # see the module's docstring
+    from lrms_sim.disciplines import discipline_by_name  # noqa: PLC0415  # same
+
+    if named is None and isinstance(settings.lrms, SimulatedSettings):
+        queue = settings.lrms.queue
+        return queue, settings.lrms.strategy or settings.lrms.discipline
+    word = named or "easy"
+    return discipline_by_name(word), word
+
+
+def _document(found: "ExchangeReport", settings: "SiteConfig", word: str) -> dict[str, Any]:
+    return {
+        "site": settings.name,
+        "processors": settings.processors,
+        "discipline": word,
+        "begin_s": found.begin,
+        "end_s": found.end,
+        "total": _compared(found.total),
+        "places": [{"place": row.place, **_compared(row)} for row in found.places],
+        "partners": [
+            {
+                "name": row.partner,
+                "given": row.given,
+                "given_work": row.given_work,
+                "taken": row.taken,
+                "taken_work": row.taken_work,
+            }
+            for row in found.partners
+        ],
+        "open": found.left_out.open,
+        "never_ran": found.left_out.never_ran,
+        "disbelieved": found.left_out.disbelieved,
+        "too_wide": found.left_out.too_wide,
+        "home_awrt_replayed_s": found.home_awrt_replayed,
+        "known_since_s": found.known_since,
+        "guests_known_since_s": found.guests_known_since,
+    }
+
+
+def _compared(row: "Compared") -> dict[str, Any]:
+    return {
+        "jobs": row.jobs,
+        "work": row.work,
+        "mean_wait_s": row.mean_wait,
+        "mean_wait_alone_s": row.mean_wait_alone,
+        "awrt_s": row.awrt,
+        "awrt_alone_s": row.awrt_alone,
+        "improvement_percent": 100.0 * row.improvement,
+    }
+
+
+def _lines(found: "ExchangeReport", settings: "SiteConfig", word: str) -> Iterator[str]:
+    wall = settings.clock.kind == "wall"
+    if math.isnan(found.end):
+        yield f"Site {printable(settings.name)}: its journal has no jobs yet"
+        return
+    yield (
+        f"Site {printable(settings.name)}, {moment(found.begin, wall=wall)} to "
+        f"{moment(found.end, wall=wall)}"
+    )
+    yield ""
+    yield "Own users' jobs that have ended, as it was and alone"
+    yield ""
+    yield _RUNS.format(
+        "RAN AT", "JOBS", "PROC-H", "WAIT/s", "ALONE/s", "AWRT/s", "ALONE/s", "BETTER"
+    )
+    for row in found.places:
+        yield _run_line(shorten(printable(row.place or "home"), NAME_WIDTH), row)
+    yield _run_line("all", found.total)
+    if found.partners:
+        yield ""
+        yield _TRADE.format("PARTNER", "GIVEN", "PROC-H", "TAKEN", "PROC-H", "TAKEN - GIVEN")
+        for trade in found.partners:
+            given, taken = trade.given_work / 3600, trade.taken_work / 3600
+            yield _TRADE.format(
+                shorten(printable(trade.partner), NAME_WIDTH),
+                trade.given,
+                f"{given:,.1f}",
+                trade.taken,
+                f"{taken:,.1f}",
+                f"{taken - given:+,.1f}",
+            )
+    yield ""
+    for note in _notes(found, settings, word):
+        yield from textwrap.wrap(printable(note), WIDTH, break_on_hyphens=False)
+
+
+def _run_line(name: str, row: "Compared") -> str:
+    return _RUNS.format(
+        name,
+        row.jobs,
+        f"{row.work / 3600:,.1f}",
+        seconds(row.mean_wait, 0),
+        seconds(row.mean_wait_alone, 0),
+        seconds(row.awrt, 0),
+        seconds(row.awrt_alone, 0),
+        change(row.improvement),
+    )
+
+
+def _notes(found: "ExchangeReport", settings: "SiteConfig", word: str) -> Iterator[str]:
+    left_out = found.left_out
+    yield (
+        f"Alone: the same jobs on {settings.processors} processors with {word}, as if there were no "
+        "partners."
+    )
+    if left_out.open:
+        yield (
+            f"{_jobs(left_out.open)} not ended and cannot be replayed; without them the machine alone "
+            "is a little too empty, and looks a little too good."
+        )
+    out = [
+        f"{count} {text}"
+        for count, text in (
+            (left_out.never_ran, "never ran"),
+            (left_out.disbelieved, "with reports that cannot be true"),
+            (left_out.too_wide, "wider than this machine"),
+        )
+        if count
+    ]
+    if out:
+        yield f"Not compared: {', '.join(out)}."
+    home = next((row for row in found.places if not row.place), None)
+    if home is not None and math.isfinite(found.home_awrt_replayed):
+        off = found.home_awrt_replayed / home.awrt - 1.0 if home.awrt else math.nan
+        yield (
+            f"How well the simulator does: of what ran here it makes an AWRT of "
+            f"{seconds(found.home_awrt_replayed, 0)} s for own jobs at home ({change(off)})."
+        )
+    if any(row.place for row in found.places):
+        yield "Run times at partners are what these have reported."
+    wall = settings.clock.kind == "wall"
+    if found.known_since > found.begin:
+        yield (
+            f"The journal was shortened: it knows of own jobs' ends since "
+            f"{moment(found.known_since, wall=wall)} ([limits] ended_jobs keeps more)."
+        )
+    if found.guests_known_since > found.begin:
+        yield (
+            "Of partners' jobs that ended before "
+            f"{moment(found.guests_known_since, wall=wall)} some or all are gone."
+        )
+
+
+def _jobs(count: int) -> str:
+    return "1 own job has" if count == 1 else f"{count:,} own jobs have"
+
+
+def moment(second: float, *, wall: bool) -> str:
+    """Returns a moment on a site's clock in words.
+
+    Args:
+        second: on the clock.
+        wall: whether that is Unix time.
+    """
+    if wall:
+        try:
+            return f"{datetime.fromtimestamp(second, UTC):%Y-%m-%d %H:%M:%S} UTC"
+        except (OverflowError, ValueError):
+            pass
+    return f"{second:,.0f} s"
+
+
+COMMANDS: list[click.Command] = [exchange]
+"""What `grms` gets from here."""

@@ -1,0 +1,1 @@
+"""What exchange has brought a site, by its own journal."""

@@ -1,0 +1,274 @@
+"""What a journal says of jobs that have ended: own users' ones, wherever they ran, and partners' here.
+
+It is the raw material of what exchange has brought (`alone`) and of what another policy might bring
+(`advice`). Records are taken one after the other, and need no memory of a site, so that a long
+journal is read in seconds. Kinds that say nothing of this are passed over.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from grms.site.facts.jobs import OfferId, Request
+from grms.site.facts.records import (
+    GuestAccepted,
+    GuestEnded,
+    JobAbandoned,
+    JobDeclined,
+    JobDelegated,
+    JobEnded,
+    JobKept,
+    JobOffered,
+    JobReceived,
+    JobReturned,
+    Record,
+    ReportDisbelieved,
+    SiteTally,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnRun:
+    """A job of an own user that has ended.
+
+    Attributes:
+        job: the site's number of it.
+        processors: that it held.
+        requested_time: seconds.
+        submit_time: seconds.
+        handed_time: when the site's batch system, or the partner that ran it, was to get it, seconds.
+        handed_after: how many records had come before that; it orders what was handed over at once.
+        end_time: seconds; of a partner's run on that partner's clock.
+        run_time: seconds, the last run where it had several; 0 where it never ran.
+        partner: where it ran; empty at home.
+    """
+
+    job: int
+    processors: int
+    requested_time: float
+    submit_time: float
+    handed_time: float
+    handed_after: int
+    end_time: float
+    run_time: float
+    partner: str
+
+
+@dataclass(frozen=True, slots=True)
+class GuestRun:
+    """A partner's job that has ended here.
+
+    Attributes:
+        partner: whose it is.
+        processors: that it held.
+        requested_time: seconds.
+        accept_time: seconds.
+        accepted_after: how many records had come before that.
+        end_time: seconds.
+        run_time: seconds; 0 where it never ran.
+    """
+
+    partner: str
+    processors: int
+    requested_time: float
+    accept_time: float
+    accepted_after: int
+    end_time: float
+    run_time: float
+
+
+@dataclass(frozen=True, slots=True)
+class OfferAnswer:
+    """What a partner said to an offer of an own job.
+
+    Attributes:
+        job: the site's number of it.
+        partner: who was asked.
+        processors: that the job needs.
+        requested_time: seconds.
+        accepted: what it said; an offer that was taken back counts as declined.
+    """
+
+    job: int
+    partner: str
+    processors: int
+    requested_time: float
+    accepted: bool
+
+
+@dataclass(slots=True)
+class _Open:
+    # An own job that has not ended.
+    request: Request
+    submit_time: float
+    handed_time: float = math.nan
+    handed_after: int = 0
+    partner: str = ""
+    number: int = 0
+    accepted: bool = False
+
+
+class Accounts:
+    """Takes a site's records and keeps what they say of ended jobs.
+
+    Attributes:
+        own: own users' jobs that have ended, in the order of their records.
+        guests: partners' jobs that have ended here, same.
+        answers: of partners, in the order in which they came.
+        disbelieved: numbers of own jobs whose end a partner has reported as it cannot be. A journal
+            that was shortened does not have them any more.
+        first_time: of the first record, seconds; nan before it.
+        last_time: the latest moment of any record, seconds; nan before the first.
+        shortened_time: when the journal was last made shorter, seconds; nan where it never was. Jobs
+            that had ended long before then are not in it, and few of partners' jobs are.
+    """
+
+    def __init__(self) -> None:
+        self.own: list[OwnRun] = []
+        self.guests: list[GuestRun] = []
+        self.answers: list[OfferAnswer] = []
+        self.disbelieved: set[int] = set()
+        self.first_time = math.nan
+        self.last_time = math.nan
+        self.shortened_time = math.nan
+        self._open: dict[int, _Open] = {}
+        self._guests: dict[tuple[str, OfferId], tuple[GuestAccepted, int]] = {}
+        self._changes: dict[type[Record], Callable[[Any], None]] = {
+            JobReceived: self._received,
+            JobOffered: self._offered,
+            JobDelegated: self._answered,
+            JobDeclined: self._answered,
+            JobAbandoned: self._left_partner,
+            JobReturned: self._left_partner,
+            JobKept: self._kept,
+            JobEnded: self._ended,
+            ReportDisbelieved: self._disbelieved,
+            GuestAccepted: self._guest_accepted,
+            GuestEnded: self._guest_ended,
+            SiteTally: self._shortened,
+        }
+        self._count = 0
+        self._last = (0, "", 0)  # job, partner and number of the offer of the last end
+
+    @property
+    def kinds(self) -> list[str]:
+        """Names of the kinds of records that say something; a reader may leave out the others."""
+        return sorted(kind.__name__ for kind in self._changes)
+
+    @property
+    def open(self) -> int:
+        """How many own users' jobs have not ended."""
+        return len(self._open)
+
+    def take(self, record: Record) -> None:
+        """Takes the next record; one about a job whose beginning is not there is passed over."""
+        if math.isnan(self.first_time):
+            self.first_time = self.last_time = record.time
+        self.last_time = max(self.last_time, record.time)
+        change = self._changes.get(type(record))
+        if change is not None:
+            change(record)
+        self._count += 1
+
+    # --- own users' jobs -----------------------------------------------------------------------
+
+    def _received(self, record: JobReceived) -> None:
+        self._open[record.job] = _Open(record.request, record.time)
+
+    def _offered(self, record: JobOffered) -> None:
+        job = self._open.get(record.job)
+        if job is not None:
+            job.partner, job.number = record.partner, record.number
+            self._hand_over(job, record)
+            job.accepted = False
+
+    def _answered(self, record: JobDelegated | JobDeclined) -> None:
+        job = self._open.get(record.job)
+        if job is None or not job.partner:
+            return
+        job.accepted = type(record) is JobDelegated
+        self._note_answer(record.job, job)
+        if job.accepted:
+            self._hand_over(job, record)
+        else:
+            job.partner = ""
+
+    def _note_answer(self, number: int, job: _Open) -> None:
+        request = job.request
+        self.answers.append(
+            OfferAnswer(
+                number, job.partner, request.processors, request.requested_time, job.accepted
+            )
+        )
+
+    def _left_partner(self, record: JobAbandoned | JobReturned) -> None:
+        job = self._open.get(record.job)
+        if job is not None:
+            job.partner = ""
+
+    def _kept(self, record: JobKept) -> None:
+        job = self._open.get(record.job)
+        if job is not None:
+            job.partner = ""
+            self._hand_over(job, record)
+
+    def _hand_over(self, job: _Open, record: Record) -> None:
+        job.handed_time, job.handed_after = record.time, self._count
+
+    def _ended(self, record: JobEnded) -> None:
+        job = self._open.pop(record.job, None)
+        if job is None:
+            return
+        if job.partner and not job.accepted:
+            # Its end has overtaken the answer to its offer.
+            job.accepted = True
+            self._note_answer(record.job, job)
+        self._last = record.job, job.partner, job.number
+        self.own.append(
+            OwnRun(
+                job=record.job,
+                processors=job.request.processors,
+                requested_time=job.request.requested_time,
+                submit_time=job.submit_time,
+                handed_time=job.handed_time,
+                handed_after=job.handed_after,
+                end_time=record.end_time,
+                run_time=record.run_time,
+                partner=job.partner,
+            )
+        )
+
+    def _disbelieved(self, record: ReportDisbelieved) -> None:
+        # It follows the end of its job.
+        job, *offer = self._last
+        if offer == [record.partner, record.number]:
+            self.disbelieved.add(job)
+
+    # --- partners' jobs ------------------------------------------------------------------------
+
+    def _guest_accepted(self, record: GuestAccepted) -> None:
+        self._guests[record.partner, record.offer] = record, self._count
+
+    def _guest_ended(self, record: GuestEnded) -> None:
+        found = self._guests.pop((record.partner, record.offer), None)
+        if found is None:
+            return
+        accepted, after = found
+        request = accepted.request
+        self.guests.append(
+            GuestRun(
+                partner=record.partner,
+                processors=request.processors,
+                requested_time=request.requested_time,
+                accept_time=accepted.time,
+                accepted_after=after,
+                end_time=record.end_time,
+                run_time=record.run_time,
+            )
+        )
+
+    # --- the journal itself --------------------------------------------------------------------
+
+    def _shortened(self, record: SiteTally) -> None:
+        self.shortened_time = record.time

@@ -110,6 +110,7 @@ def _workload(site: SiteSpec) -> str:
 
 def _transfer(site: SiteSpec) -> str:
     transfer = site.transfer
+    rogue = "" if site.rogue is None else f"; rogue: {site.rogue}"
     words = [f"{partner}: {_policy(policy)}" for partner, policy in transfer.partners.items()]
     if transfer.pool is not None:
         sizes = ", ".join(f"{e.processors}: {_policy(e.policy)}" for e in transfer.pool)
@@ -117,7 +118,7 @@ def _transfer(site: SiteSpec) -> str:
     else:
         rest = transfer.default or TRANSFER_DEFAULT
         words.append(f"others: {_policy(rest)}" if words else _policy(rest))
-    return "; ".join(words)
+    return "; ".join(words) + rogue
 
 
 def _policy(text: str) -> str:

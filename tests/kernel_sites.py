@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from grms.federation.federation import Site
+from grms.federation.rogues import ROGUES
 from grms.policy.rails import Promise, Rails
 from grms.policy.rounds import Rounds
 from grms.policy.transfer import (
@@ -92,4 +93,5 @@ def kernel_site(site: PlainSite) -> Site:
         location_policy=location_by_name(site.location, awrt="awrt-completed"),
         reoffer=kernel_rounds(site),
         groups=None if site.groups is None else np.array(site.groups, np.int8),
+        rogue=ROGUES[site.rogue] if site.rogue else None,
     )

@@ -43,6 +43,7 @@ READ_OF_HOME = {
 READ_OF_JOB = {"job.processors", "job.requested_time"}
 READ_OF_OWN_SITE = {
     "site.transfer",
+    "site.takes",  # the same, but at a rogue of a replay
     "site.core",  # for the question whether its own machine would start the job now
     "site.core.view",
     "site.core.view.now",

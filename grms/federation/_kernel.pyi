@@ -1,4 +1,4 @@
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -24,6 +24,7 @@ class FederationKernel:
         ],
         count_open: Sequence[bool],
         reoffer: Sequence[tuple[float, tuple[int, float, bool] | None] | None] | None = None,
+        rogues: Mapping[int, tuple[Sequence[CompiledTransfer | None], bool, bool]] | None = None,
     ) -> None: ...
     def bind(
         self,

@@ -17,17 +17,29 @@ from grms.federation._ledger cimport (
     delegated_room,
     ledger_delegate,
     ledger_review,
+    misreported,
 )
+from grms.federation._rogues cimport rogue_hold
 from grms.federation._rounds cimport (
     RoundNotes,
     rounds_add,
     rounds_begin,
     rounds_declined,
-    rounds_open,
     rounds_order,
     rounds_spare,
 )
-from grms.federation._sites cimport Federation, SiteRun, book_end, site_alloc, site_free
+from grms.federation._sites cimport (
+    Federation,
+    SiteRun,
+    book_end,
+    let_go,
+    rogue_make,
+    site_alloc,
+    site_free,
+    site_order,
+    site_rounds,
+    sum_responses,
+)
 from grms.policy._decisions cimport (
     CompiledTransfer,
     KnownJob,
@@ -118,7 +130,7 @@ cdef int advance_site(
     cdef JobColumns* jobs = &federation.jobs
     cdef SiteRun* home
     cdef job_index_t job
-    cdef double consumption
+    cdef double worked, consumption
     cdef Py_ssize_t i
     core_advance(&site.core, until, inclusive)
     if until < INFINITY:
@@ -126,14 +138,16 @@ cdef int advance_site(
     federation.next_time[index] = core_next_time(&site.core)
     for i in range(site.core.ended.count):
         job = site.core.ended.job[i]
-        consumption = jobs.run_time[job] * jobs.processors[job]
+        worked = consumption = jobs.run_time[job] * jobs.processors[job]
         if federation.submitted_to[job] != index:
             home = &federation.sites[federation.submitted_to[job]]
+            if site.rogue != NULL and site.rogue.lies:
+                consumption = misreported(&federation.delegated, jobs, job) * jobs.processors[job]
             if home.count_open:
                 close_job(home, index, jobs, job)
             learn(home, index, consumption, jobs.end_time[job] - jobs.submit_time[job])
         if federation.railed:
-            book_end(federation, site, index, job, consumption)
+            book_end(federation, site, index, job, worked, consumption)
     site.core.ended.count = 0
     return 0
 
@@ -153,7 +167,7 @@ cdef inline bint wants(
 ) noexcept nogil:
     # Whether a site wants to run a job itself, by its own policy for another site, its own load
     # and its own books.
-    cdef const TransferPolicy* policy = site.transfer[other]
+    cdef const TransferPolicy* policy = site.transfer[other] if own else site.takes[other]
     cdef const View* view = &site.core.view
     cdef SiteLoad load
     cdef Books books
@@ -257,12 +271,17 @@ cdef inline int place(
     cdef SiteRun* site = &federation.sites[target]
     cdef SiteRun* home
     federation.executed_on[job] = target
-    core_set_clock(&site.core, now)
-    core_enqueue(&site.core, job)
-    core_pass(&site.core)
-    federation.next_time[target] = core_next_time(&site.core)
+    if site.rogue != NULL and site.rogue.holds and home_index != target:
+        rogue_hold(site.rogue, job)
+    else:
+        core_set_clock(&site.core, now)
+        core_enqueue(&site.core, job)
+        core_pass(&site.core)
+        federation.next_time[target] = core_next_time(&site.core)
     if home_index == target:
         return 0
+    if federation.lied_to:
+        federation.delegated.since[job] = now
     home = &federation.sites[home_index]
     if home.count_open:
         open_job(home, target, jobs, job)
@@ -400,7 +419,9 @@ cdef class FederationKernel:
     cdef site_index_t[::1] executed_on
     cdef Py_ssize_t row
 
-    def __cinit__(self, processors, schedulers, transfer, orders, count_open, reoffer=None):
+    def __cinit__(
+        self, processors, schedulers, transfer, orders, count_open, reoffer=None, rogues=None
+    ):
         cdef Py_ssize_t count = len(processors)
         cdef Py_ssize_t i, j
         cdef Scheduler scheduler
@@ -409,6 +430,7 @@ cdef class FederationKernel:
         if not 1 <= count < 2**15:
             raise ValueError(f"{count} sites; between 1 and {2**15 - 1} are possible")
         self.keep_alive = [list(schedulers), [list(row) for row in transfer], list(orders)]
+        self.keep_alive[1] += [list(takes) for takes, *_ in (rogues or {}).values()]
         self.failures = []
         self.federation.failures = <void*> self.failures
         self.federation.next_time = <seconds_t*> calloc(count, sizeof(seconds_t))
@@ -435,26 +457,10 @@ cdef class FederationKernel:
                         if site.ledger == NULL:
                             raise MemoryError(f"no memory for {count} sites")
             if reoffer is not None and reoffer[i] is not None:
-                site.reoffer, bounds = reoffer[i]
-                if bounds is not None:
-                    site.rounds = rounds_open(
-                        count, site.reoffer, bounds[0], bounds[1], bounds[2]
-                    )
-                    self.federation.bounded = True
-                site.next_round = -INFINITY
-                self.federation.rounds = True
-            site.by_awrt = orders[i] is None
-            order = orders[i]
-            if callable(order):
-                site.chooser = <void*> self.keep_alive[2][i]
-                order = []
-            elif order is None:
-                order = [j for j in range(count) if j != i]
-            for j in order:
-                if not 0 <= j < count or j == i or site.partner_count == count - 1:
-                    raise ValueError(f"order {order} of site {i} is no order of its partners")
-                site.partners[site.partner_count] = <site_index_t> j
-                site.partner_count += 1
+                site_rounds(&self.federation, site, reoffer[i])
+            if rogues is not None and i in rogues:
+                rogue_make(&self.federation, site, rogues[i])
+            site_order(site, i, count, self.keep_alive[2][i])
 
     def __dealloc__(self):
         cdef Py_ssize_t i
@@ -525,7 +531,7 @@ cdef class FederationKernel:
             self.federation.executed_on = &executed_on[0]
         for i in range(self.federation.count):
             core_bind(&self.federation.sites[i].core, jobs[0])
-        if self.federation.railed:
+        if self.federation.railed or self.federation.lied_to:
             delegated_room(&self.federation.delegated, count)
         if self.federation.bounded:
             free(self.federation.pause_row)
@@ -543,6 +549,8 @@ cdef class FederationKernel:
         with nogil:
             replay(&self.federation, self.row, rows)
             if rows == count:
+                if count > 0:
+                    let_go(&self.federation, self.federation.jobs.submit_time[count - 1])
                 if self.federation.rounds:
                     hold_rounds(&self.federation, INFINITY)
                 for index in range(<site_index_t> self.federation.count):
@@ -573,20 +581,14 @@ cdef class FederationKernel:
     def awrt(self):
         """Returns the AWRT of each site's own users, seconds, nan for a site without jobs."""
         cdef Federation* federation = &self.federation
-        cdef JobColumns* jobs = &federation.jobs
         cdef Py_ssize_t count = self.submit_time.shape[0]
-        cdef Py_ssize_t row, i
-        cdef double consumption
+        cdef Py_ssize_t i
         cdef double* sums = <double*> calloc(2 * federation.count, sizeof(double))
         if sums == NULL:
             raise MemoryError(f"no memory for the sums of {federation.count} sites")
         try:
             with nogil:
-                for row in range(count):
-                    i = 2 * federation.submitted_to[row]
-                    consumption = jobs.run_time[row] * jobs.processors[row]
-                    sums[i] += consumption
-                    sums[i + 1] += consumption * (jobs.end_time[row] - jobs.submit_time[row])
+                sum_responses(federation, count, sums)
             return [
                 sums[2 * i + 1] / sums[2 * i] if sums[2 * i] > 0.0 else NAN
                 for i in range(federation.count)

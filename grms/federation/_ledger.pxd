@@ -11,6 +11,7 @@ from lrms_sim._types cimport job_index_t, seconds_t
 cdef enum:
     MARK_ENDED = 1               # a delegated job is completed
     MARK_BROKEN = 2              # it has been counted as a broken promise
+    MARK_LIED = 4                # the partner has reported another run time
 
 cdef struct Delegated:
     # By job, of those that run elsewhere than at home.
@@ -26,6 +27,26 @@ cdef struct PartnerNotes:
     Py_ssize_t capacity
     bint stale                   # one of them has ended since one has looked
     seconds_t overdue            # when the next of them is overdue; infinity for never
+
+
+cdef inline seconds_t reported_run_time(
+    const Delegated* delegated, const JobColumns* jobs, job_index_t job
+) noexcept nogil:
+    # What the home of a delegated job that has ended was told. A lie that could be true: since it
+    # came, and no longer than it may.
+    cdef seconds_t lasted
+    if not delegated.mark[job] & MARK_LIED:
+        return jobs.run_time[job]
+    lasted = jobs.end_time[job] - delegated.since[job]
+    return lasted if lasted < jobs.requested_time[job] else jobs.requested_time[job]
+
+
+cdef inline seconds_t misreported(
+    Delegated* delegated, const JobColumns* jobs, job_index_t job
+) noexcept nogil:
+    # Lets the partner lie about a job that has ended, and returns what it says.
+    delegated.mark[job] |= MARK_LIED
+    return reported_run_time(delegated, jobs, job)
 
 
 cdef inline int ledger_delegate(
@@ -76,7 +97,9 @@ cdef inline void ledger_review(
             ledger.trust.open_count -= 1
             ledger.trust.open_work -= requested
             if not delegated.mark[job] & MARK_BROKEN:
-                if late_fast(rails, since, jobs.run_time[job], jobs.end_time[job]):
+                if late_fast(
+                    rails, since, reported_run_time(delegated, jobs, job), jobs.end_time[job]
+                ):
                     broken_fast(rails, &ledger.trust, now)
                 else:
                     ledger.trust.credit += requested

@@ -1,11 +1,25 @@
 # What a replay keeps of its sites and of all of them together.
+from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport calloc, free
 
 from grms.federation._ledger cimport MARK_ENDED, Delegated, PartnerNotes, ledger_free
-from grms.federation._rounds cimport RoundNotes, rounds_close
-from grms.policy._decisions cimport TransferPolicy, site_index_t
-from lrms_sim._machine cimport JobColumns, MachineCore, core_close
+from grms.federation._rogues cimport RogueNotes, rogue_close, rogue_open
+from grms.federation._rounds cimport RoundNotes, rounds_close, rounds_open
+from grms.policy._decisions cimport (
+    CompiledTransfer,
+    TransferPolicy,
+    site_index_t,
+)
+from lrms_sim._machine cimport (
+    JobColumns,
+    MachineCore,
+    core_close,
+    core_enqueue,
+    core_next_time,
+    core_pass,
+    core_set_clock,
+)
 from lrms_sim._types cimport job_index_t, seconds_t
 
 cdef struct SiteRun:
@@ -23,6 +37,8 @@ cdef struct SiteRun:
     double* weighted_response_now    # and of `weighted_response`
     int32_t* open_jobs               # by partner: how many are open there
     const TransferPolicy** transfer  # by partner
+    const TransferPolicy** takes     # by partner, for its offers: `transfer`, but at a rogue
+    RogueNotes* rogue                # NULL: an honest site
     PartnerNotes* ledger             # by partner; NULL where no policy has rails
     double own_work                  # see Books; kept where anybody has rails
     double own_requested
@@ -42,7 +58,8 @@ cdef struct Federation:
     bint railed                      # some policy has rails
     bint rounds                      # some site offers again
     bint bounded                     # and puts no more questions than it is told
-    Delegated delegated              # where `railed`
+    bint lied_to                     # some site misreports guests
+    Delegated delegated              # where `railed` or `lied_to`
     int32_t* pause_row               # by job, where a site's rounds are bounded; see rounds_add
 
 
@@ -65,6 +82,7 @@ cdef inline int site_alloc(SiteRun* site, Py_ssize_t count) except -1:
         or site.transfer == NULL or (site.count_open and site.open_jobs == NULL)
     ):
         raise MemoryError(f"no memory for {count} sites")
+    site.takes = site.transfer
     return 0
 
 
@@ -76,6 +94,7 @@ cdef inline void site_free(SiteRun* site, Py_ssize_t count) noexcept:
             ledger_free(&site.ledger[i])
         free(site.ledger)
     rounds_close(site.rounds)
+    rogue_close(site.rogue)
     free(site.partners)
     free(site.consumption)
     free(site.open_jobs)
@@ -83,9 +102,11 @@ cdef inline void site_free(SiteRun* site, Py_ssize_t count) noexcept:
 
 
 cdef inline void book_end(
-    Federation* federation, SiteRun* site, site_index_t index, job_index_t job, double consumption
+    Federation* federation, SiteRun* site, site_index_t index, job_index_t job,
+    double worked, double consumption,
 ) noexcept nogil:
-    # What those who keep to rails note when a job has ended at site `index`.
+    # What those who keep to rails note when a job has ended at site `index`; its home knows of
+    # its work what was reported.
     cdef JobColumns* jobs = &federation.jobs
     cdef site_index_t home_index = federation.submitted_to[job]
     cdef SiteRun* home = &federation.sites[home_index]
@@ -95,8 +116,86 @@ cdef inline void book_end(
         return
     if site.ledger != NULL:
         site.ledger[home_index].taken += (
-            consumption - jobs.requested_time[job] * jobs.processors[job]
+            worked - jobs.requested_time[job] * jobs.processors[job]
         )
     if home.ledger != NULL:
         home.ledger[index].stale = True
         federation.delegated.mark[job] |= MARK_ENDED
+
+
+cdef inline int rogue_make(Federation* federation, SiteRun* site, rogue) except -1:
+    # Makes a rogue of a site: its policies for what others offer, and what it does with guests.
+    cdef CompiledTransfer policy
+    cdef Py_ssize_t i
+    takes, lies, holds = rogue
+    site.rogue = rogue_open(federation.count, lies, holds)
+    site.takes = site.rogue.takes
+    for i in range(federation.count):
+        if takes[i] is not None:
+            policy = <CompiledTransfer?> takes[i]
+            site.rogue.takes[i] = &policy.policy
+    if lies:
+        federation.lied_to = True
+    return 0
+
+
+cdef inline int let_go(Federation* federation, seconds_t now) except -1 nogil:
+    # Guests that were put aside come into their machines' queues, each machine's with one pass.
+    cdef site_index_t index
+    cdef SiteRun* site
+    cdef RogueNotes* rogue
+    cdef Py_ssize_t i
+    for index in range(<site_index_t> federation.count):
+        site = &federation.sites[index]
+        rogue = site.rogue
+        if rogue == NULL or not rogue.holds:
+            continue
+        rogue.holds = False
+        core_set_clock(&site.core, now)
+        for i in range(rogue.count):
+            core_enqueue(&site.core, rogue.held[i])
+        if rogue.count:
+            core_pass(&site.core)
+            federation.next_time[index] = core_next_time(&site.core)
+    return 0
+
+
+cdef inline int site_order(SiteRun* site, Py_ssize_t index, Py_ssize_t count, order) except -1:
+    # Sets in which order the site of that number asks its partners; the caller keeps a chooser.
+    cdef Py_ssize_t j
+    site.by_awrt = order is None
+    if callable(order):
+        site.chooser = <void*> order
+        order = []
+    elif order is None:
+        order = [j for j in range(count) if j != index]
+    for j in order:
+        if not 0 <= j < count or j == index or site.partner_count == count - 1:
+            raise ValueError(f"order {order} of site {index} is no order of its partners")
+        site.partners[site.partner_count] = <site_index_t> j
+        site.partner_count += 1
+    return 0
+
+
+cdef inline int site_rounds(Federation* federation, SiteRun* site, rounds) except -1:
+    # Lets the site offer again: the period, and None or the bounds of its rounds.
+    site.reoffer, bounds = rounds
+    if bounds is not None:
+        site.rounds = rounds_open(federation.count, site.reoffer, bounds[0], bounds[1], bounds[2])
+        federation.bounded = True
+    site.next_round = -INFINITY
+    federation.rounds = True
+    return 0
+
+
+cdef inline void sum_responses(const Federation* federation, Py_ssize_t count, double* sums) \
+        noexcept nogil:
+    # Of each site's users, one after the other: Σ p·m and Σ p·m·(C−r).
+    cdef const JobColumns* jobs = &federation.jobs
+    cdef Py_ssize_t row, i
+    cdef double consumption
+    for row in range(count):
+        i = 2 * federation.submitted_to[row]
+        consumption = jobs.run_time[row] * jobs.processors[row]
+        sums[i] += consumption
+        sums[i + 1] += consumption * (jobs.end_time[row] - jobs.submit_time[row])

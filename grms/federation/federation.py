@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from grms.federation._kernel import FederationKernel
+from grms.federation.rogues import Rogue
 from grms.policy._decisions import CompiledTransfer
 from grms.policy.location import (
     AwrtLocation,
@@ -47,6 +48,7 @@ class Site:
             its arrival alone.
         groups: the user group 1 to 5 of each of its jobs, wherever it runs; where left out, and
             some site's discipline looks at groups, those of `lrms_sim.groups.user_groups`.
+        rogue: how the site differs from an honest partner; None where it does not.
     """
 
     name: str
@@ -57,6 +59,7 @@ class Site:
     location_policy: LocationPolicy = field(default_factory=AwrtLocation)
     reoffer: float | Rounds | None = None
     groups: Int8Array | None = None
+    rogue: Rogue | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -261,7 +264,9 @@ class Federation:
             if (site.name, partner) in instead:
                 return instead[site.name, partner]
             policy = site.transfer_policies.get(partner)
-            return None if policy is None else compiled_transfer(policy)
+            if policy is None:
+                return None
+            return compiled_transfer(site.rogue.giving(policy) if site.rogue else policy)
 
         return FederationKernel(
             [site.processors for site in sites],
@@ -270,6 +275,7 @@ class Federation:
             [location_order(site, index) for site in sites],
             [location_of(site.location_policy).count_open for site in sites],
             [_rounds(site) for site in sites],
+            {i: _as_rogue(site, sites) for i, site in enumerate(sites) if site.rogue is not None},
         )
 
     def _schedule(
@@ -385,13 +391,37 @@ def _rounds(site: Site) -> tuple[float, tuple[int, float, bool] | None] | None:
     return site.reoffer, None
 
 
+def _as_rogue(
+    site: Site, sites: Sequence[Site]
+) -> tuple[list[CompiledTransfer | None], bool, bool]:
+    """Returns what the kernel has to know of a rogue besides what it offers."""
+    assert site.rogue is not None, "only rogues are asked"
+    taking = [_taking(site, other.name) for other in sites]
+    takes = [None if policy is None else compiled_transfer(policy) for policy in taking]
+    return takes, site.rogue.lies, site.rogue.holds
+
+
+def _taking(site: Site, partner: str) -> TransferPolicy | None:
+    """Returns what decides whether a site takes what a partner offers; None for no exchange."""
+    policy = site.transfer_policies.get(partner)
+    if policy is None or site.rogue is None:
+        return policy
+    return site.rogue.taking(policy)
+
+
 def _check_rounds(sites: Sequence[Site]) -> None:
     # A job that is offered again comes to its machine out of order. It may where it starts at once.
     by_name = {site.name: site for site in sites}
+    for site in sites:
+        if site.rogue and site.rogue.holds and not scheduler_of(site.discipline).any_order:
+            raise ValueError(
+                f"site {site.name!r} puts guests aside ({site.rogue.name}); its discipline "
+                f"{site.discipline.name!r} cannot have guests that come out of order"
+            )
     for home in sites:
         partners = home.transfer_policies if home.reoffer is not None else ()
         for site in (by_name[partner] for partner in partners):
-            policy = site.transfer_policies.get(home.name)
+            policy = _taking(site, home.name)
             if policy is None or scheduler_of(site.discipline).any_order:
                 continue
             rails = compiled_transfer(policy).rails

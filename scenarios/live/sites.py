@@ -81,6 +81,11 @@ def _check_daemons_can(spec: ScenarioSpec) -> None:
                 f"{site.name} has reoffer: a replay offers waiting jobs again, a daemon does not do "
                 f"so yet"
             )
+        if site.deals_as is not None:
+            raise LiveError(
+                f"{site.name} is a rogue ({site.rogue}): only a replay in one process has rogues, "
+                f"daemons are honest; leave rogue out, or do without daemons"
+            )
 
 
 def _site_document(

@@ -150,6 +150,7 @@ def build_sites(
             transfer_policies=policies[site.name],
             location_policy=location_by_name(site.location, awrt="awrt-completed"),
             reoffer=rounds_said(site.reoffer),
+            rogue=site.deals_as,
         )
         for site, workload, queue in zip(
             spec.sites, workloads, queues_of(spec.sites, workloads, spec.name), strict=True

@@ -14,7 +14,7 @@ from lrms_sim.swf import read_swf
 from lrms_sim.windows import SECONDS_PER_DAY, Shift, window_by_days
 from scenarios.archive.traces import TRACES, file_sha256, require_trace
 from scenarios.errors import WorkloadError
-from scenarios.spec.spec import SiteSpec
+from scenarios.spec.spec import OVERLOADED, SiteSpec
 from scenarios.spec.workloads import LublinWorkload, SwfWorkload, TraceWorkload
 
 
@@ -56,17 +56,37 @@ def load_workload(
         WorkloadError: the log cannot be read, or its preparation found what the scenario has it
             stop for; the text begins with the site's key.
     """
-    workload = site.workload
     try:
-        if isinstance(workload, LublinWorkload):
-            return _generated(site, workload, shift)
-        if isinstance(workload, TraceWorkload):
-            path = require_trace(workload.trace, environment)
-            warnings = _version_warnings(workload.trace, path)
-            return _recorded(site, workload, path, shift, warnings)
-        return _recorded(site, workload, Path(workload.swf), shift, ())
+        loaded = _loaded(site, shift, environment)
+        return _twice(loaded) if site.rogue == OVERLOADED else loaded
     except (OSError, ValueError) as error:
         raise WorkloadError(f"sites.{site.name}.workload: {error}") from error
+
+
+def _loaded(site: SiteSpec, shift: Shift, environment: Mapping[str, str]) -> Workload:
+    workload = site.workload
+    if isinstance(workload, LublinWorkload):
+        return _generated(site, workload, shift)
+    if isinstance(workload, TraceWorkload):
+        path = require_trace(workload.trace, environment)
+        warnings = _version_warnings(workload.trace, path)
+        return _recorded(site, workload, path, shift, warnings)
+    return _recorded(site, workload, Path(workload.swf), shift, ())
+
+
+def _twice(workload: Workload) -> Workload:
+    """Returns a workload whose every job is submitted twice: that of an overloaded site."""
+    note = (f"every job of a site that is {OVERLOADED}", len(workload.jobs), "submitted twice")
+    return replace(workload, jobs=doubled(workload.jobs), notes=(*workload.notes, note))
+
+
+def doubled(jobs: JobTable) -> JobTable:
+    """Returns a workload in which each job is followed at once by another like it, 2n jobs."""
+    if not len(jobs):
+        return jobs
+    columns = {name: np.repeat(values, 2) for name, values in jobs.columns().items()}
+    columns["job_id"][1::2] += jobs.job_id.max() + 1
+    return JobTable.from_columns(**columns)
 
 
 def first_arrivals(workloads: Sequence[Workload], count: int | None) -> list[Workload]:

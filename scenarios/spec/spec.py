@@ -19,6 +19,7 @@ from pydantic import (
     model_validator,
 )
 
+from grms.federation.rogues import ROGUES, Rogue
 from grms.kit.models import Model, absolute, wrong
 from grms.policy.location import LOCATION_GROUP
 from grms.policy.rails import Rails
@@ -45,6 +46,10 @@ from scenarios.spec.workloads import (
 PROCESSORS_MAX: Final = 2**31 - 1
 """Largest machine: processors are counted with 32 bits."""
 
+OVERLOADED: Final = "overloaded"
+ROGUE_WORDS: Final = (*ROGUES, OVERLOADED)
+"""What a site that is no good partner can be. The last is honest: its users submit too much."""
+
 _WORKLOAD_STREAM: Final = 0
 """Number of the random stream of workloads; other purposes get others."""
 
@@ -53,6 +58,10 @@ def _discipline(value: str) -> str:
     if names_written(DISCIPLINE_GROUP, value):
         return value
     return known(value, "discipline", tuple(DISCIPLINES))
+
+
+def _rogue(value: str) -> str:
+    return known(value, "rogue", ROGUE_WORDS)
 
 
 def _strategy(value: str, info: ValidationInfo) -> str:
@@ -175,6 +184,7 @@ class SiteSpec(Model):
         reoffer: own jobs that still wait are offered again at the multiples of this period, or as a
             table says; on their arrival alone where left out.
         reservable: resources beside the batch machine that a broker can reserve.
+        rogue: how it differs from an honest partner, one of `ROGUE_WORDS`; honest where left out.
     """
 
     name: SiteName
@@ -191,6 +201,7 @@ class SiteSpec(Model):
     reservable: (
         Annotated[list[ReservableSpec], Field(min_length=1, max_length=RESERVABLE_MAX)] | None
     ) = None
+    rogue: Annotated[str, AfterValidator(_rogue)] | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -241,6 +252,11 @@ class SiteSpec(Model):
     def rails_in_force(self) -> Rails | None:
         """What all its transfer policies keep to; None where nothing is."""
         return rails_said(self.rails)
+
+    @property
+    def deals_as(self) -> Rogue | None:
+        """What it does to its partners; None for what an honest site does."""
+        return None if self.rogue is None else ROGUES.get(self.rogue)
 
     @property
     def reservable_processors(self) -> int:

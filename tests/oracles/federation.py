@@ -48,7 +48,7 @@ class PlainSite:
     the partners to ask, in that order. A partner without a policy is neither asked nor answered.
     Waiting jobs are offered again at the multiples of `reoffer` seconds; with `rounds`, their order,
     most questions and longest pause, questions are spared. `groups` are those of the jobs' users;
-    all 5 where it is None.
+    all 5 where it is None. `rogue` is the word of a site that is no honest partner.
     """
 
     name: str
@@ -60,6 +60,7 @@ class PlainSite:
     groups: Sequence[int] | None = None
     reoffer: float | None = None
     rounds: tuple[str, int | None, float | None] | None = None
+    rogue: str = ""
 
 
 @dataclass(slots=True)
@@ -78,6 +79,8 @@ class PlainFederation:
         questions: of the round that is held, or was last.
         declined: (partner, job) of every no of it.
         nos: when a partner declined a waiting job in any round, by (partner, row).
+        aside: guests that were not let into the queue, by site.
+        all_in: the last job has arrived.
         closest_call: the smallest |Σφy|/Σφ of any decision of a rule base. Two right programs
             may round a sum next to zero to different signs, so comparisons leave out examples
             where this is tiny.
@@ -94,6 +97,8 @@ class PlainFederation:
     declined: list[tuple[int, PlainJob]] = field(default_factory=list)
     nos: dict[tuple[int, int], list[float]] = field(default_factory=dict)
     closest_call: float = math.inf
+    aside: dict[int, list[PlainJob]] = field(default_factory=dict)
+    all_in: bool = False
 
     def start_time(self) -> list[float]:
         """Returns the start time of every job."""
@@ -110,6 +115,12 @@ class PlainFederation:
     def keeps(self, home: int, partner: int, job: PlainJob, now: float, *, waits: bool) -> bool:
         """Returns whether a site would rather run its own job itself than offer it."""
         policy = self.sites[home].policies[self.sites[partner].name]
+        if self.sites[home].rogue == "free-rider-all":
+            return False
+        if self.sites[home].rogue == "takes-all":
+            return True
+        if self.sites[home].rogue in {"awf", "black-hole"}:
+            policy = "awf"
         if isinstance(policy, PlainRailed):
             if policy.rails.start_now and not waits and self.starts_now(home, job, now):
                 return True
@@ -120,6 +131,12 @@ class PlainFederation:
         """Returns whether a site takes a job that another one offers."""
         site = self.sites[partner]
         policy = site.policies[self.sites[home].name]
+        if site.rogue in {"black-hole", "starts-nothing", "takes-all", "liar"}:
+            return True
+        if site.rogue.startswith("free-rider"):
+            return False
+        if site.rogue in {"awf", "awf-taker"}:
+            policy = "awf"
         if isinstance(policy, PlainRailed):
             rails = policy.rails
             if not (
@@ -192,8 +209,11 @@ class PlainFederation:
             if spares and self.spared(home, partner, job, now):
                 continue
             policy = site.policies[other.name]
-            if isinstance(policy, PlainRailed) and not self.books.trusts(
-                policy.rails, home, partner, job, now
+            trusting = site.rogue in {"awf", "black-hole", "free-rider-all"}
+            if (
+                isinstance(policy, PlainRailed)
+                and not trusting
+                and not self.books.trusts(policy.rails, home, partner, job, now)
             ):
                 continue
             self.books.offers[home] = self.books.offers.get(home, 0) + 1
@@ -243,10 +263,31 @@ class PlainFederation:
                     machine.ended_early = True
                 self.executed_on[job.row] = target
                 self.at.setdefault(target, {})[job.row] = self.at[home].pop(job.row)
-                self.machines[target].submit(job)
-                PASSES[self.sites[target].discipline](self.machines[target], now)
+                self.bring(target, job, now)
         if len(machine.waiting) < waiting:
             PASSES[self.sites[home].discipline](machine, now)
+
+    def bring(self, site: int, job: PlainJob, now: float) -> None:
+        """Puts a job into a site's queue, or a guest aside of one that starts nothing."""
+        if (
+            self.sites[site].rogue == "starts-nothing"
+            and self.home[job.row] != site
+            and not self.all_in
+        ):
+            self.aside.setdefault(site, []).append(job)
+            return
+        self.machines[site].submit(job)
+        PASSES[self.sites[site].discipline](self.machines[site], now)
+
+    def let_go(self, now: float, *, last: bool) -> None:
+        """Puts what was kept aside into the queues once the last job has arrived."""
+        if self.all_in or not last:
+            return
+        self.all_in = True
+        for site, jobs in sorted(self.aside.items()):
+            for job in jobs:
+                self.machines[site].submit(job)
+            PASSES[self.sites[site].discipline](self.machines[site], now)
 
     def end(self, site: int, running: Running) -> None:
         """Ends a job, and lets its home know if it ran elsewhere."""
@@ -254,12 +295,19 @@ class PlainFederation:
         job = running.job
         del self.at[site][job.row]
         home = self.home[job.row]
-        self.books.completed.append((home, job))
-        if home != site:
+        if home == site:
+            self.books.completed.append((home, job))
+        else:
             (mine,) = [d for d in self.books.delegations if d.job.row == job.row]
             mine.ended = running.end_time
+            told = job.run_time
+            if self.sites[site].rogue == "liar":
+                told = min(running.end_time - mine.since, job.requested_time)
+            # What the home knows of the job from now on is what it was told.
+            self.books.completed.append((home, replace(job, run_time=told)))
+            mine.told = told
             sums = self.delivered.setdefault((home, site), [0.0, 0.0])
-            weight = job.run_time * job.processors
+            weight = told * job.processors
             sums[0] += weight * (running.end_time - job.submit_time)
             sums[1] += weight
 
@@ -333,8 +381,8 @@ def replay_plainly(sites: Sequence[PlainSite]) -> PlainFederation:
             k = state.place(state.home[job.row], job, now)
             state.executed_on.append(k)
             state.at.setdefault(k, {})[job.row] = job
-            machines[k].submit(job)
-            PASSES[sites[k].discipline](machines[k], now)
+            state.bring(k, job, now)
+        state.let_go(now, last=not arrivals)
         for k in per_event:
             for running in machines[k].due(now):
                 state.end(k, running)

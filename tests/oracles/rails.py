@@ -24,13 +24,17 @@ class PlainRails:
 
 @dataclass(slots=True)
 class Delegation:
-    """A job that runs elsewhere; `counted` once its promise was found to be broken or kept."""
+    """A job that runs elsewhere; `counted` once its promise was found to be broken or kept.
+
+    `told` is the run time that the partner has reported, of one that has ended.
+    """
 
     home: int
     partner: int
     job: PlainJob
     since: float
     ended: float | None = None
+    told: float | None = None
     counted: bool = False
     gone: bool = False
 
@@ -88,7 +92,9 @@ class PlainBooks:
     def in_balance(self, rails: PlainRails, site: int, home: int, job: PlainJob) -> bool:
         """Whether a partner has not taken much more from `home` than `home` has done for it."""
         taken = sum(d.requested if d.ended is None else d.work for d in self.between(home, site))
-        given = sum(d.work for d in self.between(site, home) if d.ended is not None)
+        given = sum(
+            d.told * d.job.processors for d in self.between(site, home) if d.told is not None
+        )
         more = taken + job.requested_time * job.processors - rails.balance_weight * given
         return not more > rails.balance * self.sizes[site]
 
@@ -101,7 +107,8 @@ class PlainBooks:
         open_jobs = [d for d in self.between(home, partner) if not d.gone]
         for one in open_jobs:
             if one.ended is not None:
-                broken = one.ended - one.since - one.job.run_time > tolerance
+                assert one.told is not None
+                broken = one.ended - one.since - one.told > tolerance
                 one.gone = True
                 if not broken and not one.counted:
                     opinion.credit += one.requested

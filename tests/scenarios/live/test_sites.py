@@ -144,6 +144,9 @@ def test_what_only_a_replay_can_do_is_refused(tmp_path: Path) -> None:
     settings = LiveSettings(tmp_path, tmp_path)
     with pytest.raises(LiveError, match="a has reoffer: a replay offers waiting jobs again"):
         site_documents(of_two(reoffer="15min"), settings, [1, 2])
+    with pytest.raises(LiveError, match=r"a is a rogue \(liar\): only a replay in one process"):
+        site_documents(of_two(rogue="liar"), settings, [1, 2])
+    assert len(site_documents(of_two(rogue="overloaded"), settings, [1, 2])) == 2
 
 
 @pytest.mark.parametrize(

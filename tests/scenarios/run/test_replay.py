@@ -15,7 +15,7 @@ from lrms_sim.schedule import Schedule
 from lrms_sim.schedule_files import write_csv
 from scenarios.errors import SpecError, TraceMissingError, WorkloadError
 from scenarios.run.replay import check_files, load_policies, run_scenario
-from scenarios.spec.spec import ScenarioSpec
+from scenarios.spec.spec import ROGUE_WORDS, ScenarioSpec
 
 RULE_BASE = Path(__file__).parents[2] / "grms" / "data" / "kth-for-ctc.json"
 
@@ -285,3 +285,15 @@ def test_rounds_let_more_waiting_jobs_go() -> None:
         return int(np.count_nonzero(schedule.submitted_to != schedule.executed_on))
 
     assert moved(reoffer="1min") > moved() > 0
+
+
+@pytest.mark.parametrize("word", ROGUE_WORDS)
+def test_every_rogue_has_a_word(word: str) -> None:
+    """The word is what the federation has; whoever is overloaded has all its jobs twice."""
+    sites = [site("a", 32, 40, rails="fair-exchange"), site("b", 32, 40, rogue=word)]
+    result = run_scenario(spec(*sites)).result
+    counts = np.bincount(result.schedule.submitted_to).tolist()
+    assert counts == ([40, 80] if word == "overloaded" else [40, 40])
+    assert np.array_equal(np.isnan(result.schedule.end_time), np.zeros(sum(counts), bool))
+    assert bool(given(result.schedule) - {("a", "b")}) == (word != "takes-all")
+    assert (("a", "b") in given(result.schedule)) == (not word.startswith("free-rider"))

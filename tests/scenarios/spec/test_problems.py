@@ -73,7 +73,7 @@ ONE_BY_ONE = [
         (
             "sites.A.disciplin: 'disciplin' is no key here, did you mean 'discipline'? "
             "there are: name, processors, discipline, strategy, group_order, time_zone, location, "
-            "workload, transfer, rails, reoffer, reservable"
+            "workload, transfer, rails, reoffer, reservable, rogue"
         ),
     ),
     (

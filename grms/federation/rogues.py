@@ -1,0 +1,89 @@
+"""Sites that do not deal with partners as they should, for replays that ask what honest ones lose.
+
+Nothing of an honest site knows of them: a rogue has other policies than it shows, puts its guests
+aside, or misreports them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final, Literal
+
+from grms.policy.transfer import AcceptWhenFit, AlwaysAgree, AlwaysKeep, TransferPolicy
+
+Share = Literal["rules", "fit", "everything", "nothing"]
+"""By the site's own policies, by accept when fit, everything, nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rogue:
+    """One way of being no honest partner.
+
+    Attributes:
+        name: its word.
+        text: what it does, for people.
+        gives: which own jobs it offers.
+        takes: which offers it accepts, of jobs that its machine can hold.
+        holds: it starts no guest before the last arrival of the whole replay.
+        lies: it reports that a guest has run since it came, or for its whole request where that is
+            less, however long it has waited.
+    """
+
+    name: str
+    text: str
+    gives: Share = "rules"
+    takes: Share = "rules"
+    holds: bool = False
+    lies: bool = False
+
+    def giving(self, policy: TransferPolicy) -> TransferPolicy:
+        """Returns what decides which own jobs are offered to a partner.
+
+        Args:
+            policy: what an honest site would use.
+        """
+        return _POLICIES.get(self.gives, policy)
+
+    def taking(self, policy: TransferPolicy) -> TransferPolicy:
+        """Returns what decides which of a partner's jobs are accepted.
+
+        Args:
+            policy: what an honest site would use.
+        """
+        return _POLICIES.get(self.takes, policy)
+
+
+_POLICIES: Final[Mapping[Share, TransferPolicy]] = MappingProxyType(
+    {"fit": AcceptWhenFit(), "everything": AlwaysAgree(), "nothing": AlwaysKeep()}
+)
+
+_ROGUES: Final = (
+    Rogue(
+        "black-hole",
+        "takes every job into its queue, and offers what does not fit",
+        gives="fit",
+        takes="everything",
+    ),
+    Rogue(
+        "starts-nothing",
+        "takes every job and starts no guest before the last arrival of all",
+        takes="everything",
+        holds=True,
+    ),
+    Rogue("takes-all", "takes every job and gives none", gives="nothing", takes="everything"),
+    Rogue("free-rider", "offers by its rules and takes nothing", takes="nothing"),
+    Rogue(
+        "free-rider-all", "offers every job and takes nothing", gives="everything", takes="nothing"
+    ),
+    Rogue(
+        "liar",
+        "takes every job, and reports that it has run since it came",
+        takes="everything",
+        lies=True,
+    ),
+    Rogue("awf-taker", "offers by its rules and takes what fits", takes="fit"),
+    Rogue("awf", "offers and takes by accept when fit", gives="fit", takes="fit"),
+)
+
+ROGUES: Final[Mapping[str, Rogue]] = MappingProxyType({rogue.name: rogue for rogue in _ROGUES})
+"""The rogues that have a word, by it."""

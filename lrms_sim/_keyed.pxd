@@ -1,9 +1,11 @@
 # The waiting jobs of a machine with a key each: the order in which they are looked at.
 #
-# A key is fixed at the submission (SAF, LJF, F1 to F4) or grows while a job waits (WFP3). The slots
+# A key is fixed at the submission (SAF, LJF, F1 to F4, that of the user) or grows while a job waits
+# (WFP3). The slots
 # stay in order of arrival, so that the first one found wins a tie. Each block of 64 slots keeps a
 # bound of its keys, and a search looks into the few blocks that can hold the best job.
 from libc.math cimport INFINITY, log10, sqrt
+from libc.stdint cimport int32_t
 from libc.stdlib cimport free
 
 from lrms_sim._lines cimport Best, Room, room_admits
@@ -17,6 +19,7 @@ from lrms_sim._queue cimport (
     queue_remove,
 )
 from lrms_sim._types cimport job_index_t, processors_t, seconds_t
+from lrms_sim._view cimport View
 
 cdef enum KeyKind:
     KEY_LONGEST                  # LJF
@@ -26,6 +29,7 @@ cdef enum KeyKind:
     KEY_F2
     KEY_F3
     KEY_F4
+    KEY_USER                     # a number for each user
     KEY_KINDS
 
 cdef struct Keyed:
@@ -35,6 +39,8 @@ cdef struct Keyed:
     processors_t* block_width_max    # by block, upper bound
     KeyKind kind
     bint used
+    const double* user_key       # for KEY_USER: by number of the user
+    Py_ssize_t users
 
 
 cdef inline double wfp3_key(
@@ -63,12 +69,31 @@ cdef inline double fixed_key(
     return request * sqrt(<double> width) + 530000.0 * log10(since)
 
 
-cdef inline double key_now(
-    KeyKind kind, seconds_t now, seconds_t submit_time, seconds_t request, processors_t width
+cdef inline double submitted_key(
+    const Keyed* keyed,
+    const View* view,
+    job_index_t job,
+    seconds_t request,
+    processors_t width,
 ) noexcept nogil:
-    if kind == KEY_WFP3:
-        return wfp3_key(now - submit_time, request, width)
-    return fixed_key(kind, submit_time, request, width)
+    # The key that a job has for good. Whoever has no key of his own comes last.
+    cdef int32_t user
+    if keyed.kind != KEY_USER:
+        return fixed_key(keyed.kind, view.submit_time[job], request, width)
+    user = -1 if view.job_user == NULL else view.job_user[job]
+    return keyed.user_key[user] if 0 <= user < keyed.users else INFINITY
+
+
+cdef inline double key_now(
+    const Keyed* keyed,
+    const View* view,
+    job_index_t job,
+    seconds_t request,
+    processors_t width,
+) noexcept nogil:
+    if keyed.kind == KEY_WFP3:
+        return wfp3_key(view.now - view.submit_time[job], request, width)
+    return submitted_key(keyed, view, job, request, width)
 
 
 cdef inline void keyed_free(Keyed* keyed) noexcept nogil:
@@ -100,10 +125,10 @@ cdef inline void keyed_bound(Keyed* keyed, Py_ssize_t block) noexcept nogil:
 
 cdef inline int keyed_push(
     Keyed* keyed,
+    const View* view,
     job_index_t job,
     processors_t width,
     seconds_t request,
-    const seconds_t* submit_time,
 ) except -1 nogil:
     cdef WaitingQueue* queue = &keyed.queue
     cdef Py_ssize_t capacity = queue.capacity
@@ -124,15 +149,15 @@ cdef inline int keyed_push(
     elif full:
         # The holes were closed, and every job has another slot.
         for slot in range(queue.tail):
-            keyed.key[slot] = fixed_key(
-                keyed.kind, submit_time[queue.job[slot]], queue.request[slot], queue.width[slot]
+            keyed.key[slot] = submitted_key(
+                keyed, view, queue.job[slot], queue.request[slot], queue.width[slot]
             )
         for block in range(((queue.tail - 1) >> BLOCK_SHIFT) + 1):
             keyed_bound(keyed, block)
         return 0
     slot = queue.tail - 1
     block = slot >> BLOCK_SHIFT
-    keyed.key[slot] = fixed_key(keyed.kind, submit_time[job], request, width)
+    keyed.key[slot] = submitted_key(keyed, view, job, request, width)
     if slot & (BLOCK_SIZE - 1) == 0:
         keyed.block_key_min[block] = INFINITY
         keyed.block_width_max[block] = 0

@@ -99,7 +99,7 @@ cdef int waiting_submitted(Waiting* waiting, View* view, job_index_t job) except
     if waiting.by_key:
         for number in range(KEY_KINDS):
             if waiting.keyed[number].used:
-                keyed_push(&waiting.keyed[number], job, width, request, view.submit_time)
+                keyed_push(&waiting.keyed[number], view, job, width, request)
     return 0
 
 
@@ -341,9 +341,7 @@ cdef void plan_keyed(Waiting* waiting, View* view, const Keyed* keyed) noexcept 
     )
     cdef Planned* planned = waiting.planned
     while planned < last:
-        planned.key = key_now(
-            keyed.kind, view.now, view.submit_time[planned.job], planned.request, planned.width
-        )
+        planned.key = key_now(keyed, view, planned.job, planned.request, planned.width)
         planned += 1
 
 

@@ -15,6 +15,7 @@ class StrategyScheduler(Scheduler):
         *,
         table: npt.NDArray[np.int32] | None = None,
         rules: npt.NDArray[np.float64] | None = None,
+        user_keys: npt.NDArray[np.float64] | None = None,
     ) -> None: ...
     @property
     def passes(self) -> list[int]:

@@ -9,7 +9,7 @@ from libc.stdlib cimport free
 
 from lrms_sim._choice cimport CLASSES, FEATURES, Choice, Features, History, choose
 from lrms_sim._criteria cimport GROUPS, Criterion, Priority
-from lrms_sim._keyed cimport KEY_KINDS, KeyKind
+from lrms_sim._keyed cimport KEY_KINDS, KEY_USER, KeyKind
 from lrms_sim._lines cimport Lines
 from lrms_sim._memory cimport safe_calloc
 from lrms_sim._ordered cimport (
@@ -111,7 +111,14 @@ cdef class StrategyScheduler(Scheduler):
     def __cinit__(self, *_arguments, **_options):
         self.notes = safe_calloc(1, sizeof(Notes), b"notes of a scheduler")
 
-    def __init__(self, alternatives, *, const int32_t[::1] table=None, double[:, ::1] rules=None):
+    def __init__(
+        self,
+        alternatives,
+        *,
+        const int32_t[::1] table=None,
+        double[:, ::1] rules=None,
+        const double[::1] user_keys=None,
+    ):
         cdef Notes* notes = <Notes*> self.notes
         cdef Py_ssize_t i
         if notes.count:
@@ -125,6 +132,11 @@ cdef class StrategyScheduler(Scheduler):
         notes.passes = <int64_t*> safe_calloc(len(alternatives), sizeof(int64_t), b"counts")
         notes.count = len(alternatives)
         notes.waiting.lines = <Lines*> safe_calloc(notes.count, sizeof(Lines), b"lines")
+        if user_keys is not None and user_keys.shape[0] > 0:
+            notes.waiting.keyed[<int> KEY_USER].user_key = &user_keys[0]
+            notes.waiting.keyed[<int> KEY_USER].users = user_keys.shape[0]
+            self.kept.append(user_keys)
+            self.needs_users = True
         for i in range(notes.count):
             self._compile(&notes.alternatives[i], alternatives[i])
         notes.choice.alternatives = notes.count
@@ -180,6 +192,8 @@ cdef class StrategyScheduler(Scheduler):
         for order in (alternative.order, alternative.backfill):
             if order >= ORDER_KEY + KEY_KINDS:
                 raise ValueError(f"order {order} is none that there is")
+            if order == ORDER_KEY + KEY_USER and waiting.keyed[<int> KEY_USER].users == 0:
+                raise ValueError("an order by users needs a key for each user")
             if order >= ORDER_KEY:
                 waiting.keyed[order - ORDER_KEY].kind = <KeyKind> (order - ORDER_KEY)
                 waiting.keyed[order - ORDER_KEY].used = True

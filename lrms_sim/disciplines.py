@@ -3,17 +3,21 @@
 What each discipline does, with every tie rule, is in docs/disciplines.md.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
+
+import numpy as np
 
 from lrms_sim._conservative import ConservativeScheduler
 from lrms_sim._easy import EasyScheduler
 from lrms_sim._easy_plus_plus import EasyPlusPlusScheduler
 from lrms_sim._fcfs import FcfsScheduler, ListScheduler
 from lrms_sim._scheduler import Scheduler
+from lrms_sim._strategies import StrategyScheduler
 from lrms_sim.criteria import GroupOrder, KeyOrder, StaticOrder
-from lrms_sim.strategies import Strategy
+from lrms_sim.strategies import ALGORITHMS, Strategy
 from lrms_sim.written import (
     DISCIPLINE_GROUP,
     WrittenDiscipline,
@@ -194,6 +198,57 @@ def discipline_by_name(name: str) -> Discipline:
         return WrittenDiscipline(discipline)
     scheduler_of(discipline)
     return discipline
+
+
+_USER_ORDER = 12
+"""The number that the kernel has for the order by users' keys."""
+
+
+class _UserWords(NamedTuple):
+    # The strategy as the kernel takes it: groups and criteria are of no account.
+    algorithm: int = ALGORITHMS.index("easy")
+    order: int = _USER_ORDER
+    backfill: int = _USER_ORDER
+    groups: tuple[int, ...] = (1, 2, 3, 4, 5)
+    needs_groups: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class EasyByUser(Batched):
+    """EASY on the waiting jobs by ascending keys of their users; of one user in order of arrival.
+
+    Five groups of users can be served in 120 orders. With a key for each single user there are many
+    more schedules: a search for trade-offs looks through them (`grms.learning.local_strategies.front`).
+    Without memory, as every `Strategy`: who is protected is the head of the ordered queue now. The users
+    of a workload are counted in ascending order (`lrms_sim.machine.user_numbers`); jobs of unknown
+    users, and of users beyond the keys, come last.
+
+    Attributes:
+        keys: a finite number for each user, at least one.
+    """
+
+    keys: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        """Checks the keys.
+
+        Raises:
+            ValueError: there is none, or one is no finite number.
+        """
+        if not self.keys:
+            raise ValueError("an order of users needs a key for each of them; there is none")
+        for place, key in enumerate(self.keys):
+            if not math.isfinite(key):
+                raise ValueError(f"the key of user {place} is {key}; it must be a finite number")
+
+    @property
+    def name(self) -> str:
+        """The word for it in reports."""
+        return "easy-by-user"
+
+    def scheduler(self) -> StrategyScheduler:
+        """Returns a new compiled scheduler; each machine owns one of its own."""
+        return StrategyScheduler([_UserWords()], user_keys=np.array(self.keys, np.float64))
 
 
 def scheduler_of(discipline: Discipline) -> Scheduler:

@@ -9,10 +9,13 @@ import math
 import os
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from lrms_sim.spelling import shown
 
 Mistake = Callable[[str], Exception]
 """Makes an error of its text: the class of the errors that a caller promises."""
@@ -80,17 +83,34 @@ def read_json(path: Path, bytes_max: int, mistake: Mistake) -> Any:
     Args:
         path: of the file.
         bytes_max: largest size that is read.
-        mistake: makes the error that is raised where it cannot be read, is too large or no JSON.
+        mistake: makes the error that is raised where it cannot be read, is too large or no JSON, or has
+            a key twice in one object.
     """
     text = _text(read_bytes(path, bytes_max, mistake), str(path), mistake)
     try:
-        return json.loads(text, parse_constant=_no_number)
+        return json.loads(text, parse_constant=_no_number, object_pairs_hook=object_of)
     except json.JSONDecodeError as error:
         raise mistake(f"{path}:{error.lineno}:{error.colno}: no JSON: {error.msg}") from error
     except ValueError as error:
         raise mistake(f"{path}: no JSON: {error}") from error
     except RecursionError as error:
         raise mistake(f"{path}: nested too deeply") from error
+
+
+def object_of(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """Returns the object of a JSON text, for `object_pairs_hook`.
+
+    Args:
+        pairs: keys and values in the order of the text.
+
+    Raises:
+        ValueError: a key comes twice, as nobody knows which of two values is meant. TOML refuses it, too.
+    """
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = next(key for key, times in Counter(key for key, _ in pairs).items() if times > 1)
+        raise ValueError(f"the key {shown(twice)} comes twice in one object")
+    return found
 
 
 def parse_toml(data: bytes, shown: str, mistake: Mistake) -> dict[str, Any]:

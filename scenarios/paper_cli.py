@@ -313,6 +313,13 @@ def _strategy_study(command: Callable[..., None]) -> Callable[..., None]:
                 help="Only these; may be given several times.",
             ),
             click.option(
+                "--front",
+                type=click.IntRange(0, 100_000),
+                default=10,
+                show_default=True,
+                help="Generations of NSGA-II on a key for each user; 0 leaves it out.",
+            ),
+            click.option(
                 "--complete",
                 is_flag=True,
                 help="The papers' effort: whole logs on 1,024 processors, 100 generations; many hours.",
@@ -365,6 +372,7 @@ def _run_strategy_study(name: str, chosen: dict[str, Any]) -> None:
         start=chosen["start"],
         scaled=chosen["complete"],
         logs=chosen["logs"] or tuple(log.key for log in LOGS),
+        front=chosen["front"],
         workers=chosen["workers"],
     )
     try:

@@ -7,12 +7,11 @@ one that unpacks to a huge one takes all memory.
 import json
 import tomllib
 import zlib
-from collections import Counter
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NoReturn
 
 from broker.errors import FileError, Mistake
-from lrms_sim.spelling import shown
+from lrms_sim.text_files import object_of
 
 FILE_BYTES_MAX: Final = 256 << 20
 """Largest file that is read, in bytes after decompression."""
@@ -91,22 +90,13 @@ def _decompressed(path: Path, begin: bytes, stream: BinaryIO, bytes_max: int) ->
 
 def _json(path: Path, text: str) -> object:
     try:
-        return json.loads(text, object_pairs_hook=_object)
+        return json.loads(text, object_pairs_hook=object_of)
     except json.JSONDecodeError as error:
         _fail(path, f"no JSON: {error.msg} (at line {error.lineno}, column {error.colno})")
     except ValueError as error:
         _fail(path, f"no JSON: {error}")
     except RecursionError:
         _fail(path, "nested too deeply")
-
-
-def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    # As in TOML: which of two values is meant nobody knows.
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        twice = next(key for key, times in Counter(key for key, _ in pairs).items() if times > 1)
-        raise ValueError(f"the key {shown(twice)} comes twice in one object")
-    return found
 
 
 def _toml(path: Path, text: str) -> object:

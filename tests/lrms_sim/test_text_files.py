@@ -129,6 +129,7 @@ class NoneOfOursError(Exception):
         (b"\xff", r"a\.json: byte 0 is not UTF-8 text"),
         (b'{\n "a": }', r"a\.json:2:7: no JSON: Expecting value"),
         (b"[-Infinity]", r"a\.json: no JSON: -Infinity is no number"),
+        (b'{"x": [{"a": 1, "b": 2, "a": 3}]}', r"a\.json: no JSON: the key 'a' comes twice in one"),
         (b"9" * 5000, r"a\.json: no JSON: "),
         (b"[" * 100_000, r"a\.json: (nested too deeply|no JSON)"),
         (b" " * 200_001, r"a\.json: is larger than 200,000 bytes"),

@@ -5,7 +5,9 @@ from typing import Any
 
 from grms.learning.evolution.class_search import ClassSearch
 from grms.learning.evolution.genes import GeneSpace, Genome
+from grms.learning.evolution.nsga2 import Nsga2
 from grms.learning.evolution.randomness import generator
+from grms.learning.evolution.recorded import Recorded
 from grms.learning.evolution.strategies import (
     STEP_RULES,
     EvolutionStrategy,
@@ -56,6 +58,8 @@ def strategy_from_state(state: Mapping[str, Any]) -> Strategy:
         ValueError: there is no such strategy, or it cannot go on here.
     """
     name = state["strategy"]
+    if name == Recorded.name:
+        return Recorded(strategy_from_state(state["inner"]), state["seen"])
     if name in STEP_RULES:
         return EvolutionStrategy.from_state(state)
     if name == "cma":
@@ -64,6 +68,7 @@ def strategy_from_state(state: Mapping[str, Any]) -> Strategy:
         return CmaStrategy.from_state(state)
     others: dict[str, Callable[[Mapping[str, Any]], Strategy]] = {
         ClassSearch.name: ClassSearch.from_state,
+        Nsga2.name: Nsga2.from_state,
         SymbioticEvolution.name: SymbioticEvolution.from_state,
     }
     if name not in others:

@@ -2,7 +2,9 @@
 
 Evolution strategies after Schwefel, "Evolution and Optimum Seeking" (1995), and Beyer and Schwefel,
 "Evolution strategies: a comprehensive introduction" (2002). A kind of gene that a space does not
-have draws nothing.
+have draws nothing. Crossover and mutation of NSGA-II are those of Deb and Agrawal, "Simulated Binary
+Crossover for Continuous Search Space" (1995), and Deb and Goyal, "A Combined Genetic Adaptive Search
+(GeneAS) for Engineering Design" (1996).
 """
 
 from collections.abc import Sequence
@@ -108,3 +110,49 @@ def lognormal_steps(
     common = common_rate * rng.standard_normal()
     factors: FloatArray = np.exp(common + own_rate * rng.standard_normal(len(step)))
     return step * factors
+
+
+def simulated_binary_crossover(
+    rng: np.random.Generator, first: FloatArray, second: FloatArray, index: float
+) -> tuple[FloatArray, FloatArray]:
+    """Returns two children as far apart as their parents are, or nearer, or farther.
+
+    Each gene is crossed with the chance 1/2, or stays; the sum of the two stays as it is.
+
+    Args:
+        rng: the generator.
+        first: real genes of a parent, shape (n,).
+        second: those of the other.
+        index: η_c, 0 and more; the larger, the nearer are children to their parents.
+    """
+    drawn = rng.random(len(first))
+    crossed = rng.random(len(first)) < 0.5
+    exponent = 1.0 / (index + 1.0)
+    # The last of drawn is below 1, so nothing is divided by 0.
+    beta = np.where(
+        drawn <= 0.5, (2.0 * drawn) ** exponent, (1.0 / (2.0 * (1.0 - drawn))) ** exponent
+    )
+    middle, half = 0.5 * (first + second), 0.5 * beta * (second - first)
+    return np.where(crossed, middle - half, first), np.where(crossed, middle + half, second)
+
+
+def polynomial_mutation(
+    rng: np.random.Generator, genome: Genome, space: GeneSpace, index: float, probability: float
+) -> Genome:
+    """Returns the individual with some real genes moved by a part of their range.
+
+    Args:
+        rng: the generator.
+        genome: the individual.
+        space: says how wide the range of each gene is.
+        index: η_m, 0 and more; the larger, the smaller are the steps.
+        probability: chance of each gene to move.
+    """
+    drawn = rng.random(len(genome.real))
+    moved = rng.random(len(genome.real)) < probability
+    exponent = 1.0 / (index + 1.0)
+    step = np.where(
+        drawn < 0.5, (2.0 * drawn) ** exponent - 1.0, 1.0 - (2.0 * (1.0 - drawn)) ** exponent
+    )
+    real = np.where(moved, genome.real + step * space.span, genome.real)
+    return Genome(real, genome.binary, genome.integer)

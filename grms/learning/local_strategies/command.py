@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,9 +11,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from grms.learning.evolution.recorded import Recorded
 from grms.learning.local_strategies.constants import group_order
 from grms.learning.local_strategies.encoding import CriterionEncoding, Encoding
 from grms.learning.local_strategies.fitness import TuningFitness
+from grms.learning.local_strategies.front import remembered
 from grms.learning.local_strategies.outcome import (
     LEARNED,
     Tuning,
@@ -69,6 +72,8 @@ def run_tuning(
         console.print(f"warning: {text}", markup=False, highlight=False, soft_wrap=True)
     cases = [one.training for one in workloads]
     encoding, search = problem(options, shared_order(cases))
+    if options.remember:
+        search = Recorded(search)
     _check_calendars(encoding, workloads)
     fitness = TuningFitness(cases, encoding, options.combination)
     description = {
@@ -79,6 +84,8 @@ def run_tuning(
     session = Session(folder, description, options.limits_in_force, options.workers, options.resume)
     result = session.run(search, fitness, console)
     tuning = _tuning(options, fitness, workloads, result)
+    if options.remember:
+        tuning = replace(tuning, judged=remembered(session.checkpoint))
     _write(folder, tuning)
     return tuning
 

@@ -93,6 +93,8 @@ class Tuning:
         unit: what a value is, for people.
         passes: how many passes each strategy made; empty for criteria.
         visits: how many passes met each class; empty but for tables.
+        judged: the seven objectives of each individual that was judged to the end, where they were to
+            be remembered.
     """
 
     policy: Policy
@@ -103,6 +105,7 @@ class Tuning:
     unit: str
     passes: tuple[float, ...] = ()
     visits: tuple[float, ...] = ()
+    judged: tuple[tuple[float, ...], ...] = ()
 
     @property
     def warnings(self) -> tuple[str, ...]:

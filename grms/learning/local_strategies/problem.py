@@ -79,6 +79,7 @@ class TuneOptions:
         workers: who evaluates.
         output: folder for all files; named after log and method where None.
         resume: go on from the checkpoint there.
+        remember: keep what was measured of every individual, of the first log. It changes no result.
 
     Raises:
         ValueError: an option is out of its bounds.
@@ -100,6 +101,7 @@ class TuneOptions:
     workers: Workers = field(default_factory=Workers)
     output: Path | None = None
     resume: bool = False
+    remember: bool = False
 
     def __post_init__(self) -> None:
         """Checks what can be checked before anything is read."""

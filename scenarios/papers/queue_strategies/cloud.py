@@ -1,7 +1,8 @@
-"""The cloud of constant orders, with what was learned in it: what can be had between AWRT₁ and AWRT₂.
+"""The cloud of schedules, with what was learned in it: what can be had between AWRT₁ and AWRT₂.
 
 The papers compare with a Pareto front that an offline search found, and do not say how. Here it is all
-120 orders of five groups, by FCFS, by EASY, and by EASY with true run times, which no provider has.
+120 orders of five groups, by FCFS, by EASY, and by EASY with true run times, which no provider has; with
+them every individual that a search has judged to the end, NSGA-II on a key for each user among them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,6 +11,8 @@ from itertools import permutations
 
 import numpy as np
 
+from grms.learning.evolution.domination import not_dominated as lowest
+from grms.learning.local_strategies.front import SIGNS
 from lrms_sim.criteria import GroupOrder
 from lrms_sim.strategies import Strategy
 from lrms_sim.trial import Trial
@@ -20,8 +23,9 @@ class Point:
     """One schedule.
 
     Attributes:
-        kind: `fcfs`, `easy`, `clairvoyant`, or `learned`.
-        groups: the order; empty of what was learned.
+        kind: `fcfs`, `easy`, `clairvoyant`; `learned`, the best of a search; `judged`, any individual of
+            one; `users`, any of NSGA-II.
+        groups: the order; empty of what was searched.
         seven: U, AWRT, AWRT₁ … AWRT₅.
         front: whether no other point of the cloud is as good in all seven and better in one.
     """
@@ -32,16 +36,33 @@ class Point:
     front: bool = False
 
 
-def cloud(trial: Trial, learned: Sequence[Sequence[float]] = ()) -> list[Point]:
-    """Returns 360 schedules of a workload, and those of what was learned on it.
+def cloud(
+    trial: Trial,
+    learned: Sequence[Sequence[float]] = (),
+    judged: Sequence[Sequence[float]] = (),
+    users: Sequence[Sequence[float]] = (),
+) -> list[Point]:
+    """Returns 360 schedules of a workload, and those of searches on it.
 
     Args:
         trial: the workload.
         learned: the seven objectives of each learned policy.
+        judged: those of everybody else that such a search has judged.
+        users: those of everybody that NSGA-II has.
     """
-    points = [*_points(trial), *(Point("learned", (), tuple(seven)) for seven in learned)]
+    points = [
+        *_points(trial),
+        *_searched("users", users),
+        *_searched("judged", judged),
+        *_searched("learned", learned),
+    ]
     front = not_dominated([one.seven for one in points])
     return [replace(one, front=bool(best)) for one, best in zip(points, front, strict=True)]
+
+
+def _searched(kind: str, rows: Sequence[Sequence[float]]) -> list[Point]:
+    # Searches come back to what they know already.
+    return [Point(kind, (), seven) for seven in dict.fromkeys(tuple(row) for row in rows)]
 
 
 def _points(trial: Trial) -> Iterator[Point]:
@@ -70,9 +91,4 @@ def not_dominated(seven: Sequence[Sequence[float]]) -> np.ndarray:
     Args:
         seven: shape (n, 7), U first; a group without jobs, nan, counts as 0.
     """
-    values = np.nan_to_num(np.array(seven, np.float64))
-    values[:, 0] = -values[:, 0]
-    no_worse = (values[:, None, :] <= values[None, :, :]).all(axis=2)
-    better = (values[:, None, :] < values[None, :, :]).any(axis=2)
-    dominated = np.asarray((no_worse & better).any(axis=0))
-    return ~dominated
+    return lowest(np.nan_to_num(np.array(seven, np.float64)) * np.array(SIGNS))

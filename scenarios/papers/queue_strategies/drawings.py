@@ -1,20 +1,124 @@
 """The charts of the studies' pages."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from matplotlib.ticker import MaxNLocator
 
 from scenarios.report import svg
 from scenarios.report.svg import WIDE
 
-_HEIGHT = 420.0
-_KINDS = (("fcfs", "work", "FCFS"), ("easy", "federated", "EASY"), ("clairvoyant", "alone", "EASY, true run times"), ("learned", "ink", "learned"))  # fmt: skip
+_HEIGHT = 480.0
+_KINDS = (
+    ("users", "site-4", "NSGA-II, a key for each user", 6),
+    ("judged", "site-3", "judged while learning", 6),
+    ("fcfs", "work", "FCFS by group", 14),
+    ("easy", "federated", "EASY by group", 14),
+    ("clairvoyant", "alone", "EASY, true run times", 14),
+    ("learned", "ink", "learned", 14),
+)
+KIND_WORDS = {kind: label for kind, _, label, _ in _KINDS}
+"""What a picture calls each kind of point."""
+
+CELLS: Final = 160
+"""Of individuals in the same one of so many parts of both axes a picture shows one."""
+
+_LABEL_PLACES = ((8, 6), (8, -12), (-8, -12), (-8, 6))
+"""In turn, as what was learned often lies together."""
+
+_MARGIN = 0.05
+"""Room around what is seen, as a part of the range."""
+
+
+Ranges = tuple[tuple[float, float], tuple[float, float]]
+"""From where to where a picture goes, of AWRT₁ and of AWRT₂."""
+
+Marked = Sequence[tuple[str, float, float]]
+"""Name, AWRT₁ and AWRT₂ of what is to be found in the cloud."""
+
+
+def view(points: Sequence[Mapping[str, Any]], marked: Marked) -> Ranges:
+    """Returns what a picture shows: all constants, what was learned, what is marked, what is better.
+
+    A search also judges what is hopeless, up to a multiple of EASY's: to show that would leave no
+    room for the rest.
+
+    Args:
+        points: as for `scatter`.
+        marked: as for `scatter`.
+    """
+    ranges = []
+    for column in (2, 3):
+        names = [one[column - 1] for one in marked]
+        everything = [one["seven"][column] for one in points]
+        shown = [
+            one["seven"][column] for one in points if one["groups"] or one["kind"] == "learned"
+        ]
+        least, most = min(*everything, *names), max(*shown, *names)
+        room = _MARGIN * max(most - least, 1.0)
+        ranges.append((float(least - room), float(most + room)))
+    return ranges[0], ranges[1]
+
+
+def beyond(points: Sequence[Mapping[str, Any]], marked: Marked) -> int:
+    """Returns how many points lie outside of `view`."""
+    return len(points) - len(_within(points, view(points, marked)))
+
+
+def _within(points: Sequence[Mapping[str, Any]], ranges: Ranges) -> list[Mapping[str, Any]]:
+    across, up = ranges
+    return [one for one in points if one["seven"][2] <= across[1] and one["seven"][3] <= up[1]]
+
+
+def thinned(points: Sequence[Mapping[str, Any]], ranges: Ranges) -> list[Mapping[str, Any]]:
+    """Returns the points without those individuals that lie where another one of their kind does.
+
+    A picture of ten thousand points has few places that differ. Constants and what was learned are
+    all kept; of the others one for each part of a grid over what is seen, rather one that nobody
+    dominates.
+
+    Args:
+        points: as for `scatter`.
+        ranges: what is seen.
+    """
+    kept: dict[object, Mapping[str, Any]] = {}
+    for number, one in enumerate(_within(points, ranges)):
+        key: object = number
+        if one["kind"] in {"judged", "users"}:
+            places = (
+                int((one["seven"][column] - least) / (most - least) * CELLS)
+                for column, (least, most) in zip((2, 3), ranges, strict=True)
+            )
+            key = (one["kind"], *places)
+        if key not in kept or (one["front"] and not kept[key]["front"]):
+            kept[key] = one
+    return list(kept.values())
+
+
+def lower_edge(points: Sequence[Mapping[str, Any]]) -> list[tuple[float, float]]:
+    """Returns AWRT₁ and AWRT₂ of what nobody is better in both, of schedules a provider can have.
+
+    Args:
+        points: as for `scatter`; those with true run times do not count.
+
+    Returns:
+        By rising AWRT₁ and falling AWRT₂.
+    """
+    pairs = sorted(
+        (float(one["seven"][2]), float(one["seven"][3]))
+        for one in points
+        if one["kind"] != "clairvoyant"
+    )
+    edge: list[tuple[float, float]] = []
+    for across, up in pairs:
+        if not edge or up < edge[-1][1]:
+            edge.append((across, up))
+    return edge
 
 
 def scatter(
     points: Sequence[Mapping[str, Any]],
-    marked: Sequence[tuple[str, float, float]],
+    marked: Marked,
     *,
     key: str,
     title: str,
@@ -22,34 +126,53 @@ def scatter(
     """Draws AWRT₂ over AWRT₁, as the papers' Pareto charts.
 
     Args:
-        points: of `cloud`, as plain values; those that another dominates are paler.
+        points: of `cloud`, as plain values; those that another dominates are paler. At least one is an
+            order of groups.
         marked: name, AWRT₁ and AWRT₂ of what is to be found in the cloud.
         key: unique within the page.
         title: above the chart.
     """
     with svg.drawing():
         figure = svg.new_figure(WIDE, _HEIGHT)
-        axes = figure.add_axes((0.1, 0.14, 0.66, 0.76))
+        axes = figure.add_axes((0.1, 0.27, 0.86, 0.65))
         svg.bare(axes)
-        for kind, shade, label in _KINDS:
-            for front in (False, True):
-                chosen = [p for p in points if p["kind"] == kind and p["front"] == front]
+        ranges = view(points, marked)
+        some = thinned(points, ranges)
+        axes.set_xlim(*ranges[0])
+        axes.set_ylim(*ranges[1])
+        for kind, shade, label, size in _KINDS:
+            named = False
+            for front in (True, False):
+                chosen = [p for p in some if p["kind"] == kind and p["front"] == front]
+                if not chosen:
+                    continue
                 axes.scatter(
                     [p["seven"][2] for p in chosen],
                     [p["seven"][3] for p in chosen],
-                    s=14,
+                    s=size,
                     color=svg.color(shade),
                     alpha=0.8 if front else 0.25,
                     linewidths=0,
-                    label=label if front else None,
+                    label=None if named else label,
                 )
+                named = True
+        edge = lower_edge(points)
+        axes.step(
+            [x for x, _ in edge],
+            [y for _, y in edge],
+            where="post",
+            color=svg.color("muted"),
+            linewidth=1.2,
+            label="best of both, without true run times",
+        )
         for place, (name, x, y) in enumerate(marked):
             axes.scatter([x], [y], s=46, marker="D", color=svg.color("ink"), linewidths=0)
             axes.annotate(
                 name,
                 (x, y),
-                xytext=(8, 6 if place % 2 == 0 else -12),
+                xytext=_LABEL_PLACES[place % len(_LABEL_PLACES)],
                 textcoords="offset points",
+                ha="right" if place % len(_LABEL_PLACES) >= 2 else "left",
                 color=svg.color("ink"),
             )
         axes.xaxis.set_major_locator(MaxNLocator(6))
@@ -60,8 +183,9 @@ def scatter(
         axes.set_ylabel("AWRT of group 2, s", color=svg.color("muted"))
         axes.legend(
             frameon=False,
-            loc="center left",
-            bbox_to_anchor=(1.02, 0.5),
+            loc="upper left",
+            bbox_to_anchor=(-0.02, -0.17),
+            ncols=3,
             labelcolor=svg.color("ink"),
         )
         axes.set_title(title, loc="left", color=svg.color("ink"), fontweight="bold", fontsize=11)

@@ -1,10 +1,11 @@
 """The studies as HTML pages: what the paper prints, constants, and what was learned."""
 
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
 from scenarios.papers.bar_chart import SpreadBar, improvement_chart
-from scenarios.papers.queue_strategies.drawings import scatter
+from scenarios.papers.queue_strategies.drawings import KIND_WORDS, beyond, scatter
 from scenarios.papers.queue_strategies.reference import GREEDY, METHODS, ROWS, TITLES, printed
 from scenarios.papers.queue_strategies.statements import statements, verdict
 from scenarios.papers.queue_strategies.study import (
@@ -202,16 +203,48 @@ def _cloud(study: Study) -> str:
             rows = study.of(log, METHODS[study.options["paper"]][0])[0]["parts"]["training"]
             easy = next(row for row in rows if row["name"] == "easy-arrival")["objectives"]
             marked.append(("EASY", easy["awrt_1"], easy["awrt_2"]))
-        title = f"{log.upper()}: all orders of the five groups, and what was learned"
-        front = sum(bool(point["front"]) for point in points)
-        caption = (
-            f"{front} of {len(points)} schedules are dominated by none of the others in all seven "
-            "objectives; the pale ones are dominated. True run times are known to nobody."
-        )
+        title = f"{log.upper()}: orders of groups and users, and what was learned"
+        drawn = scatter(points, marked, key=f"cloud-{log}", title=title)
         parts.append(
-            figure(scatter(points, marked, key=f"cloud-{log}", title=title), caption, "wide")
+            figure(drawn, _caption(points, beyond(points, marked)), "wide") + _best(points)
         )
-    return f"<section>\n{heading('What constant orders reach')}\n{''.join(parts)}</section>"
+    return f"<section>\n{heading('What can be had at the same time')}\n{''.join(parts)}</section>"
+
+
+def _caption(points: Sequence[Mapping[str, Any]], hidden: int) -> str:
+    front = sum(bool(point["front"]) for point in points)
+    return (
+        f"{front:,} of {len(points):,} schedules are dominated by none of the others in all seven "
+        "objectives; the pale ones are dominated. Of individuals that lie together one is drawn"
+        + (f"; {hidden:,} lie beyond the picture" if hidden else "")
+        + ". True run times are known to nobody. NSGA-II begins with the 120 orders of groups and knows "
+        "all jobs beforehand: it learns and is judged on the same ones."
+    )
+
+
+def _best(points: Sequence[Mapping[str, Any]]) -> str:
+    """Returns a table of each kind of schedule: how many, and the least of AWRT₁, of AWRT₂ and of f."""
+    rows = []
+    for kind, word in KIND_WORDS.items():
+        seven = [point["seven"] for point in points if point["kind"] == kind]
+        if seven:
+            front = sum(bool(p["front"]) for p in points if p["kind"] == kind)
+            numbers = (
+                len(seven),
+                front,
+                *(min(row[column] for row in seven) for column in (2, 3)),
+                min(10 * row[2] + 4 * row[3] for row in seven),
+            )
+            columns = cells([f"{number:,.0f}" for number in numbers])
+            rows.append(f'<tr><th scope="row">{word}</th>{columns}</tr>')
+    heads = column_heads(
+        ("schedules", "not dominated", "least AWRT1, s", "least AWRT2, s", "least f, s")
+    )
+    return scrolling(
+        '<table class="compact"><thead><tr><th class="left" scope="col">kind</th>'
+        f"{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table>",
+        "What each kind of schedule reaches",
+    )
 
 
 def _made(study: Study) -> str:

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from grms.learning.local_strategies.command import STRATEGY, run_tuning
 from grms.learning.local_strategies.constants import group_order, judge
+from grms.learning.local_strategies.front import run_front
 from grms.learning.local_strategies.outcome import LEARNED
 from grms.learning.local_strategies.problem import Start, TuneOptions
 from grms.learning.local_strategies.workloads import Workload, WorkloadOptions, read_workload
@@ -49,6 +50,7 @@ class StudyOptions:
         scaled: whether the whole logs are scaled to 1024 processors and learned on, as in the papers; no
             job is unseen then.
         logs: keys of the logs.
+        front: generations of NSGA-II on users' keys, on the first log; 0 leaves it out.
         workers: threads; one for each processor where None.
     """
 
@@ -59,6 +61,7 @@ class StudyOptions:
     start: Start = "constant"
     scaled: bool = False
     logs: tuple[str, ...] = tuple(log.key for log in LOGS)
+    front: int = 10
     workers: int | None = None
 
 
@@ -144,19 +147,24 @@ def run_study(options: StudyOptions, console: Console) -> Study:
         console.print(f"reading {log.key}", highlight=False)
         workloads[log.key] = read_workload(paths[log.key], _workload_options(options, log))
     runs: list[dict[str, Any]] = []
+    judged: list[Sequence[float]] = []
+    first = logs[0].key
     for log in logs:
         for method in METHODS[options.paper]:
             for seed in options.seeds[:1] if method.startswith("iterative") else options.seeds:
                 console.print(f"{log.key}: {method}, seed {seed}", highlight=False)
                 chosen = _tune_options(options, method, seed, log.key, (paths[log.key],))
-                runs += _run(chosen, {log.key: workloads[log.key]}, method, console)
+                chosen = replace(chosen, remember=log.key == first)
+                found, seen = _run(chosen, {log.key: workloads[log.key]}, method, console)
+                runs += found
+                judged += seen
     if options.paper == GREEDY and len(logs) > 1:
         for seed in options.seeds[:1]:
             console.print(f"all logs at once: f2, seed {seed}", highlight=False)
             chosen = _tune_options(options, "f2", seed, MANY, tuple(paths.values()))
-            runs += _run(chosen, workloads, MANY, console)
+            runs += _run(chosen, workloads, MANY, console)[0]
+    users = _users(options, first, workloads[first], console)
     console.print("judging elsewhere, and all orders of groups", highlight=False)
-    first = logs[0].key
     return Study(
         {
             **{
@@ -169,13 +177,34 @@ def run_study(options: StudyOptions, console: Console) -> Study:
         },
         runs,
         _transfers(options, first, workloads),
-        {first: _cloud(workloads[first], [run for run in runs if run["log"] == first])},
+        {
+            first: _cloud(
+                workloads[first], [run for run in runs if run["log"] == first], judged, users
+            )
+        },
         machine_words(),
         source_commit(),
     )
 
 
-def _cloud(workload: Workload, runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _users(
+    options: StudyOptions, log: str, workload: Workload, console: Console
+) -> Sequence[Sequence[float]]:
+    if not options.front:
+        return ()
+    console.print(f"{log}: NSGA-II on a key for each user", highlight=False)
+    seed = options.seeds[0]
+    folder = run_folder(options, "users", seed, log)
+    workers = Workers(count=options.workers)
+    return run_front(workload, folder, options.front, console, seed=seed, workers=workers)
+
+
+def _cloud(
+    workload: Workload,
+    runs: Sequence[Mapping[str, Any]],
+    judged: Sequence[Sequence[float]],
+    users: Sequence[Sequence[float]],
+) -> list[dict[str, Any]]:
     found = [run["parts"]["training"][-1]["objectives"] for run in runs]
     learned = [
         # A group without jobs has no AWRT.
@@ -183,7 +212,7 @@ def _cloud(workload: Workload, runs: Sequence[Mapping[str, Any]]) -> list[dict[s
         for one in found
         if one["awrt"] is not None
     ]
-    return [asdict(point) for point in cloud(workload.training.trial, learned)]
+    return [asdict(one) for one in cloud(workload.training.trial, learned, judged, users)]
 
 
 def _workload_options(options: StudyOptions, log: StudyLog) -> WorkloadOptions:
@@ -225,19 +254,21 @@ def _tune_options(
 
 def _run(
     chosen: TuneOptions, workloads: Mapping[str, Workload], method: str, console: Console
-) -> list[dict[str, Any]]:
-    document = run_tuning(chosen, console, list(workloads.values())).to_document()
-    return [
+) -> tuple[list[dict[str, Any]], Sequence[Sequence[float]]]:
+    tuning = run_tuning(chosen, console, list(workloads.values()))
+    document = tuning.to_document()
+    found = [
         {
             "log": key,
             "method": method,
             "seed": chosen.seed,
             "evaluations": document["evaluations"],
             "elapsed_s": document["elapsed_s"],
-            "parts": {part: found[part] for part in ("training", "unseen") if part in found},
+            "parts": {part: one[part] for part in ("training", "unseen") if part in one},
         }
-        for key, found in zip(workloads, document["workloads"], strict=True)
+        for key, one in zip(workloads, document["workloads"], strict=True)
     ]
+    return found, tuning.judged
 
 
 def _transfers(

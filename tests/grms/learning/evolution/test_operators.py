@@ -6,12 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grms.learning.evolution.genes import Genome
+from grms.learning.evolution.genes import Genome, bounded_reals
 from grms.learning.evolution.operators import (
     discrete_recombination,
     flip_mutation,
     gaussian_mutation,
     lognormal_steps,
+    polynomial_mutation,
+    simulated_binary_crossover,
     uniform_genome,
 )
 from grms.learning.evolution.randomness import generator, generator_state
@@ -165,3 +167,30 @@ def test_adapted_steps_stay_positive(seed: int, steps: list[float]) -> None:
     adapted = lognormal_steps(generator(seed), np.array(steps), 0.3, 0.5)
     assert (adapted > 0).all()
     assert np.isfinite(adapted).all()
+
+
+def test_children_of_simulated_binary_crossover_have_the_sum_of_their_parents() -> None:
+    """Gene by gene; half of the genes stay as they are; larger indices stay nearer."""
+    rng = np.random.default_rng(1)
+    first, second = rng.random(2000), rng.random(2000)
+    one, other = simulated_binary_crossover(rng, first, second, 20.0)
+    assert np.allclose(one + other, first + second, rtol=0, atol=1e-12)
+    stayed = (one == first) & (other == second)
+    assert 850 < stayed.sum() < 1150
+    near, far = (
+        np.abs(simulated_binary_crossover(rng, first, second, index)[0] - first).mean()
+        for index in (50.0, 1.0)
+    )
+    assert near < far
+
+
+def test_polynomial_mutation_moves_few_genes_by_a_part_of_their_range() -> None:
+    """Either way alike, less than the range; a gene that is not drawn stays to the bit."""
+    rng = np.random.default_rng(2)
+    space = bounded_reals(np.zeros(2000), np.full(2000, 4.0))
+    genome = Genome(np.full(2000, 2.0), np.zeros(0, np.bool_))
+    step = polynomial_mutation(rng, genome, space, 20.0, 0.25).real - 2.0
+    assert 400 < (step != 0).sum() < 600
+    assert np.abs(step).max() < 4.0
+    assert abs((step > 0).sum() - (step < 0).sum()) < 120
+    assert polynomial_mutation(rng, genome, space, 20.0, 0.0).real.tolist() == [2.0] * 2000

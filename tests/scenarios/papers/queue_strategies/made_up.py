@@ -70,15 +70,27 @@ def made_up(
         for log in logs[1:]
         for method in gains
     ]
-    point = {"groups": [1, 2, 3, 4, 5], "seven": [0.7, 5.0, 10.0, 20.0, 1.0, 1.0, 1.0]}
-    kinds = ("fcfs", "easy", "clairvoyant", "learned")
-    cloud = [{"kind": kind, "front": front, **point} for kind in kinds for front in (True, False)]
+    order, seven = [1, 2, 3, 4, 5], [0.7, 5.0, 10.0, 20.0, 1.0, 1.0, 1.0]
+    kinds = {
+        "fcfs": order,
+        "easy": order,
+        "clairvoyant": order,
+        "learned": [],
+        "judged": [],
+        "users": [],
+    }
+    cloud = [
+        {"kind": kind, "groups": groups, "seven": seven, "front": front}
+        for kind, groups in kinds.items()
+        for front in (True, False)
+    ]
     options = {
         "paper": paper,
         "seeds": [1, 2, 3],
         "generations": 6,
         "start": "constant",
         "scaled": unseen is None,
+        "front": 10,
         "logs": list(logs),
         "jobs": dict.fromkeys(logs, 1000),
         "processors": dict.fromkeys(logs, 64),

@@ -1,4 +1,5 @@
 import io
+from collections import Counter
 from functools import partial
 from pathlib import Path
 
@@ -43,13 +44,13 @@ def two_logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_study_learns_judges_and_goes_on(two_logs: Path) -> None:
     """Every method on every log, on all at once, on the other log; a second time nothing is learned."""
     options = StudyOptions(
-        "greedy-criteria", two_logs / "out", (1, 2), 1, logs=("ctc", "kth"), workers=1
+        "greedy-criteria", two_logs / "out", (1, 2), 1, logs=("ctc", "kth"), front=1, workers=1
     )
     quiet = Console(file=io.StringIO())
     page = run_command(options, quiet, quiet)
     assert page.exists()
     checkpoints = sorted((two_logs / "out" / "runs").rglob("checkpoint.json"))
-    assert len(checkpoints) == 2 * 5 * 2 + 1
+    assert len(checkpoints) == 2 * 5 * 2 + 2
     before = [path.read_bytes() for path in checkpoints]
     study = run_study(options, quiet)
     assert [path.read_bytes() for path in checkpoints] == before
@@ -62,8 +63,12 @@ def test_a_study_learns_judges_and_goes_on(two_logs: Path) -> None:
     assert learned_gain(study.of("ctc", "f2"), "unseen") is not None
     assert {one["log"] for one in study.transfers} == {"kth"}
     # Five methods with two seeds each, and one learned on all logs, beside the constants.
-    assert len(study.clouds["ctc"]) == 360 + 11
-    assert [one["kind"] for one in study.clouds["ctc"]].count("learned") == 11
+    kinds = Counter(one["kind"] for one in study.clouds["ctc"])
+    assert [kinds[kind] for kind in ("fcfs", "easy", "clairvoyant")] == [120] * 3
+    # What two searches have found both is there once.
+    assert 1 <= kinds["learned"] <= 11
+    assert kinds["users"] > 100
+    assert kinds["judged"] >= kinds["learned"] - 1
     for log in ("ctc", "kth"):
         for method in ("f1", "f2", "f3", "f4"):
             for one in study.of(log, method):
@@ -84,9 +89,10 @@ def test_rules_and_tables_are_learned_too(two_logs: Path, monkeypatch: pytest.Mo
     """The iterative method has no chance in it, so one seed is enough; scaled, nothing is unseen."""
     monkeypatch.setattr(module, "SCALED", 32)
     options = StudyOptions(
-        "genetic-fuzzy", two_logs / "out", (1, 2), 1, scaled=True, logs=("ctc",), workers=1
+        "genetic-fuzzy", two_logs / "out", (1, 2), 1, scaled=True, logs=("ctc",), front=0, workers=1
     )
     study = run_study(options, Console(file=io.StringIO()))
+    assert not any(one["kind"] == "users" for one in study.clouds["ctc"])
     assert len(study.of("ctc", "iterative")) == 1
     assert len(study.of("ctc", "symbiotic")) == 2
     assert learned_gain(study.of("ctc", "symbiotic"), "unseen") is None

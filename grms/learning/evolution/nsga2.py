@@ -1,0 +1,251 @@
+"""NSGA-II: a population that spreads over what can be had between several objectives.
+
+After Deb, Pratap, Agarwal, Meyarivan: "A Fast and Elitist Multiobjective Genetic Algorithm: NSGA-II"
+(2002). It asks and is told as every strategy here does; objectives come beside the value.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from grms.learning.evolution.domination import crowded_order
+from grms.learning.evolution.genes import FloatArray, GeneSpace, Genome
+from grms.learning.evolution.operators import (
+    polynomial_mutation,
+    simulated_binary_crossover,
+    uniform_genome,
+)
+from grms.learning.evolution.randomness import generator_from_state, generator_state
+from grms.learning.evolution.strategies import (
+    INDIVIDUALS_MAX,
+    Figures,
+    Individual,
+    check_values,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Nsga2Settings:
+    """The settings of NSGA-II; the defaults are those of its paper (section IV-A).
+
+    Attributes:
+        population: individuals that stay, and offspring in each generation; even.
+        crossover_probability: chance of two parents to be crossed.
+        crossover_index: η_c; the larger, the nearer are children to their parents.
+        mutation_index: η_m; the larger, the smaller are mutations. Each gene is mutated with the
+            chance 1/n.
+    """
+
+    population: int = 100
+    crossover_probability: float = 0.9
+    crossover_index: float = 20.0
+    mutation_index: float = 20.0
+
+    def __post_init__(self) -> None:
+        """Checks the bounds.
+
+        Raises:
+            ValueError: a setting is out of its bounds.
+        """
+        if not 2 <= self.population <= INDIVIDUALS_MAX or self.population % 2:
+            raise ValueError(
+                f"population is {self.population}; it must be even, from 2 to {INDIVIDUALS_MAX}"
+            )
+        if not 0 <= self.crossover_probability <= 1:
+            raise ValueError(
+                f"crossover_probability is {self.crossover_probability}; it is a probability"
+            )
+        for name in ("crossover_index", "mutation_index"):
+            if not 0 <= getattr(self, name) <= 1e6:
+                raise ValueError(f"{name} is {getattr(self, name)}; it must be from 0 to 1e6")
+
+
+class Nsga2:
+    """NSGA-II on real genes within bounds.
+
+    The objectives of an individual are the first row of its figures. One without figures (its
+    evaluation was given up) is behind all that have some.
+
+    Args:
+        space: bounded real genes and no others.
+        settings: see there.
+        rng: the only source of randomness.
+        signs: for each objective 1 where small is good, -1 where large is.
+        founders: genomes that the first generation begins with, before those that are drawn.
+
+    Raises:
+        ValueError: the space has other genes, or there is no objective.
+    """
+
+    name: ClassVar[str] = "nsga2"
+
+    def __init__(
+        self,
+        space: GeneSpace,
+        settings: Nsga2Settings,
+        rng: np.random.Generator,
+        *,
+        signs: Sequence[float],
+        founders: Sequence[Genome] = (),
+    ) -> None:
+        if not space.bounded or len(space.choices) or space.binaries:
+            raise ValueError("NSGA-II works on real genes within bounds, and on no others")
+        if not signs or any(abs(sign) != 1 for sign in signs):
+            raise ValueError(f"signs are {tuple(signs)}; 1 or -1 is needed for each objective")
+        self.space = space
+        self.settings = settings
+        self._rng = rng
+        self._signs = tuple(float(sign) for sign in signs)
+        self._founders = tuple(founders)
+        self._parents: list[Genome] = []
+        self._values: list[float] = []
+        self._objectives = np.zeros((0, len(self._signs)))
+        self._best: Individual | None = None
+        self._asked: list[Genome] = []
+        self._told = 0
+
+    @property
+    def generation(self) -> int:
+        """Generations bred and told so far; founders, which nobody bred, do not count."""
+        return max(0, self._told - 1)
+
+    @property
+    def best(self) -> Individual | None:
+        """The individual with the least value told so far; None before the first generation."""
+        return self._best
+
+    @property
+    def parents(self) -> tuple[Genome, ...]:
+        """The present population, the best first by front and crowding."""
+        return tuple(self._parents)
+
+    @property
+    def objectives(self) -> FloatArray:
+        """What is made small, by parent, shape (population, m): the objectives times their signs."""
+        return self._objectives.copy()
+
+    @property
+    def bound(self) -> float:
+        """Infinity: whoever is bad in one objective may be good in another."""
+        return math.inf
+
+    @property
+    def exhausted(self) -> str:
+        """Empty: there is always another generation."""
+        return ""
+
+    def ask(self) -> list[Genome]:
+        """Returns the genomes of the next generation; the same until they are told."""
+        if not self._asked:
+            count = self.settings.population
+            if self._parents:
+                while len(self._asked) < count:
+                    self._asked += self._children()
+            else:
+                given = list(self._founders[:count])
+                drawn = [uniform_genome(self._rng, self.space) for _ in range(count - len(given))]
+                self._asked = [*given, *drawn]
+        return list(self._asked)
+
+    def tell(self, values: Sequence[float], figures: Sequence[Figures] = ()) -> None:
+        """Learns the values and objectives of what was asked, in that order.
+
+        Raises:
+            ValueError: nothing was asked, there are more or fewer values or figures than genomes, a
+                value is not a finite number, or there are more or fewer objectives than signs.
+        """
+        check_values(values, len(self._asked))
+        if len(figures) != len(self._asked):
+            raise ValueError(f"{len(figures)} rows of objectives for {len(self._asked)} genomes")
+        told = np.array([self._signed(row) for row in figures])
+        for genome, value in zip(self._asked, values, strict=True):
+            if self._best is None or value < self._best.value:
+                self._best = Individual(genome, float(value))
+        everybody = [*self._parents, *self._asked]
+        everything = np.concatenate([self._objectives, told])
+        kept = crowded_order(everything)[: self.settings.population]
+        all_values = [*self._values, *map(float, values)]
+        self._parents = [everybody[row] for row in kept]
+        self._values = [all_values[row] for row in kept]
+        self._objectives = everything[kept]
+        self._asked = []
+        self._told += 1
+
+    def _signed(self, figures: Figures) -> list[float]:
+        if not figures or not figures[0]:
+            return [math.inf] * len(self._signs)
+        if len(figures[0]) != len(self._signs):
+            raise ValueError(f"{len(figures[0])} objectives; there are {len(self._signs)} signs")
+        # A group without jobs has no response time: nothing is lost or won by it.
+        signed = zip(figures[0], self._signs, strict=True)
+        return [0.0 if math.isnan(one) else one * sign for one, sign in signed]
+
+    def _children(self) -> tuple[Genome, Genome]:
+        settings = self.settings
+        one, other = self._chosen().real, self._chosen().real
+        if self._rng.random() < settings.crossover_probability:
+            one, other = simulated_binary_crossover(self._rng, one, other, settings.crossover_index)
+        first, second = (self._mutant(real) for real in (one, other))
+        return first, second
+
+    def _mutant(self, real: FloatArray) -> Genome:
+        # Crossing may leave the bounds; mutation counts from within them.
+        within = self.space.confined(Genome(real, np.zeros(0, np.bool_)))
+        changed = polynomial_mutation(
+            self._rng, within, self.space, self.settings.mutation_index, 1 / len(real)
+        )
+        return self.space.confined(changed)
+
+    def _chosen(self) -> Genome:
+        # Parents stand best first, so of two drawn the one in front wins the tournament.
+        return self._parents[int(self._rng.integers(len(self._parents), size=2).min())]
+
+    def to_state(self) -> dict[str, Any]:
+        """Returns all the strategy knows as plain values that JSON keeps exactly."""
+        best = self._best
+        return {
+            "strategy": self.name,
+            "space": self.space.to_state(),
+            "settings": asdict(self.settings),
+            "signs": list(self._signs),
+            "rng": generator_state(self._rng),
+            "told": self._told,
+            "parents": [
+                one.to_state()
+                | {
+                    "value": value,
+                    # Infinity is none of JSON's numbers.
+                    "objectives": None if math.isinf(row[0]) else row.tolist(),
+                }
+                for one, value, row in zip(
+                    self._parents, self._values, self._objectives, strict=True
+                )
+            ],
+            "best": None if best is None else best.genome.to_state() | {"value": best.value},
+            "asked": [one.to_state() for one in self._asked],
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """Returns the strategy that `to_state` described; it goes on bit for bit."""
+        signs = state["signs"]
+        strategy = cls(
+            GeneSpace.from_state(state["space"]),
+            Nsga2Settings(**state["settings"]),
+            generator_from_state(state["rng"]),
+            signs=signs,
+        )
+        strategy._told = state["told"]
+        strategy._parents = [Genome.from_state(one) for one in state["parents"]]
+        strategy._values = [one["value"] for one in state["parents"]]
+        rows = [one["objectives"] or [math.inf] * len(signs) for one in state["parents"]]
+        strategy._objectives = np.array(rows, np.float64).reshape(-1, len(signs))
+        best = state["best"]
+        strategy._best = (
+            None if best is None else Individual(Genome.from_state(best), best["value"])
+        )
+        strategy._asked = [Genome.from_state(one) for one in state["asked"]]
+        return strategy

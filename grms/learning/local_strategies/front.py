@@ -1,0 +1,149 @@
+"""What can be had between seven objectives: EASY with a key for each user, searched by NSGA-II.
+
+The papers compare with schedules that an offline search found on all objectives at once, and do not say
+how. Here a schedule is an order of users that EASY backfills; it uses requested times alone,
+so a provider could run it, if he knew the users' keys beforehand.
+"""
+
+import math
+from dataclasses import asdict
+from itertools import permutations
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from rich.console import Console
+
+from grms.learning.checkpoint import Checkpoint
+from grms.learning.evolution.evaluation import Evaluation
+from grms.learning.evolution.genes import GeneSpace, Genome, bounded_reals
+from grms.learning.evolution.nsga2 import Nsga2, Nsga2Settings
+from grms.learning.evolution.randomness import generator
+from grms.learning.evolution.recorded import Recorded
+from grms.learning.local_strategies.fitness import LIMIT_FACTOR, TuningCase
+from grms.learning.local_strategies.workloads import Workload
+from grms.learning.session import CHECKPOINT, Limits, Session, Workers
+from lrms_sim.disciplines import EasyByUser
+from lrms_sim.groups import GROUPS
+from lrms_sim.machine import user_numbers
+from lrms_sim.version import __version__
+
+SIGNS: Final = (-1.0, *(1.0,) * 6)
+"""Of U, AWRT, AWRT₁ … AWRT₅: a large utilization is good, and short response times are."""
+
+FRONT_SETTINGS: Final = Nsga2Settings(population=200)
+"""More than the 120 orders of groups, which begin; the others are drawn."""
+
+
+class UserKeys:
+    """Judges keys of users by replay; safe in several threads at a time.
+
+    The value is f; the figures are one row, the seven objectives.
+
+    Args:
+        case: the workload.
+
+    Raises:
+        ValueError: no job has a known user.
+    """
+
+    def __init__(self, case: TuningCase) -> None:
+        self.case = case
+        self._numbers = user_numbers(case.trial.jobs.user)
+        if not (self._numbers >= 0).any():
+            raise ValueError(f"{case.name}: no job has a known user; there is nobody to give a key")
+
+    @property
+    def space(self) -> GeneSpace:
+        """One real gene from 0 to 1 for each user, in ascending order of users."""
+        users = int(self._numbers.max()) + 1
+        return bounded_reals(np.zeros(users), np.ones(users))
+
+    def __call__(self, genome: Genome, bound: float = math.inf) -> Evaluation:
+        """Replays the workload; gives up at a large multiple of EASY's f."""
+        limit = min(bound, LIMIT_FACTOR * self.case.easy_value)
+        result = self.case.trial.run(EasyByUser(tuple(genome.real.tolist())), limit)
+        if result.objectives is None:
+            return Evaluation(math.nextafter(limit, math.inf))
+        return Evaluation(result.value, (result.objectives.seven,))
+
+    def group_keys(self, order: tuple[int, ...]) -> Genome:
+        """Returns the keys by which users are served group after group.
+
+        Args:
+            order: the groups 1 to 5, the one that is served first in front.
+        """
+        place = np.array([0.0, *(order.index(group) / (len(GROUPS) - 1) for group in GROUPS)])
+        keys = np.zeros(len(self.space.low))
+        known = self._numbers >= 0
+        keys[self._numbers[known]] = place[self.case.trial.groups[known]]
+        return Genome(keys, np.zeros(0, np.bool_))
+
+
+def front_search(
+    fitness: UserKeys, seed: int, settings: Nsga2Settings = FRONT_SETTINGS
+) -> Recorded:
+    """Returns a search that begins with the 120 orders of groups, and remembers everybody.
+
+    Args:
+        fitness: knows the users.
+        seed: of its random stream.
+        settings: of NSGA-II.
+    """
+    founders = [fitness.group_keys(order) for order in permutations(GROUPS)]
+    return Recorded(Nsga2(fitness.space, settings, generator(seed), signs=SIGNS, founders=founders))
+
+
+def run_front(
+    workload: Workload,
+    folder: Path,
+    generations: int,
+    console: Console,
+    *,
+    seed: int = 1,
+    workers: Workers | None = None,
+    settings: Nsga2Settings = FRONT_SETTINGS,
+) -> tuple[tuple[float, ...], ...]:
+    """Searches the trade-offs on a workload's training jobs; goes on where the folder has a run.
+
+    Args:
+        workload: the log.
+        folder: for the checkpoint.
+        generations: so many, after the first.
+        console: shows how far it is.
+        seed: of the random stream.
+        workers: who evaluates; threads where None.
+        settings: of NSGA-II.
+
+    Returns:
+        The seven objectives of every individual judged to the end, the orders of groups first.
+
+    Raises:
+        ValueError: no job has a known user.
+        CheckpointError: the folder has a run of other settings, or cannot be written.
+        TrainingInterrupted: Ctrl-C.
+    """
+    fitness = UserKeys(workload.training)
+    description = {
+        "program": f"hanse {__version__}",
+        "strategy": {"method": "users", "seed": seed, "settings": asdict(settings)},
+        "fitness": {
+            "theta": list(workload.training.trial.theta),
+            "workloads": [dict(workload.provenance)],
+        },
+    }
+    resume = (folder / CHECKPOINT).exists()
+    limits = Limits(generations=generations)
+    session = Session(folder, description, limits, workers or Workers(), resume)
+    session.run(front_search(fitness, seed, settings), fitness, console)
+    return remembered(session.checkpoint)
+
+
+def remembered(checkpoint: Checkpoint) -> tuple[tuple[float, ...], ...]:
+    """Returns what a run has kept of its individuals: nothing, if nobody told it to.
+
+    Raises:
+        CheckpointError: the file cannot be read, or is of another run.
+    """
+    rows = checkpoint.read().strategy.get("seen", ())
+    return tuple(tuple(float(number) for number in row) for row in rows)

@@ -13,6 +13,8 @@ is away or asks for patience, until their time is over.
 """
 
 import asyncio
+import hashlib
+import os
 import time
 import uuid
 from collections.abc import (
@@ -45,7 +47,8 @@ from grms.client_answers import (
     read_results,
 )
 from grms.kit.backoff import Backoff, BackoffSettings
-from grms.v1 import job_pb2, job_pb2_grpc, operator_pb2, operator_pb2_grpc
+from grms.kit.file_names import check_outputs
+from grms.v1 import job_pb2, job_pb2_grpc, operator_pb2, operator_pb2_grpc, request_pb2
 
 __all__ = [
     "Client",
@@ -67,6 +70,7 @@ PAUSES: Final = BackoffSettings(first_s=0.1, most_s=2.0)
 
 PAGE: Final = 1000
 CHUNKS: Final = 16
+PUT_BYTES: Final = 256 << 10
 PROCESSORS_MAX: Final = 2**31 - 1
 
 T = TypeVar("T")
@@ -120,6 +124,7 @@ class Client:
         arguments: Sequence[str] = (),
         environment: Mapping[str, str] | None = None,
         outputs: Sequence[str] = (),
+        inputs: Mapping[str, str | Path] | None = None,
         run_time_s: float | None = None,
         user_group: int | None = None,
         name: str = "",
@@ -136,6 +141,8 @@ class Client:
             environment: variables of the script.
             outputs: files that it leaves in its folder and that are to come home, beside what it
                 prints: relative names.
+            inputs: files that it finds in its folder: relative names there, and where they are here;
+                they are handed over first.
             run_time_s: how long a simulated batch system lets it run, seconds.
             user_group: 1 to 5, by which a simulated queue may be ordered; needs `run_time_s`.
             name: a word of one's own.
@@ -143,6 +150,7 @@ class Client:
 
         Raises:
             ValueError: no site could take such a job.
+            OSError: a file cannot be read.
             SiteUnavailable: the site cannot be reached, or takes no work now.
             SiteError: it has refused.
         """
@@ -171,7 +179,27 @@ class Client:
             request.request.program.arguments.extend(arguments)
             request.request.program.environment.update(environment or {})
             request.request.program.outputs.extend(outputs)
+            check_outputs(inputs or {})
+            for file_name, path in (inputs or {}).items():
+                request.request.program.inputs.append(await self._put(file_name, Path(path)))
         return read_job(await self._call(self._jobs.Submit, request))
+
+    async def _put(self, name: str, path: Path) -> request_pb2.InputFile:
+        # Returns a file as a job has it, when the site has it.
+        with path.open("rb") as content:
+            digest = await asyncio.to_thread(hashlib.file_digest, content, "sha256")
+            size = content.seek(0, os.SEEK_END)
+            file = request_pb2.InputFile(name=name, size_bytes=size, sha256=digest.digest())
+            request, held = job_pb2.PutInputRequest(file=file), -1
+            while held < size:
+                answer = await self._call(self._jobs.PutInput, request)
+                if held == answer.held_bytes:
+                    raise SiteError("ABORTED", f"{path} has changed while it was read")
+                held = answer.held_bytes
+                content.seek(held)
+                some = await asyncio.to_thread(content.read, PUT_BYTES)
+                request = job_pb2.PutInputRequest(file=file, offset_bytes=held, content=some)
+        return file
 
     async def get(self, job_id: str) -> Job:
         """Returns a job.

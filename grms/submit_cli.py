@@ -30,6 +30,7 @@ OWN: Final = {
     "--timeout": True,
     "--env": True,
     "--result": True,
+    "--input": True,
     "--key": True,
     "--without": True,
     "--wait": False,
@@ -49,6 +50,7 @@ NAME_MAX: Final = 128
 """Most characters of a job's name at a site."""
 
 _SLURM: Final = "hanse.sbatch"
+_OPTIONS: Final = {"outputs": "result", "inputs": "input"}
 
 
 class _Submit(click.Command):
@@ -107,6 +109,14 @@ def _is_for_slurm(words: list[str]) -> bool:
     metavar="FILE",
     help="A file that the script leaves in its folder and that you want; may come several times.",
 )
+@click.option(
+    "--input",
+    "inputs",
+    multiple=True,
+    metavar="FILE",
+    help="A file that the script finds in its folder, under the same relative path, or of one that begins "
+    "with / under its last part. May come several times.",
+)
 @click.option("--name", default="", help="A word of your own.")
 @click.option("--key", help="The same key is the same job.  [default: a new one]")
 @click.option(
@@ -145,13 +155,14 @@ def submit(
       grms submit [OPTIONS OF SBATCH] job.sh [ARGUMENTS]
 
     Then Slurm reads the options and the lines #SBATCH (-p is a partition and -t are minutes); --env,
-    --result, --key, --without and --wait are as here. A job that asks for what a partner cannot be told
+    --input, --result, --key, --without and --wait are as here. A job that asks for what a partner cannot be told
     stays at home: it is handed to sbatch, and why is said.
     """  # noqa: D301  # click's mark for a block that is not wrapped
     given = _environment(environment)
+    wanted["inputs"] = _inputs(wanted["inputs"])
     if (slurm := ctx.meta.get(_SLURM)) is not None:
         left_out = frozenset(word.removeprefix("--") for word in without.split(",") if word)
-        asked = tuple(name for name in ("outputs", "key") if wanted[name])
+        asked = tuple(name for name in ("inputs", "outputs", "key") if wanted[name])
         found = _for_slurm(slurm, left_out, given, asked=asked, wait=wait)
         script, arguments = Path(slurm.script), slurm.arguments
         wanted |= {name: found[name] for name in ("processors", "requested_time_s", "name")}
@@ -162,8 +173,8 @@ def submit(
         if wanted[name] is None:
             raise click.UsageError(f"Missing option '{words}'.")
     text = None if script is None else _script(script)
-    if script is None and (environment or arguments or wanted["outputs"]):
-        raise click.UsageError("arguments, --env and --result go with --script")
+    if script is None and (environment or arguments or wanted["outputs"] or wanted["inputs"]):
+        raise click.UsageError("arguments, --env, --input and --result go with --script")
     wanted |= {"arguments": arguments, "environment": given}
     _check_text(wanted)
     job = _handed_in(socket, timeout_s, wanted | {"script": text}, wait=wait)
@@ -172,7 +183,12 @@ def submit(
 
 
 def _check_text(wanted: Mapping[str, Any]) -> None:
-    texts = (*wanted["arguments"], *wanted["outputs"], *wanted["environment"].values())
+    texts = (
+        *wanted["arguments"],
+        *wanted["outputs"],
+        *wanted["inputs"],
+        *wanted["environment"].values(),
+    )
     for shown, word in (
         *((printable(text), text) for text in texts),
         *((f"--{name}", str(wanted[name])) for name in ("name", "key")),
@@ -212,6 +228,19 @@ def _environment(words: tuple[str, ...]) -> dict[str, str]:
         if not is_given and name not in os.environ:
             raise click.BadParameter(f"{name} is not set here", param_hint="'--env'")
         found[name] = value if is_given else os.environ[name]
+    return found
+
+
+def _inputs(words: tuple[str, ...]) -> dict[str, Path]:
+    found: dict[str, Path] = {}
+    for word in words:
+        path = Path(word)
+        if not path.is_file():
+            raise click.BadParameter(f"there is no file {printable(word)}", param_hint="'--input'")
+        name = path.name if path.is_absolute() else str(path)
+        if name in found:
+            raise click.BadParameter(f"{printable(name)} comes twice", param_hint="'--input'")
+        found[name] = path
     return found
 
 
@@ -280,7 +309,7 @@ def _stay(
         shown = f"--{name}" if value == "set" else f"--{name}={printable(value)}"
         click.echo(f"it stays at home for {shown}: {reason}", err=True)
     if asked:
-        words = ", ".join(f"--{word.replace('outputs', 'result')}" for word in asked)
+        words = ", ".join(f"--{_OPTIONS.get(word, word)}" for word in asked)
         text = f"{words}: for a job that a site runs; this one is for sbatch alone, and was not submitted"
         raise click.UsageError(text)
     # It writes for itself: with --wait the number has to be there at once.

@@ -4,6 +4,10 @@ COVERED_ELSEWHERE = {
     "grms/client_answers.py": ("tests/grms/test_client.py", "what a client returns"),
     "grms/lrms/checks.py": ("tests/grms/lrms/batch/test_checks.py", "data alone"),
     "grms/lrms/folders.py": ("tests/grms/lrms/batch/test_launch.py", "a protocol and data"),
+    "grms/site/results/streams.py": (
+        "tests/grms/site/results/test_collector.py",
+        "both ways, and test_inputs.py",
+    ),
     "grms/site/results/desk.py": ("tests/grms/site/results/test_collector.py", "one subject"),
     "grms/site/links/link.py": (
         "tests/grms/site/links/test_partner_links.py",

@@ -108,6 +108,7 @@ MAY_CROSS = {
     "DescribeResponse.processors": SIZE,
     "DescribeResponse.protocol_version": VERSION,
     "DescribeResponse.fetches_programs": VERSION,
+    "DescribeResponse.fetches_inputs": VERSION,
     "DescribeResponse.offer_seen": NUMBER,
     "OfferId.epoch": NUMBER,
     "OfferId.number": NUMBER,
@@ -127,6 +128,14 @@ MAY_CROSS = {
     "Program.EnvironmentEntry.key": PROGRAM,
     "Program.EnvironmentEntry.value": PROGRAM,
     "Program.outputs": PROGRAM,
+    "Program.inputs": PROGRAM,
+    "InputFile.name": PROGRAM,
+    "InputFile.size_bytes": PROGRAM,
+    "InputFile.sha256": PROGRAM,
+    "FetchInputRequest.site": NAME,
+    "FetchInputRequest.offer": NUMBER,
+    "FetchInputRequest.name": PROGRAM,
+    "FetchInputRequest.offset_bytes": PROGRAM,
     "FetchProgramRequest.site": NAME,
     "FetchProgramRequest.offer": NUMBER,
     "FetchProgramResponse.program": PROGRAM,
@@ -164,7 +173,7 @@ MAY_CROSS = {
     "ResultFile.size_bytes": LEFT,
     "ResultFile.sha256": LEFT,
     "ResultFile.problem": LEFT,
-    "ResultChunk.content": LEFT,
+    "ResultChunk.content": LEFT,  # of `FetchInput`: what the job is given
 }
 """Every field of every message between sites, with the line of the document that allows it."""
 
@@ -418,14 +427,14 @@ def test_only_what_is_listed_crosses_between_sites() -> None:
 
 
 def test_partners_are_told_nothing_but_by_this_service() -> None:
-    """Nine questions with one answer each; a file alone is streamed, and no message is open-ended."""
+    """Ten questions with one answer each; a file alone is streamed, and no message is open-ended."""
     methods = {method.name: method for method in PARTNER_SERVICE.methods}
     about_jobs = {"Describe", "Offer", "Resolve", "Withdraw", "Report", "FetchProgram"}
-    about_files = {"ListGuestResults", "FetchGuestResult", "DropGuestResults"}
+    about_files = {"FetchInput", "ListGuestResults", "FetchGuestResult", "DropGuestResults"}
     assert set(methods) == about_jobs | about_files
     for method in methods.values():
         assert not method.client_streaming
-        assert method.server_streaming == (method.name == "FetchGuestResult")
+        assert method.server_streaming == (method.name in {"FetchGuestResult", "FetchInput"})
     for message in messages(PARTNER_SERVICE).values():
         assert message.file.package == "grms.v1"  # no Any, no Struct of another package
         assert not message.is_extendable

@@ -23,6 +23,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from grms.kit.job_files import JobFile
+
 
 class LrmsError(Exception):
     """The LRMS has not done what it was told; the text says what and why.
@@ -94,6 +96,19 @@ class LrmsOutcome(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class JobInput:
+    """A file that a job finds in its folder.
+
+    Attributes:
+        file: its name there, size and digest.
+        content: path of its content, a file of the site's own; empty where the site has none.
+    """
+
+    file: JobFile
+    content: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Program:
     """What a real batch system runs.
 
@@ -102,12 +117,14 @@ class Program:
         arguments: of the script.
         environment: variables of the job beside those that the LRMS sets.
         outputs: files that the job leaves in its folder and that its user wants.
+        inputs: files that it finds there.
     """
 
     script: str
     arguments: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     outputs: tuple[str, ...] = ()
+    inputs: tuple[JobInput, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,9 +33,11 @@ from grms.site.engine.engine import EngineFailedError
 from grms.site.engine.journal import JournalError
 from grms.site.engine.upkeep import without_collection
 from grms.site.facts.events import Restarted, TimePassed
+from grms.site.links.programs import ProgramFetcher
 from grms.site.parts import Core, tls_files
 from grms.site.results.collector import Collector
 from grms.site.results.desk import ResultDesk
+from grms.site.results.inputs import InputDesk, InputFetcher
 from grms.site.results.store import ResultStore
 from grms.site.results.sweeper import Sweeper
 from grms.site.services.jobs import JobService, Watchers
@@ -71,6 +73,9 @@ DAY_S = 86400.0
 RESULTS_END = ".results"
 """In the journal's folder, after the site's name: what has come home from partners."""
 
+INPUTS_END = ".inputs"
+"""Likewise: files that jobs are given."""
+
 REFUSALS_LOGGED_PER_S = 0.1
 """How often it is logged that connections are refused; all are counted."""
 
@@ -103,7 +108,8 @@ class Daemon:
         self._health = health.aio.HealthServicer()
         self._stop = asyncio.Event()
         self._reservations = Reservations(core.engine)
-        self._desk, self._collector, self._sweeper = _results(core, log)
+        self._inputs = _inputs(core)
+        self._desk, self._collector, self._sweeper = _results(core, log, self._inputs)
         self._refusals_logged = Rate(REFUSALS_LOGGED_PER_S)
         self._exhaustion_logged = Rate(EXHAUSTION_LOGGED_PER_S)
         self.ready = asyncio.Event()
@@ -331,7 +337,7 @@ class Daemon:
             ),
         )
         job_pb2_grpc.add_JobServiceServicer_to_server(
-            JobService(door, watchers, self._desk), server
+            JobService(door, watchers, self._desk, self._inputs), server
         )
         reservation_pb2_grpc.add_ReservationServiceServicer_to_server(
             ReservationService(door, self._reservations), server
@@ -360,6 +366,7 @@ class Daemon:
             door,
             lambda name: links.links[name].heard(),
             self._desk,
+            self._inputs,
             None if replay is None else bring_to,
         )
         partner_pb2_grpc.add_PartnerServiceServicer_to_server(service, server)
@@ -419,7 +426,18 @@ class Daemon:
                     await core.engine.commit.settled()
 
 
-def _results(core: Core, log: Log) -> tuple[ResultDesk, Collector, Sweeper]:
+def _inputs(core: Core) -> InputDesk:
+    config = core.config
+    folder = Path(config.journal.path).with_name(f"{config.name}{INPUTS_END}")
+    limits = FileLimits(config.results.file_bytes, config.results.job_bytes)
+    desk = InputDesk(ResultStore(folder), limits)
+    programs = ProgramFetcher(core.links, config.name)
+    core.driver.connect_programs(InputFetcher(programs, desk, core.links, config.name))
+    core.driver.connect_inputs(desk.place)
+    return desk
+
+
+def _results(core: Core, log: Log, inputs: InputDesk) -> tuple[ResultDesk, Collector, Sweeper]:
     config = core.config.results
     name = f"{core.config.name}{RESULTS_END}"
     folder = config.folder or Path(core.config.journal.path).with_name(name)
@@ -431,5 +449,5 @@ def _results(core: Core, log: Log) -> tuple[ResultDesk, Collector, Sweeper]:
     return (
         ResultDesk(core.engine, folders, store, limits),
         Collector(core.engine, core.links, store, limits, keep_s=keep_s, log=log),
-        Sweeper(core.engine, folders, store, keep_s=keep_s, log=log),
+        Sweeper(core.engine, folders, store, inputs.store, keep_s=keep_s, log=log),
     )

@@ -41,7 +41,6 @@ from grms.site.facts.settings import Limits, PartnerSettings, SiteSettings
 from grms.site.links.calls import Problems, channel_maker
 from grms.site.links.link import LinkSettings
 from grms.site.links.partner_links import PartnerLinks
-from grms.site.links.programs import ProgramFetcher
 from grms.site.sockets.door import Rate
 from grms.site.watching.event_log import EventLog
 from grms.tls import CertificateTimeError, TlsFiles, channel_credentials, channel_options
@@ -281,7 +280,6 @@ def build_core(
         ),
     )
     engine.connect(links)
-    driver.connect_programs(ProgramFetcher(links, config.name))
     events = EventLog(log, engine, complete=config.logging.level == "debug")
     if observer is not None:
         observer.connect(engine, links)

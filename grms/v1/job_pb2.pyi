@@ -82,6 +82,22 @@ class SubmitRequest(_message.Message):
     name: str
     def __init__(self, request: _Optional[_Union[_request_pb2.JobRequest, _Mapping]] = ..., idempotency_key: _Optional[str] = ..., name: _Optional[str] = ...) -> None: ...
 
+class PutInputRequest(_message.Message):
+    __slots__ = ("file", "offset_bytes", "content")
+    FILE_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_BYTES_FIELD_NUMBER: _ClassVar[int]
+    CONTENT_FIELD_NUMBER: _ClassVar[int]
+    file: _request_pb2.InputFile
+    offset_bytes: int
+    content: bytes
+    def __init__(self, file: _Optional[_Union[_request_pb2.InputFile, _Mapping]] = ..., offset_bytes: _Optional[int] = ..., content: _Optional[bytes] = ...) -> None: ...
+
+class PutInputResponse(_message.Message):
+    __slots__ = ("held_bytes",)
+    HELD_BYTES_FIELD_NUMBER: _ClassVar[int]
+    held_bytes: int
+    def __init__(self, held_bytes: _Optional[int] = ...) -> None: ...
+
 class GetRequest(_message.Message):
     __slots__ = ("job_id",)
     JOB_ID_FIELD_NUMBER: _ClassVar[int]

@@ -35,6 +35,11 @@ class JobServiceStub(object):
         Args:
             channel: A grpc.Channel.
         """
+        self.PutInput = channel.unary_unary(
+                '/grms.v1.JobService/PutInput',
+                request_serializer=grms_dot_v1_dot_job__pb2.PutInputRequest.SerializeToString,
+                response_deserializer=grms_dot_v1_dot_job__pb2.PutInputResponse.FromString,
+                _registered_method=True)
         self.Submit = channel.unary_unary(
                 '/grms.v1.JobService/Submit',
                 request_serializer=grms_dot_v1_dot_job__pb2.SubmitRequest.SerializeToString,
@@ -75,10 +80,20 @@ class JobServiceStub(object):
 class JobServiceServicer(object):
     """Missing associated documentation comment in .proto file."""
 
+    def PutInput(self, request, context):
+        """Hands over the next bytes of a file that a job is to be given, before the job is submitted. The answer
+        says how many are there, which is where to go on; a content that is there already needs no bytes.
+        INVALID_ARGUMENT: the bytes are not those of the SHA-256, and were thrown away, or the file is larger
+        than the site takes. What no job is given within an hour is deleted.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Submit(self, request, context):
         """Takes a job. When the answer is there, the job is in the site's journal and will be run
         exactly once. Errors: INVALID_ARGUMENT (a field and what is allowed), FAILED_PRECONDITION (the
-        key was used for another request), RESOURCE_EXHAUSTED (open jobs of the site or of the user
+        key was used for another request, or a file that the job is given is not here), RESOURCE_EXHAUSTED (open jobs of the site or of the user
         are at their limit), UNAVAILABLE (the site is draining).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -135,6 +150,11 @@ class JobServiceServicer(object):
 
 def add_JobServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
+            'PutInput': grpc.unary_unary_rpc_method_handler(
+                    servicer.PutInput,
+                    request_deserializer=grms_dot_v1_dot_job__pb2.PutInputRequest.FromString,
+                    response_serializer=grms_dot_v1_dot_job__pb2.PutInputResponse.SerializeToString,
+            ),
             'Submit': grpc.unary_unary_rpc_method_handler(
                     servicer.Submit,
                     request_deserializer=grms_dot_v1_dot_job__pb2.SubmitRequest.FromString,
@@ -180,6 +200,33 @@ def add_JobServiceServicer_to_server(servicer, server):
  # This class is part of an EXPERIMENTAL API.
 class JobService(object):
     """Missing associated documentation comment in .proto file."""
+
+    @staticmethod
+    def PutInput(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/grms.v1.JobService/PutInput',
+            grms_dot_v1_dot_job__pb2.PutInputRequest.SerializeToString,
+            grms_dot_v1_dot_job__pb2.PutInputResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
 
     @staticmethod
     def Submit(request,

@@ -36,10 +36,16 @@ class JobServiceStub:
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> JobServiceAsyncStub: ...
+    PutInput: _grpc.UnaryUnaryMultiCallable[_job_pb2.PutInputRequest, _job_pb2.PutInputResponse]
+    """Hands over the next bytes of a file that a job is to be given, before the job is submitted. The answer
+    says how many are there, which is where to go on; a content that is there already needs no bytes.
+    INVALID_ARGUMENT: the bytes are not those of the SHA-256, and were thrown away, or the file is larger
+    than the site takes. What no job is given within an hour is deleted.
+    """
     Submit: _grpc.UnaryUnaryMultiCallable[_job_pb2.SubmitRequest, _job_pb2.Job]
     """Takes a job. When the answer is there, the job is in the site's journal and will be run
     exactly once. Errors: INVALID_ARGUMENT (a field and what is allowed), FAILED_PRECONDITION (the
-    key was used for another request), RESOURCE_EXHAUSTED (open jobs of the site or of the user
+    key was used for another request, or a file that the job is given is not here), RESOURCE_EXHAUSTED (open jobs of the site or of the user
     are at their limit), UNAVAILABLE (the site is draining).
     """
     Get: _grpc.UnaryUnaryMultiCallable[_job_pb2.GetRequest, _job_pb2.Job]
@@ -67,10 +73,16 @@ class JobServiceStub:
 @_typing.type_check_only
 class JobServiceAsyncStub(JobServiceStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
+    PutInput: _aio.UnaryUnaryMultiCallable[_job_pb2.PutInputRequest, _job_pb2.PutInputResponse]  # type: ignore[assignment]
+    """Hands over the next bytes of a file that a job is to be given, before the job is submitted. The answer
+    says how many are there, which is where to go on; a content that is there already needs no bytes.
+    INVALID_ARGUMENT: the bytes are not those of the SHA-256, and were thrown away, or the file is larger
+    than the site takes. What no job is given within an hour is deleted.
+    """
     Submit: _aio.UnaryUnaryMultiCallable[_job_pb2.SubmitRequest, _job_pb2.Job]  # type: ignore[assignment]
     """Takes a job. When the answer is there, the job is in the site's journal and will be run
     exactly once. Errors: INVALID_ARGUMENT (a field and what is allowed), FAILED_PRECONDITION (the
-    key was used for another request), RESOURCE_EXHAUSTED (open jobs of the site or of the user
+    key was used for another request, or a file that the job is given is not here), RESOURCE_EXHAUSTED (open jobs of the site or of the user
     are at their limit), UNAVAILABLE (the site is draining).
     """
     Get: _aio.UnaryUnaryMultiCallable[_job_pb2.GetRequest, _job_pb2.Job]  # type: ignore[assignment]
@@ -97,6 +109,18 @@ class JobServiceAsyncStub(JobServiceStub):
 
 class JobServiceServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
+    def PutInput(
+        self,
+        request: _job_pb2.PutInputRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_job_pb2.PutInputResponse, _abc.Awaitable[_job_pb2.PutInputResponse]]:
+        """Hands over the next bytes of a file that a job is to be given, before the job is submitted. The answer
+        says how many are there, which is where to go on; a content that is there already needs no bytes.
+        INVALID_ARGUMENT: the bytes are not those of the SHA-256, and were thrown away, or the file is larger
+        than the site takes. What no job is given within an hour is deleted.
+        """
+
+    @_abc_1.abstractmethod
     def Submit(
         self,
         request: _job_pb2.SubmitRequest,
@@ -104,7 +128,7 @@ class JobServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_job_pb2.Job, _abc.Awaitable[_job_pb2.Job]]:
         """Takes a job. When the answer is there, the job is in the site's journal and will be run
         exactly once. Errors: INVALID_ARGUMENT (a field and what is allowed), FAILED_PRECONDITION (the
-        key was used for another request), RESOURCE_EXHAUSTED (open jobs of the site or of the user
+        key was used for another request, or a file that the job is given is not here), RESOURCE_EXHAUSTED (open jobs of the site or of the user
         are at their limit), UNAVAILABLE (the site is draining).
         """
 

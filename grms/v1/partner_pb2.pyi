@@ -44,18 +44,20 @@ class DescribeRequest(_message.Message):
     def __init__(self, site: _Optional[str] = ..., processors: _Optional[int] = ..., protocol_version: _Optional[int] = ...) -> None: ...
 
 class DescribeResponse(_message.Message):
-    __slots__ = ("site", "processors", "protocol_version", "offer_seen", "fetches_programs")
+    __slots__ = ("site", "processors", "protocol_version", "offer_seen", "fetches_programs", "fetches_inputs")
     SITE_FIELD_NUMBER: _ClassVar[int]
     PROCESSORS_FIELD_NUMBER: _ClassVar[int]
     PROTOCOL_VERSION_FIELD_NUMBER: _ClassVar[int]
     OFFER_SEEN_FIELD_NUMBER: _ClassVar[int]
     FETCHES_PROGRAMS_FIELD_NUMBER: _ClassVar[int]
+    FETCHES_INPUTS_FIELD_NUMBER: _ClassVar[int]
     site: str
     processors: int
     protocol_version: int
     offer_seen: OfferId
     fetches_programs: bool
-    def __init__(self, site: _Optional[str] = ..., processors: _Optional[int] = ..., protocol_version: _Optional[int] = ..., offer_seen: _Optional[_Union[OfferId, _Mapping]] = ..., fetches_programs: bool = ...) -> None: ...
+    fetches_inputs: bool
+    def __init__(self, site: _Optional[str] = ..., processors: _Optional[int] = ..., protocol_version: _Optional[int] = ..., offer_seen: _Optional[_Union[OfferId, _Mapping]] = ..., fetches_programs: bool = ..., fetches_inputs: bool = ...) -> None: ...
 
 class OfferId(_message.Message):
     __slots__ = ("epoch", "number")
@@ -186,3 +188,15 @@ class FetchProgramResponse(_message.Message):
     PROGRAM_FIELD_NUMBER: _ClassVar[int]
     program: _request_pb2.Program
     def __init__(self, program: _Optional[_Union[_request_pb2.Program, _Mapping]] = ...) -> None: ...
+
+class FetchInputRequest(_message.Message):
+    __slots__ = ("site", "offer", "name", "offset_bytes")
+    SITE_FIELD_NUMBER: _ClassVar[int]
+    OFFER_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_BYTES_FIELD_NUMBER: _ClassVar[int]
+    site: str
+    offer: OfferId
+    name: str
+    offset_bytes: int
+    def __init__(self, site: _Optional[str] = ..., offer: _Optional[_Union[OfferId, _Mapping]] = ..., name: _Optional[str] = ..., offset_bytes: _Optional[int] = ...) -> None: ...

@@ -65,6 +65,11 @@ class PartnerServiceStub(object):
                 request_serializer=grms_dot_v1_dot_partner__pb2.FetchProgramRequest.SerializeToString,
                 response_deserializer=grms_dot_v1_dot_partner__pb2.FetchProgramResponse.FromString,
                 _registered_method=True)
+        self.FetchInput = channel.unary_stream(
+                '/grms.v1.PartnerService/FetchInput',
+                request_serializer=grms_dot_v1_dot_partner__pb2.FetchInputRequest.SerializeToString,
+                response_deserializer=grms_dot_v1_dot_results__pb2.ResultChunk.FromString,
+                _registered_method=True)
         self.ListGuestResults = channel.unary_unary(
                 '/grms.v1.PartnerService/ListGuestResults',
                 request_serializer=grms_dot_v1_dot_partner__pb2.ListGuestResultsRequest.SerializeToString,
@@ -133,6 +138,13 @@ class PartnerServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def FetchInput(self, request, context):
+        """Sends a file that such a job is given, from a byte on; answered as `FetchProgram`.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListGuestResults(self, request, context):
         """Says which files an ended job of the asker's has left. FAILED_PRECONDITION before its end,
         NOT_FOUND where there are none, or none any more.
@@ -187,6 +199,11 @@ def add_PartnerServiceServicer_to_server(servicer, server):
                     servicer.FetchProgram,
                     request_deserializer=grms_dot_v1_dot_partner__pb2.FetchProgramRequest.FromString,
                     response_serializer=grms_dot_v1_dot_partner__pb2.FetchProgramResponse.SerializeToString,
+            ),
+            'FetchInput': grpc.unary_stream_rpc_method_handler(
+                    servicer.FetchInput,
+                    request_deserializer=grms_dot_v1_dot_partner__pb2.FetchInputRequest.FromString,
+                    response_serializer=grms_dot_v1_dot_results__pb2.ResultChunk.SerializeToString,
             ),
             'ListGuestResults': grpc.unary_unary_rpc_method_handler(
                     servicer.ListGuestResults,
@@ -366,6 +383,33 @@ class PartnerService(object):
             '/grms.v1.PartnerService/FetchProgram',
             grms_dot_v1_dot_partner__pb2.FetchProgramRequest.SerializeToString,
             grms_dot_v1_dot_partner__pb2.FetchProgramResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def FetchInput(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/grms.v1.PartnerService/FetchInput',
+            grms_dot_v1_dot_partner__pb2.FetchInputRequest.SerializeToString,
+            grms_dot_v1_dot_results__pb2.ResultChunk.FromString,
             options,
             channel_credentials,
             insecure,

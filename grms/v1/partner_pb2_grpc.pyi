@@ -60,6 +60,8 @@ class PartnerServiceStub:
     where the job is not, or not any more, with the asker: it is not to be run. UNAVAILABLE where the
     home site has not heard of the acceptance yet.
     """
+    FetchInput: _grpc.UnaryStreamMultiCallable[_partner_pb2.FetchInputRequest, _results_pb2.ResultChunk]
+    """Sends a file that such a job is given, from a byte on; answered as `FetchProgram`."""
     ListGuestResults: _grpc.UnaryUnaryMultiCallable[_partner_pb2.ListGuestResultsRequest, _results_pb2.ResultList]
     """Says which files an ended job of the asker's has left. FAILED_PRECONDITION before its end,
     NOT_FOUND where there are none, or none any more.
@@ -94,6 +96,8 @@ class PartnerServiceAsyncStub(PartnerServiceStub):
     where the job is not, or not any more, with the asker: it is not to be run. UNAVAILABLE where the
     home site has not heard of the acceptance yet.
     """
+    FetchInput: _aio.UnaryStreamMultiCallable[_partner_pb2.FetchInputRequest, _results_pb2.ResultChunk]  # type: ignore[assignment]
+    """Sends a file that such a job is given, from a byte on; answered as `FetchProgram`."""
     ListGuestResults: _aio.UnaryUnaryMultiCallable[_partner_pb2.ListGuestResultsRequest, _results_pb2.ResultList]  # type: ignore[assignment]
     """Says which files an ended job of the asker's has left. FAILED_PRECONDITION before its end,
     NOT_FOUND where there are none, or none any more.
@@ -161,6 +165,14 @@ class PartnerServiceServicer(metaclass=_abc_1.ABCMeta):
         where the job is not, or not any more, with the asker: it is not to be run. UNAVAILABLE where the
         home site has not heard of the acceptance yet.
         """
+
+    @_abc_1.abstractmethod
+    def FetchInput(
+        self,
+        request: _partner_pb2.FetchInputRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_results_pb2.ResultChunk], _abc.AsyncIterator[_results_pb2.ResultChunk]]:
+        """Sends a file that such a job is given, from a byte on; answered as `FetchProgram`."""
 
     @_abc_1.abstractmethod
     def ListGuestResults(

@@ -46,18 +46,30 @@ def test_what_a_script_is_given_is_in_the_request(
         async with running(document(tmp_path), tmp_path) as site:
             words: list[str | Path] = ["submit", "--site", tmp_path / "home.sock", "-p", "1"]
             words += ["-t", "60"]
-            given = ["--env", "HERE", "--env", "X=", "--result", "a/b", "--", "one", "-two"]
+            monkeypatch.chdir(tmp_path)
+            Path("data").mkdir()
+            Path("data/in").write_text("given")
+            given = ["--env", "HERE", "--env", "X=", "--result", "a/b", "--input", "./data/in"]
+            given += ["--input", str(script), "--", "one", "-two"]
             assert await grms(*words, "--script", script, *given) == 0
             (job,) = site.core.engine.jobs()
             program = request_pb2.JobRequest.FromString(job.payload).program
             assert program.arguments == ["one", "-two"]
             assert program.environment == {"HERE": "a=b", "X": ""}
             assert program.outputs == ["a/b"]
-            for more, text in (
+            assert [file.name for file in program.inputs] == ["data/in", "job.sh"]
+            assert [file.size_bytes for file in program.inputs] == [5, 10]
+            twice = ("--input", "job.sh")
+            cases: tuple[tuple[tuple[str | Path, ...], str], ...] = (
                 (("--result", "a"), "go with --script"),
                 (("--script", script, "--env", "NOT_SET"), "NOT_SET is not set here"),
                 (("--script", script, "--result", "../a"), "no name of a file"),
-            ):
+                (("--input", "data/in"), "go with --script"),
+                (("--script", script, "--input", "none"), "there is no file none"),
+                (("--script", script, "--input", "data/../job.sh"), "no name of a file"),
+                (("--script", script, *twice, *twice), "job.sh comes twice"),
+            )
+            for more, text in cases:
                 assert await grms(*words, *more) == 2
                 assert text in capsys.readouterr().err
 

@@ -10,6 +10,7 @@ such as LD_PRELOAD or BASH_ENV reach the job's own process and no other.
 that was released and is in no table and no record any more one may not say that it never ran.
 """
 
+import hashlib
 import json
 import os
 import re
@@ -22,9 +23,9 @@ from pathlib import Path
 from typing import Final
 
 from grms.kit.file_names import STREAMS, check_outputs
-from grms.kit.job_files import FileProblemError, opened
+from grms.kit.job_files import CHUNK_BYTES, FileProblemError, created, opened
 from grms.lrms.folders import JobFolder
-from grms.lrms.port import LrmsRefusedError, Program
+from grms.lrms.port import JobInput, LrmsRefusedError, Program
 
 LAUNCH: Final = '#!/bin/sh\n. ./values || exit 125\nexec ./program "$@"\n'
 """What the batch system runs, in the job's folder."""
@@ -80,10 +81,14 @@ def check_program(program: Program | None) -> Program:
             raise LrmsRefusedError(f"{name} is set by the batch system, and by nobody else")
     if any("\0" in text for text in (*program.arguments, *program.environment.values())):
         raise LrmsRefusedError("arguments and environment must have no NUL character")
-    try:
-        check_outputs(program.outputs)
-    except ValueError as error:
-        raise LrmsRefusedError(f"outputs: {error}") from error
+    for what, names in (
+        ("outputs", program.outputs),
+        ("inputs", [each.file.name for each in program.inputs]),
+    ):
+        try:
+            check_outputs(names)
+        except ValueError as error:
+            raise LrmsRefusedError(f"{what}: {error}") from error
     return program
 
 
@@ -149,6 +154,9 @@ class Spool:
             key: of the job.
             program: what it runs.
             run: whether it is wanted to run at once.
+
+        Raises:
+            LrmsRefusedError: a file that it is given is not here as it should be.
         """
         place = self.place(key)
         place.mkdir(mode=0o700, exist_ok=True)
@@ -156,6 +164,8 @@ class Spool:
         _write(place / "values", values_text(program), 0o400)
         _write(place / "program", program.script, 0o500)
         _write(place / "outputs.json", json.dumps(program.outputs), 0o400)
+        for each in program.inputs:
+            _lay(place, each)
         with _changes:
             self._keep(key, Marks(run))
         return place
@@ -262,6 +272,28 @@ def _remove(place: Path) -> None:
             if not path.is_symlink():
                 path.chmod(0o700)
     shutil.rmtree(place, ignore_errors=True)
+
+
+def _lay(place: Path, wanted: JobInput) -> None:
+    # A copy, and checked once more: the job may change it, and nobody else has then changed it.
+    name, digest, size = wanted.file.name, hashlib.sha256(), 0
+    if not wanted.content:
+        raise LrmsRefusedError(f"{name}, which the job is given, is not here")
+    try:
+        with (
+            Path(wanted.content).open("rb") as source,
+            os.fdopen(created(place, name), "wb") as file,
+        ):
+            while some := source.read(CHUNK_BYTES):
+                digest.update(some)
+                size += len(some)
+                file.write(some)
+    except FileNotFoundError as error:
+        raise LrmsRefusedError(f"{name}, which the job is given, is not here any more") from error
+    except FileProblemError as error:
+        raise LrmsRefusedError(f"{name} cannot be laid into the job's folder: {error}") from error
+    if size != wanted.file.size or digest.digest() != wanted.file.sha256:
+        raise LrmsRefusedError(f"{name}, which the job is given, is not here as it was sent")
 
 
 def _write(path: Path, text: str, mode: int) -> None:

@@ -14,10 +14,13 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 
 import structlog
 
 from grms.kit.backoff import Backoff, BackoffSettings
+from grms.kit.job_files import JobFile
 from grms.lrms.immediate import ImmediateLrms
 from grms.lrms.port import (
     LoadSeen,
@@ -60,7 +63,16 @@ class DriverLimits:
 
 
 class ProgramGoneError(Exception):
-    """A job is not to be run: its home site does not have it at this site any more."""
+    """A job is not to be run here.
+
+    Attributes:
+        unwanted: this site does not want it now that it knows what it is; else its home site does not
+            have it here any more.
+    """
+
+    def __init__(self, reason: str, *, unwanted: bool = False) -> None:
+        self.unwanted = unwanted
+        super().__init__(reason)
 
 
 class ProgramAwayError(Exception):
@@ -69,6 +81,9 @@ class ProgramAwayError(Exception):
 
 ProgramSource = Callable[[str, str], Awaitable[bytes]]
 """Gets what a partner's job runs, by the partner's name and the job's key."""
+
+InputPlace = Callable[[LrmsSubmit, int, JobFile], Path]
+"""Says where a file lies that a job is given, by its number and what it is."""
 
 
 class LrmsDriver:
@@ -96,6 +111,7 @@ class LrmsDriver:
         self._seen: LrmsLoad | None = None
         self._wanted = asyncio.Event()
         self._programs: ProgramSource | None = None
+        self._contents: InputPlace | None = None
         lrms.listen(self._told)
 
     def connect(self, hear: Callable[[Iterable[Event]], None]) -> None:
@@ -105,6 +121,10 @@ class LrmsDriver:
     def connect_programs(self, source: ProgramSource) -> None:
         """Says who gets what partners' jobs run; once, before `run`."""
         self._programs = source
+
+    def connect_inputs(self, contents: InputPlace) -> None:
+        """Says where the files lie that jobs are given; once, before `run`."""
+        self._contents = contents
 
     # --- what the engine asks ------------------------------------------------------------------
 
@@ -262,7 +282,7 @@ class LrmsDriver:
                 payload = await self._programs(command.partner, command.lrms_key)
             except ProgramGoneError as error:
                 self._note("program_gone", call, error)
-                events = self._queue.refused(call, str(error))
+                events = self._queue.refused(call, str(error), undelivered=error.unwanted)
             except ProgramAwayError as error:
                 self._note("program_did_not_come", call, error)
                 if self._clock.now() - command.since <= self._limits.program_wait:
@@ -284,7 +304,8 @@ class LrmsDriver:
             return await self.lrms.look_up(call.key)
         if isinstance(command, LrmsCancel):
             return await self.lrms.cancel(call.key)
-        await self.lrms.submit(_job(command))
+        contents = None if self._contents is None else partial(self._contents, command)
+        await self.lrms.submit(_job(command, contents))
         return None
 
     def _note(self, event: str, call: Call, error: Exception) -> None:
@@ -292,13 +313,14 @@ class LrmsDriver:
         self._log.warning(event, step=call.step.value, lrms_job=name, problem=_why(error))
 
 
-def _job(command: LrmsSubmit) -> LrmsJob:
+def _job(command: LrmsSubmit, contents: Callable[[int, JobFile], Path] | None = None) -> LrmsJob:
     return lrms_job(
         command.lrms_key,
         command.request,
         command.payload,
         user=command.user,
         partner=command.partner,
+        contents=contents,
     )
 
 

@@ -2,11 +2,13 @@
 
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from google.protobuf.message import DecodeError
 
-from grms.lrms.port import LrmsJob, LrmsRefusedError, Program, SimulatedRun
+from grms.kit.job_files import JobFile
+from grms.lrms.port import JobInput, LrmsJob, LrmsRefusedError, Program, SimulatedRun
 from grms.site.facts.jobs import Request, lrms_key
 from grms.site.facts.records import (
     EpochBegun,
@@ -21,12 +23,19 @@ from grms.site.facts.records import (
     JobStarted,
     Record,
 )
+from grms.site.facts.wire import read_input
 from grms.v1 import request_pb2
 from lrms_sim.groups import GROUPS
 
 
 def lrms_job(
-    key: str, request: Request, payload: bytes, *, user: str = "", partner: str = ""
+    key: str,
+    request: Request,
+    payload: bytes,
+    *,
+    user: str = "",
+    partner: str = "",
+    contents: Callable[[int, JobFile], Path] | None = None,
 ) -> LrmsJob:
     """Returns a job as the port has it.
 
@@ -36,6 +45,7 @@ def lrms_job(
         payload: a `JobRequest` with what runs alone, serialized.
         user: whose it is; empty for a partner's.
         partner: whose it is; empty for an own user's.
+        contents: says where a file lies that the job is given, by its number and what it is.
 
     Raises:
         LrmsRefusedError: the payload is none.
@@ -48,8 +58,16 @@ def lrms_job(
     program, simulated = None, None
     if message.HasField("program"):
         said = message.program
+        files = enumerate(map(read_input, said.inputs))
         program = Program(
-            said.script, tuple(said.arguments), dict(said.environment), tuple(said.outputs)
+            said.script,
+            tuple(said.arguments),
+            dict(said.environment),
+            tuple(said.outputs),
+            tuple(
+                JobInput(file, "" if contents is None else str(contents(number, file)))
+                for number, file in files
+            ),
         )
     if message.HasField("to_fetch"):
         program = Program("")  # a simulated machine does not run it, and no other is given it so

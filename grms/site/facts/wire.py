@@ -4,6 +4,7 @@ import math
 from typing import Any
 
 from grms.kit.file_names import check_outputs
+from grms.kit.job_files import JobFile
 from grms.site.facts.jobs import Completion, Exit, HomeJob, OfferId, Request
 from grms.site.facts.lifecycle import GuestState, JobState, Outcome
 from grms.v1 import job_pb2, partner_pb2, request_pb2
@@ -11,6 +12,8 @@ from lrms_sim.groups import GROUPS
 
 PROTOCOL_VERSION = 1
 """Of `proto/grms/v1`."""
+
+SHA256_BYTES = 32
 
 OUTCOMES = {
     Outcome.COMPLETED: request_pb2.OUTCOME_COMPLETED,
@@ -76,10 +79,7 @@ def read_request(message: request_pb2.JobRequest, field: str) -> tuple[Request, 
         name = str(error).partition(" ")[0]
         wire_name = "requested_time_s" if name == "requested_time" else name
         raise WireError(f"{field}.{wire_name}", str(error)) from error
-    try:
-        check_outputs(message.program.outputs)
-    except ValueError as error:
-        raise WireError(f"{field}.program.outputs", f"outputs: {error}") from error
+    _check_files(message.program, f"{field}.program")
     program = request_pb2.JobRequest()
     program.CopyFrom(message)
     program.ClearField("processors")
@@ -98,6 +98,38 @@ def read_request(message: request_pb2.JobRequest, field: str) -> tuple[Request, 
                 f"user_group is {group}; it must be from 1 to {GROUPS[-1]}, or 0 for none",
             )
     return request, program.SerializeToString(deterministic=True)
+
+
+def _check_files(program: request_pb2.Program, field: str) -> None:
+    for what, names in (
+        ("outputs", program.outputs),
+        ("inputs", [each.name for each in program.inputs]),
+    ):
+        try:
+            check_outputs(names)
+        except ValueError as error:
+            raise WireError(f"{field}.{what}", f"{what}: {error}") from error
+    for each in program.inputs:
+        if len(each.sha256) != SHA256_BYTES:
+            text = (
+                f"sha256 of {each.name!r} has {len(each.sha256)} bytes; it must have {SHA256_BYTES}"
+            )
+            raise WireError(f"{field}.inputs.sha256", text)
+
+
+def read_input(message: request_pb2.InputFile) -> JobFile:
+    """Returns a file that a job is given."""
+    return JobFile(message.name, message.size_bytes, message.sha256)
+
+
+def given_inputs(payload: bytes) -> tuple[JobFile, ...]:
+    """Returns the files that a job is given.
+
+    Args:
+        payload: as `read_request` has it.
+    """
+    message = request_pb2.JobRequest.FromString(payload)
+    return tuple(map(read_input, message.program.inputs))
 
 
 def write_request(request: Request, payload: bytes) -> request_pb2.JobRequest:

@@ -74,6 +74,7 @@ class PartnerLink:
         address: where it is; None while unknown.
         up: it can be asked.
         fetches_programs: it asks for what a job runs when it has accepted it.
+        fetches_inputs: and for the files that the job is given.
         problem: what is in the way, for a person; empty where nothing is.
         last_heard: when it last answered or asked, on this site's clock; nan for never.
 
@@ -114,6 +115,7 @@ class PartnerLink:
         self._came_up = asyncio.Event()
         self.up = False
         self.fetches_programs = False
+        self.fetches_inputs = False
         self.problem = "not reached yet"
         self.last_heard = float("nan")
 
@@ -225,6 +227,7 @@ class PartnerLink:
         else:
             self.answered()
             self.fetches_programs = answer.fetches_programs
+            self.fetches_inputs = answer.fetches_inputs
             self._went_up(answer.processors, seen)
 
     async def _connected(self) -> Any:

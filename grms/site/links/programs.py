@@ -60,6 +60,6 @@ class ProgramFetcher:
                 raise ProgramGoneError(reason) from error
             raise ProgramAwayError(reason) from error
         except WireError as error:
-            raise ProgramGoneError(f"{partner}: {error}") from error
+            raise ProgramGoneError(f"{partner}: {error}", unwanted=True) from error
         except (SenselessError, ConnectionError) as error:
             raise ProgramAwayError(f"{partner}: {printable(str(error))[:200]}") from error

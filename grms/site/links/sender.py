@@ -23,6 +23,7 @@ from grms.site.facts.events import (
 from grms.site.facts.jobs import Completion
 from grms.site.facts.wire import (
     WireError,
+    given_inputs,
     read_answer,
     read_status,
     without_program,
@@ -89,6 +90,10 @@ class Sender:
         if stub is None:
             # Nothing has been handed to the network: the partner cannot have it.
             link.broken()
+            engine.tell(OfferFailed, link.name, command.offer, sent=False)
+            return
+        if given_inputs(command.payload) and not (link.fetches_programs and link.fetches_inputs):
+            # It would run the job without them. To the state that is a partner that was not reached.
             engine.tell(OfferFailed, link.name, command.offer, sent=False)
             return
         # A partner of before takes the script with the offer, or not at all.

@@ -26,9 +26,10 @@ from grms.site.engine.engine import Engine
 from grms.site.facts.jobs import HomeJob
 from grms.site.facts.lifecycle import JobState, Outcome
 from grms.site.facts.wire import declared_outputs, write_offer
-from grms.site.links.calls import SenselessError, answer_to, answers_to
+from grms.site.links.calls import SenselessError, answer_to
 from grms.site.links.partner_links import PartnerLinks
 from grms.site.results.store import Manifest, ResultStore, WrongContentError
+from grms.site.results.streams import FILE_TIMEOUT_S, bring
 from grms.v1 import partner_pb2, results_pb2
 
 PAUSES: Final = BackoffSettings(first_s=0.5, most_s=60.0)
@@ -38,9 +39,7 @@ AT_ONCE: Final = 4
 """Jobs whose files come at one time."""
 
 CALL_TIMEOUT_S: Final = 60.0
-FILE_TIMEOUT_S: Final = 600.0
-"""A file that has not come whole by then is asked for again, from where it is."""
-
+"""For one question."""
 PROBLEMS: Final = {
     results_pb2.FILE_PROBLEM_UNSPECIFIED: None,
     results_pb2.FILE_PROBLEM_MISSING: FileProblem.MISSING,
@@ -189,25 +188,16 @@ class Collector:
         return tuple(found)
 
     async def _file(self, job: HomeJob, stub: Any, number: int, file: JobFile) -> None:
-        store, job_id = self._store, job.job_id
-        there = await asyncio.to_thread(store.begun, job_id, number, file)
-        if there < file.size:
+        def call(there: int) -> Any:
             request = partner_pb2.FetchGuestResultRequest(
                 site=self._engine.state.settings.name,
                 offer=write_offer(job.offer),
                 name=file.name,
                 offset_bytes=there,
             )
-            call = stub.FetchGuestResult(request, timeout=FILE_TIMEOUT_S)
-            async for chunk in answers_to(call):
-                there += len(chunk.content)
-                if there > file.size:
-                    call.cancel()
-                    raise SenselessError(f"{file.name} is longer than it has said")
-                await asyncio.to_thread(store.append, job_id, number, chunk.content)
-        else:
-            await asyncio.to_thread(store.append, job_id, number, b"")
-        await asyncio.to_thread(store.check, job_id, number, file)
+            return stub.FetchGuestResult(request, timeout=FILE_TIMEOUT_S)
+
+        await bring(self._store, job.job_id, number, file, call)
 
     async def _finish(self, job: HomeJob, manifest: Manifest) -> None:
         await asyncio.to_thread(self._store.finish, job.job_id, manifest)

@@ -121,7 +121,7 @@ class ResultDesk:
             place, name = self._store.content(job.job_id, results.files.index(file))
         else:
             place = await self._place(job.lrms_key)
-        async for some in _pieces(place, name, begin, file.size):
+        async for some in pieces_of(place, name, begin, file.size):
             yield some
 
     # --- for partners --------------------------------------------------------------------------
@@ -155,7 +155,7 @@ class ResultDesk:
         """
         file = _named(await self.of_guest(partner, offer), name)
         place = await self._place(lrms_key(partner, offer.epoch, offer.number))
-        async for some in _pieces(place, name, begin, file.size):
+        async for some in pieces_of(place, name, begin, file.size):
             yield some
 
     async def drop_guest(self, partner: str, offer: OfferId) -> None:
@@ -212,7 +212,18 @@ def _named(files: Iterable[JobFile], name: str) -> JobFile:
     raise ValueError(f"the job has no file {name!r}")
 
 
-async def _pieces(place: Path, name: str, begin: int, end: int) -> AsyncIterator[bytes]:
+async def pieces_of(place: Path, name: str, begin: int, end: int) -> AsyncIterator[bytes]:
+    """Yields a file in pieces, which are read in a thread.
+
+    Args:
+        place: folder of the file.
+        name: of the file there.
+        begin: first byte.
+        end: the byte after the last.
+
+    Raises:
+        FileProblemError: it is missing, or no plain file.
+    """
     pieces = chunks(place, name, begin, end)
     while (some := await asyncio.to_thread(next, pieces, None)) is not None:
         yield some

@@ -1,6 +1,6 @@
-"""What has come home of jobs that ran at partners: a folder for each, as files of this site.
+"""Files that have come, as files of this site: what jobs have left at partners, and what jobs are given.
 
-A folder holds the contents by number, so that no name that anybody has chosen becomes a path, and a
+A folder for each job, or for each file that a user has handed over. A folder holds the contents by number, so that no name that anybody has chosen becomes a path, and a
 list of them that is written last. A content that has come in part goes on from there, as long as the
 partner says the same of it.
 """
@@ -10,6 +10,7 @@ import json
 import os
 import shutil
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -60,6 +61,10 @@ class ResultStore:
             # One that a failing disk has garbled is got anew.
             return None
 
+    def path(self, job_id: str, number: int) -> Path:
+        """Returns where a content is, by its place in the list."""
+        return self._place(job_id) / _name(number)
+
     def content(self, job_id: str, number: int) -> tuple[Path, str]:
         """Returns folder and name of a content, by its place in the list."""
         return self._place(job_id), _name(number)
@@ -98,7 +103,7 @@ class ResultStore:
         Raises:
             WrongContentError: it is another; it is deleted.
         """
-        path = self._place(job_id) / _name(number)
+        path = self.path(job_id, number)
         digest, size = hashlib.sha256(), 0
         with path.open("ab+") as content:
             content.seek(0)
@@ -130,6 +135,19 @@ class ResultStore:
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)
+
+    def touch(self, job_id: str) -> None:
+        """Makes what has come of a job as new; where nothing has, nothing happens."""
+        with suppress(FileNotFoundError):
+            os.utime(self._place(job_id))
+
+    def size(self, prefix: str) -> int:
+        """Returns how many bytes are there of all jobs whose ids begin so."""
+        total = 0
+        for path in self._folder.glob(f"{prefix}*/content-*"):
+            with suppress(FileNotFoundError):
+                total += path.lstat().st_size if not path.suffix else 0
+        return total
 
     def stale(self, before: float) -> Sequence[str]:
         """Returns the jobs of which nothing has come since a moment, seconds since 1970."""

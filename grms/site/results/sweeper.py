@@ -1,4 +1,4 @@
-"""Deletes what jobs have left when it is old enough.
+"""Deletes what jobs have left, and what they were given, when it is old enough.
 
 Of a job that the batch system may still have, or that has not ended for this site, nothing is touched.
 """
@@ -13,10 +13,15 @@ import structlog
 from grms.lrms.folders import JobFolders
 from grms.site.engine.engine import Engine
 from grms.site.facts.memory import Memory
+from grms.site.facts.wire import given_inputs
+from grms.site.results.inputs import GUEST, user_input
 from grms.site.results.store import ResultStore
 
 PAUSE_S: Final = 3600.0
 """How often it is looked what is old, seconds."""
+
+INPUTS_KEPT_S: Final = 3600.0
+"""So long after they were handed over files wait for their job, seconds."""
 
 Log = structlog.typing.FilteringBoundLogger
 
@@ -42,6 +47,7 @@ class Sweeper:
         engine: knows which jobs live.
         folders: of the batch system's jobs; None where they have none.
         store: of what came home.
+        inputs: of what jobs are given.
         keep_s: how long after its last change a folder is kept, seconds.
         log: where it is told what went.
         clock: seconds since 1970.
@@ -52,6 +58,7 @@ class Sweeper:
         engine: Engine,
         folders: JobFolders | None,
         store: ResultStore,
+        inputs: ResultStore,
         *,
         keep_s: float,
         log: Log,
@@ -60,6 +67,7 @@ class Sweeper:
         self._engine = engine
         self._folders = folders
         self._store = store
+        self._inputs = inputs
         self._keep_s = keep_s
         self._log = log
         self._clock = clock
@@ -89,6 +97,26 @@ class Sweeper:
         for job_id in await asyncio.to_thread(self._store.stale, before):
             await asyncio.to_thread(self._store.remove, job_id)
             count += 1
+        count += await self._sweep_inputs()
         if count:
             self._log.info("results_cleaned", folders=count)
+        return count
+
+    async def _sweep_inputs(self) -> int:
+        before, count = self._clock() - INPUTS_KEPT_S, 0
+        memory = self._engine.state.memory
+        for name in await asyncio.to_thread(self._inputs.stale, before):
+            # What a job is given is made new before the job is known, so it is not looked at here.
+            if name.startswith(GUEST):
+                needed = living(memory, name.removeprefix(GUEST).replace("+", "/"))
+            else:
+                needed = any(
+                    name == user_input(job.user, file)
+                    for job in memory.jobs.values()
+                    if job.outcome is None
+                    for file in given_inputs(job.payload)
+                )
+            if not needed:
+                await asyncio.to_thread(self._inputs.remove, name)
+                count += 1
         return count

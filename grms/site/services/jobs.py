@@ -11,8 +11,16 @@ from grms.site.facts.commands import ReplyJob
 from grms.site.facts.events import Cancel, Submit
 from grms.site.facts.jobs import HomeJob
 from grms.site.facts.lifecycle import JobState
-from grms.site.facts.wire import JOB_STATES, WireError, read_job_state, read_request, write_job
+from grms.site.facts.wire import (
+    JOB_STATES,
+    WireError,
+    read_input,
+    read_job_state,
+    read_request,
+    write_job,
+)
 from grms.site.results.desk import ResultDesk
+from grms.site.results.inputs import InputDesk
 from grms.site.services.results import sent, write_results
 from grms.site.sockets.door import Door
 from grms.site.sockets.users import User
@@ -101,10 +109,14 @@ class JobService(job_pb2_grpc.JobServiceServicer):
         door: lets users in.
         watchers: those who watch.
         results: what jobs have left.
+        inputs: what jobs are given.
     """
 
-    def __init__(self, door: Door, watchers: Watchers, results: ResultDesk) -> None:
+    def __init__(
+        self, door: Door, watchers: Watchers, results: ResultDesk, inputs: InputDesk
+    ) -> None:
         self._door = door
+        self._inputs = inputs
         self._results = results
         self._engine = door.engine
         self._site = door.engine.state.settings.name
@@ -118,6 +130,9 @@ class JobService(job_pb2_grpc.JobServiceServicer):
             wanted, payload = read_request(request.request, "request")
         except WireError as error:
             await self._door.invalid(context, error)
+        if lacking := await self._inputs.lacking(user.name, payload):
+            text = f"{lacking} is not here; it is handed over before the job that is given it"
+            await refuse(context, grpc.StatusCode.FAILED_PRECONDITION, text, field="inputs")
         reply = await self._door.ask(
             context, Submit, user.name, request.idempotency_key, request.name, wanted, payload
         )
@@ -131,6 +146,22 @@ class JobService(job_pb2_grpc.JobServiceServicer):
             cause=reply.cause,
         )
         return answer
+
+    async def PutInput(  # noqa: N802  # gRPC's name
+        self, request: job_pb2.PutInputRequest, context: Context
+    ) -> job_pb2.PutInputResponse:
+        """Takes the next bytes of a file."""
+        user = await self._door.user(context)
+        await self._door.check_stopping(context)
+        file = read_input(request.file)
+        try:
+            held = await self._inputs.put(user.name, file, request.offset_bytes, request.content)
+        except ValueError as error:
+            await self._door.invalid(context, WireError("file", str(error)))
+        except OSError as error:
+            text = f"the file cannot be kept: {error.strerror or error}"
+            await refuse(context, grpc.StatusCode.RESOURCE_EXHAUSTED, text)
+        return job_pb2.PutInputResponse(held_bytes=held)
 
     async def Get(self, request: job_pb2.GetRequest, context: Context) -> job_pb2.Job:  # noqa: N802  # gRPC's name
         """Returns one job."""

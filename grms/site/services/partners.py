@@ -18,7 +18,7 @@ from grms.site.facts.events import (
     ResolveReceived,
     WithdrawReceived,
 )
-from grms.site.facts.jobs import OfferId
+from grms.site.facts.jobs import HomeJob, OfferId
 from grms.site.facts.lifecycle import JobState
 from grms.site.facts.wire import (
     PROTOCOL_VERSION,
@@ -30,6 +30,7 @@ from grms.site.facts.wire import (
     write_status,
 )
 from grms.site.results.desk import NoResultsError, ResultDesk
+from grms.site.results.inputs import InputDesk
 from grms.site.services.results import refused, sent, write_guest_results
 from grms.site.sockets.door import Door
 from grms.v1 import partner_pb2, partner_pb2_grpc, request_pb2, results_pb2
@@ -50,6 +51,7 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
         door: lets partners in.
         heard: called with the name of a partner that has said something.
         results: what jobs have left.
+        inputs: what jobs are given.
         bring_to: in a replay, brings this site to a moment of the common clock; None without a
             virtual clock.
     """
@@ -59,12 +61,14 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
         door: Door,
         heard: Callable[[str], None],
         results: ResultDesk,
+        inputs: InputDesk,
         bring_to: Callable[[Context, float], Awaitable[None]] | None,
     ) -> None:
         self._door = door
         self._engine = door.engine
         self._heard = heard
         self._results = results
+        self._inputs = inputs
         self._bring_to = bring_to
 
     async def Describe(  # noqa: N802  # gRPC's name
@@ -80,6 +84,7 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
             processors=state.settings.processors,
             protocol_version=PROTOCOL_VERSION,
             fetches_programs=True,
+            fetches_inputs=True,
         )
         if await self._engine.durable() and (seen := state.partners[partner].offer_seen):
             answer.offer_seen.CopyFrom(write_offer(seen))
@@ -161,6 +166,22 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
     ) -> partner_pb2.FetchProgramResponse:
         """Hands out what a job runs, to the partner that has accepted it."""
         partner, offer = await self._about(context, request)
+        job = await self._accepted(context, partner, offer)
+        answer = partner_pb2.FetchProgramResponse()
+        answer.program.CopyFrom(request_pb2.JobRequest.FromString(job.payload).program)
+        return answer
+
+    async def FetchInput(  # noqa: N802  # gRPC's name
+        self, request: partner_pb2.FetchInputRequest, context: Context
+    ) -> AsyncIterator[results_pb2.ResultChunk]:
+        """Sends a file that a job is given, to the partner that has accepted it."""
+        partner, offer = await self._about(context, request)
+        job = await self._accepted(context, partner, offer)
+        pieces = self._inputs.read(job, request.name, request.offset_bytes)
+        async for chunk in sent(context, pieces):
+            yield chunk
+
+    async def _accepted(self, context: Context, partner: str, offer: OfferId) -> HomeJob:
         deadline = time.monotonic() + ACCEPTANCE_S
         while True:
             job = self._engine.state.partners[partner].away(offer)
@@ -169,9 +190,7 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
                 await refuse(context, grpc.StatusCode.NOT_FOUND, text)
             written = self._engine.written(job)
             if written is not None and written.state in _ACCEPTED:
-                answer = partner_pb2.FetchProgramResponse()
-                answer.program.CopyFrom(request_pb2.JobRequest.FromString(job.payload).program)
-                return answer
+                return job
             if time.monotonic() > deadline:
                 text = "the answer to this offer is not known here yet"
                 await refuse(context, grpc.StatusCode.UNAVAILABLE, text)
@@ -211,6 +230,7 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
         self,
         context: Context,
         request: partner_pb2.FetchProgramRequest
+        | partner_pb2.FetchInputRequest
         | partner_pb2.ListGuestResultsRequest
         | partner_pb2.FetchGuestResultRequest
         | partner_pb2.DropGuestResultsRequest,

@@ -62,6 +62,17 @@ to_partner: Any = {
     "DropGuestResults": st.builds(partner_pb2.DropGuestResultsRequest, site=words, offer=offer_ids),
 }
 to_jobs: Any = {
+    "PutInput": st.builds(
+        job_pb2.PutInputRequest,
+        file=st.builds(
+            request_pb2.InputFile,
+            name=words,
+            size_bytes=st.integers(0, 2),
+            sha256=st.binary(max_size=33),
+        ),
+        offset_bytes=st.integers(0, 2**64 - 1),
+        content=st.binary(max_size=3),
+    ),
     "Submit": st.builds(job_pb2.SubmitRequest, request=requests, idempotency_key=words, name=words),
     "Get": st.builds(job_pb2.GetRequest, job_id=words),
     "List": st.builds(

@@ -1,6 +1,7 @@
 """Two sites above two real batch systems that exchange jobs which really run."""
 
 import asyncio
+import hashlib
 import re
 from collections.abc import Mapping
 from contextlib import AsyncExitStack, ExitStack
@@ -13,6 +14,7 @@ from grms.cli import run_command
 from grms.client import Client
 from grms.kit.ports import free_port
 from grms.site.facts.wire import is_to_fetch
+from grms.site.results.inputs import guest_inputs
 from grms.v1 import job_pb2, request_pb2
 from tests.clusters.fake_slurm import FakeSlurm
 from tests.clusters.slurm import SlurmCluster, need_slurm
@@ -20,6 +22,8 @@ from tests.grms.site.daemons import Running, document, running
 from tests.waiting import TIME_OUT_S, until
 
 CPUS = 8
+GIVEN = b"given, " * 20_000
+"""A file that jobs are given: more than travels at one time."""
 
 
 def table(cluster: SlurmCluster | FakeSlurm, folder: Path) -> dict[str, Any]:
@@ -44,6 +48,10 @@ async def submitted(site: Running, key: str, script: str, processors: int) -> jo
     request.request.program.arguments.extend(["a b", "$(id)"])
     request.request.program.environment["VALUE"] = "x'y"
     request.request.program.outputs.extend(["made/here.bin", "link", "absent"])
+    given = request.request.program.inputs.add(name="data/in", size_bytes=len(GIVEN))
+    given.sha256 = hashlib.sha256(GIVEN).digest()
+    put = job_pb2.PutInputRequest(file=given, content=GIVEN)
+    assert (await site.jobs.PutInput(put, timeout=TIME_OUT_S)).held_bytes == len(GIVEN)
     job: job_pb2.Job = await site.jobs.Submit(request, timeout=TIME_OUT_S)
     return job
 
@@ -155,7 +163,7 @@ async def test_jobs_run_at_both_sites(
     ports = {name: free_port() for name in ("north", "south")}
     gate, log = tmp_path / "gate", tmp_path / "log"
     script = (
-        f'#!/bin/sh\necho "$1|$2|$VALUE" >>{log}\n'
+        f'#!/bin/sh\necho "$1|$2|$VALUE|$(wc -c <data/in)" >>{log}\n'
         f"while ! test -e {gate}; do sleep 0.1; done\n"
         "echo said by {code}; echo not well >&2; mkdir made; printf '\\0\\n' >made/here.bin\n"
         "ln -s /etc/passwd link\nexit {code}\n"
@@ -189,6 +197,10 @@ async def test_jobs_run_at_both_sites(
             # The script went to the partner that had said yes, after that, and is in no journal there.
             (guest,) = sites["south"].core.engine.state.partners["north"].guests.values()
             assert is_to_fetch(guest.payload)
+            came = (
+                tmp_path / "south.inputs" / guest_inputs(guest.lrms_key) / "content-0"
+            ).read_bytes()
+            assert came == GIVEN
             gate.touch()
             ended = [await sites["north"].ended(job.job_id) for job in (first, second)]
             for job, code in zip(ended, (3, 5), strict=True):
@@ -202,4 +214,4 @@ async def test_jobs_run_at_both_sites(
     assert [job.exit_code for job in ended] == [3, 5]
     assert [job.outcome for job in ended] == [request_pb2.OUTCOME_FAILED] * 2
     assert [job.executed_on for job in ended] == ["north", "south"]
-    assert log.read_text() == "a b|$(id)|x'y\n" * 2
+    assert log.read_text() == f"a b|$(id)|x'y|{len(GIVEN)}\n" * 2

@@ -1,15 +1,20 @@
 """A job's folder, run by a real shell with hostile values."""
 
+import hashlib
 import os
 import stat
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, settings
+from hypothesis import given as drawn
 from hypothesis import strategies as st
 
+from grms.kit.job_files import JobFile
 from grms.lrms.batch.launch import (
     ARGUMENTS_BYTES_MAX,
     LAUNCH,
@@ -19,7 +24,7 @@ from grms.lrms.batch.launch import (
     check_key,
     check_program,
 )
-from grms.lrms.port import LrmsRefusedError, Program
+from grms.lrms.port import JobInput, LrmsRefusedError, Program
 
 SCRIPT = '#!/bin/sh\nprintf "%s\\0" "$@"\nprintf "%s" "$VALUE"\n'
 TEXT = st.text(st.characters(exclude_characters="\0", codec="utf-8"), max_size=20)
@@ -38,7 +43,7 @@ def ran(folder: Path) -> str:
 
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(value=TEXT, arguments=st.lists(TEXT, max_size=3))
+@drawn(value=TEXT, arguments=st.lists(TEXT, max_size=3))
 def test_values_and_arguments_arrive_as_they_are(
     tmp_path: Path, value: str, arguments: list[str]
 ) -> None:
@@ -249,3 +254,52 @@ def test_old_folders_are_named(tmp_path: Path) -> None:
     (tmp_path / "A+1+2/stdout").touch()
     assert spool.stale(2000.0) == ["A/1/1"]
     assert spool.stale(500.0) == []
+
+
+def given(folder: Path, name: str, content: bytes, **said: Any) -> JobInput:
+    """Returns a file that a job is given, with its content in a folder; `said` is what is told of it."""
+    path = folder / "content"
+    path.write_bytes(content)
+    file = JobFile(name, len(content), hashlib.sha256(content).digest())
+    return JobInput(replace(file, **said), str(path))
+
+
+def test_a_job_finds_what_it_is_given(tmp_path: Path) -> None:
+    """Under its name, folders on the way included, as a copy of its own."""
+    spool = Spool(tmp_path / "spool")
+    spool.open()
+    program = Program(SCRIPT, inputs=(given(tmp_path, "data/in", b"a\0b" * 70_000),))
+    for _ in range(2):
+        folder = spool.prepare("A/1/1", check_program(program), run=True)
+        assert (folder / "data/in").read_bytes() == b"a\0b" * 70_000
+        (folder / "data/in").write_bytes(b"changed by the job")
+    assert (tmp_path / "content").stat().st_size == 210_000
+
+
+def test_a_job_is_given_nothing_else_than_what_was_sent(tmp_path: Path) -> None:
+    """Garbled, cut off, gone, or with a link on its way: the job is refused."""
+    spool = Spool(tmp_path / "spool")
+    spool.open()
+    for each, text in (
+        (given(tmp_path, "in", b"abc", sha256=bytes(32)), "not here as it was sent"),
+        (given(tmp_path, "in", b"abc", size=4), "not here as it was sent"),
+        (
+            replace(given(tmp_path, "in", b"abc"), content=str(tmp_path / "none")),
+            "not here any more",
+        ),
+        (replace(given(tmp_path, "in", b"abc"), content=""), "not here"),
+    ):
+        with pytest.raises(LrmsRefusedError, match=text):
+            spool.prepare("A/1/1", Program(SCRIPT, inputs=(each,)), run=True)
+    (spool.place("A/1/1") / "out").symlink_to(tmp_path)
+    program = Program(SCRIPT, inputs=(given(tmp_path, "out/in", b"abc"),))
+    with pytest.raises(LrmsRefusedError, match="out/in cannot be laid into the job's folder"):
+        spool.prepare("A/1/1", program, run=True)
+    assert not (tmp_path / "in").exists()
+
+
+@pytest.mark.parametrize("name", ["../in", "/in", "program", "a/./b", "state.json", ""])
+def test_no_file_is_laid_elsewhere_or_over_the_sites_own(tmp_path: Path, name: str) -> None:
+    """Such a name is refused before anything is written."""
+    with pytest.raises(LrmsRefusedError, match=r"^inputs: "):
+        check_program(Program(SCRIPT, inputs=(given(tmp_path, name, b"x"),)))

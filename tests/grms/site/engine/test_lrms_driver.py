@@ -311,6 +311,8 @@ def test_a_program_that_never_comes_ends_its_job(monkeypatch: Any) -> None:
         async def source(_partner: str, key: str) -> bytes:
             if key == "b/1/1":
                 raise ProgramGoneError("it is not yours")
+            if key == "b/1/9":
+                raise ProgramGoneError("not such a one", unwanted=True)
             raise ProgramAwayError("no answer")
 
         async with driven(lrms, clock) as (driver, told):
@@ -324,11 +326,15 @@ def test_a_program_that_never_comes_ends_its_job(monkeypatch: Any) -> None:
             await until(lambda: len(told) == 2)
             reason = "what it runs has not come in time: no answer"
             assert told[1] == LrmsRefused(2, "b/1/2", reason, undelivered=True)
+            # What this site does not want is decided anew at home: it has not run, and will not.
+            driver.do(to_fetch("b/1/9"))
+            await until(lambda: len(told) == 3)
+            assert told[2] == LrmsRefused(3, "b/1/9", "not such a one", undelivered=True)
             # One that the batch system may have is looked for before anybody is asked.
             lrms.answers["look_up"] = [LrmsRecord(LrmsPhase.RUNNING, 3.0)]
             driver.do(replace(to_fetch("b/1/3"), lookup=True))
-            await until(lambda: len(told) == 4)
-            assert told[3] == LrmsStarted(4, "b/1/3", 3.0)
+            await until(lambda: len(told) == 5)
+            assert told[4] == LrmsStarted(5, "b/1/3", 3.0)
             assert driver.commands_open == 0
             assert lrms.submitted == []
 

@@ -36,6 +36,7 @@ class Partner(partner_pb2_grpc.PartnerServiceServicer):
         jobs: that were offered.
         on_offer: what it does before it answers one.
         fetches: whether it says that it fetches programs.
+        fetches_inputs: the same of files that jobs are given.
         question_s: how long it takes to say what became of an offer.
         asked: how often it has been asked that.
         asked_at_once: how often it is being asked now.
@@ -48,7 +49,7 @@ class Partner(partner_pb2_grpc.PartnerServiceServicer):
         self.pause_s = 0.0
         self.offers = 0
         self.version = 1
-        self.fetches = False
+        self.fetches = self.fetches_inputs = False
         self.jobs: list[request_pb2.JobRequest] = []
         self.on_offer: Callable[[], Awaitable[None]] | None = None
         self.state: Any = partner_pb2.OFFER_STATE_UNKNOWN
@@ -62,6 +63,7 @@ class Partner(partner_pb2_grpc.PartnerServiceServicer):
             processors=self.processors,
             protocol_version=self.version,
             fetches_programs=self.fetches,
+            fetches_inputs=self.fetches_inputs,
         )
 
     async def Offer(self, request: Any, context: Any) -> partner_pb2.OfferResponse:  # noqa: ARG002, N802  # gRPC's
@@ -94,6 +96,15 @@ class Partner(partner_pb2_grpc.PartnerServiceServicer):
         """Answers as one whose version does not know the call."""
         await context.abort(grpc.StatusCode.UNIMPLEMENTED, "Method not found!")
         return partner_pb2.FetchProgramResponse()
+
+    async def FetchInput(  # noqa: N802  # gRPC's
+        self,
+        request: Any,  # noqa: ARG002  # same
+        context: Any,
+    ) -> AsyncIterator[results_pb2.ResultChunk]:
+        """Answers as one whose version does not know the call."""
+        await context.abort(grpc.StatusCode.UNIMPLEMENTED, "Method not found!")
+        yield results_pb2.ResultChunk()
 
     async def ListGuestResults(self, request: Any, context: Any) -> results_pb2.ResultList:  # noqa: ARG002, N802  # gRPC's
         """Answers as one whose version does not know the call."""

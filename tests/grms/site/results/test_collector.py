@@ -132,6 +132,44 @@ def test_files_come_home(tmp_path: Path) -> None:
     run(scene)
 
 
+async def fetched(
+    site: Running,
+    number: int,
+    answers: list[grpc.StatusCode | str],
+    given: list[grpc.StatusCode | bytes],
+) -> None:
+    """Asks as a partner for what a job runs, for what it is given, and for what it is not given."""
+    offer = partner_pb2.OfferId(epoch=site.core.journal.epoch, number=number)
+    request = partner_pb2.FetchProgramRequest(site="away", offer=offer)
+    try:
+        answer = await site.partner.FetchProgram(request, timeout=TIME_OUT_S)
+    except grpc.aio.AioRpcError as error:
+        answers.append(error.code())
+    else:
+        answers.append(answer.program.script)
+    for name in ("in", "other"):
+        file = partner_pb2.FetchInputRequest(site="away", offer=offer, name=name)
+        call = site.partner.FetchInput(file, timeout=TIME_OUT_S)
+        try:
+            given.append(b"".join([chunk.content async for chunk in call]))
+        except grpc.aio.AioRpcError as error:
+            given.append(error.code())
+
+
+async def with_a_file(site: Running) -> job_pb2.Job:
+    """Submits a job that is given a file; not before the file is here."""
+    request = job_pb2.SubmitRequest(idempotency_key="runs")
+    request.request.processors, request.request.requested_time_s = 1, 600.0
+    request.request.program.script = "#!/bin/sh\n"
+    file = request.request.program.inputs.add(name="in", size_bytes=len(CONTENT), sha256=PLAIN)
+    with pytest.raises(grpc.aio.AioRpcError, match="in is not here; it is handed over"):
+        await site.jobs.Submit(request, timeout=TIME_OUT_S)
+    put = job_pb2.PutInputRequest(file=file, content=CONTENT)
+    await site.jobs.PutInput(put, timeout=TIME_OUT_S)
+    job: job_pb2.Job = await site.jobs.Submit(request, timeout=TIME_OUT_S)
+    return job
+
+
 def test_what_runs_goes_to_the_partner_that_has_accepted_and_to_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -141,22 +179,17 @@ def test_what_runs_goes_to_the_partner_that_has_accepted_and_to_no_other(
     async def scene() -> None:
         partner, port, own = Leaving(), free_port(), free_port()
         partner.list, partner.fetches = grpc.StatusCode.UNAVAILABLE, True
+        partner.fetches_inputs = True
         limits = {"offer_timeout_s": TIME_OUT_S}
         configuration = document(tmp_path, partners={"away": port}, port=own, limits=limits)
         async with listening(partner, port), running(configuration, tmp_path) as site:
             await site.linked()
             await full(site)
             answers: list[grpc.StatusCode | str] = []
+            given: list[grpc.StatusCode | bytes] = []
 
             async def ask(number: int) -> None:
-                request = partner_pb2.FetchProgramRequest(site="away")
-                request.offer.epoch, request.offer.number = site.core.journal.epoch, number
-                try:
-                    answer = await site.partner.FetchProgram(request, timeout=TIME_OUT_S)
-                except grpc.aio.AioRpcError as error:
-                    answers.append(error.code())
-                else:
-                    answers.append(answer.program.script)
+                await fetched(site, number, answers, given)
 
             partner.on_offer = lambda: ask(1)
             job_id = await over(site, "asked before it has said yes")
@@ -165,10 +198,7 @@ def test_what_runs_goes_to_the_partner_that_has_accepted_and_to_no_other(
             assert [job.HasField("program") for job in partner.jobs] == [False]
             await ask(1)  # it has ended
             partner.on_offer = None
-            request = job_pb2.SubmitRequest(idempotency_key="runs")
-            request.request.processors, request.request.requested_time_s = 1, 600.0
-            request.request.program.script = "#!/bin/sh\n"
-            job = await site.jobs.Submit(request, timeout=TIME_OUT_S)
+            job = await with_a_file(site)
             found = site.core.engine.state.job(job.job_id)
             assert found is not None
             await until(lambda: found.state is JobState.DELEGATED)
@@ -178,7 +208,42 @@ def test_what_runs_goes_to_the_partner_that_has_accepted_and_to_no_other(
             await ask(2)
             gone = grpc.StatusCode.NOT_FOUND
             assert answers[1:] == [gone, "#!/bin/sh\n", gone, gone]
+            unknown = grpc.StatusCode.UNAVAILABLE
+            assert given == [unknown, unknown, gone, gone, CONTENT, gone, gone, gone, gone, gone]
+            assert not any(job.HasField("program") for job in partner.jobs)
             assert job_id == "home-2"
+
+    run(scene)
+
+
+def test_a_job_with_files_is_not_offered_to_who_would_run_it_without_them(tmp_path: Path) -> None:
+    """A partner of before: it is not asked, and the job goes on as if it had said no."""
+
+    async def scene() -> None:
+        partner, port = Leaving(), free_port()
+        partner.fetches = True
+        async with (
+            listening(partner, port),
+            running(document(tmp_path, partners={"away": port}), tmp_path) as site,
+            Client(site.users_address.removeprefix("unix:"), timeout_s=TIME_OUT_S) as user,
+        ):
+            await site.linked()
+            await full(site)
+            (tmp_path / "in").write_bytes(CONTENT * 100_000)
+            script: dict[str, Any] = {
+                "processors": 1,
+                "requested_time_s": 9.0,
+                "script": "#!/bin/sh\n",
+            }
+            job = await user.submit(inputs={"a/in": tmp_path / "in"}, **script)
+            found = site.core.engine.state.job(job.job_id)
+            assert found is not None
+            await until(lambda: found.state is JobState.QUEUED)
+            assert partner.offers == 0
+            with pytest.raises(ValueError, match="no name of a file"):
+                await user.submit(inputs={"../in": tmp_path / "in"}, **script)
+            with pytest.raises(FileNotFoundError):
+                await user.submit(inputs={"in": tmp_path / "none"}, **script)
 
     run(scene)
 

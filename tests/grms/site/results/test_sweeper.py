@@ -1,5 +1,6 @@
 """What is old goes; what lives stays."""
 
+import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -7,13 +8,16 @@ from typing import Any
 
 import structlog
 
+from grms.kit.job_files import JobFile
 from grms.lrms.folders import JobFolder
 from grms.site.facts.jobs import OfferId, Request
 from grms.site.facts.lifecycle import Outcome
 from grms.site.facts.memory import Memory
 from grms.site.facts.records import GuestAccepted, GuestEnded, JobEnded, JobKept, JobReceived
+from grms.site.results.inputs import guest_inputs, user_input
 from grms.site.results.store import Manifest, ResultStore
 from grms.site.results.sweeper import Sweeper, living
+from grms.v1 import request_pb2
 from tests.grms.site.conversation import settings
 
 
@@ -68,10 +72,32 @@ async def test_old_folders_go(tmp_path: Path) -> None:
     store.finish("a-2", Manifest())
     engine: Any = SimpleNamespace(state=SimpleNamespace(memory=memory))
     log = structlog.get_logger()
-    sweeper = Sweeper(engine, folders, store, keep_s=100.0, log=log, clock=lambda: 1000.0)
+    inputs = ResultStore(tmp_path / "inputs")
+    sweeper = Sweeper(engine, folders, store, inputs, keep_s=100.0, log=log, clock=lambda: 1000.0)
     assert await sweeper.sweep() == 1
     assert folders.keys == ["b/1/1"]
     assert store.manifest("a-2") == Manifest()
-    later = Sweeper(engine, None, store, keep_s=-1.0, log=log, clock=lambda: 1e12)
+    later = Sweeper(engine, None, store, inputs, keep_s=-1.0, log=log, clock=lambda: 1e12)
     assert await later.sweep() == 1
     assert store.manifest("a-2") is None
+
+
+async def test_what_jobs_are_given_stays_as_long_as_they_live(tmp_path: Path) -> None:
+    """A user's file for any job of theirs that has not ended, a partner's by its job; then it goes."""
+    file = JobFile("in", 0, hashlib.sha256(b"").digest())
+    program = request_pb2.JobRequest()
+    program.program.inputs.add(name="in", sha256=file.sha256)
+    memory = lived()
+    memory.jobs[1].payload = program.SerializeToString()
+    inputs = ResultStore(tmp_path)
+    names = [user_input("ann", file), user_input("bob", file)]
+    names += [guest_inputs("b/1/1"), guest_inputs("b/1/2")]
+    for name in names:
+        inputs.finish(name, Manifest((file,)))
+    engine: Any = SimpleNamespace(state=SimpleNamespace(memory=memory))
+    log, store = structlog.get_logger(), ResultStore(tmp_path / "results")
+    times = {"keep_s": 1e12, "log": log}
+    assert await Sweeper(engine, None, store, inputs, **times).sweep() == 0
+    sweeper = Sweeper(engine, None, store, inputs, clock=lambda: 1e12, **times)
+    assert await sweeper.sweep() == 2
+    assert [inputs.manifest(name) is not None for name in names] == [True, False, True, False]

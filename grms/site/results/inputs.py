@@ -1,0 +1,225 @@
+"""What jobs are given: files that a user hands over here, and that a partner gets who has accepted the job.
+
+A user's file is kept by its SHA-256, apart from other users', so that one which is handed over twice is
+there once, and one that came in part goes on. Of a partner's job files are kept by the job's key until they
+are in its folder. A submission rests on files that are here; nothing of them is in the journal.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, Final
+
+import grpc
+from grpc import aio
+
+from grms.kit.job_files import FileLimits, JobFile
+from grms.names import printable
+from grms.site.engine.lrms_driver import ProgramAwayError, ProgramGoneError, ProgramSource
+from grms.site.facts.commands import LrmsSubmit
+from grms.site.facts.jobs import HomeJob, OfferId
+from grms.site.facts.wire import SHA256_BYTES, given_inputs, write_offer
+from grms.site.links.calls import SenselessError
+from grms.site.links.partner_links import PartnerLinks
+from grms.site.results.desk import NoResultsError, pieces_of
+from grms.site.results.store import Manifest, ResultStore, WrongContentError
+from grms.site.results.streams import FILE_TIMEOUT_S, bring
+from grms.v1 import partner_pb2
+
+GUEST: Final = "guest-"
+"""With this the names of partners' jobs begin."""
+
+JOBS_HELD: Final = 16
+"""One user's files here are at most so many times as much as one job may be given."""
+
+
+class InputDesk:
+    """Takes files for jobs, and hands them to those who run the jobs.
+
+    Args:
+        store: where the files are.
+        limits: how much one job may be given.
+    """
+
+    def __init__(self, store: ResultStore, limits: FileLimits) -> None:
+        self.store = store
+        self.limits = limits
+        self._taking = asyncio.Lock()
+
+    async def put(self, user: str, file: JobFile, begin: int, content: bytes) -> int:
+        """Takes the next bytes of a user's file, and returns how many are there.
+
+        Args:
+            user: whose it is.
+            file: what it will be.
+            begin: where the bytes begin; they are taken if that is where the file ends now.
+            content: the bytes.
+
+        Raises:
+            ValueError: it is larger than what is taken, or another than was said.
+            OSError: it cannot be kept.
+        """
+        if len(file.sha256) != SHA256_BYTES:
+            raise ValueError(f"sha256 has {len(file.sha256)} bytes; it must have {SHA256_BYTES}")
+        check_size([file], self.limits)
+        async with self._taking:
+            return await asyncio.to_thread(self._put, user, file, begin, content)
+
+    def _put(self, user: str, file: JobFile, begin: int, content: bytes) -> int:
+        name = user_input(user, file)
+        if self.store.manifest(name) is not None:
+            self.store.touch(name)
+            return file.size
+        there = self.store.begun(name, 0, file)
+        if begin == there:
+            most = JOBS_HELD * self.limits.job_bytes
+            if there == 0 and self.store.size(_prefix(user)) + file.size > most:
+                raise ValueError(f"you have files of {most} bytes here; jobs have to end first")
+            self.store.append(name, 0, content[: file.size - there])
+            there += min(len(content), file.size - there)
+        if there == file.size:
+            try:
+                self.store.check(name, 0, file)
+            except WrongContentError as error:
+                raise ValueError(f"{error}: its SHA-256 is not what was said") from error
+            self.store.finish(name, Manifest((file,)))
+        return there
+
+    async def lacking(self, user: str, payload: bytes) -> str:
+        """Returns a file that a job is to be given and that is not here; empty where all are."""
+        files = given_inputs(payload)
+        if not files:
+            return ""
+        try:
+            check_size(files, self.limits)
+        except ValueError as error:
+            return f"{files[0].name} ({error})"
+        return await asyncio.to_thread(self._lacking, user, files)
+
+    def _lacking(self, user: str, files: tuple[JobFile, ...]) -> str:
+        for file in files:
+            # As new, so that it is not swept away before the job is known.
+            self.store.touch(name := user_input(user, file))
+            manifest = self.store.manifest(name)
+            if manifest is None or manifest.files[0].size != file.size:
+                return file.name
+        return ""
+
+    def place(self, command: LrmsSubmit, number: int, file: JobFile) -> Path:
+        """Returns where a file lies for a job that is about to be submitted."""
+        if command.partner:
+            return self.store.path(guest_inputs(command.lrms_key), number)
+        return self.store.path(user_input(command.user, file), 0)
+
+    async def read(self, job: HomeJob, name: str, begin: int) -> AsyncIterator[bytes]:
+        """Yields a file of a user's job in pieces, for the partner that has it.
+
+        Raises:
+            ValueError: the job is given no such file.
+            NoResultsError: it is not here any more.
+        """
+        for file in given_inputs(job.payload):
+            if file.name == name:
+                place, content = self.store.content(user_input(job.user, file), 0)
+                if not (place / content).is_file():
+                    raise NoResultsError(f"{name} is not here any more", later=False)
+                async for some in pieces_of(place, content, begin, file.size):
+                    yield some
+                return
+        raise ValueError(f"the job is given no file {name!r}")
+
+
+class InputFetcher:
+    """Gets what partners' jobs run, with the files that they are given.
+
+    Args:
+        programs: gets the rest.
+        desk: takes the files.
+        links: to the partners.
+        site: name of this site.
+    """
+
+    def __init__(
+        self, programs: ProgramSource, desk: InputDesk, links: PartnerLinks, site: str
+    ) -> None:
+        self._programs = programs
+        self._desk = desk
+        self._links = links
+        self._site = site
+
+    async def __call__(self, partner: str, key: str) -> bytes:
+        """Returns what a job runs, as a payload, when all is here.
+
+        Raises:
+            ProgramGoneError: it is not to be run here.
+            ProgramAwayError: something has not come.
+        """
+        payload = await self._programs(partner, key)
+        files = given_inputs(payload)
+        try:
+            check_size(files, self._desk.limits)
+        except ValueError as error:
+            raise ProgramGoneError(f"what the job is given: {error}", unwanted=True) from error
+        for number, file in enumerate(files):
+            await self._brought(partner, key, number, file)
+        return payload
+
+    async def _brought(self, partner: str, key: str, number: int, file: JobFile) -> None:
+        link = self._links.links.get(partner)
+        stub = None if link is None else link.stub
+        if stub is None:
+            raise ProgramAwayError(f"{partner} is not connected")
+        _, epoch, offer = key.split("/")
+
+        def call(there: int) -> Any:
+            request = partner_pb2.FetchInputRequest(
+                site=self._site,
+                offer=write_offer(OfferId(int(epoch, 16), int(offer))),
+                name=file.name,
+                offset_bytes=there,
+            )
+            return stub.FetchInput(request, timeout=FILE_TIMEOUT_S)
+
+        try:
+            await bring(self._desk.store, guest_inputs(key), number, file, call)
+        except aio.AioRpcError as error:
+            reason = f"{partner}: {printable(error.details() or '')[:200]}"
+            if error.code() is grpc.StatusCode.NOT_FOUND:
+                raise ProgramGoneError(reason, unwanted=True) from error
+            raise ProgramAwayError(reason) from error
+        except (SenselessError, WrongContentError, ConnectionError, OSError) as error:
+            raise ProgramAwayError(f"{partner}: {printable(str(error))[:200]}") from error
+
+
+def check_size(files: tuple[JobFile, ...] | list[JobFile], limits: FileLimits) -> None:
+    """Returns if a job may be given some files.
+
+    Raises:
+        ValueError: they are larger than what is taken.
+    """
+    for file in files:
+        if file.size > limits.file_bytes:
+            text = f"{file.name!r} has {file.size} bytes; at most {limits.file_bytes} are taken"
+            raise ValueError(text)
+    if (size := sum(file.size for file in files)) > limits.job_bytes:
+        raise ValueError(f"they have {size} bytes; a job is given at most {limits.job_bytes}")
+
+
+def guest_inputs(key: str) -> str:
+    """Returns by which name the store has the files of a partner's job.
+
+    Args:
+        key: of the job.
+    """
+    return f"{GUEST}{key.replace('/', '+')}"
+
+
+def _prefix(user: str) -> str:
+    # A user's name may have any character.
+    return f"user-{hashlib.sha256(user.encode('utf-8', 'surrogateescape')).hexdigest()[:32]}-"
+
+
+def user_input(user: str, file: JobFile) -> str:
+    """Returns by which name the store has a file that a user has handed over."""
+    return f"{_prefix(user)}{file.sha256.hex()}"

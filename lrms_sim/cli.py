@@ -41,7 +41,7 @@ from lrms_sim.version import __version__
 
 if TYPE_CHECKING:
     from lrms_sim.jobs import JobTable
-    from lrms_sim.schedule import Schedule
+    from lrms_sim.run_report import RunReport
     from lrms_sim.swf_log import SwfLog
 
 COMPLETION = "_LRMS_SIM_COMPLETE"
@@ -126,6 +126,7 @@ def cli() -> None:
     "--schedule", type=FILE, metavar="FILE", help="Write the schedule: .csv, .csv.gz, .parquet."
 )
 @click.option("--swf", type=FILE, metavar="FILE", help="Write it as a log: .swf, .swf.gz.")
+@click.option("--html", type=FILE, metavar="PAGE", help="Write charts and figures as a page.")
 @click.option("--name", metavar="NAME", help="The machine's name.  [default: the log's]")
 @json_option("lrms-sim-run", "lrms_sim.shown.models:RunShown")
 @repeat_options
@@ -143,6 +144,7 @@ def run(
     shift: Any,
     schedule: Path | None,
     swf: Path | None,
+    html: Path | None,
     name: str | None,
     as_json: bool,
     repeat: int | None,
@@ -164,6 +166,7 @@ def run(
       lrms-sim run jobs.swf --discipline easy-group --group-order 2,1,3,4,5
       lrms-sim run CTC-SP2-1996-3.1-cln.swf.gz --processors 430 --strategy f3.json
       lrms-sim run jobs.swf --schedule schedule.csv --swf schedule.swf.gz --json
+      lrms-sim run jobs.swf --discipline easy --html run.html
     """  # noqa: D301  # as above
     from lrms_sim.machine import simulate  # noqa: PLC0415  # see the module's docstring
     from lrms_sim.preparation import PreparationOptions, prepare  # noqa: PLC0415  # same
@@ -176,7 +179,7 @@ def run(
     )
     from lrms_sim.windows import window_by_days  # noqa: PLC0415  # same
 
-    _check_outputs(trace, schedule, swf)
+    _check_outputs(trace, schedule, swf, html)
     with user_errors():
         queue = chosen_discipline(discipline, strategy, group_order)
         first_day, last_day = _days(window_days)
@@ -206,29 +209,34 @@ def run(
         processors_from_header=processors is None,
         repetitions=repetitions,
     )
-    _write(result, schedule, swf, log)
+    _write(report, log, schedule, swf, html)
     if as_json:
         print_run_json(report)
     else:
-        print_tables(report, written=[path for path in (schedule, swf) if path is not None])
+        print_tables(report, written=filter(None, (schedule, swf, html)))
     if lost := what_was_lost(prepared.report):
         click.echo(f"warning: {lost}", err=True)
     return 0
 
 
-def _check_outputs(trace: Path, schedule: Path | None, swf: Path | None) -> None:
+def _check_outputs(trace: Path, schedule: Path | None, swf: Path | None, html: Path | None) -> None:
     """Refuses before the work what could not be written after it."""
-    for path in (schedule, swf):
+    for path in (schedule, swf, html):
         check_output(path, trace)
     if schedule is not None and schedule.suffix == ".parquet":
         from lrms_sim.frames import need_parquet  # noqa: PLC0415  # see the module's docstring
 
         need_parquet()
+    if html is not None:
+        import lrms_sim.pages.run_page  # noqa: F401, PLC0415  # matplotlib may be missing
 
 
-def _write(result: "Schedule", schedule: Path | None, swf: Path | None, log: "SwfLog") -> None:
+def _write(
+    report: "RunReport", log: "SwfLog", schedule: Path | None, swf: Path | None, html: Path | None
+) -> None:
     from lrms_sim.schedule_files import write_csv, write_swf  # noqa: PLC0415  # see the module's docstring
 
+    result = report.schedule
     if schedule is not None and schedule.suffix == ".parquet":
         with writing(schedule):
             result.to_parquet(schedule)
@@ -242,6 +250,12 @@ def _write(result: "Schedule", schedule: Path | None, swf: Path | None, log: "Sw
         header["Note"] = f"Schedule simulated with lrms-sim {__version__}"
         with writing(swf):
             write_swf(result, swf, header=header)
+    if html is not None:
+        from lrms_sim.pages.run_page import render_run  # noqa: PLC0415  # same
+        from lrms_sim.text_files import replacing  # noqa: PLC0415  # same
+
+        with writing(html), replacing(html) as temporary:
+            temporary.write_text(render_run(report), encoding="utf-8")
 
 
 @cli.command()

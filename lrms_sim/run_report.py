@@ -206,26 +206,19 @@ def print_repetitions(repetitions: Repetitions) -> None:
         sys.stdout.write(f"  {name:<24}{mean:>16,.4f}   95 %: {low:,.4f} to {high:,.4f}\n")
 
 
-def print_tables(report: RunReport, *, written: Iterable[object] = ()) -> None:
-    """Prints a run as tables that fit 80 columns.
-
-    Args:
-        report: the run.
-        written: the files that hold its schedule.
-    """
+def figure_rows(report: RunReport) -> list[tuple[str, str, str]]:
+    """Returns name, value and remark of every figure of a run."""
     metrics, fair = report.metrics, report.fairness
-    size = f"{metrics.processors:,} {'processor' if metrics.processors == 1 else 'processors'}"
-    source = " (MaxProcs of the log)" if report.processors_from_header else ""
     prepared = report.preparation.jobs_prepared
     part = f"of {prepared:,} prepared" if metrics.jobs_executed < prepared else ""
     origin = "the first submission" if report.origin else "time 0"
-    rows = [
+    return [
         ("queue discipline", report.discipline, ""),
         ("jobs", f"{metrics.jobs_executed:,}", part),
-        ("AWRT", *_seconds(metrics.awrt_s)),
-        ("mean response time", *_seconds(metrics.mean_response_time_s)),
-        ("mean wait time", *_seconds(metrics.mean_wait_time_s)),
-        ("median wait time", *_seconds(metrics.median_wait_time_s)),
+        ("AWRT", *seconds_and_words(metrics.awrt_s)),
+        ("mean response time", *seconds_and_words(metrics.mean_response_time_s)),
+        ("mean wait time", *seconds_and_words(metrics.mean_wait_time_s)),
+        ("median wait time", *seconds_and_words(metrics.median_wait_time_s)),
         ("mean slowdown", _number(metrics.mean_slowdown, 4), ""),
         ("mean bounded slowdown", _number(metrics.mean_bounded_slowdown, 4), "at least 10 s"),
         ("fairness over users", _number(fair.jain, 4), f"1 is alike; {fair.users:,} users"),
@@ -233,14 +226,30 @@ def print_tables(report: RunReport, *, written: Iterable[object] = ()) -> None:
         ("squashed area", _number(metrics.squashed_area, 0, " s"), "processor-seconds"),
         ("makespan", _number(metrics.makespan_s, 0, " s"), f"from {origin}"),
     ]
-    groups = [
+
+
+def group_rows(report: RunReport) -> list[tuple[str, str, str]]:
+    """Returns name, AWRT and number of jobs of every user group."""
+    return [
         (f"{group}  {words} of the work", _number(awrt, 4, " s"), f"{jobs:,}")
         for (group, jobs, awrt), words in zip(report.groups, _SHARES, strict=True)
     ]
+
+
+def print_tables(report: RunReport, *, written: Iterable[object] = ()) -> None:
+    """Prints a run as tables that fit 80 columns.
+
+    Args:
+        report: the run.
+        written: the files that hold its schedule.
+    """
+    metrics = report.metrics
+    size = f"{metrics.processors:,} {'processor' if metrics.processors == 1 else 'processors'}"
+    source = " (MaxProcs of the log)" if report.processors_from_header else ""
     _show(
         _title(f"{metrics.machine}, {size}{source}"),
-        _table(("", "value", ""), rows),
-        _table(("user group", "AWRT", "jobs"), groups),
+        _table(("", "value", ""), figure_rows(report)),
+        _table(("user group", "AWRT", "jobs"), group_rows(report)),
         *_preparation(report.preparation),
         *(f"Written to {path}" for path in written),
     )
@@ -274,7 +283,7 @@ def print_log(log: LogDescription, report: PreparationReport, *, as_json: bool) 
         ("users", f"{log.users:,}", ""),
         ("span", f"{log.span_days:.1f} days", "first to last submission"),
         ("widest job", f"{log.processors_max:,}", "processors"),
-        ("median run time", *_seconds(log.run_time_median_s)),
+        ("median run time", *seconds_and_words(log.run_time_median_s)),
         ("load", _number(100 * log.load, 2, " %"), "of the machine over the span"),
     ]
     _show(
@@ -290,7 +299,7 @@ def _number(value: float, digits: int, unit: str = "") -> str:
     return f"{value:,.{digits}f}{unit}" if math.isfinite(value) else "-"
 
 
-def _seconds(value: float) -> tuple[str, str]:
+def seconds_and_words(value: float) -> tuple[str, str]:
     """Returns seconds with 4 decimals, and in words where they are many."""
     if not math.isfinite(value):
         return "-", ""

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
+from lrms_sim.pages import svg
+from lrms_sim.pages.svg import WIDE
 from scenarios.papers.charts import bare
 from scenarios.papers.samples import Spread
-from scenarios.report import svg, words
-from scenarios.report.svg import WIDE
+from scenarios.report import words
 
 LEFT = 92.0
 """Room for the names of rows, pixels."""
@@ -29,7 +30,7 @@ class SpreadBar:
     """One bar of a chart.
 
     Attributes:
-        color: a name of `scenarios.report.svg.color`.
+        color: a name of `lrms_sim.pages.svg.color`.
         spread: of the figure, shares of 1.
         label: what it is, for the legend.
     """

@@ -5,8 +5,8 @@ from typing import Literal
 
 from matplotlib.axes import Axes
 
-from scenarios.report import svg
-from scenarios.report.svg import WIDE
+from lrms_sim.pages import svg
+from lrms_sim.pages.svg import WIDE
 
 
 def bare(axes: Axes, *, grid: Literal["x", "y"] | None = None) -> None:

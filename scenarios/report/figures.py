@@ -14,9 +14,10 @@ from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
 from lrms_sim import metrics
 from lrms_sim.jobs import FloatArray, Int64Array
+from lrms_sim.pages import series, svg
+from lrms_sim.pages.svg import HALF, NAME_LENGTH, WIDE
 from lrms_sim.schedule import Schedule
-from scenarios.report import series, svg, words
-from scenarios.report.svg import HALF, NAME_LENGTH, WIDE
+from scenarios.report import words
 from scenarios.run.results import ScenarioResult
 
 _ALONE_ALPHA = 0.42

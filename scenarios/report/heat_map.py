@@ -14,8 +14,9 @@ import numpy as np
 from matplotlib.image import imsave
 
 from lrms_sim.jobs import FloatArray
-from scenarios.report import svg, words
-from scenarios.report.svg import WIDE
+from lrms_sim.pages import svg
+from lrms_sim.pages.svg import WIDE
+from scenarios.report import words
 from scenarios.run.results import ScenarioResult
 
 CELLS_MAX: Final = 200

@@ -6,8 +6,9 @@ from html import escape
 from os import PathLike
 from pathlib import Path
 
+from lrms_sim.pages import series
+from lrms_sim.pages.markup import brand, document, figure, heading, resource
 from scenarios.report import tables, time_machine, words, workflows
-from scenarios.report.markup import brand, document, figure, heading, resource
 from scenarios.report.selection import DETAIL_MAX, FLOWS_CSV, ROWS_MAX, important, left_out
 from scenarios.run.results import ScenarioResult, SiteResult
 
@@ -169,7 +170,7 @@ def _exchange(result: ScenarioResult) -> str:
 
 
 def _site_by_site(result: ScenarioResult) -> str:
-    from scenarios.report import figures, series  # noqa: PLC0415  # matplotlib is slow to import
+    from scenarios.report import figures  # noqa: PLC0415  # matplotlib is slow to import
 
     bins = series.width_in_words(series.bin_edges(*figures.time_span(result)))
     about = (
@@ -196,9 +197,8 @@ def _site_by_site(result: ScenarioResult) -> str:
 
 
 def _explained() -> str:
-    return (
-        f"<section>\n{heading('How to read the figures')}\n{resource('explained.html')}</section>"
-    )
+    text = resource("scenarios.report", "explained.html")
+    return f"<section>\n{heading('How to read the figures')}\n{text}</section>"
 
 
 def _made(result: ScenarioResult) -> str:

@@ -9,8 +9,9 @@ from matplotlib.patches import PathPatch, Rectangle
 from matplotlib.path import Path
 
 from lrms_sim.jobs import FloatArray
-from scenarios.report import svg, words
-from scenarios.report.svg import HALF, NAME_LENGTH
+from lrms_sim.pages import svg
+from lrms_sim.pages.svg import HALF, NAME_LENGTH
+from scenarios.report import words
 from scenarios.run.results import ScenarioResult
 
 

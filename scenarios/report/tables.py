@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from html import escape
 
+from lrms_sim.pages.markup import cells, column_heads, heading, scrolling, site_cell
 from scenarios.report import words
-from scenarios.report.markup import cells, column_heads, heading, scrolling, site_cell
 from scenarios.report.selection import (
     FLOWS_MAX,
     ROWS_MAX,

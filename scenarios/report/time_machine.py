@@ -19,10 +19,10 @@ import numpy.typing as npt
 
 from lrms_sim import metrics
 from lrms_sim.jobs import FloatArray, Int64Array
+from lrms_sim.pages.markup import heading, resource
+from lrms_sim.pages.series import binned_mean
 from scenarios.report import words
-from scenarios.report.markup import heading, resource
 from scenarios.report.selection import important
-from scenarios.report.series import binned_mean
 from scenarios.run.results import ScenarioResult
 
 LANES_MAX: Final = 8
@@ -80,7 +80,7 @@ def section(result: ScenarioResult) -> str:
     # In a script element "<" would end it, or begin a comment.
     document = document.replace("<", "\\u003c")
     lanes = "".join(_lane(result, index) for index in chosen.lanes)
-    controls = resource("time_machine.html").replace("LANES", lanes)
+    controls = resource("scenarios.report", "time_machine.html").replace("LANES", lanes)
     return (
         f'<section id="time-machine" hidden>\n{heading("Time machine")}\n'
         f"<p>{escape(_about(result, chosen))}</p>\n{controls}"
@@ -90,7 +90,9 @@ def section(result: ScenarioResult) -> str:
 
 def script() -> str:
     """Returns the script that makes the section work."""
-    return resource("time_machine_run.js") + resource("time_machine.js")
+    return resource("scenarios.report", "time_machine_run.js") + resource(
+        "scenarios.report", "time_machine.js"
+    )
 
 
 def data(result: ScenarioResult, chosen: _Chosen | None = None) -> dict[str, Any]:

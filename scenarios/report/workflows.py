@@ -6,9 +6,9 @@ from html import escape
 import numpy as np
 
 from broker.pictures.words import money
+from lrms_sim.pages.markup import cells, column_heads, figure, heading, scrolling, site_cell
 from scenarios.report import words
 from scenarios.report.machine_chart import Band, Bar, machine_chart
-from scenarios.report.markup import cells, column_heads, figure, heading, scrolling, site_cell
 from scenarios.run.broker_result import BatchFigures, BrokerResult, WorkflowFigures
 from scenarios.run.results import ScenarioResult
 

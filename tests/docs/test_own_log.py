@@ -23,7 +23,9 @@ def test_the_commands_and_the_scenario(tmp_path: Path) -> None:
     assert run_command(words) == 0
     log = str(tmp_path / "jobs.swf.gz")
     for line in re.findall(r"lrms-sim ((?:info|run) .*)", text):
-        assert run_command(line.replace("jobs.swf.gz", log).split()) == 0
+        words = line.replace("jobs.swf.gz", log).replace("easy.html", str(tmp_path / "easy.html"))
+        assert run_command(words.split()) == 0
+    assert (tmp_path / "easy.html").exists()
     (scenario,) = re.findall(r"```toml\n(.*?)```", text, flags=re.DOTALL)
     (tmp_path / "who-would-gain.toml").write_text(scenario, encoding="utf-8")
     check_files(load_spec(tmp_path / "who-would-gain.toml"))

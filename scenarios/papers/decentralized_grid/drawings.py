@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 from matplotlib.ticker import MaxNLocator
 
+from lrms_sim.pages import svg
+from lrms_sim.pages.svg import WIDE
 from scenarios.papers.bar_chart import LEFT, RIGHT, TOP, percent
 from scenarios.papers.charts import bare
 from scenarios.papers.samples import Spread
-from scenarios.report import svg
-from scenarios.report.svg import WIDE
 
 
 @dataclass(frozen=True, slots=True)

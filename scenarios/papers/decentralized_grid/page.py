@@ -3,6 +3,15 @@
 from collections.abc import Mapping, Sequence
 from html import escape
 
+from lrms_sim.pages.markup import (
+    brand,
+    cells,
+    column_heads,
+    document,
+    figure,
+    heading,
+    scrolling,
+)
 from lrms_sim.spelling import listed
 from scenarios.papers.bar_chart import SpreadBar, improvement_chart
 from scenarios.papers.decentralized_grid import drawings
@@ -28,15 +37,6 @@ from scenarios.papers.decentralized_grid.reference import (
 from scenarios.papers.decentralized_grid.study import Study, awrt_of, improvement_of
 from scenarios.papers.samples import Spread
 from scenarios.report import words
-from scenarios.report.markup import (
-    brand,
-    cells,
-    column_heads,
-    document,
-    figure,
-    heading,
-    scrolling,
-)
 
 TITLE = "Decentralized Grid Scheduling with Evolutionary Fuzzy Systems, measured again"
 LABELS = {

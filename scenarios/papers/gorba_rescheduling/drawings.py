@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedFormatter, FixedLocator, MaxNLocator, NullLocator
 
+from lrms_sim.pages import svg
+from lrms_sim.pages.svg import HALF, WIDE
 from scenarios.papers.charts import bare, legend
 from scenarios.papers.gorba_rescheduling.figures import LoadFigures, SettingFigures
-from scenarios.report import svg
-from scenarios.report.svg import HALF, WIDE
 
 Series = Sequence[tuple[str, int, Sequence[LoadFigures]]]
 """Name, number of its colour, and figures by load."""

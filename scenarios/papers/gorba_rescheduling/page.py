@@ -3,6 +3,15 @@
 from collections.abc import Sequence
 from html import escape
 
+from lrms_sim.pages.markup import (
+    brand,
+    cells,
+    column_heads,
+    document,
+    figure,
+    heading,
+    scrolling,
+)
 from scenarios.papers.gorba_rescheduling import drawings
 from scenarios.papers.gorba_rescheduling.figures import (
     LoadFigures,
@@ -23,15 +32,6 @@ from scenarios.papers.gorba_rescheduling.reference import (
 from scenarios.papers.gorba_rescheduling.statements import statements
 from scenarios.papers.gorba_rescheduling.study import GLEAM, HEURISTICS, OWN, SEARCHED, Study
 from scenarios.report import words
-from scenarios.report.markup import (
-    brand,
-    cells,
-    column_heads,
-    document,
-    figure,
-    heading,
-    scrolling,
-)
 
 TITLE = "Fast Multi-Objective Rescheduling of Workflows, measured again"
 

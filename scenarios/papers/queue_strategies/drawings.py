@@ -5,8 +5,8 @@ from typing import Any, Final
 
 from matplotlib.ticker import MaxNLocator
 
-from scenarios.report import svg
-from scenarios.report.svg import WIDE
+from lrms_sim.pages import svg
+from lrms_sim.pages.svg import WIDE
 
 _HEIGHT = 480.0
 _KINDS = (

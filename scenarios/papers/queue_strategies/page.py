@@ -4,6 +4,15 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
+from lrms_sim.pages.markup import (
+    brand,
+    cells,
+    column_heads,
+    document,
+    figure,
+    heading,
+    scrolling,
+)
 from scenarios.papers.bar_chart import SpreadBar, improvement_chart
 from scenarios.papers.queue_strategies.drawings import KIND_WORDS, beyond, scatter
 from scenarios.papers.queue_strategies.reference import GREEDY, METHODS, ROWS, TITLES, printed
@@ -16,15 +25,6 @@ from scenarios.papers.queue_strategies.study import (
     transfer_gain,
 )
 from scenarios.papers.samples import Spread
-from scenarios.report.markup import (
-    brand,
-    cells,
-    column_heads,
-    document,
-    figure,
-    heading,
-    scrolling,
-)
 
 NOTHING = "–"
 

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from matplotlib.ticker import FixedFormatter, FixedLocator, MaxNLocator
 
+from lrms_sim.pages import svg
+from lrms_sim.pages.svg import HALF, WIDE
 from scenarios.papers.charts import bare, legend
-from scenarios.report import svg
-from scenarios.report.svg import HALF, WIDE
 
 Bars = Sequence[tuple[str, float, float]]
 """Name, value and half of the interval."""

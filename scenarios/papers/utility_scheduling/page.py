@@ -5,6 +5,15 @@ from html import escape
 from statistics import median
 from typing import Any
 
+from lrms_sim.pages.markup import (
+    brand,
+    cells,
+    column_heads,
+    document,
+    figure,
+    heading,
+    scrolling,
+)
 from lrms_sim.utility.policies import SENTENCES
 from lrms_sim.utility.value import PAPER_P, RULES
 from scenarios.papers.utility_scheduling import drawings
@@ -36,15 +45,6 @@ from scenarios.papers.utility_scheduling.statements import (
     verdict,
 )
 from scenarios.papers.utility_scheduling.study import BOTH, Study
-from scenarios.report.markup import (
-    brand,
-    cells,
-    column_heads,
-    document,
-    figure,
-    heading,
-    scrolling,
-)
 
 TITLE = "Utility-based scheduling, measured again"
 

@@ -2,9 +2,9 @@
 
 import pytest
 
+from lrms_sim.pages import svg
+from lrms_sim.pages.svg import WIDE
 from scenarios.papers.charts import bare, legend
-from scenarios.report import svg
-from scenarios.report.svg import WIDE
 
 
 def test_a_legend_has_as_many_rows_as_it_needs() -> None:

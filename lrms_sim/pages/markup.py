@@ -1,4 +1,4 @@
-"""Small pieces of HTML that the parts of the page share."""
+"""Small pieces of HTML that pages share."""
 
 import base64
 import hashlib
@@ -38,14 +38,14 @@ def document(title: str, parts: Sequence[str], script: str = "") -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n'
         f"<title>{escape(title)} · Hanse</title>\n"
-        f"<style>\n{resource('page.css')}</style>\n</head>\n<body>\n"
+        f"<style>\n{resource('lrms_sim.pages', 'page.css')}</style>\n</head>\n<body>\n"
         f'<main class="page">\n{body}\n</main>\n{element}</body>\n</html>\n'
     )
 
 
-def resource(name: str) -> str:
-    """Returns the text of a file of this package."""
-    return resources.files("scenarios.report").joinpath(name).read_text(encoding="utf-8")
+def resource(package: str, name: str) -> str:
+    """Returns the text of a file that lies in a package."""
+    return resources.files(package).joinpath(name).read_text(encoding="utf-8")
 
 
 def brand(words: str) -> str:

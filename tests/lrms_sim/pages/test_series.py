@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scenarios.report import series
+from lrms_sim.pages import series
 
 _DAY = 86400.0
 

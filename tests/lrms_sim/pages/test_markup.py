@@ -1,4 +1,4 @@
-from scenarios.report import markup
+from lrms_sim.pages import markup
 
 
 def test_what_people_wrote_is_escaped() -> None:

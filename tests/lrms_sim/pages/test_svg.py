@@ -3,7 +3,7 @@ import re
 import matplotlib as mpl
 import pytest
 
-from scenarios.report import svg
+from lrms_sim.pages import svg
 
 
 def draw(text: str = "hello", key: str = "k") -> str:

@@ -150,10 +150,11 @@ def _paths(_: click.Context, __: click.Parameter, value: tuple[Path, ...]) -> tu
 )
 @click.option(
     "--standard",
-    default="fcfs-group",
+    default="best",
     show_default=True,
     metavar="NAME",
-    help="Strategy that iterative begins with, and that states it never met keep.",
+    help="Strategy that iterative begins with, and that states it never met keep; best: that with the "
+    "least value of all it chooses among. The paper's is fcfs-arrival.",
 )
 @click.option(
     "--choices",

@@ -27,23 +27,31 @@ class ClassSearch:
     Args:
         choices: shape (m,), number of choices of each class.
         standard: shape (m,), the table to begin with: what classes keep that are never met.
+        others: more such tables, judged with it; the best of all is begun with, of equal ones the first.
 
     Raises:
-        ValueError: the standard has another shape, or a choice that there is not.
+        ValueError: such a table has another shape, or a choice that there is not.
     """
 
     name = "iterative"
     """The word for this strategy in files and on the command line."""
 
-    def __init__(self, choices: IntegerArray, standard: IntegerArray) -> None:
-        if standard.shape != choices.shape or ((standard < 0) | (standard >= choices)).any():
-            raise ValueError(
-                f"the standard table has shape {standard.shape}; one choice is needed for each of "
-                f"{len(choices)} classes, from 0 to below the number of its choices"
-            )
+    def __init__(
+        self,
+        choices: IntegerArray,
+        standard: IntegerArray,
+        others: Sequence[IntegerArray] = (),
+    ) -> None:
+        for table in (standard, *others):
+            if table.shape != choices.shape or ((table < 0) | (table >= choices)).any():
+                raise ValueError(
+                    f"the standard table has shape {table.shape}; one choice is needed for each of "
+                    f"{len(choices)} classes, from 0 to below the number of its choices"
+                )
         none = np.zeros(0)
         self.space = GeneSpace(none, none, none, choices=choices)
         self._table = standard.copy()
+        self._others = [table.copy() for table in others]
         self._visits: tuple[float, ...] = ()
         self._next = 0
         self._value = math.inf
@@ -73,14 +81,16 @@ class ClassSearch:
         return f"all {len(self._table)} classes are done"
 
     def ask(self) -> list[Genome]:
-        """Returns the table, or it with each other choice for the next class that was met.
+        """Returns the tables to begin with, or the present one with each other choice for a class.
+
+        The class is the next one that was met.
 
         Raises:
             ValueError: all classes are done.
         """
         if not self._told:
-            self._asked = [-1]
-            return [self._genome()]
+            self._asked = [-1, *range(len(self._others))]
+            return [self._genome(), *(_genome_of(table) for table in self._others)]
         place = self._class()
         if place is None:
             raise ValueError(f"{self.exhausted}; nothing is left to ask")
@@ -106,6 +116,8 @@ class ClassSearch:
             self._value = float(values[first])
             if self._told:
                 self._table[self._next] = self._asked[first]
+            elif first:
+                self._table = self._others[self._asked[first]].copy()
         if self._told:
             self._next += 1
         self._told += 1
@@ -122,7 +134,7 @@ class ClassSearch:
         table = self._table.copy()
         if place is not None:
             table[place] = choice
-        return Genome(np.zeros(0), np.zeros(0, np.bool_), table)
+        return _genome_of(table)
 
     def to_state(self) -> dict[str, Any]:
         """Returns all the search knows as plain values that JSON keeps exactly."""
@@ -130,6 +142,7 @@ class ClassSearch:
             "strategy": self.name,
             "choices": self.space.choices.tolist(),
             "table": self._table.tolist(),
+            "others": [table.tolist() for table in self._others],
             "visits": list(self._visits),
             "next": self._next,
             "value": None if math.isinf(self._value) else self._value,
@@ -140,10 +153,19 @@ class ClassSearch:
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
         """Returns the search that `to_state` described."""
-        search = cls(np.array(state["choices"], np.int64), np.array(state["table"], np.int64))
+        search = cls(
+            np.array(state["choices"], np.int64),
+            np.array(state["table"], np.int64),
+            # Runs begun before there were others have none.
+            [np.array(table, np.int64) for table in state.get("others", ())],
+        )
         search._visits = tuple(state["visits"])
         search._next = state["next"]
         search._value = math.inf if state["value"] is None else state["value"]
         search._told = state["told"]
         search._asked = list(state["asked"])
         return search
+
+
+def _genome_of(table: IntegerArray) -> Genome:
+    return Genome(np.zeros(0), np.zeros(0, np.bool_), table.copy())

@@ -53,6 +53,9 @@ SEARCHES: Final = ("two-parents", "self-adaptive", "cma")
 GENERATIONS: Final = {"criterion": 100, "iterative": CLASSES, "symbiotic": 30}
 """Where a run stops if nobody sets a limit. Paper 001 has 100; paper 000 gives no number."""
 
+BEST: Final = "best"
+"""The standard that stands for the best of all that a table chooses among."""
+
 AGING_S: Final = 86400.0
 """Waiting of this many seconds makes up for the whole range of group ratios, in the choice `orders`."""
 
@@ -69,7 +72,8 @@ class TuneOptions:
         algorithm: what is done with the queue in the order of a criterion.
         search: which evolution strategy searches the parameters of criteria.
         start: whether constants are among the first individuals.
-        standard: the strategy that `iterative` begins with everywhere.
+        standard: the strategy that `iterative` begins with everywhere; `best` for the one that is
+            best on the training jobs.
         choices: what `iterative` and `symbiotic` choose among.
         combination: how several logs count.
         settings: μ and λ for criteria.
@@ -91,7 +95,7 @@ class TuneOptions:
     algorithm: Algorithm = "fcfs"
     search: str = "two-parents"
     start: Start = "constant"
-    standard: str = "fcfs-group"
+    standard: str = BEST
     choices: Choices = "paper"
     combination: Combination = "sum"
     settings: StrategySettings = field(default_factory=lambda: StrategySettings(15, 105))
@@ -190,6 +194,9 @@ def problem(options: TuneOptions, order: GroupOrder) -> tuple[Encoding, Search]:
     if options.method == "iterative":
         table = TableEncoding(_alternatives(options.choices, order))
         names = [one.name for one in table.strategies]
+        if options.standard == BEST:
+            first, *others = (table.standard(name).integer for name in names)
+            return table, ClassSearch(table.space.choices, first, others)
         standard = options.standard
         if standard not in names:
             # The order of groups is part of a strategy's name where it is not 1 to 5.

@@ -115,6 +115,33 @@ def test_a_saved_search_goes_on(told: int, *, asked: bool) -> None:
     assert again.to_state() == search.to_state()
 
 
+@pytest.mark.parametrize("told", [0, 1, 3])
+def test_the_best_of_several_tables_is_begun_with(told: int) -> None:
+    """Judged side by side; from there on as if it had been the standard, over a resumption too."""
+    problem = Table(3)
+    problem.hidden[:] = False
+    tables = [np.minimum(number, CHOICES - 1) for number in range(3)]
+    values = [problem.judge(table.tolist())[0] for table in tables]
+    best = tables[values.index(min(values))]
+    search = ClassSearch(CHOICES, tables[0], tables[1:])
+    assert [one.integer.tolist() for one in search.ask()] == [table.tolist() for table in tables]
+    for _ in range(told):
+        found = [problem.judge(genome.integer.tolist()) for genome in search.ask()]
+        search.tell([value for value, _ in found], [figures for _, figures in found])
+        if search.generation == 0:
+            assert search.best is not None
+            assert search.best.genome.integer.tolist() == best.tolist()
+    again = strategy_from_state(json.loads(json.dumps(search.to_state())))
+    assert isinstance(again, ClassSearch)
+    alone = ClassSearch(CHOICES, best)
+    run(again, problem)
+    run(alone, problem)
+    assert again.best is not None
+    assert alone.best is not None
+    assert again.best.value == alone.best.value
+    assert again.best.genome.integer.tolist() == alone.best.genome.integer.tolist()
+
+
 def test_what_cannot_be_searched_or_told() -> None:
     """A standard that is no table, values without visits, values that were not asked for."""
     for standard in ([0, 0, 0], [0, 0, 4, 0], [-1, 0, 0, 0]):

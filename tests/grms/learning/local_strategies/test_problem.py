@@ -60,7 +60,7 @@ def test_a_method_names_a_criterion_for_each_situation(
         ({"search": "tabu"}, "'tabu' is no strategy"),
         ({"choices": "all"}, "'all' is no set of choices"),
         ({"combination": "max"}, "'max' is no combination"),
-        ({"method": "iterative", "standard": "best"}, "no strategy 'best'"),
+        ({"method": "iterative", "standard": "bst"}, "no strategy 'bst'"),
         ({"limits": Limits(generations=0)}, "generation limit is 0"),
     ],
 )
@@ -106,18 +106,28 @@ def test_a_search_begins_with_the_constant_order_unless_it_is_told_not_to() -> N
     [
         *({"method": method} for method in ("f1", "f2", "f3", "f4", "iterative", "symbiotic")),
         *({"method": "f2", "search": search} for search in ("self-adaptive", "cma")),
+        {"method": "f1,f2,f3"},
+        *({"method": method, "algorithm": "easy"} for method in ("f1", "f2", "f3", "f4")),
+        *(
+            {"method": method, "choices": choices}
+            for method in ("iterative", "symbiotic")
+            for choices in ("smith", "orders")
+        ),
     ],
 )
-def test_no_search_ends_below_the_constant_in_its_space(changes: dict[str, Any]) -> None:
-    """FCFS by group lies within every one, and is among the first that are judged."""
+def test_no_search_ends_below_a_constant_in_its_space(changes: dict[str, Any]) -> None:
+    """The order of groups for criteria, every single choice for tables and rules: they are judged first."""
     small: dict[str, Any] = {"settings": StrategySettings(2, 4), "symbiotic": FEW_RULES}
-    case = busy_case()
-    encoding, search = problem(options(**changes, **small), GroupOrder())
+    case, order = busy_case(), GroupOrder((2, 1, 3, 4, 5))
+    encoding, search = problem(options(**changes, **small), order)
     fitness = TuningFitness([case], encoding)
     judged = [fitness(genome) for genome in search.ask()]
     search.tell([one.value for one in judged], [one.figures for one in judged])
     assert search.best is not None
-    assert search.best.value <= case.run(Strategy("fcfs", GroupOrder())).value
+    constants = [Strategy(changes.get("algorithm", "fcfs"), order)]
+    if isinstance(encoding, TableEncoding | RulesEncoding):
+        constants = list(encoding.strategies)
+    assert search.best.value <= min(case.run(one).value for one in constants)
 
 
 def test_symbiotic_evolution_begins_with_every_strategy_unless_it_is_told_not_to() -> None:
@@ -144,7 +154,9 @@ def test_symbiotic_evolution_begins_with_every_strategy_unless_it_is_told_not_to
 def test_tables_choose_among_strategies_or_orders(choices: Any) -> None:
     """The standard is found by its plain name whatever the order of groups is."""
     order = GroupOrder((2, 1, 3, 4, 5))
-    encoding, search = problem(options(method="iterative", choices=choices), order)
+    encoding, search = problem(
+        options(method="iterative", standard="fcfs-group", choices=choices), order
+    )
     assert isinstance(encoding, TableEncoding)
     standard = encoding.strategies[int(search.ask()[0].integer[0])]
     assert (standard.algorithm, type(standard.order)) == ("fcfs", GroupOrder)

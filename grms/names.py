@@ -11,6 +11,9 @@ from dataclasses import dataclass
 SITE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 """A site's name: letters, digits, `_`, `.` and `-`, at most 64, as scenario files have it."""
 
+PSEUDONYM = re.compile(r"[0-9a-f]{32}")
+"""What a site calls one of its users to a partner."""
+
 HOST_CHARACTERS_MAX = 253
 """Longest host name in the domain name system (RFC 1035, section 2.3.4)."""
 

@@ -77,6 +77,10 @@ def _show(known: "Sequence[operator_pb2.PartnerStatus]") -> None:
                 f"  promise: broken {partner.breaches}×, overdue {partner.overdue}, "
                 f"{partner.credit / 3600:.1f} processor hours of credit"
             )
+        for owner in partner.guest_owners:
+            more = f" and {len(owner.jobs) - 1} more" if len(owner.jobs) > 1 else ""
+            whose = printable(owner.pseudonym) or "a user whom it has not named"
+            click.echo(f"  guests of {whose}: {printable(owner.jobs[0])}{more}")
         if partner.problem:
             click.echo(
                 textwrap.fill(

@@ -61,6 +61,13 @@ class StatusShown(RootModel[JobShown | SiteShown]):
     """`grms status`: a job where one is named, else the site."""
 
 
+class GuestOwnerShown(Shown):
+    """A user of a partner's, with open jobs here."""
+
+    pseudonym: str = Field(description="Empty where the partner has not said.")
+    jobs: Sequence[str] = Field(description="As the batch system names them; at most 100.")
+
+
 class PartnerShown(Shown):
     """What a site knows of a partner."""
 
@@ -91,6 +98,7 @@ class PartnerShown(Shown):
     breaches: int = Field(description="Promises that it has broken.")
     overdue: int
     suspended_until_s: float | None
+    guest_owners: Sequence[GuestOwnerShown] = Field(description="Whose jobs of it are open here.")
 
 
 class PartnersShown(Shown):

@@ -94,6 +94,7 @@ SIZE = "its size in processors"
 VERSION = "its endpoint and protocol version"
 REQUEST = "a job's request: processors, requested time, and whether it has a script"
 PROGRAM = "what a job runs"
+OWNER = "whose job it is, by a pseudonym"
 NUMBER = "the number of an offer"
 ANSWER = "yes or no"
 END = "the completion of a job one has delegated"
@@ -139,6 +140,7 @@ MAY_CROSS = {
     "FetchProgramRequest.site": NAME,
     "FetchProgramRequest.offer": NUMBER,
     "FetchProgramResponse.program": PROGRAM,
+    "FetchProgramResponse.owner": OWNER,
     "SimulatedProgram.run_time_s": REQUEST,
     "SimulatedProgram.user_group": REQUEST,
     "OfferResponse.answer": ANSWER,

@@ -18,7 +18,14 @@ def of_message(message: Message, *names: str) -> dict[str, Any]:
             continue
         there = not field.has_presence or message.HasField(field.name)
         value = getattr(message, field.name)
-        # A map of protobuf's is no dict.
-        value = dict(value.items()) if hasattr(value, "items") else value
-        found[field.name] = value if there else None
+        found[field.name] = _plain(value) if there else None
     return found
+
+
+def _plain(value: Any) -> Any:
+    # Maps and lists of protobuf's are no dict and no list.
+    if hasattr(value, "items"):
+        return dict(value.items())
+    if not hasattr(value, "extend"):
+        return value
+    return [of_message(each) if isinstance(each, Message) else each for each in value]

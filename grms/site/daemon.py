@@ -28,12 +28,14 @@ from grms.kit.unix_sockets import remove_stale_socket
 from grms.lrms.folders import WithFolders
 from grms.lrms.immediate import ReplayableLrms
 from grms.names import parse_endpoint
+from grms.site.configuration.files import ConfigError
 from grms.site.engine.clock import VirtualClock
 from grms.site.engine.engine import EngineFailedError
 from grms.site.engine.journal import JournalError
 from grms.site.engine.upkeep import without_collection
 from grms.site.facts.events import Restarted, TimePassed
 from grms.site.links.programs import ProgramFetcher
+from grms.site.links.pseudonyms import GuestOwners, Pseudonyms, read_key
 from grms.site.parts import Core, tls_files
 from grms.site.results.collector import Collector
 from grms.site.results.desk import ResultDesk
@@ -76,6 +78,12 @@ RESULTS_END = ".results"
 INPUTS_END = ".inputs"
 """Likewise: files that jobs are given."""
 
+OWNERS_END = ".owners"
+"""Likewise: whose guests' jobs are."""
+
+PSEUDONYMS_END = ".pseudonyms.key"
+"""Likewise: the key of which own users' pseudonyms are made."""
+
 REFUSALS_LOGGED_PER_S = 0.1
 """How often it is logged that connections are refused; all are counted."""
 
@@ -108,8 +116,9 @@ class Daemon:
         self._health = health.aio.HealthServicer()
         self._stop = asyncio.Event()
         self._reservations = Reservations(core.engine)
-        self._inputs = _inputs(core)
-        self._desk, self._collector, self._sweeper = _results(core, log, self._inputs)
+        self._owners = GuestOwners(_beside(core, OWNERS_END), core.config.guests.banned)
+        self._inputs = _inputs(core, self._owners)
+        self._desk, self._collector, self._sweeper = _results(core, log, self._inputs, self._owners)
         self._refusals_logged = Rate(REFUSALS_LOGGED_PER_S)
         self._exhaustion_logged = Rate(EXHAUSTION_LOGGED_PER_S)
         self.ready = asyncio.Event()
@@ -325,12 +334,14 @@ class Daemon:
             clock=core.config.clock.kind,
             journal=core.journal,
             telemetry_connected=lambda: observer is not None and observer.connected,
+            owner=self._owners.of,
             reload=Reload(
                 core.config,
                 self._config_path,
                 engine=core.engine,
                 links=core.links,
                 door=door,
+                owners=self._owners,
                 files=tls_files(core.config),
                 on_partners=[] if observer is None else [observer.set_partners],
                 log=self._log,
@@ -365,9 +376,10 @@ class Daemon:
         service = PartnerService(
             door,
             lambda name: links.links[name].heard(),
-            self._desk,
-            self._inputs,
-            None if replay is None else bring_to,
+            results=self._desk,
+            inputs=self._inputs,
+            pseudonyms=_pseudonyms(core),
+            bring_to=None if replay is None else bring_to,
         )
         partner_pb2_grpc.add_PartnerServiceServicer_to_server(service, server)
         if core.config.brokers:
@@ -426,21 +438,34 @@ class Daemon:
                     await core.engine.commit.settled()
 
 
-def _inputs(core: Core) -> InputDesk:
+def _beside(core: Core, end: str) -> Path:
+    # In the journal's folder.
+    return Path(core.config.journal.path).with_name(f"{core.config.name}{end}")
+
+
+def _pseudonyms(core: Core) -> Pseudonyms:
+    try:
+        return Pseudonyms(read_key(_beside(core, PSEUDONYMS_END)))
+    except ValueError as error:
+        raise ConfigError(str(error)) from error
+
+
+def _inputs(core: Core, owners: GuestOwners) -> InputDesk:
     config = core.config
-    folder = Path(config.journal.path).with_name(f"{config.name}{INPUTS_END}")
+    folder = _beside(core, INPUTS_END)
     limits = FileLimits(config.results.file_bytes, config.results.job_bytes)
     desk = InputDesk(ResultStore(folder), limits)
-    programs = ProgramFetcher(core.links, config.name)
+    programs = ProgramFetcher(core.links, config.name, owners)
     core.driver.connect_programs(InputFetcher(programs, desk, core.links, config.name))
     core.driver.connect_inputs(desk.place)
     return desk
 
 
-def _results(core: Core, log: Log, inputs: InputDesk) -> tuple[ResultDesk, Collector, Sweeper]:
+def _results(
+    core: Core, log: Log, inputs: InputDesk, owners: GuestOwners
+) -> tuple[ResultDesk, Collector, Sweeper]:
     config = core.config.results
-    name = f"{core.config.name}{RESULTS_END}"
-    folder = config.folder or Path(core.config.journal.path).with_name(name)
+    folder = config.folder or _beside(core, RESULTS_END)
     store = ResultStore(Path(folder))
     limits = FileLimits(config.file_bytes, config.job_bytes)
     lrms = core.driver.lrms
@@ -449,5 +474,5 @@ def _results(core: Core, log: Log, inputs: InputDesk) -> tuple[ResultDesk, Colle
     return (
         ResultDesk(core.engine, folders, store, limits),
         Collector(core.engine, core.links, store, limits, keep_s=keep_s, log=log),
-        Sweeper(core.engine, folders, store, inputs.store, keep_s=keep_s, log=log),
+        Sweeper(core.engine, folders, store, inputs.store, owners, keep_s=keep_s, log=log),
     )

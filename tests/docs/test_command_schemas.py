@@ -25,7 +25,7 @@ SHOWS_WITHOUT = {
 """Commands that show something and have no JSON of their own, and why."""
 
 ACTS = {
-    "lrms-sim": {"generate", "import"},
+    "lrms-sim": {"export", "generate", "import"},
     "grms": {
         "cancel",
         "drain",

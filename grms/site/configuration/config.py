@@ -19,7 +19,7 @@ from pydantic import (
 from grms.kit.models import Count, FilePath, LoggingConfig, Model, Rate, Seconds, absolute, wrong
 from grms.lrms.adapter import LrmsSettings
 from grms.lrms.simulated import SimulatedSettings
-from grms.names import Endpoint, check_site_name, parse_endpoint
+from grms.names import PSEUDONYM, Endpoint, check_site_name, parse_endpoint
 from grms.policy.location import LOCATION_GROUP
 from grms.policy.rails import Rails
 from grms.policy.rails_table import RailsField, rails_said
@@ -48,6 +48,13 @@ def _site_name(value: str) -> str:
         return check_site_name(value)
     except ValueError as error:
         raise wrong(str(error)) from error
+
+
+def _pseudonym(value: str) -> str:
+    partner, _, pseudonym = value.partition(":")
+    if not partner or PSEUDONYM.fullmatch(pseudonym) is None:
+        raise wrong(f"{value!r} is no user of a partner's; one is PARTNER: and 32 digits")
+    return value
 
 
 def _endpoint(value: str) -> str:
@@ -284,6 +291,16 @@ class ResultsConfig(Model):
     job_bytes: Annotated[int, Field(ge=1, le=2**40)] = 256 << 20
 
 
+class GuestsConfig(Model):
+    """Partners' jobs.
+
+    Attributes:
+        banned: whose jobs are not run here: `PARTNER:PSEUDONYM`, as `grms partners` shows it.
+    """
+
+    banned: list[Annotated[str, AfterValidator(_pseudonym)]] = Field(default_factory=list)
+
+
 class ResourceConfig(Model):
     """A resource that can be reserved.
 
@@ -333,6 +350,7 @@ class SiteConfig(Model):
         metrics: figures for operators; none where left out.
         dashboard: pages for operators; none where left out.
         results: what jobs leave.
+        guests: partners' jobs.
         logging: the log on standard error.
     """
 
@@ -360,6 +378,7 @@ class SiteConfig(Model):
     metrics: MetricsConfig | None = None
     dashboard: DashboardConfig | None = None
     results: ResultsConfig = ResultsConfig()
+    guests: GuestsConfig = GuestsConfig()
     logging: LoggingConfig = LoggingConfig()
 
     @field_validator("location", mode="before")

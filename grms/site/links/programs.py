@@ -14,6 +14,7 @@ from grms.site.facts.jobs import OfferId
 from grms.site.facts.wire import WireError, read_request, write_offer
 from grms.site.links.calls import SenselessError, answer_to
 from grms.site.links.partner_links import PartnerLinks
+from grms.site.links.pseudonyms import GuestOwners
 from grms.v1 import partner_pb2, request_pb2
 
 TIMEOUT_S: Final = 20.0
@@ -26,10 +27,12 @@ class ProgramFetcher:
     Args:
         links: to the partners.
         site: name of this site.
+        owners: is told whose the jobs are.
     """
 
-    def __init__(self, links: PartnerLinks, site: str) -> None:
+    def __init__(self, links: PartnerLinks, site: str, owners: GuestOwners) -> None:
         self._links = links
+        self._owners = owners
         self._site = site
 
     async def __call__(self, partner: str, key: str) -> bytes:
@@ -53,7 +56,8 @@ class ProgramFetcher:
             answer = await answer_to(link.stub.FetchProgram(request, timeout=TIMEOUT_S))
             wanted = request_pb2.JobRequest(processors=1, requested_time_s=1.0)
             wanted.program.CopyFrom(answer.program)
-            return read_request(wanted, "program")[1]
+            payload = read_request(wanted, "program")[1]
+            await self._owners.take(partner, key, answer.owner)
         except aio.AioRpcError as error:
             reason = f"{partner}: {printable(error.details() or '')[:200]}"
             if error.code() is grpc.StatusCode.NOT_FOUND:
@@ -61,5 +65,6 @@ class ProgramFetcher:
             raise ProgramAwayError(reason) from error
         except WireError as error:
             raise ProgramGoneError(f"{partner}: {error}", unwanted=True) from error
-        except (SenselessError, ConnectionError) as error:
+        except (SenselessError, ConnectionError, OSError) as error:
             raise ProgramAwayError(f"{partner}: {printable(str(error))[:200]}") from error
+        return payload

@@ -14,6 +14,7 @@ from grms.lrms.folders import JobFolders
 from grms.site.engine.engine import Engine
 from grms.site.facts.memory import Memory
 from grms.site.facts.wire import given_inputs
+from grms.site.links.pseudonyms import GuestOwners
 from grms.site.results.inputs import GUEST, user_input
 from grms.site.results.store import ResultStore
 
@@ -48,6 +49,7 @@ class Sweeper:
         folders: of the batch system's jobs; None where they have none.
         store: of what came home.
         inputs: of what jobs are given.
+        owners: whose guests' jobs are.
         keep_s: how long after its last change a folder is kept, seconds.
         log: where it is told what went.
         clock: seconds since 1970.
@@ -59,6 +61,7 @@ class Sweeper:
         folders: JobFolders | None,
         store: ResultStore,
         inputs: ResultStore,
+        owners: GuestOwners,
         *,
         keep_s: float,
         log: Log,
@@ -68,6 +71,7 @@ class Sweeper:
         self._folders = folders
         self._store = store
         self._inputs = inputs
+        self._owners = owners
         self._keep_s = keep_s
         self._log = log
         self._clock = clock
@@ -98,6 +102,8 @@ class Sweeper:
             await asyncio.to_thread(self._store.remove, job_id)
             count += 1
         count += await self._sweep_inputs()
+        # A job's owner is told after its acceptance, when it is known here.
+        self._owners.sweep(lambda key: living(self._engine.state.memory, key))
         if count:
             self._log.info("results_cleaned", folders=count)
         return count

@@ -1,8 +1,9 @@
 """What operators ask, over gRPC: how the site is, its policies, and an end of new work."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Final
 
 from grms.kit.refusals import Context
 from grms.policy.rails import DAY, HOUR
@@ -18,6 +19,9 @@ from grms.site.sockets.door import Door
 from grms.v1 import job_pb2, operator_pb2, operator_pb2_grpc
 from lrms_sim.version import __version__
 
+OWNER_JOBS_MAX: Final = 100
+"""Jobs of one partner's user that are shown."""
+
 Intervention = type[TakeBack | Resubmit | WriteOff]
 """What an operator can decide about a job at a partner."""
 
@@ -30,12 +34,14 @@ class SiteFacts:
         clock: "wall", "scaled" or "virtual".
         journal: of the site.
         telemetry_connected: whether the MQTT broker is connected.
+        owner: says whose a guest's job is, by its key; empty where nobody has said.
         reload: reads the configuration anew; raises ConfigError.
     """
 
     clock: str
     journal: Journal
     telemetry_connected: Callable[[], bool]
+    owner: Callable[[str], str]
     reload: Callable[[], Reloaded]
 
 
@@ -54,6 +60,13 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
         self._links = links
         self._facts = facts
         self._begin = time.monotonic()
+
+    def _write_owners(self, entry: operator_pb2.PartnerStatus, keys: Iterable[str]) -> None:
+        found: dict[str, list[str]] = {}
+        for key in keys:
+            found.setdefault(self._facts.owner(key), []).append(key)
+        for pseudonym, jobs in sorted(found.items()):
+            entry.guest_owners.add(pseudonym=pseudonym, jobs=jobs[:OWNER_JOBS_MAX])
 
     async def Status(  # noqa: N802  # gRPC's name
         self,
@@ -104,6 +117,7 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
                 breaches=book.trust.breaches,
                 overdue=book.trust.overdue,
             )
+            self._write_owners(entry, (guest.lrms_key for guest in book.guests.values()))
             if now < book.trust.suspended_until:
                 entry.suspended_until_s = book.trust.suspended_until
             if link.last_heard == link.last_heard:  # nan: never

@@ -29,6 +29,7 @@ from grms.site.facts.wire import (
     write_offer,
     write_status,
 )
+from grms.site.links.pseudonyms import Pseudonyms
 from grms.site.results.desk import NoResultsError, ResultDesk
 from grms.site.results.inputs import InputDesk
 from grms.site.services.results import refused, sent, write_guest_results
@@ -52,6 +53,7 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
         heard: called with the name of a partner that has said something.
         results: what jobs have left.
         inputs: what jobs are given.
+        pseudonyms: what this site's users are called at partners.
         bring_to: in a replay, brings this site to a moment of the common clock; None without a
             virtual clock.
     """
@@ -60,8 +62,10 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
         self,
         door: Door,
         heard: Callable[[str], None],
+        *,
         results: ResultDesk,
         inputs: InputDesk,
+        pseudonyms: Pseudonyms,
         bring_to: Callable[[Context, float], Awaitable[None]] | None,
     ) -> None:
         self._door = door
@@ -69,6 +73,7 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
         self._heard = heard
         self._results = results
         self._inputs = inputs
+        self._pseudonyms = pseudonyms
         self._bring_to = bring_to
 
     async def Describe(  # noqa: N802  # gRPC's name
@@ -169,6 +174,7 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
         job = await self._accepted(context, partner, offer)
         answer = partner_pb2.FetchProgramResponse()
         answer.program.CopyFrom(request_pb2.JobRequest.FromString(job.payload).program)
+        answer.owner = self._pseudonyms.of(partner, job.user)
         return answer
 
     async def FetchInput(  # noqa: N802  # gRPC's name

@@ -20,10 +20,11 @@ from grms.site.engine.engine import Engine
 from grms.site.facts.events import PoliciesChanged
 from grms.site.facts.settings import PartnerSettings
 from grms.site.links.partner_links import PartnerLinks
+from grms.site.links.pseudonyms import GuestOwners
 from grms.site.sockets.door import Door
 from grms.tls import TlsFiles
 
-CHANGEABLE: Final = frozenset({"partners", "location", "operators", "rails"})
+CHANGEABLE: Final = frozenset({"partners", "location", "operators", "rails", "guests"})
 """Keys of a configuration that are read anew."""
 
 
@@ -49,6 +50,7 @@ class Reload:
         engine: gets policies and partners.
         links: are made, moved and given up.
         door: is told who may come in.
+        owners: are told whose jobs are banned.
         files: keys and certificates; None without TLS.
         on_partners: are told of the configuration with other partners.
         log: where events go.
@@ -62,6 +64,7 @@ class Reload:
         engine: Engine,
         links: PartnerLinks,
         door: Door,
+        owners: GuestOwners,
         files: TlsFiles | None,
         on_partners: Sequence[Callable[[SiteConfig], None]],
         log: structlog.typing.FilteringBoundLogger,
@@ -71,6 +74,7 @@ class Reload:
         self._engine = engine
         self._links = links
         self._door = door
+        self._owners = owners
         self._files = files
         self._on_partners = on_partners
         self._log = log
@@ -95,6 +99,7 @@ class Reload:
         engine.tell(PoliciesChanged, transfer, location, partners)
         self._door.partners = frozenset(partner.name for partner in partners)
         self._door.operators = frozenset(config.operators)
+        self._owners.banned = frozenset(config.guests.banned)
         self._links.list_partners({partner.name: partner.address for partner in config.partners})
         if config.partners != self._config.partners:
             for tell in self._on_partners:

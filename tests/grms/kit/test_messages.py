@@ -13,3 +13,12 @@ def test_a_field_that_is_not_there_is_null() -> None:
     assert found["draining"] is False
     message.lrms_load_age_s = 0.0
     assert of_message(message, "lrms_load_age_s", "site") == {"site": "KTH", "lrms_load_age_s": 0.0}
+
+
+def test_what_there_is_several_times_is_a_list() -> None:
+    """Of plain values, or of messages as they are said here."""
+    partner = operator_pb2.PartnerStatus(name="away")
+    partner.guest_owners.add(pseudonym="a", jobs=["away/1/2"])
+    found = of_message(partner, "guest_owners")
+    assert found == {"guest_owners": [{"pseudonym": "a", "jobs": ["away/1/2"]}]}
+    assert type(found["guest_owners"][0]["jobs"]) is list

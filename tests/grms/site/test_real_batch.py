@@ -201,6 +201,11 @@ async def test_jobs_run_at_both_sites(
                 tmp_path / "south.inputs" / guest_inputs(guest.lrms_key) / "content-0"
             ).read_bytes()
             assert came == GIVEN
+            assert await asyncio.to_thread(
+                run_command, ["partners", "--socket", str(tmp_path / "south.sock")]
+            ) == 0  # fmt: skip
+            (whose,) = re.findall(r"  guests of ([0-9a-f]{32}): (\S+)", capfd.readouterr().out)
+            assert whose[1] == guest.lrms_key
             gate.touch()
             ended = [await sites["north"].ended(job.job_id) for job in (first, second)]
             for job, code in zip(ended, (3, 5), strict=True):

@@ -17,6 +17,19 @@ def failed(code: grpc.StatusCode) -> aio.AioRpcError:
     return aio.AioRpcError(code, aio.Metadata(), aio.Metadata(), "as\x1b it is")
 
 
+class Owners:
+    """Takes any user but one."""
+
+    async def take(self, partner: str, key: str, owner: str) -> None:
+        """Takes note, and refuses who is banned."""
+        assert partner == key.partition("/")[0] == "home"
+        if owner == BANNED:
+            raise ProgramGoneError("its user is banned here", unwanted=True)
+
+
+BANNED = "0" * 32
+
+
 def fetcher(answer: Any) -> tuple[ProgramFetcher, list[Any]]:
     """Returns one whose partner home answers so; and what home is asked."""
     asked = []
@@ -28,13 +41,14 @@ def fetcher(answer: Any) -> tuple[ProgramFetcher, list[Any]]:
             raise answer
         return answer
 
+    owners: Any = Owners()
     links: Any = SimpleNamespace(
         links={
             "home": SimpleNamespace(stub=SimpleNamespace(FetchProgram=fetch)),
             "down": SimpleNamespace(stub=None),
         }
     )
-    return ProgramFetcher(links, "away"), asked
+    return ProgramFetcher(links, "away", owners), asked
 
 
 async def test_a_program_comes_as_a_payload() -> None:
@@ -54,6 +68,7 @@ async def test_a_program_comes_as_a_payload() -> None:
         (failed(grpc.StatusCode.UNAVAILABLE), ProgramAwayError, "home: as"),
         (failed(grpc.StatusCode.UNIMPLEMENTED), ProgramAwayError, "does not know a call"),
         (None, ProgramAwayError, "cannot be read"),
+        (partner_pb2.FetchProgramResponse(owner=BANNED), ProgramGoneError, "user is banned here"),
         (
             partner_pb2.FetchProgramResponse(program=request_pb2.Program(outputs=["../x"])),
             ProgramGoneError,

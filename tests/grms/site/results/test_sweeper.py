@@ -14,6 +14,7 @@ from grms.site.facts.jobs import OfferId, Request
 from grms.site.facts.lifecycle import Outcome
 from grms.site.facts.memory import Memory
 from grms.site.facts.records import GuestAccepted, GuestEnded, JobEnded, JobKept, JobReceived
+from grms.site.links.pseudonyms import GuestOwners
 from grms.site.results.inputs import guest_inputs, user_input
 from grms.site.results.store import Manifest, ResultStore
 from grms.site.results.sweeper import Sweeper, living
@@ -68,16 +69,24 @@ def test_a_job_lives_until_its_end_is_known() -> None:
 async def test_old_folders_go(tmp_path: Path) -> None:
     """Of the batch system's jobs and of what came home; once, and those of living jobs never."""
     memory = lived()
-    folders, store = Folders(["b/1/1", "b/1/2"]), ResultStore(tmp_path)
+    folders, store = Folders(["b/1/1", "b/1/2"]), ResultStore(tmp_path / "results")
     store.finish("a-2", Manifest())
     engine: Any = SimpleNamespace(state=SimpleNamespace(memory=memory))
     log = structlog.get_logger()
-    inputs = ResultStore(tmp_path / "inputs")
-    sweeper = Sweeper(engine, folders, store, inputs, keep_s=100.0, log=log, clock=lambda: 1000.0)
+    inputs, owners = ResultStore(tmp_path / "inputs"), GuestOwners(tmp_path / "owners")
+    for key in ("b/1/1", "b/1/2"):
+        await owners.take("b", key, "0" * 32)
+    sweeper = Sweeper(
+        engine, folders, store, inputs, owners, keep_s=100.0, log=log, clock=lambda: 1000.0
+    )
     assert await sweeper.sweep() == 1
     assert folders.keys == ["b/1/1"]
+    assert [GuestOwners(tmp_path / "owners").of(key) for key in ("b/1/1", "b/1/2")] == [
+        "0" * 32,
+        "",
+    ]
     assert store.manifest("a-2") == Manifest()
-    later = Sweeper(engine, None, store, inputs, keep_s=-1.0, log=log, clock=lambda: 1e12)
+    later = Sweeper(engine, None, store, inputs, owners, keep_s=-1.0, log=log, clock=lambda: 1e12)
     assert await later.sweep() == 1
     assert store.manifest("a-2") is None
 
@@ -89,7 +98,7 @@ async def test_what_jobs_are_given_stays_as_long_as_they_live(tmp_path: Path) ->
     program.program.inputs.add(name="in", sha256=file.sha256)
     memory = lived()
     memory.jobs[1].payload = program.SerializeToString()
-    inputs = ResultStore(tmp_path)
+    inputs, owners = ResultStore(tmp_path), GuestOwners(tmp_path / "owners")
     names = [user_input("ann", file), user_input("bob", file)]
     names += [guest_inputs("b/1/1"), guest_inputs("b/1/2")]
     for name in names:
@@ -97,7 +106,7 @@ async def test_what_jobs_are_given_stays_as_long_as_they_live(tmp_path: Path) ->
     engine: Any = SimpleNamespace(state=SimpleNamespace(memory=memory))
     log, store = structlog.get_logger(), ResultStore(tmp_path / "results")
     times = {"keep_s": 1e12, "log": log}
-    assert await Sweeper(engine, None, store, inputs, **times).sweep() == 0
-    sweeper = Sweeper(engine, None, store, inputs, clock=lambda: 1e12, **times)
+    assert await Sweeper(engine, None, store, inputs, owners, **times).sweep() == 0
+    sweeper = Sweeper(engine, None, store, inputs, owners, clock=lambda: 1e12, **times)
     assert await sweeper.sweep() == 2
     assert [inputs.manifest(name) is not None for name in names] == [True, False, True, False]

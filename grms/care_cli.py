@@ -19,7 +19,6 @@ from lrms_sim.spelling import change, printable, seconds, shorten
 if TYPE_CHECKING:
     from grms.site.care.alone import Compared, ExchangeReport
     from grms.site.configuration.config import SiteConfig
-    from lrms_sim.disciplines import Discipline
 
 WIDTH = 79
 """Columns of what is printed."""
@@ -87,36 +86,15 @@ def exchange(config: Path, *, since_s: float, discipline: str | None, as_json: b
 
     docs/how-to/what-exchange-brings.md explains every figure and what it cannot say.
     """
-    from grms.site.care.alone import exchange as compare  # noqa: PLC0415  # same
-    from grms.site.care.reading import read_accounts  # noqa: PLC0415  # same
+    from grms.site.care.look import exchange_of_site  # noqa: PLC0415  # see the module's docstring
     from grms.site.configuration.files import load_config  # noqa: PLC0415  # same
 
     settings = load_config(config)
-    queue, word = queue_of(settings, discipline)
-    accounts = read_accounts(Path(settings.journal.path), settings.name)
-    found = compare(accounts, settings.processors, queue, since_s)
+    found, word = exchange_of_site(settings, since_s, discipline)
     if as_json:
         print_json("grms-exchange", _document(found, settings, word))
     else:
         click.echo("\n".join(_lines(found, settings, word)))
-
-
-def queue_of(settings: "SiteConfig", named: str | None) -> "tuple[Discipline, str]":
-    """Returns the discipline of a site's machine alone, and a word for it.
-
-    Args:
-        settings: of the site.
-        named: by the user; None for that of the site's simulated queue, or EASY where the batch
-            system is a real one, as most of them backfill.
-    """
-    from grms.lrms.simulated import SimulatedSettings  # noqa: PLC0415  # see the module's docstring
-    from lrms_sim.disciplines import discipline_by_name  # noqa: PLC0415  # same
-
-    if named is None and isinstance(settings.lrms, SimulatedSettings):
-        queue = settings.lrms.queue
-        return queue, settings.lrms.strategy or settings.lrms.discipline
-    word = named or "easy"
-    return discipline_by_name(word), word
 
 
 def _document(found: "ExchangeReport", settings: "SiteConfig", word: str) -> dict[str, Any]:

@@ -53,6 +53,7 @@ from grms.site.sockets.door import Door, Rate
 from grms.site.sockets.partners import PartnerPort, PortLimits
 from grms.site.sockets.users import UserSocket
 from grms.site.sockets.waiting_room import SERVICES
+from grms.site.watching.exchange_watch import ExchangeWatch
 from grms.tls import ServerTls
 from grms.v1 import (
     job_pb2_grpc,
@@ -163,6 +164,9 @@ class Daemon:
             ]
             if core.observer is not None:
                 tasks.append(group.create_task(core.observer.run(), name="telemetry"))
+                if not isinstance(core.clock, VirtualClock):
+                    watch = ExchangeWatch(core.config, core.observer.metrics, self._log)
+                    tasks.append(group.create_task(watch.run(), name="exchange"))
             if core.dashboard is not None:
                 tasks.append(group.create_task(core.dashboard.run(), name="dashboard"))
             if not isinstance(core.clock, VirtualClock):

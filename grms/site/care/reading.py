@@ -15,7 +15,7 @@ from grms.site.engine.journal import JournalError, check_to_read
 from grms.site.engine.upkeep import without_collection
 from grms.site.facts.codec import Row, decode
 
-LOOKED_EVERY: Final = 10_000
+LOOKED_EVERY: Final = 1_000
 """Records between two calls of a progress function."""
 
 _ROWS: Final = (

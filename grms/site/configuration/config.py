@@ -257,9 +257,19 @@ class MetricsConfig(Model):
 
     Attributes:
         listen: host and port of the Prometheus endpoint; loopback, as it tells the site's load.
+        exchange_hours: how often it is computed what exchange has brought own users, hours, at least
+            1; 0: never.
     """
 
     listen: Address
+    exchange_hours: Annotated[float, Field(ge=0, le=8784, allow_inf_nan=False)] = 1.0
+
+    @field_validator("exchange_hours")
+    @classmethod
+    def _check_hours(cls, value: float) -> float:
+        if 0 < value < 1:
+            raise wrong(f"is {value}; it must be at least 1, or 0 for never")
+        return value
 
 
 class DashboardConfig(Model):

@@ -26,6 +26,7 @@ from prometheus_client.core import CounterMetricFamily, Metric
 
 from grms.handshakes import Handshake
 from grms.names import PORT_MAX, is_loopback
+from grms.site.care.alone import Compared
 from grms.site.facts.jobs import Load
 from grms.telemetry.payloads import JobStateName
 from lrms_sim.version import __version__
@@ -78,6 +79,9 @@ _JOB_BUCKETS_S = (1, 10, 60, 300, 900, 3600, 4 * 3600, 12 * 3600, 86400, 3 * 864
 
 _ONLY_COLLECTED = frozenset(
     {
+        "hanse_exchange_awrt_seconds",
+        "hanse_exchange_wait_seconds",
+        "hanse_exchange_work_seconds",
         "hanse_partner_awrt_seconds",
         "hanse_partner_breaches",
         "hanse_partner_credit_seconds",
@@ -201,6 +205,17 @@ class SiteMetrics:
         )
         self._credit = self._gauge(
             "hanse_partner_credit_seconds", "Processor seconds done as promised.", ("partner",)
+        )
+        self._exchange_awrt = self._gauge(
+            "hanse_exchange_awrt_seconds", "Of own users' jobs of a week.", ("users",)
+        )
+        self._exchange_wait = self._gauge(
+            "hanse_exchange_wait_seconds", "Mean wait of own users' jobs of a week.", ("users",)
+        )
+        self._exchange_work = self._gauge(
+            "hanse_exchange_work_seconds",
+            "Processor seconds of a week's jobs, given and taken.",
+            ("partner", "way"),
         )
         self._calls = Histogram(
             "hanse_call_seconds",
@@ -344,6 +359,26 @@ class SiteMetrics:
         self._suspended.labels(label).set(suspended)
         self._breaches.labels(label).set(breaches)
         self._credit.labels(label).set(credit)
+
+    def set_exchange(self, own: Compared, works: Mapping[str, tuple[float, float]]) -> None:
+        """Sets what exchange has brought; a mean of no jobs is `NaN`.
+
+        Args:
+            own: own users' jobs, with exchange and alone.
+            works: given to each partner and taken from it, processor seconds.
+        """
+        for gauge, users, value in (
+            (self._exchange_awrt, "with_partners", own.awrt),
+            (self._exchange_awrt, "alone", own.awrt_alone),
+            (self._exchange_wait, "with_partners", own.mean_wait),
+            (self._exchange_wait, "alone", own.mean_wait_alone),
+        ):
+            gauge.labels(users).set(value)
+        self._exchange_work.clear()
+        for partner, (given, taken) in works.items():
+            label = self._label(partner)
+            self._exchange_work.labels(label, "given").inc(given)
+            self._exchange_work.labels(label, "taken").inc(taken)
 
     def call_answered(self, method: str, latency_s: float) -> None:
         """Takes note of how long a call took, in seconds; the methods are those that there are."""

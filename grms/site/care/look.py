@@ -1,0 +1,54 @@
+"""What exchange has brought a site, by its configuration alone: its journal, machine and discipline."""
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+from grms.lrms.simulated import SimulatedSettings
+from grms.site.care.alone import ExchangeReport, exchange
+from grms.site.care.reading import read_accounts
+from grms.site.configuration.config import SiteConfig
+from lrms_sim.disciplines import Discipline, discipline_by_name
+
+BACKFILLS = "easy"
+"""The discipline of a real batch system's machine alone, as most of them backfill."""
+
+
+def exchange_of_site(
+    settings: SiteConfig,
+    since: float = math.inf,
+    discipline: str | None = None,
+    progress: Callable[[int], None] = lambda _: None,
+) -> tuple[ExchangeReport, str]:
+    """Returns what exchange has brought a site, and a word for the discipline of its machine alone.
+
+    Args:
+        settings: of the site.
+        since: length of the window before the last record, seconds.
+        discipline: by name; see `queue_alone`.
+        progress: called now and then with the number of records that were read.
+
+    Raises:
+        JournalError: the journal cannot be read.
+        ValueError: there is no such discipline, or a strategy file cannot be used.
+    """
+    queue, word = queue_alone(settings, discipline)
+    accounts = read_accounts(Path(settings.journal.path), settings.name, progress)
+    return exchange(accounts, settings.processors, queue, since), word
+
+
+def queue_alone(settings: SiteConfig, discipline: str | None = None) -> tuple[Discipline, str]:
+    """Returns the discipline of a site's machine alone, and a word for it.
+
+    Args:
+        settings: of the site.
+        discipline: by name; None for that of the site's simulated queue, or EASY where the batch
+            system is a real one.
+
+    Raises:
+        ValueError: there is no such discipline, or a strategy file cannot be used.
+    """
+    if discipline is None and isinstance(settings.lrms, SimulatedSettings):
+        return settings.lrms.queue, settings.lrms.strategy or settings.lrms.discipline
+    word = discipline or BACKFILLS
+    return discipline_by_name(word), word

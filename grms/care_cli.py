@@ -1,22 +1,26 @@
-"""The command of `grms` on what exchange brings a site's own users, from its journal.
+"""The commands of `grms` on what exchange brings a site's own users, from its journal.
 
 The daemon may run meanwhile: its journal is read beside it. Everything heavy is imported by the command
 that needs it, so that help and errors come at once.
 """
 
 import math
+import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from lrms_sim.commandline.running import SEED_MAX
 from lrms_sim.shown.option import json_option, print_json
-from lrms_sim.spelling import change, printable, seconds, shorten
+from lrms_sim.spelling import NOTHING, change, printable, seconds, shorten
 
 if TYPE_CHECKING:
+    from grms.policy.transfer import TransferPolicy
+    from grms.site.care.advice import Advised
     from grms.site.care.alone import Compared, ExchangeReport
     from grms.site.configuration.config import SiteConfig
 
@@ -27,6 +31,7 @@ NAME_WIDTH = 13
 """Columns of a site's name."""
 
 _RUNS = "{:<13} {:>8} {:>10} {:>8} {:>8} {:>9} {:>9} {:>7}"
+_ADVICE = "{:<18} {:>6} {:>6} {:>9} {:>9} {:>7} {:>18}"
 _TRADE = "{:<13} {:>8} {:>10} {:>8} {:>10} {:>14}"
 
 
@@ -250,5 +255,135 @@ def moment(second: float, *, wall: bool) -> str:
     return f"{second:,.0f} s"
 
 
-COMMANDS: list[click.Command] = [exchange]
+@click.command(short_help="Say what other transfer policies would bring own users.")
+@click.argument("config", type=click.Path(path_type=Path))
+@click.option(
+    "--policy",
+    "words",
+    multiple=True,
+    metavar="POLICY",
+    help="A transfer policy for all partners: a word, or a rule base file; as often as wanted.  "
+    "[default: the words for rails]",
+)
+@click.option(
+    "--candidate",
+    "candidates",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="A site file as it may become: its policies and rails, with all numbers.",
+)
+@since_option
+@discipline_option
+@click.option("--seed", type=click.IntRange(0, SEED_MAX), default=1, show_default=True)
+@json_option("grms-advise", "grms.shown:AdviceShown")
+def advise(  # an option each
+    config: Path,
+    *,
+    words: tuple[str, ...],
+    candidates: tuple[Path, ...],
+    since_s: float,
+    discipline: str | None,
+    seed: int,
+    as_json: bool,
+) -> None:
+    """Say what other transfer policies would bring own users, before one is changed.
+
+    CONFIG is the site's configuration; its daemon may run meanwhile. What its journal knows is replayed
+    with each policy: own users' jobs, and the partners' jobs that were taken. What partners would say to
+    offers is a model of what they have said. Each policy stands beside being alone (all jobs are kept),
+    what was, and awf (accept when fit), with a 95 % interval.
+
+    docs/how-to/what-exchange-brings.md explains every figure, and the model.
+    """
+    from grms.policy.rails import RAILS  # noqa: PLC0415  # see the module's docstring
+    from grms.policy.words import PolicyShelf  # noqa: PLC0415  # same
+    from grms.site.care.look import advice_for_site  # noqa: PLC0415  # see the module's docstring
+    from grms.site.configuration.files import load_config, load_policies  # noqa: PLC0415  # same
+
+    settings = load_config(config)
+    policies: dict[str, Mapping[str, TransferPolicy]] = {
+        "now": load_policies(settings, str(config))
+    }
+    partners = tuple(policies["now"])
+    if not partners:
+        raise click.UsageError(f"{config}: the site exchanges jobs with no partner")
+    shelf = PolicyShelf()
+    for word in ("awf", *(words or RAILS)):
+        policy = shelf.policy_by_name(word)
+        policies[word] = dict.fromkeys(partners, policy)
+    for candidate in candidates:
+        if candidate.name in policies:
+            raise click.UsageError(
+                f"--candidate {candidate.name} comes twice; name files differently"
+            )
+        found = load_policies(load_config(candidate), str(candidate))
+        policies[candidate.name] = {name: found[name] for name in partners if name in found}
+    rows = advice_for_site(
+        settings, policies, since=since_s, discipline=discipline, seed=seed, progress=_told
+    )
+    _told("", 0)
+    if as_json:
+        print_json("grms-advise", _advice_document(rows, settings, seed))
+    else:
+        click.echo("\n".join(_advice_lines(rows, settings)))
+
+
+def _told(word: str, jobs: int) -> None:
+    # A line that goes away, for who looks on.
+    if sys.stderr.isatty():
+        text = f"{word}: {jobs:,} jobs" if word else ""
+        click.echo(f"\r{shorten(printable(text), WIDTH):<{WIDTH}}\r", err=True, nl=False)
+
+
+def _advice_document(
+    rows: "Sequence[Advised]", settings: "SiteConfig", seed: int
+) -> dict[str, Any]:
+    return {
+        "site": settings.name,
+        "seed": seed,
+        "policies": [
+            {
+                "policy": row.policy,
+                "mean_wait_s": row.mean_wait,
+                "awrt_s": row.awrt,
+                "improvement_percent": 100.0 * row.improvement,
+                "low_percent": 100.0 * row.low,
+                "high_percent": 100.0 * row.high,
+                "given": row.given,
+                "taken": row.taken,
+            }
+            for row in rows
+        ],
+    }
+
+
+def _advice_lines(rows: "Sequence[Advised]", settings: "SiteConfig") -> Iterator[str]:
+    yield f"Site {printable(settings.name)}: own users' jobs under other policies"
+    yield ""
+    yield _ADVICE.format("POLICY", "GIVEN", "TAKEN", "WAIT/s", "AWRT/s", "BETTER", "95 %")
+    for row in rows:
+        interval = f"{change(row.low)} to {change(row.high)}" if math.isfinite(row.low) else NOTHING
+        line = _ADVICE.format(
+            shorten(printable(row.policy), 18),
+            row.given,
+            row.taken,
+            seconds(row.mean_wait, 0),
+            seconds(row.awrt, 0),
+            change(row.improvement),
+            interval if row.policy != rows[0].policy else "",
+        )
+        yield line.rstrip()
+    yield ""
+    yield from textwrap.wrap(
+        "What partners say to offers that were never made is drawn from what they have said to jobs of "
+        "the same size. Jobs of partners that were declined are not known: a policy that would take more "
+        "is judged by those that were taken. Where the policy was not changed, now beside as it was says "
+        "how well the model does. Two policies whose intervals overlap may be equally good.",
+        WIDTH,
+        break_on_hyphens=False,
+    )
+
+
+COMMANDS: list[click.Command] = [exchange, advise]
 """What `grms` gets from here."""

@@ -202,6 +202,7 @@ cli.set_sections(
             "serve",
             "partners",
             "exchange",
+            "advise",
             "drain",
             "reload",
             "take-back",

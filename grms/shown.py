@@ -157,6 +157,29 @@ class ExchangeShown(Shown):
     guests_known_since_s: float | None = Field(description="Same, of partners' jobs.")
 
 
+class AdvisedShown(Shown):
+    """What a policy would bring own users."""
+
+    policy: str = Field(
+        description="A word; `alone`, `as it was` and `now` are no policies' words."
+    )
+    mean_wait_s: float | None
+    awrt_s: float | None
+    improvement_percent: float | None = Field(description="Of AWRT over being alone.")
+    low_percent: float | None = Field(description="Of its 95 % interval; null of one day.")
+    high_percent: float | None
+    given: int = Field(description="Own jobs of the window that partners run.")
+    taken: int = Field(description="Partners' jobs that run here; of the whole journal.")
+
+
+class AdviceShown(Shown):
+    """`grms advise`: own users' jobs under other transfer policies."""
+
+    site: str
+    seed: int
+    policies: Sequence[AdvisedShown]
+
+
 class PkiCertificateShown(Shown):
     """A certificate in a file, or a request for one, which has neither an issuer nor dates."""
 

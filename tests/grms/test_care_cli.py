@@ -1,4 +1,4 @@
-"""What exchange has brought, as operators see it in a terminal."""
+"""What exchange has brought and what other policies would, as operators see it in a terminal."""
 
 import json
 from collections.abc import Sequence
@@ -156,3 +156,86 @@ def test_mistakes_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     (tmp_path / "home.journal").unlink()
     assert run_command(["exchange", path]) == 2
     assert "has the site's daemon ever run?" in capsys.readouterr().err
+
+
+PARTNER = """
+[[partners]]
+name = "near"
+address = "127.0.0.1:7001"
+transfer = "{transfer}"
+"""
+
+
+def days() -> list[Record]:
+    """Returns the story of a site that gives the second of two wide jobs each day."""
+    story: list[Record] = []
+    for day in range(3):
+        begin = day * DAY
+        story += at_home(2 * day + 1, begin, begin, 3600.0, 8)
+        story += at_partner(2 * day + 2, begin, begin, 1800.0 * (1 + day), 8)
+    return story
+
+
+def trading(folder: Path, transfer: str = "awf") -> str:
+    """Returns the path of the configuration of a site with one partner, and a journal beside it."""
+    path = Path(site(folder, days()))
+    path.write_text(path.read_text() + PARTNER.format(transfer=transfer))
+    return str(path)
+
+
+def test_policies_stand_beside_the_constants_in_a_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The policy of now, the words for rails, and what was; with intervals."""
+    assert run_command(["advise", trading(tmp_path)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 79
+    assert [line[:18].rstrip() for line in lines[2:10]] == [
+        "POLICY",
+        "alone",
+        "as it was",
+        "now",
+        "awf",
+        "start-now",
+        "short-guests",
+        "fair-exchange",
+    ]
+    assert lines[3:6] == [
+        "alone                   0      0     1,800     5,700   ±0.0%",
+        "as it was               3      0         0     3,900  +31.6%   +28.6% to +33.3%",
+        "now                     3      0         0     3,900  +31.6%   +28.6% to +33.3%",
+    ]
+
+
+def test_a_candidate_brings_its_own_numbers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A site file as it may become; policies that are named are those that are judged."""
+    path = trading(tmp_path)
+    candidate = tmp_path / "strict.toml"
+    text = Path(path).read_text().replace('transfer = "awf"', 'transfer = "none"')
+    candidate.write_text(text)
+    words = ["--policy", "keep", "--candidate", str(candidate), "--seed", "4", "--json"]
+    assert run_command(["advise", path, *words]) == 0
+    found = json.loads(capsys.readouterr().out)
+    rows = {row["policy"]: row for row in found["policies"]}
+    assert list(rows) == ["alone", "as it was", "now", "awf", "keep", "strict.toml"]
+    assert found["seed"] == 4
+    assert rows["strict.toml"]["given"] == rows["keep"]["given"] == 0
+    assert rows["strict.toml"]["improvement_percent"] == 0.0
+    assert rows["awf"]["improvement_percent"] == pytest.approx(31.58, abs=0.01)
+
+
+def test_what_cannot_be_advised_on_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No partners, or a policy that is none."""
+    assert run_command(["advise", site(tmp_path, [])]) == 2
+    assert "the site exchanges jobs with no partner" in capsys.readouterr().err
+    (tmp_path / "home.journal").unlink()
+    path = trading(tmp_path)
+    assert run_command(["advise", path, "--candidate", path, "--candidate", path]) == 2
+    assert "site.toml comes twice" in capsys.readouterr().err
+    (tmp_path / "home.journal").unlink()
+    assert run_command(["advise", trading(tmp_path), "--policy", "nice.json"]) == 2
+    assert "nice.json" in capsys.readouterr().err

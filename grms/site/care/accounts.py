@@ -37,6 +37,7 @@ class OwnRun:
         processors: that it held.
         requested_time: seconds.
         submit_time: seconds.
+        received_after: how many records had come before that.
         handed_time: when the site's batch system, or the partner that ran it, was to get it, seconds.
         handed_after: how many records had come before that; it orders what was handed over at once.
         end_time: seconds; of a partner's run on that partner's clock.
@@ -48,6 +49,7 @@ class OwnRun:
     processors: int
     requested_time: float
     submit_time: float
+    received_after: int
     handed_time: float
     handed_after: int
     end_time: float
@@ -102,6 +104,7 @@ class _Open:
     # An own job that has not ended.
     request: Request
     submit_time: float
+    received_after: int
     handed_time: float = math.nan
     handed_after: int = 0
     partner: str = ""
@@ -174,7 +177,7 @@ class Accounts:
     # --- own users' jobs -----------------------------------------------------------------------
 
     def _received(self, record: JobReceived) -> None:
-        self._open[record.job] = _Open(record.request, record.time)
+        self._open[record.job] = _Open(record.request, record.time, self._count)
 
     def _offered(self, record: JobOffered) -> None:
         job = self._open.get(record.job)
@@ -231,6 +234,7 @@ class Accounts:
                 processors=job.request.processors,
                 requested_time=job.request.requested_time,
                 submit_time=job.submit_time,
+                received_after=job.received_after,
                 handed_time=job.handed_time,
                 handed_after=job.handed_after,
                 end_time=record.end_time,

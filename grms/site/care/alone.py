@@ -136,7 +136,7 @@ def exchange(
     """
     end = accounts.last_time
     begin = end - since if since < math.inf else -math.inf
-    compared, left_out = _compared(accounts, processors, begin)
+    compared, left_out = comparable(accounts, processors, begin)
     was = as_it_was(compared, processors)
     alone = replay(was.jobs, processors, discipline)
     window = was.end_time > begin
@@ -197,8 +197,14 @@ def _schedule(jobs: JobTable, start: FloatArray, end: FloatArray, processors: in
     return Schedule(jobs, start, end, (machine,), here, here, jobs.job_id)
 
 
-def _compared(accounts: Accounts, processors: int, begin: float) -> tuple[list[OwnRun], LeftOut]:
-    """Returns the jobs that can be replayed, by submission and number, and counts the others."""
+def comparable(accounts: Accounts, processors: int, begin: float) -> tuple[list[OwnRun], LeftOut]:
+    """Returns the jobs that can be replayed, by submission and number, and counts the others.
+
+    Args:
+        accounts: of the site's journal.
+        processors: size of its machine.
+        begin: of those that ended later the others are counted, seconds.
+    """
     good = []
     never_ran = disbelieved = too_wide = 0
     for run in accounts.own:

@@ -1,10 +1,12 @@
-"""What exchange has brought a site, by its configuration alone: its journal, machine and discipline."""
+"""What exchange has brought a site, and what policies would bring, by its configuration: journal, machine, queue."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from grms.lrms.simulated import SimulatedSettings
+from grms.policy.transfer import TransferPolicy
+from grms.site.care.advice import Advised, advise
 from grms.site.care.alone import ExchangeReport, exchange
 from grms.site.care.reading import read_accounts
 from grms.site.configuration.config import SiteConfig
@@ -35,6 +37,42 @@ def exchange_of_site(
     queue, word = queue_alone(settings, discipline)
     accounts = read_accounts(Path(settings.journal.path), settings.name, progress)
     return exchange(accounts, settings.processors, queue, since), word
+
+
+def advice_for_site(
+    settings: SiteConfig,
+    policies: Mapping[str, Mapping[str, TransferPolicy]],
+    *,
+    since: float = math.inf,
+    discipline: str | None = None,
+    seed: int = 1,
+    progress: Callable[[str, int], None] = lambda _, __: None,
+) -> tuple[Advised, ...]:
+    """Returns what policies would have brought a site's own users; see `advise`.
+
+    Args:
+        settings: of the site.
+        policies: by a word, those for each partner by its name.
+        since: length of the window before the last record, seconds.
+        discipline: by name; see `queue_alone`.
+        seed: where chance comes from.
+        progress: called now and then with the word of a policy and the number of jobs so far.
+
+    Raises:
+        JournalError: the journal cannot be read.
+        ValueError: there is no such discipline, or a strategy or a policy cannot be used.
+    """
+    queue, _ = queue_alone(settings, discipline)
+    accounts = read_accounts(Path(settings.journal.path), settings.name)
+    return advise(
+        accounts,
+        settings.processors,
+        queue,
+        policies,
+        since=since,
+        seed=seed,
+        progress=progress,
+    )
 
 
 def queue_alone(settings: SiteConfig, discipline: str | None = None) -> tuple[Discipline, str]:

@@ -21,7 +21,7 @@ def accounts(*stories: list[records.Record]) -> Accounts:
 def test_a_job_at_home_is_told_as_it_was() -> None:
     """With the moment at which the batch system was to get it."""
     found = accounts(at_home(1, 10.0, 15.0, 30.0, 4))
-    assert found.own == [OwnRun(1, 4, 100.0, 10.0, 10.0, 1, 45.0, 30.0, "")]
+    assert found.own == [OwnRun(1, 4, 100.0, 10.0, 0, 10.0, 1, 45.0, 30.0, "")]
     assert (found.first_time, found.last_time, found.open) == (10.0, 45.0, 0)
     assert math.isnan(found.shortened_time)
 
@@ -29,7 +29,7 @@ def test_a_job_at_home_is_told_as_it_was() -> None:
 def test_a_job_at_a_partner_is_told_with_all_answers() -> None:
     """It ran where it was accepted last."""
     found = accounts(at_partner(1, 10.0, 15.0, 30.0, 4, partner="near"))
-    assert found.own == [OwnRun(1, 4, 100.0, 10.0, 10.0, 4, 45.0, 30.0, "near")]
+    assert found.own == [OwnRun(1, 4, 100.0, 10.0, 0, 10.0, 4, 45.0, 30.0, "near")]
     assert found.answers == [
         OfferAnswer(1, "stern", 4, 100.0, accepted=False),
         OfferAnswer(1, "near", 4, 100.0, accepted=True),

@@ -289,8 +289,8 @@ def advise(  # all that a study rests on, each by its name
     discipline: Discipline,
     policies: Mapping[str, Mapping[str, TransferPolicy]],
     *,
+    rng: np.random.Generator,
     since: float = math.inf,
-    seed: int = 1,
     progress: Callable[[str, int], None] = lambda _, __: None,
 ) -> tuple[Advised, ...]:
     """Returns what policies bring own users, beside what was and beside being alone.
@@ -301,8 +301,8 @@ def advise(  # all that a study rests on, each by its name
         discipline: of its queue.
         policies: by a word for them, those for each partner by its name; all of them have the same
             partners, in the order in which these are asked.
+        rng: of what partners say to offers that were never made, and of the intervals.
         since: jobs that have ended in so long before the last record count, seconds.
-        seed: of what partners say to offers that were never made, and of the intervals.
         progress: called now and then with the word of a policy and the number of jobs so far.
 
     Returns:
@@ -316,7 +316,7 @@ def advise(  # all that a study rests on, each by its name
     was = as_it_was(own, processors)
     window = was.end_time > begin
     names = list(dict.fromkeys(name for each in policies.values() for name in each))
-    answers = PartnerAnswers(accounts, processors, names, [run.job for run in own], seed)
+    answers = PartnerAnswers(accounts, processors, names, [run.job for run in own], rng)
     site = PolicyReplay(own, accounts.guests, answers, processors, discipline)
     given = np.array([bool(run.partner) for run in own], bool)
     outcomes = {
@@ -328,7 +328,7 @@ def advise(  # all that a study rests on, each by its name
     submit, run_time = was.jobs.submit_time, was.jobs.run_time
     weight = was.jobs.resource_consumption
     sums = {word: weight * (found.end_time - submit) for word, found in outcomes.items()}
-    blocks = _blocks(submit[window], seed)
+    blocks = _blocks(submit[window], rng)
     return tuple(
         Advised(
             word,
@@ -366,14 +366,13 @@ class _Blocks:
         return float(low), float(high)
 
 
-def _blocks(submit: FloatArray, seed: int) -> _Blocks:
+def _blocks(submit: FloatArray, rng: np.random.Generator) -> _Blocks:
     """Returns days by submission, or weeks in a long window; those without jobs are none."""
     length = DAY_S
     if len(submit) and submit[-1] - submit[0] >= WEEKS_FROM_DAYS * DAY_S:
         length = 7 * DAY_S
     known, of_job = np.unique(np.floor(submit / length), return_inverse=True)
     count = len(known)
-    rng = np.random.Generator(np.random.PCG64([seed, 1]))
     times = np.zeros((RESAMPLED, count))
     for row in times if count else ():
         np.add.at(row, rng.integers(0, count, count), 1.0)

@@ -48,7 +48,7 @@ class PartnerAnswers:
         machine: processors of the site's own machine.
         partners: in the order in which they are asked, after those that were really asked.
         jobs: numbers of the jobs that there may be questions about.
-        seed: where chance comes from; each job and partner has its own draw, whatever else is asked.
+        rng: where chance comes from; each job and partner has its own draw, whatever else is asked.
     """
 
     def __init__(
@@ -57,15 +57,13 @@ class PartnerAnswers:
         machine: int,
         partners: Iterable[str],
         jobs: Iterable[int],
-        seed: int,
+        rng: np.random.Generator,
     ) -> None:
         self._machine = machine
         self._partners = tuple(partners)
         rows = sorted(jobs)
         self._rows = {job: row for row, job in enumerate(rows)}
-        draws = np.random.Generator(np.random.PCG64(seed)).random(
-            (len(rows), len(self._partners), 2)
-        )
+        draws = rng.random((len(rows), len(self._partners), 2))
         self._draws: list[list[list[float]]] = draws.tolist()
         self._said: dict[int, dict[str, bool]] = defaultdict(dict)
         counts: dict[tuple[str, SizeClass | None], list[int]] = defaultdict(lambda: [0, 0])

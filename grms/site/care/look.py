@@ -4,6 +4,8 @@ import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import numpy as np
+
 from grms.lrms.simulated import SimulatedSettings
 from grms.policy.transfer import TransferPolicy
 from grms.site.care.advice import Advised, advise
@@ -70,7 +72,7 @@ def advice_for_site(
         queue,
         policies,
         since=since,
-        seed=seed,
+        rng=np.random.Generator(np.random.PCG64(seed)),
         progress=progress,
     )
 

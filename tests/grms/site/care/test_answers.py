@@ -1,5 +1,6 @@
 """Partners that answer as they have answered."""
 
+import numpy as np
 import pytest
 
 from grms.site.care.accounts import Accounts
@@ -27,7 +28,7 @@ def answers(
     known: Accounts, partners: tuple[str, ...] = ("near",), jobs: int = 2000
 ) -> PartnerAnswers:
     """Returns the model for jobs 1 to 2000."""
-    return PartnerAnswers(known, 8, partners, range(1, jobs + 1), 7)
+    return PartnerAnswers(known, 8, partners, range(1, jobs + 1), np.random.default_rng(7))
 
 
 def test_size_classes_are_by_width_and_request() -> None:
@@ -73,7 +74,10 @@ def test_who_was_never_asked_declines() -> None:
 
 def test_another_seed_draws_otherwise_and_each_pair_for_itself() -> None:
     """What is asked before changes nothing."""
-    one, other = answers(accounts()), PartnerAnswers(accounts(), 8, ("near",), range(1, 2001), 8)
+    one, other = (
+        answers(accounts()),
+        PartnerAnswers(accounts(), 8, ("near",), range(1, 2001), np.random.default_rng(8)),
+    )
     first = [one.accepts(job, "near", 2, 100.0) for job in range(41, 200)]
     assert first == [one.accepts(job, "near", 2, 100.0) for job in range(41, 200)]
     assert first != [other.accepts(job, "near", 2, 100.0) for job in range(41, 200)]

@@ -105,8 +105,8 @@ class _Open:
     request: Request
     submit_time: float
     received_after: int
-    handed_time: float = math.nan
-    handed_after: int = 0
+    kept: tuple[float, int] = (math.nan, 0)  # when it was handed over at home, and after how many
+    sent: tuple[float, int] = (math.nan, 0)  # the same at its partner
     partner: str = ""
     number: int = 0
     accepted: bool = False
@@ -183,7 +183,7 @@ class Accounts:
         job = self._open.get(record.job)
         if job is not None:
             job.partner, job.number = record.partner, record.number
-            self._hand_over(job, record)
+            job.sent = record.time, self._count
             job.accepted = False
 
     def _answered(self, record: JobDelegated | JobDeclined) -> None:
@@ -193,7 +193,7 @@ class Accounts:
         job.accepted = type(record) is JobDelegated
         self._note_answer(record.job, job)
         if job.accepted:
-            self._hand_over(job, record)
+            job.sent = record.time, self._count
         else:
             job.partner = ""
 
@@ -214,10 +214,7 @@ class Accounts:
         job = self._open.get(record.job)
         if job is not None:
             job.partner = ""
-            self._hand_over(job, record)
-
-    def _hand_over(self, job: _Open, record: Record) -> None:
-        job.handed_time, job.handed_after = record.time, self._count
+            job.kept = record.time, self._count
 
     def _ended(self, record: JobEnded) -> None:
         job = self._open.pop(record.job, None)
@@ -228,6 +225,8 @@ class Accounts:
             job.accepted = True
             self._note_answer(record.job, job)
         self._last = record.job, job.partner, job.number
+        # One that was offered while it waited at home kept its place there.
+        handed_time, handed_after = job.sent if job.partner else job.kept
         self.own.append(
             OwnRun(
                 job=record.job,
@@ -235,8 +234,8 @@ class Accounts:
                 requested_time=job.request.requested_time,
                 submit_time=job.submit_time,
                 received_after=job.received_after,
-                handed_time=job.handed_time,
-                handed_after=job.handed_after,
+                handed_time=handed_time,
+                handed_after=handed_after,
                 end_time=record.end_time,
                 run_time=record.run_time,
                 partner=job.partner,

@@ -53,6 +53,18 @@ def test_a_job_that_came_back_ran_at_home() -> None:
         assert (found.own[0].partner, found.own[0].handed_time) == ("", 20.0)
 
 
+def test_a_job_that_is_offered_while_it_waits_at_home_keeps_its_place_there() -> None:
+    """A partner's no changes nothing of it."""
+    begin, *rest = at_home(1, 0.0, 50.0, 5.0)
+    asked = [records.JobOffered(20.0, 1, "near", 1), records.JobDeclined(21.0, 1)]
+    found = accounts([begin, rest[0]], asked, rest[1:])
+    assert (found.own[0].partner, found.own[0].handed_time, found.own[0].handed_after) == (
+        "",
+        0.0,
+        1,
+    )
+
+
 def test_a_report_that_cannot_be_true_is_noted_for_its_own_job_alone() -> None:
     """Also where another partner has the same number."""
     one = [*at_partner(1, 0.0, 1.0, 5.0, number=7), records.ReportDisbelieved(6.0, "near", 7, "no")]

@@ -13,6 +13,7 @@ from lrms_sim.accounting.records import AccountingError, Import
 from lrms_sim.frames import JOB_COLUMNS
 from lrms_sim.jobs import JobTable
 from lrms_sim.preparation import prepare
+from tests.examples import FEW
 from tests.strategies import OneMachine, one_machine
 
 PROFILES: dict[str, Any] = {
@@ -40,6 +41,7 @@ def read(text: str, **options: Any) -> Import:
     return read_workload(text, name="w.json", **options)
 
 
+@FEW
 @given(case=one_machine())
 def test_a_workload_comes_back_to_the_bit(case: OneMachine) -> None:
     """Out and in again: every column of the jobs, and the size of the machine."""

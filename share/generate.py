@@ -17,6 +17,7 @@ from click.shell_completion import BashComplete, FishComplete, ShellComplete, Zs
 from broker.cli import cli as gorba
 from grms.cli import cli as grms
 from lrms_sim.cli import cli as lrms_sim
+from lrms_sim.commandline.sections import SectionedGroup
 from scenarios.cli import cli as scenario
 
 FOLDER = Path(__file__).resolve().parent
@@ -95,6 +96,9 @@ def contexts(context: click.Context) -> Iterator[click.Context]:
             if command is not None and not command.hidden:
                 # With the settings of the group, as when it is run.
                 yield click.Context(command, parent=context, info_name=name)
+    if isinstance(group, SectionedGroup):
+        for name, command in group.two_words().items():
+            yield click.Context(command, parent=context, info_name=name)
 
 
 def pages() -> dict[str, str]:
@@ -119,6 +123,8 @@ def completions() -> dict[str, str]:
             variable = f"_{name.replace('-', '_').upper()}_COMPLETE"
             # Not `source`: bash's looks for a bash of its own first.
             script = ShellComplete.source(shell(group, {}, name, variable))
+            # A help text may have commas: only the first one parts it from the kind of word.
+            script = script.replace('(string split "," ', '(string split --max 1 "," ')
             found[f"{folder}/{form.format(name)}"] = script.strip() + "\n"
     return found
 

@@ -24,6 +24,10 @@ class SectionedGroup(click.Group):
         assert command.name is not None
         self._two_words[first, command.name] = command
 
+    def two_words(self) -> dict[str, click.Command]:
+        """Returns the commands of two words, by both."""
+        return {" ".join(words): command for words, command in self._two_words.items()}
+
     def set_sections(self, sections: Mapping[str, Sequence[str]]) -> None:
         """Says which commands stand together in the help, under which title."""
         self._sections = {title: tuple(names) for title, names in sections.items()}
@@ -43,7 +47,7 @@ class SectionedGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Writes the commands in their sections."""
         there = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
-        there |= {" ".join(words): command for words, command in self._two_words.items()}
+        there |= self.two_words()
         limit = formatter.width - 6 - max(len(name) for name in there)
         for title, names in self._sections.items():
             rows = [

@@ -17,9 +17,14 @@ def test_pages_are_as_the_commands_are() -> None:
     made = pages()
     assert set(written) == set(made)
     assert [name for name in made if made[name] != written[name]] == []
-    assert {"grms.1", "grms-pki-show.1", "scenario-run.1", "lrms-sim-run.1", "gorba-plan.1"} <= set(
-        made
-    )
+    assert {
+        "grms.1",
+        "grms-pki-show.1",
+        "scenario-run.1",
+        "lrms-sim-run.1",
+        "gorba-plan.1",
+        "gorba-plan-show.1",
+    } <= set(made)
 
 
 def test_a_page_has_what_help_has() -> None:
@@ -77,3 +82,9 @@ def test_every_shell_has_a_script_for_every_program() -> None:
     ):
         names = {form.format(name) for name in ("lrms-sim", "grms", "gorba", "scenario")}
         assert {path.name for path in (FOLDER / folder).iterdir()} == names
+
+
+def test_fish_shows_whole_help_texts() -> None:
+    """What a command says of a word may have commas; the first one alone parts it from its kind."""
+    for path in (FOLDER / "fish/vendor_completions.d").iterdir():
+        assert 'string split --max 1 "," $completion' in path.read_text(encoding="utf-8")

@@ -122,7 +122,7 @@ def _is_for_slurm(words: list[str]) -> bool:
 @click.option(
     "--without",
     default="",
-    metavar="OPTION,...",
+    metavar="OPTION[,OPTION]",
     help="Options of sbatch that a partner cannot be told, and without which the job may run.",
 )
 @click.option(

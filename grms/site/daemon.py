@@ -95,6 +95,10 @@ EXHAUSTION_LOGGED_PER_S = 1 / 60
 class Daemon:
     """A site daemon that serves.
 
+    Attributes:
+        owners: whose guests' jobs are, and who is banned.
+        ready: it serves.
+
     Args:
         core: the parts without sockets.
         config_path: the configuration's file, which is read again for its policies.
@@ -117,9 +121,9 @@ class Daemon:
         self._health = health.aio.HealthServicer()
         self._stop = asyncio.Event()
         self._reservations = Reservations(core.engine)
-        self._owners = GuestOwners(_beside(core, OWNERS_END), core.config.guests.banned)
-        self._inputs = _inputs(core, self._owners)
-        self._desk, self._collector, self._sweeper = _results(core, log, self._inputs, self._owners)
+        self.owners = GuestOwners(_beside(core, OWNERS_END), core.config.guests.banned)
+        self._inputs = _inputs(core, self.owners)
+        self._desk, self._collector, self._sweeper = _results(core, log, self._inputs, self.owners)
         self._refusals_logged = Rate(REFUSALS_LOGGED_PER_S)
         self._exhaustion_logged = Rate(EXHAUSTION_LOGGED_PER_S)
         self.ready = asyncio.Event()
@@ -338,14 +342,14 @@ class Daemon:
             clock=core.config.clock.kind,
             journal=core.journal,
             telemetry_connected=lambda: observer is not None and observer.connected,
-            owner=self._owners.of,
+            owner=self.owners.of,
             reload=Reload(
                 core.config,
                 self._config_path,
                 engine=core.engine,
                 links=core.links,
                 door=door,
-                owners=self._owners,
+                owners=self.owners,
                 files=tls_files(core.config),
                 on_partners=[] if observer is None else [observer.set_partners],
                 log=self._log,

@@ -66,6 +66,7 @@ def test_everything_can_be_said() -> None:
     ("change", "text"),
     [
         ({"name": "a/b"}, "'a/b' is no name for a site"),
+        ({"guests": {"banned": ["north:ann"]}}, "'north:ann' is no user of a partner's"),
         ({"processors": 0}, "greater than or equal to 1"),
         ({"processors": "96"}, "valid integer"),
         ({"lrms": {"discipline": "lifo"}}, "'lifo' is no discipline; there are: fcfs"),

@@ -13,6 +13,7 @@ from grms.kit.ports import free_port
 from grms.site import daemon
 from grms.site.configuration.files import load_config
 from grms.site.core.state import SiteState
+from grms.site.engine.lrms_driver import ProgramGoneError
 from grms.site.services.reload import differences
 from grms.site.sockets.door import Door
 from grms.site.sockets.users import User
@@ -280,7 +281,11 @@ def test_operators_come_and_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         async with running(document(tmp_path, operators=["ann"]), tmp_path) as site:
             (door,) = doors
             assert (door.is_operator(ann), door.is_operator(bob)) == (True, False)
-            await reload(site, tmp_path, document(tmp_path, operators=["bob", "eve"]))
+            banned = [f"away:{'0' * 32}"]
+            more = document(tmp_path, operators=["bob", "eve"], guests={"banned": banned})
+            assert not (await reload(site, tmp_path, more)).restart_needed
+            with pytest.raises(ProgramGoneError, match="banned"):
+                await site.daemon.owners.take("away", "away/1/1", "0" * 32)
             assert (door.is_operator(ann), door.is_operator(bob)) == (False, True)
 
     run(scene)

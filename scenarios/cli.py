@@ -20,6 +20,7 @@ from scenarios.archive.traces import ARCHIVE_URL, FOLDER_VARIABLE, TRACES, cache
 from scenarios.errors import FetchError, LiveError, ScenarioError
 from scenarios.library import bundled_names, scenario_path
 from scenarios.paper_cli import paper
+from scenarios.study_cli import study
 
 if TYPE_CHECKING:
     from scenarios.progress import Bars
@@ -56,6 +57,7 @@ def cli() -> None:
 
 
 cli.add_command(paper)
+cli.add_command(study)
 
 
 @cli.command("list")

@@ -1,8 +1,10 @@
 """The folder of a study: its runs as they end, its figures as JSON, and its page."""
 
 import json
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -14,6 +16,8 @@ from scenarios.errors import OutputError
 RESULT: Final = "study.json"
 PAGE: Final = "study.html"
 RUNS: Final = "runs.jsonl"
+
+_Case = TypeVar("_Case")
 
 
 def make_folder(folder: Path) -> None:
@@ -87,6 +91,35 @@ class RunLog:
                 file.write(line + "\n")
         except OSError as error:
             raise OutputError(f"{self._path} cannot be written: {error.strerror}") from error
+
+
+def in_threads(
+    todo: Iterable[_Case], run: Callable[[_Case], Any], workers: int
+) -> Iterator[tuple[_Case, Any]]:
+    """Yields cases with what came of each, as they end.
+
+    Args:
+        todo: the cases.
+        run: runs one; most of its work holds no lock of the interpreter.
+        workers: threads.
+    """
+    # A few more than there are threads are handed out, so that Ctrl-C ends soon.
+    waiting = iter(todo)
+    running: dict[Future[Any], _Case] = {}
+    with ThreadPoolExecutor(workers) as pool:
+        try:
+            while True:
+                for case in waiting:
+                    running[pool.submit(run, case)] = case
+                    if len(running) >= 2 * workers:
+                        break
+                if not running:
+                    return
+                ended, _ = wait(running, return_when=FIRST_COMPLETED)
+                for future in ended:
+                    yield running.pop(future), future.result()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
 def progress_bar(console: Console) -> Progress:

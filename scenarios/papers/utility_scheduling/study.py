@@ -3,7 +3,6 @@
 import json
 import os
 from collections.abc import Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -11,7 +10,7 @@ from typing import Any, Final
 from rich.console import Console
 
 from lrms_sim.version import __version__
-from scenarios.papers.study_folder import RunLog, progress_bar
+from scenarios.papers.study_folder import RunLog, in_threads, progress_bar
 from scenarios.papers.utility_scheduling.experiments import Case, Run, run_case
 from scenarios.papers.utility_scheduling.federations import (
     FederationCase,
@@ -178,8 +177,9 @@ def run_study(options: StudyOptions, console: Console) -> Study:
     with progress_bar(console) as progress:
         done = len(every) - len(todo)
         bar = progress.add_task("experiments", total=len(every), completed=done)
-        for key, found in _results(todo, logs, options.workers or os.cpu_count() or 1):
-            log.add(key, found)
+        workers = options.workers or os.cpu_count() or 1
+        for case, found in in_threads(todo, lambda case: _found(case, logs), workers):
+            log.add(case.key, found)
             progress.advance(bar)
     plain = asdict(options)
     del plain["folder"], plain["workers"]
@@ -196,26 +196,6 @@ def run_study(options: StudyOptions, console: Console) -> Study:
 
 def _run(values: dict[str, Any]) -> Run:
     return Run(**{**values, "p": tuple(values["p"])})
-
-
-def _results(todo: list[AnyCase], logs: Logs, workers: int) -> Iterator[tuple[str, Any]]:
-    # A few more than there are threads are handed out, so that Ctrl-C ends soon.
-    waiting = iter(todo)
-    running: dict[Future[Any], str] = {}
-    with ThreadPoolExecutor(workers) as pool:
-        try:
-            while True:
-                for case in waiting:
-                    running[pool.submit(_found, case, logs)] = case.key
-                    if len(running) >= 2 * workers:
-                        break
-                if not running:
-                    return
-                ended, _ = wait(running, return_when=FIRST_COMPLETED)
-                for future in ended:
-                    yield running.pop(future), future.result()
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _found(case: AnyCase, logs: Logs) -> Any:

@@ -10,6 +10,7 @@ from scenarios.papers.study_folder import (
     RESULT,
     RUNS,
     RunLog,
+    in_threads,
     make_folder,
     write_study,
 )
@@ -63,3 +64,21 @@ def test_runs_that_cannot_be_kept_are_said(tmp_path: Path) -> None:
         RunLog(tmp_path)
     with pytest.raises(OutputError, match=r"runs.jsonl cannot be written"):
         RunLog(tmp_path / "gone").add("k", 1)
+
+
+def test_cases_come_as_they_end_and_each_once() -> None:
+    """Every case with what came of it; more cases than threads."""
+    found = dict(in_threads(range(20), lambda number: number * number, 3))
+    assert found == {number: number * number for number in range(20)}
+
+
+def test_a_case_that_fails_ends_the_others() -> None:
+    """What it raised is raised."""
+
+    def fails(number: int) -> int:
+        if number == 3:
+            raise OutputError("no room")
+        return number
+
+    with pytest.raises(OutputError, match="no room"):
+        list(in_threads(range(9), fails, 2))

@@ -1,0 +1,214 @@
+"""The study: which replays are made, what is kept of them, and all of it together."""
+
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from rich.console import Console
+
+from grms.federation.rogues import ROGUES as KERNEL_ROGUES
+from lrms_sim.version import __version__
+from scenarios.archive.traces import TRACES, require_trace
+from scenarios.papers.nobody_loses.federations import (
+    STRESS_DAYS,
+    Case,
+    Workloads,
+    pairs_and_more,
+    run_case,
+)
+from scenarios.papers.nobody_loses.reference import DISCIPLINES, LOGS, POLICIES, ROUNDS
+from scenarios.papers.study_folder import RunLog, in_threads, progress_bar
+from scenarios.spec.spec import OVERLOADED
+
+RESULT_FORMAT: Final = 1
+"""Version of study.json."""
+
+PARTS: Final = ("grids", "rogues", "jitter", "adoption", "headroom")
+
+LARGE_GRIDS: Final = (("kth", "ctc", "sdsc05"), LOGS)
+"""Where rogues and adoption are looked at."""
+
+BOTH: Final = ("fcfs", "easy")
+SHARES: Final = (0.1, 0.25, 0.5, 1.0)
+"""Headroom that is tried, as shares of the mean width of own jobs."""
+
+
+@dataclass(frozen=True, slots=True)
+class StudyOptions:
+    """What a user asks for.
+
+    Attributes:
+        folder: for figures and page.
+        parts: of the study.
+        draws: random shifts of arrivals for each federation.
+        complete: rogues under all policies, shifted arrivals in both windows.
+        workers: threads; all processors where None.
+    """
+
+    folder: Path
+    parts: tuple[str, ...] = PARTS
+    draws: int = 1
+    complete: bool = False
+    workers: int | None = None
+
+
+Found = tuple[tuple[Case, dict[str, Any]], ...]
+
+
+@dataclass(frozen=True)
+class Study:
+    """What was measured.
+
+    Attributes:
+        options: that it was measured with, as plain values.
+        runs: replays with what came of them, in order.
+        version: of the program.
+    """
+
+    options: dict[str, Any]
+    runs: Found
+    version: str = __version__
+
+    def of(self, part: str, **values: object) -> Found:
+        """Returns the replays of a part whose case has these values."""
+        return tuple(
+            (case, found)
+            for case, found in self.runs
+            if case.part == part
+            and all(getattr(case, name) == value for name, value in values.items())
+        )
+
+    def to_json(self) -> str:
+        """Returns the study as a JSON document."""
+        document = {
+            "format": RESULT_FORMAT,
+            "version": self.version,
+            "options": self.options,
+            "runs": [{"case": asdict(case), "found": found} for case, found in self.runs],
+        }
+        return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+
+
+def window_of(case: Case) -> str:
+    """Returns the window of a case, a key of `reference.SETS`."""
+    window = case.sites[0].partition("-")[2]
+    return "stress" if window in {"f", "q"} else window
+
+
+def cases(options: StudyOptions) -> Iterator[Case]:
+    """Yields every replay of the study, each once for every part that it belongs to."""
+    makers: dict[str, Callable[[StudyOptions], Iterable[Case]]] = {
+        "grids": _grids,
+        "rogues": _rogues,
+        "jitter": _jitter,
+        "adoption": _adoption,
+        "headroom": _headroom,
+    }
+    for part in options.parts:
+        yield from makers[part](options)
+
+
+def _named(grid: Iterable[str], window: str) -> tuple[str, ...]:
+    return tuple(f"{log}-{window}" for log in grid)
+
+
+def _stressed() -> Iterator[tuple[str, str]]:
+    for fast in LOGS:
+        for other in LOGS:
+            if other != fast:
+                yield f"{fast}-f", f"{other}-q"
+
+
+def _grids(_: StudyOptions) -> Iterator[Case]:
+    grids: list[tuple[str, ...]] = [
+        _named(grid, window) for window in "56" for grid in pairs_and_more(LOGS)
+    ]
+    for sites in [*grids, *_stressed()]:
+        for discipline in DISCIPLINES:
+            for policy in POLICIES:
+                yield Case("grids", sites, discipline, policy)
+
+
+def _rogues(options: StudyOptions) -> Iterator[Case]:
+    policies = tuple(POLICIES) if options.complete else ("fair-exchange", ROUNDS)
+    for policy in policies:
+        for rogue in ("", *KERNEL_ROGUES, OVERLOADED):
+            if (rogue, policy) == (OVERLOADED, ROUNDS) and not options.complete:
+                continue  # its queue grows without end, and each round goes through it
+            for sites, discipline in _large():
+                for who in range(len(sites)):
+                    yield Case("rogues", sites, discipline, policy, who if rogue else -1, rogue)
+                    if not rogue:
+                        break
+
+
+def _large() -> Iterator[tuple[tuple[str, ...], str]]:
+    for grid in LARGE_GRIDS:
+        for window in "56":
+            for discipline in BOTH:
+                yield _named(grid, window), discipline
+
+
+def _jitter(options: StudyOptions) -> Iterator[Case]:
+    for draw in range(1, options.draws + 1):
+        for window in "56" if options.complete else "6":
+            for grid in pairs_and_more(LOGS):
+                for discipline in DISCIPLINES:
+                    yield Case("jitter", _named(grid, window), discipline, ROUNDS, draw=draw)
+
+
+def _adoption(_: StudyOptions) -> Iterator[Case]:
+    for sites, discipline in _large():
+        yield Case("adoption", sites, discipline, "awf")
+        yield Case("adoption", sites, discipline, ROUNDS)
+        for who in range(len(sites)):
+            yield Case("adoption", sites, discipline, ROUNDS, who, others="awf")
+
+
+def _headroom(_: StudyOptions) -> Iterator[Case]:
+    words = [ROUNDS, *(f"{ROUNDS} headroom {share:g}" for share in SHARES)]
+    grids = [_named(grid, window) for window in "56" for grid in pairs_and_more(LOGS)]
+    wide = [
+        tuple(f"{log}-w" if log == one else f"{log}-6" for log in grid)
+        for grid in pairs_and_more(LOGS)
+        if len(grid) == 2
+        for one in grid
+    ]
+    for sites in [*grids, *wide]:
+        for discipline in ("easy",) if sites in wide else BOTH:
+            for word in words:
+                yield Case("headroom", sites, discipline, word)
+
+
+def run_study(options: StudyOptions, console: Console) -> Study:
+    """Runs what is still to be done and returns all of it.
+
+    Args:
+        options: what a user asks for. The folder is there.
+        console: for how far it is.
+
+    Raises:
+        TraceMissingError: a log is not on this machine.
+        OutputError: the file of replays cannot be read or written.
+        KeyboardInterrupt: the user has enough; what is done is kept.
+    """
+    for key in LOGS:
+        require_trace(key)
+    log, workloads = RunLog(options.folder), Workloads()
+    every = list(cases(options))
+    wanted = {case.key: case for case in every}
+    todo = [case for key, case in wanted.items() if key not in log.known]
+    with progress_bar(console) as progress:
+        bar = progress.add_task("replays", total=len(wanted), completed=len(wanted) - len(todo))
+        run = lambda case: run_case(case, workloads)  # noqa: E731  # threads are given a function
+        for case, found in in_threads(todo, run, options.workers or os.cpu_count() or 1):
+            log.add(case.key, found)
+            progress.advance(bar)
+    plain = asdict(options)
+    del plain["folder"], plain["workers"]
+    plain["processors"] = {key: TRACES[key].processors for key in LOGS}
+    plain["stress_days"] = STRESS_DAYS
+    return Study(plain, tuple((case, log.known[case.key]) for case in every))

@@ -1,0 +1,34 @@
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from scenarios.papers.nobody_loses import command
+from scenarios.papers.nobody_loses.study import Study, StudyOptions
+from tests.scenarios.papers.nobody_loses.measured import small_study
+
+
+def test_the_outcome_is_printed_in_80_columns() -> None:
+    """Every table, with verdicts beside the figures."""
+    out = io.StringIO()
+    command.print_study(Console(file=out, width=80), small_study())
+    text = out.getvalue()
+    for words in ("accept when fit", "black-hole", "Months from day 150", "Headroom", "differs"):
+        assert words in text
+    assert "…" not in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_page_and_figures_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the folder is; what was measured is asked of the study alone."""
+
+    def measured(options: StudyOptions, _: Console) -> Study:
+        return small_study(options.parts)
+
+    monkeypatch.setattr(command, "run_study", measured)
+    console = Console(file=io.StringIO(), width=80)
+    options = StudyOptions(tmp_path / "out", parts=("adoption",))
+    page = command.run_command(options, console, console)
+    assert page == tmp_path / "out" / "study.html"
+    assert {path.name for path in page.parent.iterdir()} == {"study.html", "study.json"}

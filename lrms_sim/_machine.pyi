@@ -45,7 +45,10 @@ class MachineKernel:
     def starts_now(self, width: int, requested_time: float) -> bool:
         """Returns whether such a job, submitted at this moment, would start at it."""
 
-    def withdraw(self, job: int) -> bool:
+    def make_pass(self) -> None:
+        """Makes the pass that is pending at this moment, if there is one."""
+
+    def withdraw(self, job: int, pass_later: bool = False) -> bool:
         """Takes a job out of the queue; False where it does not wait."""
 
     def drain_log(self) -> tuple[list[int], list[int]]:

@@ -436,7 +436,14 @@ cdef class MachineKernel:
                 core_advance(core, core.view.now, True)
         return bool(core_starts_now(core, width, requested_time))
 
-    def withdraw(self, job_index_t job):
+    def make_pass(self):
+        """Makes the pass that is pending at this moment, if there is one."""
+        cdef MachineCore* core = &self.core
+        if core.pass_pending:
+            with nogil:
+                core_pass(core)
+
+    def withdraw(self, job_index_t job, bint pass_later=False):
         """Takes a job out of the queue; False where it does not wait."""
         cdef MachineCore* core = &self.core
         cdef Py_ssize_t slot
@@ -447,7 +454,7 @@ cdef class MachineKernel:
             return False
         with nogil:
             core_withdraw(core, slot)
-            if core.ops.per_event:
+            if core.ops.per_event and not pass_later:
                 core_pass(core)
         return True
 

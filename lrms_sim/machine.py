@@ -291,14 +291,19 @@ class Machine:
             )
         return self._kernel.starts_now(processors, requested_time)
 
-    def withdraw(self, job: int) -> bool:
+    def make_pass(self) -> None:
+        """Makes the pass that is left to be made at this moment, if one is."""
+        self._kernel.make_pass()
+
+    def withdraw(self, job: int, *, pass_later: bool = False) -> bool:
         """Takes a job that waits out of the queue, as if it had not come.
 
         The pass that follows is left to be made, as after a submission; a discipline with a pass
-        per event makes it at once.
+        per event makes it at once, unless it is to be left to `make_pass`.
 
         Args:
             job: its number.
+            pass_later: more jobs may be taken out at this moment, before a pass is made.
 
         Returns:
             Whether it was waiting; a job that has started stays.
@@ -308,7 +313,7 @@ class Machine:
         """
         if not 0 <= job < self._count:
             raise ValueError(f"job is {job}; this machine has taken {self._count} jobs")
-        return self._kernel.withdraw(job)
+        return self._kernel.withdraw(job, pass_later)
 
     def collect(self) -> tuple[list[int], list[int]]:
         """Returns the jobs that started and the jobs that ended since the last call.

@@ -144,3 +144,40 @@ def test_a_job_that_has_started_cannot_be_withdrawn() -> None:
     assert machine.state.processors_waiting == machine.state.jobs_waiting == 0
     machine.advance(np.inf)
     assert machine.collect() == ([0], [0])
+
+
+def test_several_jobs_leave_before_a_pass_is_made() -> None:
+    """With a pass per event too: what stands behind the first does not start before the last has left."""
+    for pass_later in (False, True):
+        machine = Machine(4, discipline_by_name("easy-per-event"))
+        for processors in (3, 3, 1):
+            machine.submit(
+                submit_time=0, processors=processors, requested_time=10 + processors, run_time=10
+            )
+        machine.submit(submit_time=0, processors=4, requested_time=99, run_time=10)
+        started = machine.collect()[0]
+        assert 0 in started
+        waiting = [job for job in (1, 2, 3) if job not in started]
+        assert machine.withdraw(waiting[0], pass_later=pass_later)
+        assert machine.withdraw(waiting[-1], pass_later=pass_later)
+        machine.make_pass()
+        machine.make_pass()
+        machine.advance(np.inf)
+        rest = [job for job in (0, 1, 2, 3) if job not in {waiting[0], waiting[-1]}]
+        assert sorted(started + machine.collect()[0]) == rest
+
+
+def test_a_pass_that_is_made_later_sees_what_is_left() -> None:
+    """A job that would have started behind the first that left is gone as well."""
+    found = []
+    for pass_later in (False, True):
+        machine = Machine(4, discipline_by_name("easy-per-event"))
+        machine.submit(submit_time=0, processors=3, requested_time=10, run_time=10)
+        machine.submit(submit_time=0, processors=4, requested_time=10, run_time=10)
+        machine.submit(submit_time=0, processors=1, requested_time=50, run_time=50)
+        machine.collect()
+        machine.withdraw(1, pass_later=pass_later)
+        found.append(machine.withdraw(2, pass_later=pass_later))
+        machine.make_pass()
+    # The narrow job would hold up the wide one, and starts as that is gone.
+    assert found == [False, True]

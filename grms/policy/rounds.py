@@ -62,3 +62,14 @@ class Rounds:
     def bounds(self) -> tuple[int, float, bool]:
         """Questions, longest pause and whether the widest come first, as the kernel takes them."""
         return self.questions or QUESTIONS_MAX, self.pause or 0.0, self.order == "widest"
+
+
+def period_of(reoffer: float | Rounds | None) -> float:
+    """Returns after how many seconds there is a round again; infinity where there are none.
+
+    Args:
+        reoffer: the period alone, or more exactly; None for no rounds.
+    """
+    if reoffer is None:
+        return math.inf
+    return reoffer.period if isinstance(reoffer, Rounds) else reoffer

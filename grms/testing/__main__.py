@@ -19,7 +19,8 @@ from grms.testing.trial import run_trial
     help="What sites do about jobs at a lost partner.",
 )
 @click.option("--rails", is_flag=True, help="Sites keep to rails.")
-def main(seed: int, count: int, on_lost: str, *, rails: bool) -> None:
+@click.option("--reoffers", is_flag=True, help="Sites offer again what waits.")
+def main(seed: int, count: int, on_lost: str, *, rails: bool, reoffers: bool) -> None:
     """Replays runs of the fault test; tells the story where it is one run."""
     tell = click.echo if count == 1 else None
     bad = 0
@@ -29,17 +30,19 @@ def main(seed: int, count: int, on_lost: str, *, rails: bool) -> None:
             tell=tell,
             on_lost="wait" if on_lost == "wait" else "resubmit",
             rails=rails,
+            reoffers=reoffers,
         )
         if count == 1:
             click.echo(
                 f"{verdict.jobs} jobs, {verdict.delegated} of them run elsewhere, "
                 f"{verdict.cancelled} cancelled; {verdict.crashes} crashes"
+                f"{f'; {verdict.moved} left a queue' if reoffers else ''}"
             )
         for problem in verdict.problems:
             click.echo(f"seed {number}: {problem}")
         if verdict.problems:
             bad += 1
-            more = " --rails" if rails else ""
+            more = (" --rails" if rails else "") + (" --reoffers" if reoffers else "")
             click.echo(
                 f"to replay: python -m grms.testing --seed {number} --on-lost {on_lost}{more}"
             )

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from grms.federation.federation import Site
+from grms.policy.rounds import period_of
 from grms.site.core.state import SiteState
 from grms.site.facts.commands import (
     AnswerOffer,
@@ -22,8 +23,10 @@ from grms.site.facts.commands import (
     AnswerStatus,
     Append,
     Command,
+    LrmsCancel,
     LrmsSubmit,
     Publish,
+    PublishRound,
     ReplyJob,
     SendOffer,
     SendReport,
@@ -41,6 +44,7 @@ from grms.site.facts.events import (
     ReportReceived,
     ResolveReceived,
     Restarted,
+    RoundDue,
     StatusAnswered,
     Submit,
 )
@@ -73,11 +77,14 @@ class _Host:
                 ),
                 transfer=site.transfer_policies,
                 location=site.location_policy,
+                reoffer=site.reoffer,
                 limits=_ENDLESS,
             )
         )
         self.machine = Machine(site.processors, site.discipline)
         self.per_event = site.discipline.per_event
+        self.period = period_of(site.reoffer)
+        self.next_round = -math.inf
         self.keys: list[str] = []
         self.known: set[str] = set()
         self.rows: list[int] = []
@@ -110,6 +117,24 @@ class _Host:
         if self.machine.next_event_time <= now:
             self.machine.advance(now, inclusive=not self.per_event or now == math.inf)
             self.tell()
+
+    def cancel(self, command: LrmsCancel) -> None:
+        # In a replay nobody ends a job but to let a partner have it.
+        job = self.keys.index(command.lrms_key)
+        assert command.only_waiting
+        if self.machine.withdraw(job, pass_later=True):
+            self.keys[job] = ""
+            self.happen(LrmsEnded, command.lrms_key, Outcome.CANCELLED, self.federation.now, 0.0)
+
+    def hold_round(self) -> None:
+        # Offers what waits; the pass that follows from it is made when all have had their turn.
+        federation = self.federation
+        self.machine.advance(federation.now, inclusive=not self.per_event)
+        self.happen(RoundDue, self.load())
+        federation.settle()
+        self.machine.make_pass()
+        self.tell()
+        federation.settle()
 
     def tell(self) -> None:
         # Tells the state what the machine has done.
@@ -194,12 +219,14 @@ class ConductedReplay:
         for host in self.hosts:
             self._meet(host)
         for row, (now, processors, requested_time, home) in enumerate(arrivals):
+            self._hold_rounds(now)
             self.advance(now)
             host = self.hosts[home]
             request = Request(processors, requested_time)
             payload = str(row).encode()
             host.happen(Submit, host.load(), "user", str(row), "", request, payload)
-            self._settle()
+            self.settle()
+        self._hold_rounds(math.inf)
         self.advance(math.inf)
         return self._schedule()
 
@@ -214,12 +241,30 @@ class ConductedReplay:
         host.state = SiteState.recover(host.state.settings, records)
         self._meet(host)
         host.happen(Restarted, host.load())
-        self._settle()
+        self.settle()
 
     def _meet(self, host: _Host) -> None:
         for other in self.sites:
             if other.name != host.state.settings.name:
-                host.happen(PartnerUp, host.load(), other.name, other.processors)
+                host.happen(PartnerUp, host.load(), other.name, other.processors, None, True)
+
+    def _hold_rounds(self, until: float) -> None:
+        # The rounds up to a moment, before its arrivals: each site at the multiples of its period,
+        # after what the machines do by themselves. While nobody waits there is nothing to hold.
+        holders = [host for host in self.hosts if host.period < math.inf]
+        while True:
+            now = min((host.next_round for host in holders), default=math.inf)
+            waiting = sum(host.machine.state.jobs_waiting for host in holders)
+            if now > until or (not waiting and until == math.inf):
+                return
+            if waiting:
+                self.advance(now)
+            for host in holders:
+                if host.next_round <= now:
+                    if host.machine.state.jobs_waiting:
+                        host.hold_round()
+                    past = now if waiting else until
+                    host.next_round = host.period * (1.0 + math.floor(past / host.period))
 
     def advance(self, now: float) -> None:
         """Brings all machines to a moment, and tells what has happened there.
@@ -230,10 +275,10 @@ class ConductedReplay:
         self.now = now
         for host in self.hosts:
             host.advance(now)
-        self._settle()
+        self.settle()
 
-    def _settle(self) -> None:
-        # Carries out commands until nothing waits.
+    def settle(self) -> None:
+        """Carries out commands until nothing waits."""
         waiting = self.waiting
         while waiting:
             host, command = waiting.popleft()
@@ -242,6 +287,8 @@ class ConductedReplay:
                     self._journal(host.state.settings.name, command.records)
             elif isinstance(command, LrmsSubmit):
                 host.submit(command)
+            elif isinstance(command, LrmsCancel):
+                host.cancel(command)
             elif isinstance(command, SendOffer):
                 self._offer(host, command)
             elif isinstance(command, SendReport):
@@ -253,7 +300,7 @@ class ConductedReplay:
 
     @staticmethod
     def _answer(host: _Host, command: Command) -> None:
-        if isinstance(command, ReplyJob | Publish):
+        if isinstance(command, ReplyJob | Publish | PublishRound):
             return
         asker, asked = host.askers.pop(command.cause)
         if isinstance(command, AnswerOffer):
@@ -286,13 +333,15 @@ class ConductedReplay:
             command.settled_below,
             command.request,
             command.payload,
+            command.reserve,
         )
 
     def _resolve(self, home: _Host, command: SendResolve) -> None:
-        # A site that has begun anew asks after its jobs.
+        # A site that has begun anew asks after its jobs; one whose job has left has it started.
         partner = self._by_name[command.partner]
         partner.askers[partner.last_id + 1] = (home, command)
-        partner.happen(ResolveReceived, home.state.settings.name, command.offer)
+        name = home.state.settings.name
+        partner.happen(ResolveReceived, name, command.offer, command.confirm)
 
     def _report(self, guest: _Host, command: SendReport) -> None:
         home = self._by_name[command.partner]
@@ -303,8 +352,11 @@ class ConductedReplay:
         start_time = np.full(len(self._jobs), np.nan)
         end_time = np.full(len(self._jobs), np.nan)
         for host in self.hosts:
-            start_time[host.rows] = host.machine.start_time
-            end_time[host.rows] = host.machine.end_time
+            # One that has left the queue has started elsewhere.
+            ran = np.flatnonzero([bool(key) for key in host.keys])
+            rows = np.array(host.rows, np.int64)[ran]
+            start_time[rows] = host.machine.start_time[ran]
+            end_time[rows] = host.machine.end_time[ran]
         return Schedule(
             jobs=self._jobs,
             start_time=start_time,

@@ -49,8 +49,10 @@ class Timing:
         call_deadline: of a call to a partner, seconds.
         probe_interval: between two looks at each partner, seconds; 0: no more looks.
         lost_after: looks without an answer until a partner is lost.
+        reoffer: between two rounds of offers, seconds; 0: there are none.
     """
 
     call_deadline: float = 2.0
     probe_interval: float = 5.0
     lost_after: int = 3
+    reoffer: float = 0.0

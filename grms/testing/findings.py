@@ -25,6 +25,8 @@ class Verdict:
         epochs: how many were begun because a journal was put back.
         judged: how many offers were judged by the order of those who are asked.
         reserved: how many questions of brokers were answered with a reservation.
+        reoffered: how many jobs that waited were offered again.
+        moved: how many of these have left the queue.
         breaches: how many promises honest sites have found to be broken.
     """
 
@@ -42,6 +44,8 @@ class Verdict:
     epochs: int = 0
     judged: int = 0
     reserved: int = 0
+    reoffered: int = 0
+    moved: int = 0
     breaches: int = 0
 
 
@@ -102,4 +106,5 @@ def known(state: SiteState) -> object:
     ]
     numbers = (memory.next_job, memory.reservations.next_number, memory.epoch)
     sums = (memory.own_work, memory.own_requested)
-    return jobs, books, reservations, numbers, sums, sorted(memory.at_lrms)
+    there = (sorted(memory.at_lrms), sorted(memory.reserved))
+    return jobs, books, reservations, numbers, sums, there

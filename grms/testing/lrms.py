@@ -23,6 +23,7 @@ class FakeLrmsJob:
         held: it does not start before it is released.
         lost: the batch system has forgotten it; it never ran.
         by_others: somebody else has cancelled it.
+        let_go: it was cancelled as it waited, by whoever wanted no more than that.
         runs: how often it has started.
     """
 
@@ -35,6 +36,7 @@ class FakeLrmsJob:
     held: bool = False
     lost: bool = False
     by_others: bool = False
+    let_go: bool = False
     runs: int = 0
 
 
@@ -94,16 +96,28 @@ class FakeLrms:
         self._waiting.append(job)
         self.clock.after(0.0, self._start)
 
-    def cancel(self, key: str) -> None:
-        """Ends a job where it stands; a job that has ended or never was is left alone."""
+    def cancel(self, key: str, *, only_waiting: bool = False) -> bool:
+        """Ends a job where it stands; a job that has ended or never was is left alone.
+
+        Args:
+            key: which.
+            only_waiting: one that has started is left alone, too.
+
+        Returns:
+            Whether it has ended the job.
+        """
         job = self.jobs.get(key)
         if job is None or job.outcome is not None:
-            return
+            return False
+        if only_waiting and job.start_time is not None:
+            return False
         if job.start_time is None:
             self._waiting.remove(job)
+            job.let_go = only_waiting
         else:
             self.free += job.request.processors
         self._end(job, Outcome.CANCELLED)
+        return True
 
     def lose(self, key: str) -> None:
         """Forgets a job that waits, as if it had never been submitted."""

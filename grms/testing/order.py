@@ -17,6 +17,8 @@ from grms.site.facts.records import (
     JobEnded,
     JobOffered,
     JobReceived,
+    JobReoffered,
+    JobReofferEnded,
     JobReturned,
     PartnerStanding,
     Record,
@@ -55,11 +57,11 @@ class OrderJudge:
         if isinstance(record, JobReceived):
             request = record.request
             self._jobs[record.job] = _Known(record.time, request.processors, request.requested_time)
-        elif isinstance(record, JobOffered):
+        elif isinstance(record, JobOffered | JobReoffered):
             self._jobs[record.job].partner = record.partner
         elif isinstance(record, JobDelegated):
             self._jobs[record.job].delegated = True
-        elif isinstance(record, JobDeclined):
+        elif isinstance(record, JobDeclined | JobReofferEnded):
             self._jobs[record.job].partner = ""
         elif isinstance(record, JobAbandoned | JobReturned):
             self._lost(record)
@@ -124,10 +126,10 @@ class OrderJudge:
             if not isinstance(command, Append):
                 continue
             for record in command.records:
-                if isinstance(record, JobOffered):
+                if isinstance(record, JobOffered | JobReoffered):
                     if promises is not None:
                         wrong = promises.judge(record) or wrong
-                    if isinstance(event, Submit):
+                    if isinstance(event, Submit) and isinstance(record, JobOffered):
                         wrong = self._judge(state, record, now, promises) or wrong
                 self.follow(record)
                 if promises is not None:
@@ -180,7 +182,7 @@ class NumberJudge:
             self._told = {key: seen for key, seen in self._told.items() if key[0] != name}
         for command in commands:
             for record in command.records if isinstance(command, Append) else ():
-                if not isinstance(record, JobOffered):
+                if not isinstance(record, JobOffered | JobReoffered):
                     continue
                 told = self._told.get((name, record.partner))
                 if told is not None and told[0] == state.memory.epoch and record.number <= told[1]:

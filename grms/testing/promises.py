@@ -18,6 +18,8 @@ from grms.site.facts.records import (
     JobOffered,
     JobPromised,
     JobReceived,
+    JobReoffered,
+    JobReofferEnded,
     JobReturned,
     PartnerBooks,
     PartnerPardoned,
@@ -70,8 +72,10 @@ class PromiseJudge:
         """Notes a record; returns what is wrong with it, empty where nothing is."""
         if isinstance(record, JobReceived):
             self._jobs[record.job] = (record.request.processors, record.request.requested_time)
-        elif isinstance(record, JobOffered):
+        elif isinstance(record, JobOffered | JobReoffered):
             self._at[record.job] = (record.partner, record.number, math.nan)
+        elif isinstance(record, JobReofferEnded):
+            del self._at[record.job]
         elif isinstance(record, JobDelegated):
             partner, number, _ = self._at[record.job]
             self._at[record.job] = (partner, number, record.time)
@@ -166,7 +170,7 @@ class PromiseJudge:
         most = self.promise.trust * self.processors + opinion.credit
         return not there or sum(there) + requested * width <= most * (1 + 1e-9)
 
-    def judge(self, record: JobOffered) -> str:
+    def judge(self, record: JobOffered | JobReoffered) -> str:
         """Returns what is wrong with an offer, empty where nothing is."""
         missed = self._look(record.partner, record.time)
         if any(missed):

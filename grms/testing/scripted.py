@@ -163,13 +163,7 @@ class ScriptedLrms:
 
         def do() -> None:
             nonlocal done
-            job = self.machine.find(key)
-            if job is None or job.outcome is not None:
-                return
-            if only_waiting and job.start_time is not None:
-                return
-            done = True
-            self.machine.cancel(key)
+            done = self.machine.cancel(key, only_waiting=only_waiting)
 
         await self._asked(do)
         return done

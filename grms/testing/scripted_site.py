@@ -172,7 +172,7 @@ class ScriptedSite(SimulatedSite):
         if call.step is LrmsStep.LOOK_UP:
             return await self.batch.look_up(call.key)
         if isinstance(command, LrmsCancel):
-            return await self.batch.cancel(call.key)
+            return await self.batch.cancel(call.key, only_waiting=command.only_waiting)
         program = Program(command.payload.decode())
         request = command.request
         await self.batch.submit(

@@ -24,6 +24,7 @@ from grms.site.facts.commands import (
     LrmsSubmit,
     Publish,
     PublishReservation,
+    PublishRound,
     Refuse,
     ReplyJob,
     ReplyReservation,
@@ -54,6 +55,7 @@ from grms.site.facts.events import (
     ReservationsDue,
     ResolveReceived,
     Restarted,
+    RoundDue,
     StatusAnswered,
     StatusFailed,
     TimePassed,
@@ -78,6 +80,9 @@ class Rubbish(Command):
 
 CHECKED_EVERY = 50
 """After so many events a site's memory is checked through (`grms.site.facts.invariants`)."""
+
+LATE_TICK_S = 5.0
+"""Between two looks at places when all others have ended, seconds."""
 
 _TIMER = 0.001
 """Shortest delay of a timer, seconds."""
@@ -111,6 +116,7 @@ class SimulatedSite:
         journal: what is durable.
         up: it runs.
         crash_count: how often it has died.
+        reserves: it can hold places for jobs that partners have still; an older program cannot.
         watch: is told of every event and what came of it; None where nobody looks.
     """
 
@@ -128,6 +134,7 @@ class SimulatedSite:
     journal: list[Record] = field(default_factory=list)
     up: bool = False
     crash_count: int = 0
+    reserves: bool = True
     watch: Callable[["SimulatedSite", Event, list[Command]], None] | None = None
     state: SiteState = field(init=False)
     _life: int = 0
@@ -141,6 +148,7 @@ class SimulatedSite:
     _askers: dict[int, Reply] = field(default_factory=dict)
     _calls: dict[int, tuple[Callable[[Command], Make | None], Make]] = field(default_factory=dict)
     _watched: set[str] = field(default_factory=set)
+    _late_tick: bool = False
     _unanswered: dict[str, int] = field(default_factory=dict)
     _execute: dict[type[Command], Callable[[Any], None]] = field(init=False)
 
@@ -162,6 +170,7 @@ class SimulatedSite:
             LrmsCancel: self._lrms_cancel,
             Publish: lambda _: None,
             PublishReservation: lambda _: None,
+            PublishRound: lambda _: None,
         }
 
     # --- life and death ------------------------------------------------------------------------
@@ -181,6 +190,7 @@ class SimulatedSite:
             self._unanswered[partner.name] = 0
             self._probe(life, partner.name)
         self._tick(life)
+        self._await_round(life)
 
     def crash(self) -> None:
         """Dies. A commit that is under way has been made, or not."""
@@ -210,6 +220,26 @@ class SimulatedSite:
         if self._life == life and self.timing.probe_interval:
             self.happen(lambda i: TimePassed(i, self.load()))
             self.clock.after(self.timing.probe_interval, self._tick, life)
+
+    def _watch_places(self) -> None:
+        # When nobody looks any more, time passes on for places: a rogue may still want one.
+        if self.state.memory.reserved and not (self.timing.probe_interval or self._late_tick):
+            self._late_tick = True
+            self.clock.after(LATE_TICK_S, self._tick_late, self._life)
+
+    def _tick_late(self, life: int) -> None:
+        self._late_tick = False
+        if self._life == life:
+            self.happen(lambda i: TimePassed(i, self.load()))
+
+    def _await_round(self, life: int) -> None:
+        if self.timing.reoffer and self.timing.probe_interval:
+            self.clock.after(self.timing.reoffer, self._round, life)
+
+    def _round(self, life: int) -> None:
+        if self._life == life:
+            self.happen(lambda i: RoundDue(i, self.load()))
+            self._await_round(life)
 
     def _restart(self) -> None:
         if not self.up:
@@ -257,6 +287,7 @@ class SimulatedSite:
             self.watch(self, event, commands)
         self._outbox += commands
         self._watch_reservations()
+        self._watch_places()
         self._pump()
 
     def _watch_reservations(self) -> None:
@@ -406,6 +437,7 @@ class SimulatedSite:
                     command.settled_below,
                     command.request,
                     command.payload,
+                    command.reserve,
                 )
             ),
             lambda answer: (
@@ -426,7 +458,7 @@ class SimulatedSite:
         def question(_: SimulatedSite) -> Make:
             if isinstance(command, SendWithdraw):
                 return lambda i: WithdrawReceived(i, name, command.offer, command.cancel)
-            return lambda i: ResolveReceived(i, name, command.offer)
+            return lambda i: ResolveReceived(i, name, command.offer, command.confirm)
 
         self._call(
             command.partner,
@@ -492,7 +524,7 @@ class SimulatedSite:
             self._lrms_tells(job)
 
     def _lrms_cancel(self, command: LrmsCancel) -> None:
-        self.lrms.cancel(command.lrms_key)
+        self.lrms.cancel(command.lrms_key, only_waiting=command.only_waiting)
 
     def _lrms_tells(self, job: FakeLrmsJob) -> None:
         if job.key not in self._watched:
@@ -513,17 +545,17 @@ class SimulatedSite:
         if self._life != life or not self.timing.probe_interval:
             return
         name, answered = self.settings.name, False
+        target = self.sites[partner]
 
         def answer_arrives(seen: OfferId | None) -> None:
             nonlocal answered
             if self._life == life and not answered:
                 answered = True
                 self._unanswered[partner] = 0
-                size = self.sites[partner].settings.processors
-                self.happen(lambda i: PartnerUp(i, self.load(), partner, size, seen))
+                size, reserves = target.settings.processors, target.reserves
+                self.happen(lambda i: PartnerUp(i, self.load(), partner, size, seen, reserves))
 
         def serve() -> None:
-            target = self.sites[partner]
             book = target.state.partners.get(name) if target.up else None
             if book is None or not book.listed:
                 return

@@ -41,33 +41,23 @@ from grms.site.core.offers import deadline_of
 from grms.site.core.state import SiteState
 from grms.site.engine.lrms_queue import LrmsQueue
 from grms.site.facts.commands import Command, ReplyJob
-from grms.site.facts.events import (
-    Cancel,
-    Event,
-    PartnerFaulty,
-    PoliciesChanged,
-    Resubmit,
-    Submit,
-)
+from grms.site.facts.events import Cancel, Event, PartnerFaulty, PoliciesChanged, Resubmit, Submit
 from grms.site.facts.invariants import check
 from grms.site.facts.jobs import HomeJob, Request
 from grms.site.facts.lifecycle import JobState, Outcome
-from grms.site.facts.records import EpochBegun
+from grms.site.facts.records import EpochBegun, JobLeft, JobReoffered, Record
 from grms.site.facts.settings import PartnerSettings, SiteSettings
 from grms.testing.brokers import Brokers, resource
 from grms.testing.clock import ManualClock
 from grms.testing.draws import Draws
 from grms.testing.faults import Crashes, Faults, Timing
-from grms.testing.findings import (
-    Verdict,
-    known,
-    unfinished,
-)
+from grms.testing.findings import Verdict, known, unfinished
 from grms.testing.lrms import FakeLrms, FakeLrmsJob
 from grms.testing.network import Network
 from grms.testing.order import NumberJudge, OrderJudge
 from grms.testing.promises import PromiseJudges, drawn_rails
 from grms.testing.rogues import Lies, PutBack, StartsNothing, TalksRubbish
+from grms.testing.rounds import draw_rounds, has_left
 from grms.testing.scripted import drawn_moods
 from grms.testing.scripted_site import ScriptedSite, excused
 from grms.testing.site import SimulatedSite, StateFactory
@@ -99,7 +89,7 @@ RAILED_ROGUES = ROGUES | {"starts nothing": StartsNothing}
 
 _PLAN, _NETWORK, _SITES, _USERS, _WORLD = range(5)
 _MOODS, _MOODY = 20, 30
-_RESOURCES, _BROKERS, _RAILS = 6, 7, 8
+_RESOURCES, _BROKERS, _RAILS, _ROUNDS = 6, 7, 8, 9
 
 
 @dataclass(slots=True)
@@ -128,6 +118,7 @@ class Trial:
         scripted: batch systems are behind the port in every run, and not in half of them.
         queue: the class of their queues of commands.
         rails: honest sites keep to rails, so tight that honest partners break promises too.
+        reoffers: honest sites offer again what waits; a few of them are older programs.
     """
 
     seed: int
@@ -138,6 +129,7 @@ class Trial:
     scripted: bool = False
     queue: type[LrmsQueue] = LrmsQueue
     rails: bool = False
+    reoffers: bool = False
     clock: ManualClock = field(default_factory=ManualClock)
     sites: dict[str, SimulatedSite] = field(default_factory=dict)
     _wishes: dict[bytes, _Wish] = field(default_factory=dict)
@@ -164,6 +156,8 @@ class Trial:
         if self.rails:
             self._promises.rails = drawn_rails(Draws(self.seed, _RAILS))
         self._make_sites(plan, network)
+        if self.reoffers:
+            draw_rounds(Draws(self.seed, _ROUNDS), self.sites.values())
         self._make_wishes(plan)
         self._make_faults(plan, network)
         self._make_world(Draws(self.seed, _WORLD + 1))
@@ -277,7 +271,7 @@ class Trial:
         names = list(self.sites)
         users = Draws(self.seed, _USERS)
         rush = plan.between(0.0, FAULTS_UNTIL - 20.0) if plan.chance(0.5) else None
-        count = plan.integer(3, 10) + (RAILED_JOBS if self.rails else 0)
+        count = plan.integer(3, 10) + (RAILED_JOBS if self.rails or self.reoffers else 0)
         for number in range(count):
             home = names[plan.integer(0, len(names) - 1)]
             run_time = 0.1 + plan.exponential(8.0)
@@ -463,7 +457,7 @@ class Trial:
         runs: dict[bytes, list[FakeLrmsJob]] = {payload: [] for payload in self._wishes}
         for site in self._honest():
             for ran in site.lrms.history:
-                if not ran.lost:
+                if not (ran.lost or ran.let_go or has_left(site, ran)):
                     runs[ran.payload].append(ran)
         ended: list[HomeJob] = []
         for payload, wish in self._wishes.items():
@@ -500,16 +494,18 @@ class Trial:
             ),
             rogue=self._manner,
             resubmitted=len(self._resubmitted),
-            epochs=sum(
-                isinstance(record, EpochBegun)
-                for site in self.sites.values()
-                for record in site.journal
-            ),
+            epochs=self._noted(EpochBegun),
             judged=self._judged + sum(judge.judged for judge in self._judges.values()),
             reserved=reserved,
             breaches=self._promises.breaches,
+            reoffered=self._noted(JobReoffered),
+            moved=self._noted(JobLeft),
             **self._found_out(),
         )
+
+    def _noted(self, kind: type[Record]) -> int:
+        journals = (site.journal for site in self.sites.values())
+        return sum(isinstance(record, kind) for journal in journals for record in journal)
 
     def _found_out(self) -> dict[str, int]:
         books = [
@@ -531,7 +527,9 @@ class Trial:
 
     def _judge_with_rogue(self, wish: _Wish, job: HomeJob, runs: list[FakeLrmsJob]) -> None:
         # What the rogue has done with it nobody knows; the honest sites have to be right.
-        if len(runs) > 1 and self.on_lost == "wait":
+        if len(runs) > 1 and self.on_lost == "resubmit":
+            return
+        if len(runs) > 1:
             self._problems.append(f"{job.job_id} was run by honest sites {len(runs)} times")
         if (
             wish.cancel_time is not None
@@ -581,6 +579,7 @@ def run_trial(
     tell: Callable[[str], None] | None = None,
     on_lost: Literal["wait", "resubmit"] = "wait",
     rails: bool = False,
+    reoffers: bool = False,
 ) -> Verdict:
     """Runs one trial.
 
@@ -590,5 +589,6 @@ def run_trial(
         tell: is told the story, line by line.
         on_lost: what sites do about lost partners. With "resubmit" a job may run twice.
         rails: honest sites keep to rails.
+        reoffers: honest sites offer again what waits.
     """
-    return Trial(seed, factory, tell, on_lost, rails=rails).run()
+    return Trial(seed, factory, tell, on_lost, rails=rails, reoffers=reoffers).run()

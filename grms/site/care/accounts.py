@@ -21,6 +21,8 @@ from grms.site.facts.records import (
     JobKept,
     JobOffered,
     JobReceived,
+    JobReoffered,
+    JobReofferEnded,
     JobReturned,
     Record,
     ReportDisbelieved,
@@ -145,6 +147,8 @@ class Accounts:
             JobAbandoned: self._left_partner,
             JobReturned: self._left_partner,
             JobKept: self._kept,
+            JobReoffered: self._reoffered,
+            JobReofferEnded: self._stays,
             JobEnded: self._ended,
             ReportDisbelieved: self._disbelieved,
             GuestAccepted: self._guest_accepted,
@@ -185,6 +189,20 @@ class Accounts:
             job.partner, job.number = record.partner, record.number
             job.sent = record.time, self._count
             job.accepted = False
+
+    def _reoffered(self, record: JobReoffered) -> None:
+        # It waits here all the same.
+        job = self._open.get(record.job)
+        if job is not None:
+            job.partner, job.number, job.accepted = record.partner, record.number, False
+
+    def _stays(self, record: JobReofferEnded) -> None:
+        job = self._open.get(record.job)
+        if job is None:
+            return
+        if record.settled and job.partner:
+            self._note_answer(record.job, job)
+        job.partner = ""
 
     def _answered(self, record: JobDelegated | JobDeclined) -> None:
         job = self._open.get(record.job)

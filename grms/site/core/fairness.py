@@ -22,6 +22,7 @@ def wants(
     load: Load,
     *,
     own: bool,
+    waits: bool = False,
 ) -> bool:
     """Returns whether the site wants to run a job itself.
 
@@ -32,6 +33,7 @@ def wants(
         request: of the job, no wider than the machine.
         load: of the batch system.
         own: the job is of an own user, and not of the partner's.
+        waits: it is in the queue already, and so does not start at once.
     """
     compiled = compiled_transfer(policy)
     rails = compiled.rails
@@ -50,7 +52,7 @@ def wants(
         processors_waiting=load.processors_waiting,
         own=own,
         requested_time=request.requested_time,
-        starts_now=rails.start_now and load.starts_now(request),
+        starts_now=rails.start_now and not waits and load.starts_now(request),
         books=(memory.own_work, memory.own_requested, book.taken, book.given),
     )
 

@@ -6,6 +6,8 @@
   the offer is declined should it still come.
 - What the partner has settled, by its own word, need not be remembered: whatever still comes of
   it is stale, and declined.
+- A job for which its home site wants a place held is not submitted before that site says that it does
+  not have it any more.
 - The end of a job is kept, and reported, until the partner has acknowledged it.
 """
 
@@ -40,11 +42,13 @@ from grms.site.facts.records import (
     GuestAccepted,
     GuestAcknowledged,
     GuestCancelRequested,
+    GuestConfirmed,
     GuestDeclined,
     GuestEnded,
     GuestExited,
     GuestLost,
     GuestRequeued,
+    GuestReserved,
     GuestStarted,
     GuestWithdrawn,
 )
@@ -102,9 +106,12 @@ class GuestDesk:
                     event.payload,
                 )
             )
+            if event.reserve:
+                turn.note(GuestReserved(turn.now, event.partner, offer))
             guest = book.guests[offer]
             turn.do(AnswerOffer(event.id, accepted=True))
-            turn.submit(guest, lookup=False)
+            if not guest.reserved:
+                turn.submit(guest, lookup=False)
         else:
             turn.note(GuestDeclined(turn.now, event.partner, offer, event.settled_below))
             turn.do(AnswerOffer(event.id, accepted=False))
@@ -134,14 +141,19 @@ class GuestDesk:
         )
 
     def resolve_received(self, event: ResolveReceived, turn: Turn) -> None:
-        """Says what became of an offer."""
+        """Says what became of an offer, and starts a job for which a place was held until now."""
         book = self._book(event, turn)
         if book is None:
             return
         answer = book.answer_to(event.offer)
         if answer is None and book.is_stale(event.offer):
             answer = GuestState.DECLINED
+        confirmed = event.confirm and isinstance(answer, GuestJob) and answer.reserved
+        if confirmed:
+            turn.note(GuestConfirmed(turn.now, event.partner, event.offer))
         turn.do(_status(event.id, answer))
+        if confirmed and isinstance(answer, GuestJob):
+            turn.submit(answer, lookup=False)
 
     def withdraw_received(self, event: WithdrawReceived, turn: Turn) -> None:
         """Takes care that an offer will not be accepted, or says that it was."""
@@ -156,6 +168,8 @@ class GuestDesk:
                     return
                 turn.note(GuestWithdrawn(turn.now, event.partner, event.offer))
             answer = GuestState.WITHDRAWN
+        elif isinstance(answer, GuestJob) and answer.reserved:
+            self._free(answer, turn, cancel=event.cancel)
         elif isinstance(answer, GuestJob) and event.cancel:
             self._cancel(answer, turn)
         turn.do(_status(event.id, answer))
@@ -165,6 +179,19 @@ class GuestDesk:
         if guest.completion is None and not guest.cancel_requested:
             turn.note(GuestCancelRequested(turn.now, guest.partner, guest.offer))
             turn.do(LrmsCancel(turn.cause, guest.lrms_key))
+
+    def _free(self, guest: GuestJob, turn: Turn, *, cancel: bool) -> None:
+        # The job has never been more than a place: nothing of it is anywhere.
+        if cancel:
+            turn.note(GuestCancelRequested(turn.now, guest.partner, guest.offer))
+        self._end(guest, Outcome.CANCELLED if cancel else Outcome.LOST, turn.now, 0.0, turn)
+
+    def time_passed(self, turn: Turn) -> None:
+        """Gives back places whose jobs have not come in time; their home sites are told."""
+        most = self.memory.settings.confirm_time_max
+        for guest in list(self.memory.reserved.values()):
+            if turn.now - guest.accept_time > most:
+                self._free(guest, turn, cancel=False)
 
     def _book(
         self, event: OfferReceived | ResolveReceived | WithdrawReceived, turn: Turn
@@ -287,6 +314,8 @@ class GuestDesk:
             for guest in list(book.guests.values()):
                 if guest.completion is not None:
                     self.report(guest, turn)
+                    continue
+                if guest.reserved:
                     continue
                 # One that was requeued has started once, too.
                 turn.submit(guest, lookup=True, started=guest.state is not GuestState.ACCEPTED)

@@ -5,6 +5,7 @@ A job is in the journal before its user is told that it was taken. What happens 
 """
 
 from grms.site.core.offers import OfferDesk
+from grms.site.core.reoffers import ReofferDesk
 from grms.site.core.turn import Turn
 from grms.site.facts.commands import (
     AnswerReport,
@@ -24,7 +25,7 @@ from grms.site.facts.events import (
     Submit,
 )
 from grms.site.facts.jobs import NO_EXIT, HomeJob, Load, end_of_lost, find_job
-from grms.site.facts.lifecycle import JobState, Outcome
+from grms.site.facts.lifecycle import PROVISIONAL, JobState, Outcome
 from grms.site.facts.memory import Memory
 from grms.site.facts.records import (
     JobCancelRequested,
@@ -42,11 +43,13 @@ class HomeDesk:
     Args:
         memory: of the site.
         offers: decides where jobs run.
+        reoffers: offers those that wait again.
     """
 
-    def __init__(self, memory: Memory, offers: OfferDesk) -> None:
+    def __init__(self, memory: Memory, offers: OfferDesk, reoffers: ReofferDesk) -> None:
         self.memory = memory
         self.offers = offers
+        self.reoffers = reoffers
 
     # --- users ---------------------------------------------------------------------------------
 
@@ -166,7 +169,8 @@ class HomeDesk:
             return
         for completion in event.completions:
             job = book.away(completion.offer)
-            if job is not None:
+            # A place that was not confirmed: what became of it the confirmation will tell.
+            if job is not None and job.state not in PROVISIONAL:
                 self.offers.completed(job, completion, event.load, turn)
         turn.do(AnswerReport(event.id))
 
@@ -181,6 +185,7 @@ class HomeDesk:
 
     def started(self, job: HomeJob, event: LrmsStarted, turn: Turn) -> None:
         """Notes a start."""
+        self.reoffers.stays(job, turn)
         if job.state in {JobState.SUBMITTING, JobState.QUEUED}:
             turn.note(JobStarted(turn.now, job.job, event.start_time))
             turn.publish(job)
@@ -194,6 +199,7 @@ class HomeDesk:
 
     def lost(self, job: HomeJob, event: LrmsLost, turn: Turn) -> None:
         """Submits a job again that the batch system has forgotten, once."""
+        self.reoffers.stays(job, turn)
         end = end_of_lost(job, event.reason, started=job.state is JobState.RUNNING)
         if end is not None:
             self.offers.end(
@@ -207,7 +213,10 @@ class HomeDesk:
         turn.publish(job)
 
     def ended(self, job: HomeJob, event: LrmsEnded, turn: Turn) -> None:
-        """Notes the end of a job that ran here, or was to."""
+        """Notes the end of a job that ran here, or was to; one that was let go runs elsewhere."""
+        if self.reoffers.let_go(job, event, turn):
+            return
+        self.reoffers.stays(job, turn)
         reason = event.reason
         if event.outcome is Outcome.CANCELLED and not job.cancel_requested:
             reason = f"cancelled in the batch system: {reason}".removesuffix(": ")
@@ -240,6 +249,10 @@ class HomeDesk:
             elif job.state is JobState.OFFERING:
                 job.move(JobState.WITHDRAWING if job.to_end else JobState.RESOLVING)
                 self.offers.ask(job, turn)
+            elif job.state is JobState.RESOLVING:
+                self.offers.ask(job, turn)
+            elif job.state in PROVISIONAL:
+                self.reoffers.take_up(job, turn)
             elif job.state in {JobState.SUBMITTING, JobState.QUEUED, JobState.RUNNING}:
                 self._look_up(job, turn)
             elif job.state is JobState.DELEGATED and job.to_end:
@@ -250,7 +263,8 @@ class HomeDesk:
 
     @staticmethod
     def _look_up(job: HomeJob, turn: Turn) -> None:
-        # One that was requeued has started once, too.
-        turn.submit(job, lookup=True, started=job.state is not JobState.SUBMITTING)
+        # One that was requeued has started once, too; one that was offered again has not.
+        started = job.state is JobState.RUNNING or (job.state is JobState.QUEUED and job.requeued)
+        turn.submit(job, lookup=True, started=started)
         if job.cancel_requested:
             turn.do(LrmsCancel(turn.cause, job.lrms_key))

@@ -108,13 +108,16 @@ class OfferDesk:
         turn.publish(job)
 
     def _askable(self, book: PartnerBook, job: HomeJob) -> bool:
+        return book.name not in job.asked and self.can_ask(book, job.request.processors)
+
+    def can_ask(self, book: PartnerBook, processors: int) -> bool:
+        """Returns whether a partner can be offered a job of so many processors now."""
         return (
             book.listed
             and book.reachable
             and not book.faulty
             and not book.incompatible
-            and job.request.processors <= book.processors
-            and book.name not in job.asked
+            and processors <= book.processors
             and len(book.undecided) < self.memory.settings.limits.offers_undecided
         )
 
@@ -140,15 +143,19 @@ class OfferDesk:
     def offer_answered(self, event: OfferAnswered, turn: Turn) -> None:
         """Delegates the job, or goes on to the next partner."""
         job = self._undecided(event.partner, event.offer)
-        book = self.memory.books.get(event.partner)
-        if book is not None and not book.faulty:
-            book.faults_in_row = 0
+        self.answered_well(event.partner)
         if job is None:
             return
         if event.accepted:
             self._delegated(job, event.load, turn)
         else:
             self._declined(job, event.load, turn)
+
+    def answered_well(self, partner: str) -> None:
+        """Notes that a partner has given an offer an answer that the protocol has."""
+        book = self.memory.books.get(partner)
+        if book is not None and not book.faulty:
+            book.faults_in_row = 0
 
     def offer_failed(self, event: OfferFailed, turn: Turn) -> None:
         """Finds out what became of the offer, if it may have arrived."""
@@ -300,6 +307,8 @@ class OfferDesk:
         if (never_ran or taken_back) and not job.cancel_requested:
             turn.note(JobReturned(turn.now, job.job))
             self.decide(job, load, turn)
+        elif never_ran:
+            self._end_cancelled(job, f"cancelled; {partner} had not started it", turn)
         else:
             self._completed(job, completion, reason, turn)
         if lie:
@@ -375,7 +384,7 @@ class OfferDesk:
         if job.to_end or job.state is JobState.WITHDRAWING:
             turn.do(SendWithdraw(turn.cause, job.partner, job.offer, delay, job.to_end))
         else:
-            turn.do(SendResolve(turn.cause, job.partner, job.offer, delay))
+            turn.do(SendResolve(turn.cause, job.partner, job.offer, delay, job.confirms))
 
     def _give_up(self, job: HomeJob) -> bool:
         book = self.memory.books[job.partner]
@@ -414,6 +423,7 @@ class OfferDesk:
         book.reachable = True
         book.lost = False
         book.processors = event.processors
+        book.reserves = event.reserves
         if was_down:
             for job in list(book.open.values()):
                 if not job.question:
@@ -432,7 +442,7 @@ class OfferDesk:
         for number, job in list(book.undecided.items()):
             if (
                 number not in book.abandoned
-                and job.state is not JobState.OFFERING
+                and job.state in {JobState.RESOLVING, JobState.WITHDRAWING}
                 and (self._give_up(job))
             ):
                 self.abandon(job, event.load, turn)

@@ -13,6 +13,7 @@
 from typing import Final
 
 from grms.site.core.offers import OfferDesk
+from grms.site.core.reoffers import ReofferDesk
 from grms.site.core.turn import Turn
 from grms.site.facts.commands import Refusal, Refuse, ReplyPardon
 from grms.site.facts.events import (
@@ -25,7 +26,7 @@ from grms.site.facts.events import (
     ProbeFailed,
 )
 from grms.site.facts.jobs import OfferId
-from grms.site.facts.lifecycle import GuestState
+from grms.site.facts.lifecycle import PROVISIONAL, GuestState
 from grms.site.facts.memory import Memory
 from grms.site.facts.partners import PartnerBook
 from grms.site.facts.records import EpochBegun, JobDeclined, PartnerPardoned
@@ -40,11 +41,13 @@ class PartnerDesk:
     Args:
         memory: of the site.
         offers: has the jobs that are at partners, or on the way.
+        reoffers: has those that wait here and are offered again.
     """
 
-    def __init__(self, memory: Memory, offers: OfferDesk) -> None:
+    def __init__(self, memory: Memory, offers: OfferDesk, reoffers: ReofferDesk) -> None:
         self.memory = memory
         self.offers = offers
+        self.reoffers = reoffers
 
     def pardon(self, event: Pardon, turn: Turn) -> None:
         """Ends a partner's suspension, as an operator wants it."""
@@ -94,6 +97,9 @@ class PartnerDesk:
         if event.offer.epoch == self.memory.epoch:
             turn.note(EpochBegun(turn.now, self.memory.epoch + 1, f"{reason}: an older copy"))
         self.offers.fault(book, reason, turn)
+        if job.state in PROVISIONAL:
+            self.reoffers.disputed(job, turn)
+            return
         turn.note(JobDeclined(turn.now, job.job))
         self.offers.decide(job, event.load, turn)
 

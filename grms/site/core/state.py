@@ -5,6 +5,7 @@ nothing; whoever owns sockets, disks and clocks (the daemon, the simulated netwo
 `grms.testing`, a replay) hands over events and carries out the commands. The parts:
 
 - `home`: what users ask; `offers`: where their jobs run, and how an unknown outcome is found out;
+- `reoffers`: jobs that wait and are offered again, and how they leave the queue;
 - `intervention`: what operators decide about jobs that do not go on;
 - `standing`: partners that are not as the protocol has them; `belief`: what they report;
 - `guests`: what partners ask, and their jobs here;
@@ -21,6 +22,7 @@ from grms.site.core.guests import GuestDesk
 from grms.site.core.home import HomeDesk
 from grms.site.core.intervention import OperatorDesk, why_stuck
 from grms.site.core.offers import OfferDesk
+from grms.site.core.reoffers import ReofferDesk
 from grms.site.core.reservations import ReservationDesk
 from grms.site.core.standing import PartnerDesk
 from grms.site.core.turn import Turn
@@ -63,6 +65,7 @@ from grms.site.facts.events import (
     Restarted,
     Resubmit,
     Resume,
+    RoundDue,
     StatusAnswered,
     StatusFailed,
     Submit,
@@ -72,7 +75,7 @@ from grms.site.facts.events import (
     WriteOff,
 )
 from grms.site.facts.jobs import GuestJob, HomeJob
-from grms.site.facts.lifecycle import GuestState, JobState, Outcome
+from grms.site.facts.lifecycle import SHOWN, GuestState, JobState, Outcome
 from grms.site.facts.memory import Memory
 from grms.site.facts.partners import PartnerBook
 from grms.site.facts.records import Record
@@ -103,9 +106,10 @@ class SiteState:
         for record in records:
             self.memory.apply(record)
         self._offers = OfferDesk(self.memory)
-        self._home = HomeDesk(self.memory, self._offers)
+        self._reoffers = ReofferDesk(self.memory, self._offers)
+        self._home = HomeDesk(self.memory, self._offers, self._reoffers)
         self._guests = GuestDesk(self.memory)
-        self._partners = PartnerDesk(self.memory, self._offers)
+        self._partners = PartnerDesk(self.memory, self._offers, self._reoffers)
         self._operator = OperatorDesk(self.memory, self._offers)
         self._reservations = ReservationDesk(self.memory)
         self._told: dict[
@@ -129,8 +133,8 @@ class SiteState:
             ResolveReceived: self._guests.resolve_received,
             WithdrawReceived: self._guests.withdraw_received,
             ReportReceived: self._home.report_received,
-            OfferAnswered: self._offers.offer_answered,
-            OfferFailed: self._offers.offer_failed,
+            OfferAnswered: self._reoffers.offer_answered,
+            OfferFailed: self._reoffers.offer_failed,
             StatusAnswered: self._offers.status_answered,
             StatusFailed: self._offers.status_failed,
             ReportAnswered: self._guests.report_answered,
@@ -142,7 +146,8 @@ class SiteState:
             ProbeAnswered: self._partners.probe_answered,
             ProbeFailed: self._partners.probe_failed,
             OfferDisputed: self._partners.disputed,
-            TimePassed: self._offers.time_passed,
+            TimePassed: self._time_passed,
+            RoundDue: self._reoffers.due,
             TakeBack: self._operator.take_back,
             Resubmit: self._operator.resubmit,
             WriteOff: self._operator.write_off,
@@ -181,6 +186,7 @@ class SiteState:
         """
         turn = Turn(self.memory, event.id, now)
         self._handlers[type(event)](event, turn)
+        self._reoffers.carry_on(event, turn)
         return turn.commands()
 
     # --- what the shell may look at ------------------------------------------------------------
@@ -219,9 +225,9 @@ class SiteState:
 
     def job_counts(self) -> dict[JobState, int]:
         """Returns how many own users' jobs are in each state."""
-        counts = dict.fromkeys(JobState, 0)
+        counts = dict.fromkeys(SHOWN, 0)
         for job in self.memory.jobs.values():
-            counts[job.state] += 1
+            counts[job.shown] += 1
         return counts
 
     def guest_counts(self) -> dict[GuestState, int]:
@@ -240,6 +246,10 @@ class SiteState:
         self._guests.take_up(turn)
         self._home.take_up(event.load, turn)
         self._reservations.settle(turn)
+
+    def _time_passed(self, event: TimePassed, turn: Turn) -> None:
+        self._guests.time_passed(turn)
+        self._offers.time_passed(event, turn)
 
     def _drain(self, _event: Drain, _turn: Turn) -> None:
         self.memory.draining = True

@@ -131,6 +131,9 @@ class Ledger:
             records.JobOffered: self._offered,
             records.JobDeclined: self._declined,
             records.JobDelegated: self._delegated,
+            records.JobReoffered: self._reoffered,
+            records.JobReofferEnded: self._stays,
+            records.JobLeft: self._left,
             records.JobKept: self._kept,
             records.JobStarted: self._started,
             records.GuestStarted: self._started,
@@ -269,6 +272,17 @@ class Ledger:
         entry.state, entry.place, entry.asking = "queued", self.site, ""
         partner = decided.weighed.kept_for if decided and decided.weighed else ""
         self._step(entry, Step(record.time, "kept", partner, decided=decided))
+
+    def _reoffered(self, entry: Entry, record: Any, _: Decided | None) -> None:
+        # In every round, so that it is no step of its own.
+        entry.asking = record.partner
+
+    def _stays(self, entry: Entry, _: Any, __: Decided | None) -> None:
+        entry.asking = ""
+
+    def _left(self, entry: Entry, record: Any, _: Decided | None) -> None:
+        entry.state, entry.place = "offered", ""
+        self._step(entry, Step(record.time, "left", entry.asking))
 
     def _started(self, entry: Entry, record: Any, _: Decided | None) -> None:
         entry.state, entry.start_time = "running", record.start_time

@@ -246,6 +246,7 @@ _SENTENCES: Final = {
     "asked": "It was offered to {partner}.",
     "declined": "{partner} did not take it.",
     "accepted": "{partner} accepted it.",
+    "left": "{partner} held a place for it, and it left the queue here.",
     "started": "It started.",
     "ended": "It ended: {outcome}{words}.",
     "returned": "{partner} ended it, so that it is decided anew.",

@@ -42,7 +42,7 @@ from grms.site.facts.commands import (
 )
 from grms.site.facts.events import Event, Kind, LoadedEvent
 from grms.site.facts.jobs import HomeJob, Load
-from grms.site.facts.lifecycle import JobState
+from grms.site.facts.lifecycle import SHOWN, JobState
 from grms.site.facts.reservations import Reservation
 
 Reply = (
@@ -256,9 +256,9 @@ class Engine:
 
     def job_counts(self) -> dict[JobState, int]:
         """Returns how many own users' jobs are in each state, as the journal has them."""
-        counts = dict.fromkeys(JobState, 0)
+        counts = dict.fromkeys(SHOWN, 0)
         for job in self.jobs():
-            counts[job.state] += 1
+            counts[job.shown] += 1
         return counts
 
     def written(self, job: HomeJob) -> HomeJob | None:

@@ -63,6 +63,9 @@ LRMS_VERSION: Final = 5
 RAILS_VERSION: Final = 6
 """Of a journal with what a site notes for its rails; see `KIND_VERSIONS`."""
 
+REOFFERS_VERSION: Final = 7
+"""Of a journal with steps of jobs that were offered while they waited; see `KIND_VERSIONS`."""
+
 KIND_VERSIONS: Final = {
     "EpochBegun": LATER_VERSION,
     "JobResubmitted": LATER_VERSION,
@@ -91,6 +94,12 @@ KIND_VERSIONS: Final = {
     "PartnerPardoned": RAILS_VERSION,
     "PromisesReviewed": RAILS_VERSION,
     "SiteBooks": RAILS_VERSION,
+    "GuestConfirmed": REOFFERS_VERSION,
+    "GuestReserved": REOFFERS_VERSION,
+    "JobLeaving": REOFFERS_VERSION,
+    "JobLeft": REOFFERS_VERSION,
+    "JobReofferEnded": REOFFERS_VERSION,
+    "JobReoffered": REOFFERS_VERSION,
 }
 """Kinds of records that came later, and the version that a journal with one has.
 
@@ -123,7 +132,14 @@ _KIND = JournalKind(
     only_one="only one daemon may run for a site at a time",
     look="looking into the batch system for jobs that run",
     versions_read=frozenset(
-        {COMPACTED_VERSION, LATER_VERSION, RESERVATIONS_VERSION, LRMS_VERSION, RAILS_VERSION}
+        {
+            COMPACTED_VERSION,
+            LATER_VERSION,
+            RESERVATIONS_VERSION,
+            LRMS_VERSION,
+            RAILS_VERSION,
+            REOFFERS_VERSION,
+        }
     ),
 )
 

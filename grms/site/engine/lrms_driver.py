@@ -303,7 +303,7 @@ class LrmsDriver:
         if call.step is LrmsStep.LOOK_UP:
             return await self.lrms.look_up(call.key)
         if isinstance(command, LrmsCancel):
-            return await self.lrms.cancel(call.key)
+            return await self.lrms.cancel(call.key, only_waiting=command.only_waiting)
         contents = None if self._contents is None else partial(self._contents, command)
         await self.lrms.submit(_job(command, contents))
         return None

@@ -9,15 +9,18 @@ from google.protobuf.message import DecodeError
 
 from grms.kit.job_files import JobFile
 from grms.lrms.port import JobInput, LrmsJob, LrmsRefusedError, Program, SimulatedRun
-from grms.site.facts.jobs import Request, lrms_key
+from grms.site.facts.jobs import Request, lrms_key, next_lrms_key
 from grms.site.facts.records import (
     EpochBegun,
     GuestAccepted,
+    GuestConfirmed,
     GuestEnded,
     GuestRequeued,
+    GuestReserved,
     GuestStarted,
     JobEnded,
     JobKept,
+    JobLeft,
     JobReceived,
     JobRequeued,
     JobStarted,
@@ -129,15 +132,19 @@ class LrmsHistory:
         self._received: dict[int, _Wanted] = {}
         self._waiting: dict[str, _Wanted] = {}
         self._running: dict[str, tuple[_Wanted, float]] = {}
+        self._reserved: dict[str, _Wanted] = {}
         self.moment = -math.inf
         self._apply: dict[type[Record], Callable[[Any], None]] = {
             EpochBegun: self._epoch_begun,
             JobReceived: self._job_received,
             JobKept: self._job_kept,
+            JobLeft: self._job_left,
             JobStarted: self._job_started,
             JobRequeued: self._job_requeued,
             JobEnded: self._job_ended,
             GuestAccepted: self._guest_accepted,
+            GuestReserved: self._guest_reserved,
+            GuestConfirmed: self._guest_confirmed,
             GuestStarted: self._guest_started,
             GuestRequeued: self._guest_requeued,
             GuestEnded: self._guest_ended,
@@ -168,6 +175,12 @@ class LrmsHistory:
     def _job_kept(self, record: JobKept) -> None:
         self._submitted(self._received[record.job], record.time)
 
+    def _job_left(self, record: JobLeft) -> None:
+        wanted = self._received[record.job]
+        self._ended(wanted.key, record.time)
+        again = next_lrms_key(wanted.key)
+        self._received[record.job] = _Wanted(again, wanted.request, wanted.payload, wanted.user)
+
     def _job_started(self, record: JobStarted) -> None:
         self._started(self._received[record.job].key, record.start_time)
 
@@ -182,6 +195,13 @@ class LrmsHistory:
         wanted = _Wanted(key, record.request, record.payload, partner=partner)
         self._submitted(wanted, record.time)
 
+    def _guest_reserved(self, record: GuestReserved) -> None:
+        key = _guest_key(record)
+        self._reserved[key] = self._waiting.pop(key)
+
+    def _guest_confirmed(self, record: GuestConfirmed) -> None:
+        self._submitted(self._reserved.pop(_guest_key(record)), record.time)
+
     def _guest_started(self, record: GuestStarted) -> None:
         self._started(_guest_key(record), record.start_time)
 
@@ -189,6 +209,7 @@ class LrmsHistory:
         self._requeued(_guest_key(record), record.time)
 
     def _guest_ended(self, record: GuestEnded) -> None:
+        self._reserved.pop(_guest_key(record), None)
         self._ended(_guest_key(record), record.end_time)
 
     def _submitted(self, wanted: _Wanted, time: float) -> None:
@@ -213,5 +234,12 @@ class LrmsHistory:
             self.moment = max(self.moment, time)
 
 
-def _guest_key(record: GuestAccepted | GuestStarted | GuestRequeued | GuestEnded) -> str:
+def _guest_key(
+    record: GuestAccepted
+    | GuestReserved
+    | GuestConfirmed
+    | GuestStarted
+    | GuestRequeued
+    | GuestEnded,
+) -> str:
     return lrms_key(record.partner, record.offer.epoch, record.offer.number)

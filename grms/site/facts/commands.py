@@ -140,6 +140,7 @@ class SendOffer(Command):
         settled_below: goes into the message; offers before it are settled.
         request: of the job.
         payload: what runs.
+        reserve: the partner is to hold a place for the job, and not to start it yet.
     """
 
     partner: str
@@ -147,15 +148,24 @@ class SendOffer(Command):
     settled_below: int
     request: Request
     payload: bytes
+    reserve: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class SendResolve(Command):
-    """Asks what became of an offer. Leads to `StatusAnswered` or `StatusFailed`."""
+    """Asks what became of an offer. Leads to `StatusAnswered` or `StatusFailed`.
+
+    Attributes:
+        partner: whom to ask.
+        offer: names the offer.
+        delay_s: to wait before sending.
+        confirm: the site does not have the job any more: the partner is to start it.
+    """
 
     partner: str
     offer: OfferId
     delay_s: float
+    confirm: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,9 +250,15 @@ class LrmsSubmit(Command):
 
 @dataclass(frozen=True, slots=True)
 class LrmsCancel(Command):
-    """Ends a job in the batch system, if it is there; leads to `LrmsEnded`, if it had not ended."""
+    """Ends a job in the batch system, if it is there; leads to `LrmsEnded`, if it had not ended.
+
+    Attributes:
+        lrms_key: names the job.
+        only_waiting: one that has started is left alone, and nothing comes of it.
+    """
 
     lrms_key: str
+    only_waiting: bool = False
 
 
 # --- those who watch -----------------------------------------------------------------------------
@@ -253,6 +269,21 @@ class Publish(Command):
     """Tells watchers that a home job has changed; its present state is in `SiteState.jobs`."""
 
     job_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class PublishRound(Command):
+    """Tells watchers that a round of offers is over.
+
+    Attributes:
+        waiting: jobs that waited when it began.
+        offers: questions that were put.
+        moved: jobs that partners have taken over.
+    """
+
+    waiting: int
+    offers: int
+    moved: int
 
 
 @dataclass(frozen=True, slots=True)

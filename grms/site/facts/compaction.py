@@ -19,6 +19,8 @@ from grms.site.facts.records import (
     GuestDeclined,
     GuestWithdrawn,
     JobAbandoned,
+    JobReoffered,
+    JobReofferEnded,
     PartnerBooks,
     PartnerFaulted,
     PartnerPardoned,
@@ -49,12 +51,18 @@ class Reading:
         self.memory = Memory(settings)
         self.moment = -math.inf
         self._given_up: dict[tuple[str, int], int] = {}
+        self._came_to_nothing: set[tuple[str, int]] = set()
 
     def apply(self, record: Record) -> None:
         """Takes the next record."""
         if type(record) is JobAbandoned:
             job = self.memory.jobs[record.job]
             self._given_up[job.partner, job.offer_number] = job.job
+        elif type(record) is JobReofferEnded:
+            if record.settled:
+                self._came_to_nothing.add((record.partner, record.number))
+            else:
+                self._given_up[record.partner, record.number] = record.job
         self.memory.apply(record)
         self.moment = max(self.moment, record.time)
 
@@ -81,7 +89,7 @@ class Reading:
             if any(given_up[name, number] not in memory.jobs for number in book.abandoned):
                 # Such an offer is still to be withdrawn, and its job is forgotten.
                 return None
-        needed = _Needed(memory, given_up)
+        needed = _Needed(memory, given_up, self._came_to_nothing)
         kept = [record for record in records if needed.covers(record)]
         return [*kept, *_tallies(memory, self.moment if math.isfinite(self.moment) else 0.0)]
 
@@ -118,7 +126,13 @@ _SUMS = (
 class _Needed:
     """Tells whether what a record is about is still remembered."""
 
-    def __init__(self, memory: Memory, given_up: dict[tuple[str, int], int]) -> None:
+    def __init__(
+        self,
+        memory: Memory,
+        given_up: dict[tuple[str, int], int],
+        came_to_nothing: set[tuple[str, int]],
+    ) -> None:
+        self._came_to_nothing = came_to_nothing
         self._jobs = memory.jobs
         self._reservations = memory.reservations.reservations
         self._given_up = given_up
@@ -136,7 +150,7 @@ class _Needed:
         """Returns whether a record is needed."""
         if isinstance(record, EpochBegun):
             return True  # what comes after it is numbered by it
-        if isinstance(record, _SUMS):
+        if isinstance(record, _SUMS) or self._is_in_vain(record):
             return False  # there will be newer sums
         if isinstance(record, AbandonedSettled):
             return self._given_up[record.partner, record.number] in self._jobs
@@ -148,6 +162,12 @@ class _Needed:
         # Numbers begin at 1.
         reservation, job = getattr(record, "reservation", 0), getattr(record, "job", 0)
         return reservation in self._reservations or job in self._jobs
+
+    def _is_in_vain(self, record: Record) -> bool:
+        # A waiting job may be offered again and again, for weeks.
+        return isinstance(record, JobReoffered | JobReofferEnded) and (
+            (record.partner, record.number) in self._came_to_nothing
+        )
 
 
 def _tallies(memory: Memory, moment: float) -> list[Record]:

@@ -97,6 +97,15 @@ class PoliciesChanged(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class RoundDue(LoadedEvent):
+    """The moment of a round has come: own jobs that still wait are offered again.
+
+    Leads to `PublishRound` when all have been offered. While a round is under way a further one does
+    not begin, unless the one has come no further since the last.
+    """
+
+
+@dataclass(frozen=True, slots=True)
 class TimePassed(LoadedEvent):
     """Some time has passed, and deadlines may have; handed over every few seconds."""
 
@@ -265,6 +274,8 @@ class OfferReceived(LoadedEvent):
         settled_below: offers with smaller numbers (of this epoch) will not be asked about again.
         request: of the job.
         payload: what runs.
+        reserve: a place is to be held for the job, which is not to be started before the partner
+            confirms that it does not have it any more.
     """
 
     partner: str
@@ -272,14 +283,22 @@ class OfferReceived(LoadedEvent):
     settled_below: int
     request: Request
     payload: bytes
+    reserve: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ResolveReceived(Event):
-    """A partner asks what became of its offer. Answered by `AnswerStatus` or `Refuse`."""
+    """A partner asks what became of its offer. Answered by `AnswerStatus` or `Refuse`.
+
+    Attributes:
+        partner: who asks, as its certificate says.
+        offer: names the offer.
+        confirm: if a place is held for the job, it is to be started.
+    """
 
     partner: str
     offer: OfferId
+    confirm: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -413,11 +432,13 @@ class PartnerUp(LoadedEvent):
         partner: its name.
         processors: its size.
         offer_seen: the last of this site's offers that it knows of; None for none.
+        reserves: it can hold a place for a job that the site has still.
     """
 
     partner: str
     processors: int
     offer_seen: OfferId | None = None
+    reserves: bool = False
 
 
 @dataclass(frozen=True, slots=True)

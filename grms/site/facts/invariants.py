@@ -8,7 +8,7 @@ import math
 from collections import Counter
 
 from grms.site.facts.jobs import GuestJob, HomeJob
-from grms.site.facts.lifecycle import GuestState, JobState
+from grms.site.facts.lifecycle import PROVISIONAL, WAITING, GuestState, JobState
 from grms.site.facts.memory import Memory
 from grms.site.facts.partners import PartnerBook
 from grms.site.facts.reservations import ReservationBook
@@ -18,13 +18,14 @@ _AWAY = frozenset({JobState.DELEGATED, JobState.SUSPECT})
 _AT_LRMS = frozenset(
     {
         JobState.SUBMITTING,
-        JobState.QUEUED,
+        *WAITING,
         JobState.RUNNING,
         GuestState.ACCEPTED,
         GuestState.SUBMITTED,
         GuestState.RUNNING,
     }
 )
+_OFFERED = _UNDECIDED | PROVISIONAL
 _UNCONFIRMED = frozenset({JobState.SUBMITTING, GuestState.ACCEPTED})
 
 
@@ -66,6 +67,9 @@ def _check_lrms(memory: Memory) -> None:
     assert memory.at_lrms == there, "at_lrms"
     unconfirmed = sum(job.request.processors for job in everybody if job.state in _UNCONFIRMED)
     assert memory.unconfirmed == unconfirmed, "unconfirmed"
+    reserved = {guest.lrms_key: guest for guest in guests if guest.reserved}
+    assert memory.reserved == reserved, "reserved"
+    assert all(one.state is GuestState.ACCEPTED for one in reserved.values()), "reserved"
 
 
 def _check_reservations(book: ReservationBook, kept: int) -> None:
@@ -89,7 +93,8 @@ def _check_place(job: HomeJob, memory: Memory) -> None:
     # A job's state says where it is, and the book of its partner says the same.
     deciding = job.state is JobState.RECEIVED or job.state in _UNDECIDED
     assert deciding or job.remaining is None, job.job_id
-    if job.state in _UNDECIDED:
+    assert job.leaving or job.state is not JobState.LEAVING, job.job_id
+    if job.state in _OFFERED:
         assert memory.books[job.partner].undecided.get(job.offer_number) is job, job.job_id
     elif job.state in _AWAY:
         assert memory.books[job.partner].open.get(job.offer_number) is job, job.job_id
@@ -106,7 +111,7 @@ def _check_offers(book: PartnerBook) -> None:
     for number, job in book.undecided.items():
         # One that was given up on has gone elsewhere, until the partner knows it.
         if number not in book.abandoned:
-            assert job.state in _UNDECIDED, f"{book.name}: offer {number}"
+            assert job.state in _OFFERED, f"{book.name}: offer {number}"
             assert (job.partner, job.offer_number) == (book.name, number), job.job_id
     for number, job in book.open.items():
         assert job.state in _AWAY, f"{book.name}: open {number}"

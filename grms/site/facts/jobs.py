@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from grms.site.facts.lifecycle import (
     GUEST_MOVES,
     JOB_MOVES,
+    PROVISIONAL,
     GuestState,
     IllegalMove,
     JobState,
@@ -193,7 +194,10 @@ class HomeJob:
         cancel_told: that question tells the partner to end the job.
         attempts: how often in a row that question had no answer.
         kept_time: since when the batch system is to have it, seconds; nan before.
+        confirms: its partner holds a place for it, and is to be told to start it.
+        leaving: the batch system was told to let it go, and may do so.
         lost: the batch system has forgotten it once.
+        requeued: it had started, and waits again.
         start_time: nan before.
         end_time: nan before.
         outcome: None before the end.
@@ -210,6 +214,7 @@ class HomeJob:
         "attempts",
         "cancel_requested",
         "cancel_told",
+        "confirms",
         "decision_time",
         "end_time",
         "exit",
@@ -217,6 +222,7 @@ class HomeJob:
         "job",
         "job_id",
         "kept_time",
+        "leaving",
         "lost",
         "lrms_key",
         "name",
@@ -231,6 +237,7 @@ class HomeJob:
         "reason",
         "remaining",
         "request",
+        "requeued",
         "revision",
         "start_time",
         "state",
@@ -276,7 +283,9 @@ class HomeJob:
         self.outcome: Outcome | None = None
         self.exit = NO_EXIT
         self.kept_time = math.nan
+        self.leaving = False
         self.lost = False
+        self.requeued = False
         self.reason = ""
         self.revision = 1
         self.story = [JobState.RECEIVED]
@@ -289,8 +298,8 @@ class HomeJob:
         """
         if target not in JOB_MOVES[self.state]:
             raise IllegalMove(f"job {self.job_id}", self.story, target)
-        self.state = target
-        self.revision += 1
+        before, self.state = self.shown, target
+        self.revision += self.shown is not before
         if len(self.story) == STORY_MAX:
             del self.story[0]
         self.story.append(target)
@@ -302,6 +311,7 @@ class HomeJob:
         self.offer_number = 0
         self.offer_time = math.nan
         self.accept_time = math.nan
+        self.confirms = False
         self.take_back = False
         self.overdue = False
         self.question = 0
@@ -311,6 +321,11 @@ class HomeJob:
     def offer(self) -> OfferId:
         """Names its offer."""
         return OfferId(self.offer_epoch, self.offer_number)
+
+    @property
+    def shown(self) -> JobState:
+        """Where it stands for those who watch: one that may leave the queue waits in it."""
+        return JobState.QUEUED if self.state in PROVISIONAL else self.state
 
     @property
     def to_end(self) -> bool:
@@ -342,6 +357,7 @@ class GuestJob:
         accept_time: seconds.
         kept_time: since when the batch system is to have it, seconds.
         lost: the batch system has forgotten it once.
+        reserved: a place is held for it; its home site has it still, and it does not start.
         exit: how its script was left.
         state: where it stands.
         cancel_requested: its home site wants it to end.
@@ -364,6 +380,7 @@ class GuestJob:
         "payload",
         "reporting",
         "request",
+        "reserved",
         "state",
         "story",
     )
@@ -386,6 +403,7 @@ class GuestJob:
         self.accept_time = accept_time
         self.kept_time = accept_time
         self.lost = False
+        self.reserved = False
         self.exit = NO_EXIT
         self.state = GuestState.ACCEPTED
         self.cancel_requested = False
@@ -431,6 +449,16 @@ def lrms_key(home: str, epoch: int, number: int) -> str:
             partner, so that the two cannot meet.
     """
     return f"{home}/{epoch:x}/{number}"
+
+
+def next_lrms_key(key: str) -> str:
+    """Returns the name for a job that the batch system has let go, should it get it once more.
+
+    Args:
+        key: the name that it had there.
+    """
+    home, epoch, number, *times = key.split("/")
+    return f"{home}/{epoch}/{number}/{int(times[0]) + 1 if times else 2}"
 
 
 def end_of_lost(

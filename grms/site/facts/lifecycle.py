@@ -8,7 +8,8 @@ error of this program.
 Not every state is in the journal. RESOLVING and WITHDRAWING (is the offer taken? take it back!),
 QUEUED and SUSPECT are what a running daemon knows; after a restart such a job is found in the
 state before, OFFERING, SUBMITTING or DELEGATED, and asking again leads to the same end. That is
-why the tables let a job skip them. (That a job waits again after it had started is in the journal.)
+why the tables let a job skip them. (That a job waits again after it had started is in the journal,
+and so is every step of one that leaves the queue for a partner.)
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +17,7 @@ from enum import Enum
 
 
 class JobState(Enum):
-    """Where a home job stands; the wire has the same names."""
+    """Where a home job stands."""
 
     RECEIVED = "received"
     OFFERING = "offering"
@@ -24,10 +25,22 @@ class JobState(Enum):
     WITHDRAWING = "withdrawing"
     SUBMITTING = "submitting"
     QUEUED = "queued"
+    REOFFERING = "reoffering"
+    LEAVING = "leaving"
     RUNNING = "running"
     DELEGATED = "delegated"
     SUSPECT = "suspect"
     ENDED = "ended"
+
+
+WAITING = frozenset({JobState.QUEUED, JobState.REOFFERING, JobState.LEAVING})
+"""The states of a job that waits in the own batch system; whoever watches sees QUEUED."""
+
+PROVISIONAL = frozenset({JobState.REOFFERING, JobState.LEAVING})
+"""Those in which it also has an offer, which binds nobody before the job has left the queue."""
+
+SHOWN = tuple(state for state in JobState if state not in PROVISIONAL)
+"""The states that those who watch are told of; the wire has the same names."""
 
 
 class GuestState(Enum):
@@ -94,13 +107,25 @@ JOB_MOVES: Mapping[JobState, Mapping[JobState, str]] = {
     },
     JobState.SUBMITTING: {
         JobState.QUEUED: "the batch system has it",
+        JobState.REOFFERING: "a partner is asked to hold a place",
         JobState.RUNNING: "started",
+        JobState.RECEIVED: "taken out of the queue too late for the partner",
         JobState.ENDED: "ended, refused or cancelled",
     },
     JobState.QUEUED: {
+        JobState.REOFFERING: "a partner is asked to hold a place",
         JobState.RUNNING: "started",
+        JobState.RECEIVED: "taken out of the queue too late for the partner",
         JobState.SUBMITTING: "the batch system has lost it",
         JobState.ENDED: "cancelled, or gone",
+    },
+    JobState.REOFFERING: {
+        JobState.QUEUED: "declined, no answer, or not to leave any more",
+        JobState.LEAVING: "the partner holds a place, the batch system is to let it go",
+    },
+    JobState.LEAVING: {
+        JobState.QUEUED: "it has started, or is to end",
+        JobState.RESOLVING: "it is out of the queue, the partner is told to start it",
     },
     JobState.RUNNING: {
         JobState.QUEUED: "the batch system starts it anew",

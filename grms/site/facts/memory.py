@@ -9,7 +9,15 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import fields
 
-from grms.site.facts.jobs import Completion, GuestJob, HomeJob, Load, OfferId, lrms_key
+from grms.site.facts.jobs import (
+    Completion,
+    GuestJob,
+    HomeJob,
+    Load,
+    OfferId,
+    lrms_key,
+    next_lrms_key,
+)
 from grms.site.facts.lifecycle import GuestState, JobState
 from grms.site.facts.partners import PartnerBook, response_time
 from grms.site.facts.records import (
@@ -18,11 +26,13 @@ from grms.site.facts.records import (
     GuestAccepted,
     GuestAcknowledged,
     GuestCancelRequested,
+    GuestConfirmed,
     GuestDeclined,
     GuestEnded,
     GuestExited,
     GuestLost,
     GuestRequeued,
+    GuestReserved,
     GuestStarted,
     GuestWithdrawn,
     JobAbandoned,
@@ -32,10 +42,14 @@ from grms.site.facts.records import (
     JobEnded,
     JobExited,
     JobKept,
+    JobLeaving,
+    JobLeft,
     JobLost,
     JobOffered,
     JobPromised,
     JobReceived,
+    JobReoffered,
+    JobReofferEnded,
     JobRequeued,
     JobResubmitted,
     JobReturned,
@@ -73,6 +87,7 @@ class Memory:
         own_requested: Σ p·m·requested time of the same.
         unconfirmed: processors of the jobs that the batch system is to get and has not confirmed.
         at_lrms: what the batch system has or is to get and has not ended, by key.
+        reserved: partners' jobs for which a place is held, by key.
         books: by partner's name, listed ones first and in their order.
         reservations: of resources.
         draining: no more work is taken.
@@ -98,6 +113,7 @@ class Memory:
         self.own_requested = 0.0
         self.unconfirmed = 0
         self.at_lrms: dict[str, HomeJob | GuestJob] = {}
+        self.reserved: dict[str, GuestJob] = {}
         self.books: dict[str, PartnerBook] = {}
         self.reservations = ReservationBook(settings.resources, settings.limits.reservations_kept)
         self.list_partners()
@@ -108,6 +124,10 @@ class Memory:
             JobDelegated: self._job_delegated,
             JobPromised: self._job_promised,
             JobKept: self._job_kept,
+            JobReoffered: self._job_reoffered,
+            JobReofferEnded: self._job_reoffer_ended,
+            JobLeaving: self._job_leaving,
+            JobLeft: self._job_left,
             JobStarted: self._job_started,
             JobRequeued: self._job_requeued,
             JobLost: self._job_lost,
@@ -126,6 +146,8 @@ class Memory:
             PromisesReviewed: self._promises_reviewed,
             PartnerPardoned: self._partner_pardoned,
             GuestAccepted: self._guest_accepted,
+            GuestReserved: self._guest_reserved,
+            GuestConfirmed: self._guest_confirmed,
             GuestDeclined: self._guest_declined,
             GuestWithdrawn: self._guest_withdrawn,
             GuestStarted: self._guest_started,
@@ -223,14 +245,17 @@ class Memory:
     def _job_offered(self, record: JobOffered) -> None:
         job, book = self.jobs[record.job], self.book(record.partner)
         job.move(JobState.OFFERING)
-        job.partner = record.partner
-        job.offer_epoch = self.epoch
-        job.offer_number = record.number
-        job.offer_time = record.time
         job.asked += (record.partner,)
+        self._note_offer(job, book, record.number, record.time)
+
+    def _note_offer(self, job: HomeJob, book: PartnerBook, number: int, now: float) -> None:
+        job.partner = book.name
+        job.offer_epoch = self.epoch
+        job.offer_number = number
+        job.offer_time = now
         job.attempts = 0
-        book.undecided[record.number] = job
-        book.next_number = record.number + 1
+        book.undecided[number] = job
+        book.next_number = number + 1
         book.offered += 1
 
     def _job_declined(self, record: JobDeclined) -> None:
@@ -243,6 +268,7 @@ class Memory:
         job = self.jobs[record.job]
         job.move(JobState.DELEGATED)
         job.accept_time = record.time
+        job.confirms = False
         job.overdue = False
         job.attempts = 0
         book = self.books[job.partner]
@@ -264,9 +290,46 @@ class Memory:
         self.at_lrms[job.lrms_key] = job
         job.kept_time = record.time
 
+    def _job_reoffered(self, record: JobReoffered) -> None:
+        job, book = self.jobs[record.job], self.book(record.partner)
+        # After a restart nobody else has said that the batch system has it.
+        self.confirm(job)
+        job.move(JobState.REOFFERING)
+        self._note_offer(job, book, record.number, record.time)
+
+    def _job_reoffer_ended(self, record: JobReofferEnded) -> None:
+        job, book = self.jobs[record.job], self.books[record.partner]
+        job.move(JobState.QUEUED)
+        if record.settled:
+            del book.undecided[record.number]
+        else:
+            book.abandoned[record.number] = 0
+            book.abandoned_epochs[record.number] = job.offer_epoch
+        job.leave_partner()
+
+    def _job_leaving(self, record: JobLeaving) -> None:
+        job = self.jobs[record.job]
+        job.move(JobState.LEAVING)
+        job.leaving = True
+        if job.partner not in job.asked:
+            job.asked += (job.partner,)
+
+    def _job_left(self, record: JobLeft) -> None:
+        job = self.jobs[record.job]
+        self.confirm(job)
+        del self.at_lrms[job.lrms_key]
+        job.lrms_key = next_lrms_key(job.lrms_key)
+        job.lost = job.leaving = job.requeued = False
+        if job.state is JobState.LEAVING:
+            job.move(JobState.RESOLVING)
+            job.confirms = True
+        else:
+            job.move(JobState.RECEIVED)
+
     def _job_requeued(self, record: JobRequeued) -> None:
         job = self.jobs[record.job]
         job.move(JobState.QUEUED)
+        job.requeued = True
         job.start_time = math.nan
         job.reason = record.reason
 
@@ -423,6 +486,17 @@ class Memory:
         self.at_lrms[guest.lrms_key] = guest
         self.unconfirmed += guest.request.processors
 
+    def _guest_reserved(self, record: GuestReserved) -> None:
+        guest = self._guest(record.partner, record.offer)
+        guest.reserved = True
+        self.reserved[guest.lrms_key] = guest
+
+    def _guest_confirmed(self, record: GuestConfirmed) -> None:
+        guest = self._guest(record.partner, record.offer)
+        guest.reserved = False
+        guest.kept_time = record.time
+        del self.reserved[guest.lrms_key]
+
     def _guest_declined(self, record: GuestDeclined) -> None:
         book = self.book(record.partner)
         book.see(record.offer)
@@ -465,6 +539,8 @@ class Memory:
             record.offer, record.outcome, record.end_time, record.run_time, guest.exit
         )
         self.at_lrms.pop(guest.lrms_key, None)
+        self.reserved.pop(guest.lrms_key, None)
+        guest.reserved = False
         request = guest.request
         self.books[record.partner].taken += (
             record.run_time * request.processors - request.requested_time * request.processors

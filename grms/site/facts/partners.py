@@ -22,6 +22,7 @@ class PartnerBook:
             answered; what the journal holds of it stays.
         processors: its size; 0 while unknown.
         reachable: it can be asked.
+        reserves: it can hold a place for a job that the site has still.
         lost: it has been out of reach for too long.
         faulty: what it has said that the protocol does not have, while it is not known to be well
             again; empty where it is.
@@ -89,6 +90,7 @@ class PartnerBook:
         "open_submitted",
         "processors",
         "reachable",
+        "reserves",
         "settled_below",
         "taken",
         "trust",
@@ -101,6 +103,7 @@ class PartnerBook:
         self.listed = listed
         self.processors = processors
         self.reachable = False
+        self.reserves = False
         self.lost = False
         self.faulty = ""
         self.faults = 0

@@ -84,6 +84,50 @@ class JobKept(Record):
 
 
 @dataclass(frozen=True, slots=True)
+class JobReoffered(Record):
+    """A partner is asked to hold a place for a job that waits here; written before it is asked."""
+
+    job: int
+    partner: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class JobReofferEnded(Record):
+    """Nothing has come of that: the job stays in the queue.
+
+    Attributes:
+        job: the site's number of it.
+        partner: that was asked.
+        number: of the offer.
+        settled: the partner holds no place; else the offer is still to be withdrawn.
+    """
+
+    job: int
+    partner: str
+    number: int
+    settled: bool
+
+
+@dataclass(frozen=True, slots=True)
+class JobLeaving(Record):
+    """The partner holds a place; written before the batch system is told to let the job go."""
+
+    job: int
+
+
+@dataclass(frozen=True, slots=True)
+class JobLeft(Record):
+    """The batch system has let go a job that had not started, as it was told to.
+
+    It is written before the partner is told to start the job. Should the job come home again, the
+    batch system gets it by another key.
+    """
+
+    job: int
+
+
+@dataclass(frozen=True, slots=True)
 class JobStarted(Record):
     """A job has started at home."""
 
@@ -272,6 +316,22 @@ class GuestAccepted(Record):
     settled_below: int
     request: Request
     payload: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class GuestReserved(Record):
+    """A place is held for the job, which its home site has still; it follows GuestAccepted."""
+
+    partner: str
+    offer: OfferId
+
+
+@dataclass(frozen=True, slots=True)
+class GuestConfirmed(Record):
+    """The home site does not have the job any more; written before it is submitted here."""
+
+    partner: str
+    offer: OfferId
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from typing import Literal
 
 from grms.names import check_site_name
 from grms.policy.location import AwrtLocation, LocationPolicy
+from grms.policy.rounds import Rounds
 from grms.policy.transfer import TransferPolicy
 from grms.site.facts.reservations import Resource
 
@@ -77,6 +78,10 @@ class SiteSettings:
         partners: the allow-list; its order breaks ties.
         transfer: by partner's name. A partner that is missing is neither asked nor answered.
         location: in which order partners are asked.
+        reoffer: own jobs that still wait are offered again at the multiples of so many seconds, all
+            of them to all partners, or as `Rounds` says; None: each is offered on its arrival alone.
+        confirm_time_max: so long a place is held for a partner's job that its home site has still,
+            seconds.
         resources: what can be reserved.
         run_time_grace: a reported run time may exceed the requested time by so much, seconds: batch
             systems end jobs a little late.
@@ -110,6 +115,8 @@ class SiteSettings:
     partners: tuple[PartnerSettings, ...] = ()
     transfer: Mapping[str, TransferPolicy] = field(default_factory=dict)
     location: LocationPolicy = field(default_factory=AwrtLocation)
+    reoffer: float | Rounds | None = None
+    confirm_time_max: float = 300.0
     resources: tuple[Resource, ...] = ()
     on_lost: Literal["wait", "resubmit"] = "wait"
     decision_time_max: float = math.inf
@@ -141,6 +148,7 @@ class SiteSettings:
             "elapsed_grace",
             "undecided_time_max",
             "delegated_time_max",
+            "confirm_time_max",
         ):
             if not getattr(self, key) >= 0:
                 raise ValueError(f"{key} is {getattr(self, key)}; it must be at least 0")

@@ -6,7 +6,7 @@ from typing import Any
 from grms.kit.file_names import check_outputs
 from grms.kit.job_files import JobFile
 from grms.site.facts.jobs import Completion, Exit, HomeJob, OfferId, Request
-from grms.site.facts.lifecycle import GuestState, JobState, Outcome
+from grms.site.facts.lifecycle import SHOWN, GuestState, JobState, Outcome
 from grms.v1 import job_pb2, partner_pb2, request_pb2
 from lrms_sim.groups import GROUPS
 
@@ -35,7 +35,7 @@ DETAILS = {
 _DETAILS_READ = {number: outcome for outcome, number in DETAILS.items()}
 
 JOB_STATES: dict[JobState, Any] = {
-    state: job_pb2.JobState.Value(f"JOB_STATE_{state.name}") for state in JobState
+    state: job_pb2.JobState.Value(f"JOB_STATE_{state.name}") for state in SHOWN
 }
 _JOB_STATES_READ = {number: state for state, number in JOB_STATES.items()}
 
@@ -301,7 +301,7 @@ def write_job(job: HomeJob, site: str, *, program: bool = True) -> job_pb2.Job:
         user=job.user,
         name=job.name,
         request=write_request(job.request, job.payload if program else b""),
-        state=JOB_STATES[job.state],
+        state=JOB_STATES[job.shown],
         executed_on=executed_on(job, site),
         submit_time_s=job.submit_time,
         cancel_requested=job.cancel_requested,
@@ -323,7 +323,7 @@ _THERE = (JobState.DELEGATED, JobState.SUSPECT)
 
 def executed_on(job: HomeJob, site: str) -> str:
     """Returns the site that has a job or has run it; empty while that is open."""
-    if job.state in _HERE:
+    if job.shown in _HERE:
         return site
     if job.state in _THERE:
         return job.partner

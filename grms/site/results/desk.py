@@ -21,7 +21,7 @@ from grms.kit.job_files import (
 from grms.lrms.folders import JobFolders
 from grms.site.engine.engine import Engine
 from grms.site.facts.jobs import GuestJob, HomeJob, OfferId, lrms_key
-from grms.site.facts.lifecycle import JobState
+from grms.site.facts.lifecycle import PROVISIONAL, JobState
 from grms.site.facts.wire import declared_outputs
 from grms.site.results.store import ResultStore
 
@@ -81,12 +81,12 @@ class ResultDesk:
     async def of_job(self, job: HomeJob) -> LeftFiles:
         """Returns what a user's job has left, as far as it is here."""
         ended = job.state is JobState.ENDED
-        if job.partner and not ended:
+        if job.partner and not ended and job.state not in PROVISIONAL:
             where = f"it is with {job.partner}; its files come home after its end"
             return LeftFiles(
                 problem=where if job.state in _THERE else "where it runs is not decided"
             )
-        if job.partner:
+        if job.partner and ended:
             return await self._came(job)
         if declared_outputs(job.payload) is None:
             return LeftFiles(complete=ended, problem="it has no script, so nothing was run")

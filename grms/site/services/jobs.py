@@ -213,7 +213,7 @@ class JobService(job_pb2_grpc.JobServiceServicer):
             job = None if job is None else self._engine.written(job)
             if (
                 job is None
-                or job.state not in states
+                or job.shown not in states
                 or (owner and job.user != owner)
                 or (request.partner and job.partner != request.partner)
                 or job.submit_time < request.since_s

@@ -12,7 +12,7 @@ from collections import Counter
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Self, cast
 
 import numpy as np
 import structlog
@@ -40,7 +40,7 @@ from grms.site.facts.events import (
     Resume,
 )
 from grms.site.facts.jobs import HomeJob, OfferId
-from grms.site.facts.lifecycle import GuestState, JobState
+from grms.site.facts.lifecycle import WAITING, GuestState, JobState
 from grms.site.facts.records import (
     GuestAccepted,
     GuestEnded,
@@ -278,7 +278,7 @@ class Observer:
         engine, metrics = self._engine, self.metrics
         state, now = engine.state, engine.clock.now()
         if self._config.clock.kind != "virtual":  # there only the conductor moves the machine
-            waiting = sum(job.state is JobState.QUEUED for job in state.memory.at_lrms.values())
+            waiting = sum(job.state in WAITING for job in state.memory.at_lrms.values())
             waiting += sum(
                 job.state is GuestState.SUBMITTED for job in state.memory.at_lrms.values()
             )
@@ -410,7 +410,7 @@ class Observer:
         state = self._engine.state
         for job in state.jobs():
             if job.state is not JobState.ENDED:
-                self._open[job.job_id] = (job.state, job.partner)
+                self._open[job.job_id] = (job.shown, job.partner)
         counts = {_name(key): number for key, number in state.job_counts().items()}
         self.metrics.set_jobs(counts)
         for name, book in state.partners.items():
@@ -423,7 +423,7 @@ class Observer:
         job = self._engine.state.job(job_id)
         if job is None:
             return
-        after = (job.state, job.partner)
+        after = (job.shown, job.partner)
         before = self._open.pop(job_id, None)
         if job.state is not JobState.ENDED:
             self._open[job_id] = after
@@ -432,7 +432,7 @@ class Observer:
         jobs = self._engine.state.memory.jobs
         self.metrics.job_moved(
             None if before is None else _name(before[0]),
-            None if job.state is JobState.ENDED else _name(job.state),
+            None if job.state is JobState.ENDED else _name(job.shown),
         )
         self.metrics.set_jobs_ended(len(jobs) - len(self._open))
         # As the job is now, once that is durable.
@@ -441,7 +441,8 @@ class Observer:
 
 
 def _name(state: JobState) -> JobStateName:
-    return state.value
+    # Of the states that are shown.
+    return cast("JobStateName", state.value)
 
 
 def job_change(job: HomeJob, now: float) -> JobChange:
@@ -452,7 +453,7 @@ def job_change(job: HomeJob, now: float) -> JobChange:
         now: on the site's clock, seconds.
     """
     outcome: OutcomeName | None = None if job.outcome is None else job.outcome.value
-    return JobChange(now, job.job_id, job.state.value, job.partner or None, outcome)
+    return JobChange(now, job.job_id, _name(job.shown), job.partner or None, outcome)
 
 
 def certificate_end(path: Path) -> float:

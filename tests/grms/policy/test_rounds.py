@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from grms.policy.rounds import QUESTIONS_MAX, Rounds
+from grms.policy.rounds import QUESTIONS_MAX, Rounds, period_of
 
 
 def test_bounds_are_what_the_kernel_takes() -> None:
@@ -30,3 +30,9 @@ def test_what_makes_no_sense_is_refused(values: dict[str, Any], text: str) -> No
     """The error says what is possible."""
     with pytest.raises(ValueError, match=text):
         Rounds(**{"period": 900.0, **values})
+
+
+def test_the_period_is_the_same_however_it_is_said() -> None:
+    """A number of seconds, or with what spares questions; no rounds never come."""
+    assert period_of(60.0) == period_of(Rounds(60.0, "widest")) == 60.0
+    assert period_of(None) == math.inf

@@ -57,19 +57,25 @@ class Conversation:
         """Lets the partners describe themselves."""
         for partner in self.settings.partners:
             if partner.name in self.up:
-                self(PartnerUp, load=FREE, partner=partner.name, processors=partner.processors)
+                self(
+                    PartnerUp,
+                    load=FREE,
+                    partner=partner.name,
+                    processors=partner.processors,
+                    reserves=True,
+                )
 
     def __call__(self, event: type[Event], **values: Any) -> list[Command]:
         """Hands over an event, and returns the commands but records and publications."""
         self.last_id += 1
         if issubclass(event, LoadedEvent):
             values.setdefault("load", None)
-        before = {job.job_id: job.state for job in self.state.memory.jobs.values()}
+        before = {job.job_id: job.shown for job in self.state.memory.jobs.values()}
         commands = self.state.handle(event(id=self.last_id, **values), self.now)
         # Watchers hear of every job whose state has changed; at a restart there are none yet.
         told = {command.job_id for command in commands if isinstance(command, Publish)}
         for job in self.state.memory.jobs.values():
-            same = job.state is before.get(job.job_id)
+            same = job.shown is before.get(job.job_id)
             assert same or job.job_id in told or event is Restarted, job.job_id
         check(self.state.memory)
         assert all(command.cause == self.last_id for command in commands)

@@ -10,13 +10,15 @@ import pytest
 from hypothesis import given
 
 from grms.federation.federation import Federation, Site, replay
+from grms.policy.rounds import Rounds
 from grms.policy.transfer import AcceptWhenFit
 from grms.policy.words import TRANSFER_POLICIES
 from grms.site.configuration.config import SiteConfig
 from grms.site.configuration.files import location_policy
 from grms.site.core.state import SiteState
 from grms.site.facts.compaction import compacted
-from grms.site.facts.records import JobDelegated, JobEnded, Record
+from grms.site.facts.invariants import check
+from grms.site.facts.records import JobDelegated, JobEnded, JobLeft, JobReoffered, Record
 from grms.testing.conducted import ConductedReplay
 from grms.testing.findings import known
 from lrms_sim.disciplines import discipline_by_name
@@ -98,6 +100,40 @@ def test_rails_through_states() -> None:
     assert broken > 3
 
 
+def frugal_sites(seed: int) -> list[Site]:
+    """Returns sites with rounds of any kind, most of which spare questions."""
+    rng = np.random.default_rng(seed)
+
+    def rounds(site: PlainSite) -> tuple[str, int | None, float | None] | None:
+        if site.reoffer is None or rng.random() < 0.3:
+            return None
+        questions = int(rng.integers(1, 6)) if rng.random() < 0.4 else None
+        pause = site.reoffer * float(rng.integers(1, 9)) if rng.random() < 0.4 else None
+        return ("widest" if rng.random() < 0.5 else "queue", questions, pause)
+
+    plain = railed_sites(rng, 30, rounds=True)
+    return [kernel_site(replace(site, rounds=rounds(site))) for site in plain]
+
+
+def test_rounds_through_states() -> None:
+    """Waiting jobs are offered again and leave by the two-step way: the kernel's schedule and questions."""
+    left = asked = 0
+    for seed in range(32):
+        sites = frugal_sites(seed)
+        conducted = Journaled(sites)
+        schedule, expected = conducted.run(), Federation(sites).exchange()
+        assert_same(schedule, expected.schedule)
+        books = [host.state.partners.values() for host in conducted.hosts]
+        assert tuple(sum(book.offered for book in one) for one in books) == expected.offers
+        for host in conducted.hosts:
+            check(host.state.memory)
+            records = conducted.journals[host.state.settings.name]
+            left += sum(isinstance(record, JobLeft) for record in records)
+            asked += sum(isinstance(record, JobReoffered) for record in records)
+    assert left > 20
+    assert asked > 1000
+
+
 class Restarting(Journaled):
     """A replay in which one site after the other starts again with its journal, compacted."""
 
@@ -117,13 +153,14 @@ class Restarting(Journaled):
         self.restarts += 1
 
 
-def test_restarts_change_nothing() -> None:
-    """What is kept for rails is in the journal, wherever it breaks off."""
+@pytest.mark.parametrize(("rounds", "least"), [(False, 25), (True, 25)])
+def test_restarts_change_nothing(rounds: bool, least: int) -> None:
+    """What is kept for rails is in the journal, wherever it breaks off; and where each job waits."""
     restarts = delegated = 0
     for seed in range(10):
         sites = [
             kernel_site(site)
-            for site in railed_sites(np.random.default_rng(seed), 30, rounds=False)
+            for site in railed_sites(np.random.default_rng(seed), 30, rounds=rounds)
         ]
         conducted = Restarting(sites)
         found = conducted.run()
@@ -131,7 +168,7 @@ def test_restarts_change_nothing() -> None:
         restarts += conducted.restarts
         delegated += int((found.submitted_to != found.executed_on).sum())
     assert restarts > 250
-    assert delegated > 25
+    assert delegated > least
 
 
 def random_sites(count: int) -> list[Site]:
@@ -212,9 +249,13 @@ def test_nothing_is_left_after_a_replay() -> None:
 
 @pytest.mark.traces
 @pytest.mark.parametrize(
-    ("word", "discipline"), [("awf", "fcfs"), ("fair-exchange", "easy")], ids=str
+    ("word", "discipline", "reoffer"),
+    [("awf", "fcfs", None), ("fair-exchange", "easy", Rounds(900.0, "widest"))],
+    ids=str,
 )
-def test_recorded_traces_through_states(word: str, discipline: str, traces_folder: Path) -> None:
+def test_recorded_traces_through_states(
+    word: str, discipline: str, reoffer: Rounds | None, traces_folder: Path
+) -> None:
     """Thousands of recorded arrivals at three sites: the kernel's schedule, job by job."""
     names = ("KTH", "CTC", "SDSC05")
     sites = [
@@ -224,6 +265,7 @@ def test_recorded_traces_through_states(word: str, discipline: str, traces_folde
             window_by_days(recorded(traces_folder, f"{name}-6"), 0, 10**6, first_jobs=1500),
             discipline_by_name(discipline),
             dict.fromkeys(set(names) - {name}, TRANSFER_POLICIES[word]),
+            reoffer=reoffer,
         )
         for name in names
     ]

@@ -46,6 +46,20 @@ def test_a_cancelled_job_ends_at_once() -> None:
     assert system.load().processors_free == 2
 
 
+def test_only_what_waits_is_let_go() -> None:
+    """A job that has started runs on, whoever wanted it to leave."""
+    clock, system = lrms()
+    system.submit("a", Request(2, 9.0), b"3")
+    system.submit("b", Request(2, 9.0), b"3")
+    clock.advance(1.0)
+    assert not system.cancel("a", only_waiting=True)
+    assert system.cancel("b", only_waiting=True)
+    assert not system.cancel("b", only_waiting=True)
+    clock.advance(9.0)
+    assert [job.outcome for job in system.history] == [Outcome.COMPLETED, Outcome.CANCELLED]
+    assert [job.let_go for job in system.history] == [False, True]
+
+
 def test_a_second_submission_is_a_mistake() -> None:
     """A fake that looked away would hide what it is there to find."""
     _, system = lrms()

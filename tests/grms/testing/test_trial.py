@@ -10,6 +10,7 @@ from collections.abc import (
     Iterable,
 )
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -17,7 +18,14 @@ from click.testing import CliRunner
 from grms.lrms.port import Lost, LrmsEvent
 from grms.site.core.state import SiteState
 from grms.site.engine.lrms_queue import LrmsQueue
-from grms.site.facts.commands import AnswerStatus, Append, Command, LrmsSubmit
+from grms.site.facts.commands import (
+    AnswerStatus,
+    Append,
+    Command,
+    LrmsCancel,
+    LrmsSubmit,
+    SendResolve,
+)
 from grms.site.facts.events import (
     BookReservation,
     Event,
@@ -34,8 +42,9 @@ from grms.site.facts.events import (
     TimePassed,
     WithdrawReceived,
 )
+from grms.site.facts.jobs import HomeJob
 from grms.site.facts.lifecycle import GuestState
-from grms.site.facts.records import GuestDeclined
+from grms.site.facts.records import GuestConfirmed, GuestDeclined
 from grms.testing.__main__ import main
 from grms.testing.site import SimulatedSite
 from grms.testing.trial import (
@@ -90,6 +99,25 @@ def test_with_resubmission_every_job_runs_at_least_once() -> None:
     verdicts = [run_trial(seed, on_lost="resubmit") for seed in range(runs(120, 400))]
     assert [verdict for verdict in verdicts if verdict.problems] == []
     assert sum(verdict.twice for verdict in verdicts) > 0
+
+
+@pytest.mark.parametrize("rails", [False, True])
+def test_jobs_that_leave_a_queue_run_exactly_once(rails: bool) -> None:
+    """Waiting jobs are offered again; whoever dies when, none is lost and none runs twice."""
+    seen: Counter[str] = Counter()
+    for seed in range(runs(80, 2000)):
+        verdict = run_trial(seed, rails=rails, reoffers=True)
+        more = " --rails" if rails else ""
+        assert not verdict.problems, (
+            f"{verdict.problems}\nto replay: python -m grms.testing --seed {seed} --reoffers{more}"
+        )
+        assert verdict.twice == 0
+        for name in ("jobs", "reoffered", "moved", "crashes"):
+            seen[name] += getattr(verdict, name)
+    assert seen["jobs"] > 800
+    assert seen["reoffered"] > 300
+    assert seen["moved"] > 20
+    assert seen["crashes"] > 200
 
 
 class WithoutTombstone(SiteState):
@@ -273,17 +301,18 @@ class ForgetsReservations(SiteState):
         return commands
 
 
-def found_out(factory: Callable[..., SiteState], text: str, first: int) -> bool:
+def found_out(factory: Callable[..., SiteState], text: str, first: int, **more: Any) -> bool:
     """Returns whether some run ends in the problem, or stumbles over the error, that is named.
 
     Args:
         factory: of sites with that protocol.
         text: of the problem.
         first: the seed to begin with.
+        more: of the runs.
     """
     for seed in range(first, first + MUTANT_RUNS):
         try:
-            told = " ".join(run_trial(seed, factory=factory).problems)
+            told = " ".join(run_trial(seed, factory=factory, **more).problems)
         except Exception as error:  # noqa: BLE001  # a wrong protocol may fail in any way
             told = str(error)
         if text in told:
@@ -318,6 +347,85 @@ def test_a_missing_precaution_is_found_out(factory: type[SiteState], text: str, 
     The first seed is one that shows it today; where another trial is drawn from it, later ones do.
     """
     assert found_out(factory, text, first)
+
+
+class ConfirmsFirst(SiteState):
+    """Has the partner start a job before the own batch system has let it go."""
+
+    def handle(self, event: Event, now: float) -> list[Command]:
+        """Confirms when it tells the batch system to let go."""
+        commands: list[Command] = []
+        for command in super().handle(event, now):
+            commands.append(command)
+            if isinstance(command, LrmsCancel) and command.only_waiting:
+                job = self.memory.at_lrms[command.lrms_key]
+                assert isinstance(job, HomeJob)
+                cause, partner = command.cause, job.partner
+                commands.append(SendResolve(cause, partner, job.offer, 0.0, confirm=True))
+        return commands
+
+
+class StartsPlaces(SiteState):
+    """Starts what it is to hold a place for."""
+
+    def handle(self, event: Event, now: float) -> list[Command]:
+        """Takes every offer for one whose job is nowhere else."""
+        if isinstance(event, OfferReceived):
+            event = replace(event, reserve=False)
+        return super().handle(event, now)
+
+
+class EndsRunning(SiteState):
+    """Ends a job that has started to give it away."""
+
+    def handle(self, event: Event, now: float) -> list[Command]:
+        """Cancels whatever state the job is in."""
+        return [
+            replace(command, only_waiting=False) if isinstance(command, LrmsCancel) else command
+            for command in super().handle(event, now)
+        ]
+
+
+class HoldsPlacesForever(SiteState):
+    """Does not give a place back that nobody confirms."""
+
+    def handle(self, event: Event, now: float) -> list[Command]:
+        """Has any patience."""
+        self.memory.settings = replace(self.memory.settings, confirm_time_max=math.inf)
+        return super().handle(event, now)
+
+
+class ForgetsConfirmations(SiteState):
+    """Does not journal that it was told to start a job."""
+
+    def handle(self, event: Event, now: float) -> list[Command]:
+        """Drops the record."""
+        return [
+            replace(
+                command,
+                records=tuple(r for r in command.records if not isinstance(r, GuestConfirmed)),
+            )
+            if isinstance(command, Append)
+            else command
+            for command in super().handle(event, now)
+        ]
+
+
+@pytest.mark.parametrize(
+    ("factory", "text", "first"),
+    [
+        (ConfirmsFirst, "was run by honest sites 2 times", 35),
+        (StartsPlaces, "was given to batch systems 2 times", 26),
+        (EndsRunning, "was given to batch systems 2 times", 0),
+        (HoldsPlacesForever, "jobs thought to be in the batch system", 62),
+        (ForgetsConfirmations, "was given to batch systems 2 times", 26),
+    ],
+)
+def test_a_careless_way_out_of_the_queue_is_found_out(
+    factory: type[SiteState], text: str, first: int
+) -> None:
+    """The order of its steps is what keeps a job from running at two places."""
+    assert found_out(factory, text, first, rails=True, reoffers=True)
 
 
 def test_a_run_can_be_replayed() -> None:

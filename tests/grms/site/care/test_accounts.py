@@ -36,6 +36,30 @@ def test_a_job_at_a_partner_is_told_with_all_answers() -> None:
     ]
 
 
+def test_a_job_that_left_the_queue_ran_where_a_place_was_held() -> None:
+    """Who said no is known, who said nothing did not answer; one that stays ran here."""
+    waits = at_home(1, 10.0, 15.0, 30.0, 4)
+    rounds: list[records.Record] = [
+        records.JobReoffered(900.0, 1, "stern", 1),
+        records.JobReofferEnded(900.0, 1, "stern", 1, settled=True),
+        records.JobReoffered(900.0, 1, "mute", 1),
+        records.JobReofferEnded(902.0, 1, "mute", 1, settled=False),
+        records.JobReoffered(1800.0, 1, "near", 1),
+        records.JobLeaving(1800.0, 1),
+    ]
+    left = [records.JobLeft(1801.0, 1), records.JobDelegated(1802.0, 1)]
+    ended = records.JobEnded(1900.0, 1, Outcome.COMPLETED, 1900.0, 90.0, "ran at near")
+    found = accounts(waits[:2], rounds, [*left, ended])
+    assert found.own[0].partner == "near"
+    assert [(answer.partner, answer.accepted) for answer in found.answers] == [
+        ("stern", False),
+        ("near", True),
+    ]
+    stays = records.JobReofferEnded(1801.0, 1, "near", 1, settled=False)
+    found = accounts(waits[:2], rounds, [stays, ended])
+    assert found.own[0].partner == ""
+
+
 def test_an_end_that_overtakes_the_answer_is_an_acceptance() -> None:
     """As the site's own books have it."""
     story = [record for record in at_partner(1, 10.0, 15.0, 30.0) if record.time > 10.0]

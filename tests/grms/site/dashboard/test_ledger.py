@@ -46,6 +46,30 @@ def test_a_job_at_home_has_its_story() -> None:
     assert (entry.place, entry.start_time, entry.end_time) == ("home", 22.0, 29.0)
 
 
+def test_a_job_that_leaves_the_queue_has_its_story() -> None:
+    """That it was asked for in vain, round after round, is none of its steps."""
+    ledger = Ledger("home")
+    told(
+        ledger,
+        received(1),
+        records.JobKept(12.0, 1),
+        records.JobReoffered(900.0, 1, "away", 1),
+        records.JobReofferEnded(900.0, 1, "away", 1, settled=True),
+        records.JobReoffered(1800.0, 1, "beyond", 1),
+        records.JobLeaving(1800.0, 1),
+        records.JobLeft(1801.0, 1),
+        records.JobDelegated(1802.0, 1),
+    )
+    (entry,) = ledger.jobs.values()
+    assert [(step.kind, step.partner) for step in entry.steps] == [
+        ("received", ""),
+        ("kept", ""),
+        ("left", "beyond"),
+        ("accepted", "beyond"),
+    ]
+    assert (entry.place, entry.state) == ("beyond", "delegated")
+
+
 def test_a_partners_job_is_known_by_its_offer() -> None:
     """Of its user the site knows nothing."""
     ledger = Ledger("home")

@@ -10,11 +10,14 @@ from grms.site.facts.lifecycle import Outcome
 from grms.site.facts.records import (
     EpochBegun,
     GuestAccepted,
+    GuestConfirmed,
     GuestEnded,
     GuestRequeued,
+    GuestReserved,
     GuestStarted,
     JobEnded,
     JobKept,
+    JobLeft,
     JobReceived,
     JobRequeued,
     JobStarted,
@@ -127,3 +130,30 @@ def test_keys_follow_the_epoch_in_which_a_job_was_received() -> None:
         history.apply(JobReceived(float(number), number, "ann", f"{number}", "", REQUEST, b""))
         history.apply(JobKept(float(number), number))
     assert [job.key for job in history.waiting()] == ["kth/1/1", "kth/9/2"]
+
+
+def test_a_job_that_has_left_the_queue_is_not_there() -> None:
+    """Nor one for which a place is held, before it is confirmed; one that comes home has another key."""
+    run, history = simulated(5.0), LrmsHistory("home", 3)
+    for record in (
+        JobReceived(0.0, 1, "me", "k", "", REQUEST, run),
+        JobKept(0.0, 1),
+        GuestAccepted(2.0, "away", OFFER, 1, REQUEST, run),
+        GuestReserved(2.0, "away", OFFER),
+    ):
+        history.apply(record)
+    assert [job.key for job in history.waiting()] == ["home/3/1"]
+    history.apply(JobLeft(3.0, 1))
+    history.apply(GuestConfirmed(3.0, "away", OFFER))
+    assert [job.key for job in history.waiting()] == ["away/7/1"]
+    history.apply(JobKept(4.0, 1))
+    assert [job.key for job in history.waiting()] == ["away/7/1", "home/3/1/2"]
+
+
+def test_a_place_that_is_given_back_was_never_a_job() -> None:
+    """Nothing of it is left."""
+    history = LrmsHistory("home", 3)
+    history.apply(GuestAccepted(2.0, "away", OFFER, 1, REQUEST, simulated(5.0)))
+    history.apply(GuestReserved(2.0, "away", OFFER))
+    history.apply(GuestEnded(3.0, "away", OFFER, Outcome.LOST, 3.0, 0.0))
+    assert history.waiting() == []

@@ -10,6 +10,7 @@ from grms.site.facts.jobs import (
     OfferId,
     Request,
     lrms_key,
+    next_lrms_key,
 )
 from grms.site.facts.lifecycle import GuestState, IllegalMove, JobState, Outcome
 
@@ -109,3 +110,11 @@ def test_keys_of_different_jobs_differ() -> None:
         lrms_key(site, epoch, number) for site in "ab" for epoch in (1, 17) for number in (1, 7)
     }
     assert len(keys) == 8
+
+
+def test_a_job_that_comes_home_has_another_key() -> None:
+    """The batch system has ended the one that it had, and takes no key twice."""
+    keys = [lrms_key("a", 255, 7)]
+    for _ in range(3):
+        keys.append(next_lrms_key(keys[-1]))
+    assert keys == ["a/ff/7", "a/ff/7/2", "a/ff/7/3", "a/ff/7/4"]

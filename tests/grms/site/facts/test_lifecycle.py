@@ -8,8 +8,11 @@ from grms.site.facts.lifecycle import (
     GUEST_MOVES,
     JOB_BEGINNING,
     JOB_MOVES,
+    PROVISIONAL,
     RESERVATION_BEGINNING,
     RESERVATION_MOVES,
+    SHOWN,
+    WAITING,
     GuestState,
     IllegalMove,
     JobState,
@@ -71,10 +74,25 @@ def test_every_reservation_ends() -> None:
         assert state not in found
 
 
-def test_a_job_at_home_never_leaves() -> None:
-    """What the batch system has been given is not offered to anybody."""
-    at_home = {JobState.SUBMITTING, JobState.QUEUED, JobState.RUNNING}
-    assert reachable(JOB_MOVES, JobState.SUBMITTING) == at_home | {JobState.ENDED}
+def test_a_job_at_home_leaves_by_one_way() -> None:
+    """What the batch system has been given comes to a partner when it has let it go, and not before."""
+    moves: Mapping[JobState, Mapping[JobState, str]] = {
+        state: {
+            to: why
+            for to, why in targets.items()
+            if (state, to) != (JobState.LEAVING, JobState.RESOLVING) and to is not JobState.RECEIVED
+        }
+        for state, targets in JOB_MOVES.items()
+    }
+    at_home = {JobState.SUBMITTING, JobState.RUNNING, JobState.ENDED} | WAITING
+    assert reachable(moves, JobState.SUBMITTING) == at_home
+    # Once it has started it does not leave at all, unless it waits again.
+    assert set(JOB_MOVES[JobState.RUNNING]) == {JobState.QUEUED, JobState.ENDED}
+
+
+def test_who_watches_sees_that_it_waits() -> None:
+    """That a place is asked for is nobody's business but the site's."""
+    assert set(JobState) - set(SHOWN) == PROVISIONAL == WAITING - {JobState.QUEUED}
 
 
 def test_an_unknown_outcome_is_resolved_first() -> None:

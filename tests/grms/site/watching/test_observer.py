@@ -18,7 +18,7 @@ from structlog.testing import capture_logs
 from grms.kit.ports import free_port
 from grms.site.configuration.config import MqttConfig, SiteConfig
 from grms.site.configuration.files import ConfigError
-from grms.site.facts.lifecycle import JobState, Outcome
+from grms.site.facts.lifecycle import SHOWN, Outcome
 from grms.site.watching.observer import Observer, certificate_end, mqtt_settings, telemetry_settings
 from grms.site.watching.telemetry_service import WATCHER_FILE_END
 from grms.telemetry.link import MqttSettings
@@ -58,7 +58,7 @@ def metrics() -> dict[str, Any]:
 
 def test_words_are_those_of_the_states() -> None:
     """What is published calls states and outcomes as the site does."""
-    assert list(get_args(JobStateName)) == [state.value for state in JobState]
+    assert list(get_args(JobStateName)) == [state.value for state in SHOWN]
     assert list(get_args(OutcomeName)) == [outcome.value for outcome in Outcome]
 
 

@@ -1,0 +1,118 @@
+"""What a site notes of its rounds of offers: who has declined which job, and when it is asked again.
+
+The kernel of a federation's replay keeps the same notes (`grms/federation/_rounds.pxd`), for years of
+rounds at a time; docs/disciplines.md has the rules. Nothing happens during a round but that jobs are
+placed: a partner that has declined a job, as it does not start at once or by its width, its request or
+their product, declines each job that is at least as wide and as long.
+"""
+
+import math
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from grms.policy.rounds import Rounds
+
+REFUSALS_MAX: Final = 16
+"""So many are remembered of one partner, for one round."""
+
+
+class Waiting(NamedTuple):
+    """A job that waits.
+
+    Attributes:
+        job: its number.
+        processors: its width.
+        requested_time: seconds.
+    """
+
+    job: int
+    processors: int
+    requested_time: float
+
+
+class RoundMemory:
+    """Notes of one site's rounds.
+
+    Attributes:
+        left: questions of this round that may still be put.
+
+    Args:
+        rounds: how questions are spared; a number of seconds: not at all.
+    """
+
+    def __init__(self, rounds: float | Rounds) -> None:
+        self._rounds = rounds if isinstance(rounds, Rounds) else None
+        self.left: float = math.inf
+        self._refusals: dict[str, list[tuple[int, float]]] = {}
+        # By job and partner: when it is asked again, and how long it was to be left in peace.
+        self._pauses: dict[int, dict[str, tuple[float, float]]] = {}
+
+    def begin(self, waiting: Iterable[Waiting]) -> list[Waiting]:
+        """Begins a round.
+
+        Args:
+            waiting: the jobs, in the order of the queue.
+
+        Returns:
+            The same in the order in which they are offered.
+        """
+        order = list(waiting)
+        rounds = self._rounds
+        if rounds is None:
+            return order
+        self.left = math.inf if rounds.questions is None else rounds.questions
+        self._refusals = {}
+        self._pauses = {one.job: self._pauses[one.job] for one in order if one.job in self._pauses}
+        if rounds.order == "queue" or len(order) < 2:
+            return order
+        # Sorting keeps the order of equals. Who declines the easiest is hardly asked further.
+        widest = sorted(order, key=lambda one: -one.processors)
+        easiest = min(widest, key=lambda one: (one.processors, one.requested_time))
+        widest.remove(easiest)
+        return [easiest, *widest]
+
+    def spares(self, one: Waiting, partner: str, now: float) -> bool:
+        """Returns whether a partner is not asked about a job, as its answer is known or was no.
+
+        Args:
+            one: the job.
+            partner: its name.
+            now: seconds.
+        """
+        if self._rounds is None:
+            return False
+        until, _ = self._pauses.get(one.job, {}).get(partner, (-math.inf, 0.0))
+        return (
+            self.left == 0
+            or now < until
+            or any(
+                width <= one.processors and requested_time <= one.requested_time
+                for width, requested_time in self._refusals.get(partner, ())
+            )
+        )
+
+    def declined(self, one: Waiting, partner: str, now: float) -> None:
+        """Notes that a partner has declined a job.
+
+        Args:
+            one: the job.
+            partner: its name.
+            now: seconds.
+        """
+        rounds = self._rounds
+        if rounds is None:
+            return
+        if rounds.pause is not None:
+            pauses = self._pauses.setdefault(one.job, {})
+            _, last = pauses.get(partner, (0.0, 0.0))
+            length = min(2.0 * last if last > 0.0 else rounds.period, rounds.pause)
+            pauses[partner] = (now + length, length)
+        # Those that this one makes superfluous go.
+        kept = [
+            (width, requested_time)
+            for width, requested_time in self._refusals.get(partner, ())
+            if width < one.processors or requested_time < one.requested_time
+        ]
+        if len(kept) < REFUSALS_MAX:
+            kept.append((one.processors, one.requested_time))
+        self._refusals[partner] = kept

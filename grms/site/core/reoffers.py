@@ -1,0 +1,252 @@
+"""Rounds: own users' jobs that wait in the batch system are offered again, one after the other.
+
+The order of things that keeps such a job from being lost and from running twice, whoever dies between
+which two steps:
+
+- The partner is asked to hold a place (REOFFERING). Its yes starts nothing, so that an offer without an
+  answer is just taken back, and the job goes on waiting.
+- With a yes the batch system is told to let the job go if it has not started (LEAVING). Only when it
+  has said that it did, and that is in the journal (JobLeft), the partner is told to start the job
+  (RESOLVING, with a confirmation), as often as it takes. From there on all is as with any offer whose
+  outcome is open.
+- If the job has started meanwhile, it stays, and the partner is told to let go of the place.
+- A place is held for `confirm_time_max`. A confirmation that comes later is answered by the end of a job
+  that has never run, and home decides it anew.
+
+A round does what one of a replay does (docs/disciplines.md): jobs in their order, partners in theirs,
+each question when the one before has come to its end.
+"""
+
+from collections import deque
+
+from grms.policy.round_notes import RoundMemory, Waiting
+from grms.policy.rounds import Rounds
+from grms.site.core.fairness import entrusts, wants
+from grms.site.core.offers import OfferDesk
+from grms.site.core.turn import Turn
+from grms.site.facts.commands import LrmsCancel, PublishRound, SendOffer
+from grms.site.facts.events import (
+    Event,
+    LoadedEvent,
+    LrmsEnded,
+    OfferAnswered,
+    OfferFailed,
+    RoundDue,
+)
+from grms.site.facts.jobs import HomeJob, Load, OfferId
+from grms.site.facts.lifecycle import PROVISIONAL, JobState, Outcome
+from grms.site.facts.memory import Memory
+from grms.site.facts.partners import PartnerBook, asking_order
+from grms.site.facts.records import JobLeaving, JobLeft, JobReoffered, JobReofferEnded
+
+
+class ReofferDesk:
+    """Holds rounds of offers, and follows each job that may leave the queue.
+
+    Notes of rounds are not in the journal: a site that starts again asks a little more.
+
+    Args:
+        memory: of the site.
+        offers: decides where jobs run.
+    """
+
+    def __init__(self, memory: Memory, offers: OfferDesk) -> None:
+        self.memory = memory
+        self.offers = offers
+        self._kind: float | Rounds | None = None
+        self._notes = RoundMemory(1.0)
+        self._queue: deque[Waiting] | None = None
+        self._one: Waiting | None = None
+        self._partners: deque[str] = deque()
+        self._silent: set[str] = set()
+        self._before: Waiting | None = None
+        self._asked: HomeJob | None = None
+        self._counts = [0, 0, 0]
+
+    # --- rounds --------------------------------------------------------------------------------
+
+    def due(self, event: RoundDue, turn: Turn) -> None:
+        """Begins a round, unless one is under way that has come further since the last time."""
+        rounds = self.memory.settings.reoffer
+        if rounds is None:
+            return
+        if self._queue is not None and self._one is not self._before:
+            self._before = self._one
+            return
+        if rounds != self._kind:
+            self._kind, self._notes = rounds, RoundMemory(rounds)
+        waiting = [
+            Waiting(job.job, job.request.processors, job.request.requested_time)
+            for job in self.memory.at_lrms.values()
+            if isinstance(job, HomeJob) and _may_leave(job)
+        ]
+        self._queue = deque(self._notes.begin(waiting))
+        self._one = self._before = self._asked = None
+        self._partners.clear()
+        self._silent.clear()
+        self._counts = [len(waiting), 0, 0]
+        self._go_on(event.load, turn)
+
+    def carry_on(self, event: Event, turn: Turn) -> None:
+        """Goes on with a round when its last question has come to an end; after every event."""
+        if self._queue is None or isinstance(event, RoundDue):
+            return
+        job = self._asked
+        if job is not None:
+            if job.state in PROVISIONAL or (job.confirms and not job.attempts):
+                return
+            if not isinstance(event, LoadedEvent):
+                return
+            self._counts[2] += job.state is JobState.DELEGATED
+            self._asked = None
+        if isinstance(event, LoadedEvent):
+            self._go_on(event.load, turn)
+
+    def _go_on(self, told: Load | None, turn: Turn) -> None:
+        assert self._queue is not None
+        load = self.memory.load(told)
+        while load is not None:
+            job = None if self._one is None else self.memory.jobs.get(self._one.job)
+            if job is None or not _may_leave(job) or not self._partners:
+                if not self._queue or self._notes.left == 0:
+                    break
+                self._one = self._queue.popleft()
+                settings = self.memory.settings
+                self._partners = deque(asking_order(settings.location, self.memory.books, turn.now))
+                continue
+            if self._offered(job, load, turn):
+                return
+        self._queue = None
+        turn.do(PublishRound(turn.cause, *self._counts))
+
+    def _offered(self, job: HomeJob, load: Load, turn: Turn) -> bool:
+        # Asks the next partner about a job, if it is to be asked.
+        one, name = self._one, self._partners.popleft()
+        assert one is not None
+        book, policy = self.memory.books[name], self.memory.settings.transfer.get(name)
+        if policy is None or not self._askable(book, job):
+            return False
+        if job.request.processors <= load.processors and wants(
+            policy, self.memory, book, job.request, load, own=True, waits=True
+        ):
+            self._partners.clear()
+            return False
+        if self._notes.spares(one, name, turn.now):
+            return False
+        if not entrusts(policy, book, job.request, load, turn):
+            return False
+        self._notes.left -= 1
+        self._counts[1] += 1
+        self._asked = job
+        number, settled_below = book.next_number, book.settled()
+        turn.note(JobReoffered(turn.now, job.job, name, number))
+        turn.do(
+            SendOffer(
+                turn.cause,
+                name,
+                job.offer,
+                settled_below,
+                job.request,
+                job.payload,
+                reserve=True,
+            )
+        )
+        return True
+
+    def _askable(self, book: PartnerBook, job: HomeJob) -> bool:
+        return (
+            book.reserves
+            and book.name not in self._silent
+            and self.offers.can_ask(book, job.request.processors)
+        )
+
+    # --- answers -------------------------------------------------------------------------------
+
+    def offer_answered(self, event: OfferAnswered, turn: Turn) -> None:
+        """Has the batch system let the job go, or leaves it where it is."""
+        job = self._provisional(event.partner, event.offer)
+        if job is None:
+            self.offers.offer_answered(event, turn)
+            return
+        self.offers.answered_well(event.partner)
+        if not event.accepted:
+            if self._asked is job and self._one is not None:
+                self._notes.declined(self._one, event.partner, turn.now)
+            self._put_off(job, turn, settled=True)
+        elif job.cancel_requested:
+            self._put_off(job, turn, settled=False)
+        else:
+            turn.note(JobLeaving(turn.now, job.job))
+            turn.do(LrmsCancel(turn.cause, job.lrms_key, only_waiting=True))
+
+    def offer_failed(self, event: OfferFailed, turn: Turn) -> None:
+        """Takes the offer back; nobody else is kept waiting by a partner that does not answer."""
+        job = self._provisional(event.partner, event.offer)
+        if job is None:
+            self.offers.offer_failed(event, turn)
+            return
+        self._silent.add(event.partner)
+        self._put_off(job, turn, settled=not event.sent)
+
+    def disputed(self, job: HomeJob, turn: Turn) -> None:
+        """Knows that the partner holds no place: it knows the offer's number as another job's."""
+        self._silent.add(job.partner)
+        self._put_off(job, turn, settled=job.state is JobState.REOFFERING)
+
+    def _provisional(self, partner: str, offer: OfferId) -> HomeJob | None:
+        book = self.memory.books.get(partner)
+        job = None if book is None else book.away(offer)
+        return job if job is not None and job.state is JobState.REOFFERING else None
+
+    def _put_off(self, job: HomeJob, turn: Turn, *, settled: bool) -> None:
+        partner, number = job.partner, job.offer_number
+        turn.note(JobReofferEnded(turn.now, job.job, partner, number, settled))
+        if not settled:
+            self.offers.withdraw_abandoned(self.memory.books[partner], number, 0.0, turn)
+
+    # --- the batch system ----------------------------------------------------------------------
+
+    def stays(self, job: HomeJob, turn: Turn) -> None:
+        """Takes a job's offer back, if it has one: it has started, has ended, or is lost."""
+        if job.state in PROVISIONAL:
+            self._put_off(job, turn, settled=False)
+
+    def let_go(self, job: HomeJob, event: LrmsEnded, turn: Turn) -> bool:
+        """Has the partner start a job that the batch system has let go.
+
+        Returns:
+            Whether it has: it was told to, and the job had not started.
+        """
+        waits = job.state is not JobState.RUNNING and event.run_time == 0.0
+        if (
+            not (job.leaving and waits)
+            or event.outcome is not Outcome.CANCELLED
+            or job.cancel_requested
+        ):
+            return False
+        if job.state is JobState.REOFFERING:
+            self._put_off(job, turn, settled=False)
+        turn.note(JobLeft(turn.now, job.job))
+        if job.state is JobState.RESOLVING:
+            self.offers.ask(job, turn)
+        else:
+            self.offers.decide(job, None, turn)
+        turn.publish(job)
+        return True
+
+    def take_up(self, job: HomeJob, turn: Turn) -> None:
+        """Goes on after a restart with a job whose place was asked for, or that was to leave."""
+        if job.state is JobState.REOFFERING:
+            # It is withdrawn with all others that were given up on.
+            number = job.offer_number
+            turn.note(JobReofferEnded(turn.now, job.job, job.partner, number, settled=False))
+        turn.submit(job, lookup=True)
+        if job.cancel_requested:
+            turn.do(LrmsCancel(turn.cause, job.lrms_key))
+        elif job.state is JobState.LEAVING:
+            turn.do(LrmsCancel(turn.cause, job.lrms_key, only_waiting=True))
+
+
+def _may_leave(job: HomeJob) -> bool:
+    # What has started once is not given away: it may have done something.
+    return job.state is JobState.QUEUED and not job.requeued and not job.cancel_requested

@@ -1,0 +1,52 @@
+"""Rounds of offers in the fault test: who holds them, and what has left a queue."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from grms.policy.rounds import Rounds
+from grms.testing.draws import Draws
+from grms.testing.lrms import FakeLrmsJob
+from grms.testing.site import SimulatedSite
+
+
+def draw_rounds(draws: Draws, sites: Iterable[SimulatedSite]) -> None:
+    """Lets sites hold rounds of any kind; a few cannot hold places, as older programs.
+
+    Args:
+        draws: where all of it comes from.
+        sites: that have not begun.
+    """
+    # In half of the runs who waits at home has tried everybody before: rounds are all there is.
+    patient = draws.chance(0.5)
+    for site in sites:
+        period = draws.between(0.5, 5.0)
+        rounds: float | Rounds = period
+        if draws.chance(0.7):
+            rounds = Rounds(
+                max(1.0, period),
+                "widest" if draws.chance(0.5) else "queue",
+                draws.integer(1, 4) if draws.chance(0.3) else None,
+                2.0 * max(1.0, period) if draws.chance(0.3) else None,
+            )
+        site.reserves = draws.chance(0.9)
+        site.timing.reoffer = period
+        site.settings = replace(
+            site.settings,
+            reoffer=rounds,
+            confirm_time_max=draws.between(2.0, 40.0),
+            decision_time_max=2.0 if patient else site.settings.decision_time_max,
+        )
+
+
+def has_left(site: SimulatedSite, ran: FakeLrmsJob) -> bool:
+    """Returns whether others have cancelled a job as it was about to leave its home's queue.
+
+    That is all the same: it has left, and runs elsewhere.
+
+    Args:
+        site: above the batch system.
+        ran: a job that it has had.
+    """
+    home = ran.key.startswith(f"{site.settings.name}/")
+    keys = {job.lrms_key for job in site.state.jobs()} if ran.by_others and home else set()
+    return bool(keys) and ran.runs == 0 and ran.key not in keys

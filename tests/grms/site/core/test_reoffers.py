@@ -1,0 +1,489 @@
+"""Jobs that wait are offered again, and leave the queue in an order in which nothing can happen twice."""
+
+import math
+from typing import Any
+
+import pytest
+
+from grms.policy.rails import Rails
+from grms.policy.rounds import Rounds
+from grms.policy.transfer import AlwaysKeep, Railed
+from grms.site.core.state import SiteState
+from grms.site.facts.commands import (
+    AnswerOffer,
+    AnswerReport,
+    AnswerStatus,
+    Command,
+    LrmsCancel,
+    LrmsSubmit,
+    PublishRound,
+    Refuse,
+    SendOffer,
+    SendReport,
+    SendResolve,
+    SendWithdraw,
+)
+from grms.site.facts.compaction import compacted
+from grms.site.facts.events import (
+    Cancel,
+    LrmsAccepted,
+    LrmsAway,
+    LrmsEnded,
+    LrmsLost,
+    LrmsRequeued,
+    LrmsStarted,
+    OfferAnswered,
+    OfferDisputed,
+    OfferFailed,
+    OfferReceived,
+    PartnerDown,
+    PartnerUp,
+    ReportReceived,
+    ResolveReceived,
+    Restarted,
+    RoundDue,
+    StatusAnswered,
+    StatusFailed,
+    TimePassed,
+    WithdrawReceived,
+)
+from grms.site.facts.jobs import Completion, OfferId, Request
+from grms.site.facts.lifecycle import GuestState, JobState, Outcome
+from grms.site.facts.records import JobLeft, JobReoffered
+from tests.grms.site.conversation import (
+    FREE,
+    FULL,
+    REQUEST,
+    Conversation,
+    kinds,
+    offer,
+    one,
+    settings,
+)
+
+KEY = "a/7/1"
+B1 = {"partner": "b", "offer": offer(1)}
+C1 = {"partner": "c", "offer": offer(1)}
+
+
+def home(count: int = 1, **changes: Any) -> Conversation:
+    """Returns a site that holds rounds, where jobs wait; all partners were away as they came."""
+    site = Conversation(settings(**{"reoffer": 900.0, **changes}), up=())
+    for number in range(1, count + 1):
+        site.submit()
+        site(LrmsAccepted, lrms_key=f"a/7/{number}")
+    site.up = ("b", "c")
+    site.come_up()
+    return site
+
+
+def due(site: Conversation) -> list[Command]:
+    """Begins a round."""
+    return site(RoundDue, load=FULL)
+
+
+def leaving() -> Conversation:
+    """Returns a site with a job for which b holds a place."""
+    site = home()
+    due(site)
+    (cancel,) = site(OfferAnswered, load=FULL, accepted=True, **B1)
+    assert cancel == LrmsCancel(site.last_id, KEY, only_waiting=True)
+    assert site.job().state is JobState.LEAVING
+    return site
+
+
+def let_go(site: Conversation, **changes: Any) -> list[Command]:
+    """Has the batch system say that it has let the job go."""
+    given: dict[str, Any] = {
+        "lrms_key": KEY,
+        "outcome": Outcome.CANCELLED,
+        "end_time": 5.0,
+        "run_time": 0.0,
+    }
+    return site(LrmsEnded, **{**given, **changes})
+
+
+def left() -> tuple[Conversation, SendResolve]:
+    """Returns a site whose job has left the queue, and what b is told."""
+    site = leaving()
+    return site, one(let_go(site), SendResolve)
+
+
+def status(
+    site: Conversation, question: int, said: GuestState | None, **more: Any
+) -> list[Command]:
+    """Answers a question about the offer."""
+    return site(StatusAnswered, load=FULL, question=question, status=said, **B1, **more)
+
+
+# --- rounds --------------------------------------------------------------------------------------
+
+
+def test_a_waiting_job_is_offered_again() -> None:
+    """The partner is to hold a place; what the site does not see does not change for its user."""
+    site = home()
+    asked = one(due(site), SendOffer)
+    assert (asked.partner, asked.offer, asked.reserve) == ("b", offer(1), True)
+    assert (site.job().state, site.job().shown) == (JobState.REOFFERING, JobState.QUEUED)
+    assert site.state.job_counts()[JobState.QUEUED] == 1
+
+
+def test_without_rounds_nothing_is_offered_again() -> None:
+    """By default a job that stays at home stays there."""
+    site = home(reoffer=None)
+    assert due(site) == []
+
+
+def test_every_partner_and_every_job_has_its_turn() -> None:
+    """One question at a time: partners in their order, jobs in that of the queue."""
+    site = home(2)
+    assert one(due(site), SendOffer).partner == "b"
+    asked = one(site(OfferAnswered, load=FULL, accepted=False, **B1), SendOffer)
+    assert asked.partner == "c"
+    asked = one(site(OfferAnswered, load=FULL, accepted=False, **C1), SendOffer)
+    assert (asked.partner, asked.offer) == ("b", offer(2))
+    site(OfferAnswered, load=FULL, accepted=False, partner="b", offer=offer(2))
+    assert site.job(2).state is JobState.REOFFERING
+    over = site(OfferAnswered, load=FULL, accepted=False, partner="c", offer=offer(2))
+    assert over == [PublishRound(site.last_id, waiting=2, offers=4, moved=0)]
+    assert [site.job(n).state for n in (1, 2)] == [JobState.QUEUED] * 2
+    assert site.job().asked == ()
+
+
+def test_questions_whose_answer_is_known_are_spared() -> None:
+    """Who has declined a job is not asked about one that is no easier."""
+    site = home(2, reoffer=Rounds(900.0))
+    due(site)
+    site(OfferAnswered, load=FULL, accepted=False, **B1)
+    over = site(OfferAnswered, load=FULL, accepted=False, **C1)
+    assert over == [PublishRound(site.last_id, waiting=2, offers=2, moved=0)]
+
+
+def test_what_home_wants_stays() -> None:
+    """Its policy is asked as at an arrival; that the job does not start at once is known."""
+    assert kinds(due(home(transfer={"b": AlwaysKeep(), "c": AlwaysKeep()}))) == ["PublishRound"]
+    rails = Railed(Rails(start_now=True))
+    assert one(due(home(transfer={"b": rails})), SendOffer).partner == "b"
+
+
+@pytest.mark.parametrize(
+    ("event", "values"),
+    [
+        (PartnerDown, {"partner": "b"}),
+        (PartnerUp, {"load": FULL, "partner": "b", "processors": 8, "reserves": False}),
+        (PartnerUp, {"load": FULL, "partner": "b", "processors": 1, "reserves": True}),
+    ],
+)
+def test_who_cannot_be_asked_is_passed_over(event: Any, values: dict[str, Any]) -> None:
+    """Away, too small, or an older program, which would start what it is to hold a place for."""
+    site = home()
+    site(event, **values)
+    assert one(due(site), SendOffer).partner == "c"
+
+
+def test_what_has_started_once_is_not_given_away() -> None:
+    """Nor what is to end."""
+    site = home(2)
+    site(LrmsStarted, lrms_key=KEY, start_time=1.0)
+    site(LrmsRequeued, lrms_key=KEY, reason="a node failed")
+    site(Cancel, job_id="a-2", user="ann")
+    assert due(site) == [PublishRound(site.last_id, waiting=0, offers=0, moved=0)]
+
+
+def test_nothing_is_decided_while_the_batch_system_does_not_answer() -> None:
+    """The round is over at once."""
+    site = home()
+    site(LrmsAway, reason="down")
+    assert kinds(due(site)) == ["PublishRound"]
+
+
+def test_a_round_that_comes_further_is_not_begun_anew() -> None:
+    """One that has come no further since the last time is."""
+    site = home(2)
+    due(site)
+    assert due(site) == []
+    site(OfferAnswered, load=FULL, accepted=False, **B1)
+    asked = one(due(site), SendOffer)
+    assert (asked.partner, site.job(2).state) == ("b", JobState.REOFFERING)
+
+
+def test_a_partner_that_does_not_answer_keeps_nobody_waiting() -> None:
+    """Its offer is withdrawn, and it is asked no more in this round."""
+    site = home(2)
+    due(site)
+    withdraw, asked = site(OfferFailed, load=FULL, **B1)
+    assert withdraw == SendWithdraw(site.last_id, "b", offer(1), 0.0, cancel=True)
+    assert isinstance(asked, SendOffer)
+    assert asked.partner == "c"
+    asked = one(site(OfferAnswered, load=FULL, accepted=False, **C1), SendOffer)
+    assert (asked.partner, site.job(2).state) == ("c", JobState.REOFFERING)
+
+
+def test_an_offer_that_was_not_sent_need_not_be_withdrawn() -> None:
+    """Nobody has heard of it."""
+    site = home()
+    due(site)
+    assert kinds(site(OfferFailed, load=FULL, sent=False, **B1)) == ["SendOffer"]
+
+
+def test_an_offer_with_the_number_of_another_holds_no_place() -> None:
+    """The job waits on, in a new epoch."""
+    site = home()
+    due(site)
+    assert kinds(site(OfferDisputed, load=FULL, **B1)) == ["SendProbe", "SendOffer"]
+    assert site.state.memory.epoch == 8
+
+
+# --- leaving -------------------------------------------------------------------------------------
+
+
+def test_the_job_leaves_before_it_is_started_there() -> None:
+    """The partner is told when the batch system has let go, and it is in the journal."""
+    site, told = left()
+    assert told == SendResolve(site.last_id, "b", offer(1), 0.0, confirm=True)
+    assert isinstance(site.journal[-1], JobLeft)
+    assert site.job().state is JobState.RESOLVING
+    assert site.state.memory.at_lrms == {}
+    over = status(site, told.cause, GuestState.ACCEPTED)
+    assert over == [PublishRound(site.last_id, waiting=1, offers=1, moved=1)]
+    assert (site.job().state, site.job().asked) == (JobState.DELEGATED, ("b",))
+
+
+def test_it_is_confirmed_until_that_is_heard() -> None:
+    """Others have their turn meanwhile, and over a restart nothing changes."""
+    site, told = left()
+    again = one(site(StatusFailed, load=FULL, question=told.cause, **B1), SendResolve)
+    assert again.confirm
+    assert again.delay_s > 0
+    site.restart()
+    site.come_up()
+    assert one(site(Restarted, load=FULL), SendResolve).confirm
+
+
+def test_a_job_that_has_started_stays() -> None:
+    """The place is given back, until the partner has heard of it."""
+    site = leaving()
+    withdraw = one(site(LrmsStarted, lrms_key=KEY, start_time=4.0), SendWithdraw)
+    assert (withdraw.partner, withdraw.offer, withdraw.cancel) == ("b", offer(1), True)
+    assert (site.job().state, site.job().partner) == (JobState.RUNNING, "")
+    assert list(site.state.partners["b"].abandoned) == [1]
+    site(StatusAnswered, load=FULL, question=withdraw.cause, status=GuestState.WITHDRAWN, **B1)
+    assert not site.state.partners["b"].undecided
+
+
+@pytest.mark.parametrize("ended", [{"run_time": 3.0}, {"outcome": Outcome.COMPLETED}])
+def test_a_job_that_has_ended_is_over(ended: dict[str, Any]) -> None:
+    """It had started, whoever has ended it."""
+    site = leaving()
+    assert kinds(let_go(site, **ended)) == ["SendWithdraw"]
+    assert site.job().state is JobState.ENDED
+
+
+def test_a_cancelled_job_does_not_leave() -> None:
+    """Neither when the place is there, nor when the batch system has let it go."""
+    site = home()
+    due(site)
+    assert kinds(site(Cancel, job_id="a-1", user="ann")) == ["LrmsCancel", "ReplyJob"]
+    answer = site(OfferAnswered, load=FULL, accepted=True, **B1)
+    assert kinds(answer) == ["SendWithdraw", "PublishRound"]
+    let_go(site)
+    assert site.job().outcome is Outcome.CANCELLED
+    site = leaving()
+    site(Cancel, job_id="a-1", user="ann")
+    assert kinds(let_go(site)) == ["SendWithdraw"]
+    assert site.job().outcome is Outcome.CANCELLED
+
+
+def test_a_job_that_the_batch_system_loses_is_submitted_again() -> None:
+    """It stays: whether it was let go is not known."""
+    site = leaving()
+    lost = site(LrmsLost, lrms_key=KEY, reason="restored")
+    assert kinds(lost) == ["SendWithdraw", "LrmsSubmit"]
+    # That it is let go now comes too late for the partner.
+    again = one(let_go(site), LrmsSubmit)
+    assert (again.lrms_key, again.lookup) == ("a/7/1/2", True)
+    assert site.job().state is JobState.SUBMITTING
+
+
+def test_a_job_that_is_let_go_too_late_comes_home() -> None:
+    """A node fails, the job waits again, and only then the batch system does what it was told."""
+    site = leaving()
+    site(LrmsStarted, lrms_key=KEY, start_time=4.0)
+    site(LrmsRequeued, lrms_key=KEY, reason="a node failed")
+    assert one(let_go(site), LrmsSubmit).lrms_key == "a/7/1/2"
+
+
+@pytest.mark.parametrize("said", [GuestState.DECLINED, GuestState.WITHDRAWN, GuestState.ENDED])
+def test_a_place_that_is_gone_brings_the_job_home(said: GuestState) -> None:
+    """By another key, as the batch system has ended the one that it had."""
+    site, told = left()
+    more = {}
+    if said is GuestState.ENDED:
+        more["completion"] = Completion(offer(1), Outcome.LOST, 0.0, 0.0)
+    decided = status(site, told.cause, said, **more)
+    asked = one(decided, SendOffer)
+    assert (asked.partner, asked.reserve) == ("c", False)
+    kept = one(site(OfferAnswered, load=FULL, accepted=False, **C1), LrmsSubmit)
+    assert kept.lrms_key == "a/7/1/2"
+    site(LrmsAccepted, lrms_key="a/7/1/2")
+    assert site.job().state is JobState.QUEUED
+
+
+def test_a_partner_that_has_forgotten_the_place_is_withdrawn_first() -> None:
+    """As with any offer of which nobody has heard."""
+    site, told = left()
+    withdraw = one(status(site, told.cause, None), SendWithdraw)
+    assert site.job().state is JobState.WITHDRAWING
+    status(site, withdraw.cause, GuestState.WITHDRAWN)
+    assert site.job().partner == "c"
+
+
+def test_a_cancelled_job_without_its_place_is_cancelled() -> None:
+    """It has not run, and is not decided anew."""
+    site, told = left()
+    site(Cancel, job_id="a-1", user="ann")
+    gone = Completion(offer(1), Outcome.LOST, 0.0, 0.0)
+    site(ReportReceived, load=FULL, partner="b", completions=(gone,))
+    assert told.confirm
+    assert site.job().outcome is Outcome.CANCELLED
+
+
+def test_what_becomes_of_a_place_is_not_believed_before_it_is_confirmed() -> None:
+    """The job is still here, whatever the partner reports of it."""
+    site = leaving()
+    ended = Completion(offer(1), Outcome.COMPLETED, 2.0, 2.0)
+    told = site(ReportReceived, load=FULL, partner="b", completions=(ended,))
+    assert told == [AnswerReport(site.last_id)]
+    assert site.job().state is JobState.LEAVING
+
+
+# --- restarts ------------------------------------------------------------------------------------
+
+
+def test_after_a_restart_an_open_question_is_withdrawn() -> None:
+    """The job waits, and has not started: if it is not found, it is submitted."""
+    site = home()
+    due(site)
+    site.restart()
+    submit, withdraw = site(Restarted, load=FULL)
+    assert isinstance(submit, LrmsSubmit)
+    assert isinstance(withdraw, SendWithdraw)
+    assert (submit.lookup, submit.started) == (True, False)
+    site.restart()
+    assert not one(site(Restarted, load=FULL), LrmsSubmit).started
+
+
+def test_after_a_restart_a_job_goes_on_leaving() -> None:
+    """It is looked up, and then taken out: it may be out already."""
+    site = leaving()
+    site.restart()
+    submit, cancel = site(Restarted, load=FULL)
+    assert isinstance(submit, LrmsSubmit)
+    assert submit.lookup
+    assert cancel == LrmsCancel(site.last_id, KEY, only_waiting=True)
+    assert one(let_go(site), SendResolve).confirm
+
+
+def test_questions_without_a_yes_are_left_out_of_the_journal() -> None:
+    """A job may wait for weeks; what comes after them is the same."""
+    site = home()
+    for number in range(1, 6):
+        due(site)
+        site(OfferAnswered, load=FULL, accepted=False, partner="b", offer=offer(number))
+        site(OfferAnswered, load=FULL, accepted=False, partner="c", offer=offer(number))
+    assert sum(isinstance(record, JobReoffered) for record in site.journal) == 10
+    records = compacted(site.settings, lambda: site.journal)
+    assert records is not None
+    assert not any(isinstance(record, JobReoffered) for record in records)
+    again = SiteState.recover(site.settings, records)
+    assert again.partners["b"].next_number == 6
+    assert again.partners["b"].offered == 5
+
+
+# --- the partner's side --------------------------------------------------------------------------
+
+THEIRS = OfferId(3, 5)
+GUEST = "b/3/5"
+
+
+def holding() -> Conversation:
+    """Returns a site that holds a place for a job of b."""
+    site = Conversation()
+    answer = site(
+        OfferReceived,
+        load=FREE,
+        partner="b",
+        offer=THEIRS,
+        settled_below=1,
+        request=REQUEST,
+        payload=b"run",
+        reserve=True,
+    )
+    assert answer == [AnswerOffer(site.last_id, accepted=True)]
+    return site
+
+
+def test_a_place_is_held_and_nothing_started() -> None:
+    """Its processors count as taken; the same offer has the same answer, also over a restart."""
+    site = holding()
+    assert site.state.memory.unconfirmed == REQUEST.processors
+    site.restart()
+    assert site(Restarted, load=FREE) == []
+    answer = site(ResolveReceived, partner="b", offer=THEIRS)
+    assert answer == [AnswerStatus(site.last_id, GuestState.ACCEPTED)]
+
+
+def test_a_confirmed_job_is_started_once() -> None:
+    """However often that is said; a restart looks it up."""
+    site = holding()
+    answer, submit = site(ResolveReceived, partner="b", offer=THEIRS, confirm=True)
+    assert answer == AnswerStatus(site.last_id, GuestState.ACCEPTED)
+    assert isinstance(submit, LrmsSubmit)
+    assert submit.lrms_key == GUEST
+    assert kinds(site(ResolveReceived, partner="b", offer=THEIRS, confirm=True)) == ["AnswerStatus"]
+    site.restart()
+    assert one(site(Restarted, load=FREE), LrmsSubmit).lookup
+
+
+@pytest.mark.parametrize(("cancel", "outcome"), [(True, Outcome.CANCELLED), (False, Outcome.LOST)])
+def test_a_place_that_is_taken_back_is_free(cancel: bool, outcome: Outcome) -> None:
+    """Nothing has to be ended; a confirmation that comes late starts nothing."""
+    site = holding()
+    report, answer = site(WithdrawReceived, partner="b", offer=THEIRS, cancel=cancel)
+    assert isinstance(report, SendReport)
+    assert (report.completion.outcome, report.completion.run_time) == (outcome, 0.0)
+    assert answer == AnswerStatus(site.last_id, GuestState.ENDED, report.completion)
+    assert site.state.memory.unconfirmed == 0
+    late = site(ResolveReceived, partner="b", offer=THEIRS, confirm=True)
+    assert kinds(late) == ["AnswerStatus"]
+
+
+def test_a_place_is_held_for_some_time_only() -> None:
+    """Its home site hears that the job has not run, and decides it anew."""
+    site = holding()
+    site.now = site.settings.confirm_time_max
+    assert site(TimePassed, load=FREE) == []
+    site.now = math.nextafter(site.now, math.inf)
+    report = one(site(TimePassed, load=FREE), SendReport)
+    assert report.completion == Completion(THEIRS, Outcome.LOST, site.now, 0.0)
+    assert kinds(site(ResolveReceived, partner="b", offer=THEIRS, confirm=True)) == ["AnswerStatus"]
+
+
+def test_what_is_no_place_is_not_confirmed() -> None:
+    """An offer that was never made is unknown, one that was declined stays so."""
+    site = Conversation()
+    answer = site(ResolveReceived, partner="b", offer=THEIRS, confirm=True)
+    assert answer == [AnswerStatus(site.last_id, None)]
+    declined = site(
+        OfferReceived,
+        load=FULL,
+        partner="b",
+        offer=THEIRS,
+        settled_below=1,
+        request=Request(8, 10.0),
+        payload=b"",
+        reserve=True,
+    )
+    assert not any(isinstance(command, Refuse) for command in declined)
+    answer = site(ResolveReceived, partner="b", offer=THEIRS, confirm=True)
+    assert answer == [AnswerStatus(site.last_id, GuestState.DECLINED)]

@@ -1,0 +1,43 @@
+"""Rounds of the fault test; tests/grms/testing/test_trial.py has the runs with them."""
+
+from grms.policy.rounds import Rounds
+from grms.testing.draws import Draws
+from grms.testing.rounds import draw_rounds, has_left
+from grms.testing.trial import Trial
+
+
+def test_rounds_of_every_kind_are_drawn() -> None:
+    """With and without bounds, often and seldom; the same seed draws the same."""
+    drawn = []
+    for seed in range(40):
+        trial = Trial(seed, reoffers=True)
+        trial.run()
+        drawn += [(site.settings.reoffer, site.reserves) for site in trial.sites.values()]
+        again = Trial(seed)
+        again.run()
+        assert all(site.settings.reoffer is None for site in again.sites.values())
+        draw_rounds(Draws(seed, 9), again.sites.values())
+        assert drawn[-len(again.sites) :] == [
+            (site.settings.reoffer, site.reserves) for site in again.sites.values()
+        ]
+    bounded = [rounds for rounds, _ in drawn if isinstance(rounds, Rounds)]
+    assert 0 < len(bounded) < len(drawn)
+    assert {one.order for one in bounded} == {"queue", "widest"}
+    assert any(one.questions for one in bounded)
+    assert any(one.pause for one in bounded)
+    assert {reserves for _, reserves in drawn} == {True, False}
+
+
+def test_what_others_cancel_has_not_left() -> None:
+    """Unless its home knows it by a later key."""
+    trial = Trial(3)
+    trial.run()
+    site = next(site for site in trial.sites.values() if list(site.state.jobs()))
+    job = next(iter(site.state.jobs()))
+    site.lrms.submit(job.lrms_key + "0", job.request, b"")
+    ran = site.lrms.jobs[job.lrms_key + "0"]
+    assert not has_left(site, ran)
+    ran.by_others = True
+    assert has_left(site, ran)
+    ran.key = job.lrms_key
+    assert not has_left(site, ran)

@@ -21,6 +21,7 @@ from scenarios.papers.nobody_loses.statements import (
     gains,
     grid_lines,
     headroom_lines,
+    headroom_verdict,
     jitter_line,
     month_lines,
     months_of,
@@ -284,7 +285,8 @@ def _headroom(study: Study) -> str:
         "A rule that might mend it: headroom",
         "<p>An experiment. Beside a guest a site keeps processors free: a share of the mean width of its own "
         "users’ jobs, by work, in days 0 to 150. In the last columns one site of each pair "
-        "has, every week, a job of its own that needs the whole machine for five hours; what is shown is that site, with EASY; before that FCFS and EASY.</p>",
+        "has, every week, a job of its own that needs the whole machine for five hours; what is shown is that site, with EASY; before that FCFS and EASY. "
+        f"{escape(headroom_verdict(study))}</p>",
         _table(
             "Fair exchange with rounds and headroom: mean / worst",
             ["days 0–150", "from day 150", "months below −5 %", "worst month", "filled", "lose"],
@@ -304,7 +306,10 @@ def _made(study: Study) -> str:
     rows = (
         ("Replays", f"{len(study.runs):,}"),
         ("Rounds", "every 15 minutes, spared questions, in the order of the queue"),
-        ("Shifted arrivals", f"{options.get('draws', 0)} draws of 0 to 600 s"),
+        (
+            "Shifted arrivals",
+            f"of 0 to 600 s; draws for each federation: {options.get('draws', 0)}",
+        ),
         ("Program", f"Hanse {study.version}"),
     )
     listed = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in rows)

@@ -235,6 +235,22 @@ def headroom_lines(study: Study) -> list[HeadroomLine]:
     return found
 
 
+def headroom_verdict(study: Study) -> str:
+    """Returns what headroom does to the days from day 150 on; empty where it was not tried."""
+    lines = headroom_lines(study)
+    if len(lines) < 2:
+        return ""
+    none, *tried = lines
+    costs = [none.windows["6"].mean - each.windows["6"].mean for each in tried]
+    months = [each.months.values[1] for each in tried]
+    fewer = sum(month < none.months.values[1] for month in months)
+    return (
+        f"From day 150 on it costs {min(costs):.1f} to {max(costs):.1f} points of the mean gain. Months below "
+        f"−5 % are {none.months.values[1]:.1f} % without it and fewer with {fewer} of {len(tried)} shares; "
+        f"of filled sites {none.filled.below} of {none.filled.count} lose without it."
+    )
+
+
 def verdict(study: Study) -> str:
     """Returns the outcome in two sentences."""
     table = grid_lines(study)

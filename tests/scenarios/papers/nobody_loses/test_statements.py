@@ -5,6 +5,7 @@ from scenarios.papers.nobody_loses.statements import (
     adoption_lines,
     grid_lines,
     headroom_lines,
+    headroom_verdict,
     jitter_line,
     line,
     month_line,
@@ -96,3 +97,7 @@ def test_headroom_is_told_by_share_and_window() -> None:
     assert list(shares) == ["none", "0.1", "0.25", "0.5", "1"]
     assert shares["none"].filled.count == 12
     assert shares["none"].windows["w"].count == 24
+    said = headroom_verdict(small_study())
+    assert "costs 0.0 to 0.0 points" in said
+    assert "fewer with 0 of 4 shares" in said
+    assert headroom_verdict(small_study(("jitter",))) == ""

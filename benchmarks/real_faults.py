@@ -39,7 +39,8 @@ from grms.kit.ports import free_ports
 from grms.site.engine.journal import Journal
 from lrms_sim.jobs import JobTable
 from lrms_sim.schedule import MachineInfo
-from scenarios.live.conductor import Conductor, daemons
+from scenarios.live.conductor import Conductor
+from scenarios.live.daemons import daemons
 from scenarios.live.sites import LiveSettings, SiteProcess
 from scenarios.spec.files import parse_spec
 

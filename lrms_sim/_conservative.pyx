@@ -21,7 +21,6 @@ from lrms_sim._profile cimport (
     Profile,
     profile_begin,
     profile_close,
-    profile_earlier,
     profile_earliest,
     profile_fits,
     profile_forget,
@@ -166,7 +165,7 @@ cdef int conservative_compress(ConservativeNotes* notes, View* view) except -1 n
         if reserved <= view.now or width > most_free:
             continue
         request = queue.request[slot]
-        start_time = profile_earlier(&notes.profile, width, request, reserved)
+        start_time = profile_earliest(&notes.profile, width, request, reserved)
         if start_time < reserved:
             profile_take(&notes.profile, reserved, reserved + request, -width)
             profile_take(&notes.profile, start_time, start_time + request, width)
@@ -258,7 +257,7 @@ cdef int conservative_reserve(ConservativeNotes* notes, View* view) except -1 no
             start_time = long_earlier(&notes.long_profile, width, request, INFINITY)
             long_take(&notes.long_profile, start_time, start_time + request, width)
         else:
-            start_time = profile_earliest(&notes.profile, width, request)
+            start_time = profile_earliest(&notes.profile, width, request, INFINITY)
             profile_take(&notes.profile, start_time, start_time + request, width)
         notes.reserved[job] = start_time
         if start_time < notes.next_start:

@@ -12,7 +12,7 @@ from libc.stdint cimport int8_t, int32_t
 from libc.stdlib cimport free
 
 from lrms_sim._keyed cimport search_shortest
-from lrms_sim._lines cimport Best, Room, room_for_all
+from lrms_sim._room cimport Best, Room, room_for_all
 from lrms_sim._memory cimport doubled, safe_calloc, safe_realloc
 from lrms_sim._queue cimport (
     WaitingQueue,

@@ -8,7 +8,7 @@ from libc.math cimport INFINITY, log10, sqrt
 from libc.stdint cimport int32_t
 from libc.stdlib cimport free
 
-from lrms_sim._lines cimport Best, Room, room_admits
+from lrms_sim._room cimport Best, Room, room_admits
 from lrms_sim._memory cimport safe_realloc
 from lrms_sim._queue cimport (
     BLOCK_SHIFT,

@@ -64,6 +64,10 @@ cdef int core_withdraw(MachineCore* core, Py_ssize_t slot) except -1 nogil
 cdef int core_pass(MachineCore* core) except -1 nogil
 cdef int core_pop_due(MachineCore* core) except -1 nogil
 cdef int core_advance(MachineCore* core, seconds_t until, bint inclusive) except -1 nogil
+cdef Py_ssize_t core_replay(
+    MachineCore* core, Py_ssize_t row, Py_ssize_t stop, Py_ssize_t count
+) except -1 nogil
+cdef bint cost_exceeded(const MachineCore* core) noexcept nogil
 
 
 cdef inline seconds_t core_next_end(const MachineCore* core) noexcept nogil:

@@ -8,135 +8,27 @@ start, again and again: what a start takes away is never given back within a pas
 passed over stays passed over.
 """
 
-from libc.stdlib cimport free, qsort
+from libc.math cimport INFINITY
+from libc.stdlib cimport qsort
 
 from lrms_sim._criteria cimport GROUPS, criterion_in_force
-from lrms_sim._keyed cimport (
-    KEY_KINDS,
-    Keyed,
-    key_now,
-    keyed_free,
-    keyed_push,
-    keyed_remove,
-    keyed_search,
-    search_shortest,
-)
-from lrms_sim._lines cimport (
-    Best,
-    Lines,
-    Room,
-    group_of,
-    lines_follow,
-    lines_free,
-    lines_head,
-    lines_push,
-    lines_remove,
-    lines_search,
-    room_for_all,
-    value_now,
-)
+from lrms_sim._keyed cimport Keyed, key_now, keyed_search, search_shortest
+from lrms_sim._lines cimport Lines, lines_follow, lines_head, lines_search, value_now
 from lrms_sim._memory cimport doubled, safe_realloc
 from lrms_sim._profile cimport (
     Profile,
     profile_append,
     profile_begin,
-    profile_close,
     profile_earliest,
     profile_fits,
     profile_take,
 )
-from lrms_sim._queue cimport (
-    WaitingQueue,
-    queue_free,
-    queue_next_backfill,
-    queue_next_fit,
-    queue_push,
-    queue_remove,
-    queue_slot,
-)
-from lrms_sim._releases cimport (
-    Releases,
-    Shadow,
-    releases_ended,
-    releases_free,
-    releases_shadow,
-    releases_start,
-)
-from lrms_sim._types cimport job_index_t, processors_t, seconds_t
+from lrms_sim._queue cimport WaitingQueue, queue_next_backfill, queue_next_fit
+from lrms_sim._releases cimport Releases, Shadow, releases_shadow
+from lrms_sim._room cimport Best, Room, room_for_all
+from lrms_sim._types cimport processors_t, seconds_t
 from lrms_sim._view cimport View
-
-
-cdef void waiting_free(Waiting* waiting) noexcept nogil:
-    cdef Py_ssize_t group, number
-    for group in range(GROUPS):
-        queue_free(&waiting.lanes[group])
-    for number in range(waiting.lines_count):
-        lines_free(&waiting.lines[number])
-    free(waiting.lines)
-    waiting.lines = NULL
-    waiting.lines_count = 0
-    for number in range(KEY_KINDS):
-        keyed_free(&waiting.keyed[number])
-    releases_free(&waiting.releases)
-    profile_close(&waiting.profile)
-    free(waiting.planned)
-    waiting.planned = NULL
-    waiting.planned_capacity = 0
-
-
-cdef int waiting_submitted(Waiting* waiting, View* view, job_index_t job) except -1 nogil:
-    cdef processors_t width = view.job_processors[job]
-    cdef seconds_t request = view.requested_time[job]
-    cdef Py_ssize_t group = group_of(view.job_group, job)
-    cdef Py_ssize_t number
-    if waiting.by_lane:
-        queue_push(&waiting.lanes[group], job, width, request)
-    if waiting.by_work:
-        waiting.work[group] += request * width
-        waiting.count[group] += 1
-    for number in range(waiting.lines_count):
-        lines_push(&waiting.lines[number], view, job)
-    if waiting.by_key:
-        for number in range(KEY_KINDS):
-            if waiting.keyed[number].used:
-                keyed_push(&waiting.keyed[number], view, job, width, request)
-    return 0
-
-
-cdef int waiting_ended(Waiting* waiting, View* view, job_index_t job) except -1 nogil:
-    if waiting.by_release:
-        releases_ended(&waiting.releases, view, job)
-    return 0
-
-
-cdef void waiting_withdrawn(Waiting* waiting, View* view, job_index_t job) noexcept nogil:
-    # Forgets a job that leaves the queue.
-    cdef Py_ssize_t group = group_of(view.job_group, job)
-    cdef Py_ssize_t number
-    if waiting.by_lane:
-        queue_remove(&waiting.lanes[group], queue_slot(&waiting.lanes[group], job))
-    if waiting.by_work:
-        # Whole seconds are summed without error; what others leave behind ends here.
-        waiting.work[group] -= view.requested_time[job] * view.job_processors[job]
-        waiting.count[group] -= 1
-        if waiting.count[group] == 0:
-            waiting.work[group] = 0.0
-    for number in range(waiting.lines_count):
-        lines_remove(&waiting.lines[number], job)
-    if waiting.by_key:
-        for number in range(KEY_KINDS):
-            if waiting.keyed[number].used:
-                keyed_remove(
-                    &waiting.keyed[number], queue_slot(&waiting.keyed[number].queue, job)
-                )
-
-
-cdef inline int start(Waiting* waiting, View* view, job_index_t job) except -1 nogil:
-    cdef Py_ssize_t slot = queue_slot(&view.queue, job)
-    waiting_withdrawn(waiting, view, job)
-    if waiting.by_release:
-        return releases_start(&waiting.releases, view, slot)
-    return view.start(view, slot)
+from lrms_sim._waiting cimport Planned, Waiting, waiting_start
 
 
 # --- the best job that may start ----------------------------------------------------------
@@ -230,7 +122,7 @@ cdef int start_heads(Waiting* waiting, View* view, Alternative* how, Best* head)
             head[0] = search(waiting, view, how, how.order, &room)
         if head.width > view.processors_free:
             return 0
-        start(waiting, view, head.job)
+        waiting_start(waiting, view, head.job)
         head.job = -1
     return 0
 
@@ -243,7 +135,7 @@ cdef int greedy_pass(Waiting* waiting, View* view, Alternative* how) except -1 n
         best = lines_head(lines, view)
         if best.width > view.processors_free:
             return 0
-        start(waiting, view, best.job)
+        waiting_start(waiting, view, best.job)
         if (
             view.queue.count == 0
             or queue_next_fit(&view.queue, view.queue.head, view.processors_free) < 0
@@ -261,7 +153,7 @@ cdef int list_pass(Waiting* waiting, View* view, Alternative* how) except -1 nog
         best = search(waiting, view, how, how.order, &room)
         if best.job < 0:
             break
-        start(waiting, view, best.job)
+        waiting_start(waiting, view, best.job)
     return 0
 
 
@@ -286,7 +178,7 @@ cdef int easy_pass(Waiting* waiting, View* view, Alternative* how) except -1 nog
         best = search(waiting, view, how, how.backfill, &room)
         if best.job < 0:
             break
-        start(waiting, view, best.job)
+        waiting_start(waiting, view, best.job)
         if view.now + best.request > shadow.time:
             shadow.extra -= best.width
     return 0
@@ -432,10 +324,10 @@ cdef int conservative_pass(Waiting* waiting, View* view, Alternative* how) excep
         if last < place:
             return 0
         planned = &waiting.planned[place]
-        start_time = profile_earliest(profile, planned.width, planned.request)
+        start_time = profile_earliest(profile, planned.width, planned.request, INFINITY)
         profile_take(profile, start_time, start_time + planned.request, planned.width)
         if start_time <= view.now:
-            start(waiting, view, planned.job)
+            waiting_start(waiting, view, planned.job)
         place += 1
 
 

@@ -18,9 +18,6 @@ cdef int profile_take(
 ) except -1 nogil
 cdef void profile_forget(Profile* profile, seconds_t now) noexcept nogil
 cdef seconds_t profile_earliest(
-    const Profile* profile, processors_t width, seconds_t duration
-) noexcept nogil
-cdef seconds_t profile_earlier(
     const Profile* profile, processors_t width, seconds_t duration, seconds_t reserved
 ) noexcept nogil
 cdef bint profile_fits(

@@ -134,33 +134,11 @@ cdef void profile_forget(Profile* profile, seconds_t now) noexcept nogil:
 
 
 cdef seconds_t profile_earliest(
-    const Profile* profile, processors_t width, seconds_t duration
-) noexcept nogil:
-    # Earliest start from the profile's beginning on; the last segment is the empty machine.
-    cdef Py_ssize_t first = 0
-    cdef Py_ssize_t last
-    cdef seconds_t end_time
-    while True:
-        while profile.free[first] < width:
-            first += 1
-        end_time = profile.time[first] + duration
-        last = first + 1
-        while (
-            last < profile.count
-            and profile.time[last] < end_time
-            and profile.free[last] >= width
-        ):
-            last += 1
-        if last == profile.count or profile.time[last] >= end_time:
-            return profile.time[first]
-        first = last
-
-
-cdef seconds_t profile_earlier(
     const Profile* profile, processors_t width, seconds_t duration, seconds_t reserved
 ) noexcept nogil:
     # Earliest start of what is in the profile at `reserved`: its own processors are free to it
-    # from there on, so a window needs to last until its end or until there.
+    # from there on, so a window needs to last until its end or until there. Of what is not in it
+    # yet that is infinite; the last segment is the empty machine.
     cdef Py_ssize_t first = 0
     cdef Py_ssize_t last
     cdef seconds_t end_time

@@ -9,30 +9,25 @@ intervals; nothing else of the text is ever held but one buffer.
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.exc cimport PyErr_CheckSignals
-from cpython.mem cimport PyMem_Free
-from libc.stdint cimport int16_t, int32_t, int64_t, uint64_t
+from libc.stdint cimport int16_t, int32_t, int64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, strlen
 
+from lrms_sim._digits cimport put_real, put_whole
 from lrms_sim._memory cimport safe_realloc
+from lrms_sim._processor_map cimport (
+    Interval,
+    Intervals,
+    ProcessorMap,
+    give_back,
+    map_open,
+    take_lowest,
+)
 from lrms_sim._types cimport job_index_t, processors_t, seconds_t
 
-cdef extern from "Python.h":
-    char* PyOS_double_to_string(double value, char code, int precision, int flags, int* kind) \
-        except NULL
-
-cdef extern from *:
-    int lowest_bit "__builtin_ctzll" (unsigned long long word) noexcept nogil
-
-cdef uint64_t ALL_BITS = <uint64_t> 0xFFFFFFFFFFFFFFFF
-cdef double WHOLE_AS_DIGITS_MAX = 1e15   # dtoa writes larger ones the same or with an exponent
 cdef Py_ssize_t BUFFER_BYTES = 1 << 20   # text gathered before it is handed on
 cdef Py_ssize_t NUMBER_BYTES_MAX = 26    # the longest float64 or int64, and a comma
 cdef Py_ssize_t FIXED_BYTES_MAX = 1024   # a row without names and processors
-
-cdef struct Interval:
-    processors_t first
-    processors_t last
 
 cdef struct Allocation:
     Py_ssize_t count
@@ -45,53 +40,10 @@ cdef struct Running:
     int16_t machine
     Allocation* allocation
 
-cdef struct MachineMap:
-    processors_t processors
-    processors_t processors_free
-    int64_t first_number    # of the machine's processors in the file
-    Py_ssize_t words
-    Py_ssize_t lowest       # no word below has a free processor
-    uint64_t* busy          # one bit for each processor
-
-
 cdef inline bint ends_before(const Running* left, const Running* right) noexcept nogil:
     return left.end_time < right.end_time or (
         left.end_time == right.end_time and left.job < right.job
     )
-
-
-cdef inline char* put_whole(char* at, int64_t value) noexcept nogil:
-    cdef char[20] digits
-    cdef int count = 0
-    cdef uint64_t rest = <uint64_t> value
-    if value < 0:
-        at[0] = b"-"
-        at += 1
-        rest = -rest
-    while True:
-        digits[count] = <char> (48 + rest % 10)
-        rest //= 10
-        count += 1
-        if rest == 0:
-            break
-    while count:
-        count -= 1
-        at[0] = digits[count]
-        at += 1
-    return at
-
-
-cdef inline char* put_real(char* at, double value) except NULL:
-    # The fewest digits that read back as the same number.
-    cdef char* text
-    cdef size_t length
-    if -WHOLE_AS_DIGITS_MAX < value < WHOLE_AS_DIGITS_MAX and value == <double> <int64_t> value:
-        return put_whole(at, <int64_t> value)
-    text = PyOS_double_to_string(value, b"r", 0, 0, NULL)
-    length = strlen(text)
-    memcpy(at, text, length)
-    PyMem_Free(text)
-    return at + length
 
 
 cdef inline char* put_bytes(char* at, const char* text, Py_ssize_t length) noexcept nogil:
@@ -107,20 +59,6 @@ cdef inline void let_go(Allocation* allocation) noexcept nogil:
     allocation.holders -= 1
     if allocation.holders == 0:
         free(allocation)
-
-
-cdef inline void mark_free(uint64_t* busy, processors_t first, processors_t last) noexcept nogil:
-    cdef Py_ssize_t word = first >> 6
-    cdef Py_ssize_t last_word = last >> 6
-    cdef uint64_t low = ALL_BITS << (first & 63)
-    cdef uint64_t high = ALL_BITS >> (63 - (last & 63))
-    if word == last_word:
-        busy[word] &= ~(low & high)
-        return
-    busy[word] &= ~low
-    for word in range(word + 1, last_word):
-        busy[word] = 0
-    busy[last_word] &= ~high
 
 
 cdef char* put_intervals(char* at, const Allocation* allocation, int64_t number) noexcept nogil:
@@ -142,14 +80,13 @@ cdef class RowWriter:
     cdef object sink
     cdef list names
     cdef Py_ssize_t machines
-    cdef MachineMap* maps
+    cdef ProcessorMap* maps
     cdef Running* heap
     cdef Py_ssize_t running
     cdef Py_ssize_t heap_capacity
     cdef Allocation** allocations    # by row; NULL before the job's start and after its line
     cdef Py_ssize_t rows
-    cdef Interval* scratch
-    cdef Py_ssize_t scratch_capacity
+    cdef Intervals scratch
     cdef char* buffer
     cdef Py_ssize_t capacity
     cdef Py_ssize_t filled
@@ -182,32 +119,16 @@ cdef class RowWriter:
         self.allocations = <Allocation**> calloc(max(rows, 1), sizeof(Allocation*))
         self.capacity = BUFFER_BYTES + FIXED_BYTES_MAX
         self.buffer = <char*> malloc(self.capacity)
-        self.maps = <MachineMap*> calloc(max(sizes.shape[0], 1), sizeof(MachineMap))
+        self.maps = <ProcessorMap*> calloc(max(sizes.shape[0], 1), sizeof(ProcessorMap))
         if self.allocations == NULL or self.buffer == NULL or self.maps == NULL:
             raise MemoryError(f"no memory to write {rows} rows")
-        self.lay_out(sizes)
-
-    cdef int lay_out(self, const int64_t[::1] sizes) except -1:
         # All processors of all machines are free and numbered one machine after the other.
         cdef Py_ssize_t index
         cdef int64_t first_number = 0
-        cdef MachineMap* machine
         for index in range(sizes.shape[0]):
-            machine = &self.maps[index]
-            machine.processors = <processors_t> sizes[index]
-            machine.processors_free = machine.processors
-            machine.first_number = first_number
-            machine.words = (<Py_ssize_t> sizes[index] + 63) >> 6
-            # Zeroed by the system page by page when touched, so a huge machine costs nothing
-            # before it is used.
-            machine.busy = <uint64_t*> calloc(max(machine.words, 1), sizeof(uint64_t))
-            if machine.busy == NULL:
-                raise MemoryError(f"no memory for {sizes[index]} processors")
+            map_open(&self.maps[index], sizes[index], first_number)
             self.machines += 1
-            if sizes[index] & 63:
-                machine.busy[machine.words - 1] = ALL_BITS << (sizes[index] & 63)
             first_number += sizes[index]
-        return 0
 
     def __dealloc__(self):
         cdef Py_ssize_t index
@@ -222,13 +143,15 @@ cdef class RowWriter:
         free(self.maps)
         free(self.heap)
         free(self.allocations)
-        free(self.scratch)
+        free(self.scratch.interval)
         free(self.buffer)
 
     cdef int start(self, job_index_t job) except -1:
         # Takes the lowest free processors of the machine.
         cdef int16_t machine = self.executed_on[job]
-        cdef Py_ssize_t count = self.collect(&self.maps[machine], self.processors[job])
+        cdef Py_ssize_t count = take_lowest(
+            &self.maps[machine], self.processors[job], &self.scratch
+        )
         cdef Py_ssize_t bytes_needed = sizeof(Allocation) + count * sizeof(Interval)
         cdef Allocation* allocation
         cdef Running entry
@@ -244,7 +167,7 @@ cdef class RowWriter:
         allocation.count = count
         allocation.holders = 2
         allocation.intervals = <Interval*> (allocation + 1)
-        memcpy(allocation.intervals, self.scratch, count * sizeof(Interval))
+        memcpy(allocation.intervals, self.scratch.interval, count * sizeof(Interval))
         self.allocations[job] = allocation
         entry = Running(self.end_time[job], job, machine, allocation)
         place = self.running
@@ -258,52 +181,13 @@ cdef class RowWriter:
         self.heap[place] = entry
         return 0
 
-    cdef Py_ssize_t collect(self, MachineMap* machine, processors_t width) except -1:
-        # Marks the lowest free processors busy; leaves their intervals in `scratch`.
-        cdef Py_ssize_t word = machine.lowest
-        cdef Py_ssize_t count = 0
-        cdef uint64_t free_bits, shifted
-        cdef processors_t bit, run, first
-        machine.processors_free -= width
-        while width > 0:
-            free_bits = ~machine.busy[word]
-            while free_bits != 0 and width > 0:
-                bit = lowest_bit(free_bits)
-                shifted = ~(free_bits >> bit)
-                run = lowest_bit(shifted) if shifted != 0 else 64
-                if run > width:
-                    run = width
-                free_bits &= ~((ALL_BITS >> (64 - run)) << bit)
-                machine.busy[word] |= (ALL_BITS >> (64 - run)) << bit
-                width -= run
-                first = <processors_t> (word << 6) + bit
-                if count and self.scratch[count - 1].last == first - 1:
-                    self.scratch[count - 1].last = first + run - 1
-                    continue
-                if count == self.scratch_capacity:
-                    self.scratch_capacity = count * 2 if count else 256
-                    self.scratch = <Interval*> safe_realloc(
-                        self.scratch, self.scratch_capacity, sizeof(Interval), b"intervals"
-                    )
-                self.scratch[count] = Interval(first, first + run - 1)
-                count += 1
-            if free_bits == 0:
-                word += 1
-        machine.lowest = word
-        return count
-
     cdef void end_first(self) noexcept nogil:
         # Gives back the processors of the running job that ends first.
         cdef Running entry = self.heap[0]
-        cdef MachineMap* machine = &self.maps[entry.machine]
+        cdef ProcessorMap* machine = &self.maps[entry.machine]
         cdef Py_ssize_t place = 0
-        cdef Py_ssize_t below, index
-        cdef Interval* interval
-        for index in range(entry.allocation.count):
-            interval = &entry.allocation.intervals[index]
-            machine.processors_free += interval.last - interval.first + 1
-            mark_free(machine.busy, interval.first, interval.last)
-        machine.lowest = min(machine.lowest, entry.allocation.intervals[0].first >> 6)
+        cdef Py_ssize_t below
+        give_back(machine, entry.allocation.intervals, entry.allocation.count)
         let_go(entry.allocation)
         self.running -= 1
         entry = self.heap[self.running]
@@ -386,7 +270,7 @@ cdef class RowWriter:
         cdef Py_ssize_t step
         cdef Py_ssize_t row = 0
         cdef Py_ssize_t job
-        cdef MachineMap* machine
+        cdef ProcessorMap* machine
         for step in range(order.shape[0]):
             job = order[step]
             machine = &self.maps[self.executed_on[job]]

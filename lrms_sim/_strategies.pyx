@@ -21,17 +21,19 @@ from lrms_sim._ordered cimport (
     Algorithm,
     Alternative,
     OrderKind,
-    Waiting,
-    waiting_ended,
-    waiting_free,
     waiting_pass,
-    waiting_submitted,
-    waiting_withdrawn,
 )
 from lrms_sim._queue cimport queue_next_fit
 from lrms_sim._scheduler cimport Scheduler
 from lrms_sim._types cimport job_index_t, seconds_t
 from lrms_sim._view cimport View
+from lrms_sim._waiting cimport (
+    Waiting,
+    waiting_ended,
+    waiting_free,
+    waiting_submitted,
+    waiting_withdrawn,
+)
 
 cdef enum:
     CRITERION_NUMBERS = 3 + 2 * GROUPS

@@ -9,10 +9,9 @@ import re
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from libc.stdint cimport int32_t, int64_t, uint64_t
-from libc.string cimport memchr, memcpy, strlen
+from libc.string cimport memchr
 
-cdef extern from "Python.h":
-    char* PyOS_double_to_string(double value, char code, int precision, int flags, int* kind)
+from lrms_sim._digits cimport put_real, put_whole
 
 cdef enum:
     FIELDS = 18
@@ -46,7 +45,6 @@ for _power in range(1, 19):
     POWERS_OF_TEN[_power] = POWERS_OF_TEN[_power - 1] * 10
 
 cdef double REAL_EXACT_MAX = 9007199254740992.0  # 2**53
-cdef double WHOLE_AS_DIGITS_MAX = 1e15
 
 
 cdef struct Number:
@@ -315,42 +313,6 @@ def parse_block(
                 row += 1
             at = <const unsigned char*> memchr(at, 10, end - at) + 1
     return row, line, describe_fault(fault, line, field, at)
-
-
-cdef inline char* put_whole(char* at, int64_t value) noexcept nogil:
-    cdef char[20] reverse
-    cdef int digits = 0
-    # Negating the smallest number overflows as signed, not as unsigned.
-    cdef uint64_t rest = (<uint64_t> 0) - (<uint64_t> value) if value < 0 else <uint64_t> value
-    if value < 0:
-        at[0] = 45
-        at += 1
-    while True:
-        reverse[digits] = <char> (48 + rest % 10)
-        rest = rest // 10
-        digits += 1
-        if rest == 0:
-            break
-    while digits:
-        digits -= 1
-        at[0] = reverse[digits]
-        at += 1
-    return at
-
-
-cdef char* put_real(char* at, double value) except NULL:
-    """Writes a whole value as digits, any other in the fewest digits that read back the same."""
-    cdef char* text
-    cdef size_t length
-    if -WHOLE_AS_DIGITS_MAX < value < WHOLE_AS_DIGITS_MAX and value == <double> <int64_t> value:
-        return put_whole(at, <int64_t> value)
-    text = PyOS_double_to_string(value, b"r", 0, 0, NULL)
-    if text == NULL:
-        raise MemoryError
-    length = strlen(text)
-    memcpy(at, text, length)
-    PyMem_Free(text)
-    return at + length
 
 
 def format_block(

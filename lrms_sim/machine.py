@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lrms_sim._easy_plus_plus import EasyPlusPlusScheduler
-from lrms_sim._machine import MachineKernel
+from lrms_sim._kernel import MachineKernel
 from lrms_sim._strategies import StrategyScheduler
 from lrms_sim.disciplines import Discipline, Fcfs, scheduler_of
 from lrms_sim.groups import GROUPS, check_groups, known_user_groups

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from lrms_sim._machine import MachineKernel
+from lrms_sim._kernel import MachineKernel
 from lrms_sim._strategies import StrategyScheduler
 from lrms_sim.disciplines import Discipline, scheduler_of
 from lrms_sim.groups import check_groups, known_user_groups

@@ -3,10 +3,8 @@
 Everything heavy is imported by the command that needs it, so that help and errors come at once.
 """
 
-import math
 import os
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -19,32 +17,16 @@ from lrms_sim.version import __version__
 from scenarios.archive.traces import ARCHIVE_URL, FOLDER_VARIABLE, TRACES, cache_folder, find_trace
 from scenarios.errors import FetchError, LiveError, ScenarioError
 from scenarios.library import bundled_names, scenario_path
+from scenarios.live_cli import SPEED_MAX, down, live_folder, number, run_live, up
 from scenarios.paper_cli import paper
 from scenarios.study_cli import study
 
 if TYPE_CHECKING:
-    from scenarios.progress import Bars
-    from scenarios.run.replay import Run
     from scenarios.run.results import ScenarioResult
     from scenarios.spec.spec import ScenarioSpec
 
 ARRIVALS_MAX = 2**31 - 2
 SPEED = 10_000.0
-SPEED_MAX = 1e9
-"""Seconds of a scaled clock for a real one, as a site's configuration has it."""
-
-PLAY_SPEED = 600.0
-"""The same where somebody looks on: ten minutes a second."""
-
-PLAY_BEGIN_S = 5.0
-"""How long after the start of the daemons the first job comes, real seconds."""
-
-
-def _number(_: click.Context, __: click.Parameter, value: float | None) -> float | None:
-    # A range alone lets it through, since no comparison with it holds.
-    if value is not None and math.isnan(value):
-        raise click.BadParameter(f"{value} is no number")
-    return value
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -56,8 +38,8 @@ def cli() -> None:
     """
 
 
-cli.add_command(paper)
-cli.add_command(study)
+for _command in (paper, study, up, down):
+    cli.add_command(_command)
 
 
 @cli.command("list")
@@ -157,7 +139,7 @@ def validate(scenario: str, *, as_json: bool) -> None:
 @click.option(
     "--speed",
     type=click.FloatRange(0, SPEED_MAX, min_open=True),
-    callback=_number,
+    callback=number,
     help=f"Seconds of a scaled clock for a real one.  [default: {SPEED:,.0f}]",
 )
 def run(
@@ -210,7 +192,7 @@ def run(
         words, problem = "", ""
         if place is not None:
             fast = (speed or SPEED) if clock == "scaled" else None
-            words, problem = _run_live(done, place, fast, shown, html=not no_html)
+            words, problem = run_live(done, place, fast, shown, html=not no_html)
     notify("saved", folder=str(saved.folder))
     _print_result(done.result, as_json=as_json)
     if not as_json:
@@ -219,155 +201,6 @@ def run(
         click.echo(words, err=as_json)
         if problem:
             raise LiveError(problem)
-
-
-def live_folder(folder: Path) -> Path:
-    """Returns where the daemons of a run work; raises LiveError where they cannot."""
-    from scenarios.live.folder import check_claim  # noqa: PLC0415  # see the docstring
-
-    named = folder if folder.name not in ("", "..") else folder.resolve()
-    if not named.name:
-        raise LiveError(f"there is no room beside {folder}; name another folder with --output")
-    place = named.with_name(f"{named.name}-live")
-    check_claim(place)
-    return place
-
-
-def _run_live(
-    done: "Run", place: Path, speed: float | None, shown: "Bars", *, html: bool
-) -> tuple[str, str]:
-    """Returns what to tell of a replay through daemons, and what is wrong with it."""
-    from scenarios.live.live import run_conducted, run_scaled  # noqa: PLC0415  # see the docstring
-
-    expected = done.result.schedule
-
-    def progress(arrived: int) -> None:
-        shown.update("through daemons", arrived, len(expected))
-
-    problem = ""
-    if speed is None:
-        result = run_conducted(done.spec, expected, place, progress)
-        if result.difference:
-            problem = f"the schedules differ: {result.difference}"
-        outcome = "" if problem else "The schedule is identical with the replay in one process."
-    else:
-        result = run_scaled(done.spec, expected, place, speed, progress)
-        from scenarios.live.outcome import scaled_outcome  # noqa: PLC0415  # see the docstring
-
-        outcome, problem = scaled_outcome(done, result, html=html)
-    words = (
-        f"Live: {len(expected):,} jobs through {len(expected.machines)} daemons in "
-        f"{result.elapsed_s:.1f} s ({result.arrivals_per_s:,.0f} a second); journals and logs in "
-        f"{place}"
-    )
-    if outcome:
-        words += f"\n{outcome}"
-    if done.spec.broker is not None:
-        words += "\nOf the broker's workflows nothing went through the daemons."
-    return words, problem
-
-
-@cli.command()
-@click.argument("scenario")
-@click.option(
-    "--folder",
-    type=click.Path(path_type=Path),
-    help="For journals and logs.  [default: out/NAME-up]",
-)
-@click.option(
-    "--play",
-    is_flag=True,
-    help="Let the scenario's users submit their jobs, on a fast clock, until Ctrl-C.",
-)
-@click.option(
-    "--speed",
-    type=click.FloatRange(0, SPEED_MAX, min_open=True),
-    callback=_number,
-    help=f"With --play: seconds of the sites' clock for a real one.  [default: {PLAY_SPEED:,.0f}]",
-)
-@click.option(
-    "--open",
-    "open_browser",
-    is_flag=True,
-    help="Play, and show the first site's dashboard in the browser.",
-)
-def up(
-    scenario: str, *, folder: Path | None, play: bool, speed: float | None, open_browser: bool
-) -> None:
-    """Start the daemons of a scenario's sites, to play with, each with a dashboard.
-
-    They run on real time, and on a faster clock with --play or --open.
-    """
-    from scenarios.live.live import dashboard_addresses  # noqa: PLC0415  # see the module's docstring
-    from scenarios.live.live import up as start  # noqa: PLC0415  # same
-
-    play = play or open_browser
-    if speed is not None and not play:
-        raise click.UsageError("--speed is of a scenario that is played: it goes with --play")
-    _, spec = _load(scenario)
-    folder = folder or Path("out", f"{spec.name}-up")
-    fast, origin = 1.0, 0.0
-    if play:
-        from scenarios.live.play import first_arrival  # noqa: PLC0415  # same
-
-        fast = PLAY_SPEED if speed is None else speed
-        origin = time.time() + PLAY_BEGIN_S - first_arrival(spec) / fast
-    sockets = start(spec, folder, speed=fast, origin=origin)
-    pages = dashboard_addresses(folder, list(sockets))
-    for name, socket in sockets.items():
-        click.echo(f"{name}: {socket}")
-        if name in pages:
-            click.echo(f"  {pages[name]}")
-    if not pages:
-        click.echo("no dashboards: pip install 'hanse[dashboard]'")
-    first = next(iter(sockets))
-    if open_browser and first in pages:
-        import webbrowser  # noqa: PLC0415  # only here
-
-        webbrowser.open(pages[first])
-    if play:
-        _play(spec, sockets, speed=fast, origin=origin)
-    else:
-        click.echo(
-            f"try: grms submit --socket {sockets[first]} --processors 1 --time 60 --run-time 5 --wait"
-        )
-    click.echo(f"end: scenario down {folder}")
-
-
-def _play(
-    spec: "ScenarioSpec", sockets: Mapping[str, Path], *, speed: float, origin: float
-) -> None:
-    from scenarios.live.play import play  # noqa: PLC0415  # see the module's docstring
-    from scenarios.progress import bars  # noqa: PLC0415  # same
-
-    click.echo(f"users submit, {speed:,.0f} times as fast as real time; Ctrl-C ends it")
-    with bars() as shown:
-        try:
-            count = play(
-                spec,
-                sockets,
-                speed=speed,
-                origin=origin,
-                progress=lambda done, total: shown.update("submitted", done, total),
-            )
-        except KeyboardInterrupt:
-            click.echo("no more is submitted; the daemons go on")
-            return
-    click.echo(f"{count:,} jobs were submitted; the daemons go on")
-
-
-@cli.command()
-@click.argument("folder", type=click.Path(path_type=Path))
-def down(folder: Path) -> None:
-    """End the daemons that `scenario up` has left running.
-
-    FOLDER is where their journals and logs are, or the scenario's name.
-    """
-    from scenarios.live.live import down as end  # noqa: PLC0415  # see the module's docstring
-
-    if not folder.exists() and Path("out", f"{folder}-up").exists():
-        folder = Path("out", f"{folder}-up")
-    click.echo(f"ended: {', '.join(end(folder)) or 'nothing was running any more'}")
 
 
 @cli.command()

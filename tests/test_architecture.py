@@ -176,10 +176,10 @@ EXTRAS = {
 }
 """The modules that may import what an extra of pyproject.toml brings, and which one."""
 
-MACHINE_KERNELS = frozenset({"lrms_sim._machine", "grms.federation._kernel"})
+MACHINE_KERNELS = frozenset({"lrms_sim._machine", "lrms_sim._kernel", "grms.federation._kernel"})
 """Compiled code that runs a batch system's scheduler, and knows what it must not."""
 
-BEYOND_DISCIPLINES_MODULES = ("lrms_sim._machine",)
+BEYOND_DISCIPLINES_MODULES = ("lrms_sim._machine", "lrms_sim._kernel")
 BEYOND_DISCIPLINES_NAMES = ("run_time", ".end_time")
 """When a running job really ends is its run time by another name; with a dot: as a member."""
 
@@ -193,7 +193,12 @@ BEYOND_UTILITY_NAMES = ("run_time", "run_left", "true_end")
 DECISION_KERNELS = ("grms/policy/*.p[yx][xd]",)
 """Compiled code that takes a site's transfer and location decisions."""
 
-BEYOND_DECISIONS_MODULES = ("lrms_sim._machine", "lrms_sim._queue", "lrms_sim._view")
+BEYOND_DECISIONS_MODULES = (
+    "lrms_sim._machine",
+    "lrms_sim._kernel",
+    "lrms_sim._queue",
+    "lrms_sim._view",
+)
 BEYOND_DECISIONS_NAMES = ("run_time", ".end_time")
 """A decision takes numbers, never a machine: it cannot look at one, its own or a partner's."""
 

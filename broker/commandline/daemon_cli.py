@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 import click
 
 from broker.commandline.command_types import duration, moment, preference
+from broker.commandline.connection import with_broker
+from broker.commandline.resources_cli import resources
 from lrms_sim.renamed import renamed_option
 from lrms_sim.shown.option import json_option, print_json
 
@@ -19,40 +21,7 @@ if TYPE_CHECKING:
     from broker.model.workflow import Workflow
     from broker.v1 import plan_pb2, workflow_pb2
 
-SOCKET_VARIABLE = "GORBA_SOCKET"
-"""Names the socket of the broker where no option does."""
-
-_RESOURCE = "{:<24} {:<8} {:>7} {:>7} {:>10}  {}"
 _FILE = click.Path(path_type=Path, dir_okay=False)
-
-
-def _named(_context: click.Context, _option: click.Parameter, value: Path | None) -> Path:
-    if value is None:
-        raise click.UsageError(
-            f"no broker is named; name its socket with --socket, or in the variable "
-            f"{SOCKET_VARIABLE}"
-        )
-    return value
-
-
-broker_option = click.option(
-    "--socket",
-    "--broker",
-    "socket",
-    envvar=SOCKET_VARIABLE,
-    callback=_named,
-    type=click.Path(path_type=Path),
-    metavar="SOCKET",
-    help=f"The broker's Unix socket; also from the variable {SOCKET_VARIABLE}.",
-)
-timeout_option = click.option(
-    "--timeout",
-    "timeout_s",
-    type=click.FloatRange(0.1),
-    default=10.0,
-    show_default=True,
-    help="Seconds in which an answer is to come.",
-)
 
 
 @click.command(short_help="Run a broker.")
@@ -113,8 +82,7 @@ def dashboard(config: Path, *, open_browser: bool) -> None:
 
 @click.command(short_help="Hand in workflows; their ids are printed.")
 @click.argument("files", nargs=-1, required=True, type=_FILE)
-@broker_option
-@timeout_option
+@with_broker
 @click.option("--key", help="The same key is the same workflow.  [default: a new one]")
 @click.option("--wait", is_flag=True, help="Return when all have ended.")
 @click.option(
@@ -137,9 +105,8 @@ def dashboard(config: Path, *, open_browser: bool) -> None:
 )
 def submit(
     files: tuple[Path, ...],
-    socket: Path,
     *,
-    timeout_s: float,
+    broker: "BrokerClient",
     key: str | None,
     wait: bool,
     due: float | None,
@@ -161,31 +128,30 @@ def submit(
     """  # noqa: D301  # see `serve`
     if due is not None and due_in is not None:
         raise click.UsageError("--due and --due-in say the same; give one of them")
-    with _client(socket, timeout_s) as broker:
-        if due_in is not None:
-            due = broker.plan().now_s + due_in
-        workflows = [
-            replace(
-                each,
-                due_date=each.due_date if due is None else due,
-                budget=each.budget if budget is None else budget,
-                preference=each.preference if preferred is None else preferred,
-            )
-            for each in _workflows(files, broker)
-        ]
-        if key is not None and len(workflows) > 1:
-            raise click.UsageError(f"--key names one workflow, and these are {len(workflows)}")
-        taken = []
-        for workflow in workflows:
-            taken.append(broker.submit(workflow, key=key).workflow_id)
-            click.echo(taken[-1])
-        if not wait:
-            return
-        good = True
-        for workflow_id in taken:
-            ended = broker.wait(workflow_id)
-            click.echo(workflow_line(ended), err=True)
-            good = good and _state(ended) == "completed"
+    if due_in is not None:
+        due = broker.plan().now_s + due_in
+    workflows = [
+        replace(
+            each,
+            due_date=each.due_date if due is None else due,
+            budget=each.budget if budget is None else budget,
+            preference=each.preference if preferred is None else preferred,
+        )
+        for each in _workflows(files, broker)
+    ]
+    if key is not None and len(workflows) > 1:
+        raise click.UsageError(f"--key names one workflow, and these are {len(workflows)}")
+    taken = []
+    for workflow in workflows:
+        taken.append(broker.submit(workflow, key=key).workflow_id)
+        click.echo(taken[-1])
+    if not wait:
+        return
+    good = True
+    for workflow_id in taken:
+        ended = broker.wait(workflow_id)
+        click.echo(workflow_line(ended), err=True)
+        good = good and _state(ended) == "completed"
     if not good:
         click.get_current_context().exit(1)
 
@@ -211,21 +177,17 @@ def _workflows(files: Sequence[Path], broker: "BrokerClient") -> list["Workflow"
 
 
 @click.command("list", short_help="List workflows.")
-@broker_option
-@timeout_option
+@with_broker
 @click.option("--open", "only_open", is_flag=True, help="Only workflows that have not ended.")
 @json_option("gorba-list", "broker.commandline.shown:WorkflowsShown")
-def list_workflows(socket: Path, *, timeout_s: float, only_open: bool, as_json: bool) -> None:
+def list_workflows(*, broker: "BrokerClient", only_open: bool, as_json: bool) -> None:
     """List workflows, in the order in which they were received.
 
     \b
     Id, name, state, tasks that have ended, of all, cost, and whether in time:
       gorba list --open
     """  # noqa: D301  # see `serve`
-    with _client(socket, timeout_s) as broker:
-        found = [
-            each for each in broker.workflows() if not (only_open and each.HasField("end_time_s"))
-        ]
+    found = [each for each in broker.workflows() if not (only_open and each.HasField("end_time_s"))]
     if as_json:
         from broker.commandline.shown import workflow  # noqa: PLC0415  # see the module's docstring
 
@@ -237,9 +199,8 @@ def list_workflows(socket: Path, *, timeout_s: float, only_open: bool, as_json: 
 
 @click.command(short_help="End workflows, also what runs.")
 @click.argument("workflows", nargs=-1, required=True, metavar="WORKFLOW...")
-@broker_option
-@timeout_option
-def cancel(workflows: tuple[str, ...], socket: Path, *, timeout_s: float) -> None:
+@with_broker
+def cancel(workflows: tuple[str, ...], *, broker: "BrokerClient") -> None:
     """Ask for the end of workflows, named by id or name.
 
     Reservations are released and runs ended; `gorba watch` tells when that is done.
@@ -247,17 +208,15 @@ def cancel(workflows: tuple[str, ...], socket: Path, *, timeout_s: float) -> Non
     \b
       gorba cancel w3 montage
     """  # noqa: D301  # see `serve`
-    with _client(socket, timeout_s) as broker:
-        for name in workflows:
-            click.echo(workflow_line(broker.cancel(name)))
+    for name in workflows:
+        click.echo(workflow_line(broker.cancel(name)))
 
 
 @click.command(short_help="Follow a workflow to its end, or the searches for plans.")
 @click.argument("workflow", required=False)
-@broker_option
-@timeout_option
+@with_broker
 @json_option("gorba-watch", "broker.commandline.shown:WatchedShown", lines=True)
-def watch(workflow: str | None, socket: Path, *, timeout_s: float, as_json: bool) -> None:
+def watch(workflow: str | None, *, broker: "BrokerClient", as_json: bool) -> None:
     """Show a workflow and every change, until its end; without one, the searches for plans.
 
     It goes on over a restart of the broker.
@@ -266,26 +225,25 @@ def watch(workflow: str | None, socket: Path, *, timeout_s: float, as_json: bool
       gorba watch montage
       gorba watch
     """  # noqa: D301  # see `serve`
-    with _client(socket, timeout_s) as broker:
-        if as_json:
-            from broker.commandline import shown as words  # noqa: PLC0415  # see the module's docstring
+    if as_json:
+        from broker.commandline import shown as words  # noqa: PLC0415  # see the module's docstring
 
-            for value in (
-                map(words.news, broker.watch_plan())
-                if workflow is None
-                else map(words.workflow, broker.watch(workflow))
-            ):
-                print_json("gorba-watch", value, line=True)
-            return
-        if workflow is not None:
-            shown: dict[str, str] = {}
-            for message in broker.watch(workflow):
-                for line in _changes(message, shown):
-                    click.echo(line)
-                click.echo(workflow_line(message))
-            return
-        for news in broker.watch_plan():
-            click.echo(_news(news))
+        for value in (
+            map(words.news, broker.watch_plan())
+            if workflow is None
+            else map(words.workflow, broker.watch(workflow))
+        ):
+            print_json("gorba-watch", value, line=True)
+        return
+    if workflow is not None:
+        shown: dict[str, str] = {}
+        for message in broker.watch(workflow):
+            for line in _changes(message, shown):
+                click.echo(line)
+            click.echo(workflow_line(message))
+        return
+    for news in broker.watch_plan():
+        click.echo(_news(news))
 
 
 def _changes(message: "workflow_pb2.Workflow", shown: dict[str, str]) -> list[str]:
@@ -317,8 +275,7 @@ def _news(news: "plan_pb2.PlanNews") -> str:
 
 
 @click.command("show", short_help="Show the plan of a broker.")
-@broker_option
-@timeout_option
+@with_broker
 @click.option(
     "--workflow", "workflows", multiple=True, metavar="WORKFLOW", help="Only this one; repeatable."
 )
@@ -326,9 +283,8 @@ def _news(news: "plan_pb2.PlanNews") -> str:
 @json_option("gorba-plan", "broker.commandline.shown:PlanFileShown", file="the plan")
 @click.option("--html", type=_FILE, help="Write the plan as a page with Gantt charts.")
 def show_plan(
-    socket: Path,
     *,
-    timeout_s: float,
+    broker: "BrokerClient",
     workflows: tuple[str, ...],
     everything: bool,
     json: Path | None,
@@ -346,115 +302,14 @@ def show_plan(
     """  # noqa: D301  # see `serve`
     from broker.commandline.show_command import show  # noqa: PLC0415  # see the module's docstring
 
-    with _client(socket, timeout_s) as broker:
-        show(broker, workflows, everything=everything, json=json, html=html)
+    show(broker, workflows, everything=everything, json=json, html=html)
 
 
 @click.command(short_help="Ask for planning now.")
-@broker_option
-@timeout_option
-def replan(socket: Path, *, timeout_s: float) -> None:
+@with_broker
+def replan(broker: "BrokerClient") -> None:
     """Ask for planning now; the number of the plan to come is printed."""
-    with _client(socket, timeout_s) as broker:
-        click.echo(broker.replan())
-
-
-@click.group(short_help="Say what a broker may plan with.")
-def resources() -> None:
-    """Say what a broker may plan with.
-
-    What sites have to reserve a broker learns from them; others are simulated.
-
-    \b
-      gorba resources list
-      gorba resources add pool.toml
-      gorba resources broken luebeck-fast
-      gorba resources broken luebeck-fast --repaired
-    """  # noqa: D301  # see `serve`
-
-
-@resources.command("list")
-@broker_option
-@timeout_option
-@json_option("gorba-resources-list", "broker.commandline.shown:ResourcesShown")
-def resources_list(socket: Path, *, timeout_s: float, as_json: bool) -> None:
-    """List the resources of a broker.
-
-    Speed is work done in a second, the price is for a second of one unit.
-    """
-    with _client(socket, timeout_s) as broker:
-        known = list(broker.resources())
-    if as_json:
-        from broker.commandline import shown  # noqa: PLC0415  # see the module's docstring
-
-        print_json("gorba-resources-list", {"resources": [shown.resource(each) for each in known]})
-        return
-    click.echo(_RESOURCE.format("RESOURCE", "KIND", "SPEED", "UNITS", "PRICE", "SITE"))
-    for supply in known:
-        resource = supply.resource
-        site = (supply.site or "simulated") + ("  broken" if supply.broken else "")
-        numbers = f"{resource.performance:.4g}", resource.capacity, f"{resource.price:.4g}"
-        click.echo(_RESOURCE.format(resource.name, resource.kind, *numbers, site))
-
-
-@resources.command("add", short_help="Register the resources of files.")
-@click.argument("files", nargs=-1, required=True, type=_FILE)
-@broker_option
-@timeout_option
-@click.option("--site", default="", help="The site that has them.  [default: the simulation]")
-@click.option("--replace", "replaces", is_flag=True, help="Replace those that are there.")
-def resources_add(
-    files: tuple[Path, ...], socket: Path, *, timeout_s: float, site: str, replaces: bool
-) -> None:
-    """Register the resources of files, in Hanse's own format.
-
-    \b
-      gorba generate pool --output pool.toml && gorba resources add pool.toml
-      gorba resources add luebeck.toml --site luebeck --replace
-    """  # noqa: D301  # see `serve`
-    from broker.core.records import Supply  # noqa: PLC0415  # same
-    from broker.files.pools import read_file  # noqa: PLC0415  # see the module's docstring
-
-    found = [each for path in files for each in read_file(path).pool.resources]
-    with _client(socket, timeout_s) as broker:
-        known = {supply.name for supply in broker.resources()} if replaces else set()
-        for resource in found:
-            supply = Supply(resource, site)
-            if resource.name in known:
-                broker.update(supply)
-            else:
-                broker.register(supply)
-            click.echo(resource.name)
-
-
-@resources.command("broken", short_help="Say that resources are broken, or in order again.")
-@click.argument("names", nargs=-1, required=True, metavar="RESOURCE...")
-@broker_option
-@timeout_option
-@click.option("--repaired", is_flag=True, help="They are in order again.")
-def resources_broken(
-    names: tuple[str, ...], socket: Path, *, timeout_s: float, repaired: bool
-) -> None:
-    """Say that resources are broken: what runs there is ended and planned anew at once."""
-    with _client(socket, timeout_s) as broker:
-        known = {supply.name: supply for supply in broker.resources()}
-        for name in names:
-            if name not in known:
-                raise click.UsageError(
-                    f"there is no resource {name!r}; there are: {', '.join(known) or 'none'}"
-                )
-            broker.update(replace(known[name], broken=not repaired))
-
-
-@resources.command("remove", short_help="Take resources out.")
-@click.argument("names", nargs=-1, required=True, metavar="RESOURCE...")
-@broker_option
-@timeout_option
-def resources_remove(names: tuple[str, ...], socket: Path, *, timeout_s: float) -> None:
-    """Take resources out: what runs there ends, and all of it is planned anew."""
-    with _client(socket, timeout_s) as broker:
-        for name in names:
-            broker.remove(name)
+    click.echo(broker.replan())
 
 
 COMMANDS: tuple[click.Command, ...] = (
@@ -468,12 +323,6 @@ COMMANDS: tuple[click.Command, ...] = (
     resources,
 )
 """What `gorba` gets from here."""
-
-
-def _client(socket: Path, timeout_s: float) -> "BrokerClient":
-    from broker.client import BrokerClient  # noqa: PLC0415  # see the module's docstring
-
-    return BrokerClient(socket, timeout_s=timeout_s)
 
 
 def workflow_line(message: "workflow_pb2.Workflow") -> str:

@@ -19,7 +19,7 @@ from broker.errors import FileError, Mistake, OutputError
 from broker.files.documents import read_document
 from broker.files.mistakes import mistakes_of, must_be, wrong
 from broker.planner.goals import Goals
-from broker.sites.dispatcher import Patience
+from broker.sites.contact import Patience
 from broker.sites.simulated import Chance
 from grms.kit.access import loopback
 from grms.kit.models import LoggingConfig, Model

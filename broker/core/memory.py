@@ -5,8 +5,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from broker.core.lifecycle import (
-    AT_SITE,
-    HELD,
     TASK_ENDS,
     TASK_MOVES,
     WORKFLOW_ENDS,
@@ -396,18 +394,3 @@ class Memory:
             )
         if record.state is TaskState.FAILED:
             task.owner.failed = True
-
-    def check(self) -> None:
-        """Checks what must always hold; for tests and after a restart."""
-        for workflow in self.workflows.values():
-            assert (self.live.get(workflow.workflow.name) is workflow) != workflow.has_ended
-            for task in workflow.tasks.values():
-                bound = task.state in HELD | AT_SITE
-                assert bound == (task.booking is not None), task.name
-                if task.booking is not None:
-                    assert self.booked[task.booking.booking] is task
-                    for before in task.predecessors:
-                        launched = task.state in AT_SITE
-                        assert before.state is TaskState.COMPLETED or not launched, task.name
-                        assert not before.plannable, task.name
-        assert not self.booked.keys() & self.releasing.keys()

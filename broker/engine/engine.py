@@ -28,6 +28,7 @@ from broker.core.commands import (
     StopPlanning,
 )
 from broker.core.events import Event, Restarted, Tick
+from broker.core.invariants import check
 from broker.core.records import Record
 from broker.core.state import BrokerState
 from broker.engine.clock import Clock
@@ -193,7 +194,7 @@ class Engine:
                 else:
                     commands.append(command)
         if self._checked:
-            self.state.memory.check()
+            check(self.state.memory)
         if records:
             await self._write(pool, records)
         for command in commands:

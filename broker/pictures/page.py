@@ -11,15 +11,8 @@ from broker.model.critical import CriticalPaths, Link
 from broker.model.measures import Measures, measure
 from broker.model.plan import Plan
 from broker.model.problem import Problem
-from broker.pictures.chart import (
-    ROWS_MAX,
-    Picture,
-    by_resource,
-    by_workflow,
-    colors,
-    first_rows,
-    urgency,
-)
+from broker.pictures.chart import ROWS_MAX, by_resource, by_workflow, colors, first_rows, urgency
+from broker.pictures.drawing import Picture
 from broker.pictures.words import count_of, fitness, headline, money
 from lrms_sim.spelling import NOTHING, count, duration, share
 

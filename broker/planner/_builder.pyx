@@ -12,16 +12,10 @@ from libc.string cimport memcpy, memset
 import numpy as np
 
 from broker.planner._arena cimport Arena, arena_open, cut
-from broker.planner._instance cimport (
-    CHEAPEST,
-    FASTEST,
-    ORDERS,
-    CompiledProblem,
-    Instance,
-    placement_cost_fast,
-)
+from broker.planner._free_sets cimport begin_sets, cut_sets, fill_sets, mark_full
+from broker.planner._instance cimport ORDERS, CompiledProblem, Instance, placement_cost_fast
 from broker.planner._places cimport Slot, find_place
-from broker.planner._scratch cimport BUCKETS_MAX, RAS_2, RAS_3, RAS_4, STRATEGIES, Sets
+from broker.planner._scratch cimport BUCKETS_MAX, RAS_4, STRATEGIES
 from broker.planner._timetable cimport (
     Span,
     Timetable,
@@ -39,69 +33,6 @@ from broker.planner._types cimport (
     word_t,
     workflow_t,
 )
-
-cdef inline void remove_choice(
-    const Scratch* scratch,
-    const Sets* sets,
-    choice_t rank,
-    const int32_t* touched,
-    const int32_t* taken,
-) noexcept nogil:
-    # Takes a choice out of the sets of some buckets, each from the first to before the second.
-    cdef word_t others = ~(<word_t> 1 << (rank & 63))
-    cdef Py_ssize_t word = rank >> 6
-    cdef word_t* row = sets.untouched + word * scratch.buckets
-    cdef word_t* live = sets.live + (word >> 6)
-    cdef int32_t bucket
-    for bucket in range(touched[0], touched[1]):
-        row[bucket] &= others
-    row = sets.maybe_free + word * scratch.buckets
-    for bucket in range(taken[0], taken[1]):
-        row[bucket] &= others
-        if row[bucket] == 0:
-            live[bucket * scratch.live_words] &= ~(<word_t> 1 << (word & 63))
-
-
-cdef inline void mark_full(
-    const Scratch* scratch, const Sets* sets, resource_t resource, const Span* full
-) noexcept nogil:
-    # Notes what taking a resource has made of the buckets in which something has changed.
-    cdef const Instance* instance = scratch.instance
-    cdef seconds_t now = instance.now
-    cdef int32_t last = scratch.buckets - 1
-    cdef double place = (max(full.fresh_begin, now) - now) / scratch.width
-    cdef int32_t bucket, order, i
-    cdef int32_t[2] touched
-    cdef int32_t[2] taken
-    cdef seconds_t bucket_begin, bucket_end
-    if place >= last or full.begin >= full.end:
-        return
-    bucket = <int32_t> place
-    touched[0] = touched[1] = taken[0] = taken[1] = bucket
-    bucket_end = now + bucket * scratch.width
-    while bucket < last and bucket_end < full.fresh_end:
-        bucket_begin = bucket_end
-        bucket_end = now + (bucket + 1) * scratch.width
-        if full.begin < bucket_end and bucket_begin < full.end:
-            if touched[1] != bucket:
-                touched[0] = bucket
-            touched[1] = bucket + 1
-            if full.begin <= bucket_begin and bucket_end <= full.end:
-                if taken[1] != bucket:
-                    taken[0] = bucket
-                taken[1] = bucket + 1
-        bucket += 1
-    for order in range(ORDERS):
-        if scratch.in_use[order]:
-            for i in range(instance.choice_begin[resource], instance.choice_begin[resource + 1]):
-                remove_choice(
-                    scratch,
-                    &sets[order],
-                    instance.rank[order][instance.choice_of[i]],
-                    touched,
-                    taken,
-                )
-
 
 cdef int place_task(Scratch* scratch, task_t task, Strategy strategy) except -1 nogil:
     # Steps 1 to 4 for one task whose predecessors are planned.
@@ -176,23 +107,10 @@ cdef task_t heap_pop(Scratch* scratch, int32_t* count) noexcept nogil:
 
 cdef int begin_schedule(Scratch* scratch, Strategy strategy) except -1 nogil:
     cdef const Instance* instance = scratch.instance
-    cdef Py_ssize_t size = scratch.buckets * instance.words * sizeof(word_t)
-    cdef const Sets* sets
-    cdef const Sets* before
-    cdef int32_t order
     cdef resource_t i
     for i in range(instance.resources):
         timetable_copy(&scratch.tables[i], &scratch.taken[i])
-    scratch.in_use[FASTEST] = strategy != RAS_2
-    scratch.in_use[CHEAPEST] = strategy == RAS_2 or strategy == RAS_3
-    for order in range(ORDERS):
-        if scratch.in_use[order]:
-            sets = &scratch.sets[order]
-            before = &scratch.sets_before[order]
-            memcpy(sets.maybe_free, before.maybe_free, size)
-            memcpy(sets.untouched, before.untouched, size)
-            memcpy(sets.live, before.live, scratch.buckets * scratch.live_words * sizeof(word_t))
-            scratch.first_live[order] = 0
+    begin_sets(scratch, strategy)
     memcpy(scratch.ready, instance.release, instance.tasks * sizeof(seconds_t))
     memcpy(scratch.missing, instance.predecessors, instance.tasks * sizeof(int32_t))
     memcpy(scratch.left, instance.allowed, instance.workflows * sizeof(money_t))
@@ -231,13 +149,6 @@ cdef int build_fast(Scratch* scratch, const task_t* genes, Strategy strategy) ex
                 if scratch.missing[successor] == 0 and scratch.position[successor] >= 0:
                     heap_push(scratch, &released, successor)
     return 0
-
-
-cdef void cut_sets(Sets* sets, const Scratch* scratch, Arena* arena) noexcept:
-    cdef Py_ssize_t size = scratch.buckets * scratch.instance.words
-    sets.maybe_free = <word_t*> cut(arena, size, sizeof(word_t))
-    sets.untouched = <word_t*> cut(arena, size, sizeof(word_t))
-    sets.live = <word_t*> cut(arena, scratch.buckets * scratch.live_words, sizeof(word_t))
 
 
 cdef void lay_out(Scratch* scratch, Arena* arena) noexcept:
@@ -332,23 +243,11 @@ cdef class Workspace:
         cdef Scratch* scratch = &self.scratch
         cdef const Instance* instance = scratch.instance
         cdef Timetable* table
-        cdef const Sets* sets
         cdef resource_t resource
         cdef Span full
-        cdef int32_t i, k, bucket
+        cdef int32_t i
         cdef seconds_t shortest
-        cdef Py_ssize_t size = scratch.buckets * instance.words * sizeof(word_t)
-        for i in range(ORDERS):
-            scratch.in_use[i] = True
-        for i in range(ORDERS):
-            sets = &scratch.sets_before[i]
-            memset(sets.untouched, 0xFF, size)
-            for k in range(instance.choices):
-                for bucket in range(scratch.buckets):
-                    sets.maybe_free[(k >> 6) * scratch.buckets + bucket] |= <word_t> 1 << (k & 63)
-                    sets.live[bucket * scratch.live_words + (k >> 12)] |= (
-                        <word_t> 1 << ((k >> 6) & 63)
-                    )
+        fill_sets(scratch)
         # No task is shorter than the least of work on the fastest choice.
         shortest = INFINITY
         for i in range(instance.tasks):

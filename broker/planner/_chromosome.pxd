@@ -1,4 +1,4 @@
-# Chromosomes of GLEAM and their operators.
+# Chromosomes of GLEAM and their mutations.
 from libc.stdint cimport int32_t
 
 from broker.planner._arena cimport Arena
@@ -35,32 +35,14 @@ cdef void split_segment(Chromosome* one, Random* random) noexcept nogil
 cdef void change_strategy(
     Chromosome* one, int32_t strategies, Random* random
 ) noexcept nogil
-cdef void cross_points(
-    Chromosome* child,
-    const Chromosome* first,
-    const Chromosome* second,
-    int32_t points,
-    int32_t count,
-    Room* room,
-    Random* random,
-) noexcept nogil
-cdef void exchange_segment(
-    Chromosome* child,
-    const Chromosome* first,
-    const Chromosome* second,
-    int32_t count,
-    Room* room,
-    Random* random,
-) noexcept nogil
-cdef void order_cross(
-    Chromosome* child,
-    const Chromosome* first,
-    const Chromosome* second,
-    int32_t runs,
-    int32_t count,
-    Room* room,
-    Random* random,
-) noexcept nogil
 cdef double distance_fast(
     const Chromosome* first, const Chromosome* second, int32_t count, Room* room
 ) noexcept nogil
+
+cdef inline int32_t begin_of(const Chromosome* one, int32_t segment) noexcept nogil:
+    # Place of a segment's first gene.
+    cdef int32_t place = 0
+    cdef int32_t i
+    for i in range(segment):
+        place += one.length[i]
+    return place

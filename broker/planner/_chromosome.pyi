@@ -1,11 +1,4 @@
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
-Parts: TypeAlias = tuple[Sequence[int], Sequence[int], int]
-
-OPERATORS: tuple[str, ...]
-
-def apply_operator(
-    name: str, first: Parts, second: Parts, seed: int, points: int = 3
-) -> tuple[list[int], list[int], int]: ...
 def checked(chromosome: tuple[Any, Sequence[int], int]) -> tuple[Any, list[int], int]: ...

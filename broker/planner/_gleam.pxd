@@ -3,11 +3,11 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from broker.planner._chromosome cimport Chromosome
 from broker.planner._random cimport Random
+from broker.planner._ring cimport Ring
 from broker.planner._worker cimport Bench
 
 cdef enum:
     CHILDREN_MAX = 8      # of one mating
-    QUALITIES = 3         # of a parent in its deme: poor, medium, good
     LEVELS = 3            # of the probability to improve all children that are active
 
 cdef struct Mating:
@@ -34,7 +34,7 @@ cdef struct Improvement:
     double level[3]             # to improve a child that is not the best
 
 cdef class GleamCore:
-    cdef int32_t tasks, size, radius, strategies
+    cdef int32_t tasks, size, strategies
     cdef uint64_t seed
     cdef int64_t generation
     cdef int32_t step
@@ -42,6 +42,7 @@ cdef class GleamCore:
     cdef dict columns
     cdef Chromosome* individuals
     cdef double* fitness
+    cdef Ring ring                     # of the same fitness
     cdef Chromosome* children          # CHILDREN_MAX for each mating of a step
     cdef double* child_fitness
     cdef Mating* matings
@@ -50,13 +51,6 @@ cdef class GleamCore:
     cdef Group groups[7]
     cdef Improvement improvement
     cdef int generate(self, Mating* mating, Bench* bench) noexcept nogil
-    cdef int32_t partner_of(self, int32_t parent, Random* random, int32_t* quality) noexcept nogil
-    cdef int32_t neighbour(self, int32_t parent, int32_t number) noexcept nogil
-    cdef void cross(
-        self, int32_t group, Chromosome* child, const Chromosome* better, const Chromosome* other,
-        Bench* bench, Random* random
-    ) noexcept nogil
     cdef int judge(self, Mating* mating, Bench* bench) except -1 nogil
     cdef int improve(self, Mating* mating, Bench* bench) except -1 nogil
-    cdef bint accept(self, int32_t parent, double fitness) noexcept nogil
     cdef void commit_mating(self, Mating* mating) noexcept nogil

@@ -8,8 +8,6 @@ from broker.planner._worker import Worker
 
 Parts: TypeAlias = tuple[npt.NDArray[np.int32], list[int], int]
 
-def parents_by_step(size: int, radius: int) -> list[list[int]]: ...
-
 class GleamCore:
     steps: list[list[int]]
     progress: tuple[int, int]

@@ -12,104 +12,33 @@ from libc.string cimport memset
 
 import numpy as np
 
-from broker.planner._scratch cimport STRATEGIES
-from broker.planner._chromosome cimport (
-    Chromosome,
-    change_strategy,
-    chromosome_copy,
-    cross_points,
-    cut_segments,
-    distance_fast,
-    exchange_segment,
-    invert_segment,
-    merge_segments,
-    move_border,
-    move_segment,
-    order_cross,
-    shift_gene,
-    split_segment,
-)
+from broker.planner._chromosome cimport Chromosome, chromosome_copy, cut_segments, distance_fast
 from broker.planner._chromosome import checked
 from broker.planner._improvement cimport improve_fast
+from broker.planner._operators cimport (
+    BIG_DISPLACEMENT,
+    GROUPS,
+    SMALL_DISPLACEMENT,
+    make_child,
+)
 from broker.planner._random cimport (
     Random,
     random_begin,
     random_below,
-    random_between,
     random_chance,
     random_share,
 )
+from broker.planner._ring cimport QUALITIES, Ring, is_accepted, partner_of
+from broker.planner._ring import parents_by_step
+from broker.planner._scratch cimport STRATEGIES
 from broker.planner._types cimport task_t
 from broker.planner._worker cimport Bench, Worker, evaluate_fast
 
 cdef extern from *:
     int32_t take_next "__sync_fetch_and_add"(int32_t* counter, int32_t step) noexcept nogil
 
-cdef enum:
-    # Groups of operators. The first five are crossovers.
-    EXCHANGE
-    ONE_POINT
-    N_POINT
-    ORDER_3
-    ORDER_N
-    SMALL_DISPLACEMENT
-    BIG_DISPLACEMENT
-    GROUPS
-
 cdef double FITNESS_MAX = 100_000.0
-cdef double SELECTION_PRESSURE = 1.4      # s of linear ranking
 cdef double DISTANCE_MIN = 0.001          # parents that are nearer do not cross
-
-
-def parents_by_step(int size, int radius) -> list[list[int]]:
-    """Returns the parents of each step of a generation.
-
-    The ring is cut into as many blocks as possible that are longer than the radius; step k takes
-    the k-th of each block. No two parents of a step are in each other's deme.
-
-    Args:
-        size: of the population.
-        radius: neighbours of a deme on either side.
-    """
-    blocks = max(1, size // (radius + 1))
-    borders = [block * size // blocks for block in range(blocks + 1)]
-    longest = max(end - begin for begin, end in zip(borders, borders[1:]))
-    return [
-        [begin + k for begin, end in zip(borders, borders[1:]) if begin + k < end]
-        for k in range(longest)
-    ]
-
-
-cdef void displace_little(
-    Chromosome* child, int32_t count, int32_t strategies, Bench* bench, Random* random
-) noexcept nogil:
-    if random_chance(random, 0.8):
-        shift_gene(child, count, random)
-    if random_chance(random, 0.2):
-        move_segment(child, &bench.room, random, False)
-    if random_chance(random, 0.3):
-        invert_segment(child, random)
-    if random_chance(random, 0.3):
-        move_border(child, random)
-    if random_chance(random, 0.1):
-        change_strategy(child, strategies, random)
-
-
-cdef void displace_much(
-    Chromosome* child, int32_t count, int32_t strategies, Bench* bench, Random* random
-) noexcept nogil:
-    if random_chance(random, 0.6):
-        move_segment(child, &bench.room, random, False)
-    if random_chance(random, 0.8):
-        invert_segment(child, random)
-    if random_chance(random, 0.5):
-        move_segment(child, &bench.room, random, True)
-    if random_chance(random, 0.3):
-        merge_segments(child, random)
-    if random_chance(random, 0.6):
-        split_segment(child, random)
-    if random_chance(random, 0.2):
-        change_strategy(child, strategies, random)
 
 
 cdef class GleamCore:
@@ -140,7 +69,7 @@ cdef class GleamCore:
             raise ValueError(f"{len(groups)} groups of operators; there are {GROUPS}")
         if not 3 <= strategies <= STRATEGIES:
             raise ValueError(f"{strategies} strategies; from 3 to {STRATEGIES}")
-        self.tasks, self.size, self.radius, self.seed = tasks, size, radius, seed
+        self.tasks, self.size, self.seed = tasks, size, seed
         self.strategies = strategies
         self.steps = parents_by_step(size, radius)
         most = max(len(parents) for parents in self.steps)
@@ -161,6 +90,7 @@ cdef class GleamCore:
         bind(self.children, self.columns["child_genes"], self.columns["child_length"])
         cdef double[::1] values = self.columns["fitness"]
         self.fitness = &values[0]
+        self.ring = Ring(self.fitness, size, radius)
         values = self.columns["child_fitness"]
         self.child_fitness = &values[0]
         for i in range(GROUPS):
@@ -356,50 +286,6 @@ cdef class GleamCore:
             self.generation += 1
         return records
 
-    cdef int32_t partner_of(self, int32_t parent, Random* random, int32_t* quality) noexcept nogil:
-        # By linear ranking in the deme, the worst having rank 0:
-        # P(r) = [(2 − s) + (2s − 2)·r/(n − 1)]/n. Ties go by the place on the ring.
-        cdef int32_t n = 2 * self.radius
-        cdef int32_t i, k, rank, neighbour, other
-        cdef int32_t below = 0
-        cdef int32_t chosen = -1
-        cdef double drawn = random_share(random)
-        cdef double cumulated = 0.0
-        cdef double share
-        # Small rings meet themselves: whoever is left and right of the parent counts once.
-        n = min(n, self.size - 1)
-        for i in range(n):
-            neighbour = self.neighbour(parent, i)
-            below += self.fitness[neighbour] < self.fitness[parent]
-        quality[0] = min(QUALITIES - 1, QUALITIES * below // (n + 1))
-        for rank in range(n):
-            share = (
-                2.0 - SELECTION_PRESSURE
-                + (2.0 * SELECTION_PRESSURE - 2.0) * (rank / (n - 1.0) if n > 1 else 0.5)
-            ) / n
-            cumulated += share
-            if drawn < cumulated or rank == n - 1:
-                break
-        # The neighbour of that rank.
-        for i in range(n):
-            neighbour = self.neighbour(parent, i)
-            below = 0
-            for k in range(n):
-                other = self.neighbour(parent, k)
-                below += self.fitness[other] < self.fitness[neighbour] or (
-                    self.fitness[other] == self.fitness[neighbour] and k < i
-                )
-            if below == rank:
-                chosen = neighbour
-        return chosen
-
-    cdef inline int32_t neighbour(self, int32_t parent, int32_t number) noexcept nogil:
-        # Left, right, next but one to the left, and so on.
-        cdef int32_t distance = number // 2 + 1
-        if number % 2 == 0:
-            distance = -distance
-        return (parent + distance + self.size) % self.size
-
     cdef int generate(self, Mating* mating, Bench* bench) noexcept nogil:
         # One child for each group of operators that the dice want, at least one.
         cdef int32_t first_row = (mating - self.matings) * CHILDREN_MAX
@@ -408,7 +294,7 @@ cdef class GleamCore:
         cdef const Chromosome* parent = &self.individuals[mating.parent]
         cdef const Chromosome* other
         cdef bint parent_is_better
-        partner = self.partner_of(mating.parent, &mating.random, &quality)
+        partner = partner_of(&self.ring, mating.parent, &mating.random, &quality)
         other = &self.individuals[partner]
         parent_is_better = self.fitness[mating.parent] >= self.fitness[partner]
         cdef bint differ = (
@@ -424,39 +310,14 @@ cdef class GleamCore:
                 continue
             child = &self.children[first_row + mating.children]
             mating.children += 1
-            if group == SMALL_DISPLACEMENT:
-                chromosome_copy(child, parent, self.tasks)
-                displace_little(child, self.tasks, self.strategies, bench, &mating.random)
-            elif group == BIG_DISPLACEMENT:
-                chromosome_copy(child, parent, self.tasks)
-                displace_much(child, self.tasks, self.strategies, bench, &mating.random)
-            else:
-                self.cross(group, child, parent, other, bench, &mating.random)
+            make_child(
+                group, child, parent, other, self.tasks, self.strategies, &bench.room,
+                &mating.random,
+            )
+            if group < SMALL_DISPLACEMENT:
                 # The RAS gene is that of the better parent.
                 child.strategy = parent.strategy if parent_is_better else other.strategy
         return 0
-
-    cdef void cross(
-        self, int32_t group, Chromosome* child, const Chromosome* better, const Chromosome* other,
-        Bench* bench, Random* random
-    ) noexcept nogil:
-        cdef int32_t segments = better.segments
-        if group == EXCHANGE:
-            exchange_segment(child, better, other, self.tasks, &bench.room, random)
-        elif group == ONE_POINT:
-            cross_points(child, better, other, 1, self.tasks, &bench.room, random)
-        elif group == N_POINT:
-            cross_points(
-                child, better, other, random_between(random, 2, max(2, segments - 1)), self.tasks,
-                &bench.room, random,
-            )
-        elif group == ORDER_3:
-            order_cross(child, better, other, 3, self.tasks, &bench.room, random)
-        else:
-            order_cross(
-                child, better, other, random_between(random, 3, max(3, segments)), self.tasks,
-                &bench.room, random,
-            )
 
     cdef int judge(self, Mating* mating, Bench* bench) except -1 nogil:
         cdef int32_t first_row = (mating - self.matings) * CHILDREN_MAX
@@ -509,23 +370,9 @@ cdef class GleamCore:
         mating.evaluations += mating.search_evaluations
         return 0
 
-    cdef bint accept(self, int32_t parent, double fitness) noexcept nogil:
-        # Local least with elitism: better than the weakest of the deme, and than the best of it
-        # where that is the parent.
-        cdef int32_t n = min(2 * self.radius, self.size - 1)
-        cdef double weakest = self.fitness[parent]
-        cdef double best = self.fitness[parent]
-        cdef int32_t i
-        for i in range(n):
-            weakest = min(weakest, self.fitness[self.neighbour(parent, i)])
-            best = max(best, self.fitness[self.neighbour(parent, i)])
-        if best == self.fitness[parent]:
-            return fitness > best
-        return fitness > weakest
-
     cdef void commit_mating(self, Mating* mating) noexcept nogil:
         cdef int32_t row = (mating - self.matings) * CHILDREN_MAX + mating.best
-        if self.accept(mating.parent, self.child_fitness[row]):
+        if is_accepted(&self.ring, mating.parent, self.child_fitness[row]):
             chromosome_copy(&self.individuals[mating.parent], &self.children[row], self.tasks)
             self.fitness[mating.parent] = self.child_fitness[row]
 

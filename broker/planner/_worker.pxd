@@ -4,7 +4,8 @@ from libc.stdint cimport int64_t
 from broker.planner._builder cimport Workspace
 from broker.planner._scratch cimport Scratch
 from broker.planner._chromosome cimport Chromosome, Room
-from broker.planner._critical cimport CriticalGraph, Graph
+from broker.planner._critical cimport CriticalGraph
+from broker.planner._graph cimport Graph
 from broker.planner._evaluation cimport CompiledGoals, Goals, Worth
 
 cdef struct Bench:

@@ -1,16 +1,14 @@
 """Carries out at the sites what the state wants, and tells it what the sites say.
 
 Each booking has a task of its own that does its commands in order and repeats each until the site
-has answered; each site has one that watches. A command to release ends the repeating of what came
-before it.
+has answered; each site has one that watches (`contact`). A command to release ends the repeating of
+what came before it.
 """
 
 import asyncio
-import contextlib
-import math
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Final, TypeVar
+from typing import TypeVar
 
 import structlog
 
@@ -22,16 +20,13 @@ from broker.core.events import (
     Event,
     Extended,
     ExtensionRefused,
-    Offered,
     Released,
-    SiteDown,
-    SiteLost,
-    SiteUp,
     Started,
 )
 from broker.core.lifecycle import Outcome
 from broker.core.memory import Booking
 from broker.engine.clock import Clock
+from broker.sites.contact import PAUSES, Contact, Patience
 from broker.sites.port import (
     Order,
     Reservation,
@@ -41,33 +36,11 @@ from broker.sites.port import (
     SiteUnavailable,
     Wish,
 )
-from grms.kit.backoff import Backoff, BackoffSettings
-
-PAUSES: Final = BackoffSettings(first_s=0.1, most_s=5.0)
-"""Between attempts to reach a site that does not answer."""
-
-OFFERS_EVERY_S: Final = 30.0
-"""So often a site is asked what it has to reserve, real seconds."""
-
-OFFERS_SPAN_S: Final = 7 * 86400.0
-"""For so much time ahead, seconds of the broker's clock."""
+from grms.kit.backoff import Backoff
 
 Log = structlog.typing.FilteringBoundLogger
 Command = Book | Launch | Extend | Release
 _T = TypeVar("_T")
-
-
-@dataclass(frozen=True, slots=True)
-class Patience:
-    """How long a silent site is waited for, real seconds.
-
-    Attributes:
-        down_s: until what is booked there is planned again.
-        lost_s: until it counts as lost.
-    """
-
-    down_s: float = 10.0
-    lost_s: float = math.inf
 
 
 @dataclass(slots=True)
@@ -113,7 +86,7 @@ class Dispatcher:
         self._clock = clock
         self._log = log
         self._patience = patience or Patience()
-        self._learning = {name: asyncio.Event() for name in learning}
+        self._learning = frozenset(learning)
         self._entries: dict[str, _Entry] = {}
         self._by_reservation: dict[tuple[str, str], _Entry] = {}
         self._group: asyncio.TaskGroup | None = None
@@ -122,10 +95,19 @@ class Dispatcher:
         """Works until it is cancelled."""
         async with asyncio.TaskGroup() as group:
             self._group = group
-            for name in self._sites:
-                group.create_task(self._follow(name), name=f"site {name or 'simulated'}")
+            for name, port in self._sites.items():
+                contact = Contact(
+                    name,
+                    port,
+                    self._tell,
+                    self._heard,
+                    clock=self._clock,
+                    log=self._log,
+                    patience=self._patience,
+                )
+                group.create_task(contact.follow(), name=f"site {name or 'simulated'}")
                 if name in self._learning:
-                    group.create_task(self._learn(name), name=f"offers of {name}")
+                    group.create_task(contact.learn(), name=f"offers of {name}")
             await asyncio.Event().wait()
 
     def do(self, command: Command) -> None:
@@ -145,6 +127,11 @@ class Dispatcher:
         if isinstance(command, Release):
             entry.given_up.set()
         entry.commands.put_nowait(command)
+
+    def _heard(self, site: str, known: Reservation) -> None:
+        entry = self._by_reservation.get((site, known.reservation_id))
+        if entry is not None:
+            self._update(entry, known)
 
     def _index(self, entry: _Entry) -> None:
         if entry.reservations:
@@ -352,86 +339,3 @@ class Dispatcher:
         if entry.over and not entry.given_up.is_set():
             self._forget(entry)
             entry.commands.put_nowait(None)
-
-    # --- one site ------------------------------------------------------------------------------
-
-    async def _follow(self, name: str) -> None:
-        loop = asyncio.get_running_loop()
-        silent, told = loop.time(), 0
-        most_s = min(PAUSES.most_s, self._patience.down_s / 2)
-        backoff = Backoff(BackoffSettings(min(PAUSES.first_s, most_s), most_s))
-        while True:
-            try:
-                async for known in self._heard(name, silent, told):
-                    if known is None:
-                        if told:
-                            self._log.info("site_is_back", site=name)
-                            self._tell(SiteUp(0, name))
-                        silent, told = math.inf, 0
-                        backoff.reset()
-                        if name in self._learning:
-                            self._learning[name].set()
-                    else:
-                        entry = self._by_reservation.get((name, known.reservation_id))
-                        if entry is not None:
-                            self._update(entry, known)
-            except (SiteUnavailable, TimeoutError) as error:
-                reason = str(error) or "no answer in time"
-            else:
-                reason = "the site has ended the conversation"
-            if silent == math.inf:
-                silent = loop.time()
-                self._log.warning("site_lost_contact", site=name, reason=reason)
-            told = self._silence(name, loop.time() - silent, told, reason)
-            await asyncio.sleep(backoff.next_s())
-
-    async def _learn(self, name: str) -> None:
-        # Asks at each contact, and now and then: a site does not tell that something has changed.
-        wanted = self._learning[name]
-        await wanted.wait()
-        while True:
-            wanted.clear()
-            begin = self._clock.now()
-            end = begin + OFFERS_SPAN_S
-            try:
-                offers = await self._sites[name].offer(begin, end)
-            except SiteUnavailable as error:
-                self._log.debug("site_does_not_offer", site=name, reason=str(error))
-            except ReservationRefused as error:
-                self._log.warning("offer_cannot_be_used", site=name, reason=str(error))
-            else:
-                if offers is not None:
-                    self._tell(Offered(0, name, offers, begin, end))
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(OFFERS_EVERY_S):
-                    await wanted.wait()
-
-    async def _heard(
-        self, name: str, silent: float, told: int
-    ) -> AsyncIterator[Reservation | None]:
-        # What a site says; the first word has to come before the site counts as down or lost.
-        loop = asyncio.get_running_loop()
-        stream = self._sites[name].watch()
-        limit = self._patience.down_s if told == 0 else PAUSES.most_s
-        try:
-            async with asyncio.timeout(max(limit - (loop.time() - silent), PAUSES.first_s)):
-                first = await anext(stream)
-            yield first
-            async for known in stream:
-                yield known
-        finally:
-            close = getattr(stream, "aclose", None)
-            if close is not None:
-                await close()
-
-    def _silence(self, name: str, seconds: float, told: int, reason: str) -> int:
-        # Tells once that a site is down, and once that it is lost.
-        if told == 0 and seconds >= self._patience.down_s:
-            self._log.warning("site_down", site=name, seconds=round(seconds, 1), reason=reason)
-            self._tell(SiteDown(0, name))
-            told = 1
-        if told == 1 and seconds >= self._patience.lost_s:
-            self._log.error("site_lost", site=name, seconds=round(seconds, 1))
-            self._tell(SiteLost(0, name))
-            told = 2
-        return told

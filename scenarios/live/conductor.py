@@ -11,38 +11,25 @@ import asyncio
 import contextlib
 import math
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
-import grpc
 import numpy as np
 from grpc import aio
 
 from grms.kit.backoff import Backoff, BackoffSettings
-from grms.kit.ports import free_ports
-from grms.v1 import operator_pb2, operator_pb2_grpc, replay_pb2, replay_pb2_grpc
+from grms.v1 import replay_pb2, replay_pb2_grpc
 from lrms_sim.groups import user_groups
 from lrms_sim.jobs import JobTable, concatenate
 from lrms_sim.schedule import MachineInfo, Schedule
 from scenarios.errors import LiveError
-from scenarios.live.sites import (
-    LiveSettings,
-    SiteProcess,
-    site_documents,
-    stop_all,
-)
-from scenarios.spec.spec import ScenarioSpec
-
-BLOCK_ROWS: Final = 20_000
-"""Rows of a workload in one message."""
+from scenarios.live.daemons import until_linked
+from scenarios.live.seat import Seat, is_gone
+from scenarios.live.sites import SiteProcess
 
 ROWS_MAX: Final = 256
 """Arrivals in one message."""
-
-LINK_TIMEOUT_S: Final = 60.0
-"""So long daemons have to find each other."""
 
 RECOVERIES_MAX: Final = 10
 """So often a daemon that has ended is brought back before it is given up."""
@@ -55,12 +42,6 @@ END_S: Final = 1.0
 
 PROGRESS_ROWS: Final = 200
 """Arrivals between two calls of a progress function."""
-
-GONE: Final = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
-"""What calls end with when a daemon has."""
-
-BROKEN: Final = "Internal error from Core"
-"""What gRPC says for INTERNAL where a connection broke before the call had begun; no daemon says it."""
 
 Progress = Callable[[int], None]
 
@@ -80,21 +61,6 @@ class Conducted:
     elapsed_s: float
     messages: int
     restarts: int
-
-
-@dataclass(slots=True)
-class _Seat:
-    # What the conductor has of one site.
-    process: SiteProcess
-    rows: list[int]
-    groups: list[int]
-    arrived: int = 0
-    sittings: int = 0
-    next_report: float = math.inf
-    channel: aio.Channel | None = None
-    advances: Any = None
-    arrivals: Any = None
-    places: list[str] = field(default_factory=list)
 
 
 class Conductor:
@@ -127,14 +93,15 @@ class Conductor:
         self._machines = tuple(machines)
         self._index = {machine.name: index for index, machine in enumerate(machines)}
         self._seats = [
-            _Seat(
+            Seat(
                 process,
+                replay_id,
+                self.jobs,
                 np.flatnonzero(origin == index).tolist(),
                 user_groups(tables[index]).tolist() if by_group else [],
             )
             for index, process in enumerate(processes)
         ]
-        self._replay_id = replay_id
         self._may_restart = may_restart
         self._messages = 0
         self._restarts = 0
@@ -166,7 +133,7 @@ class Conductor:
         """
         try:
             for seat in self._seats:
-                await self._sit_down(seat)
+                await seat.sit_down()
             await self._until_linked()
             return await self._replay_and_keep(progress)
         except aio.AioRpcError as error:
@@ -176,7 +143,7 @@ class Conductor:
             ) from error
         finally:
             for seat in self._seats:
-                await self._get_up(seat)
+                await seat.get_up()
 
     async def _replay(self, progress: Progress | None) -> Conducted:
         begin = time.perf_counter()
@@ -200,7 +167,7 @@ class Conductor:
             raise errors.exceptions[0] from errors
         return done
 
-    async def _keep(self, seat: _Seat) -> None:
+    async def _keep(self, seat: Seat) -> None:
         # A daemon may wait for what only one that is dead can say, and the conductor for that
         # daemon; so nobody may be left dead until somebody speaks to it.
         while True:
@@ -253,22 +220,12 @@ class Conductor:
         # An end that was reported meanwhile leaves nothing to be done, but it may have come late.
         await asyncio.gather(*(self._advance(seat, math.inf) for seat in self._seats))
 
-    async def _advance(self, seat: _Seat, moment: float) -> None:
-        async def ask() -> replay_pb2.AdvanceResponse:
-            await seat.advances.write(replay_pb2.AdvanceRequest(to_s=moment))
-            answer: replay_pb2.AdvanceResponse = _answer(await seat.advances.read(), seat)
-            return answer
-
-        answer = await self._asked(seat, ask)
+    async def _advance(self, seat: Seat, moment: float) -> None:
+        answer = await self._asked(seat, lambda: seat.advance(moment))
         seat.next_report = answer.next_report_time_s
 
-    async def _arrive(self, seat: _Seat, rows: int) -> Sequence[str]:
-        async def ask() -> replay_pb2.ArriveResponse:
-            await seat.arrivals.write(replay_pb2.ArriveRequest(first_row=seat.arrived, rows=rows))
-            answer: replay_pb2.ArriveResponse = _answer(await seat.arrivals.read(), seat)
-            return answer
-
-        answer = await self._asked(seat, ask)
+    async def _arrive(self, seat: Seat, rows: int) -> Sequence[str]:
+        answer = await self._asked(seat, lambda: seat.arrive(rows))
         seat.next_report = answer.next_report_time_s
         places: list[str] = list(answer.executed_on)
         if not 1 <= len(places) <= rows or not self._index.keys() >= set(places):
@@ -277,7 +234,7 @@ class Conductor:
         seat.places += places
         return places
 
-    async def _asked(self, seat: _Seat, ask: Callable[[], Awaitable[Any]]) -> Any:
+    async def _asked(self, seat: Seat, ask: Callable[[], Awaitable[Any]]) -> Any:
         self._messages += 1
         while True:
             sitting = seat.sittings
@@ -297,8 +254,8 @@ class Conductor:
 
     # --- daemons come and go -------------------------------------------------------------------
 
-    async def _recover(self, seat: _Seat, sitting: int, error: Exception) -> None:
-        if isinstance(error, aio.AioRpcError) and not _gone(error):
+    async def _recover(self, seat: Seat, sitting: int, error: Exception) -> None:
+        if isinstance(error, aio.AioRpcError) and not is_gone(error):
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(seat.process.ended(), END_S)
             if seat.process.pid:
@@ -314,9 +271,9 @@ class Conductor:
             if seat.sittings == sitting:
                 await self._bring_back(seat, error)
 
-    async def _bring_back(self, seat: _Seat, error: Exception) -> None:
+    async def _bring_back(self, seat: Seat, error: Exception) -> None:
         self._backoff.reset()
-        await self._get_up(seat)
+        await seat.get_up()
         for _ in range(RECOVERIES_MAX):
             # It may end again before it is where it was, and others may end meanwhile.
             try:
@@ -334,50 +291,12 @@ class Conductor:
             f"{seat.process.log_path}"
         ) from error
 
-    async def _restart(self, seat: _Seat) -> None:
-        await self._get_up(seat)
+    async def _restart(self, seat: Seat) -> None:
+        await seat.get_up()
         await seat.process.kill()
         await seat.process.start()
         self._restarts += 1
-        await self._sit_down(seat)
-
-    async def _sit_down(self, seat: _Seat) -> None:
-        channel = aio.insecure_channel(
-            seat.process.conductor_address,
-            options=[
-                ("grpc.max_receive_message_length", 64 << 20),
-                ("grpc.use_local_subchannel_pool", 1),
-            ],
-        )
-        seat.channel = channel
-        stub: Any = replay_pb2_grpc.ReplayServiceStub(channel)
-        await stub.Load(self._blocks(seat))
-        seat.advances = stub.Advance()
-        seat.arrivals = stub.Arrive()
-        seat.sittings += 1
-
-    async def _blocks(self, seat: _Seat) -> AsyncIterator[replay_pb2.LoadRequest]:
-        jobs, rows = self.jobs, np.array(seat.rows, np.int64)
-        for begin in range(0, max(1, len(rows)), BLOCK_ROWS):
-            part = rows[begin : begin + BLOCK_ROWS]
-            yield replay_pb2.LoadRequest(
-                replay_id=self._replay_id,
-                jobs_total=len(rows),
-                submit_time_s=jobs.submit_time[part].tolist(),
-                processors=jobs.processors[part].tolist(),
-                requested_time_s=jobs.requested_time[part].tolist(),
-                run_time_s=jobs.run_time[part].tolist(),
-                user_group=seat.groups[begin : begin + BLOCK_ROWS],
-            )
-
-    async def _get_up(self, seat: _Seat) -> None:
-        for call in (seat.advances, seat.arrivals):
-            if call is not None:
-                call.cancel()
-        seat.advances = seat.arrivals = None
-        if seat.channel is not None:
-            await seat.channel.close(None)
-            seat.channel = None
+        await seat.sit_down()
 
     async def _until_linked(self) -> None:
         """Returns when every daemon can reach every partner."""
@@ -423,70 +342,3 @@ class Conductor:
             executed_on=executed_on,
             log_job_id=self._log_job_id,
         )
-
-
-def _gone(error: aio.AioRpcError) -> bool:
-    broken = error.code() is grpc.StatusCode.INTERNAL and (error.details() or "").startswith(BROKEN)
-    return broken or error.code() in GONE
-
-
-def _answer(answer: Any, seat: _Seat) -> Any:
-    if answer is aio.EOF:
-        raise ConnectionError(f"{seat.process.name} has hung up")
-    return answer
-
-
-async def until_linked(process: SiteProcess) -> None:
-    """Returns when a daemon can reach every partner of its.
-
-    Raises:
-        LiveError: it has ended, or cannot reach them in time.
-    """
-    deadline = time.monotonic() + LINK_TIMEOUT_S
-    async with aio.insecure_channel(process.users_address) as channel:
-        stub: Any = operator_pb2_grpc.OperatorServiceStub(channel)
-        while True:
-            try:
-                answer = await stub.Partners(operator_pb2.PartnersRequest(), timeout=10)
-            except aio.AioRpcError:
-                answer = None
-            if answer is not None and all(partner.reachable for partner in answer.partners):
-                return
-            if not process.pid:
-                raise LiveError(f"the daemon of {process.name} has ended; see {process.log_path}")
-            if time.monotonic() > deadline:
-                raise LiveError(
-                    f"the daemon of {process.name} does not reach its partners after "
-                    f"{LINK_TIMEOUT_S:g} s; see {process.log_path}"
-                )
-            await asyncio.sleep(0.05)
-
-
-@asynccontextmanager
-async def daemons(
-    spec: ScenarioSpec,
-    settings: LiveSettings,
-    amend: Callable[[dict[str, dict[str, Any]]], Awaitable[None]] | None = None,
-) -> AsyncIterator[list[SiteProcess]]:
-    """Yields the serving daemons of a scenario, and ends them whatever happens.
-
-    Args:
-        spec: the scenario.
-        settings: how they run; the folders exist.
-        amend: changes their configurations, by site, before they are written.
-
-    Raises:
-        LiveError: a daemon does not serve.
-    """
-    documents = site_documents(spec, settings, free_ports(len(spec.sites)))
-    if amend is not None:
-        await amend(documents)
-    processes = [SiteProcess(site.name, settings.folder, settings.sockets) for site in spec.sites]
-    try:
-        for process in processes:
-            process.configure(documents[process.name])
-        await asyncio.gather(*(process.start() for process in processes))
-        yield processes
-    finally:
-        # The end goes on even where it is cancelled once more: nothing is to be left behind.
-        await asyncio.shield(asyncio.ensure_future(stop_all(processes)))

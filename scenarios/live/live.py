@@ -1,31 +1,26 @@
-"""Runs a scenario through live daemons: conducted in step, on a fast clock, or left to play with."""
+"""Runs a scenario through live daemons: conducted in step, or on a fast clock."""
 
 import asyncio
-import json
 import os
-import signal
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 
 from grms.client import Client, Job, Outcome, SiteError
-from grms.kit.access import read_access
-from grms.kit.ports import free_ports
-from grms.kit.socket_folder import SocketFolder, is_held, remove, remove_left_behind
-from grms.site.configuration.config import DASHBOARD_FILE_END
+from grms.kit.socket_folder import SocketFolder, remove_left_behind
 from lrms_sim.groups import Int8Array
 from lrms_sim.jobs import JobTable
 from lrms_sim.schedule import Schedule
 from scenarios.errors import LiveError
-from scenarios.live.conductor import Conductor, daemons, until_linked
-from scenarios.live.folder import STATE, Federation, claimed, daemons_in, federation_in
-from scenarios.live.sites import LiveSettings, SiteProcess, site_documents, stop_all
+from scenarios.live.conductor import Conductor
+from scenarios.live.daemons import daemons, until_linked
+from scenarios.live.folder import claimed
+from scenarios.live.sites import LiveSettings, SiteProcess
 from scenarios.run.comparison import first_difference
 from scenarios.run.queues import groups_at_home, looks_at_groups
 from scenarios.spec.spec import ScenarioSpec
@@ -34,8 +29,6 @@ Progress = Callable[[int], None]
 
 SUBMISSIONS_MAX: Final = 64
 """Submissions that wait for their answer at one time."""
-
-STOP_TIMEOUT_S: Final = 30.0
 
 SECONDS_PER_YEAR: Final = 365.25 * 86_400
 
@@ -289,134 +282,3 @@ def _in_folder(
     finally:
         # A daemon that was killed could not remove its own.
         remove_left_behind()
-
-
-# --- a federation to play with -------------------------------------------------------------------
-
-
-def up(
-    spec: ScenarioSpec, folder: Path, *, speed: float = 1.0, origin: float = 0.0
-) -> dict[str, Path]:
-    """Starts the daemons of a scenario and leaves them running, each with its dashboard.
-
-    Args:
-        spec: the scenario; its workloads are not used.
-        folder: for journals and logs.
-        speed: seconds of the sites' clock for a real one; 1 for real time.
-        origin: when a faster clock shows 0, seconds since 1970.
-
-    Returns:
-        The sockets of the sites, by name.
-
-    Raises:
-        LiveError: a daemon does not serve, a federation runs there already, or the folder has
-            files that no federation has left.
-    """
-    with claimed(folder, [site.name for site in spec.sites]):
-        sockets = SocketFolder()
-        sockets.share()
-        # It is there before the first daemon, so that `down` finds them however this one ends.
-        state = {"folder": str(folder.resolve()), "sockets": str(sockets.path)}
-        (folder / STATE).write_text(json.dumps(state), encoding="utf-8")
-        try:
-            processes = asyncio.run(_start(spec, folder, sockets.path, speed, origin))
-        except BaseException:
-            if daemons_in(folder):
-                # Not even their end was waited for.
-                sockets.leave()
-            else:
-                (folder / STATE).unlink(missing_ok=True)
-                sockets.close()
-            raise
-        sockets.leave()
-        return {process.name: process.socket for process in processes}
-
-
-async def _start(
-    spec: ScenarioSpec, folder: Path, sockets: Path, speed: float, origin: float
-) -> list[SiteProcess]:
-    count = len(spec.sites)
-    ports = free_ports(2 * count)
-    settings = LiveSettings(
-        folder,
-        sockets,
-        "wall" if speed == 1.0 else "scaled",
-        speed,
-        origin,
-        survives="power_loss",
-        dashboards=tuple(ports[count:]) if has_dashboards() else (),
-    )
-    documents = site_documents(spec, settings, ports[:count])
-    processes = [SiteProcess(site.name, folder, sockets) for site in spec.sites]
-    try:
-        for process in processes:
-            process.configure(documents[process.name])
-        await asyncio.gather(*(process.start(detached=True) for process in processes))
-        await asyncio.gather(*(until_linked(process) for process in processes))
-    except BaseException:
-        await stop_all(processes)
-        raise
-    return processes
-
-
-def has_dashboards() -> bool:
-    """Returns whether daemons can serve pages here: the extra `dashboard` is installed."""
-    return all(find_spec(name) is not None for name in ("starlette", "uvicorn"))
-
-
-def dashboard_addresses(folder: Path, sites: Sequence[str]) -> dict[str, str]:
-    """Returns the addresses of dashboards with their tokens, by site; of those that have one.
-
-    Args:
-        folder: of a federation that runs.
-        sites: names.
-    """
-    found = {}
-    for name in sites:
-        with suppress(OSError, ValueError):
-            found[name] = read_access(folder / f"{name}{DASHBOARD_FILE_END}")
-    return found
-
-
-def down(folder: Path) -> list[str]:
-    """Ends the daemons that `up` has left running.
-
-    Args:
-        folder: as given to `up`; another path to it does as well, and one it was moved to.
-
-    Returns:
-        The names of the sites that were still there.
-
-    Raises:
-        LiveError: there is no federation there, or a daemon does not end.
-    """
-    federation = federation_in(folder)
-    there = _end_all(folder, federation)
-    (folder / STATE).unlink(missing_ok=True)
-    remove(federation.sockets)
-    return there
-
-
-def _end_all(folder: Path, federation: Federation) -> list[str]:
-    # A daemon that is being started when its starter is killed has neither the command line nor the
-    # handlers of one yet. It holds the folder of sockets from its first moment on, as its starter
-    # does, so nothing more can come once nobody holds that.
-    asked: set[tuple[str, int]] = set()
-    deadline = time.monotonic() + STOP_TIMEOUT_S
-    while True:
-        held = is_held(federation.sockets)
-        there = daemons_in(federation.place)
-        for name, pid in sorted(there.items() - asked):
-            try:
-                os.kill(pid, signal.SIGTERM)
-            except ProcessLookupError:
-                continue
-            except PermissionError as error:
-                raise LiveError(f"the daemon of {name} in {folder} is another user's") from error
-            asked.add((name, pid))
-        if not there and not held:
-            return sorted({name for name, _ in asked})
-        if time.monotonic() > deadline:
-            whose = f"the daemon of {min(there)}" if there else "the start of the federation"
-            raise LiveError(f"{whose} in {folder} does not end; see the logs there")
-        time.sleep(0.02)

@@ -32,6 +32,7 @@ from broker.core.events import (
     Started,
     Tick,
 )
+from broker.core.invariants import check
 from broker.core.lifecycle import Outcome, TaskState
 from broker.core.memory import Booking
 from broker.core.records import Record, Supply
@@ -100,7 +101,7 @@ class World:
     def tell(self, event: Event) -> None:
         """Hands over an event and carries out what comes of it."""
         commands = self.state.handle(event, self.now)
-        self.state.memory.check()
+        check(self.state.memory)
         assert all(not isinstance(each, Append) for each in commands[1:])
         for command in commands:
             self._carry_out(command)
@@ -114,7 +115,7 @@ class World:
         self.restarts += 1
         self.queue = []
         self.state = BrokerState.recover(self.settings, self.journal)
-        self.state.memory.check()
+        check(self.state.memory)
         self.tell(Restarted(0))
         for run in list(self.runs.values()):
             self._report(run)

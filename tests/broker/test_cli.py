@@ -14,7 +14,6 @@ from click.testing import CliRunner
 
 from broker import cli
 from broker.files.plans import read_plan
-from broker.files.pools import read_file
 from broker.files.writing import document_of, write_document
 from broker.planner.methods import SEARCHES
 from lrms_sim.commandline.running import EXIT_ERROR, EXIT_PIPE
@@ -140,30 +139,6 @@ def test_validate_checks_without_planning(capfd: pytest.CaptureFixture[str]) -> 
         }
         assert {word: found[f"{word}s"] for word in numbers} == numbers
         assert (found["tasks"] is None) is ("task" not in numbers)
-
-
-def test_generate_writes_pools(elsewhere: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """To standard output or to a file, whose name says the format; reproducibly."""
-    assert run("generate", "pool", "--resources", "3", "--seed", "4") == 0
-    text = capfd.readouterr().out
-    assert run("generate", "pool", "--resources", "3", "--seed", "4", "-o", "g.toml") == 0
-    assert run("generate", "pool", "--resources", "3", "--seed", "4", "-o", "g.json") == 0
-    assert (elsewhere / "g.toml").read_text() == text
-    pools = [read_file(elsewhere / name).pool.resources for name in ("g.toml", "g.json")]
-    assert pools[0] == pools[1]
-    assert len(pools[0]) == 3
-
-
-def test_generated_benchmarks_can_be_planned(
-    elsewhere: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """One file has all; the same options give the same bytes."""
-    options = ["--class", "lRsD", "--tasks", "30", "--resources", "5", "--seed", "7"]
-    assert run("generate", "benchmark", *options, "-o", "b.json") == 0
-    assert run("generate", "benchmark", *options) == 0
-    assert capfd.readouterr().out == (elsewhere / "b.json").read_text()
-    assert run("plan", "b.json", *QUICK, "--method", "gleam") == 0
-    assert "30 tasks of " in capfd.readouterr().out
 
 
 @pytest.mark.parametrize(

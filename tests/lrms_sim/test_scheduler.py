@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lrms_sim._easy import EasyScheduler
-from lrms_sim._machine import MachineKernel
+from lrms_sim._kernel import MachineKernel
 from lrms_sim._scheduler import Scheduler
 from lrms_sim.disciplines import discipline_by_name
 from lrms_sim.jobs import JobTable

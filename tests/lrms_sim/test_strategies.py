@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lrms_sim._machine import MachineKernel
+from lrms_sim._kernel import MachineKernel
 from lrms_sim.criteria import (
     CRITERION_KINDS,
     GREEDY_DEFAULT,

@@ -23,7 +23,8 @@ from grms.policy.files import save_rule_base
 from grms.v1 import partner_pb2
 from lrms_sim.jobs import JobTable
 from lrms_sim.schedule import MachineInfo, Schedule
-from scenarios.live.conductor import Conductor, daemons, until_linked
+from scenarios.live.conductor import Conductor
+from scenarios.live.daemons import daemons, until_linked
 from scenarios.live.sites import LiveSettings
 from scenarios.spec.files import parse_spec
 from tests.recorder import Exchange, Recorder

@@ -99,38 +99,3 @@ def test_limits_of_a_workflow_and_its_plan_as_files(tmp_path: Path) -> None:
         assert "'w9'" in str(wrong.exception)
         said = gorba(tmp_path, "plan", "show", "--workflow", "w1", "--json", "-")
         assert printed("gorba-plan", said.stdout)["format"] == "hanse plan 1"
-
-
-def test_broken_resources_and_cancelled_workflows(tmp_path: Path) -> None:
-    """A workflow without a resource that works waits, with the reason, until it is cancelled."""
-    path = tmp_path / "all.toml"
-    path.write_text(FILES)
-    with serving(configure(tmp_path)):
-        gorba(tmp_path, "resources", "add", str(path))
-        assert gorba(tmp_path, "resources", "broken", "alpha", "beta").exit_code == 0
-        assert gorba(tmp_path, "resources", "list").output.count("broken") == 2
-        gorba(tmp_path, "submit", str(path))
-        wanted = "no resource that can be used"
-        assert any(wanted in gorba(tmp_path, "plan", "show").output for _ in range(50))
-        assert "cancelled" in gorba(tmp_path, "cancel", "flow").output
-        assert gorba(tmp_path, "resources", "broken", "--repaired", "alpha").exit_code == 0
-        assert gorba(tmp_path, "resources", "remove", "beta").exit_code == 0
-        assert gorba(tmp_path, "resources", "list").output.count("\n") == 2
-        unknown = gorba(tmp_path, "resources", "broken", "delta")
-        assert unknown.exit_code == 2
-        assert "there are: alpha" in unknown.output
-
-
-def test_without_a_broker_there_is_a_plain_error(tmp_path: Path) -> None:
-    """It names the socket."""
-    result = gorba(tmp_path, "list", "--timeout", "0.2")
-    assert result.exit_code != 0
-    assert "is it running" in str(result.exception)
-    assert str(tmp_path / "gorba.sock") in str(result.exception)
-
-
-def test_a_socket_has_to_be_named() -> None:
-    """The error says how."""
-    result = CliRunner().invoke(cli, ["list"])
-    assert result.exit_code == 2
-    assert "--socket" in result.output

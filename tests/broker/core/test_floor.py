@@ -19,6 +19,7 @@ from broker.core.events import (
     Started,
 )
 from broker.core.floor import SLOT_TOLERANCE, Floor
+from broker.core.invariants import check
 from broker.core.lifecycle import Outcome, TaskState
 from broker.core.memory import LiveTask, Memory
 from broker.core.records import (
@@ -82,7 +83,7 @@ class Scene:
         if event is not None:
             handlers[type(event)](event, turn)  # type: ignore[operator]  # an event of these
         self.floor.advance(turn)
-        self.memory.check()
+        check(self.memory)
         # Watchers hear of every workflow of which something is shown that has changed.
         if shown(self.memory) != before:
             assert PublishWorkflow("w1") in turn.commands()

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from broker.core.invariants import check
 from broker.core.lifecycle import IllegalMove, TaskState, WorkflowState
 from broker.core.memory import Booking, LiveTask, Memory
 from broker.core.records import (
@@ -62,7 +63,7 @@ def after(*records: Record) -> Memory:
     memory = Memory([WorkflowSubmitted(1, "w1", "key", flow(), (Program("a", b"x"),))])
     for record in records:
         memory.apply(record)
-    memory.check()
+    check(memory)
     return memory
 
 
@@ -149,7 +150,7 @@ def test_a_booking_goes_from_fixed_to_launched() -> None:
     assert where(memory) == ("running", None, 1)
     memory.apply(TaskStarted(21, "b-1", 20.5))
     assert (task.state, task.start_time) == (TaskState.RUNNING, 20.5)
-    memory.check()
+    check(memory)
 
 
 def test_a_start_that_is_told_while_a_run_is_ended_is_kept() -> None:
@@ -252,7 +253,7 @@ def test_a_task_that_has_failed_fails_its_workflow_when_nothing_runs_any_more() 
     assert workflow.end_time is None
     memory.apply(TaskEnded(50, "b-2", TaskState.COMPLETED, False, 20, 49, 1.0, ""))
     assert where(memory) == ("failed", 50, 0)
-    memory.check()
+    check(memory)
 
 
 def test_a_cancelled_workflow_ends_with_its_last_run() -> None:

@@ -20,6 +20,7 @@ from broker.core.events import (
     Submit,
     Tick,
 )
+from broker.core.invariants import check
 from broker.core.lifecycle import Outcome, TaskState, WorkflowState
 from broker.core.records import Record, Supply, TaskExtended
 from broker.core.settings import BrokerSettings
@@ -52,7 +53,7 @@ class Told:
         """Hands over events; returns the commands that came of them."""
         before = self.shown()
         came = [each for event in events for each in self.state.handle(event, self.now)]
-        self.state.memory.check()
+        check(self.state.memory)
         # Watchers hear of every workflow of which something is shown that has changed.
         for name, seen in self.shown().items():
             assert seen == before.get(name) or PublishWorkflow(name) in came, name

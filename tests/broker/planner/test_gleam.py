@@ -5,13 +5,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from broker.model.instances import paper_problem
 from broker.model.limits import Limits, with_limits
 from broker.planner._chromosome import checked
-from broker.planner._gleam import parents_by_step
 from broker.planner.gleam import GROUPS, GUIDED, Gleam, GleamSettings
 from broker.planner.memetic import Memetic, Searcher
 from broker.planner.planning import Planner
@@ -44,18 +41,6 @@ def stepped(one: Planner, gleam: Gleam, steps: int) -> Gleam:
 def whole_state(gleam: Gleam) -> str:
     """Returns all there is to a run, as text."""
     return json.dumps(gleam.state(), sort_keys=True)
-
-
-@given(st.integers(2, 200), st.integers(1, 6))
-def test_parents_of_a_step_do_not_touch_each_others_demes(size: int, radius: int) -> None:
-    """Every individual is a parent once in a generation; two of a step are far apart."""
-    steps = parents_by_step(size, radius)
-    assert sorted(parent for parents in steps for parent in parents) == list(range(size))
-    for parents in steps:
-        for one in parents:
-            for other in parents:
-                distance = min((one - other) % size, (other - one) % size)
-                assert one == other or distance > radius
 
 
 @pytest.mark.parametrize("settings", [SMALL, MEMETIC, OWN])

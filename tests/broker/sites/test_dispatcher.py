@@ -31,8 +31,8 @@ from broker.engine.clock import Clock
 from broker.model.plan import Placement
 from broker.model.resources import Resource
 from broker.model.workflow import Demand
-from broker.sites.dispatcher import Dispatcher, Patience
-from broker.sites.port import SiteUnavailable
+from broker.sites.contact import Patience
+from broker.sites.dispatcher import Dispatcher
 from broker.sites.remote import RemoteSite
 from grms.v1 import request_pb2, reservation_pb2
 from tests.broker.fake_site import STATES, FakeSite
@@ -379,84 +379,6 @@ def test_the_end_of_a_run_is_told_once(tmp_path: Path) -> None:
     play(tmp_path, act)
 
 
-def test_silence_is_told_in_two_steps(tmp_path: Path) -> None:
-    """A site is down once, and lost once, each after its time and never the second alone."""
-
-    async def act(made: Scene) -> None:
-        def told(seconds: float, before: int) -> tuple[int, list[type[Event]]]:
-            made.events.clear()
-            after = made.dispatcher._silence("riga", seconds, before, "why")
-            return after, [type(event) for event in made.events]
-
-        assert told(9.9, 0) == (0, [])
-        assert told(10.0, 0) == (1, [SiteDown])
-        assert told(99.9, 1) == (1, [])
-        assert told(100.0, 1) == (2, [SiteLost])
-        assert told(100.0, 0) == (2, [SiteDown, SiteLost])
-        assert told(1e9, 2) == (2, [])
-
-    play(tmp_path, act, patience=Patience(10.0, 100.0))
-
-
-class Stream:
-    """What a site says: one word, then silence for good; it counts how often it was closed."""
-
-    closed = 0
-
-    def __init__(self) -> None:
-        self._said = False
-
-    def __aiter__(self) -> "Stream":
-        """Returns itself."""
-        return self
-
-    async def __anext__(self) -> None:
-        """Says one word."""
-        if self._said:
-            raise SiteUnavailable("it is gone")
-        self._said = True
-
-    async def aclose(self) -> None:
-        """Counts."""
-        type(self).closed += 1
-
-
-class Bare:
-    """The same without a way to close it."""
-
-    __init__, __aiter__, __anext__ = Stream.__init__, Stream.__aiter__, Stream.__anext__
-
-
-@pytest.mark.parametrize("kind", [Stream, Bare])
-def test_a_conversation_that_has_ended_is_closed_and_begun_again(kind: type) -> None:
-    """Where it can be closed."""
-
-    async def scene() -> None:
-        begun = []
-
-        class Site:
-            def watch(self) -> object:
-                begun.append(kind())
-                return begun[-1]
-
-        Stream.closed = 0
-        dispatcher = Dispatcher(
-            {"riga": Site()},  # type: ignore[dict-item]  # it only listens
-            lambda _event: None,
-            Clock(),
-            structlog.get_logger(),
-            Patience(0.2),
-        )
-        task = asyncio.create_task(dispatcher.run(), name="dispatcher")
-        await until(lambda: len(begun) > 2)
-        ended = range(len(begun) - 1, len(begun) + 1)
-        assert Stream.closed in (ended if kind is Stream else (0,))
-        task.cancel()
-        await asyncio.wait([task])
-
-    run(scene)
-
-
 def test_a_silent_site_is_down_then_lost_then_back(tmp_path: Path) -> None:
     """What was asked meanwhile is answered when it is back."""
 
@@ -512,7 +434,7 @@ def offered(made: Scene) -> list[Offered]:
 
 def test_a_site_is_asked_what_it_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """At the first contact, now and then, and again when it is back; prices are for a second."""
-    monkeypatch.setattr("broker.sites.dispatcher.OFFERS_EVERY_S", 0.05)
+    monkeypatch.setattr("broker.sites.contact.OFFERS_EVERY_S", 0.05)
 
     async def act(made: Scene) -> None:
         await until(lambda: bool(offered(made)))
@@ -543,7 +465,7 @@ def test_an_offer_that_means_nothing_changes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A speed of nothing is no resource; the site is asked again, and books meanwhile."""
-    monkeypatch.setattr("broker.sites.dispatcher.OFFERS_EVERY_S", 0.05)
+    monkeypatch.setattr("broker.sites.contact.OFFERS_EVERY_S", 0.05)
 
     async def act(made: Scene) -> None:
         made.site.offers.offers.add().resource.resource_id = "bad"

@@ -13,7 +13,9 @@ from lrms_sim.disciplines import discipline_by_name
 from lrms_sim.jobs import JobTable
 from lrms_sim.schedule import MachineInfo
 from scenarios.errors import LiveError
-from scenarios.live.conductor import Conducted, Conductor, daemons, until_linked
+from scenarios.live.conductor import Conducted, Conductor
+from scenarios.live.daemons import daemons, until_linked
+from scenarios.live.seat import Seat
 from scenarios.live.sites import LiveSettings, SiteProcess
 from scenarios.run.comparison import first_difference
 from scenarios.run.queues import looks_at_groups
@@ -129,7 +131,8 @@ def test_a_replay_does_not_wait_for_who_waits_for_the_dead(
     async def for_ever(*_: object) -> None:
         await asyncio.Event().wait()
 
-    for name, done in (("_sit_down", nothing), ("_until_linked", nothing), ("_replay", for_ever)):
+    monkeypatch.setattr(Seat, "sit_down", nothing)
+    for name, done in (("_until_linked", nothing), ("_replay", for_ever)):
         monkeypatch.setattr(Conductor, name, done)
     jobs = workload(np.random.default_rng(1), 3, 4)
     machines = [MachineInfo("a", 4)]
@@ -153,7 +156,7 @@ class Silent(SiteProcess):
 
 def test_partners_are_not_awaited_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The error names the daemon and its log, whether it runs or has ended."""
-    monkeypatch.setattr("scenarios.live.conductor.LINK_TIMEOUT_S", 0.1)
+    monkeypatch.setattr("scenarios.live.daemons.LINK_TIMEOUT_S", 0.1)
     with pytest.raises(LiveError, match=r"daemon of a does not reach its partners after 0\.1 s"):
         run(lambda: until_linked(Silent("a", tmp_path, tmp_path)))
     with pytest.raises(LiveError, match=r"the daemon of b has ended; see \S*b\.log"):

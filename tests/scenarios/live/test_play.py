@@ -12,8 +12,8 @@ from grms.client import SyncClient
 from scenarios.cli import cli
 from scenarios.errors import LiveError
 from scenarios.live import play as play_module
-from scenarios.live.live import dashboard_addresses, down
 from scenarios.live.play import first_arrival, play
+from scenarios.live.standing import dashboard_addresses, down
 from scenarios.spec.files import load_spec
 
 SCENARIO = """

@@ -1,0 +1,55 @@
+"""How the commands of `gorba` reach a broker."""
+
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+SOCKET_VARIABLE: Final = "GORBA_SOCKET"
+"""Names the socket of the broker where no option does."""
+
+
+def _named(_context: click.Context, _option: click.Parameter, value: Path | None) -> Path:
+    if value is None:
+        raise click.UsageError(
+            f"no broker is named; name its socket with --socket, or in the variable "
+            f"{SOCKET_VARIABLE}"
+        )
+    return value
+
+
+_SOCKET = click.option(
+    "--socket",
+    "--broker",
+    "socket",
+    envvar=SOCKET_VARIABLE,
+    callback=_named,
+    type=click.Path(path_type=Path),
+    metavar="SOCKET",
+    help=f"The broker's Unix socket; also from the variable {SOCKET_VARIABLE}.",
+)
+_TIMEOUT = click.option(
+    "--timeout",
+    "timeout_s",
+    type=click.FloatRange(0.1),
+    default=10.0,
+    show_default=True,
+    help="Seconds in which an answer is to come.",
+)
+
+
+def with_broker(command: Callable[..., None]) -> Callable[..., None]:
+    """Adds the options that say which broker is meant, and calls the command with it as `broker`."""
+
+    @_SOCKET
+    @_TIMEOUT
+    @wraps(command)
+    def connected(*, socket: Path, timeout_s: float, **given: Any) -> None:
+        from broker.client import BrokerClient  # noqa: PLC0415  # help should come at once
+
+        with BrokerClient(socket, timeout_s=timeout_s) as broker:
+            command(broker=broker, **given)
+
+    return connected

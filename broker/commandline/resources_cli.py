@@ -1,0 +1,107 @@
+"""The commands `gorba resources`: what a broker may plan with.
+
+Everything heavy is imported by the command that needs it, so that help and errors come at once.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from broker.commandline.connection import with_broker
+from lrms_sim.shown.option import json_option, print_json
+
+if TYPE_CHECKING:
+    from broker.client import BrokerClient
+
+_RESOURCE = "{:<24} {:<8} {:>7} {:>7} {:>10}  {}"
+_FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+@click.group(short_help="Say what a broker may plan with.")
+def resources() -> None:
+    """Say what a broker may plan with.
+
+    What sites have to reserve a broker learns from them; others are simulated.
+
+    \b
+      gorba resources list
+      gorba resources add pool.toml
+      gorba resources broken luebeck-fast
+      gorba resources broken luebeck-fast --repaired
+    """  # noqa: D301  # \b keeps the lines of the examples as they are
+
+
+@resources.command("list")
+@with_broker
+@json_option("gorba-resources-list", "broker.commandline.shown:ResourcesShown")
+def resources_list(*, broker: "BrokerClient", as_json: bool) -> None:
+    """List the resources of a broker.
+
+    Speed is work done in a second, the price is for a second of one unit.
+    """
+    known = list(broker.resources())
+    if as_json:
+        from broker.commandline import shown  # noqa: PLC0415  # see the module's docstring
+
+        print_json("gorba-resources-list", {"resources": [shown.resource(each) for each in known]})
+        return
+    click.echo(_RESOURCE.format("RESOURCE", "KIND", "SPEED", "UNITS", "PRICE", "SITE"))
+    for supply in known:
+        resource = supply.resource
+        site = (supply.site or "simulated") + ("  broken" if supply.broken else "")
+        numbers = f"{resource.performance:.4g}", resource.capacity, f"{resource.price:.4g}"
+        click.echo(_RESOURCE.format(resource.name, resource.kind, *numbers, site))
+
+
+@resources.command("add", short_help="Register the resources of files.")
+@click.argument("files", nargs=-1, required=True, type=_FILE)
+@with_broker
+@click.option("--site", default="", help="The site that has them.  [default: the simulation]")
+@click.option("--replace", "replaces", is_flag=True, help="Replace those that are there.")
+def resources_add(
+    files: tuple[Path, ...], *, broker: "BrokerClient", site: str, replaces: bool
+) -> None:
+    """Register the resources of files, in Hanse's own format.
+
+    \b
+      gorba generate pool --output pool.toml && gorba resources add pool.toml
+      gorba resources add luebeck.toml --site luebeck --replace
+    """  # noqa: D301  # same
+    from broker.core.records import Supply  # noqa: PLC0415  # same
+    from broker.files.pools import read_file  # noqa: PLC0415  # see the module's docstring
+
+    found = [each for path in files for each in read_file(path).pool.resources]
+    known = {supply.name for supply in broker.resources()} if replaces else set()
+    for resource in found:
+        supply = Supply(resource, site)
+        if resource.name in known:
+            broker.update(supply)
+        else:
+            broker.register(supply)
+        click.echo(resource.name)
+
+
+@resources.command("broken", short_help="Say that resources are broken, or in order again.")
+@click.argument("names", nargs=-1, required=True, metavar="RESOURCE...")
+@with_broker
+@click.option("--repaired", is_flag=True, help="They are in order again.")
+def resources_broken(names: tuple[str, ...], *, broker: "BrokerClient", repaired: bool) -> None:
+    """Say that resources are broken: what runs there is ended and planned anew at once."""
+    known = {supply.name: supply for supply in broker.resources()}
+    for name in names:
+        if name not in known:
+            raise click.UsageError(
+                f"there is no resource {name!r}; there are: {', '.join(known) or 'none'}"
+            )
+        broker.update(replace(known[name], broken=not repaired))
+
+
+@resources.command("remove", short_help="Take resources out.")
+@click.argument("names", nargs=-1, required=True, metavar="RESOURCE...")
+@with_broker
+def resources_remove(names: tuple[str, ...], *, broker: "BrokerClient") -> None:
+    """Take resources out: what runs there ends, and all of it is planned anew."""
+    for name in names:
+        broker.remove(name)

@@ -1,0 +1,24 @@
+"""What must always hold of what the broker knows."""
+
+from broker.core.lifecycle import AT_SITE, HELD, TaskState
+from broker.core.memory import Memory
+
+
+def check(memory: Memory) -> None:
+    """Checks it all; for tests and after a restart.
+
+    Raises:
+        AssertionError: something does not hold.
+    """
+    for workflow in memory.workflows.values():
+        assert (memory.live.get(workflow.workflow.name) is workflow) != workflow.has_ended
+        for task in workflow.tasks.values():
+            bound = task.state in HELD | AT_SITE
+            assert bound == (task.booking is not None), task.name
+            if task.booking is not None:
+                assert memory.booked[task.booking.booking] is task
+                for before in task.predecessors:
+                    launched = task.state in AT_SITE
+                    assert before.state is TaskState.COMPLETED or not launched, task.name
+                    assert not before.plannable, task.name
+    assert not memory.booked.keys() & memory.releasing.keys()

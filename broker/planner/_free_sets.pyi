@@ -1,0 +1,1 @@
+# Sets are kept by the builder alone; there is nothing here for Python.

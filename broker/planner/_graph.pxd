@@ -1,0 +1,28 @@
+# The graph that tabu search moves tasks in, for one thread.
+from libc.stdint cimport int32_t, int64_t
+
+from broker.planner._instance cimport Instance
+from broker.planner._types cimport resource_t, seconds_t, task_t
+
+cdef struct Graph:
+    # The disjunctive graph: precedence, and an order of the tasks on each resource.
+    const Instance* instance
+    int32_t tasks
+    bint usable                 # whether the problem is of this kind
+    bint instants               # whether some task takes no time
+    seconds_t* duration         # by task
+    resource_t* resource        # by task
+    task_t* before              # the task before it on its resource; -1: none
+    task_t* after
+    seconds_t* head             # longest way to its start
+    seconds_t* tail             # longest way from its end
+    seconds_t* own_head         # by precedence and release alone
+    seconds_t* own_tail
+    seconds_t* new_head         # while a move is judged
+    task_t* order               # topological
+    int32_t* missing
+    task_t* path                # a critical path
+    task_t* best_before         # of the shortest schedule so far
+    task_t* best_after
+    task_t* last                # by resource, while orders are read
+    int64_t* forbidden          # by pair: until which iteration the first may not go before

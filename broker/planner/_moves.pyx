@@ -1,0 +1,212 @@
+"""Moves of tasks in critical blocks: what each would come to, which is best, and making it.
+
+Any task of a block goes before the first or behind the last one, and the first and last one inward.
+A move is judged by new heads and tails of the tasks it passes, which is quick and nearly right.
+What a move has turned round must not be turned back for a while.
+"""
+
+from libc.stdint cimport int32_t, int64_t
+
+from broker.planner._graph cimport Graph
+from broker.planner._random cimport Random, random_below
+from broker.planner._types cimport seconds_t, task_t
+
+
+cdef seconds_t estimate_forward(const Graph* graph, task_t moved, task_t pivot) noexcept nogil:
+    # The longest path through the tasks concerned if `moved` goes right behind `pivot`.
+    cdef task_t task = graph.after[moved]
+    cdef task_t before = graph.before[moved]
+    cdef seconds_t end = graph.head[before] + graph.duration[before] if before >= 0 else 0.0
+    cdef seconds_t longest, rest, start
+    cdef task_t behind = graph.after[pivot]
+    cdef seconds_t moved_tail = graph.own_tail[moved]
+    if behind >= 0:
+        moved_tail = max(moved_tail, graph.duration[behind] + graph.tail[behind])
+    # Heads go forward; the moved task comes last.
+    while True:
+        end = max(graph.own_head[task], end) + graph.duration[task]
+        graph.new_head[task] = end - graph.duration[task]
+        if task == pivot:
+            break
+        task = graph.after[task]
+    start = max(graph.own_head[moved], end)
+    longest = start + graph.duration[moved] + moved_tail
+    rest = graph.duration[moved] + moved_tail
+    task = pivot
+    while task != moved:
+        rest = max(graph.own_tail[task], rest)
+        longest = max(longest, graph.new_head[task] + graph.duration[task] + rest)
+        rest += graph.duration[task]
+        task = graph.before[task]
+    return longest
+
+
+cdef seconds_t estimate_backward(const Graph* graph, task_t moved, task_t pivot) noexcept nogil:
+    # The longest path through the tasks concerned if `moved` goes right before `pivot`.
+    cdef task_t before = graph.before[pivot]
+    cdef task_t behind = graph.after[moved]
+    cdef task_t task
+    cdef seconds_t start = graph.own_head[moved]
+    cdef seconds_t end, rest, longest
+    if before >= 0:
+        start = max(start, graph.head[before] + graph.duration[before])
+    end = start + graph.duration[moved]
+    task = pivot
+    while task != moved:
+        graph.new_head[task] = max(graph.own_head[task], end)
+        end = graph.new_head[task] + graph.duration[task]
+        task = graph.after[task]
+    rest = graph.duration[behind] + graph.tail[behind] if behind >= 0 else 0.0
+    longest = 0.0
+    task = graph.before[moved]
+    while True:
+        rest = max(graph.own_tail[task], rest)
+        longest = max(longest, graph.new_head[task] + graph.duration[task] + rest)
+        rest += graph.duration[task]
+        if task == pivot:
+            break
+        task = graph.before[task]
+    rest = max(graph.own_tail[moved], rest)
+    return max(longest, start + graph.duration[moved] + rest)
+
+
+cdef bint is_forbidden(const Graph* graph, const Move* move, int64_t iteration) noexcept nogil:
+    # Whether the move makes one task precede another that it must not precede now.
+    cdef task_t task = move.pivot
+    cdef Py_ssize_t n = graph.tasks
+    while task != move.moved:
+        if move.forward:
+            if graph.forbidden[task * n + move.moved] > iteration:
+                return True
+            task = graph.before[task]
+        else:
+            if graph.forbidden[move.moved * n + task] > iteration:
+                return True
+            task = graph.after[task]
+    return False
+
+
+cdef void consider_move(
+    const Graph* graph,
+    task_t moved,
+    task_t pivot,
+    bint forward,
+    int64_t iteration,
+    seconds_t best_makespan,
+    Move* best,
+    int32_t* seen,
+    Random* random,
+) noexcept nogil:
+    # Keeps the move if it cannot close a cycle and is better: one that is not forbidden, or that
+    # promises the best schedule so far, before one that is; then by estimate; ties by chance.
+    cdef Move move
+    cdef seconds_t rest
+    cdef bint better
+    # Where tasks take no time, a path between two of them may be as short as none.
+    if forward:
+        rest = graph.tail[pivot] + graph.duration[pivot]
+        if graph.own_tail[moved] > rest or (graph.instants and graph.own_tail[moved] == rest):
+            return
+    else:
+        rest = graph.head[pivot] + graph.duration[pivot]
+        if graph.own_head[moved] > rest or (graph.instants and graph.own_head[moved] == rest):
+            return
+    move.moved = moved
+    move.pivot = pivot
+    move.forward = forward
+    if forward:
+        move.estimate = estimate_forward(graph, moved, pivot)
+    else:
+        move.estimate = estimate_backward(graph, moved, pivot)
+    move.forbidden = move.estimate >= best_makespan and is_forbidden(graph, &move, iteration)
+    if best.moved < 0 or (best.forbidden and not move.forbidden):
+        seen[0] = 1
+        best[0] = move
+        return
+    if move.forbidden and not best.forbidden:
+        return
+    if move.forbidden:
+        # Where everything is forbidden, any move will do.
+        better = False
+        seen[0] += 1
+    else:
+        better = move.estimate < best.estimate
+        seen[0] = 1 if better else seen[0] + (move.estimate == best.estimate)
+        if not better and move.estimate > best.estimate:
+            return
+    if better or random_below(random, seen[0]) == 0:
+        best[0] = move
+
+
+cdef void find_move(
+    const Graph* graph,
+    int32_t length,
+    int64_t iteration,
+    seconds_t best_makespan,
+    Move* best,
+    Random* random,
+) noexcept nogil:
+    # The best move in the blocks of the path; best.moved stays −1 if there is none.
+    cdef int32_t seen = 0
+    cdef int32_t first = 0
+    cdef int32_t last, i
+    cdef const task_t* path = graph.path
+    best.moved = -1
+    while first < length:
+        last = first
+        while last + 1 < length and graph.after[path[last]] == path[last + 1]:
+            last += 1
+        for i in range(first, last):
+            # Behind the last one; and the first one inward.
+            consider_move(
+                graph, path[i], path[last], True, iteration, best_makespan, best, &seen, random
+            )
+            if first < i:
+                consider_move(
+                    graph, path[first], path[i], True, iteration, best_makespan, best, &seen, random
+                )
+        # A block of two has one move only.
+        for i in range(first + 1, last + (last - first > 1)):
+            consider_move(
+                graph, path[i], path[first], False, iteration, best_makespan, best, &seen, random
+            )
+            if i < last:
+                consider_move(
+                    graph, path[last], path[i], False, iteration, best_makespan, best, &seen, random
+                )
+        first = last + 1
+
+
+cdef void make_move(
+    Graph* graph, const Move* move, int64_t iteration, int64_t tenure
+) noexcept nogil:
+    cdef Py_ssize_t n = graph.tasks
+    cdef task_t moved = move.moved
+    cdef task_t pivot = move.pivot
+    cdef task_t task = pivot
+    cdef task_t left, right
+    while task != moved:
+        if move.forward:
+            graph.forbidden[moved * n + task] = iteration + tenure
+            task = graph.before[task]
+        else:
+            graph.forbidden[task * n + moved] = iteration + tenure
+            task = graph.after[task]
+    left = graph.before[moved]
+    right = graph.after[moved]
+    if left >= 0:
+        graph.after[left] = right
+    if right >= 0:
+        graph.before[right] = left
+    if move.forward:
+        left = pivot
+        right = graph.after[pivot]
+    else:
+        left = graph.before[pivot]
+        right = pivot
+    graph.before[moved] = left
+    graph.after[moved] = right
+    if left >= 0:
+        graph.after[left] = moved
+    if right >= 0:
+        graph.before[right] = moved

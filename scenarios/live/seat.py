@@ -1,0 +1,117 @@
+"""What the conductor has of one daemon: the workload of its users, and the calls by which it is led."""
+
+import math
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import grpc
+import numpy as np
+from grpc import aio
+
+from grms.v1 import replay_pb2, replay_pb2_grpc
+from lrms_sim.jobs import JobTable
+from scenarios.live.sites import SiteProcess
+
+BLOCK_ROWS: Final = 20_000
+"""Rows of a workload in one message."""
+
+GONE: Final = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
+"""What calls end with when a daemon has."""
+
+BROKEN: Final = "Internal error from Core"
+"""What gRPC says for INTERNAL where a connection broke before the call had begun; no daemon says it."""
+
+
+@dataclass(slots=True)
+class Seat:
+    """A daemon, as the conductor knows it.
+
+    Attributes:
+        process: the daemon's.
+        replay_id: names the replay.
+        jobs: of all sites.
+        rows: which of them are of this site's users.
+        groups: of the users of these; empty where nobody looks at them.
+        arrived: how many of them have arrived.
+        sittings: how often its workload was handed over.
+        next_report: from then on it may have an end to report, seconds.
+        channel: to it; None while it is away.
+        advances: the open call that moves its clock; None while it is away.
+        arrivals: the open call by which jobs arrive; None while it is away.
+        places: where its users' jobs went.
+    """
+
+    process: SiteProcess
+    replay_id: str
+    jobs: JobTable
+    rows: list[int]
+    groups: list[int]
+    arrived: int = 0
+    sittings: int = 0
+    next_report: float = math.inf
+    channel: aio.Channel | None = None
+    advances: Any = None
+    arrivals: Any = None
+    places: list[str] = field(default_factory=list)
+
+    async def sit_down(self) -> None:
+        """Connects with the daemon and hands it its workload."""
+        self.channel = aio.insecure_channel(
+            self.process.conductor_address,
+            options=[
+                ("grpc.max_receive_message_length", 64 << 20),
+                ("grpc.use_local_subchannel_pool", 1),
+            ],
+        )
+        stub: Any = replay_pb2_grpc.ReplayServiceStub(self.channel)
+        await stub.Load(self._blocks())
+        self.advances = stub.Advance()
+        self.arrivals = stub.Arrive()
+        self.sittings += 1
+
+    async def _blocks(self) -> AsyncIterator[replay_pb2.LoadRequest]:
+        jobs, rows = self.jobs, np.array(self.rows, np.int64)
+        for begin in range(0, max(1, len(rows)), BLOCK_ROWS):
+            part = rows[begin : begin + BLOCK_ROWS]
+            yield replay_pb2.LoadRequest(
+                replay_id=self.replay_id,
+                jobs_total=len(rows),
+                submit_time_s=jobs.submit_time[part].tolist(),
+                processors=jobs.processors[part].tolist(),
+                requested_time_s=jobs.requested_time[part].tolist(),
+                run_time_s=jobs.run_time[part].tolist(),
+                user_group=self.groups[begin : begin + BLOCK_ROWS],
+            )
+
+    async def get_up(self) -> None:
+        """Ends the calls and the connection."""
+        for call in (self.advances, self.arrivals):
+            if call is not None:
+                call.cancel()
+        self.advances = self.arrivals = None
+        if self.channel is not None:
+            await self.channel.close(None)
+            self.channel = None
+
+    async def advance(self, moment: float) -> Any:
+        """Moves the daemon's clock; returns its answer."""
+        await self.advances.write(replay_pb2.AdvanceRequest(to_s=moment))
+        return await self._read(self.advances)
+
+    async def arrive(self, rows: int) -> Any:
+        """Lets at most so many jobs arrive; returns the daemon's answer."""
+        await self.arrivals.write(replay_pb2.ArriveRequest(first_row=self.arrived, rows=rows))
+        return await self._read(self.arrivals)
+
+    async def _read(self, call: Any) -> Any:
+        answer = await call.read()
+        if answer is aio.EOF:
+            raise ConnectionError(f"{self.process.name} has hung up")
+        return answer
+
+
+def is_gone(error: aio.AioRpcError) -> bool:
+    """Returns whether a call has ended as it does when the daemon has."""
+    broken = error.code() is grpc.StatusCode.INTERNAL and (error.details() or "").startswith(BROKEN)
+    return broken or error.code() in GONE

@@ -37,9 +37,11 @@ from grms.learning.executors import ThreadExecutor
 from grms.learning.rule_bases.encoding import RuleBaseSettings
 from grms.learning.rule_bases.fitness import Fitness, TrainingCase
 from grms.policy.transfer import AcceptWhenFit, Gaussian, Rule, RuleBase
+from grms.policy.words import TRANSFER_POLICIES
 from lrms_sim.criteria import CRITERION_KINDS, Criterion, CriterionOrder, GroupOrder
 from lrms_sim.disciplines import Conservative, Discipline, Easy, Fcfs, ListScheduling
 from lrms_sim.jobs import JobTable
+from lrms_sim.lublin import generate
 from lrms_sim.machine import simulate
 from lrms_sim.preparation import prepare
 from lrms_sim.scaling import scale_to
@@ -367,6 +369,49 @@ def many_sites() -> Iterator[Figure]:
     yield figure(name, "MB", [memory for _, memory in runs])
 
 
+MANY_PARTNERS_JOBS = 1_000_000
+
+
+def many_partners() -> Iterator[Figure]:
+    """A job's processor time with ten and with a thousand sites that ask at most eight partners."""
+    taken: dict[int, list[float]] = {10: [], 1000: []}
+    federations = {}
+    for count in taken:
+        names = [f"site-{number:04d}" for number in range(count)]
+        federations[count] = Federation(
+            [
+                Site(
+                    name,
+                    processors,
+                    generate(
+                        processors,
+                        seed=number,
+                        jobs=MANY_PARTNERS_JOBS // count,
+                        load=0.5 + 0.05 * (13 * number % 11),
+                    ),
+                    (Fcfs(), Easy(), ListScheduling())[number % 3],
+                    {
+                        partner: TRANSFER_POLICIES["fair-exchange"]
+                        for partner in names
+                        if partner != name
+                    },
+                    partners_asked=8,
+                )
+                for number, name in enumerate(names)
+                for processors in [(64, 128, 256, 512, 1024)[7 * number % 5]]
+            ]
+        )
+    for _ in range(3):
+        for count, federation in federations.items():
+            start = time.process_time()
+            federation.awrt()
+            taken[count].append((time.process_time() - start) / MANY_PARTNERS_JOBS * 1e6)
+    for count, values in taken.items():
+        yield figure(f"fair exchange, {count:,} sites, 8 partners asked", "µs/job", values)
+    ratios = [many / few for few, many in zip(*taken.values(), strict=True)]
+    yield figure("the second over the first", "times", ratios, "at most 5")
+
+
 SCALED = ((CTC, 430, 2.44), (KTH, 100, 10.75), (SDSC00, 128, 8.19))
 """Logs that are scaled to 1024 processors: file, processors, factor."""
 
@@ -444,6 +489,7 @@ BENCHMARKS: tuple[tuple[str, bool, Callable[[], Iterator[Figure]]], ...] = (
     ("whole-process fcfs easy", True, whole_process),
     ("main-job scenario", False, main_job),
     ("many-sites scenario", False, many_sites),
+    ("many-partners federation", False, many_partners),
 )
 
 

@@ -92,6 +92,7 @@ def kernel_site(site: PlainSite) -> Site:
         },
         location_policy=location_by_name(site.location, awrt="awrt-completed"),
         reoffer=kernel_rounds(site),
+        partners_asked=site.partners_asked,
         groups=None if site.groups is None else np.array(site.groups, np.int8),
         rogue=ROGUES[site.rogue] if site.rogue else None,
     )

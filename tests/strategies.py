@@ -158,6 +158,7 @@ def federations(
                 jobs=jobs,
                 policies={partner: draw(policy) for partner in partners},
                 location="awrt" if every_partner else location,  # type: ignore[arg-type]  # drawn
+                partners_asked=None if every_partner else draw(st.sampled_from((None, 1, 2))),
             )
         )
     return sites

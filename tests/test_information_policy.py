@@ -17,6 +17,7 @@ from grms.v1 import partner_pb2
 
 ROOT = Path(__file__).resolve().parents[1]
 KERNEL = Path("grms/federation/_kernel.pyx")
+ORDER = Path("grms/federation/_order.pxd")
 HEADER = Path("grms/policy/_decisions.pxd")
 POLICY = Path("docs/information-policy.md")
 
@@ -35,7 +36,10 @@ READ_OF_HOME = {
     "home.partners",
     "home.partner_count",
     "home.transfer",
-    "home.chooser",  # its location policy, where that is written in Python
+    "home.partners_asked",  # how many it asks at most
+    "home.asked",  # whom it has asked before, and how often
+    "home.asked_now",
+    "home.asked_count",
     "home.offers",  # counted, and looked at by nobody
     "home.rounds",  # who has declined which of its waiting jobs
     "home.rounds.left",
@@ -64,6 +68,12 @@ READ_TO_ORDER = {
     "home.consumption",  # of own users' jobs that a partner has run and reported
     "home.weighted_response",  # same
     "home.count_open",
+    "home.asked",
+}
+READ_TO_TAKE_TURNS = {
+    "home.asked_count",
+    "home.asked_now",
+    "home.turn_place",
 }
 READ_OF_OPEN_JOBS = {
     "home.open_consumption",  # what own users' jobs that a partner has have asked for
@@ -82,12 +92,15 @@ READ_TO_ORDER_NOW = {
     "home.open_submitted",
     "home.consumption_now",
     "home.weighted_response_now",
+    "home.asked",
 }
 READ_OF_PARTNER = {
-    "partner.core.view.processors",  # its size, which is public
     "partner.transfer",  # its own policy, applied to its own load: the question and the answer
 }
-READ_OF_ALL = {"federation.sites"}
+READ_OF_ALL = {
+    "federation.sites",
+    "federation.processors",  # sizes, which are public
+}
 
 NAME = "a site's name"
 SIZE = "its size in processors"
@@ -288,7 +301,7 @@ def policy_rows(document: str) -> set[str]:
 # --- the tree ------------------------------------------------------------------------------------
 
 
-def decision(name: str = "decide") -> str:
+def decision(name: str = "ask_partners") -> str:
     """Returns a function of the federation kernel, first of all what decides where a job runs."""
     return function((ROOT / KERNEL).read_text(encoding="utf-8"), name)
 
@@ -297,6 +310,13 @@ def test_a_decision_reads_what_the_policy_lists_and_no_more() -> None:
     """Of home: its order and its policies; of a partner: its size, its answer."""
     allowed = READ_OF_HOME | READ_OF_PARTNER | READ_OF_ALL | READ_OF_JOB
     assert reads(decision()) == allowed | {"home.transfer.rails.start_now"}
+    # Before it the partners are put in order, and after it those that were asked change places.
+    assert reads(decision("decide")) == {
+        "federation.sites",
+        "home.chooser",
+        "home.count_open",
+        "home.asked_count",
+    }
 
 
 def test_a_site_answers_by_its_own_machine_and_books_alone() -> None:
@@ -332,13 +352,16 @@ def test_trust_rests_on_what_became_of_own_jobs() -> None:
 def test_partners_are_ordered_by_what_the_policy_lists_and_no_more() -> None:
     """What became of own users' jobs at a partner; learned when such a job is given to it, and completed."""
     kernel = (ROOT / KERNEL).read_text(encoding="utf-8")
-    assert reads(function(kernel, "learn")) == READ_TO_ORDER
-    assert reads(function(kernel, "open_job")) == READ_OF_OPEN_JOBS
-    assert reads(function(kernel, "close_job")) == READ_OF_OPEN_JOBS
-    assert reads(function(kernel, "order_now")) == READ_TO_ORDER_NOW
+    order = (ROOT / ORDER).read_text(encoding="utf-8")
+    assert reads(function(order, "learn")) == READ_TO_ORDER
+    assert reads(function(order, "open_job")) == READ_OF_OPEN_JOBS
+    assert reads(function(order, "close_job")) == READ_OF_OPEN_JOBS
+    assert reads(function(order, "order_now")) == READ_TO_ORDER_NOW
+    turns = READ_TO_ORDER - {"home.by_awrt"} | READ_TO_TAKE_TURNS
+    assert reads(function(order, "take_turns")) == turns
     # A policy written in Python is given the same two sums, and says an order.
     chosen = reads(function(kernel, "choose_written")) - {"failures.append"}
-    assert chosen == READ_TO_ORDER - {"home.by_awrt", "home.count_open"} | {
+    assert chosen == READ_TO_ORDER - {"home.by_awrt", "home.count_open", "home.asked"} | {
         "home.chooser",
         "federation.count",
         "federation.failures",
@@ -346,10 +369,7 @@ def test_partners_are_ordered_by_what_the_policy_lists_and_no_more() -> None:
     kernel = kernel.replace("books.given = site.consumption[other]", "")
     # Nobody else orders partners, or writes what they are ordered by.
     rest = kernel
-    for begin, end in (
-        ("cdef inline void learn(", "cdef int advance_site("),
-        ("cdef void choose_written(", "cdef site_index_t decide("),
-    ):
+    for begin, end in (("cdef void choose_written(", "cdef site_index_t ask_partners("),):
         rest = rest.replace(rest[rest.index(begin) : rest.index(end)], "")
     written = (
         r"(?:move|order)_by_awrt_fast\(|\b(?:open_)?(?:consumption|submitted|weighted_response)\["

@@ -25,6 +25,7 @@ class FederationKernel:
         count_open: Sequence[bool],
         reoffer: Sequence[tuple[float, tuple[int, float, bool] | None] | None] | None = None,
         rogues: Mapping[int, tuple[Sequence[CompiledTransfer | None], bool, bool]] | None = None,
+        partners_asked: Sequence[int | None] | None = None,
     ) -> None: ...
     def bind(
         self,

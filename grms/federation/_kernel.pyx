@@ -12,6 +12,7 @@ from libc.stdint cimport int8_t, int32_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
+from grms.federation._due cimport due_close, due_next, due_open, due_set
 from grms.federation._ledger cimport (
     PartnerNotes,
     delegated_room,
@@ -19,6 +20,7 @@ from grms.federation._ledger cimport (
     ledger_review,
     misreported,
 )
+from grms.federation._order cimport close_job, learn, open_job, order_now, take_turns
 from grms.federation._rogues cimport rogue_hold
 from grms.federation._rounds cimport (
     RoundNotes,
@@ -35,6 +37,7 @@ from grms.federation._sites cimport (
     let_go,
     rogue_make,
     site_alloc,
+    site_bound,
     site_free,
     site_order,
     site_rounds,
@@ -45,10 +48,8 @@ from grms.policy._decisions cimport (
     KnownJob,
     SiteLoad,
     TransferPolicy,
+    WRITTEN,
     accept_fast,
-    count_open_fast,
-    move_by_awrt_fast,
-    order_by_awrt_fast,
     site_index_t,
 )
 from grms.policy._rails cimport Books, may_offer_fast
@@ -71,57 +72,6 @@ from lrms_sim._types cimport job_index_t, processors_t, seconds_t
 from lrms_sim._view cimport View
 
 
-cdef inline void learn(
-    SiteRun* home, site_index_t index, double consumption, double response_time
-) noexcept nogil:
-    # A site learns that partner `index` has completed one of its jobs, and orders partners anew.
-    home.consumption[index] += consumption
-    home.weighted_response[index] += consumption * response_time
-    if home.by_awrt and not home.count_open:
-        move_by_awrt_fast(
-            home.partners, home.partner_count, home.consumption, home.weighted_response, index
-        )
-
-
-cdef inline void open_job(
-    SiteRun* home, site_index_t index, const JobColumns* jobs, job_index_t job
-) noexcept nogil:
-    # Partner `index` has one of its jobs.
-    cdef double consumption = jobs.requested_time[job] * jobs.processors[job]
-    home.open_consumption[index] += consumption
-    home.open_submitted[index] += consumption * jobs.submit_time[job]
-    home.open_jobs[index] += 1
-
-
-cdef inline void close_job(
-    SiteRun* home, site_index_t index, const JobColumns* jobs, job_index_t job
-) noexcept nogil:
-    # It has it no longer. Rounding does not pile up over the years.
-    cdef double consumption = jobs.requested_time[job] * jobs.processors[job]
-    home.open_consumption[index] -= consumption
-    home.open_submitted[index] -= consumption * jobs.submit_time[job]
-    home.open_jobs[index] -= 1
-    if home.open_jobs[index] == 0:
-        home.open_consumption[index] = home.open_submitted[index] = 0.0
-
-
-cdef void order_now(SiteRun* home, seconds_t now) noexcept nogil:
-    # Open jobs wait on, so that the order may change with nothing but time.
-    cdef Py_ssize_t i
-    cdef site_index_t index
-    for i in range(home.partner_count):
-        index = home.partners[i]
-        home.consumption_now[index] = home.consumption[index]
-        home.weighted_response_now[index] = home.weighted_response[index]
-        count_open_fast(
-            &home.consumption_now[index], &home.weighted_response_now[index],
-            home.open_consumption[index], home.open_submitted[index], now,
-        )
-    order_by_awrt_fast(
-        home.partners, home.partner_count, home.consumption_now, home.weighted_response_now
-    )
-
-
 cdef int advance_site(
     Federation* federation, site_index_t index, seconds_t until, bint inclusive
 ) except -1 nogil:
@@ -135,7 +85,7 @@ cdef int advance_site(
     core_advance(&site.core, until, inclusive)
     if until < INFINITY:
         core_set_clock(&site.core, until)    # a load that is asked for is that of this moment
-    federation.next_time[index] = core_next_time(&site.core)
+    due_set(&federation.due, index, core_next_time(&site.core))
     for i in range(site.core.ended.count):
         job = site.core.ended.job[i]
         worked = consumption = jobs.run_time[job] * jobs.processors[job]
@@ -153,12 +103,13 @@ cdef int advance_site(
 
 
 cdef inline int advance_all(Federation* federation, seconds_t now) except -1 nogil:
-    # To a moment, before its arrivals. Of a thousand sites few have anything to do: their times
-    # lie side by side.
-    cdef site_index_t index
-    for index in range(<site_index_t> federation.count):
-        if federation.next_time[index] <= now:
-            advance_site(federation, index, now, not federation.sites[index].core.ops.per_event)
+    # To a moment, before its arrivals: those that have anything to do, in site order.
+    cdef Py_ssize_t index = due_next(&federation.due, 0, now)
+    while index >= 0:
+        advance_site(
+            federation, <site_index_t> index, now, not federation.sites[index].core.ops.per_event
+        )
+        index = due_next(&federation.due, index + 1, now)
     return 0
 
 
@@ -222,23 +173,20 @@ cdef void choose_written(Federation* federation, SiteRun* home) noexcept with gi
         failures.append(error)
 
 
-cdef site_index_t decide(
+cdef site_index_t ask_partners(
     Federation* federation, site_index_t home_index, KnownJob job, seconds_t now, bint waits
 ) noexcept nogil:
-    # Where a job submitted at `home_index` runs (FIG. 2 of the paper); one that waits there
-    # already does not start there now. Each party looks at its own load and books only; of a
-    # partner the home site knows its size and its answer.
+    # The partner that takes a job submitted at `home_index`, else home. Each party looks at its
+    # own load and books only; of a partner the home site knows its size and its answer.
     cdef SiteRun* home = &federation.sites[home_index]
     cdef SiteRun* partner
     cdef site_index_t index
     cdef bint ask = not waits        # the answer for one partner is that for all
+    cdef Py_ssize_t questions = home.partners_asked
     cdef Py_ssize_t i
-    if home.chooser != NULL:
-        choose_written(federation, home)
     for i in range(home.partner_count):
         index = home.partners[i]
-        partner = &federation.sites[index]
-        if job.processors > partner.core.view.processors or home.transfer[index] == NULL:
+        if job.processors > federation.processors[index] or home.transfer[index] == NULL:
             continue
         if wants(home, index, job, now, ask, True):
             return home_index
@@ -250,7 +198,12 @@ cdef site_index_t decide(
             continue
         if not entrusts(federation, home, index, job, now):
             continue
+        partner = &federation.sites[index]
         home.offers += 1
+        questions -= 1
+        if home.asked != NULL:
+            home.asked_now[home.asked_count] = <site_index_t> i
+            home.asked_count += 1
         if waits and home.rounds != NULL:
             home.rounds.left -= 1
         if partner.transfer[home_index] != NULL and wants(
@@ -259,7 +212,26 @@ cdef site_index_t decide(
             return index
         if waits and home.rounds != NULL:
             rounds_declined(home.rounds, index, job.processors, job.requested_time, now)
+        if questions == 0:
+            break
     return home_index
+
+
+cdef inline site_index_t decide(
+    Federation* federation, site_index_t home_index, KnownJob job, seconds_t now, bint waits
+) noexcept nogil:
+    # Where a job submitted at `home_index` runs (FIG. 2 of the paper); one that waits there
+    # already does not start there now.
+    cdef SiteRun* home = &federation.sites[home_index]
+    cdef site_index_t target
+    if home.chooser != NULL:
+        choose_written(federation, home)
+    elif home.count_open:
+        order_now(home, now)
+    target = ask_partners(federation, home_index, job, now, waits)
+    if home.asked_count > 0:
+        take_turns(home)
+    return target
 
 
 cdef inline int place(
@@ -277,7 +249,7 @@ cdef inline int place(
         core_set_clock(&site.core, now)
         core_enqueue(&site.core, job)
         core_pass(&site.core)
-        federation.next_time[target] = core_next_time(&site.core)
+        due_set(&federation.due, target, core_next_time(&site.core))
     if home_index == target:
         return 0
     if federation.lied_to:
@@ -307,8 +279,6 @@ cdef inline int offer_waiting(
     cdef site_index_t target
     request.processors = queue.width[slot]
     request.requested_time = queue.request[slot]
-    if site.count_open:
-        order_now(site, now)
     target = decide(federation, index, request, now, True)
     if target != index:
         core_withdraw(&site.core, slot)
@@ -345,7 +315,7 @@ cdef int offer_again(Federation* federation, site_index_t index, seconds_t now) 
             offer_waiting(federation, index, rounds.waiting[i].slot, now)
     if site.core.pass_pending:
         core_pass(&site.core)
-        federation.next_time[index] = core_next_time(&site.core)
+        due_set(&federation.due, index, core_next_time(&site.core))
     return 0
 
 
@@ -356,7 +326,7 @@ cdef int hold_rounds(Federation* federation, seconds_t until) except -1 nogil:
     cdef site_index_t index
     cdef seconds_t now
     cdef Py_ssize_t waiting
-    while True:
+    while until == INFINITY or federation.round_time <= until:
         now = INFINITY
         waiting = 0
         for index in range(<site_index_t> federation.count):
@@ -365,6 +335,7 @@ cdef int hold_rounds(Federation* federation, seconds_t until) except -1 nogil:
                 waiting += site.core.view.queue.count
                 if site.next_round < now:
                     now = site.next_round
+        federation.round_time = now
         if now > until or waiting == 0 and until == INFINITY:
             return 0
         if waiting > 0:
@@ -378,6 +349,7 @@ cdef int hold_rounds(Federation* federation, seconds_t until) except -1 nogil:
                 site.next_round = site.reoffer * (
                     1.0 + floor((until if waiting == 0 else now) / site.reoffer)
                 )
+    return 0
 
 
 cdef int replay(Federation* federation, Py_ssize_t row, Py_ssize_t stop) except -1 nogil:
@@ -393,8 +365,6 @@ cdef int replay(Federation* federation, Py_ssize_t row, Py_ssize_t stop) except 
         home_index = federation.submitted_to[row]
         request.processors = jobs.processors[row]
         request.requested_time = jobs.requested_time[row]
-        if federation.sites[home_index].count_open:
-            order_now(&federation.sites[home_index], now)
         target = decide(federation, home_index, request, now, False)
         place(federation, home_index, target, <job_index_t> row, now)
         row += 1
@@ -406,6 +376,7 @@ cdef class FederationKernel:
 
     cdef Federation federation
     cdef list keep_alive
+    cdef list written                # those of the policies that may fail
     cdef list failures
     cdef const seconds_t[::1] submit_time
     cdef const processors_t[::1] processors
@@ -420,7 +391,8 @@ cdef class FederationKernel:
     cdef Py_ssize_t row
 
     def __cinit__(
-        self, processors, schedulers, transfer, orders, count_open, reoffer=None, rogues=None
+        self, processors, schedulers, transfer, orders, count_open, reoffer=None, rogues=None,
+        partners_asked=None,
     ):
         cdef Py_ssize_t count = len(processors)
         cdef Py_ssize_t i, j
@@ -431,11 +403,13 @@ cdef class FederationKernel:
             raise ValueError(f"{count} sites; between 1 and {2**15 - 1} are possible")
         self.keep_alive = [list(schedulers), [list(row) for row in transfer], list(orders)]
         self.keep_alive[1] += [list(takes) for takes, *_ in (rogues or {}).values()]
+        self.written = []
         self.failures = []
         self.federation.failures = <void*> self.failures
-        self.federation.next_time = <seconds_t*> calloc(count, sizeof(seconds_t))
+        due_open(&self.federation.due, count)
         self.federation.sites = <SiteRun*> calloc(count, sizeof(SiteRun))
-        if self.federation.sites == NULL or self.federation.next_time == NULL:
+        self.federation.processors = <processors_t*> calloc(count, sizeof(processors_t))
+        if self.federation.sites == NULL or self.federation.processors == NULL:
             raise MemoryError(f"no memory for {count} sites")
         self.federation.count = count
         for i in range(count):
@@ -446,11 +420,13 @@ cdef class FederationKernel:
             scheduler.take()
             core_open(&site.core, processors[i], scheduler.ops, scheduler.notes)
             site.core.ended.kept = True
-            self.federation.next_time[i] = INFINITY
+            self.federation.processors[i] = processors[i]
             for j in range(count):
                 if transfer[i][j] is not None and i != j:
                     policy = <CompiledTransfer?> transfer[i][j]
                     site.transfer[j] = &policy.policy
+                    if policy.policy.kind == WRITTEN:
+                        self.written.append(policy)
                     if policy.policy.railed and site.ledger == NULL:
                         self.federation.railed = True
                         site.ledger = <PartnerNotes*> calloc(count, sizeof(PartnerNotes))
@@ -461,6 +437,8 @@ cdef class FederationKernel:
             if rogues is not None and i in rogues:
                 rogue_make(&self.federation, site, rogues[i])
             site_order(site, i, count, self.keep_alive[2][i])
+            if partners_asked is not None and partners_asked[i] is not None:
+                site_bound(site, count, partners_asked[i], count - list(transfer[i]).count(None))
 
     def __dealloc__(self):
         cdef Py_ssize_t i
@@ -468,7 +446,8 @@ cdef class FederationKernel:
             for i in range(self.federation.count):
                 site_free(&self.federation.sites[i], self.federation.count)
             free(self.federation.sites)
-        free(self.federation.next_time)
+        free(self.federation.processors)
+        due_close(&self.federation.due)
         free(self.federation.delegated.since)
         free(self.federation.delegated.mark)
         free(self.federation.pause_row)
@@ -556,10 +535,8 @@ cdef class FederationKernel:
                 for index in range(<site_index_t> self.federation.count):
                     advance_site(&self.federation, index, INFINITY, True)
         self.row = rows
-        for policies in self.keep_alive[1]:
-            for policy in policies:
-                if policy is not None:
-                    (<CompiledTransfer> policy).check()
+        for policy in self.written:
+            (<CompiledTransfer> policy).check()
         if self.failures:
             raise self.failures[0]
         if rows == count:

@@ -3,6 +3,7 @@ from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport calloc, free
 
+from grms.federation._due cimport DueTimes, due_set
 from grms.federation._ledger cimport MARK_ENDED, Delegated, PartnerNotes, ledger_free
 from grms.federation._rogues cimport RogueNotes, rogue_close, rogue_open
 from grms.federation._rounds cimport RoundNotes, rounds_close, rounds_open
@@ -20,7 +21,7 @@ from lrms_sim._machine cimport (
     core_pass,
     core_set_clock,
 )
-from lrms_sim._types cimport job_index_t, seconds_t
+from lrms_sim._types cimport job_index_t, processors_t, seconds_t
 
 cdef struct SiteRun:
     MachineCore core
@@ -45,11 +46,17 @@ cdef struct SiteRun:
     seconds_t reoffer                # waiting jobs are offered again at its multiples; 0 for never
     RoundNotes* rounds               # NULL: every partner is asked about every job in every round
     seconds_t next_round
+    Py_ssize_t partners_asked        # most about one job in one decision; 0: as many as there are
+    int32_t* asked                   # by partner: how often; NULL where that does not count
+    site_index_t* asked_now          # places in the order of those asked in this decision
+    Py_ssize_t asked_count
+    Py_ssize_t turn_place            # to which the last of these has moved
     int64_t offers                   # questions that have reached partners
 
 cdef struct Federation:
     SiteRun* sites
-    seconds_t* next_time             # by site: when its machine next does something by itself
+    DueTimes due                     # when the machines next do something by themselves
+    processors_t* processors         # by site: its size, all that is looked at of most partners
     Py_ssize_t count
     JobColumns jobs
     const site_index_t* submitted_to
@@ -57,6 +64,7 @@ cdef struct Federation:
     void* failures                   # a list: what choosers have raised
     bint railed                      # some policy has rails
     bint rounds                      # some site offers again
+    seconds_t round_time             # when the next of these does
     bint bounded                     # and puts no more questions than it is told
     bint lied_to                     # some site misreports guests
     Delegated delegated              # where `railed` or `lied_to`
@@ -86,6 +94,22 @@ cdef inline int site_alloc(SiteRun* site, Py_ssize_t count) except -1:
     return 0
 
 
+cdef inline int site_bound(
+    SiteRun* site, Py_ssize_t count, Py_ssize_t asked, Py_ssize_t known
+) except -1:
+    # No decision asks more partners than so many of those known. The order is set.
+    if asked >= known:
+        return 0
+    site.partners_asked = asked
+    if site.by_awrt:
+        site.turn_place = site.partner_count - 1
+        site.asked = <int32_t*> calloc(count, sizeof(int32_t))
+        site.asked_now = <site_index_t*> calloc(asked, sizeof(site_index_t))
+        if site.asked == NULL or site.asked_now == NULL:
+            raise MemoryError(f"no memory for {count} sites")
+    return 0
+
+
 cdef inline void site_free(SiteRun* site, Py_ssize_t count) noexcept:
     cdef Py_ssize_t i
     core_close(&site.core)
@@ -98,6 +122,8 @@ cdef inline void site_free(SiteRun* site, Py_ssize_t count) noexcept:
     free(site.partners)
     free(site.consumption)
     free(site.open_jobs)
+    free(site.asked)
+    free(site.asked_now)
     free(site.transfer)
 
 
@@ -156,7 +182,7 @@ cdef inline int let_go(Federation* federation, seconds_t now) except -1 nogil:
             core_enqueue(&site.core, rogue.held[i])
         if rogue.count:
             core_pass(&site.core)
-            federation.next_time[index] = core_next_time(&site.core)
+            due_set(&federation.due, index, core_next_time(&site.core))
     return 0
 
 
@@ -183,7 +209,7 @@ cdef inline int site_rounds(Federation* federation, SiteRun* site, rounds) excep
     if bounds is not None:
         site.rounds = rounds_open(federation.count, site.reoffer, bounds[0], bounds[1], bounds[2])
         federation.bounded = True
-    site.next_round = -INFINITY
+    site.next_round = federation.round_time = -INFINITY
     federation.rounds = True
     return 0
 

@@ -46,6 +46,8 @@ class Site:
         reoffer: own jobs that still wait are offered again at the multiples of so many seconds, at
             least 1, all of them to all partners, or as `Rounds` says; None: each job is offered on
             its arrival alone.
+        partners_asked: how many partners are asked about one job in one decision at most, the first
+            of those that the location policy names; None: all of them.
         groups: the user group 1 to 5 of each of its jobs, wherever it runs; where left out, and
             some site's discipline looks at groups, those of `lrms_sim.groups.user_groups`.
         rogue: how the site differs from an honest partner; None where it does not.
@@ -58,6 +60,7 @@ class Site:
     transfer_policies: Mapping[str, TransferPolicy] = field(default_factory=dict)
     location_policy: LocationPolicy = field(default_factory=AwrtLocation)
     reoffer: float | Rounds | None = None
+    partners_asked: int | None = None
     groups: Int8Array | None = None
     rogue: Rogue | None = None
 
@@ -268,14 +271,24 @@ class Federation:
                 return None
             return compiled_transfer(site.rogue.giving(policy) if site.rogue else policy)
 
+        def row(site: Site) -> list[CompiledTransfer | None]:
+            policies = site.transfer_policies
+            if instead or site.rogue:
+                return [transfer(site, other) for other in index]
+            # A thousand sites have a million pairs, and few policies.
+            distinct = {id(policy): policy for policy in policies.values()}
+            compiled = {key: compiled_transfer(policy) for key, policy in distinct.items()}
+            return [compiled.get(id(policies.get(other))) for other in index]
+
         return FederationKernel(
             [site.processors for site in sites],
             [scheduler_of(site.discipline) for site in sites],
-            [[transfer(site, other.name) for other in sites] for site in sites],
+            [row(site) for site in sites],
             [location_order(site, index) for site in sites],
             [location_of(site.location_policy).count_open for site in sites],
             [_rounds(site) for site in sites],
             {i: _as_rogue(site, sites) for i, site in enumerate(sites) if site.rogue is not None},
+            [site.partners_asked for site in sites],
         )
 
     def _schedule(
@@ -365,6 +378,10 @@ def _check(sites: Sequence[Site]) -> None:
         if isinstance(site.reoffer, float | int) and not 1 <= site.reoffer < math.inf:
             raise ValueError(
                 f"site {site.name!r} offers again every {site.reoffer} s; at least 1 s is needed"
+            )
+        if site.partners_asked is not None and not site.partners_asked >= 1:
+            raise ValueError(
+                f"site {site.name!r} asks {site.partners_asked} partners about a job; at least 1 is needed"
             )
         location = location_of(site.location_policy)
         for what, partners in (

@@ -1,5 +1,5 @@
 # Transfer and location decisions: one compiled function each, for every host that decides.
-from libc.stdint cimport int16_t, uint32_t
+from libc.stdint cimport int16_t, int32_t, uint32_t
 
 from grms.policy._rails cimport Books, CompiledRails, RailNumbers
 from lrms_sim._types cimport processors_sum_t, processors_t, seconds_t
@@ -67,6 +67,7 @@ cdef void order_by_awrt_fast(
     Py_ssize_t count,
     const double* consumption,
     const double* weighted_response,
+    const int32_t* asked,
 ) noexcept nogil
 cdef inline void count_open_fast(
     double* consumption,
@@ -88,12 +89,22 @@ cdef inline void count_open_fast(
         weighted_response[0] += waited
 
 
-cdef void move_by_awrt_fast(
+cdef Py_ssize_t move_by_awrt_fast(
     site_index_t* partners,
     Py_ssize_t count,
     const double* consumption,
     const double* weighted_response,
-    site_index_t changed,
+    const int32_t* asked,
+    Py_ssize_t place,
+    Py_ssize_t near,
+) noexcept nogil
+cdef Py_ssize_t place_by_awrt_fast(
+    const site_index_t* partners,
+    Py_ssize_t count,
+    const double* consumption,
+    const double* weighted_response,
+    const int32_t* asked,
+    site_index_t site,
 ) noexcept nogil
 
 cdef class MembershipTable:

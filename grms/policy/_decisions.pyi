@@ -111,5 +111,9 @@ def history_with_open(
         Consumption and weighted response, to be divided.
     """
 
-def order_by_awrt(consumption: Sequence[float], weighted_response: Sequence[float]) -> list[int]:
-    """Returns partner numbers in ascending order of AWRT."""
+def order_by_awrt(
+    consumption: Sequence[float],
+    weighted_response: Sequence[float],
+    asked: Sequence[int] | None = None,
+) -> list[int]:
+    """Returns partner numbers in ascending order of AWRT, ties by how often each has been asked."""

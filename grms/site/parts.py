@@ -75,6 +75,7 @@ def site_settings(config: SiteConfig, epoch: int, shown: str) -> SiteSettings:
         partners=tuple(PartnerSettings(p.name, p.processors or 0) for p in config.partners),
         transfer=load_policies(config, shown),
         location=location_policy(config),
+        partners_asked=config.partners_asked,
         resources=tuple(
             Resource(r.resource_id, r.labels, r.processors, r.speed, r.cost_per_hour)
             for r in config.resources

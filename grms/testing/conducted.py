@@ -77,6 +77,7 @@ class _Host:
                 ),
                 transfer=site.transfer_policies,
                 location=site.location_policy,
+                partners_asked=site.partners_asked,
                 reoffer=site.reoffer,
                 limits=_ENDLESS,
             )

@@ -111,6 +111,7 @@ def _site_document(
         "name": site.name,
         "processors": site.processors,
         "location": location,
+        **({} if site.partners_asked is None else {"partners_asked": site.partners_asked}),
         "lrms": _lrms_document(spec, site, settings),
         "clock": clock,
         "listen": {

@@ -150,6 +150,7 @@ def build_sites(
             transfer_policies=policies[site.name],
             location_policy=location_by_name(site.location, awrt="awrt-completed"),
             reoffer=rounds_said(site.reoffer),
+            partners_asked=site.partners_asked,
             rogue=site.deals_as,
         )
         for site, workload, queue in zip(
@@ -213,7 +214,16 @@ def load_policies(
     """
     shelf = _Shelf()
     policies = {}
+    names = [site.name for site in spec.sites]
     for site in spec.sites:
+        if site.transfer.pool is None and not site.transfer.partners and len(names) > 1:
+            # A thousand sites have a million pairs of two: where all partners are alike, one is asked for.
+            other = spec.sites[1] if site is spec.sites[0] else spec.sites[0]
+            policy = _policy(site, other, shelf)
+            alike = {} if policy is None else dict.fromkeys(names, shelf.within(site, policy))
+            alike.pop(site.name, None)
+            policies[site.name] = alike
+            continue
         partners = [other for other in spec.sites if other is not site]
         policies[site.name] = {
             partner.name: shelf.within(site, policy)

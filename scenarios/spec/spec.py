@@ -55,7 +55,8 @@ _WORKLOAD_STREAM: Final = 0
 
 
 def _discipline(value: str) -> str:
-    if names_written(DISCIPLINE_GROUP, value):
+    # A name of ours first: entry points are looked up in the files of all that is installed.
+    if value in DISCIPLINES or names_written(DISCIPLINE_GROUP, value):
         return value
     return known(value, "discipline", tuple(DISCIPLINES))
 
@@ -177,6 +178,8 @@ class SiteSpec(Model):
         location: in which order partners are asked: `awrt` or `awrt-completed` (as the paper has
             it), `awrt-open` (jobs that are open at a partner count, as they do in a daemon), or a
             list of all partners' names.
+        partners_asked: how many partners are asked about one job in one decision at most, the first
+            of that order; all where left out.
         workload: what its own users submit.
         transfer: which jobs it gives away and takes.
         rails: what its exchange keeps to, whatever its transfer policies would like: a word, or a
@@ -194,6 +197,7 @@ class SiteSpec(Model):
     group_order: list[int] | None = None
     time_zone: Annotated[str | float | int, AfterValidator(_time_zone)] | None = None
     location: Annotated[str | list[str], AfterValidator(_location)] = "awrt"
+    partners_asked: Annotated[int, Field(ge=1, le=SITES_MAX)] | None = None
     workload: WorkloadSpec
     transfer: TransferSpec = TransferSpec()
     rails: RailsField | None = None

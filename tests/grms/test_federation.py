@@ -6,7 +6,7 @@ Schedules made by hand are in test_federation_by_hand.py.
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Literal
 from unittest.mock import patch
 
 import numpy as np
@@ -91,24 +91,66 @@ def test_hundreds_of_random_federations_equal_oracle(hundred: int) -> None:
     assert delegated > 100
 
 
-def test_thirty_sites_equal_oracle() -> None:
-    """Where histories move many partners about, they are asked in the order of the oracle."""
+def thirty_sites(
+    partners_asked: int | None, location: Literal["awrt", "awrt-open"]
+) -> list[PlainSite]:
+    """Returns thirty sites that all exchange jobs."""
     rng = np.random.default_rng(5)
     names = [f"s{number:02d}" for number in range(30)]
-    sites = [
+    return [
         PlainSite(
             name,
             processors,
             DISCIPLINES[number % len(DISCIPLINES)],
             random_jobs(rng, 60, processors),
             dict.fromkeys((other for other in names if other != name), "awf"),
+            location,
+            partners_asked=partners_asked,
         )
         for number, name in enumerate(names)
         for processors in [int(rng.integers(2, 40))]
     ]
+
+
+@pytest.mark.parametrize(
+    ("partners_asked", "location"), [(None, "awrt"), (1, "awrt"), (4, "awrt"), (4, "awrt-open")]
+)
+def test_thirty_sites_equal_oracle(
+    partners_asked: int | None, location: Literal["awrt", "awrt-open"]
+) -> None:
+    """Where histories move many partners about, they are asked in the order of the oracle."""
+    sites = thirty_sites(partners_asked, location)
     schedule = replay([kernel_site(site) for site in sites])
     assert_same(schedule, oracle_replay(sites))
     assert np.count_nonzero(schedule.executed_on != schedule.submitted_to) > 100
+
+
+def test_as_many_questions_as_partners_bound_nothing() -> None:
+    """From K - 1 on every site is asked as without a bound, in the same order."""
+    sites = [kernel_site(site) for site in thirty_sites(None, "awrt")]
+    free = Federation(sites).exchange()
+    for most in (29, 30, 1000):
+        bound = Federation([replace(site, partners_asked=most) for site in sites]).exchange()
+        assert bound.offers == free.offers
+        assert bound.schedule.executed_on.tolist() == free.schedule.executed_on.tolist()
+        assert bound.schedule.start_time.tolist() == free.schedule.start_time.tolist()
+    less = Federation([replace(site, partners_asked=28) for site in sites]).exchange()
+    assert less.schedule.executed_on.tolist() != free.schedule.executed_on.tolist()
+
+
+@given(sites=federations(), most=st.integers(1, 3))
+def test_no_decision_asks_more_partners_than_it_may(sites: list[PlainSite], most: int) -> None:
+    """A job that comes is one decision, where none is offered again."""
+    bound = [kernel_site(replace(site, partners_asked=most)) for site in sites]
+    for site, offers in zip(bound, Federation(bound).exchange().offers, strict=True):
+        assert offers <= most * len(site.jobs)
+
+
+@pytest.mark.parametrize("most", [0, -1])
+def test_a_site_asks_one_partner_at_least(most: int) -> None:
+    """One that asks nobody has no policies."""
+    with pytest.raises(ValueError, match=f"site 'a' asks {most} partners about a job; at least 1"):
+        Federation([Site("a", 8, JobTable.empty(), partners_asked=most)])
 
 
 def test_a_thousand_sites_are_checked_once_each() -> None:

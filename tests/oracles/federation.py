@@ -47,8 +47,9 @@ class PlainSite:
     `location` is "awrt" (of completed jobs), "awrt-open" (open ones count as well), or the names of
     the partners to ask, in that order. A partner without a policy is neither asked nor answered.
     Waiting jobs are offered again at the multiples of `reoffer` seconds; with `rounds`, their order,
-    most questions and longest pause, questions are spared. `groups` are those of the jobs' users;
-    all 5 where it is None. `rogue` is the word of a site that is no honest partner.
+    most questions and longest pause, questions are spared. With `partners_asked` so many are asked in
+    one decision; where that is not all of them, equals by AWRT take turns. `groups` are those of the
+    jobs' users; all 5 where it is None. `rogue` is the word of a site that is no honest partner.
     """
 
     name: str
@@ -61,6 +62,12 @@ class PlainSite:
     reoffer: float | None = None
     rounds: tuple[str, int | None, float | None] | None = None
     rogue: str = ""
+    partners_asked: int | None = None
+
+    @property
+    def bounded(self) -> bool:
+        """Whether there are partners that a decision does not come to."""
+        return self.partners_asked is not None and self.partners_asked < len(self.policies)
 
 
 @dataclass(slots=True)
@@ -78,6 +85,7 @@ class PlainFederation:
         books: what the sites have noted for their rails.
         questions: of the round that is held, or was last.
         declined: (partner, job) of every no of it.
+        asked: how often a home has asked a partner, by (home, partner).
         nos: when a partner declined a waiting job in any round, by (partner, row).
         aside: guests that were not let into the queue, by site.
         all_in: the last job has arrived.
@@ -95,6 +103,7 @@ class PlainFederation:
     books: PlainBooks = field(default_factory=PlainBooks)
     questions: int = 0
     declined: list[tuple[int, PlainJob]] = field(default_factory=list)
+    asked: dict[tuple[int, int], int] = field(default_factory=dict)
     nos: dict[tuple[int, int], list[float]] = field(default_factory=dict)
     closest_call: float = math.inf
     aside: dict[int, list[PlainJob]] = field(default_factory=dict)
@@ -194,12 +203,14 @@ class PlainFederation:
                 return completed
             return (weighted + waited) / (weight + open_weight)
 
-        return sorted(others, key=lambda k: (awrt_of_delivered(k), k))
+        asked = {k: self.asked.get((home, k), 0) if site.bounded else 0 for k in others}
+        return sorted(others, key=lambda k: (awrt_of_delivered(k), asked[k], k))
 
     def place(self, home: int, job: PlainJob, now: float, *, waits: bool = False) -> int:
         """Returns the index of the site that gets a job that comes, or waits in home's queue."""
         site = self.sites[home]
         spares = waits and site.rounds is not None
+        questions = 0
         for partner in self.partners(home, now):
             other = self.sites[partner]
             if job.processors > other.processors:
@@ -218,12 +229,16 @@ class PlainFederation:
                 continue
             self.books.offers[home] = self.books.offers.get(home, 0) + 1
             self.questions += 1
+            questions += 1
+            self.asked[home, partner] = self.asked.get((home, partner), 0) + 1
             if site.name in other.policies and self.takes(partner, home, job, now):
                 self.books.delegations.append(Delegation(home, partner, job, now))
                 return partner
             if spares:
                 self.declined.append((partner, job))
                 self.nos.setdefault((partner, job.row), []).append(now)
+            if site.bounded and questions == site.partners_asked:
+                break
         return home
 
     def spared(self, home: int, partner: int, job: PlainJob, now: float) -> bool:

@@ -342,6 +342,8 @@ class SiteConfig(Model):
             in ascending order of the AWRT of the jobs given to them, where jobs that are still open
             count with the time they have waited; or `awrt-completed`, where they do not, as in the
             paper.
+        partners_asked: how many partners are asked about one job in one decision at most, the first
+            of that order; all where left out.
         rails: what the exchange keeps to, whatever the transfer policies would like: a word, or a
             table with other numbers.
         suspect: what becomes of a job at a partner that is lost: `wait`, or `resubmit`, which
@@ -369,6 +371,7 @@ class SiteConfig(Model):
     operators: list[str] = Field(default_factory=list)
     brokers: list[Name] = Field(default_factory=list)
     location: str | list[str] = "awrt"
+    partners_asked: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
     rails: RailsField | None = None
     suspect: Literal["wait", "resubmit"] = "wait"
     suspect_after_s: Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)] = 86400.0

@@ -81,12 +81,14 @@ class OfferDesk:
         books = self.memory.books
         load = self.memory.load(load)
         if job.remaining is None:
-            job.remaining = asking_order(settings.location, books, turn.now)
+            job.questions_left = settings.questions
+            in_turn = settings.questions > 0
+            job.remaining = asking_order(settings.location, books, turn.now, in_turn=in_turn)
             job.decision_time = turn.now
         width = job.request.processors
         late = turn.now - job.decision_time > settings.decision_time_max
         job.weighed = Weighed(load, "")
-        while job.remaining and load is not None and not late:
+        while job.remaining and job.questions_left and load is not None and not late:
             name = job.remaining.pop(0)
             book = books[name]
             policy = settings.transfer.get(name)
@@ -98,6 +100,7 @@ class OfferDesk:
                 job.weighed = Weighed(load, name)
                 break
             if entrusts(policy, book, job.request, load, turn):
+                job.questions_left -= 1
                 self._offer(job, book, turn)
                 return
         job.remaining = None

@@ -58,6 +58,7 @@ class ReofferDesk:
         self._queue: deque[Waiting] | None = None
         self._one: Waiting | None = None
         self._partners: deque[str] = deque()
+        self._questions = -1
         self._silent: set[str] = set()
         self._before: Waiting | None = None
         self._asked: HomeJob | None = None
@@ -112,7 +113,11 @@ class ReofferDesk:
                     break
                 self._one = self._queue.popleft()
                 settings = self.memory.settings
-                self._partners = deque(asking_order(settings.location, self.memory.books, turn.now))
+                self._questions = settings.questions
+                order = asking_order(
+                    settings.location, self.memory.books, turn.now, in_turn=self._questions > 0
+                )
+                self._partners = deque(order)
                 continue
             if self._offered(job, load, turn):
                 return
@@ -121,6 +126,9 @@ class ReofferDesk:
 
     def _offered(self, job: HomeJob, load: Load, turn: Turn) -> bool:
         # Asks the next partner about a job, if it is to be asked.
+        if self._questions == 0:
+            self._partners.clear()
+            return False
         one, name = self._one, self._partners.popleft()
         assert one is not None
         book, policy = self.memory.books[name], self.memory.settings.transfer.get(name)
@@ -136,6 +144,7 @@ class ReofferDesk:
         if not entrusts(policy, book, job.request, load, turn):
             return False
         self._notes.left -= 1
+        self._questions -= 1
         self._counts[1] += 1
         self._asked = job
         number, settled_below = book.next_number, book.settled()

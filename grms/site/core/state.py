@@ -263,6 +263,7 @@ class SiteState:
             settings,
             transfer=dict(event.transfer),
             location=event.location,
+            partners_asked=event.partners_asked,
             partners=settings.partners if event.partners is None else event.partners,
         )
         self.memory.list_partners()

@@ -89,11 +89,13 @@ class PoliciesChanged(Event):
         location: in which order partners are asked.
         partners: the allow-list; None where it stays. What is known of one that is taken off it
             stays, as over a restart.
+        partners_asked: how many partners are asked about one job at most; None: all.
     """
 
     transfer: Mapping[str, TransferPolicy]
     location: LocationPolicy
     partners: tuple[PartnerSettings, ...] | None = None
+    partners_asked: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -185,6 +185,7 @@ class HomeJob:
         accept_time: when that was accepted, seconds; nan before.
         asked: partners that have been offered it, in order.
         remaining: partners still to be asked in this decision; None: no decision has begun.
+        questions_left: how many more partners this decision may ask; less than 0: any number.
         decision_time: when the decision began, seconds; nan before.
         cancel_requested: its user wants it to end.
         take_back: an operator wants it back from where it is.
@@ -234,6 +235,7 @@ class HomeJob:
         "partner",
         "payload",
         "question",
+        "questions_left",
         "reason",
         "remaining",
         "request",
@@ -274,6 +276,7 @@ class HomeJob:
         self.leave_partner()
         self.asked: tuple[str, ...] = ()
         self.remaining: list[str] | None = None
+        self.questions_left = -1
         self.decision_time = math.nan
         self.weighed: Weighed | None = None
         self.cancel_requested = False

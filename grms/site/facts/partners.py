@@ -260,13 +260,20 @@ class PartnerBook:
         return self.answered.get(offer.number) if offer.epoch == self.epoch else None
 
 
-def asking_order(location: LocationPolicy, books: dict[str, PartnerBook], now: float) -> list[str]:
+def asking_order(
+    location: LocationPolicy,
+    books: dict[str, PartnerBook],
+    now: float,
+    *,
+    in_turn: bool = False,
+) -> list[str]:
     """Returns the names of partners in the order in which they are to be asked.
 
     Args:
         location: the policy.
         books: the partners; their order breaks ties.
         now: seconds.
+        in_turn: of partners with the same AWRT the one that has been asked less often comes first.
     """
     location = location_of(location)
     if location.order is not None:
@@ -281,7 +288,8 @@ def asking_order(location: LocationPolicy, books: dict[str, PartnerBook], now: f
     if len(names) < 2:
         return names
     sums = [book.history(now, count_open=location.count_open) for book in books.values()]
-    order = order_by_awrt([one for one, _ in sums], [other for _, other in sums])
+    asked = [book.offered for book in books.values()] if in_turn else None
+    order = order_by_awrt([one for one, _ in sums], [other for _, other in sums], asked)
     # Sorting keeps the order of equals: those who are believed, then the others.
     return sorted([names[index] for index in order], key=lambda name: books[name].distrust > 0)
 

@@ -78,6 +78,7 @@ class SiteSettings:
         partners: the allow-list; its order breaks ties.
         transfer: by partner's name. A partner that is missing is neither asked nor answered.
         location: in which order partners are asked.
+        partners_asked: how many of them are asked about one job in one decision at most; None: all.
         reoffer: own jobs that still wait are offered again at the multiples of so many seconds, all
             of them to all partners, or as `Rounds` says; None: each is offered on its arrival alone.
         confirm_time_max: so long a place is held for a partner's job that its home site has still,
@@ -115,6 +116,7 @@ class SiteSettings:
     partners: tuple[PartnerSettings, ...] = ()
     transfer: Mapping[str, TransferPolicy] = field(default_factory=dict)
     location: LocationPolicy = field(default_factory=AwrtLocation)
+    partners_asked: int | None = None
     reoffer: float | Rounds | None = None
     confirm_time_max: float = 300.0
     resources: tuple[Resource, ...] = ()
@@ -131,6 +133,12 @@ class SiteSettings:
     retry_most_s: float = 60.0
     limits: Limits = field(default_factory=Limits)
 
+    @property
+    def questions(self) -> int:
+        """How many partners a decision may ask, fewer than there are; -1 where all may be asked."""
+        bound = self.partners_asked
+        return -1 if bound is None or bound >= len(self.transfer) else bound
+
     def __post_init__(self) -> None:
         """Checks names and bounds."""
         check_site_name(self.name)
@@ -140,6 +148,8 @@ class SiteSettings:
         ):
             if not 1 <= number < most:
                 raise ValueError(f"{what} is {number}; it must be at least 1 and below {most}")
+        if self.partners_asked is not None and self.partners_asked < 1:
+            raise ValueError(f"partners_asked is {self.partners_asked}; it must be at least 1")
         self._check_partners()
         for key in (
             "decision_time_max",

@@ -24,7 +24,9 @@ from grms.site.links.pseudonyms import GuestOwners
 from grms.site.sockets.door import Door
 from grms.tls import TlsFiles
 
-CHANGEABLE: Final = frozenset({"partners", "location", "operators", "rails", "guests"})
+CHANGEABLE: Final = frozenset(
+    {"partners", "location", "operators", "partners_asked", "rails", "guests"}
+)
 """Keys of a configuration that are read anew."""
 
 
@@ -91,12 +93,18 @@ class Reload:
         transfer, location = load_policies(config, shown), location_policy(config)
         partners = tuple(PartnerSettings(p.name, p.processors or 0) for p in config.partners)
         try:
-            replace(engine.state.settings, transfer=transfer, location=location, partners=partners)
+            replace(
+                engine.state.settings,
+                transfer=transfer,
+                location=location,
+                partners=partners,
+                partners_asked=config.partners_asked,
+            )
         except ValueError as error:
             raise ConfigError(f"{shown}: {error}") from error
         certificate = self._checked_certificate()
         restart_needed = tuple(sorted(differences(self._config, config)))
-        engine.tell(PoliciesChanged, transfer, location, partners)
+        engine.tell(PoliciesChanged, transfer, location, partners, config.partners_asked)
         self._door.partners = frozenset(partner.name for partner in partners)
         self._door.operators = frozenset(config.operators)
         self._owners.banned = frozenset(config.guests.banned)

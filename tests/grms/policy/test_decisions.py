@@ -141,10 +141,21 @@ def test_partners_are_asked_in_ascending_awrt(history: list[tuple[float, float]]
     assert order_by_awrt(consumption, weighted) == expected
 
 
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(0, 3)), max_size=20))
+def test_partners_of_the_same_awrt_take_turns(history: list[tuple[int, int, int]]) -> None:
+    """Where it counts, the one that has been asked less often comes before its equals."""
+    consumption, weighted, asked = ([row[column] for row in history] for column in range(3))
+    awrt = [w / c if c > 0 else 0.0 for c, w, _ in history]
+    expected = sorted(range(len(history)), key=lambda site: (awrt[site], asked[site], site))
+    assert order_by_awrt(consumption, weighted, asked) == expected
+
+
 def test_histories_of_two_lengths_are_refused() -> None:
     """Each partner needs both sums."""
     with pytest.raises(ValueError, match="2 consumptions, but 1"):
         order_by_awrt([1, 2], [1])
+    with pytest.raises(ValueError, match="2 consumptions, but 2 weighted responses, and 1 times"):
+        order_by_awrt([1, 2], [1, 2], [3])
 
 
 # Memberships computed once each.

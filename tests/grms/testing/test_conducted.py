@@ -26,7 +26,7 @@ from lrms_sim.jobs import JobTable
 from lrms_sim.schedule import Schedule
 from lrms_sim.windows import window_by_days
 from tests.kernel_sites import kernel_site
-from tests.oracles.federation import PlainSite
+from tests.oracles.federation import PlainSite, replay_plainly
 from tests.random_workloads import railed_sites
 from tests.recorded import PROCESSORS, recorded
 from tests.strategies import federations, policies, rule_bases
@@ -113,6 +113,28 @@ def frugal_sites(seed: int) -> list[Site]:
 
     plain = railed_sites(rng, 30, rounds=True)
     return [kernel_site(replace(site, rounds=rounds(site))) for site in plain]
+
+
+def test_bounded_questions_through_states() -> None:
+    """With few questions a decision, rails and rounds: oracle, kernel and states ask the same partners."""
+    bounded = 0
+    for seed in range(16):
+        plain = [
+            replace(site, partners_asked=1 + seed % 2)
+            for site in railed_sites(np.random.default_rng(seed), 30, rounds=seed % 4 > 1)
+        ]
+        sites = [kernel_site(site) for site in plain]
+        conducted, expected = ConductedReplay(sites), Federation(sites).exchange()
+        assert_same(conducted.run(), expected.schedule)
+        books = [host.state.partners.values() for host in conducted.hosts]
+        assert tuple(sum(book.offered for book in one) for one in books) == expected.offers
+        oracle = replay_plainly(plain)
+        if oracle.closest_call > 1e-9:
+            assert expected.schedule.executed_on.tolist() == oracle.executed_on, seed
+            assert expected.schedule.start_time.tolist() == oracle.start_time(), seed
+        free = Federation([replace(site, partners_asked=None) for site in sites]).exchange()
+        bounded += free.offers != expected.offers
+    assert bounded > 4
 
 
 def test_rounds_through_states() -> None:

@@ -35,6 +35,7 @@ name = "a"
 processors = 8
 discipline = "easy"
 location = ["b"]
+partners_asked = 2
 workload = { model = "lublin", jobs = 0 }
 transfer = { b = "keep" }
 [[sites]]
@@ -65,6 +66,7 @@ def test_every_site_has_a_configuration_that_is_valid(tmp_path: Path, clock: str
         SiteProcess(name, tmp_path, tmp_path).configure(document)
     first, second = (load_config(tmp_path / f"{name}.toml") for name in "ab")
     assert (first.processors, discipline_of(first), first.location) == (8, "easy", ["b"])
+    assert (first.partners_asked, second.partners_asked) == (2, None)
     assert first.partners[0].transfer == "keep"
     assert first.partners[0].address == second.listen.partners == "127.0.0.1:7002"
     assert second.location == ("awrt-completed" if clock == "virtual" else "awrt")

@@ -72,7 +72,7 @@ ONE_BY_ONE = [
         with_sites({"name": "A", "disciplin": "easy"}),
         (
             "sites.A.disciplin: 'disciplin' is no key here, did you mean 'discipline'? "
-            "there are: name, processors, discipline, strategy, group_order, time_zone, location, "
+            "there are: name, processors, discipline, strategy, group_order, time_zone, location, partners_asked, "
             "workload, transfer, rails, reoffer, reservable, rogue"
         ),
     ),

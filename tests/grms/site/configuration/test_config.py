@@ -76,6 +76,7 @@ def test_everything_can_be_said() -> None:
             "is 'random'; it must be 'awrt', 'awrt-completed', 'awrt-open' or a list",
         ),
         ({"location": ["ctc"]}, r"location\[0\] 'ctc' is no partner; there are: none"),
+        ({"partners_asked": 0}, "greater than or equal to 1"),
         ({"clock": {"kind": "scaled"}}, "origin is needed"),
         ({"clock": {"speed": 2.0}}, "speed goes with kind = 'scaled' alone"),
         ({"clock": {"kind": "lunar"}}, "'wall', 'scaled' or 'virtual'"),

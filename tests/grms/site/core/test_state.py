@@ -2,7 +2,7 @@
 
 import pytest
 
-from grms.policy.location import FixedOrder
+from grms.policy.location import AwrtLocation, FixedOrder
 from grms.policy.transfer import AlwaysKeep
 from grms.site.core.state import SiteState
 from grms.site.facts.commands import Append, LrmsSubmit, Refuse, SendOffer, SendReport
@@ -141,6 +141,26 @@ def test_other_policies_apply_from_the_next_decision() -> None:
     assert one(site.submit(), SendOffer).partner == "c"
     site(PoliciesChanged, transfer={"b": AlwaysKeep()}, location=FixedOrder(("c", "b")))
     assert kinds(site.submit()) == ["ReplyJob", "LrmsSubmit"]
+
+
+def test_no_decision_asks_more_partners_than_it_may() -> None:
+    """After its last no the job stays home; the next one goes to those who were asked less often."""
+    site = Conversation(settings(partners_asked=1))
+    for number, partner in enumerate(("b", "c", "b"), 1):
+        asked = one(site.submit(idempotency_key=str(number)), SendOffer)
+        assert asked.partner == partner
+        commands = site(
+            OfferAnswered, load=FULL, partner=partner, offer=asked.offer, accepted=False
+        )
+        assert kinds(commands) == ["LrmsSubmit"]
+    site(PoliciesChanged, transfer=settings().transfer, location=AwrtLocation())
+    asked = one(site.submit(idempotency_key="4"), SendOffer)
+    commands = site(
+        OfferAnswered, load=FULL, partner=asked.partner, offer=asked.offer, accepted=False
+    )
+    assert (asked.partner, one(commands, SendOffer).partner) == ("b", "c")
+    with pytest.raises(ValueError, match="partners_asked is 0; it must be at least 1"):
+        settings(partners_asked=0)
 
 
 def test_records_come_before_everything_else() -> None:

@@ -42,6 +42,18 @@ def test_partners_without_history_come_first_in_their_order() -> None:
     assert asking_order(AwrtLocation(), {}, 0.0) == []
 
 
+def test_partners_without_history_are_asked_in_turn() -> None:
+    """Those that have been asked before come behind the others; without turns they stay in front."""
+    known = books("b", "c", "d")
+    known["b"].offered = 2
+    known["c"].offered = 1
+    assert asking_order(AwrtLocation(), known, 0.0) == ["b", "c", "d"]
+    assert asking_order(AwrtLocation(), known, 0.0, in_turn=True) == ["d", "c", "b"]
+    known["d"].count_response(10.0, 50.0)
+    assert asking_order(AwrtLocation(), known, 0.0, in_turn=True) == ["c", "b", "d"]
+    assert asking_order(FixedOrder(("c", "d")), known, 0.0, in_turn=True) == ["c", "d"]
+
+
 def test_a_fixed_order_names_those_that_are_there() -> None:
     """A partner that was taken off the list is left out."""
     assert asking_order(FixedOrder(("c", "x", "b")), books("b", "c", "d"), 0.0) == ["c", "b"]

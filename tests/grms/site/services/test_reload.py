@@ -160,7 +160,8 @@ def test_differences_are_found_at_any_depth(tmp_path: Path) -> None:
         path.write_text(to_toml(document(tmp_path, **more)), encoding="utf-8")
         return load_config(path)
 
-    assert differences(config(), config(location=["a"], partners={"a": 1})) == set()
+    changes = {"location": ["a"], "partners": {"a": 1}, "partners_asked": 1}
+    assert differences(config(), config(**changes)) == set()
     assert differences(config(), config(mqtt={"enabled": False})) == {"mqtt"}
     assert differences(config(), config(lrms={"discipline": "easy"}, suspect="resubmit")) == {
         "lrms.discipline",

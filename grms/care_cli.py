@@ -312,15 +312,24 @@ def advise(  # an option each
     for word in ("awf", *(words or RAILS)):
         policy = shelf.policy_by_name(word)
         policies[word] = dict.fromkeys(partners, policy)
+    asked = dict.fromkeys(policies, settings.partners_asked)
     for candidate in candidates:
         if candidate.name in policies:
             raise click.UsageError(
                 f"--candidate {candidate.name} comes twice; name files differently"
             )
-        found = load_policies(load_config(candidate), str(candidate))
+        changed = load_config(candidate)
+        found = load_policies(changed, str(candidate))
+        asked[candidate.name] = changed.partners_asked
         policies[candidate.name] = {name: found[name] for name in partners if name in found}
     rows = advice_for_site(
-        settings, policies, since=since_s, discipline=discipline, seed=seed, progress=_told
+        settings,
+        policies,
+        since=since_s,
+        discipline=discipline,
+        seed=seed,
+        partners_asked=asked,
+        progress=_told,
     )
     _told("", 0)
     if as_json:

@@ -251,8 +251,9 @@ def print_tables(report: RunReport, *, written: Iterable[object] = ()) -> None:
         _table(("", "value", ""), figure_rows(report)),
         _table(("user group", "AWRT", "jobs"), group_rows(report)),
         *_preparation(report.preparation),
-        *(f"Written to {path}" for path in written),
     )
+    # In one piece however long, so that it can be copied.
+    sys.stdout.write("".join(f"Written to {printable(str(path))}\n" for path in written))
     if report.repetitions is not None:
         print_repetitions(report.repetitions)
 

@@ -3,6 +3,7 @@
 COVERED_ELSEWHERE = {
     "grms/client_answers.py": ("tests/grms/test_client.py", "what a client returns"),
     "grms/lrms/checks.py": ("tests/grms/lrms/batch/test_checks.py", "data alone"),
+    "grms/lrms/slips.py": ("tests/grms/lrms/batch/test_ledger.py", "data alone"),
     "grms/lrms/folders.py": ("tests/grms/lrms/batch/test_launch.py", "a protocol and data"),
     "grms/site/results/streams.py": (
         "tests/grms/site/results/test_collector.py",

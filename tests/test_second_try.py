@@ -71,3 +71,17 @@ def test_many_failures_are_no_matter_of_time(tmp_path: Path) -> None:
     status, output = trial(tmp_path, once(tmp_path, FAILED_MAX + 1))
     assert status == pytest.ExitCode.TESTS_FAILED
     assert "once more" not in output
+
+
+def test_what_hypothesis_finds_is_no_matter_of_time(tmp_path: Path) -> None:
+    """Also where the example would not be found again."""
+    text = once(tmp_path, 1).replace(
+        '@pytest.mark.parametrize("number", range(1))',
+        "from hypothesis import given, settings, strategies\n\n"
+        "@settings(database=None, max_examples=1, derandomize=True)\n"
+        "@given(number=strategies.just(0))",
+    )
+    assert "hypothesis" in text
+    status, output = trial(tmp_path, text)
+    assert status == pytest.ExitCode.TESTS_FAILED, output
+    assert "once more" not in output

@@ -42,7 +42,8 @@ ACTS = {
     "gorba": {"cancel", "dashboard", "replan", "serve", "submit", "generate benchmark"}
     | {"generate pool", "resources add", "resources broken", "resources remove"},
     "scenario": {"down", "fetch", "up", "paper decentralized-grid", "paper genetic-fuzzy"}
-    | {"paper gorba-rescheduling", "paper greedy-criteria", "paper utility-scheduling"},
+    | {"paper gorba-rescheduling", "paper greedy-criteria", "paper utility-scheduling"}
+    | {"study nobody-loses"},
 }
 """Commands that do something: they print an id, an address or what they have written."""
 

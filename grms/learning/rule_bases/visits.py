@@ -184,6 +184,8 @@ class _Sweep:
         self._open_consumption = np.zeros(shape)  # the same of delegated jobs that have not ended
         self._open_submitted = np.zeros(shape)
         self._open_jobs = np.zeros(shape, int)
+        self._asked = np.zeros(shape, int)
+        self._bounds = [_bound(site) for site in sites]
 
     def run(self) -> int:
         """Returns how many jobs ran elsewhere than decided here."""
@@ -251,11 +253,14 @@ class _Sweep:
             sums = self._history(home, self._submit_time[row])
             # The site itself has no history with itself and is left out.
             order = (
-                [partner for partner in order_by_awrt(*sums) if partner != home]
+                [partner for partner in order_by_awrt(*sums, self._turns(home)) if partner != home]
                 if order is None
                 else order(*sums)
             )
+        questions = 0
         for partner in order:
+            if questions == self._bounds[home]:
+                break
             if processors > self._sites[partner].processors:
                 continue
             keep = self._accepts(home, partner, processors, own=True)
@@ -263,9 +268,15 @@ class _Sweep:
                 continue
             if keep:
                 return home
+            questions += 1
+            self._asked[home, partner] += 1
             if self._accepts(partner, home, processors, own=False):
                 return partner
         return home
+
+    def _turns(self, home: int) -> list[int] | None:
+        # By what partners with the same AWRT are put in order, where not all are asked.
+        return None if self._bounds[home] is None else self._asked[home].tolist()
 
     def _accepts(self, site: int, partner: int, processors: int, *, own: bool) -> bool | None:
         """Returns a site's answer; None where it does not deal with the partner."""
@@ -284,3 +295,9 @@ class _Sweep:
         njp = 100.0 * processors / load.processors
         self._note(site, partner, _Decision(nwp, njp, accepted, own))
         return accepted
+
+
+def _bound(site: Site) -> int | None:
+    """Returns how many partners a decision asks; None where it may ask all."""
+    bound = site.partners_asked
+    return None if bound is None or bound >= len(site.transfer_policies) else bound

@@ -14,7 +14,7 @@ from typing import Final
 import structlog
 
 from grms.lrms.batch.launch import Spool, check_key, check_program
-from grms.lrms.batch.ledger import MISSING_LOOKS, Act, Counts, FollowedJob, JobLedger, Order, Want
+from grms.lrms.batch.ledger import MISSING_LOOKS, Act, FollowedJob, JobLedger, Order, Want
 from grms.lrms.batch.system import BatchSystem
 from grms.lrms.batch.table import Ending, JobRow, Question, Table
 from grms.lrms.port import (
@@ -33,6 +33,7 @@ from grms.lrms.port import (
     LrmsUnavailableError,
     Tell,
 )
+from grms.lrms.slips import Slips
 
 REST_SHARE: Final = 10
 """After a look a pause follows that is at least so many times as long, unless somebody waits."""
@@ -94,9 +95,9 @@ class BatchLrms:
         self._under_way: set[str] = set()
 
     @property
-    def counts(self) -> Counts:
+    def slips(self) -> Slips:
         """How often the batch system has not kept what it said."""
-        return self._ledger.counts
+        return self._ledger.slips
 
     @property
     def folders(self) -> Spool:

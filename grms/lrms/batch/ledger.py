@@ -34,6 +34,7 @@ from grms.lrms.port import (
     Started,
     Vanished,
 )
+from grms.lrms.slips import Slips
 
 MISSING_LOOKS: Final = 2
 """A job is gone when so many looks one after the other have not shown it."""
@@ -141,25 +142,6 @@ class Findings:
     orders: list[Order] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class Counts:
-    """How often the batch system has not kept what it said; for those who watch.
-
-    Attributes:
-        lost: acknowledged submissions that were forgotten.
-        holds_back: releases that were undone.
-        cancels_back: cancels that were undone.
-        copies: second copies of a job.
-        runs_again: jobs that ran once more, or at one time with a copy, without being told to.
-    """
-
-    lost: int = 0
-    holds_back: int = 0
-    cancels_back: int = 0
-    copies: int = 0
-    runs_again: int = 0
-
-
 class JobLedger:
     """The jobs of one batch system.
 
@@ -184,7 +166,7 @@ class JobLedger:
         self._records_s = records_s
         self._jobs: dict[str, FollowedJob] = {}
         self._over: OrderedDict[str, FollowedJob] = OrderedDict()
-        self.counts = Counts()
+        self.slips = Slips()
 
     def job(self, key: str) -> FollowedJob | None:
         """Returns what is known of a job; None of one that was lost or never there."""
@@ -232,7 +214,7 @@ class JobLedger:
         """Notes that the hold with which a job was submitted was lifted at a moment, seconds."""
         job = self._jobs.get(key)
         if job is not None:
-            self.counts.holds_back += job.released_at is not None
+            self.slips.release_undone += job.released_at is not None
             job.released_at = at
 
     def hold_stays(self, key: str) -> None:
@@ -293,7 +275,7 @@ class JobLedger:
             return self._ended(job, Ending(job.start_time, end))
         del self._jobs[job.key]
         if job.released_at is None and not job.left_hold:
-            self.counts.lost += 1
+            self.slips.submission_forgotten += 1
             return [Lost(job.key, f"the batch system has forgotten job {job.number}")]
         text = f"job {job.number} is gone, and no record says how it ended"
         self._remember(job)
@@ -304,8 +286,8 @@ class JobLedger:
         row = self._chosen(rows, job)
         for copy in rows:
             if copy is not row and copy.live:
-                self.counts.copies += 1
-                self.counts.runs_again += copy.phase in _HAS_STARTED
+                self.slips.copied += 1
+                self.slips.run_again += copy.phase in _HAS_STARTED
                 findings.orders.append(Order(Act.CANCEL, "", copy))
         if job is None:
             job = self._found(key, row, findings)
@@ -341,7 +323,7 @@ class JobLedger:
         if not row.live:
             return None
         if old is not None and old.want is Want.GONE:
-            self.counts.cancels_back += 1
+            self.slips.cancel_undone += 1
             findings.orders.append(Order(Act.CANCEL, key, row))
             return None
         job = self._jobs[key] = FollowedJob(key, Want.NOTHING if old is None else old.want)
@@ -386,7 +368,7 @@ class JobLedger:
             return []
         events: list[LrmsEvent] = []
         if job.start_time is not None:
-            self.counts.runs_again += 1
+            self.slips.run_again += 1
             events.append(Requeued(job.key, start_time, "it was started anew"))
         job.start_time = start_time
         events.append(Started(job.key, start_time))

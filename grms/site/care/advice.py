@@ -11,6 +11,8 @@ import heapq
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from types import MappingProxyType
 from typing import Final
 
 import numpy as np
@@ -120,14 +122,16 @@ class PolicyReplay:
         self,
         policies: Mapping[str, TransferPolicy],
         progress: Callable[[int], None] = lambda _: None,
+        partners_asked: int | None = None,
     ) -> PolicyOutcome:
         """Returns what comes of transfer policies.
 
         Args:
             policies: by partner; one that is missing is neither asked nor answered.
             progress: called now and then with the number of jobs that have come so far.
+            partners_asked: how many partners are asked about one job at most; None: all.
         """
-        site = _Site(self._processors, self._discipline, policies)
+        site = _Site(self._processors, self._discipline, policies, partners_asked)
         end_time = np.full(len(self._own), math.nan)
         given = np.zeros(len(self._own), bool)
         rows: dict[int, int] = {}
@@ -158,8 +162,13 @@ class _Site:
     # The machine, what policies say, and the books that rails look at.
 
     def __init__(
-        self, processors: int, discipline: Discipline, policies: Mapping[str, TransferPolicy]
+        self,
+        processors: int,
+        discipline: Discipline,
+        policies: Mapping[str, TransferPolicy],
+        partners_asked: int | None,
     ) -> None:
+        self._asked_max = len(policies) if partners_asked is None else partners_asked
         self._machine = Machine(processors, discipline)
         self._inclusive = not discipline.per_event
         self._processors = processors
@@ -201,14 +210,18 @@ class _Site:
 
     def give(self, run: OwnRun, answers: PartnerAnswers) -> str | None:
         """Returns who takes an own job; None where it stays."""
+        asked = 0
         for partner in answers.order(run.job):
             policy = self._policies.get(partner)
             if policy is None:
                 continue
+            if asked == self._asked_max:
+                return None
             if self._wants(policy, partner, run, own=True):
                 return None
             if not self._trusts(policy, partner, run):
                 continue
+            asked += 1
             if answers.accepts(run.job, partner, run.processors, run.requested_time):
                 return partner
         return None
@@ -291,6 +304,7 @@ def advise(  # all that a study rests on, each by its name
     *,
     rng: np.random.Generator,
     since: float = math.inf,
+    partners_asked: Mapping[str, int | None] = MappingProxyType({}),
     progress: Callable[[str, int], None] = lambda _, __: None,
 ) -> tuple[Advised, ...]:
     """Returns what policies bring own users, beside what was and beside being alone.
@@ -303,6 +317,8 @@ def advise(  # all that a study rests on, each by its name
             partners, in the order in which these are asked.
         rng: of what partners say to offers that were never made, and of the intervals.
         since: jobs that have ended in so long before the last record count, seconds.
+        partners_asked: by the word for policies, how many partners are asked about one job at most;
+            all where it is missing or None.
         progress: called now and then with the word of a policy and the number of jobs so far.
 
     Returns:
@@ -324,7 +340,8 @@ def advise(  # all that a study rests on, each by its name
         AS_IT_WAS: PolicyOutcome(was.end_time, given, len(accounts.guests)),
     }
     for word, each in policies.items():
-        outcomes[word] = site.run(each, lambda count, word=word: progress(word, count))  # type: ignore[misc]  # mypy infers no default
+        told = partial(progress, word)
+        outcomes[word] = site.run(each, told, partners_asked.get(word))
     submit, run_time = was.jobs.submit_time, was.jobs.run_time
     weight = was.jobs.resource_consumption
     sums = {word: weight * (found.end_time - submit) for word, found in outcomes.items()}

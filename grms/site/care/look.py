@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 
@@ -48,6 +49,7 @@ def advice_for_site(
     since: float = math.inf,
     discipline: str | None = None,
     seed: int = 1,
+    partners_asked: Mapping[str, int | None] = MappingProxyType({}),
     progress: Callable[[str, int], None] = lambda _, __: None,
 ) -> tuple[Advised, ...]:
     """Returns what policies would have brought a site's own users; see `advise`.
@@ -58,6 +60,7 @@ def advice_for_site(
         since: length of the window before the last record, seconds.
         discipline: by name; see `queue_alone`.
         seed: where chance comes from.
+        partners_asked: by the word, how many partners are asked about one job at most.
         progress: called now and then with the word of a policy and the number of jobs so far.
 
     Raises:
@@ -73,6 +76,7 @@ def advice_for_site(
         policies,
         since=since,
         rng=np.random.Generator(np.random.PCG64(seed)),
+        partners_asked=partners_asked,
         progress=progress,
     )
 

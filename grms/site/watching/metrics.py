@@ -8,7 +8,7 @@ names from fixed lists, so that nobody outside can make the figures grow.
 import math
 import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from threading import Thread
 from types import TracebackType
 from typing import Literal, Self, get_args
@@ -25,6 +25,7 @@ from prometheus_client import (
 from prometheus_client.core import CounterMetricFamily, Metric
 
 from grms.handshakes import Handshake
+from grms.lrms.slips import Slips
 from grms.names import PORT_MAX, is_loopback
 from grms.site.care.alone import Compared
 from grms.site.facts.jobs import Load
@@ -166,6 +167,8 @@ class SiteMetrics:
             self._handshakes.labels(handshake)
         for surprise in get_args(Surprise):
             self._lrms_lost.labels(surprise)
+        self._slips = dict.fromkeys(asdict(Slips()), 0)
+        self.set_slips(Slips())
         for decision in get_args(Decision):
             self._own.labels(decision)
 
@@ -183,6 +186,9 @@ class SiteMetrics:
         )
         self._lrms_lost = self._counter(
             "hanse_lrms_surprises_total", "What the batch system did by itself.", ("what",)
+        )
+        self._lrms_slips = self._counter(
+            "hanse_lrms_slips_total", "What the batch system has said and not kept.", ("what",)
         )
         self._queue_jobs = self._gauge("hanse_queue_jobs", "Jobs that wait in the batch system.")
         self._queue_processors = self._gauge(
@@ -327,6 +333,12 @@ class SiteMetrics:
     def lrms_surprised(self, what: Surprise) -> None:
         """Counts what the batch system did by itself."""
         self._lrms_lost.labels(what).inc()
+
+    def set_slips(self, slips: Slips) -> None:
+        """Counts what the batch system has not kept since this was called last."""
+        for what, count in asdict(slips).items():
+            self._lrms_slips.labels(what).inc(count - self._slips[what])
+            self._slips[what] = count
 
     def job_started(self, kind: JobKind, wait_time: float) -> None:
         """Takes note of how long a job has waited, in seconds of the site's clock."""

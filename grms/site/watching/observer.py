@@ -17,6 +17,7 @@ from typing import Final, Self, cast
 import numpy as np
 import structlog
 
+from grms.lrms.slips import WithSlips
 from grms.names import Endpoint, parse_endpoint
 from grms.pki.certificates import PkiError
 from grms.pki.files import read_certificates
@@ -291,6 +292,8 @@ class Observer:
                 load_age=engine.driver.load_age,
                 commands_open=engine.driver.commands_open,
             )
+            if isinstance(engine.driver.lrms, WithSlips):
+                metrics.set_slips(engine.driver.lrms.slips)
         count_open = state.settings.location.count_open
         for partner in state.settings.partners:
             book = state.partners[partner.name]

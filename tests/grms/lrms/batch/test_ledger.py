@@ -140,7 +140,7 @@ def test_a_requeue_is_told_and_the_next_start() -> None:
     assert looks.look(row(RUNNING, start_time=60.0)) == [Started(KEY, 60.0)]
     events = looks.look(row(RUNNING, start_time=70.0))
     assert events == [Requeued(KEY, 70.0, "it was started anew"), Started(KEY, 70.0)]
-    assert looks.ledger.counts.runs_again == 1
+    assert looks.ledger.slips.run_again == 1
 
 
 def test_what_is_gone_while_held_was_lost_and_can_be_submitted_again() -> None:
@@ -226,7 +226,7 @@ def test_a_second_copy_is_cancelled() -> None:
     looks = running()
     looks.look(row(HELD, "3"), row(RUNNING))
     assert looks.orders == [(Act.CANCEL, "3")]
-    assert (looks.ledger.counts.copies, looks.ledger.counts.runs_again) == (1, 0)
+    assert (looks.ledger.slips.copied, looks.ledger.slips.run_again) == (1, 0)
 
 
 def test_a_copy_of_one_that_has_run_is_cancelled() -> None:
@@ -252,7 +252,7 @@ def test_a_release_that_was_undone_is_asked_about() -> None:
     looks.look(row(HELD))
     assert looks.orders == [(Act.ASK, "7")]
     looks.ledger.released(KEY, looks.now)
-    assert looks.ledger.counts.holds_back == 1
+    assert looks.ledger.slips.release_undone == 1
 
 
 def test_a_look_that_began_before_a_release_does_not_undo_it() -> None:
@@ -277,7 +277,7 @@ def test_a_cancel_is_repeated_until_it_holds() -> None:
     assert looks.look(row(ENDED, end=end)) == [Ended(KEY, end)]
     assert looks.look(row(WAITING)) == []
     assert looks.orders == [(Act.CANCEL, "7")]
-    assert looks.ledger.counts.cancels_back == 1
+    assert looks.ledger.slips.cancel_undone == 1
 
 
 def test_what_was_cancelled_and_is_gone_has_ended() -> None:

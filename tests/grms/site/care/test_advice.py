@@ -138,6 +138,21 @@ def test_jobs_before_the_window_do_not_count() -> None:
     assert [row.given for row in rows] == [0, 2, 2]
 
 
+@pytest.mark.parametrize(("bound", "given"), [(None, 8), (2, 8), (1, 4)])
+def test_no_more_partners_are_asked_than_the_site_asks(bound: int | None, given: int) -> None:
+    """A partner that was never asked comes first and declines; with one question it is the only one."""
+    gives = WrittenTransfer(lambda job: not job.own)
+    _, _, found = advise(
+        taken(busy()),
+        8,
+        Fcfs(),
+        {"gives": {"far": gives, "near": gives}},
+        rng=RNG,
+        partners_asked={"gives": bound},
+    )
+    assert found.given == given
+
+
 def test_an_empty_journal_gives_no_figures() -> None:
     """And is no error."""
     assert all(math.isnan(row.awrt) for row in advised([], awf=AcceptWhenFit()).values())

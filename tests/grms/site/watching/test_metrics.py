@@ -11,6 +11,7 @@ from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from grms.handshakes import Handshake
+from grms.lrms.slips import Slips
 from grms.site.facts import commands
 from grms.site.facts.jobs import Load
 from grms.site.watching.metrics import (
@@ -220,6 +221,17 @@ def test_the_machine_the_queue_and_the_partners_have_figures() -> None:
     ):
         assert line in collected, line
     assert f'hanse_build_info{{python="{platform.python_version()}",version="' in collected
+
+
+def test_what_a_batch_system_has_not_kept_is_counted_once() -> None:
+    """Its own counts only grow; each look adds what is new."""
+    metrics, slips = SiteMetrics(), Slips()
+    for copied, seen in ((0, 0.0), (2, 2.0), (2, 2.0), (3, 3.0)):
+        slips.copied = copied
+        metrics.set_slips(slips)
+        collected = generate_latest(metrics.registry).decode()
+        assert f'hanse_lrms_slips_total{{what="copied"}} {seen}' in collected
+        assert 'hanse_lrms_slips_total{what="run_again"} 0.0' in collected
 
 
 def test_every_figure_is_documented() -> None:

@@ -1,0 +1,32 @@
+"""How often a batch system has not kept what it said; for those who watch."""
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+
+@dataclass(slots=True)
+class Slips:
+    """Counts since the daemon's start, by kind.
+
+    Attributes:
+        submission_forgotten: acknowledged submissions that were forgotten; what is still wanted is submitted again.
+        release_undone: releases that were undone, and made again.
+        cancel_undone: cancels that were undone, and made again.
+        copied: second copies of a job, which were cancelled.
+        run_again: jobs that ran once more, or at one time with a copy, without being told to.
+    """
+
+    submission_forgotten: int = 0
+    release_undone: int = 0
+    cancel_undone: int = 0
+    copied: int = 0
+    run_again: int = 0
+
+
+@runtime_checkable
+class WithSlips(Protocol):
+    """An LRMS that may not keep what it says."""
+
+    @property
+    def slips(self) -> Slips:
+        """What it has not kept so far."""

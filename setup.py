@@ -50,15 +50,18 @@ def extensions() -> list[Extension]:
     ]
 
 
-setup(
-    options={"build_ext": {"parallel": True}},  # one compiler a core; a plain `pip install` too
-    ext_modules=[]
-    if WITHOUT_KERNELS
-    else cythonize(
-        extensions(),
-        compiler_directives=DIRECTIVES,
-        build_dir="build/cython-checked" if CHECKED else "build/cython",
-        force=False,
-        quiet=True,
-    ),
-)
+# Processes that translate kernels may import this file anew.
+if __name__ == "__main__":
+    setup(
+        options={"build_ext": {"parallel": True}},  # one compiler a core; a plain `pip install` too
+        ext_modules=[]
+        if WITHOUT_KERNELS
+        else cythonize(
+            extensions(),
+            compiler_directives=DIRECTIVES,
+            build_dir="build/cython-checked" if CHECKED else "build/cython",
+            force=False,
+            nthreads=os.cpu_count() or 1,
+            quiet=True,
+        ),
+    )

@@ -312,7 +312,7 @@ def advise(  # an option each
     for word in ("awf", *(words or RAILS)):
         policy = shelf.policy_by_name(word)
         policies[word] = dict.fromkeys(partners, policy)
-    asked = dict.fromkeys(policies, settings.partners_asked)
+    asked: dict[str, int | None] = dict.fromkeys(policies, settings.partners_asked)
     for candidate in candidates:
         if candidate.name in policies:
             raise click.UsageError(

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, ParamSpec, Protocol, TypeVar
 
+from grms.lrms.slips import Slips
 from grms.site.core.state import SiteState
 from grms.site.engine.clock import Clock
 from grms.site.engine.group_commit import GroupCommit
@@ -71,6 +72,10 @@ class Driver(Protocol):
     @property
     def commands_open(self) -> int:
         """How many commands the batch system has not answered."""
+
+    @property
+    def slips(self) -> Slips:
+        """How often the batch system has not kept what it said."""
 
     def load(self) -> Load | None:
         """Returns the load as it is known now; None where it is not."""

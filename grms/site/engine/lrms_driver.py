@@ -33,6 +33,7 @@ from grms.lrms.port import (
     LrmsSnapshot,
     LrmsUnavailableError,
 )
+from grms.lrms.slips import Slips, WithSlips
 from grms.site.engine.clock import Clock
 from grms.site.engine.lrms_history import lrms_job
 from grms.site.engine.lrms_queue import PAUSE_FIRST_S, PAUSE_MOST_S, Call, LrmsQueue, LrmsStep
@@ -152,6 +153,11 @@ class LrmsDriver:
     def commands_open(self) -> int:
         """How many commands are not done."""
         return len(self._queue)
+
+    @property
+    def slips(self) -> Slips:
+        """How often the batch system has not kept what it said; a simulated one keeps all."""
+        return self.lrms.slips if isinstance(self.lrms, WithSlips) else Slips()
 
     def due(self) -> list[Event]:
         """Returns what has happened by now, of a batch system that knows it; else nothing."""

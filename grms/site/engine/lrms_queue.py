@@ -4,10 +4,13 @@
 - A submission that had no answer may have been carried out: it is looked up before it is repeated.
 - While the batch system is away nothing is begun; whatever had no answer comes again after a pause,
   which doubles.
+- What the batch system loses while its submission is on its way is not lost: that submission goes on, and is
+  looked up afterwards, as nobody knows whether it was what got lost.
 - What is not found was never taken, or was lost; unless it was seen running, or ended jobs are
   remembered for a shorter time than it may have been there. Then it has ended, nobody knows how.
 """
 
+import math
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -69,6 +72,7 @@ class _Pending:
     step: LrmsStep
     since: float  # since when the batch system may have the job, seconds
     attempts: int = 0
+    doubted: bool = False  # an answer may be about what has got lost meanwhile
 
 
 class LrmsQueue:
@@ -144,6 +148,12 @@ class LrmsQueue:
         pending = self._pending[key][0]
         command = call.command
         self._under_way.discard(key)
+        if pending.doubted:
+            pending.doubted = False
+            if call.step is LrmsStep.SUBMIT:
+                pending.step, pending.since = LrmsStep.LOOK_UP, now
+            self._ready.appendleft(key)
+            return []
         if call.step is not LrmsStep.LOOK_UP:
             self._done(key)
             return []
@@ -229,6 +239,12 @@ class LrmsQueue:
         return [LrmsRequeued(next(self._new_id), one.key, one.reason)]
 
     def _lost(self, one: port.Lost) -> list[Event]:
+        pending = self._pending.get(one.key, (None,))[-1]
+        if pending is not None and isinstance(pending.command, LrmsSubmit):
+            # It is not there and has not run, so that nothing stands against submitting it again.
+            pending.command = replace(pending.command, started=False)
+            pending.since, pending.doubted = math.inf, True
+            return []
         return [LrmsLost(next(self._new_id), one.key, one.reason)]
 
     def _vanished(self, one: port.Vanished) -> list[Event]:

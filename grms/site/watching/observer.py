@@ -17,7 +17,6 @@ from typing import Final, Self, cast
 import numpy as np
 import structlog
 
-from grms.lrms.slips import WithSlips
 from grms.names import Endpoint, parse_endpoint
 from grms.pki.certificates import PkiError
 from grms.pki.files import read_certificates
@@ -292,8 +291,7 @@ class Observer:
                 load_age=engine.driver.load_age,
                 commands_open=engine.driver.commands_open,
             )
-            if isinstance(engine.driver.lrms, WithSlips):
-                metrics.set_slips(engine.driver.lrms.slips)
+            metrics.set_slips(engine.driver.slips)
         count_open = state.settings.location.count_open
         for partner in state.settings.partners:
             book = state.partners[partner.name]

@@ -194,6 +194,44 @@ def test_what_happens_is_told_in_the_words_of_the_site() -> None:
     ]
 
 
+def test_what_is_lost_while_it_is_submitted_is_submitted() -> None:
+    """The answer may be about what got lost: it is looked up, and is no loss for the site."""
+    waiting = queue()
+    waiting.add(submission("a"))
+    (call,) = waiting.calls()
+    assert waiting.told([port.Lost("a", "crash")]) == []
+    assert waiting.answered(call, None, 1.0) == []
+    (call,) = waiting.calls()
+    assert call.step is LrmsStep.LOOK_UP
+    assert waiting.answered(call, None, 2.0) == []
+    (call,) = waiting.calls()
+    assert call.step is LrmsStep.SUBMIT
+    assert waiting.answered(call, None, 3.0) == []
+    assert len(waiting) == 0
+    assert waiting.told([port.Lost("a", "crash")]) == [LrmsLost(1, "a", "crash")]
+
+
+def test_what_is_lost_while_it_is_looked_up_is_looked_up_again() -> None:
+    """An answer on its way may be older than the loss; what was lost has not run, however long ago."""
+    waiting = queue(remembers=10.0)
+    waiting.add(submission("a", lookup=True, started=True))
+    (call,) = waiting.calls()
+    assert waiting.told([port.Lost("a", "crash")]) == []
+    assert waiting.answered(call, LrmsRecord(LrmsPhase.WAITING), 99.0) == []
+    (call,) = waiting.calls()
+    assert call.step is LrmsStep.LOOK_UP
+    assert waiting.answered(call, None, 100.0) == []
+    assert steps(waiting.calls()) == [("submit", "a")]
+
+
+def test_what_is_lost_and_not_wanted_is_told() -> None:
+    """Behind the submission there is a cancel."""
+    waiting = queue()
+    waiting.add(submission("a"))
+    waiting.add(LrmsCancel(0, "a"))
+    assert waiting.told([port.Lost("a", "crash")]) == [LrmsLost(1, "a", "crash")]
+
+
 def test_every_outcome_has_its_word() -> None:
     """What a batch system can say, the site can say."""
     assert {outcome.name for outcome in LrmsOutcome} == {outcome.name for outcome in Outcome}

@@ -33,6 +33,9 @@ GUEST: Final = "guest-"
 JOBS_HELD: Final = 16
 """One user's files here are at most so many times as much as one job may be given."""
 
+FILES_HELD: Final = 1000
+"""One user has at most so many files here, those included that came in part."""
+
 
 class InputDesk:
     """Takes files for jobs, and hands them to those who run the jobs.
@@ -73,11 +76,15 @@ class InputDesk:
             return file.size
         there = self.store.begun(name, 0, file)
         if begin == there:
-            most = JOBS_HELD * self.limits.job_bytes
-            if there == 0 and self.store.size(_prefix(user)) + file.size > most:
-                raise ValueError(f"you have files of {most} bytes here; jobs have to end first")
-            self.store.append(name, 0, content[: file.size - there])
-            there += min(len(content), file.size - there)
+            piece = content[: file.size - there]
+            try:
+                self._check_room(user, len(piece) if there else file.size, begins=there == 0)
+            except ValueError:
+                if there == 0:
+                    self.store.remove(name)
+                raise
+            self.store.append(name, 0, piece)
+            there += len(piece)
         if there == file.size:
             try:
                 self.store.check(name, 0, file)
@@ -85,6 +92,15 @@ class InputDesk:
                 raise ValueError(f"{error}: its SHA-256 is not what was said") from error
             self.store.finish(name, Manifest((file,)))
         return there
+
+    def _check_room(self, user: str, size: int, *, begins: bool) -> None:
+        # At each piece: who begins many files, and goes on with them later, has no more room.
+        most = JOBS_HELD * self.limits.job_bytes
+        count, there = self.store.held(_prefix(user))
+        if there + size > most:
+            raise ValueError(f"you have files of {most} bytes here; jobs have to end first")
+        if begins and count > FILES_HELD:
+            raise ValueError(f"you have {FILES_HELD} files here; jobs have to end first")
 
     async def lacking(self, user: str, payload: bytes) -> str:
         """Returns a file that a job is to be given and that is not here; empty where all are."""

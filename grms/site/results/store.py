@@ -141,13 +141,15 @@ class ResultStore:
         with suppress(FileNotFoundError):
             os.utime(self._place(job_id))
 
-    def size(self, prefix: str) -> int:
-        """Returns how many bytes are there of all jobs whose ids begin so."""
-        total = 0
-        for path in self._folder.glob(f"{prefix}*/content-*"):
-            with suppress(FileNotFoundError):
-                total += path.lstat().st_size if not path.suffix else 0
-        return total
+    def held(self, prefix: str) -> tuple[int, int]:
+        """Returns how many jobs there are whose ids begin so, and how many bytes they have here."""
+        count = total = 0
+        for place in self._folder.glob(f"{prefix}*"):
+            count += 1
+            for path in place.glob("content-*"):
+                with suppress(FileNotFoundError):
+                    total += path.lstat().st_size if not path.suffix else 0
+        return count, total
 
     def stale(self, before: float) -> Sequence[str]:
         """Returns the jobs of which nothing has come since a moment, seconds since 1970."""

@@ -12,6 +12,7 @@ from grpc import aio
 
 from grms.kit.job_files import FileLimits, JobFile
 from grms.site.engine.lrms_driver import ProgramAwayError, ProgramGoneError
+from grms.site.results import inputs
 from grms.site.results.desk import NoResultsError
 from grms.site.results.inputs import JOBS_HELD, InputDesk, InputFetcher, guest_inputs, user_input
 from grms.site.results.store import ResultStore
@@ -87,6 +88,30 @@ async def test_what_is_too_large_is_not_taken(desk: InputDesk) -> None:
             await desk.put("ann", file, 0, bytes([number]) * 20)
             taken += 1
     assert taken == JOBS_HELD * 30 // 20
+    assert await desk.put("bob", a_file(), 0, CONTENT) == 10
+
+
+async def test_files_that_are_begun_give_no_more_room(desk: InputDesk) -> None:
+    """Each piece counts, not what a file had when it was begun."""
+    files = [a_file(bytes([number]) * 20, f"in{number}") for number in range(40)]
+    for number, file in enumerate(files):
+        assert await desk.put("ann", file, 0, bytes([number])) == 1
+    with pytest.raises(ValueError, match=f"files of {JOBS_HELD * 30} bytes here"):
+        for number, file in enumerate(files):
+            await desk.put("ann", file, 1, bytes([number]) * 19)
+    assert desk.store.held("user-")[1] <= JOBS_HELD * 30
+
+
+async def test_a_user_has_so_many_files_here_and_no_more(
+    desk: InputDesk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also of files that have no bytes yet."""
+    monkeypatch.setattr(inputs, "FILES_HELD", 3)
+    for number in range(3):
+        assert await desk.put("ann", a_file(bytes([number])), 0, b"") == 0
+    with pytest.raises(ValueError, match="you have 3 files here"):
+        await desk.put("ann", a_file(b"more"), 0, b"")
+    assert desk.store.held("user-")[0] == 3
     assert await desk.put("bob", a_file(), 0, CONTENT) == 10
 
 

@@ -21,7 +21,8 @@ PACKAGES = ("lrms_sim", "grms", "broker")
 # Most of a kernel works on plain pointers, which Cython's own checks do not see: the checked build
 # lets the compiler watch them. A process that loads it needs libasan preloaded.
 SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"] if CHECKED else []
-OPTIMIZATION = ["-O1", "-g", "-UNDEBUG", "-fno-omit-frame-pointer"] if CHECKED else ["-O3"]
+# With lines, so that a finding has its place; variables would take longer.
+OPTIMIZATION = ["-O1", "-g1", "-UNDEBUG", "-fno-omit-frame-pointer"] if CHECKED else ["-O3"]
 # What only a debugger reads is four fifths of a kernel.
 LINK_ARGS = SANITIZERS if CHECKED else ["-Wl,--strip-debug"]
 COMPILE_ARGS = ["-ffp-contract=off", *OPTIMIZATION, *SANITIZERS]

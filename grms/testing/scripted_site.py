@@ -142,7 +142,7 @@ class ScriptedSite(SimulatedSite):
                 self._carry_out(call, life)
 
     def _carry_out(self, call: Call, life: int) -> None:
-        answered = False
+        answered, began = False, self.now
 
         def done(answer: Any, error: Exception | None) -> None:
             nonlocal answered
@@ -154,7 +154,7 @@ class ScriptedSite(SimulatedSite):
             elif isinstance(error, LrmsRefusedError):
                 self._hand_over(self._commands.refused(call, error.reason), life)
             elif isinstance(error, LrmsUnavailableError):
-                pause = self._commands.unanswered(call, self.now)
+                pause = self._commands.unanswered(call, began)
                 self.clock.after(pause, again)
             else:
                 raise error

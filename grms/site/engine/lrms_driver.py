@@ -257,6 +257,7 @@ class LrmsDriver:
         if wants and call.step is LrmsStep.SUBMIT:
             await self._fetch(call)
             return
+        began = self._clock.now()
         try:
             async with asyncio.timeout(self._limits.command_timeout_s):
                 answer = await self._answer(call)
@@ -265,7 +266,7 @@ class LrmsDriver:
             events = self._queue.refused(call, error.reason)
         except (LrmsUnavailableError, TimeoutError) as error:
             self._note("lrms_unanswered", call, error)
-            await asyncio.sleep(self._queue.unanswered(call, self._clock.now()))
+            await asyncio.sleep(self._queue.unanswered(call, began))
             self._queue.again(call)
         else:
             events = self._queue.answered(call, answer, self._clock.now())

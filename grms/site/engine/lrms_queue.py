@@ -184,19 +184,20 @@ class LrmsQueue:
             return []
         return [LrmsRefused(next(self._new_id), call.key, reason, undelivered)]
 
-    def unanswered(self, call: Call, now: float) -> float:
+    def unanswered(self, call: Call, began: float) -> float:
         """Takes note that a call had no answer: its outcome is unknown.
 
         Args:
             call: that was made.
-            now: on the site's clock, seconds.
+            began: when it was made, on the site's clock, seconds: the batch system may have done it at
+                once, and have forgotten it so much sooner.
 
         Returns:
             The pause after which `again` is to be called, seconds.
         """
         pending = self._pending[call.key][0]
         if pending.step is LrmsStep.SUBMIT:
-            pending.step, pending.since = LrmsStep.LOOK_UP, now
+            pending.step, pending.since = LrmsStep.LOOK_UP, began
         pending.attempts += 1
         return pause_after(pending.attempts, PAUSE_FIRST_S, PAUSE_MOST_S)
 

@@ -194,6 +194,20 @@ def test_what_happens_is_told_in_the_words_of_the_site() -> None:
     ]
 
 
+def test_what_had_no_answer_may_be_there_since_it_was_asked_for() -> None:
+    """So it may have ended and be forgotten already, and is not submitted a second time."""
+    waiting = queue(remembers=10.0)
+    waiting.add(submission("a"))
+    (call,) = waiting.calls()
+    waiting.unanswered(call, 100.0)
+    waiting.again(call)
+    (call,) = waiting.calls()
+    (ended,) = waiting.answered(call, None, 110.5)
+    assert isinstance(ended, LrmsEnded)
+    assert ended.outcome is Outcome.UNKNOWN
+    assert len(waiting) == 0
+
+
 def test_what_is_lost_while_it_is_submitted_is_submitted() -> None:
     """The answer may be about what got lost: it is looked up, and is no loss for the site."""
     waiting = queue()

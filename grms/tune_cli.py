@@ -1,27 +1,20 @@
 """The command `grms tune`."""
 
 import shlex
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from lrms_sim.commandline.days import two_days
+from lrms_sim.commandline.log_options import PREPARATION, PROCESSORS, preparation_options
 from lrms_sim.commandline.running import EXIT_INTERRUPTED, SEED_MAX, open_console
-from lrms_sim.log_options import PREPARATION
 from lrms_sim.process_guard import require
 from lrms_sim.shown.option import json_option, print_json
 from lrms_sim.trace_folders import located
 
 if TYPE_CHECKING:
     from grms.learning.local_strategies.problem import TuneOptions
-
-"""Columns of a table that goes to a file or another program."""
-
-PROCESSORS_MAX = 2**31 - 1
-
-_Command = TypeVar("_Command", bound=Callable[..., object])
-_PROCESSORS = click.IntRange(1, PROCESSORS_MAX)
 
 
 class _Days(click.ParamType[tuple[float | None, float | None]]):
@@ -34,17 +27,10 @@ class _Days(click.ParamType[tuple[float | None, float | None]]):
     ) -> tuple[float | None, float | None]:
         if isinstance(value, tuple):
             return value
-        first, colon, last = str(value).partition(":")
         try:
-            days = (float(first) if first else None, float(last) if last else None)
-        except ValueError:
-            days = (None, None)
-            colon = ""
-        if not colon:
-            self.fail(f"{value!r} is not two days A:B, such as 0:150, 150: or :150", param, ctx)
-        if days[0] is not None and days[1] is not None and not days[0] < days[1]:
-            self.fail(f"{value!r}: the second day must be after the first", param, ctx)
-        return days
+            return two_days(str(value))
+        except click.BadParameter as error:
+            self.fail(error.message, param, ctx)
 
 
 class _Theta(click.ParamType[tuple[float, ...]]):
@@ -63,19 +49,6 @@ class _Theta(click.ParamType[tuple[float, ...]]):
             return check_theta([float(part) for part in str(value).split(",")])
         except ValueError as error:
             return self.fail(f"{value!r}: {error}; write five, as 10,4,0,0,0", param, ctx)
-
-
-def _preparation_options(command: _Command) -> _Command:
-    for name, choices, words in reversed(PREPARATION):
-        option = click.option(
-            f"--{name.replace('_', '-')}",
-            type=click.Choice(choices),
-            default=choices[0],
-            show_default=True,
-            help=words,
-        )
-        command = option(command)
-    return command
 
 
 def _paths(_: click.Context, __: click.Parameter, value: tuple[Path, ...]) -> tuple[Path, ...]:
@@ -119,8 +92,8 @@ def _paths(_: click.Context, __: click.Parameter, value: tuple[Path, ...]) -> tu
     show_default=True,
     help="Weight of each user group's AWRT in what is made small.",
 )
-@click.option("--processors", type=_PROCESSORS, help="[default: MaxProcs of the log's header]")
-@click.option("--scale-to", type=_PROCESSORS, metavar="N", help="Scale the workload to N.")
+@click.option("--processors", type=PROCESSORS, help="[default: MaxProcs of the log's header]")
+@click.option("--scale-to", type=PROCESSORS, metavar="N", help="Scale the workload to N.")
 @click.option("--scale-factor", type=float, metavar="F", help="[default: the ratio of sizes]")
 @click.option("--scale-seed", type=click.IntRange(0, SEED_MAX), default=1, show_default=True)
 @click.option("--train-days", type=_Days(), help="Tune on jobs of these days.  [default: all]")
@@ -188,7 +161,7 @@ def _paths(_: click.Context, __: click.Parameter, value: tuple[Path, ...]) -> tu
 @click.option("--resume", is_flag=True, help="Go on from the checkpoint in that folder.")
 @json_option("grms-tune", "grms.shown:TuningShown")
 @click.option("--slurm", is_flag=True, help="Print the order of groups as settings for Slurm.")
-@_preparation_options
+@preparation_options
 def tune(*, as_json: bool, slurm: bool, **chosen: Any) -> None:
     """Tune how a batch machine orders its queue, on recorded logs.
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         ListScheduling,
         discipline_by_name,
     )
+    from lrms_sim.fairness import user_fairness
     from lrms_sim.groups import user_groups
     from lrms_sim.jobs import JobTable
     from lrms_sim.lublin import generate
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
         mean_wait_time,
         median_wait_time,
         squashed_area,
-        user_fairness,
         utilization,
     )
     from lrms_sim.preparation import PreparationOptions, prepare
@@ -61,7 +61,7 @@ _HOMES: Final = {
     "generate": "lublin",
     "makespan": "metrics",
     "mean_bounded_slowdown": "metrics",
-    "user_fairness": "metrics",
+    "user_fairness": "fairness",
     "mean_response_time": "metrics",
     "mean_wait_time": "metrics",
     "median_wait_time": "metrics",

@@ -5,12 +5,9 @@
 # rounding alone (`doubt`). Lines say who may be the best; of those the value itself is computed,
 # and decides, to the last bit.
 #
-# Jobs lie in blocks of 64. Each block remembers the largest of its lines when it was last
-# searched, and how fast the steepest one rises: a bound of all its values ever since. A search
-# passes over a block whose bound is below the best value found so far, so that a queue of
-# thousands costs a look at each block and into very few. Jobs that leave make a bound too large,
-# which is still right. Where the value of a job does not change with time, line and value are the
-# same number, and the bound of a block of such jobs leaves out ties as well.
+# Jobs lie in blocks of 64, of each of which there is a bound (`_line_blocks`). A search passes over
+# a block whose bound is below the best value found so far, so that a queue of thousands costs a
+# look at each block and into very few.
 #
 # Jobs lie in no order: the last one takes the place of one that leaves.
 from libc.math cimport INFINITY, fabs
@@ -18,6 +15,7 @@ from libc.stdint cimport int8_t, int32_t
 from libc.stdlib cimport free
 
 from lrms_sim._criteria cimport Criterion, criterion_value
+from lrms_sim._line_blocks cimport LineBlock, block_add, block_bound, block_clear, block_doubt
 from lrms_sim._memory cimport doubled, safe_realloc
 from lrms_sim._room cimport Best, Room, room_admits, room_for_all
 from lrms_sim._types cimport job_index_t, processors_t, seconds_t
@@ -27,17 +25,6 @@ cdef enum:
     LINES_SHIFT = 6
     LINES_SIZE = 64
     MANY_LEFT = 8                # jobs that leave a block before its extremes are made tight
-
-cdef struct LineBlock:
-    seconds_t time               # when the block was searched
-    double most                  # no line was above it then
-    double rise                  # no line rises faster
-    double still                 # magnitudes of all that does not change with time
-    double steepest              # no line rises or falls faster
-    seconds_t request_min
-    processors_t width_min
-    job_index_t first            # the first of the jobs on `most`
-    int32_t left                 # jobs that have left since the extremes were made tight
 
 cdef struct Line:
     double base
@@ -112,40 +99,6 @@ cdef inline Line line_of(
         line.slope * view.submit_time[job]
     )
     return line
-
-
-cdef inline void block_clear(LineBlock* block, seconds_t now) noexcept nogil:
-    block.time = now
-    block.most = -INFINITY
-    block.rise = -INFINITY
-    block.still = 0.0
-    block.steepest = 0.0
-    block.request_min = INFINITY
-    block.width_min = 0x7FFFFFFF
-    block.first = -1
-    block.left = 0
-
-
-cdef inline void block_add(
-    LineBlock* block, job_index_t job, processors_t width, seconds_t request, double base,
-    double slope, double still,
-) noexcept nogil:
-    cdef double height = base + slope * block.time
-    if not height <= block.most:
-        block.most = height
-        block.first = job
-    elif height == block.most and job < block.first:
-        block.first = job
-    if slope > block.rise:
-        block.rise = slope
-    if fabs(slope) > block.steepest:
-        block.steepest = fabs(slope)
-    if still > block.still:
-        block.still = still
-    if request < block.request_min:
-        block.request_min = request
-    if width < block.width_min:
-        block.width_min = width
 
 
 cdef inline void lines_measure(Lines* lines, const View* view, Py_ssize_t number) noexcept nogil:
@@ -265,16 +218,6 @@ cdef inline void lines_remove(Lines* lines, job_index_t job) noexcept nogil:
         _count_in(lines, place)
 
 
-cdef inline double _doubt(const LineBlock* block, seconds_t now) noexcept nogil:
-    # How far values, their lines and the bound can be apart: together they are made with fewer
-    # than 32 operations, each of them off by at most 2^-53 of the magnitudes added up.
-    return 4e-15 * (block.still + block.steepest * (fabs(now) + fabs(block.time)))
-
-
-cdef inline double _bound(const LineBlock* block, seconds_t now) noexcept nogil:
-    return block.most + block.rise * (now - block.time) + _doubt(block, now)
-
-
 cdef inline bint _worth_a_look(
     const LineBlock* block, const Room* room, const Best* best
 ) noexcept nogil:
@@ -286,7 +229,7 @@ cdef inline bint _worth_a_look(
         return False
     if best.job < 0:
         return True
-    bound = _bound(block, room.now)
+    bound = block_bound(block, room.now)
     return not (
         bound < best.value
         # Where nothing changes with time the bound is a value, and of equal ones the first counts.
@@ -319,7 +262,7 @@ cdef inline void _search_block(
         lines_measure(lines, view, number)
     if end > lines.count:
         end = lines.count
-    doubt = _doubt(block, now)
+    doubt = block_doubt(block, now)
     if best.job >= 0:
         least = best.value - doubt
     for place in range(begin, end):
@@ -372,7 +315,7 @@ cdef inline void lines_search(
         most = -INFINITY
         for number in range(count):
             if _worth_a_look(&lines.block[number], room, best):
-                bound = _bound(&lines.block[number], room.now)
+                bound = block_bound(&lines.block[number], room.now)
                 if likely < 0 or bound > most:
                     likely = number
                     most = bound

@@ -1,4 +1,4 @@
-"""Figures of merit of a schedule, and its state over time.
+"""Figures of merit of a schedule.
 
 A job has a width m (`processors`), a run time p, a submission r, a start S and an end C = S + p;
 its *resource consumption* is p·m. Two sets of jobs belong to a machine k: those its own users
@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from lrms_sim.jobs import BoolArray, FloatArray, Int64Array
+from lrms_sim.jobs import BoolArray, FloatArray
 from lrms_sim.schedule import Schedule
 
 BOUNDED_SLOWDOWN_THRESHOLD_S = 10.0
@@ -52,7 +52,7 @@ def awrt(
     Raises:
         ValueError: there is no such machine, or `where` is not a mask over the jobs.
     """
-    chosen = _submitted(schedule, submitted_to, where)
+    chosen = submitted(schedule, submitted_to, where)
     weight = schedule.jobs.resource_consumption[chosen]
     return _ratio(np.sum(weight * schedule.response_time[chosen]), np.sum(weight))
 
@@ -98,7 +98,7 @@ def squashed_area(schedule: Schedule, executed_on: int | None = None) -> float:
     Raises:
         ValueError: there is no such machine.
     """
-    return float(np.sum(schedule.jobs.resource_consumption[_executed(schedule, executed_on)]))
+    return float(np.sum(schedule.jobs.resource_consumption[executed(schedule, executed_on)]))
 
 
 def utilization(schedule: Schedule, executed_on: int | None = None) -> float:
@@ -119,7 +119,7 @@ def utilization(schedule: Schedule, executed_on: int | None = None) -> float:
     Raises:
         ValueError: there is no such machine.
     """
-    chosen = _executed(schedule, executed_on)
+    chosen = executed(schedule, executed_on)
     end_time = schedule.end_time[chosen]
     if not len(end_time):
         return math.nan
@@ -146,7 +146,7 @@ def squashed_area_change(schedule: Schedule, machine: int) -> float:
     Raises:
         ValueError: there is no such machine.
     """
-    own = np.sum(schedule.jobs.resource_consumption[_submitted(schedule, machine, None)])
+    own = np.sum(schedule.jobs.resource_consumption[submitted(schedule, machine, None)])
     return _ratio(squashed_area(schedule, machine), own) - 1.0
 
 
@@ -167,7 +167,7 @@ def makespan(schedule: Schedule, executed_on: int | None = None, *, origin: floa
     Raises:
         ValueError: there is no such machine.
     """
-    end_time = schedule.end_time[_executed(schedule, executed_on)]
+    end_time = schedule.end_time[executed(schedule, executed_on)]
     return float(end_time.max()) - origin if len(end_time) else math.nan
 
 
@@ -178,7 +178,7 @@ def mean_response_time(
 
     Arguments and errors are those of `awrt`.
     """
-    return _mean(schedule.response_time[_submitted(schedule, submitted_to, where)])
+    return _mean(schedule.response_time[submitted(schedule, submitted_to, where)])
 
 
 def mean_wait_time(
@@ -188,7 +188,7 @@ def mean_wait_time(
 
     Arguments and errors are those of `awrt`.
     """
-    return _mean(schedule.wait_time[_submitted(schedule, submitted_to, where)])
+    return _mean(schedule.wait_time[submitted(schedule, submitted_to, where)])
 
 
 def median_wait_time(
@@ -199,7 +199,7 @@ def median_wait_time(
     The mean of the two middle values where their number is even. Arguments and errors are those
     of `awrt`.
     """
-    wait_time = schedule.wait_time[_submitted(schedule, submitted_to, where)]
+    wait_time = schedule.wait_time[submitted(schedule, submitted_to, where)]
     return float(np.median(wait_time)) if len(wait_time) else math.nan
 
 
@@ -211,7 +211,7 @@ def mean_slowdown(
     Very short jobs rule it; see `mean_bounded_slowdown`. nan without jobs. [FRS]. Arguments and
     errors are those of `awrt`.
     """
-    chosen = _submitted(schedule, submitted_to, where)
+    chosen = submitted(schedule, submitted_to, where)
     return _mean(schedule.response_time[chosen] / schedule.jobs.run_time[chosen])
 
 
@@ -238,107 +238,9 @@ def mean_bounded_slowdown(
     """
     if not threshold > 0:
         raise ValueError(f"threshold is {threshold} s; it must be more than 0")
-    chosen = _submitted(schedule, submitted_to, where)
+    chosen = submitted(schedule, submitted_to, where)
     run_time = np.maximum(schedule.jobs.run_time[chosen], threshold)
     return _mean(np.maximum(schedule.response_time[chosen] / run_time, 1.0))
-
-
-@dataclass(frozen=True, slots=True)
-class UserFairness:
-    """How alike the users of a machine are served, by the mean bounded slowdown of each one's jobs.
-
-    A figure is nan without users. A mean over jobs says little of this: a user with many jobs outweighs
-    all others.
-
-    Attributes:
-        users: number of them; jobs whose user is not known count as none.
-        jain: Jain's index, (Σx)² / (n Σx²): 1 where all are served alike, 1/n where one has all the delay.
-        median: of the users' slowdowns.
-        worst: the largest of them.
-        worst_user: whose it is; of equal ones the smallest number. -1 without users.
-    """
-
-    users: int
-    jain: float
-    median: float
-    worst: float
-    worst_user: int
-
-
-def user_fairness(
-    schedule: Schedule,
-    submitted_to: int | None = None,
-    *,
-    threshold: float = BOUNDED_SLOWDOWN_THRESHOLD_S,
-) -> UserFairness:
-    """Returns how alike users are served.
-
-    The index is that of Jain, Chiu and Hawe, "A Quantitative Measure of Fairness and Discrimination for
-    Resource Allocation in Shared Computer Systems" (1984), equation 1.
-
-    Args:
-        schedule: the result of a replay.
-        submitted_to: index of the machine; all machines where left out.
-        threshold: of the bounded slowdown, seconds, more than 0.
-
-    Raises:
-        ValueError: there is no such machine, or the threshold is not more than 0.
-    """
-    if not threshold > 0:
-        raise ValueError(f"threshold is {threshold} s; it must be more than 0")
-    chosen = _submitted(schedule, submitted_to, None) & (schedule.jobs.user >= 0)
-    users, place = np.unique(schedule.jobs.user[chosen], return_inverse=True)
-    if not len(users):
-        return UserFairness(0, math.nan, math.nan, math.nan, -1)
-    run_time = np.maximum(schedule.jobs.run_time[chosen], threshold)
-    slowdown = np.maximum(schedule.response_time[chosen] / run_time, 1.0)
-    mean = np.bincount(place, weights=slowdown) / np.bincount(place)
-    return UserFairness(
-        users=len(users),
-        jain=float(mean.sum() ** 2 / (len(users) * np.square(mean).sum())),
-        median=float(np.median(mean)),
-        worst=float(mean.max()),
-        worst_user=int(users[mean.argmax()]),
-    )
-
-
-def busy_processors(
-    schedule: Schedule, machine: int | None = None
-) -> tuple[FloatArray, Int64Array]:
-    """Returns the number of busy processors over time, as a step function.
-
-    Args:
-        schedule: the result of a replay.
-        machine: index of the executing machine; all machines where left out.
-
-    Returns:
-        `times`, shape (k,), seconds, strictly increasing, and `values`, shape (k,), processors:
-        `values[i]` holds from `times[i]` until `times[i + 1]`. Before the first time and from
-        the last on nothing is busy. Empty where the machine executed nothing.
-
-    Raises:
-        ValueError: there is no such machine.
-    """
-    chosen = _executed(schedule, machine)
-    return _steps(
-        schedule.start_time[chosen], schedule.end_time[chosen], schedule.jobs.processors[chosen]
-    )
-
-
-def waiting_processors(
-    schedule: Schedule, machine: int | None = None
-) -> tuple[FloatArray, Int64Array]:
-    """Returns the processors asked for by the waiting jobs over time, as a step function.
-
-    A job waits, from its submission to its start, in the queue of the machine that executes it.
-    Arguments, result and errors are those of `busy_processors`.
-    """
-    chosen = _executed(schedule, machine)
-    return _steps(
-        schedule.jobs.submit_time[chosen],
-        schedule.start_time[chosen],
-        schedule.jobs.processors[chosen],
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -380,12 +282,12 @@ def machine_metrics(schedule: Schedule, machine: int = 0, *, origin: float = 0.0
     Raises:
         ValueError: there is no such machine.
     """
-    own = _submitted(schedule, machine, None)
+    own = submitted(schedule, machine, None)
     return MachineMetrics(
         machine=schedule.machines[machine].name,
         processors=schedule.machines[machine].processors,
         jobs_submitted=int(np.count_nonzero(own)),
-        jobs_executed=int(np.count_nonzero(_executed(schedule, machine))),
+        jobs_executed=int(np.count_nonzero(executed(schedule, machine))),
         awrt_s=awrt(schedule, machine),
         utilization=utilization(schedule, machine),
         squashed_area=squashed_area(schedule, machine),
@@ -399,7 +301,12 @@ def machine_metrics(schedule: Schedule, machine: int = 0, *, origin: float = 0.0
     )
 
 
-def _submitted(schedule: Schedule, machine: int | None, where: BoolArray | None) -> BoolArray:
+def submitted(schedule: Schedule, machine: int | None, where: BoolArray | None) -> BoolArray:
+    """Returns which jobs of a mask a machine's users submitted, shape (n,); of all where it is None.
+
+    Raises:
+        ValueError: there is no such machine, or `where` is not a mask over the jobs.
+    """
     mask = _of_machine(schedule, schedule.submitted_to, machine)
     if where is None:
         return mask
@@ -411,7 +318,12 @@ def _submitted(schedule: Schedule, machine: int | None, where: BoolArray | None)
     return mask & where
 
 
-def _executed(schedule: Schedule, machine: int | None) -> BoolArray:
+def executed(schedule: Schedule, machine: int | None) -> BoolArray:
+    """Returns which jobs a machine executed, shape (n,); all jobs where it is None.
+
+    Raises:
+        ValueError: there is no such machine.
+    """
     return _of_machine(schedule, schedule.executed_on, machine)
 
 
@@ -435,19 +347,3 @@ def _ratio(part: float, whole: float) -> float:
 
 def _mean(values: FloatArray) -> float:
     return float(values.mean()) if len(values) else math.nan
-
-
-def _steps(
-    begin: FloatArray, end: FloatArray, height: npt.NDArray[np.int32]
-) -> tuple[FloatArray, Int64Array]:
-    moments = np.concatenate([begin, end])
-    changes = np.concatenate([height, -height]).astype(np.int64)
-    order = np.argsort(moments, kind="stable")
-    moments, level = moments[order], np.cumsum(changes[order])
-    # The level that holds after an instant is the one after its last change; instants that
-    # leave the level as it was say nothing and are left out.
-    last = np.ones(len(moments), np.bool_)
-    last[:-1] = moments[1:] > moments[:-1]
-    times, values = moments[last], level[last]
-    changed = np.diff(values, prepend=0) != 0
-    return times[changed], values[changed]

@@ -14,7 +14,7 @@ from matplotlib.collections import PatchCollection
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from lrms_sim.metrics import busy_processors, waiting_processors
+from lrms_sim.occupancy import busy_processors, waiting_processors
 from lrms_sim.schedule import Schedule
 
 GANTT_JOBS_MAX: Final = 20_000

@@ -6,7 +6,7 @@ defaults are the rules of Fölling, Grimme, Lepping and Papaspyrou, whose job co
 reproduce.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Final, Literal, get_args, get_type_hints
 
@@ -14,27 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from lrms_sim.jobs import BoolArray, FloatArray, Int32Array, Int64Array, JobTable
-from lrms_sim.spelling import share
+from lrms_sim.preparation_report import PreparationEntry, PreparationReport, Treatment
 from lrms_sim.swf_log import SwfLog
 
 IntpArray = npt.NDArray[np.intp]
 
-Treatment = Literal["dropped", "altered", "kept"]
-
 TIME_MAX: Final = 2.0**53
 """Latest time a log may say, seconds: up to here every whole second is a number of its own."""
-
-LOSSY_SHARE: Final = 0.25
-"""From this share of dropped records on, what was lost is said beside the figures."""
-
-_KEEPING: Final = {
-    "partial-execution": ("partial_execution", "keep"),
-    "submit-time-negative": ("submit_time_negative", "keep"),
-    "run-time-zero": ("run_time_zero", "one_second"),
-    "requested-time-missing": ("requested_time_missing", "run_time"),
-    "job-id-repeated": ("job_id_repeated", "renumber"),
-}
-"""Option and choice that keep the records that a rule drops, by the rule's reason."""
 
 _PARTIAL_STATUS_MIN: Final = 2
 _PARTIAL_STATUS_MAX: Final = 4
@@ -85,87 +71,6 @@ class PreparationOptions:
                 raise ValueError(
                     f"{option.name} is {choice!r}; it must be one of {', '.join(choices)}"
                 )
-
-
-@dataclass(frozen=True, slots=True)
-class PreparationEntry:
-    """How often one rule applied.
-
-    Attributes:
-        reason: the rule's short name, made of lower-case words and hyphens.
-        description: the same for people.
-        count: records concerned.
-        treatment: `dropped`, `altered`, or `kept` where something odd was left as it is.
-    """
-
-    reason: str
-    description: str
-    count: int
-    treatment: Treatment
-
-
-@dataclass(frozen=True, slots=True)
-class PreparationReport:
-    """What the preparation did with a log.
-
-    A record that several rules would drop is counted under the first of them, so that records
-    dropped and jobs prepared add up to the records read. Alterations are counted among the jobs
-    prepared.
-
-    Attributes:
-        path: the log.
-        records_read: job lines in the log.
-        jobs_prepared: jobs in the resulting table.
-        entries: one for each rule that applied at least once.
-    """
-
-    path: str
-    records_read: int
-    jobs_prepared: int
-    entries: tuple[PreparationEntry, ...]
-
-    @property
-    def records_dropped(self) -> int:
-        """Records of the log that became no job."""
-        return self.records_read - self.jobs_prepared
-
-    def count(self, reason: str) -> int:
-        """Returns the number of records to which the rule of that short name applied."""
-        return sum(entry.count for entry in self.entries if entry.reason == reason)
-
-    @property
-    def is_lossy(self) -> bool:
-        """Whether so many records were dropped that one should know: `LOSSY_SHARE` of them."""
-        return self.records_dropped > 0 and (
-            self.records_dropped >= LOSSY_SHARE * self.records_read
-        )
-
-    def losses(self, option: Callable[[str, str], str]) -> str:
-        """Returns in words how many records were dropped, why, and what keeps them.
-
-        Args:
-            option: says an option of `PreparationOptions` and a choice as its user writes them.
-        """
-        dropped = [entry for entry in self.entries if entry.treatment == "dropped"]
-        dropped.sort(key=lambda entry: (-entry.count, entry.reason))
-        reasons = [
-            f"{entry.count:,} {entry.description}"
-            + (
-                f" ({option(*_KEEPING[entry.reason])} keeps them)"
-                if entry.reason in _KEEPING
-                else ""
-            )
-            for entry in dropped
-        ]
-        part = share(self.records_dropped / self.records_read) if self.records_read else share(0)
-        return (
-            f"{self.records_dropped:,} of {self.records_read:,} records ({part}) were dropped: "
-            f"{', '.join(reasons)}"
-        )
-
-    def rows(self) -> list[tuple[str, int, Treatment]]:
-        """Returns what a person wants to see: description, count and treatment of each rule."""
-        return [(entry.description, entry.count, entry.treatment) for entry in self.entries]
 
 
 @dataclass(frozen=True, slots=True)

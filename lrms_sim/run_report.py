@@ -9,15 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from lrms_sim.fairness import UserFairness, user_fairness
 from lrms_sim.groups import GROUPS, user_groups
-from lrms_sim.metrics import (
-    MachineMetrics,
-    UserFairness,
-    awrt_by_group,
-    machine_metrics,
-    user_fairness,
-)
-from lrms_sim.preparation import PreparationReport, Prepared
+from lrms_sim.metrics import MachineMetrics, awrt_by_group, machine_metrics
+from lrms_sim.preparation import Prepared
+from lrms_sim.preparation_report import PreparationReport
 from lrms_sim.samples import MeanInterval
 from lrms_sim.schedule import Schedule
 from lrms_sim.shown.option import print_json

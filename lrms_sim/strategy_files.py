@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, TypeVar, cast
 
+from lrms_sim.choosing import FEATURES, Policy, StrategyRule, StrategyRules, StrategyTable
 from lrms_sim.criteria import (
     ORDER_WORDS,
     Criterion,
@@ -19,15 +20,7 @@ from lrms_sim.criteria import (
     Order,
 )
 from lrms_sim.spelling import shown, unknown
-from lrms_sim.strategies import (
-    FEATURES,
-    Policy,
-    Strategy,
-    StrategyRule,
-    StrategyRules,
-    StrategyTable,
-    paper_strategies,
-)
+from lrms_sim.strategies import Strategy, paper_strategies
 from lrms_sim.text_files import read_json, write_json
 
 GREEDY_SCHEMA: Final = "hanse.greedy/1"

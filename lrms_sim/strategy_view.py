@@ -4,8 +4,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from lrms_sim.choosing import CLASSES, FEATURES, StrategyRules, StrategyTable
 from lrms_sim.criteria import CriterionOrder
-from lrms_sim.strategies import CLASSES, FEATURES, Strategy, StrategyRules, StrategyTable
+from lrms_sim.strategies import Strategy
 from lrms_sim.strategy_files import StrategyFile
 
 SITUATIONS = {"week": ("weekend", "weekday 8-18", "weekday 18-8")}

@@ -39,10 +39,12 @@ ONLY_THROUGH = {("broker", "grms"): ("grms.client", "grms.v1", *LIBRARIES)}
 PURE = (
     "lrms_sim/_*.p[yx][xd]",
     "lrms_sim/disciplines.py",
+    "lrms_sim/fairness.py",
     "lrms_sim/groups.py",
     "lrms_sim/jobs.py",
     "lrms_sim/machine.py",
     "lrms_sim/metrics.py",
+    "lrms_sim/occupancy.py",
     "lrms_sim/scaling.py",
     "lrms_sim/schedule.py",
     "lrms_sim/windows.py",
@@ -186,7 +188,12 @@ BEYOND_DISCIPLINES_NAMES = ("run_time", ".end_time")
 UTILITY_KERNELS = ("lrms_sim.utility._passes", "lrms_sim.utility._orders")
 """Compiled code that schedules jobs with utilities."""
 
-BEYOND_UTILITY_MODULES = ("lrms_sim._machine", "lrms_sim.utility._core", "lrms_sim.utility._kernel")
+BEYOND_UTILITY_MODULES = (
+    "lrms_sim._machine",
+    "lrms_sim.utility._complex",
+    "lrms_sim.utility._core",
+    "lrms_sim.utility._kernel",
+)
 BEYOND_UTILITY_NAMES = ("run_time", "run_left", "true_end")
 """What the machine alone knows of a job: how long it takes, has left, and when it will end."""
 

@@ -57,14 +57,6 @@ LONG = {
     "grms/site_cli.py": TO_DIVIDE,
     "grms/testing/site.py": A_WHOLE,
     "grms/testing/trial.py": A_WHOLE,
-    "lrms_sim/_lines.pxd": TO_DIVIDE,
-    "lrms_sim/cli.py": TO_DIVIDE,
-    "lrms_sim/metrics.py": TO_DIVIDE,
-    "lrms_sim/preparation.py": TO_DIVIDE,
-    "lrms_sim/strategies.py": TO_DIVIDE,
-    "lrms_sim/utility/_core.pyx": TO_DIVIDE,
-    "lrms_sim/utility/_kernel.pyx": TO_DIVIDE,
-    "lrms_sim/utility/command.py": TO_DIVIDE,
 }
 """Modules that may have more lines, and why; whoever divides one takes it out."""
 

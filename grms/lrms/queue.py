@@ -3,10 +3,11 @@
 from dataclasses import replace
 from typing import Any, Final
 
+from lrms_sim.choosing import StrategyRules, StrategyTable, with_local_time
 from lrms_sim.criteria import GroupOrder
 from lrms_sim.disciplines import Discipline, discipline_by_name
 from lrms_sim.situations import zone_named
-from lrms_sim.strategies import Strategy, StrategyRules, StrategyTable, with_local_time
+from lrms_sim.strategies import Strategy
 from lrms_sim.strategy_files import load_strategy
 
 UNIX_FIRST: Final = 1_577_836_800.0

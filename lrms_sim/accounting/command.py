@@ -8,7 +8,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from lrms_sim.log_options import (
+from lrms_sim.commandline.log_options import (
     EXIT_NOTHING,
     FILE,
     PROCESSORS,

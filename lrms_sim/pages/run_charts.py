@@ -7,7 +7,7 @@ from matplotlib.collections import PatchCollection
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
-from lrms_sim import metrics, spelling
+from lrms_sim import metrics, occupancy, spelling
 from lrms_sim.pages import series, svg
 from lrms_sim.pages.svg import WIDE
 from lrms_sim.plots import places
@@ -43,8 +43,8 @@ def over_time(schedule: Schedule) -> str:
         queue = figure.add_axes((_LEFT / WIDE, 148 / height, _INNER / WIDE, 84 / height))
         usage = figure.add_axes((_LEFT / WIDE, 34 / height, _INNER / WIDE, 70 / height))
         for axes, measure, factor in (
-            (queue, metrics.waiting_processors, 1.0),
-            (usage, metrics.busy_processors, 1.0 / size),
+            (queue, occupancy.waiting_processors, 1.0),
+            (usage, occupancy.busy_processors, 1.0 / size),
         ):
             times, values = measure(schedule, 0)
             mean = series.binned_mean(times, values.astype(np.float64), edges) * factor

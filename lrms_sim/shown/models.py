@@ -8,8 +8,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from lrms_sim.metrics import MachineMetrics, UserFairness
-from lrms_sim.preparation import PreparationReport
+from lrms_sim.fairness import UserFairness
+from lrms_sim.metrics import MachineMetrics
+from lrms_sim.preparation_report import PreparationReport
 from lrms_sim.run_report import LogDescription
 
 

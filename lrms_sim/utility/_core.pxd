@@ -1,14 +1,12 @@
-# One machine that can suspend and resize, several of them around one queue, and their clock.
+# One machine that can suspend and resize.
 #
 # The only place that knows how long jobs really run. Policies get the `View` that a core begins
 # with.
 from libc.stdint cimport int8_t
 
 from lrms_sim._types cimport job_index_t, processors_t, seconds_t
-from lrms_sim.utility._orders cimport OrderPolicy, OrderScratch
-from lrms_sim.utility._passes cimport PassPolicy, Scratch
-from lrms_sim.utility._value cimport Learner
-from lrms_sim.utility._view cimport JobList, Options, PassResult, View
+from lrms_sim.utility._value cimport RULES, Learner
+from lrms_sim.utility._view cimport View
 
 cdef enum Kind:
     ARRIVE = 0
@@ -27,7 +25,7 @@ cdef enum Status:
     LEFT = 4
 
 cdef enum:
-    MACHINES_MAX = 64
+    STEP_SIZE = 4 + RULES        # numbers of one step of a learner
 
 cdef struct LogEntry:
     seconds_t time
@@ -78,31 +76,12 @@ cdef struct MalleableCore:
     Learner learner
     Steps steps
 
-cdef struct Policy:
-    bint ordered
-    PassPolicy passes
-    OrderPolicy order
-    bint job_fixed               # of several machines, the best for each job
 
-cdef struct Complex:
-    # Machines around one queue.
-    MalleableCore* core
-    Py_ssize_t count
-    JobList waiting
-    Options options
-    Policy policy
-    Scratch scratch
-    OrderScratch order_scratch
-    Log log
-    Results results
-    seconds_t now
-    Py_ssize_t row               # the next arrival
-    long events                  # arrivals, ends and departures
-
-cdef int core_open(
-    MalleableCore* core, Complex* owner, job_index_t number, processors_t processors
-) except -1
-cdef int complex_instant(Complex* all, seconds_t now) except -1 nogil
-cdef int complex_arrive(Complex* all, job_index_t job) except -1 nogil
-cdef int complex_pass(Complex* all) except -1 nogil
-cdef seconds_t complex_next_end(const Complex* all) noexcept nogil
+cdef int note(
+    MalleableCore* core, Kind kind, job_index_t job, processors_t processors
+) except -1 nogil
+cdef int start(View* view, job_index_t job, processors_t processors) except -1 nogil
+cdef int suspend(View* view, job_index_t job) except -1 nogil
+cdef int resize(View* view, job_index_t job, processors_t processors) except -1 nogil
+cdef int leave(View* view, job_index_t job) except -1 nogil
+cdef int finish(MalleableCore* core, job_index_t job) except -1 nogil

@@ -2,44 +2,29 @@
 
 from libc.math cimport INFINITY, isnan
 from libc.stdint cimport int8_t, int32_t
-from libc.stdlib cimport calloc, free
+from libc.stdlib cimport free
 from libc.string cimport memset
 
 import numpy as np
 
-from lrms_sim._types cimport job_index_t, processors_t, seconds_t
-from lrms_sim.utility._core cimport (
+from lrms_sim._memory cimport safe_calloc
+from lrms_sim._types cimport job_index_t, seconds_t
+from lrms_sim.utility._complex cimport (
     MACHINES_MAX,
     Complex,
-    MalleableCore,
     complex_arrive,
     complex_instant,
     complex_next_end,
     complex_pass,
     core_open,
+    replay,
+    value_rise,
 )
+from lrms_sim.utility._core cimport STEP_SIZE, MalleableCore
 from lrms_sim.utility._orders cimport FEATURES, Ranked, Release
-from lrms_sim.utility._passes cimport (
-    CHOOSE_VALUE,
-    Victim,
-    rank_running,
-    state_of,
-    state_with,
-    state_without,
-    victims_for,
-)
-from lrms_sim.utility._value cimport RULES, Scales, State, memberships, value_of
-from lrms_sim.utility._view cimport (
-    NOBODY,
-    NO_MACHINE,
-    Law,
-    Speedup,
-    View,
-    completion,
-    remaining_utility,
-    speed,
-    unit_utility,
-)
+from lrms_sim.utility._passes cimport Victim, state_of
+from lrms_sim.utility._value cimport RULES, State, value_of
+from lrms_sim.utility._view cimport NO_MACHINE, View
 
 _LOG = np.dtype(
     [
@@ -85,9 +70,9 @@ cdef class UtilityKernel:
         self.jobs = columns["submit_time"].shape[0]
         self.all.count = len(processors)
         self.all.now = -INFINITY
-        self.all.core = <MalleableCore*> calloc(self.all.count, sizeof(MalleableCore))
-        if self.all.core == NULL:
-            raise MemoryError("no memory for the machines")
+        self.all.core = <MalleableCore*> safe_calloc(
+            self.all.count, sizeof(MalleableCore), b"machines"
+        )
         self._set_options(options)
         self._set_policy(policy)
         for number in range(self.all.count):
@@ -224,14 +209,16 @@ cdef class UtilityKernel:
             core = &self.all.core[number]
             place = min(<Py_ssize_t> core.view.processors, self.jobs) + 1
             widest = max(widest, place)
-            core.view.running.job = <job_index_t*> room(place, sizeof(job_index_t))
-        self.all.waiting.job = <job_index_t*> room(count, sizeof(job_index_t))
-        self.all.scratch.victim = <Victim*> room(widest, sizeof(Victim))
-        self.all.scratch.held_after = <double*> room(widest, sizeof(double))
-        self.all.scratch.utility_after = <double*> room(widest, sizeof(double))
-        self.all.scratch.time_after = <seconds_t*> room(widest, sizeof(seconds_t))
-        self.all.order_scratch.ranked = <Ranked*> room(count + widest, sizeof(Ranked))
-        self.all.order_scratch.release = <Release*> room(widest, sizeof(Release))
+            core.view.running.job = <job_index_t*> safe_calloc(place, sizeof(job_index_t), b"jobs")
+        self.all.waiting.job = <job_index_t*> safe_calloc(count, sizeof(job_index_t), b"jobs")
+        self.all.scratch.victim = <Victim*> safe_calloc(widest, sizeof(Victim), b"jobs")
+        self.all.scratch.held_after = <double*> safe_calloc(widest, sizeof(double), b"jobs")
+        self.all.scratch.utility_after = <double*> safe_calloc(widest, sizeof(double), b"jobs")
+        self.all.scratch.time_after = <seconds_t*> safe_calloc(widest, sizeof(seconds_t), b"jobs")
+        self.all.order_scratch.ranked = <Ranked*> safe_calloc(
+            count + widest, sizeof(Ranked), b"jobs"
+        )
+        self.all.order_scratch.release = <Release*> safe_calloc(widest, sizeof(Release), b"jobs")
         return 0
 
     def keep(self, *, bint log, bint steps):
@@ -362,10 +349,10 @@ cdef class UtilityKernel:
     def steps(self, Py_ssize_t number):
         """Returns time, reward, delta, rho and p of every update, shape (updates, 12)."""
         cdef MalleableCore* core = self._core(number)
-        cdef Py_ssize_t count = core.steps.count * (4 + RULES)
+        cdef Py_ssize_t count = core.steps.count * STEP_SIZE
         if count == 0:
-            return np.zeros((0, 4 + RULES))
-        return np.array(<double[:count]> core.steps.value).reshape(-1, 4 + RULES)
+            return np.zeros((0, STEP_SIZE))
+        return np.array(<double[:count]> core.steps.value).reshape(-1, STEP_SIZE)
 
     def log(self):
         """Returns the allocation log as a structured array."""
@@ -397,13 +384,6 @@ cdef class UtilityKernel:
         return self.all.events
 
 
-cdef void* room(Py_ssize_t count, size_t size) except NULL:
-    cdef void* made = calloc(count, size)
-    if made == NULL:
-        raise MemoryError(f"no memory for {count} jobs")
-    return made
-
-
 cdef seconds_t* doubles_of(object array) except NULL:
     cdef const double[::1] view = array
     return <seconds_t*> &view[0]
@@ -417,101 +397,3 @@ cdef int32_t* integers_of(object array) except NULL:
 cdef int8_t* bytes_of(object array) except NULL:
     cdef const int8_t[::1] view = array
     return <int8_t*> &view[0]
-
-
-cdef int replay(Complex* all, seconds_t until, Py_ssize_t rows, Py_ssize_t count) \
-        except -1 nogil:
-    cdef const seconds_t* submit_time = all.core[0].view.columns.submit_time
-    cdef seconds_t next_submit, next_end, now
-    while True:
-        next_submit = submit_time[all.row] if all.row < count else INFINITY
-        next_end = complex_next_end(all)
-        now = next_submit if next_submit < next_end else next_end
-        if now == INFINITY or now > until or (next_submit <= next_end and all.row >= rows):
-            return 0
-        complex_instant(all, now)
-        while all.row < count and submit_time[all.row] == now:
-            complex_arrive(all, <job_index_t> all.row)
-            all.row += 1
-        complex_pass(all)
-
-
-cdef double value_rise(Complex* all, MalleableCore* core, job_index_t job) noexcept nogil:
-    cdef View* view = &core.view
-    cdef processors_t width = view.columns.width[job]
-    cdef processors_t processors = width
-    cdef seconds_t request = view.columns.request[job]
-    cdef seconds_t time_left
-    cdef double present, worth, unit
-    cdef double best = -INFINITY
-    cdef Py_ssize_t count, victims
-    if width > view.processors or view.columns.width_min[job] < 1:
-        return -INFINITY
-    # A job that is offered has not begun; what the view notes of it is not written yet.
-    count = rank_running(view, &all.scratch)
-    present = value_of(&core.learner, state_without(view, &all.scratch, 0))
-    if processors > view.processors_free:
-        processors = view.processors_free
-    if processors == width or (
-        all.policy.passes.oversubscription == CHOOSE_VALUE
-        and processors >= view.columns.width_min[job]
-    ):
-        time_left = completion(view, job, processors, request) - view.now
-        unit = unit_utility(view, job, view.now + time_left)
-        best = value_of(
-            &core.learner, state_with(view, &all.scratch, 0, processors, unit, time_left)
-        )
-    if processors < width and all.policy.passes.preemption == CHOOSE_VALUE:
-        request = completion(view, job, width, request) - view.now
-        unit = unit_utility(view, job, view.now + request)
-        victims = victims_for(
-            view, &all.scratch, count, job, remaining_utility(unit, request)
-        )
-        if victims != NOBODY:
-            worth = value_of(
-                &core.learner, state_with(view, &all.scratch, victims, width, unit, request)
-            )
-            if worth > best:
-                best = worth
-    return best - present
-
-
-def unit_utility_of(double age, double plateau, double zero, double least, int shape):
-    """Returns the unit utility of a job of weight 1 that completes at an age, in its requests."""
-    cdef View view
-    cdef double one = 1.0
-    cdef double none = 0.0
-    cdef int8_t kind = <int8_t> shape
-    memset(&view, 0, sizeof(View))
-    view.columns.submit_time = &none
-    view.columns.request = &one
-    view.columns.weight = &one
-    view.columns.plateau = &plateau
-    view.columns.zero = &zero
-    view.columns.floor = &least
-    view.columns.shape = &kind
-    return unit_utility(&view, 0, age)
-
-
-def speed_of(int processors, int width, int law, double first, double second):
-    """Returns how fast a job of a width runs on so many processors, against a single one."""
-    cdef Speedup speedup
-    speedup.law = <Law> law
-    speedup.first = first
-    speedup.second = second
-    return speed(&speedup, processors, width)
-
-
-def rule_weights(double x1, double x2, double x3, dict scales):
-    """Returns the weights of the eight rules in a state; they sum to 1."""
-    cdef Scales inner
-    cdef State state
-    cdef double phi[RULES]
-    inner.utility = scales["utility"]
-    inner.time = scales["time"]
-    inner.processors = scales["processors"]
-    state.x1 = x1
-    state.x2 = x2
-    state.x3 = x3
-    memberships(&inner, state, phi)
-    return tuple([phi[rule] for rule in range(RULES)])

@@ -1,7 +1,7 @@
 # What a scheduling policy of a utility machine may see and do.
 #
 # Expected ends follow from requests. How long a job really runs is behind the policies' back: it
-# is known to _machine alone, and nothing here or below names it.
+# is known to _core alone, and nothing here or below names it.
 from libc.math cimport INFINITY, ceil, sqrt
 from libc.stdint cimport int8_t
 
@@ -208,6 +208,28 @@ cdef inline Py_ssize_t list_find(const JobList* jobs, job_index_t job) noexcept 
         else:
             high = middle
     return low
+
+
+cdef inline void list_insert(JobList* jobs, job_index_t job) noexcept nogil:
+    cdef Py_ssize_t place = jobs.count
+    while place > 0 and jobs.job[place - 1] > job:
+        jobs.job[place] = jobs.job[place - 1]
+        place -= 1
+    jobs.job[place] = job
+    jobs.count += 1
+
+
+cdef inline void list_remove(JobList* jobs, job_index_t job) noexcept nogil:
+    cdef Py_ssize_t place = list_find(jobs, job)
+    jobs.count -= 1
+    while place < jobs.count:
+        jobs.job[place] = jobs.job[place + 1]
+        place += 1
+
+
+cdef inline bint list_holds(const JobList* jobs, job_index_t job) noexcept nogil:
+    cdef Py_ssize_t place = list_find(jobs, job)
+    return place < jobs.count and jobs.job[place] == job
 
 
 cdef inline bint eligible(const View* view, job_index_t job) noexcept nogil:

@@ -1,25 +1,27 @@
 """The commands `lrms-sim utility …`. What is slow to import is imported by the command that needs it."""
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 import click
 
+from lrms_sim.commandline.days import two_days
+from lrms_sim.commandline.log_options import FILE, user_errors
+from lrms_sim.commandline.progress import bar
 from lrms_sim.commandline.running import open_console
 from lrms_sim.shown.option import json_option, print_json
+from lrms_sim.utility.command_options import (
+    SECONDS,
+    check_outputs,
+    horizon_of,
+    machine_of,
+    machine_options,
+    ordered_by,
+    source_of,
+    source_options,
+)
 
-if TYPE_CHECKING:
-    from lrms_sim.utility.options import MachineOptions
-    from lrms_sim.utility.policies import Policy
-    from lrms_sim.utility.source import Source
-
-_Command = TypeVar("_Command", bound=Callable[..., object])
-_FILE = click.Path(path_type=Path, dir_okay=False)
-_SECONDS = click.FloatRange(0)
 POLICIES_SHOWN = (
     "fcfs,easy,density,edf,best-fit,over-aggressive,pre-aggressive,both-aggressive,"
     "over-value,pre-value,both-value,both-greedy,replan,replan-rigid"
@@ -43,200 +45,22 @@ def utility() -> None:
     """  # noqa: D301  # \b keeps the lines of the examples as they are
 
 
-def _source_options(command: _Command) -> _Command:
-    for option in reversed(
-        (
-            click.option(
-                "--processors",
-                type=click.IntRange(1, 2**31 - 1),
-                metavar="N",
-                help="Size of the machine.  [default: MaxProcs of a log, 24 of the model]",
-            ),
-            click.option(
-                "--rules",
-                default="lenient",
-                show_default=True,
-                metavar="FILE",
-                help="Utilities of a log's jobs: a TOML file, or `lenient`, `tight`.",
-            ),
-            click.option(
-                "--rate",
-                type=click.FloatRange(0, 1000),
-                default=0.1,
-                show_default=True,
-                help="Arrivals in a step of the model.",
-            ),
-            click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True),
-        )
-    ):
-        command = option(command)
-    return command
-
-
-def _machine_options(command: _Command) -> _Command:
-    for option in reversed(
-        (
-            click.option(
-                "--grow",
-                type=click.Choice(["never", "first", "last"]),
-                default="first",
-                show_default=True,
-                help="When squeezed jobs get free processors.",
-            ),
-            click.option(
-                "--leave",
-                type=click.Choice(["never", "worthless", "zero"]),
-                default="zero",
-                show_default=True,
-                help="Which waiting jobs leave the queue.",
-            ),
-            click.option("--spare-worthless", is_flag=True, help="Force and squeeze no job that would bring nothing."),
-            click.option("--no-refit", is_flag=True, help="No best fit after a preemption."),
-            click.option("--step", type=_SECONDS, metavar="S", help="Ends in whole steps.  [default: 0; 1 of the model]"),
-            click.option("--requeue", is_flag=True, help="Requeue jobs instead of suspending them."),
-            click.option("--checkpoint", type=_SECONDS, default=0.0, metavar="S", help="Seconds between checkpoints, with --requeue."),
-            click.option("--suspension-cost", type=_SECONDS, default=0.0, metavar="S", help="Seconds that each suspension costs."),
-            click.option("--resize-cost", type=_SECONDS, default=0.0, metavar="S", help="Seconds that each resize costs."),
-            click.option("--exempt", type=_SECONDS, default=0.0, metavar="S", help="Seconds a job runs before it may be suspended."),
-            click.option("--suspensions-max", type=click.IntRange(0, 2**31 - 1), default=2**31 - 1, metavar="N", help="Suspensions of one job."),
-            click.option("--memory", type=_SECONDS, metavar="X", help="Memory for suspended jobs, in machines.  [default: no limit]"),
-            click.option("--speedup", default="linear", show_default=True, metavar="LAW", help="linear, amdahl:SERIAL, downey:PARALLELISM:VARIANCE."),
-        )
-    ):  # fmt: skip
-        command = option(command)
-    return command
-
-
-def machine_options(given: dict[str, Any], *, seconds: bool) -> "MachineOptions":
-    """Returns the options of a machine as a command line gives them, and takes them out of it.
-
-    Args:
-        given: options by name; those of the machine are removed.
-        seconds: whether the source's times are seconds; else ends are whole steps.
-    """
-    from lrms_sim.utility.options import MachineOptions, Speedup  # noqa: PLC0415  # see the module's docstring
-
-    law, *numbers = given.pop("speedup").split(":")
-    names = {"amdahl": ("serial",), "downey": ("parallelism", "variance")}.get(law, ())
-    try:
-        values = [float(each) for each in numbers]
-        if len(values) != len(names):
-            raise ValueError  # noqa: TRY301  # the same words for both
-    except ValueError:
-        raise click.BadParameter(
-            "write linear, amdahl:0.1 or downey:1:0.5", param_hint="--speedup"
-        ) from None
-    step, memory = given.pop("step"), given.pop("memory")
-    return MachineOptions(
-        grow=given.pop("grow"),
-        leave=given.pop("leave"),
-        worthless=not given.pop("spare_worthless"),
-        refit=not given.pop("no_refit"),
-        step=step if step is not None else 0.0 if seconds else 1.0,
-        suspension="requeue" if given.pop("requeue") else "suspend",
-        checkpoint=given.pop("checkpoint"),
-        suspension_cost=given.pop("suspension_cost"),
-        resize_cost=given.pop("resize_cost"),
-        exempt=given.pop("exempt"),
-        suspensions_max=given.pop("suspensions_max"),
-        suspended_max=float("inf") if memory is None else memory,
-        speedup=Speedup(law, **dict(zip(names, values, strict=True))),
-    )
-
-
-def days(text: str | None, hint: str = "--window-days") -> tuple[float | None, float | None]:
-    """Returns the two days of `A:B`; a side that is left out is None."""
-    if text is None:
-        return None, None
-    first, colon, last = text.partition(":")
-    try:
-        if not colon:
-            raise ValueError  # noqa: TRY301  # the same words for both
-        found = tuple(float(part) if part else None for part in (first, last))
-    except ValueError:
-        raise click.BadParameter(
-            f"{text!r} is not two days A:B, such as 0:150 or 150:", param_hint=hint
-        ) from None
-    return found[0], found[1]
-
-
-def ordered_by(text: str) -> "Policy":
-    """Returns the policy that replans by an order with the weights of `W1,…,W8`."""
-    from lrms_sim.utility.policies import Ordered  # noqa: PLC0415  # see the module's docstring
-
-    try:
-        weights = tuple(float(each) for each in text.split(","))
-    except ValueError:
-        raise click.BadParameter(
-            f"{text!r} are not eight numbers", param_hint="--weights"
-        ) from None
-    return Ordered("replan", "weights", squeezes=True, weights=weights)
-
-
-def _horizon(given: float | None, source: "Source", steps: int) -> float:
-    if given is not None:
-        return given
-    return float("inf") if source.seconds else float(steps)
-
-
-@contextmanager
-def user_errors() -> Iterator[None]:
-    """Turns what our own modules say of a user's input into a message without a traceback."""
-    try:
-        yield
-    except ValueError as error:
-        raise click.ClickException(str(error)) from error
-
-
-def _open(source: str, given: dict[str, Any], *, training: bool = False) -> "Source":
-    from lrms_sim.utility.source import open_source  # noqa: PLC0415  # see the module's docstring
-
-    return open_source(
-        source,
-        processors=given.pop("processors"),
-        rules=given.pop("rules"),
-        rate=given.pop("rate"),
-        seed=given.pop("seed"),
-        training=training,
-    )
-
-
-@contextmanager
-def _bar(words: str, total: int) -> Iterator[Callable[[int], None] | None]:
-    """Yields what is to be told how far it is, where somebody sees it."""
-    if not sys.stderr.isatty() or total < 2:
-        yield None
-        return
-    from rich.console import Console  # noqa: PLC0415  # see the module's docstring
-    from rich.progress import Progress  # noqa: PLC0415  # same
-
-    with Progress(console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(words, total=total)
-        yield lambda done: progress.update(task, completed=done)
-
-
-def _check_outputs(*paths: Path | None) -> None:
-    for path in paths:
-        if path is not None and not path.parent.is_dir():
-            raise click.ClickException(f"{path}: there is no folder {path.parent}")
-
-
 @utility.command()
 @click.argument("source", metavar="SOURCE")
 @click.option("--policy", default="both-aggressive", show_default=True, metavar="NAME", help="`lrms-sim utility policies` lists them.")  # fmt: skip
-@click.option("--value", type=_FILE, metavar="FILE", help="Value function, for policies by value.")
+@click.option("--value", type=FILE, metavar="FILE", help="Value function, for policies by value.")
 @click.option("--weights", metavar="W1,…,W8", help="Replan by an order with these weights, instead of --policy.")  # fmt: skip
 @click.option("--window-days", metavar="A:B", help="Only jobs submitted from day A until day B.")
-@click.option("--horizon", type=_SECONDS, metavar="S", help="Look at nothing that happens later.  [default: the last end; 20000 of the model]")  # fmt: skip
-@click.option("--results", type=_FILE, metavar="FILE", help="Write what became of each job: .csv.")
+@click.option("--horizon", type=SECONDS, metavar="S", help="Look at nothing that happens later.  [default: the last end; 20000 of the model]")  # fmt: skip
+@click.option("--results", type=FILE, metavar="FILE", help="Write what became of each job: .csv.")
 @click.option(
-    "--log", "log_file", type=_FILE, metavar="FILE", help="Write who held what when: .csv."
+    "--log", "log_file", type=FILE, metavar="FILE", help="Write who held what when: .csv."
 )
-@click.option("--gantt", type=_FILE, metavar="FILE", help="Write a picture: .svg.")
+@click.option("--gantt", type=FILE, metavar="FILE", help="Write a picture: .svg.")
 @click.option("--picture", metavar="A:B", help="The picture's span, in days (steps of the model).")
 @json_option("lrms-sim-utility-run", "lrms_sim.utility.shown:UtilityRunShown")
-@_source_options
-@_machine_options
+@source_options
+@machine_options
 def run(
     source: str,
     *,
@@ -267,19 +91,19 @@ def run(
     from lrms_sim.utility.source import DAY  # noqa: PLC0415  # same
     from lrms_sim.utility.value import load_value_function  # noqa: PLC0415  # same
 
-    _check_outputs(results, log_file, gantt)
-    first, last = days(window_days)
-    begin, end = days(picture, "--picture")
+    check_outputs(results, log_file, gantt)
+    first, last = two_days(window_days, upward=False)
+    begin, end = two_days(picture, "--picture", upward=False)
     with user_errors():
         chosen = policy_by_name(policy) if weights is None else ordered_by(weights)
         policy = name_of(chosen)
         known = load_value_function(value) if value is not None else None
         if chosen.by_value and known is None:
             raise ValueError(f"{policy} needs a value function: --value FILE, as `train` writes it")
-        found = _open(source, given)
-        options = machine_options(given, seconds=found.seconds)
+        found = source_of(source, given)
+        options = machine_of(given, seconds=found.seconds)
         workload = found.window(first, last)
-        with _bar("running", len(workload)) as progress:
+        with bar("running", len(workload)) as progress:
             outcome = simulate(
                 workload,
                 found.processors,
@@ -287,7 +111,7 @@ def run(
                 options=options,
                 value=known,
                 origin=(first or 0.0) * (DAY if found.seconds else 1.0),
-                horizon=_horizon(horizon, found, TEST_STEPS),
+                horizon=horizon_of(horizon, found, TEST_STEPS),
                 log=log_file is not None or gantt is not None,
                 progress=progress,
             )
@@ -316,18 +140,18 @@ def run(
 @utility.command()
 @click.argument("source", metavar="SOURCE")
 @click.option("--policy", default="both-value", show_default=True, metavar="NAME", help="over-value, pre-value, both-value.")  # fmt: skip
-@click.option("-o", "--output", type=_FILE, required=True, metavar="FILE", help="The value function: .json.")  # fmt: skip
+@click.option("-o", "--output", type=FILE, required=True, metavar="FILE", help="The value function: .json.")  # fmt: skip
 @click.option("--window-days", metavar="A:B", help="Only jobs submitted from day A until day B.")
 @click.option("--passes", type=click.IntRange(1, 10_000), default=1, show_default=True, help="Over the workload.")  # fmt: skip
 @click.option("--alpha", type=click.FloatRange(0, 1, min_open=True), default=0.003, show_default=True, help="The learning rate.")  # fmt: skip
 @click.option("--delay", type=click.FloatRange(0), metavar="B", help="The rate falls as alpha/(B+t); 0 is the paper's 1/t with --alpha 1.")  # fmt: skip
 @click.option("--rho", type=click.Choice(["per-step", "per-update"]), default="per-step", show_default=True, help="What the average reward is of.")  # fmt: skip
 @click.option("--time-scale", type=click.FloatRange(0, min_open=True), metavar="S", help="What counts as a long time.  [default: the longest request]")  # fmt: skip
-@click.option("--horizon", type=_SECONDS, metavar="S", help="Look at nothing that happens later, in each pass.  [default: the last end; 25000 of the model]")  # fmt: skip
+@click.option("--horizon", type=SECONDS, metavar="S", help="Look at nothing that happens later, in each pass.  [default: the last end; 25000 of the model]")  # fmt: skip
 @click.option("--resume", is_flag=True, help="Go on after the passes that are done.")
 @json_option("lrms-sim-utility-train", "lrms_sim.utility.shown:UtilityTrainingShown")
-@_source_options
-@_machine_options
+@source_options
+@machine_options
 def train(
     source: str, *, output: Path, as_json: bool, window_days: str | None, **given: Any
 ) -> None:
@@ -338,7 +162,7 @@ def train(
     """
     from lrms_sim.utility.school import Lessons, teach  # noqa: PLC0415  # see the module's docstring
 
-    _check_outputs(output)
+    check_outputs(output)
     with user_errors():
         lessons = Lessons(
             policy=given.pop("policy"),
@@ -349,12 +173,12 @@ def train(
             time_scale=given.pop("time_scale"),
             horizon=given.pop("horizon"),
             seed=given["seed"],
-            window=days(window_days),
+            window=two_days(window_days, upward=False),
         )
         resume = given.pop("resume")
-        found = _open(source, given, training=True)
-        options = machine_options(given, seconds=found.seconds)
-        with _bar("learning", lessons.passes) as progress:
+        found = source_of(source, given, training=True)
+        options = machine_of(given, seconds=found.seconds)
+        with bar("learning", lessons.passes) as progress:
             training = teach(found, lessons, options, output, resume=resume, progress=progress)
     if as_json:
         from lrms_sim.utility.report import FORMAT  # noqa: PLC0415  # same
@@ -383,11 +207,11 @@ def train(
 @click.option("--learn-days", metavar="A:B", help="The window to learn on.  [default: all]")
 @click.option("--test-days", metavar="A:B", help="The window to judge on.  [default: all]")
 @click.option("--seeds", type=click.IntRange(1, 1000), default=5, show_default=True, help="Training runs of each policy that learns.")  # fmt: skip
-@click.option("--results", type=_FILE, metavar="FILE", help="Keep the figures of every run: .json; what it holds is not run again.")  # fmt: skip
-@click.option("--picture", type=_FILE, metavar="FILE", help="Write bars of share and suspensions: .svg.")  # fmt: skip
+@click.option("--results", type=FILE, metavar="FILE", help="Keep the figures of every run: .json; what it holds is not run again.")  # fmt: skip
+@click.option("--picture", type=FILE, metavar="FILE", help="Write bars of share and suspensions: .svg.")  # fmt: skip
 @json_option("lrms-sim-utility-compare", "lrms_sim.utility.shown:UtilityComparisonShown")
-@_source_options
-@_machine_options
+@source_options
+@machine_options
 def compare(
     source: str,
     *,
@@ -413,19 +237,19 @@ def compare(
     from lrms_sim.utility.comparison import Plan, compare_policies, draw_bars  # noqa: PLC0415  # see the module's docstring
     from lrms_sim.utility.report import FORMAT, print_figures  # noqa: PLC0415  # same
 
-    _check_outputs(results, picture)
+    check_outputs(results, picture)
     with user_errors():
         seed = given["seed"]
-        found = _open(source, given)
+        found = source_of(source, given)
         plan: Plan = Plan(
             tuple(name.strip() for name in names.split(",")),
-            days(learn_days, "--learn-days"),
-            days(test_days, "--test-days"),
+            two_days(learn_days, "--learn-days", upward=False),
+            two_days(test_days, "--test-days", upward=False),
             seeds,
             seed,
-            machine_options(given, seconds=found.seconds),
+            machine_of(given, seconds=found.seconds),
         )
-        with _bar("comparing", plan.total) as progress:
+        with bar("comparing", plan.total) as progress:
             groups = compare_policies(found, plan, results, progress)
     if picture is not None:
         picture.write_text(draw_bars(groups, found.name), encoding="utf-8")

@@ -15,7 +15,8 @@ import numpy.typing as npt
 
 from lrms_sim.groups import user_groups
 from lrms_sim.jobs import JobTable
-from lrms_sim.preparation import PreparationOptions, PreparationReport, prepare
+from lrms_sim.preparation import PreparationOptions, prepare
+from lrms_sim.preparation_report import PreparationReport
 from lrms_sim.spelling import shown, unknown
 from lrms_sim.swf_log import SwfLog
 from lrms_sim.text_files import parse_toml, read_bytes

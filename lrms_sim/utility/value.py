@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from lrms_sim.spelling import shown
 from lrms_sim.text_files import read_json, write_json
-from lrms_sim.utility._kernel import rule_weights
+from lrms_sim.utility._formulas import rule_weights
 
 SCHEMA: Final = "hanse.value-function/1"
 """Value of the key `schema` in files that this version reads and writes."""

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
-from lrms_sim import metrics
+from lrms_sim import occupancy
 from lrms_sim.jobs import FloatArray, Int64Array
 from lrms_sim.pages import series, svg
 from lrms_sim.pages.svg import HALF, NAME_LENGTH, WIDE
@@ -113,8 +113,8 @@ def site_over_time(result: ScenarioResult, site: int) -> str:
         queue = figure.add_axes((58 / WIDE, 148 / height, (WIDE - 66) / WIDE, 84 / height))
         usage = figure.add_axes((58 / WIDE, 34 / height, (WIDE - 66) / WIDE, 70 / height))
         for axes, measure, factor in (
-            (queue, metrics.waiting_processors, 1.0),
-            (usage, metrics.busy_processors, 1.0 / info.processors),
+            (queue, occupancy.waiting_processors, 1.0),
+            (usage, occupancy.busy_processors, 1.0 / info.processors),
         ):
             alone = _binned(measure, result.schedule_alone, site, edges) * factor
             federated = _binned(measure, result.schedule, site, edges) * factor

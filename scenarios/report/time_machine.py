@@ -17,7 +17,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from lrms_sim import metrics
+from lrms_sim import occupancy
 from lrms_sim.jobs import FloatArray, Int64Array
 from lrms_sim.pages.markup import heading, resource
 from lrms_sim.pages.series import binned_mean
@@ -214,7 +214,7 @@ def _columns(result: ScenarioResult, chosen: _Chosen) -> dict[str, str]:
 
 
 def _busy(result: ScenarioResult, site: int) -> tuple[FloatArray, FloatArray]:
-    times, values = metrics.busy_processors(result.schedule, site)
+    times, values = occupancy.busy_processors(result.schedule, site)
     return times, values.astype(np.float64)
 
 

@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lrms_sim.choosing import Policy, with_local_time
 from lrms_sim.criteria import GroupOrder
 from lrms_sim.disciplines import Discipline, discipline_by_name, scheduler_of
 from lrms_sim.groups import Int8Array, known_user_groups, user_groups
 from lrms_sim.jobs import JobTable
 from lrms_sim.situations import header_start, zone_named, zone_of_header
-from lrms_sim.strategies import Policy, Strategy, with_local_time
+from lrms_sim.strategies import Strategy
 from lrms_sim.strategy_files import StrategyFileError, load_strategy
 from lrms_sim.windows import Shift
 from scenarios.errors import Problem, SpecError, WorkloadError

@@ -59,7 +59,7 @@ def test_figures_as_json_are_nothing_but_json(capfd: pytest.CaptureFixture[str])
     [
         (["--method", "f9"], "'f9' is no method"),
         (["--train-days", "3"], "is not two days A:B"),
-        (["--train-days", "3:1"], "second day must be after"),
+        (["--train-days", "3:1"], "which is not after day 3"),
         (["--theta", "1,2"], "theta has 2 numbers"),
         (["--theta", "0,0,0,0,0"], "every group"),
         (["--scale-factor", "2"], "goes with --scale-to"),

@@ -12,7 +12,8 @@ from typing import Literal, get_args, get_type_hints
 
 import pytest
 
-from lrms_sim import _schedule_csv, cli, log_options, machine, schedule_files
+from lrms_sim import _schedule_csv, cli, machine, schedule_files
+from lrms_sim.commandline import generate_command, log_options, run_command
 from lrms_sim.commandline.running import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_PIPE
 from lrms_sim.disciplines import DISCIPLINES
 from lrms_sim.jobs import JOBS_MAX
@@ -176,7 +177,7 @@ def test_options_are_those_of_the_modules() -> None:
     assert list(cli.SENTENCES) == list(DISCIPLINES)
     (shift,) = (option for option in cli.cli.commands["run"].params if option.name == "shift")
     assert tuple(shift.type.choices) == get_args(Shift)  # type: ignore[attr-defined]  # a Choice
-    assert cli.JOBS_MAX == JOBS_MAX
+    assert generate_command.JOBS_MAX == JOBS_MAX
 
 
 def test_disciplines_are_listed(run: Run) -> None:
@@ -450,7 +451,7 @@ def test_long_work_shows_how_far_it_is(
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(sys, "stderr", terminal)
     if long:
-        monkeypatch.setattr(cli, "LONG_JOBS", 0)
+        monkeypatch.setattr(run_command, "LONG_JOBS", 0)
         monkeypatch.setattr(log_options, "LONG_BYTES", 0)
     status, out, _ = run("run", "log.swf", "--schedule", "a.csv")
     assert status == 0

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lrms_sim import metrics
+from lrms_sim import metrics, occupancy
+from lrms_sim.fairness import user_fairness
 from lrms_sim.jobs import JobTable
 from lrms_sim.schedule import MachineInfo, Schedule
 from lrms_sim.swf import read_swf
@@ -127,13 +128,13 @@ def test_awrt_by_group() -> None:
 
 def test_steps_by_hand() -> None:
     """Busy and waiting processors change when jobs start, end and arrive, and at no other time."""
-    times, values = metrics.busy_processors(HAND, 0)
+    times, values = occupancy.busy_processors(HAND, 0)
     assert times.tolist() == [0.0, 10.0, 15.0]
     assert values.tolist() == [2, 8, 0]
-    times, values = metrics.waiting_processors(HAND, 1)
+    times, values = occupancy.waiting_processors(HAND, 1)
     assert times.tolist() == [5.0, 10.0]
     assert values.tolist() == [4, 0]
-    times, values = metrics.waiting_processors(HAND)
+    times, values = occupancy.waiting_processors(HAND)
     assert times.tolist() == [5.0, 6.0, 10.0]
     assert values.tolist() == [4, 12, 0]
 
@@ -141,7 +142,7 @@ def test_steps_by_hand() -> None:
 def test_jobs_end_and_start_at_one_instant_without_a_step() -> None:
     """Where one job ends as another of the same width starts, the level does not change."""
     schedule = schedule_of([(0.0, 3, 10.0, 0.0, 0, 0), (0.0, 3, 5.0, 10.0, 0, 0)])
-    times, values = metrics.busy_processors(schedule, 0)
+    times, values = occupancy.busy_processors(schedule, 0)
     assert times.tolist() == [0.0, 15.0]
     assert values.tolist() == [3, 0]
 
@@ -191,8 +192,8 @@ def test_step_functions_agree_with_counting(schedule: Schedule) -> None:
     instants = sorted({t for r in rows for t in (r[0], r[0] + r[3], r[0] + r[3] + r[2])})
     for machine in (0, 1, 2, None):
         mine = [row for row in rows if machine in {None, row[5]}]
-        busy = metrics.busy_processors(schedule, machine)
-        waiting = metrics.waiting_processors(schedule, machine)
+        busy = occupancy.busy_processors(schedule, machine)
+        waiting = occupancy.waiting_processors(schedule, machine)
         for now in instants:
             started = [r for r in mine if r[0] + r[3] <= now < r[0] + r[3] + r[2]]
             queued = [r for r in mine if r[0] <= now < r[0] + r[3]]
@@ -207,7 +208,7 @@ def test_step_functions_agree_with_counting(schedule: Schedule) -> None:
 def test_area_under_busy_processors_is_the_squashed_area(schedule: Schedule) -> None:
     """The integral of the busy processors of a machine is its squashed area."""
     for machine in (0, 1, 2):
-        times, values = metrics.busy_processors(schedule, machine)
+        times, values = occupancy.busy_processors(schedule, machine)
         area = float(np.sum(np.diff(times) * values[:-1]))
         assert area == metrics.squashed_area(schedule, machine)
 
@@ -241,7 +242,7 @@ def test_machine_without_jobs() -> None:
     assert math.isnan(metrics.makespan(HAND, 2))
     assert math.isnan(metrics.squashed_area_change(HAND, 2))
     assert metrics.squashed_area(HAND, 2) == 0.0
-    for steps in (metrics.busy_processors(HAND, 2), metrics.waiting_processors(HAND, 2)):
+    for steps in (occupancy.busy_processors(HAND, 2), occupancy.waiting_processors(HAND, 2)):
         assert [len(column) for column in steps] == [0, 0]
     found = metrics.machine_metrics(HAND, 2)
     assert (found.machine, found.jobs_submitted, found.jobs_executed) == ("idle", 0, 0)
@@ -260,7 +261,7 @@ def test_machine_metrics_gathers_the_functions() -> None:
 @pytest.mark.parametrize("machine", [-1, 3])
 def test_unknown_machine_is_an_error(machine: int) -> None:
     """A machine that the schedule does not have is refused, also a negative one."""
-    for call in (metrics.awrt, metrics.utilization, metrics.busy_processors):
+    for call in (metrics.awrt, metrics.utilization, occupancy.busy_processors):
         with pytest.raises(ValueError, match=f"machine {machine} does not exist.*has 3"):
             call(HAND, machine)
 
@@ -347,7 +348,7 @@ def users_of(waits: dict[int, list[float]]) -> Schedule:
 
 def test_fairness_is_over_users_and_not_over_jobs() -> None:
     """Worked out by hand: slowdowns 1 and 3, however many jobs each user has."""
-    found = metrics.user_fairness(users_of({7: [0.0] * 8, 9: [100.0, 300.0], -1: [9999.0]}))
+    found = user_fairness(users_of({7: [0.0] * 8, 9: [100.0, 300.0], -1: [9999.0]}))
     assert (found.users, found.worst_user) == (2, 9)
     assert (found.median, found.worst) == (2.0, 3.0)
     assert found.jain == (1 + 3) ** 2 / (2 * (1 + 9))
@@ -360,7 +361,7 @@ def test_fairness_is_over_users_and_not_over_jobs() -> None:
 )
 def test_fairness_lies_between_one_for_all_and_one_of_all(waits: dict[int, list[float]]) -> None:
     """Jain's index is 1/n to 1, and 1 where there is one user; the worst is no better than the median."""
-    found = metrics.user_fairness(users_of(waits))
+    found = user_fairness(users_of(waits))
     assert 1 / found.users - 1e-12 <= found.jain <= 1 + 1e-12
     assert found.users > 1 or found.jain == pytest.approx(1)
     assert found.worst >= found.median >= 1
@@ -369,8 +370,8 @@ def test_fairness_lies_between_one_for_all_and_one_of_all(waits: dict[int, list[
 
 def test_fairness_of_nobody_has_no_meaning() -> None:
     """Nor of jobs whose users nobody knows; a threshold of 0 is refused."""
-    found = metrics.user_fairness(users_of({-1: [5.0]}))
+    found = user_fairness(users_of({-1: [5.0]}))
     assert (found.users, found.worst_user) == (0, -1)
     assert math.isnan(found.jain)
     with pytest.raises(ValueError, match="must be more than 0"):
-        metrics.user_fairness(users_of({1: [5.0]}), threshold=0.0)
+        user_fairness(users_of({1: [5.0]}), threshold=0.0)

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lrms_sim.preparation import PreparationEntry, PreparationOptions, Prepared, prepare
+from lrms_sim.preparation import PreparationOptions, Prepared, prepare
+from lrms_sim.preparation_report import PreparationEntry
 from lrms_sim.swf_log import SwfLog
 
 GOOD: dict[str, float] = {

@@ -8,7 +8,8 @@ import lrms_sim.cli  # noqa: F401  # its commands say which models they print by
 from lrms_sim.disciplines import Fcfs
 from lrms_sim.jobs import JobTable
 from lrms_sim.machine import simulate
-from lrms_sim.preparation import PreparationEntry, PreparationReport, prepare
+from lrms_sim.preparation import prepare
+from lrms_sim.preparation_report import PreparationEntry, PreparationReport
 from lrms_sim.run_report import RunReport, describe_log, print_log, print_run_json, print_tables
 from lrms_sim.swf_log import SwfHeader, SwfLog
 

@@ -10,6 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lrms_sim._kernel import MachineKernel
+from lrms_sim.choosing import (
+    CLASSES,
+    Policy,
+    StrategyRule,
+    StrategyRules,
+    StrategyTable,
+    class_number,
+)
 from lrms_sim.criteria import (
     CRITERION_KINDS,
     GREEDY_DEFAULT,
@@ -22,17 +30,7 @@ from lrms_sim.disciplines import Easy, Fcfs, ListScheduling
 from lrms_sim.jobs import JobTable
 from lrms_sim.machine import Machine, simulate
 from lrms_sim.situations import Calendar
-from lrms_sim.strategies import (
-    ALGORITHMS,
-    CLASSES,
-    Policy,
-    Strategy,
-    StrategyRule,
-    StrategyRules,
-    StrategyTable,
-    class_number,
-    paper_strategies,
-)
+from lrms_sim.strategies import ALGORITHMS, Strategy, paper_strategies
 from tests.oracles.disciplines import simulate_plainly
 from tests.oracles.machine import plain_jobs
 from tests.oracles.strategies import Chooser, class_of, pass_of

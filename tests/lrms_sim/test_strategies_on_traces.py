@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from lrms_sim.choosing import Policy, StrategyRule, StrategyRules, StrategyTable
 from lrms_sim.criteria import (
     GREEDY_DEFAULT,
     CriterionKind,
@@ -25,14 +26,7 @@ from lrms_sim.groups import user_groups
 from lrms_sim.jobs import JobTable
 from lrms_sim.machine import simulate
 from lrms_sim.situations import Calendar, make_calendar, zone_named, zone_of_header
-from lrms_sim.strategies import (
-    Algorithm,
-    Policy,
-    Strategy,
-    StrategyRule,
-    StrategyRules,
-    StrategyTable,
-)
+from lrms_sim.strategies import Algorithm, Strategy
 from lrms_sim.swf import read_swf
 from lrms_sim.trial import Trial, TrialResult
 from tests.recorded import LOGS, PROCESSORS, whole_log

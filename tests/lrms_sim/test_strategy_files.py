@@ -5,16 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lrms_sim.choosing import CLASSES, Policy, StrategyRule, StrategyRules, StrategyTable
 from lrms_sim.criteria import Criterion, CriterionOrder, GroupOrder
-from lrms_sim.strategies import (
-    CLASSES,
-    Policy,
-    Strategy,
-    StrategyRule,
-    StrategyRules,
-    StrategyTable,
-    paper_strategies,
-)
+from lrms_sim.strategies import Strategy, paper_strategies
 from lrms_sim.strategy_files import (
     FILE_BYTES_MAX,
     StrategyFile,

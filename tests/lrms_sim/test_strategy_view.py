@@ -3,7 +3,7 @@ import io
 import pytest
 from rich.console import Console
 
-from lrms_sim.strategies import StrategyTable
+from lrms_sim.choosing import StrategyTable
 from lrms_sim.strategy_files import StrategyFile
 from lrms_sim.strategy_view import print_strategy, table_lines
 from tests.lrms_sim.test_strategy_files import POLICIES

@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lrms_sim.choosing import StrategyTable
 from lrms_sim.criteria import GroupOrder, smith_order
 from lrms_sim.disciplines import Conservative, Easy, Fcfs, discipline_by_name
 from lrms_sim.jobs import JobTable
 from lrms_sim.machine import simulate
 from lrms_sim.objectives import objectives_of
-from lrms_sim.strategies import Strategy, StrategyTable
+from lrms_sim.strategies import Strategy
 from lrms_sim.trial import Trial
 from tests.random_workloads import random_jobs
 from tests.strategies import DISCIPLINES, OneMachine, one_machine

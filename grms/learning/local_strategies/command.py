@@ -36,8 +36,8 @@ from grms.learning.local_strategies.slurm import (
 from grms.learning.local_strategies.workloads import Workload, WorkloadError, read_workloads
 from grms.learning.session import Session, check_folder
 from grms.learning.training import TrainingResult
+from lrms_sim.choosing import Policy
 from lrms_sim.provenance import source_commit
-from lrms_sim.strategies import Policy
 from lrms_sim.strategy_files import StrategyFile, save_strategy
 from lrms_sim.text_files import write_text
 from lrms_sim.version import __version__

@@ -13,10 +13,10 @@ from typing import Final, Literal
 from grms.learning.evolution.evaluation import Evaluation
 from grms.learning.evolution.genes import Genome
 from grms.learning.local_strategies.encoding import Encoding
+from lrms_sim.choosing import Policy
 from lrms_sim.disciplines import Easy
 from lrms_sim.objectives import Objectives
 from lrms_sim.situations import Calendar
-from lrms_sim.strategies import Policy
 from lrms_sim.trial import Trial, TrialResult
 
 Combination = Literal["sum", "relative"]

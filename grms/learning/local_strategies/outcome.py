@@ -9,7 +9,7 @@ from grms.learning.local_strategies.constants import Judged, constants, judge
 from grms.learning.local_strategies.fitness import TuningCase
 from grms.learning.local_strategies.workloads import Workload
 from grms.learning.training import TrainingResult
-from lrms_sim.strategies import Policy
+from lrms_sim.choosing import Policy
 
 LEARNED: Final = "learned"
 """The name that what was learned goes by beside the constants."""

@@ -10,7 +10,7 @@ from matplotlib.patches import Patch
 
 from grms.learning.evolution.termination import GenerationRecord
 from grms.learning.plots import BLUE, ORANGE, svg
-from lrms_sim.strategies import FEATURES, StrategyRules, StrategyTable
+from lrms_sim.choosing import FEATURES, StrategyRules, StrategyTable
 
 RULES_SHOWN = 50
 """Most rules of a picture; a run of the paper's size has as many."""

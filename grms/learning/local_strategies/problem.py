@@ -24,6 +24,7 @@ from grms.learning.local_strategies.encoding import (
 from grms.learning.local_strategies.fitness import COMBINATIONS, Combination, TuningCase
 from grms.learning.local_strategies.workloads import WorkloadOptions
 from grms.learning.session import Limits, Workers
+from lrms_sim.choosing import CLASSES
 from lrms_sim.criteria import (
     CRITERION_KINDS,
     GREEDY_DEFAULT,
@@ -37,7 +38,7 @@ from lrms_sim.criteria import (
 from lrms_sim.groups import GROUPS
 from lrms_sim.situations import KINDS
 from lrms_sim.spelling import unknown
-from lrms_sim.strategies import CLASSES, Algorithm, Strategy, paper_strategies
+from lrms_sim.strategies import Algorithm, Strategy, paper_strategies
 
 Start = Literal["constant", "random"]
 """Whether constants are among the first individuals: an order of groups for criteria, each of the

@@ -10,9 +10,10 @@ from grms.learning.rule_bases.fitness import Fitness
 from grms.policy.files import rule_base_to_document
 from grms.policy.location import location_of
 from grms.policy.transfer import RuleBase, TransferPolicy
+from lrms_sim.choosing import Policy
 from lrms_sim.criteria import CriterionOrder
 from lrms_sim.disciplines import DISCIPLINES, Discipline
-from lrms_sim.strategies import Policy, Strategy
+from lrms_sim.strategies import Strategy
 from lrms_sim.strategy_files import StrategyFile, strategy_to_document
 
 

@@ -21,10 +21,11 @@ from grms.lrms.port import (
     SimulatedRun,
     Started,
 )
+from lrms_sim.choosing import StrategyTable
 from lrms_sim.criteria import Criterion, CriterionOrder
 from lrms_sim.disciplines import discipline_by_name
 from lrms_sim.machine import simulate
-from lrms_sim.strategies import Strategy, StrategyTable
+from lrms_sim.strategies import Strategy
 from tests.strategies import OneMachine, disciplines, one_machine
 
 

@@ -8,7 +8,7 @@ import pytest
 from lrms_sim import JobTable, generate, simulate
 from lrms_sim.cli import run_command
 from lrms_sim.pages.run_page import render_run
-from lrms_sim.preparation import PreparationEntry, PreparationReport
+from lrms_sim.preparation_report import PreparationEntry, PreparationReport
 from lrms_sim.run_report import RunReport
 from lrms_sim.schedule import MachineInfo, Schedule
 from tests.browser import Browser, complaints, is_wider, look, requests, violations

@@ -3,7 +3,7 @@ import math
 
 import pytest
 
-from lrms_sim.utility._kernel import speed_of
+from lrms_sim.utility._formulas import speed_of
 from lrms_sim.utility.options import MachineOptions, Speedup
 
 

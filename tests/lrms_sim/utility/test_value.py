@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lrms_sim.utility._kernel import unit_utility_of
+from lrms_sim.utility._formulas import unit_utility_of
 from lrms_sim.utility.jobs import SHAPES
 from lrms_sim.utility.value import (
     PAPER_P,

@@ -16,7 +16,7 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from lrms_sim import metrics
+from lrms_sim import occupancy
 from lrms_sim.jobs import JobTable
 from scenarios.report import time_machine
 from scenarios.report.html import write_html
@@ -73,7 +73,7 @@ def test_the_page_holds_every_job() -> None:
         last[int(home)] += step
         assert last[int(home)] == number
     for lane in range(3):
-        times, values = metrics.busy_processors(schedule, lane)
+        times, values = occupancy.busy_processors(schedule, lane)
         worked = float(np.sum(np.diff(times) * values[:-1]))
         width = (document["end"] - document["begin"]) / BINS
         assert sum(unpacked(document["busy"][lane])) * width == pytest.approx(worked, rel=0.02)

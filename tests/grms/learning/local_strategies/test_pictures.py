@@ -4,7 +4,7 @@ import numpy as np
 
 from grms.learning.evolution.termination import GenerationRecord
 from grms.learning.local_strategies.pictures import choices, convergence, table_cells
-from lrms_sim.strategies import CLASSES, StrategyRule, StrategyRules, StrategyTable, class_number
+from lrms_sim.choosing import CLASSES, StrategyRule, StrategyRules, StrategyTable, class_number
 
 
 def texts(drawing: str) -> list[str]:

@@ -10,11 +10,12 @@ from grms.learning.rule_bases.fingerprint import describe_fitness, discipline_wo
 from grms.learning.rule_bases.fitness import Fitness, TrainingCase
 from grms.policy.location import FixedOrder
 from grms.policy.transfer import AcceptWhenFit, AlwaysKeep, Gaussian, Rule, RuleBase
+from lrms_sim.choosing import CLASSES, Policy, StrategyTable
 from lrms_sim.criteria import GREEDY_DEFAULT, GroupOrder
 from lrms_sim.disciplines import Easy
 from lrms_sim.jobs import JobTable
 from lrms_sim.situations import make_calendar
-from lrms_sim.strategies import CLASSES, Policy, Strategy, StrategyTable
+from lrms_sim.strategies import Strategy
 from tests.training_grids import YES, two_sites
 
 

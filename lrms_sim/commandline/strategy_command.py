@@ -101,8 +101,8 @@ def at_local_time(
     Raises:
         ValueError: the time cannot be told; the text says what is missing.
     """
+    from lrms_sim.choosing import Policy, with_local_time  # noqa: PLC0415  # same
     from lrms_sim.situations import header_start, zone_named, zone_of_header  # noqa: PLC0415  # see above
-    from lrms_sim.strategies import Policy, with_local_time  # noqa: PLC0415  # same
 
     if not (isinstance(discipline, Policy) and discipline.needs_calendar):
         return discipline

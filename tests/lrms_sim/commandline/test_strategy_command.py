@@ -5,11 +5,12 @@ from pathlib import Path
 import pytest
 
 from lrms_sim import cli
+from lrms_sim.choosing import StrategyTable
 from lrms_sim.commandline.running import EXIT_ERROR
 from lrms_sim.criteria import Criterion, CriterionOrder
 from lrms_sim.schedule import MachineInfo
 from lrms_sim.schedule_files import read_csv
-from lrms_sim.strategies import Strategy, StrategyTable
+from lrms_sim.strategies import Strategy
 from lrms_sim.strategy_files import StrategyFile, save_strategy
 
 Run = Callable[..., tuple[int, str, str]]

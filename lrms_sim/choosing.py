@@ -1,0 +1,253 @@
+"""What chooses a strategy at every pass: a table of states, or fuzzy rules over their features.
+
+After Franke, Lepping, Schwiegelshohn 2007, "Genetic Fuzzy Systems applied to Online Job
+Scheduling": the state of the system, seven features, says at every pass which of the strategies of
+`lrms_sim.strategies` makes it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import tzinfo
+from typing import Final, Self
+
+import numpy as np
+
+from lrms_sim._strategies import StrategyScheduler
+from lrms_sim.criteria import CriterionOrder
+from lrms_sim.groups import GROUPS
+from lrms_sim.situations import Calendar, make_calendar
+from lrms_sim.strategies import Strategy, paper_strategies, words_of
+
+FEATURES: Final = ("sd", "u", "prcwq1", "prcwq2", "prcwq3", "prcwq4", "prcwq5")
+"""The features of the state, in their order.
+
+- `sd`: Σ p·m·(C - r) / Σ p·m·p over all jobs that have ended, 1 before the first: how much longer
+  a response takes than a run;
+- `u`: percent of the processors that are busy;
+- `prcwq1` … `prcwq5`: percent of the work that waits, Σ requested time · processors, which is of
+  that user group; 0 where nobody waits.
+"""
+
+CLASSES: Final = 192
+"""States of a `StrategyTable`: 2 of SD, 3 of U, 2 of each PRCWQ."""
+
+RULES_MAX: Final = 1000
+"""Most rules of one rule base."""
+
+ALTERNATIVES_MAX: Final = 64
+"""Most strategies that rules choose among."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choosing:
+    """What all have in common that choose a strategy at every pass.
+
+    Attributes:
+        strategies: what is chosen among; the 13 of the paper where left out. Any will do: with one
+            algorithm and several orders, it is an order that is chosen.
+        name: the word for it in reports.
+    """
+
+    strategies: tuple[Strategy, ...] = field(default=(), kw_only=True)
+    name: str = field(default="", kw_only=True)
+
+    def __post_init__(self) -> None:
+        """Checks the strategies.
+
+        Raises:
+            ValueError: there are too many.
+        """
+        strategies = tuple(self.strategies) or paper_strategies()
+        if len(strategies) > ALTERNATIVES_MAX:
+            raise ValueError(
+                f"{len(strategies)} strategies; at most {ALTERNATIVES_MAX} are possible"
+            )
+        object.__setattr__(self, "strategies", strategies)
+
+    @property
+    def per_event(self) -> bool:
+        """Whether a pass follows every single event; it does not."""
+        return False
+
+    @property
+    def needs_groups(self) -> bool:
+        """Whether the user group of every job has to be known; the features need it."""
+        return True
+
+    @property
+    def needs_calendar(self) -> bool:
+        """Whether the site's local time matters and is still missing."""
+        return any(strategy.needs_calendar for strategy in self.strategies)
+
+    def at(self, calendar: Calendar) -> Self:
+        """Returns the same at a site with this calendar."""
+        return replace(self, strategies=tuple(s.at(calendar) for s in self.strategies))
+
+
+@dataclass(frozen=True, slots=True)
+class StrategyTable(Choosing):
+    """One strategy for each of 192 classes of states.
+
+    Attributes:
+        table: 192 entries, the number of the strategy for each class; `class_number` says which
+            class a state is in.
+    """
+
+    table: tuple[int, ...]
+    name: str = field(default="table", kw_only=True)
+
+    def __post_init__(self) -> None:
+        """Checks the table.
+
+        Raises:
+            ValueError: it has not 192 entries, or one of them is no strategy's number.
+        """
+        Choosing.__post_init__(self)
+        entries = tuple(int(entry) for entry in self.table)
+        if len(entries) != CLASSES:
+            raise ValueError(f"the table has {len(entries)} entries; {CLASSES} are needed")
+        for place, entry in enumerate(entries):
+            if not 0 <= entry < len(self.strategies):
+                raise ValueError(
+                    f"entry {place} of the table is {entry}; strategies are numbered 0 to "
+                    f"{len(self.strategies) - 1}"
+                )
+        object.__setattr__(self, "table", entries)
+
+    def scheduler(self) -> StrategyScheduler:
+        """Returns a new compiled scheduler; each machine owns one of its own.
+
+        Raises:
+            ValueError: the calendar is missing.
+        """
+        return StrategyScheduler(
+            [words_of(strategy) for strategy in self.strategies],
+            table=np.array(self.table, np.int32),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class StrategyRule:
+    """A fuzzy rule: where it holds, and what it thinks of each strategy.
+
+    Its degree at a state x is Π exp(-(x - μ)²/2σ²) / (σ·√2π) over the features: a wide Gaussian is
+    low everywhere, so that a rule that does not care about a feature does not win by that.
+
+    Attributes:
+        means: μ, seven numbers in the units of the features.
+        deviations: σ, seven numbers more than 0.
+        recommendations: one number for each strategy; the papers' are -5, -1, 0, 1 and 5.
+    """
+
+    means: tuple[float, ...]
+    deviations: tuple[float, ...]
+    recommendations: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        """Checks the numbers.
+
+        Raises:
+            ValueError: there are too few or too many, or one is out of its bounds.
+        """
+        for name in ("means", "deviations", "recommendations"):
+            numbers = tuple(float(number) for number in getattr(self, name))
+            if name != "recommendations" and len(numbers) != len(FEATURES):
+                raise ValueError(f"{name} has {len(numbers)} numbers; {len(FEATURES)} are needed")
+            for number in numbers:
+                if not abs(number) <= 1e9:
+                    raise ValueError(f"one of {name} is {number}; at most 1e9 is possible")
+            object.__setattr__(self, name, numbers)
+        for number in self.deviations:
+            if not number >= 1e-9:
+                raise ValueError(f"one of deviations is {number}; it must be more than 0")
+
+
+@dataclass(frozen=True, slots=True)
+class StrategyRules(Choosing):
+    """Fuzzy rules that choose a strategy: the one with the largest Σ degree · recommendation.
+
+    Attributes:
+        rules: at least one.
+    """
+
+    rules: tuple[StrategyRule, ...]
+    name: str = field(default="rules", kw_only=True)
+
+    def __post_init__(self) -> None:
+        """Checks that every rule thinks something of every strategy.
+
+        Raises:
+            ValueError: there is no rule, there are too many, or one does not.
+        """
+        Choosing.__post_init__(self)
+        if not 1 <= len(self.rules) <= RULES_MAX:
+            raise ValueError(f"{len(self.rules)} rules; from 1 to {RULES_MAX} are possible")
+        for place, rule in enumerate(self.rules):
+            if len(rule.recommendations) != len(self.strategies):
+                raise ValueError(
+                    f"rule {place} has {len(rule.recommendations)} recommendations; one for each "
+                    f"of the {len(self.strategies)} strategies is needed"
+                )
+
+    def scheduler(self) -> StrategyScheduler:
+        """Returns a new compiled scheduler; each machine owns one of its own.
+
+        Raises:
+            ValueError: the calendar is missing.
+        """
+        rules = np.array([(*r.means, *r.deviations, *r.recommendations) for r in self.rules])
+        return StrategyScheduler([words_of(strategy) for strategy in self.strategies], rules=rules)
+
+
+Policy = Strategy | StrategyTable | StrategyRules
+"""What a strategy file can hold, and a machine can use."""
+
+
+def with_local_time(
+    policy: Policy, *, zone: tzinfo, unix_start: float, first: float, last: float
+) -> Policy:
+    """Returns a policy that knows the local time of its site, for a span of the site's clock.
+
+    Args:
+        policy: returned as it is where time does not matter to it.
+        zone: of the site.
+        unix_start: Unix time of second 0 of the clock.
+        first: the first moment, usually the first submission, seconds.
+        last: the last one, seconds; jobs may end later.
+
+    Raises:
+        ValueError: there is no such span; see `lrms_sim.situations.make_calendar`.
+    """
+    calendars: dict[str, Calendar] = {}
+
+    def placed(strategy: Strategy) -> Strategy:
+        if not strategy.needs_calendar:
+            return strategy
+        assert isinstance(strategy.order, CriterionOrder)
+        kind = strategy.order.kind
+        if kind not in calendars:
+            calendars[kind] = make_calendar(
+                kind, zone=zone, unix_start=unix_start, first=first, last=last
+            )
+        return strategy.at(calendars[kind])
+
+    if isinstance(policy, Strategy):
+        return placed(policy)
+    return replace(policy, strategies=tuple(placed(strategy) for strategy in policy.strategies))
+
+
+def class_number(features: Sequence[float]) -> int:
+    """Returns the class of a state, 0 to 191; a value on a border belongs to the lower class.
+
+    Classes of SD: up to 2, above. Of U: up to 75 %, up to 85 %, above. Of PRCWQ: up to 20 %,
+    above, for groups 1 and 2; up to 25 %, above, for the others. The number is that of SD, times 3
+    plus that of U, and then, group after group, times 2 plus that of PRCWQ.
+
+    Args:
+        features: seven numbers, in the order of `FEATURES`.
+    """
+    slowdown, busy, *waiting = features
+    number = 3 * (slowdown > 2) + (busy > 75) + (busy > 85)
+    for group, share in zip(GROUPS, waiting, strict=True):
+        number = 2 * number + (share > (20 if group <= 2 else 25))
+    return int(number)

@@ -1,0 +1,36 @@
+"""Spans of days as people write them."""
+
+import click
+
+
+def two_days(
+    text: str | None, hint: str = "--window-days", *, upward: bool = True
+) -> tuple[float | None, float | None]:
+    """Returns the two days of `A:B`; a side that is left out is None.
+
+    Args:
+        text: as `0:150`, `150:` or `:150`; nothing is cut where None.
+        hint: the option it was given with.
+        upward: whether the second has to be after the first; else whoever uses them says so.
+
+    Raises:
+        click.BadParameter: it is not two days, or they are not `upward`.
+    """
+    if text is None:
+        return None, None
+    first, colon, last = text.partition(":")
+    # Without a colon a part is left over that is no number.
+    parts = (first, last) if colon else (":", "")
+    try:
+        begin, end = (float(part) if part else None for part in parts)
+    except ValueError:
+        raise click.BadParameter(
+            f"{text!r} is not two days A:B, such as 0:150, 150: or :150", param_hint=hint
+        ) from None
+    if upward and begin is not None and end is not None and end <= begin:
+        raise click.BadParameter(
+            f"{text!r} ends on day {end:g}, which is not after day {begin:g}, where it begins; say "
+            "the earlier day first, such as 0:150",
+            param_hint=hint,
+        )
+    return begin, end

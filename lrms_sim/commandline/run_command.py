@@ -1,0 +1,205 @@
+"""The command `lrms-sim run`. What is slow to import is imported where it is needed."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lrms_sim.commandline.days import two_days
+from lrms_sim.commandline.log_options import (
+    EXIT_NOTHING,
+    FILE,
+    PROCESSORS,
+    check_output,
+    located_log,
+    preparation_options,
+    processors_of,
+    read_log,
+    user_errors,
+    writing,
+)
+from lrms_sim.commandline.progress import bar
+from lrms_sim.commandline.repeat_command import repeat_options, repeated
+from lrms_sim.commandline.strategy_command import at_local_time, chosen_discipline, strategy_options
+from lrms_sim.shown.option import json_option
+from lrms_sim.spelling import printable
+from lrms_sim.version import __version__
+
+if TYPE_CHECKING:
+    from lrms_sim.run_report import RunReport
+    from lrms_sim.swf_log import SwfLog
+
+LONG_JOBS = 500_000
+"""Working on so many jobs shows how far it is."""
+
+
+@click.command()
+@click.argument("trace", type=FILE, callback=located_log)
+@click.option(
+    "--processors",
+    type=PROCESSORS,
+    metavar="N",
+    help="Size of the machine.  [default: MaxProcs of the log's header]",
+)
+@click.option(
+    "--discipline",
+    metavar="NAME",
+    help="Queue discipline; `lrms-sim disciplines` lists them.  [default: fcfs]",
+)
+@strategy_options
+@click.option(
+    "--window-days",
+    metavar="A:B",
+    help="Only jobs submitted from day A until day B; either may be left out, as in 150:.",
+)
+@click.option(
+    "--first-jobs", type=click.IntRange(0), metavar="N", help="Only the first N jobs of those."
+)
+@click.option(
+    "--shift",
+    type=click.Choice(["none", "window", "first_job"]),
+    default="none",
+    show_default=True,
+    help="What becomes time 0: nothing new, day A, or the first submission.",
+)
+@click.option(
+    "--schedule", type=FILE, metavar="FILE", help="Write the schedule: .csv, .csv.gz, .parquet."
+)
+@click.option("--swf", type=FILE, metavar="FILE", help="Write it as a log: .swf, .swf.gz.")
+@click.option("--html", type=FILE, metavar="PAGE", help="Write charts and figures as a page.")
+@click.option("--name", metavar="NAME", help="The machine's name.  [default: the log's]")
+@json_option("lrms-sim-run", "lrms_sim.shown.models:RunShown")
+@repeat_options
+@preparation_options
+def run(
+    trace: Path,
+    *,
+    processors: int | None,
+    discipline: str | None,
+    strategy: Path | None,
+    group_order: str | None,
+    time_zone: str | None,
+    window_days: str | None,
+    first_jobs: int | None,
+    shift: Any,
+    schedule: Path | None,
+    swf: Path | None,
+    html: Path | None,
+    name: str | None,
+    as_json: bool,
+    repeat: int | None,
+    shift_arrivals: float | None,
+    seed: int | None,
+    **preparation: Any,
+) -> int:
+    """Replay a log on one machine.
+
+    Prints how the machine's users and its operator fare: response times, slowdowns, utilization.
+    TRACE is a log in the Standard Workload Format, plain or gzip-compressed, or the key of one that
+    `scenario fetch` has got: kth, ctc, sdsc05, sdsc00. Records that cannot
+    run are dropped or altered by rules that have an option each; the table counts every one.
+
+    \b
+    Examples:
+      lrms-sim run CTC-SP2-1996-3.1-cln.swf.gz --discipline easy
+      lrms-sim run CTC-SP2-1996-3.1-cln.swf.gz --processors 430 --window-days 0:150
+      lrms-sim run jobs.swf --discipline easy-group --group-order 2,1,3,4,5
+      lrms-sim run CTC-SP2-1996-3.1-cln.swf.gz --processors 430 --strategy f3.json
+      lrms-sim run jobs.swf --schedule schedule.csv --swf schedule.swf.gz --json
+      lrms-sim run jobs.swf --discipline easy --html run.html
+    """  # noqa: D301  # \b keeps the lines of the examples as they are
+    from lrms_sim.machine import simulate  # noqa: PLC0415  # see the module's docstring
+    from lrms_sim.preparation import PreparationOptions, prepare  # noqa: PLC0415  # same
+    from lrms_sim.run_report import (  # noqa: PLC0415  # same
+        RunReport,
+        no_job_left,
+        print_run_json,
+        print_tables,
+        what_was_lost,
+    )
+    from lrms_sim.windows import window_by_days  # noqa: PLC0415  # same
+
+    _check_outputs(trace, schedule, swf, html)
+    with user_errors():
+        queue = chosen_discipline(discipline, strategy, group_order)
+        first_day, last_day = two_days(window_days)
+        log = read_log(trace)
+        size = processors or processors_of(log)
+        prepared = prepare(log, size, PreparationOptions(**preparation))
+        jobs = window_by_days(
+            prepared.jobs, first_day, last_day, first_jobs=first_jobs, shift=shift
+        )
+    if len(jobs) == 0:
+        click.echo(f"Error: {printable(no_job_left(prepared))}", err=True)
+        return EXIT_NOTHING
+    with user_errors():
+        row = int((prepared.jobs.job_id == jobs.job_id[0]).argmax())
+        origin = float(prepared.jobs.submit_time[row] - jobs.submit_time[0])
+        queue = at_local_time(queue, log.header.fields, time_zone, jobs, origin)
+    with bar("replaying", len(jobs), least=LONG_JOBS) as progress, user_errors():
+        result = simulate(jobs, size, queue, name=name or _stem(trace), progress=progress)
+        repetitions = repeated(jobs, size, queue, repeat, shift_arrivals, seed)
+    # Where a window leaves the clock as it was, most of the time to its end is not its own. A
+    # window from day 0 is one from time 0, as is one without a first day.
+    report = RunReport(
+        schedule=result,
+        discipline=queue.name,
+        preparation=prepared.report,
+        origin=float(jobs.submit_time[0]) if first_day and shift == "none" else 0.0,
+        processors_from_header=processors is None,
+        repetitions=repetitions,
+    )
+    _write(report, log, schedule, swf, html)
+    if as_json:
+        print_run_json(report)
+    else:
+        print_tables(report, written=filter(None, (schedule, swf, html)))
+    if lost := what_was_lost(prepared.report):
+        click.echo(f"warning: {lost}", err=True)
+    return 0
+
+
+def _check_outputs(trace: Path, schedule: Path | None, swf: Path | None, html: Path | None) -> None:
+    """Refuses before the work what could not be written after it."""
+    for path in (schedule, swf, html):
+        check_output(path, trace)
+    if schedule is not None and schedule.suffix == ".parquet":
+        from lrms_sim.frames import need_parquet  # noqa: PLC0415  # see the module's docstring
+
+        need_parquet()
+    if html is not None:
+        import lrms_sim.pages.run_page  # noqa: F401, PLC0415  # matplotlib may be missing
+
+
+def _write(
+    report: "RunReport", log: "SwfLog", schedule: Path | None, swf: Path | None, html: Path | None
+) -> None:
+    from lrms_sim.schedule_files import write_csv, write_swf  # noqa: PLC0415  # see the module's docstring
+
+    result = report.schedule
+    if schedule is not None and schedule.suffix == ".parquet":
+        with writing(schedule):
+            result.to_parquet(schedule)
+    elif schedule is not None:
+        with (
+            bar(f"writing {schedule.name}", len(result), least=LONG_JOBS) as progress,
+            writing(schedule),
+        ):
+            write_csv(result, schedule, progress=progress)
+    if swf is not None:
+        # What stays true of the log when its jobs run at other times.
+        keys = ("UnixStartTime", "TimeZone", "TimeZoneString", "Computer", "Installation")
+        header = {key: log.header.fields[key] for key in keys if key in log.header.fields}
+        header["Note"] = f"Schedule simulated with lrms-sim {__version__}"
+        with writing(swf):
+            write_swf(result, swf, header=header)
+    if html is not None:
+        from lrms_sim.pages.run_page import render_run  # noqa: PLC0415  # same
+        from lrms_sim.text_files import replacing  # noqa: PLC0415  # same
+
+        with writing(html), replacing(html) as temporary:
+            temporary.write_text(render_run(report), encoding="utf-8")
+
+
+def _stem(trace: Path) -> str:
+    return trace.name.removesuffix(".gz").removesuffix(".swf") or "machine"

@@ -1,0 +1,1 @@
+# The malleable machine, used from compiled code alone.

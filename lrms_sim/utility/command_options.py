@@ -1,0 +1,171 @@
+"""What the commands `lrms-sim utility …` have in common: their options, and what is made of them."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from lrms_sim.utility.options import MachineOptions
+    from lrms_sim.utility.policies import Policy
+    from lrms_sim.utility.source import Source
+
+_Command = TypeVar("_Command", bound=Callable[..., object])
+
+SECONDS = click.FloatRange(0)
+"""Type of an option: a span of time."""
+
+
+def source_options(command: _Command) -> _Command:
+    """Gives a command the options that say where jobs come from."""
+    for option in reversed(
+        (
+            click.option(
+                "--processors",
+                type=click.IntRange(1, 2**31 - 1),
+                metavar="N",
+                help="Size of the machine.  [default: MaxProcs of a log, 24 of the model]",
+            ),
+            click.option(
+                "--rules",
+                default="lenient",
+                show_default=True,
+                metavar="FILE",
+                help="Utilities of a log's jobs: a TOML file, or `lenient`, `tight`.",
+            ),
+            click.option(
+                "--rate",
+                type=click.FloatRange(0, 1000),
+                default=0.1,
+                show_default=True,
+                help="Arrivals in a step of the model.",
+            ),
+            click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+def machine_options(command: _Command) -> _Command:
+    """Gives a command the options that say what the machine may do."""
+    for option in reversed(
+        (
+            click.option(
+                "--grow",
+                type=click.Choice(["never", "first", "last"]),
+                default="first",
+                show_default=True,
+                help="When squeezed jobs get free processors.",
+            ),
+            click.option(
+                "--leave",
+                type=click.Choice(["never", "worthless", "zero"]),
+                default="zero",
+                show_default=True,
+                help="Which waiting jobs leave the queue.",
+            ),
+            click.option("--spare-worthless", is_flag=True, help="Force and squeeze no job that would bring nothing."),
+            click.option("--no-refit", is_flag=True, help="No best fit after a preemption."),
+            click.option("--step", type=SECONDS, metavar="S", help="Ends in whole steps.  [default: 0; 1 of the model]"),
+            click.option("--requeue", is_flag=True, help="Requeue jobs instead of suspending them."),
+            click.option("--checkpoint", type=SECONDS, default=0.0, metavar="S", help="Seconds between checkpoints, with --requeue."),
+            click.option("--suspension-cost", type=SECONDS, default=0.0, metavar="S", help="Seconds that each suspension costs."),
+            click.option("--resize-cost", type=SECONDS, default=0.0, metavar="S", help="Seconds that each resize costs."),
+            click.option("--exempt", type=SECONDS, default=0.0, metavar="S", help="Seconds a job runs before it may be suspended."),
+            click.option("--suspensions-max", type=click.IntRange(0, 2**31 - 1), default=2**31 - 1, metavar="N", help="Suspensions of one job."),
+            click.option("--memory", type=SECONDS, metavar="X", help="Memory for suspended jobs, in machines.  [default: no limit]"),
+            click.option("--speedup", default="linear", show_default=True, metavar="LAW", help="linear, amdahl:SERIAL, downey:PARALLELISM:VARIANCE."),
+        )
+    ):  # fmt: skip
+        command = option(command)
+    return command
+
+
+def machine_of(given: dict[str, Any], *, seconds: bool) -> "MachineOptions":
+    """Returns the options of a machine as a command line gives them, and takes them out of it.
+
+    Args:
+        given: options by name; those of the machine are removed.
+        seconds: whether the source's times are seconds; else ends are whole steps.
+    """
+    from lrms_sim.utility.options import MachineOptions, Speedup  # noqa: PLC0415  # help and errors come at once
+
+    law, *numbers = given.pop("speedup").split(":")
+    names = {"amdahl": ("serial",), "downey": ("parallelism", "variance")}.get(law, ())
+    try:
+        values = [float(each) for each in numbers]
+        if len(values) != len(names):
+            raise ValueError  # noqa: TRY301  # the same words for both
+    except ValueError:
+        raise click.BadParameter(
+            "write linear, amdahl:0.1 or downey:1:0.5", param_hint="--speedup"
+        ) from None
+    step, memory = given.pop("step"), given.pop("memory")
+    return MachineOptions(
+        grow=given.pop("grow"),
+        leave=given.pop("leave"),
+        worthless=not given.pop("spare_worthless"),
+        refit=not given.pop("no_refit"),
+        step=step if step is not None else 0.0 if seconds else 1.0,
+        suspension="requeue" if given.pop("requeue") else "suspend",
+        checkpoint=given.pop("checkpoint"),
+        suspension_cost=given.pop("suspension_cost"),
+        resize_cost=given.pop("resize_cost"),
+        exempt=given.pop("exempt"),
+        suspensions_max=given.pop("suspensions_max"),
+        suspended_max=float("inf") if memory is None else memory,
+        speedup=Speedup(law, **dict(zip(names, values, strict=True))),
+    )
+
+
+def ordered_by(text: str) -> "Policy":
+    """Returns the policy that replans by an order with the weights of `W1,…,W8`."""
+    from lrms_sim.utility.policies import Ordered  # noqa: PLC0415  # help and errors come at once
+
+    try:
+        weights = tuple(float(each) for each in text.split(","))
+    except ValueError:
+        raise click.BadParameter(
+            f"{text!r} are not eight numbers", param_hint="--weights"
+        ) from None
+    return Ordered("replan", "weights", squeezes=True, weights=weights)
+
+
+def horizon_of(given: float | None, source: "Source", steps: int) -> float:
+    """Returns when to stop looking: as given, else never, and with a model after so many steps."""
+    if given is not None:
+        return given
+    return float("inf") if source.seconds else float(steps)
+
+
+def source_of(source: str, given: dict[str, Any], *, training: bool = False) -> "Source":
+    """Returns where jobs come from, and takes the options that say so out of `given`.
+
+    Args:
+        source: a file, or `model`.
+        given: options by name; those of the source are removed.
+        training: whether a value function is learned on its jobs.
+    """
+    from lrms_sim.utility.source import open_source  # noqa: PLC0415  # help and errors come at once
+
+    return open_source(
+        source,
+        processors=given.pop("processors"),
+        rules=given.pop("rules"),
+        rate=given.pop("rate"),
+        seed=given.pop("seed"),
+        training=training,
+    )
+
+
+def check_outputs(*paths: Path | None) -> None:
+    """Refuses before the work a file in a folder that is not there.
+
+    Raises:
+        click.ClickException: there is such a file.
+    """
+    for path in paths:
+        if path is not None and not path.parent.is_dir():
+            raise click.ClickException(f"{path}: there is no folder {path.parent}")

@@ -15,7 +15,7 @@ from broker.commandline.generate_cli import generate
 from broker.errors import BrokerError
 from grms.kit.journal import JournalError
 from lrms_sim.commandline.running import SEED_MAX, open_console, run_group
-from lrms_sim.commandline.sections import SectionedGroup
+from lrms_sim.commandline.sections import SectionedGroup, file_or_second_word
 from lrms_sim.renamed import renamed_option
 from lrms_sim.shown.option import json_option, print_json
 from lrms_sim.version import __version__
@@ -94,7 +94,7 @@ def cli() -> None:
 
 
 @cli.command(short_help="Plan workflows onto resources, by several methods.")
-@click.argument("files", nargs=-1, required=True, type=_FILE)
+@click.argument("files", nargs=-1, required=True, type=_FILE, shell_complete=file_or_second_word)
 @click.option(
     "-r",
     "--resources",

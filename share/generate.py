@@ -33,6 +33,10 @@ SHELLS: dict[str, tuple[type[ShellComplete], str]] = {
     "fish/vendor_completions.d": (FishComplete, "{}.fish"),
 }
 """Where each shell looks, what writes for it, and how a file is called."""
+BASH_FILES = """COMPREPLY=()
+            compopt -o default"""
+BASH_FILES_TOO = """compopt -o filenames -o default
+            COMPREPLY+=($(compgen -f -- "${COMP_WORDS[COMP_CWORD]}"))"""
 
 
 def roff(text: str) -> str:
@@ -125,6 +129,10 @@ def completions() -> dict[str, str]:
             script = ShellComplete.source(shell(group, {}, name, variable))
             # A help text may have commas: only the first one parts it from the kind of word.
             script = script.replace('(string split "," ', '(string split --max 1 "," ')
+            # zsh drops empty words, and the beginning of a file's name may be one.
+            script = script.replace("in ${response}; do", 'in "${(@)response}"; do')
+            # bash's own completion comes only where there is no word; some words are files or commands.
+            script = script.replace(BASH_FILES, BASH_FILES_TOO)
             found[f"{folder}/{form.format(name)}"] = script.strip() + "\n"
     return found
 

@@ -41,7 +41,7 @@ _SITES_SHOWN = 20
     metavar="NAME",
     default="UTC",
     show_default=True,
-    help="Of the site, for times that sacct prints without one: as Europe/Stockholm.",
+    help="Of the site, for times without one in sacct and event logs: as Europe/Stockholm.",
 )
 @click.option("--site", metavar="NAME", help="Only jobs that ran there, of a gwf of several.")
 @click.option(
@@ -68,7 +68,8 @@ def import_log(
     """Make a log of accounting, or of another simulator's workload.
 
     FILE, plain or gzip-compressed, is what sacct --parsable2 prints, an accounting file of PBS, what
-    condor_history -long or -json prints, a log of the Grid Workloads Archive, or a workload of Batsim.
+    condor_history -long, -json or -xml prints, an event log of HTCondor as text, JSON or XML, a log of the
+    Grid Workloads Archive, or a workload of Batsim.
     Names of users, groups and queues become numbers. Every rule that was used is counted.
 
     \b

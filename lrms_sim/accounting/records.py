@@ -12,6 +12,7 @@ RULES: Final = {
     "step": "steps of jobs, left out",
     "open": "jobs that had not ended, left out",
     "other": "records of other kinds, left out",
+    "before": "jobs that were submitted before the file begins, left out",
     "elsewhere": "jobs that ran at other sites, left out",
     "width": "jobs without a number of processors, left out",
     "endless": "jobs whose run time nothing says, left out",
@@ -23,6 +24,7 @@ RULES: Final = {
     "work": "jobs whose run time follows from their work and the speed of a processor",
     "limit": "jobs whose run time nothing says, kept with their time limit as run time",
     "transfer": "jobs that also move data, kept without the time that takes",
+    "year": "events whose date has no year: the first is taken to be of 2000",
     "name": "jobs whose names are no numbers of their own, numbered by submission",
 }
 """What is done with lines that are no ordinary job, by the word under which it is counted."""

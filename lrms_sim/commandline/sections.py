@@ -7,6 +7,7 @@ names a command only where it is one, and a file of that name is `./show`.
 from collections.abc import Mapping, Sequence
 
 import click
+from click.shell_completion import CompletionItem
 
 from lrms_sim.spelling import unknown
 
@@ -57,3 +58,31 @@ class SectionedGroup(click.Group):
             ]
             with formatter.section(title):
                 formatter.write_dl(rows, col_max=20)
+
+
+def file_or_second_word(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Returns how a shell completes the files of a command that is also the first of two words.
+
+    Args:
+        context: of the command, within its group.
+        parameter: the argument with the files.
+        incomplete: what is typed of the word.
+    """
+    files = CompletionItem(incomplete, type="file")
+    group = context.parent.command if context.parent is not None else None
+    if not isinstance(group, SectionedGroup) or context.params.get(parameter.name or ""):
+        return [files]
+    known = (
+        [*words.split(" "), command.get_short_help_str(60)]
+        for words, command in group.two_words().items()
+    )
+    return [
+        files,
+        *(
+            CompletionItem(second, help=help_text)
+            for first, second, help_text in known
+            if first == context.info_name and second.startswith(incomplete)
+        ),
+    ]

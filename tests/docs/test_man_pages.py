@@ -5,9 +5,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+from click.shell_completion import ShellComplete
 from hypothesis import given
 from hypothesis import strategies as st
 
+from broker.cli import cli as gorba
 from share.generate import FOLDER, pages, paragraphs, roff
 
 
@@ -51,6 +53,27 @@ def test_parts_of_a_help_text_are_paragraphs() -> None:
         ".PP\nOne two.",
         ".PP\n.nf\na\n  b\n.fi",
     ]
+
+
+def test_words_that_are_files_or_commands() -> None:
+    """The second word of `gorba plan` may be `show`, a later one is a file; no shell hides either."""
+
+    def offered(*typed: str) -> list[tuple[str, str]]:
+        completion = ShellComplete(gorba, {}, "gorba", "_GORBA_COMPLETE")
+        found = completion.get_completions(["plan", *typed[:-1]], typed[-1])
+        return [(item.type, item.value) for item in found]
+
+    assert offered("") == [("file", ""), ("plain", "show")]
+    assert offered("sh") == [("file", "sh"), ("plain", "show")]
+    assert offered("w") == [("file", "w")]
+    assert offered("flow.json", "") == [("file", "")]
+    for path in (FOLDER / "zsh/site-functions").iterdir():
+        # Unquoted, an empty beginning of a name would shift all that follows.
+        assert 'for type key descr in "${(@)response}"' in path.read_text(encoding="utf-8")
+    for path in (FOLDER / "bash-completion/completions").iterdir():
+        files = path.read_text(encoding="utf-8").split("== 'file'")[1].split("elif")[0]
+        assert "COMPREPLY+=" in files
+        assert "COMPREPLY=()" not in files
 
 
 def test_bash_completes_words(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 from typing import Any
+from xml.sax.saxutils import escape
 
 import pytest
 from hypothesis import given
@@ -51,6 +52,23 @@ def read(text: str, **options: Any) -> Import:
     return import_lines("htcondor", lines, name="history", **options)
 
 
+def xml(ads: list[dict[str, Any]]) -> str:
+    """Returns jobs as -xml prints them."""
+
+    def spelled(value: Any) -> str:
+        if isinstance(value, bool):
+            return f'<b v="{str(value).lower()[0]}"/>'
+        kind = {str: "s", int: "i", float: "r"}[type(value)]
+        return f"<{kind}>{escape(str(value))}</{kind}>"
+
+    entries = [
+        "".join(f'    <a n="{key}">{spelled(value)}</a>\n' for key, value in ad.items())
+        for ad in ads
+    ]
+    head = '<?xml version="1.0"?>\n<!DOCTYPE classads SYSTEM "classads.dtd">\n<classads>\n'
+    return head + "".join(f"<c>\n{entry}</c>\n" for entry in entries) + "</classads>\n"
+
+
 def long(ads: list[dict[str, Any]], end: str = "\n") -> str:
     """Returns jobs as -long prints them, each followed by a line of its own."""
 
@@ -68,6 +86,8 @@ WAYS = {
     "-long": "\n\n-- Schedd: host : <192.0.2.1:9618>\n" + long(ADS),
     "file": long(ADS, BANNER),
     "-json": "[\n" + ",\n".join(json.dumps(ad, indent=2) for ad in ADS) + "\n]\n",
+    "-xml": xml(ADS),
+    "two files of -xml": xml(ADS[:3]) + xml(ADS[3:]),
     "-jsonl": "".join(json.dumps(ad) + "\n" for ad in ADS),
 }
 
@@ -107,6 +127,11 @@ def test_names_of_attributes_and_processors() -> None:
         (long([{"JobStatus": 4, "CompletionDate": 1}]), "history:3: .* has no QDate"),
         ('[\n{"JobStatus": 1},\n{"JobStatus": }\n]', "history:3: no JSON: Expecting value"),
         ("[\n 3\n]", "history:2: 3 is no job"),
+        ('{"QDate": ' + 5000 * "1" + "}", "history:1: no JSON: Exceeds the limit"),
+        ("<c>\n<a>", "history:2: no XML of ClassAds: mismatched tag"),
+        ("<c>&boom;</c>", "history:1: no XML of ClassAds: undefined entity"),
+        (200 * "<c>", "history:1: no XML of ClassAds: elements within elements"),
+        ('<!DOCTYPE c [<!ENTITY a "b">]>\n<c>&a;</c>', "history:1: no XML of ClassAds: not well-"),
     ],
 )
 def test_what_cannot_be_read(text: str, words: str) -> None:
@@ -115,7 +140,7 @@ def test_what_cannot_be_read(text: str, words: str) -> None:
         read(text)
 
 
-@given(text=st.text(st.sampled_from('[]{},:"\\ \nA=1e9.-*'), max_size=40))
+@given(text=st.text(st.sampled_from('[]{},:"\\ \nA=1e9.-*</c>&;'), max_size=40))
 def test_any_text_is_read_or_refused(text: str) -> None:
     """No file ends the command in another way."""
     try:

@@ -1,0 +1,197 @@
+"""ClassAds as HTCondor writes them: lines `Name = value`, JSON, and XML.
+
+An ad is attributes with values; names of attributes are the same in upper and lower case (HTCondor manual,
+"ClassAds"). Values that are expressions are not worked out, and lists and ads within ads are not kept.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import Any, Final
+from xml.parsers import expat
+
+from lrms_sim.accounting.records import AccountingError
+from lrms_sim.preparation import TIME_MAX
+
+Ad = dict[str, Any]
+"""Values by the names of attributes, in lower case."""
+
+_DEPTH_MAX: Final = 100
+"""Deepest element of XML; HTCondor nests an ad within an ad at most."""
+
+_PROLOGUE: Final = re.compile(r"(?:\s*(?:<\?xml [^>]*\?>|<!DOCTYPE classads [^>\[]*>))+")
+"""What stands before the first element of a file; it cannot declare anything."""
+
+
+def read_ads(lines: Iterable[str], name: str) -> Iterator[tuple[int, Ad]]:
+    """Yields the ads of a file, whichever way it is written, each with the line of its end.
+
+    Args:
+        lines: of the file.
+        name: what errors call it.
+
+    Raises:
+        AccountingError: a line cannot be read.
+    """
+    rest = iter(lines)
+    first: list[str] = []
+    for line in rest:
+        first.append(line)
+        if line.strip():
+            break
+    begin = first[-1].lstrip()[:1] if first else ""
+    everything = chain(first, rest)
+    if begin and begin in "[{":
+        yield from _of_json("".join(everything), name)
+    elif begin == "<":
+        yield from _of_xml(everything, name)
+    else:
+        yield from _of_lines(everything, name)
+
+
+def number(ad: Ad, key: str) -> float | None:
+    """Returns an attribute that is a number; None for any other, and beyond what a time can be."""
+    value = ad.get(key.lower())
+    return float(value) if isinstance(value, (int, float)) and abs(value) <= TIME_MAX else None
+
+
+def whole(ad: Ad, key: str) -> int | None:
+    """Returns an attribute as a whole number, as `number` does."""
+    value = number(ad, key)
+    return None if value is None else int(value)
+
+
+def first_positive(ad: Ad, *keys: str) -> float | None:
+    """Returns the first of some attributes that is a number of more than 0."""
+    values = (number(ad, key) for key in keys)
+    return next((value for value in values if value is not None and value > 0), None)
+
+
+def text(ad: Ad, *keys: str) -> str:
+    """Returns the first of some attributes that is a text; an empty one where none is."""
+    values = (ad.get(key.lower()) for key in keys)
+    return next((value for value in values if isinstance(value, str)), "")
+
+
+def value_of(spelled: str) -> Any:
+    """Returns a text, a truth or a number; None for what is undefined, or an expression."""
+    if spelled.startswith('"') and spelled.endswith('"') and len(spelled) > 1:
+        return spelled[1:-1].replace('\\"', '"')
+    lower = spelled.lower()
+    if lower in {"true", "false"}:
+        return lower == "true"
+    for kind in (int, float):
+        try:
+            return kind(spelled)
+        except ValueError:
+            pass
+    return None
+
+
+def _of_lines(lines: Iterable[str], name: str) -> Iterator[tuple[int, Ad]]:
+    ad: Ad = {}
+    count = 0
+    for count, line in enumerate(lines, start=1):
+        stripped = line.strip()
+        # A history file ends each job with a line of stars, -long with an empty one.
+        if not stripped or stripped.startswith("***"):
+            if ad:
+                yield count, ad
+            ad = {}
+        elif not stripped.startswith("--"):  # the heading of condor_q
+            key, found, value = stripped.partition("=")
+            if not found or not key.strip().isidentifier():
+                raise AccountingError(
+                    f"{name}:{count}: no line Name = value, as condor_history -long writes"
+                )
+            ad[key.strip().lower()] = value_of(value.strip())
+    if ad:
+        yield count, ad
+
+
+def _of_json(text: str, name: str) -> Iterator[tuple[int, Ad]]:
+    decoder = json.JSONDecoder()
+    place = line = 0
+    while True:
+        begin = place
+        while place < len(text) and text[place] in "[], \t\r\n":
+            place += 1
+        if place == len(text):
+            return
+        line += text.count("\n", begin, place)
+        try:
+            found, end = decoder.raw_decode(text, place)
+        except (ValueError, RecursionError) as error:  # numbers of thousands of digits too
+            at = text.count("\n", 0, getattr(error, "pos", place)) + 1
+            why = "too deep" if isinstance(error, RecursionError) else error
+            raise AccountingError(f"{name}:{at}: no JSON: {getattr(error, 'msg', why)}") from error
+        if not isinstance(found, dict):
+            raise AccountingError(f"{name}:{line + 1}: {found!r:.40} is no job")
+        line += text.count("\n", place, end)
+        place = end
+        yield line + 1, {key.lower(): value for key, value in found.items()}
+
+
+class _XmlAds:
+    """What a parser of XML tells, as ads: `<c>` is one, `<a n="Name">` an attribute in it."""
+
+    def __init__(self) -> None:
+        self.found: list[Ad] = []
+        self._path: list[str] = []
+        self._ad: Ad = {}
+        self._name = ""
+        self._words: list[str] = []
+
+    def start(self, tag: str, attributes: dict[str, str]) -> None:
+        if len(self._path) >= _DEPTH_MAX:
+            raise ValueError(f"elements within elements, more than {_DEPTH_MAX}")
+        self._path.append(tag)
+        depth = self._depth()
+        if depth == 1:
+            self._ad = {}
+        elif depth == 2:
+            self._name = attributes.get("n", "").lower()
+        elif depth == 3:
+            self._words = []
+            if tag == "b":
+                self._ad[self._name] = attributes.get("v") in {"t", "true"}
+
+    def words(self, words: str) -> None:
+        if self._depth() == 3:
+            self._words.append(words)
+
+    def end(self, tag: str) -> None:
+        depth = self._depth()
+        if depth == 1:
+            self.found.append(self._ad)
+        elif depth == 3 and tag in {"s", "i", "r"}:
+            said = "".join(self._words)
+            self._ad[self._name] = said if tag == "s" else value_of(said.strip())
+        self._path.pop()
+
+    def _depth(self) -> int:
+        """Returns 1 in an ad, 2 in an attribute of it, 3 in its value; 0 outside; more, deeper within."""
+        return len(self._path) - self._path.index("c") if "c" in self._path else 0
+
+
+def _of_xml(lines: Iterable[str], name: str) -> Iterator[tuple[int, Ad]]:
+    # An event log has no outermost element, and files are put together: all is within one of ours.
+    # A document type within it is an error, so nobody can declare entities.
+    ads = _XmlAds()
+    parser = expat.ParserCreate()
+    parser.StartElementHandler = ads.start
+    parser.CharacterDataHandler = ads.words
+    parser.EndElementHandler = ads.end
+    count = 0
+    try:
+        parser.Parse("<log>", False)
+        for count, line in enumerate(lines, start=1):
+            parser.Parse(line[begin.end() :] if (begin := _PROLOGUE.match(line)) else line, False)
+            for ad in ads.found:
+                yield count, ad
+            ads.found.clear()
+        parser.Parse("</log>", True)
+    except (expat.ExpatError, ValueError) as error:
+        reason = expat.ErrorString(error.code) if isinstance(error, expat.ExpatError) else error
+        raise AccountingError(f"{name}:{count}: no XML of ClassAds: {reason}") from error

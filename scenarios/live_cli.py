@@ -25,6 +25,9 @@ SPEED_MAX = 1e9
 PLAY_SPEED = 600.0
 """The same where somebody looks on: ten minutes a second."""
 
+PLAY_SPEED_BROKER = 200.0
+"""The same with a broker, which needs real time to search and to book between a plan and its tasks."""
+
 PLAY_BEGIN_S = 5.0
 """How long after the start of the daemons the first job comes, real seconds."""
 
@@ -92,24 +95,25 @@ def run_live(
 @click.option(
     "--play",
     is_flag=True,
-    help="Let the scenario's users submit their jobs, on a fast clock, until Ctrl-C.",
+    help="Let the scenario's users submit their jobs and workflows, on a fast clock, until Ctrl-C.",
 )
 @click.option(
     "--speed",
     type=click.FloatRange(0, SPEED_MAX, min_open=True),
     callback=number,
-    help=f"With --play: seconds of the sites' clock for a real one.  [default: {PLAY_SPEED:,.0f}]",
+    help=f"With --play: seconds of the sites' clock for a real one.  "
+    f"[default: {PLAY_SPEED:,.0f}, with a broker {PLAY_SPEED_BROKER:,.0f}]",
 )
 @click.option(
     "--open",
     "open_browser",
     is_flag=True,
-    help="Play, and show the first site's dashboard in the browser.",
+    help="Play, and show the dashboards of the first site and of the broker in the browser.",
 )
 def up(
     scenario: str, *, folder: Path | None, play: bool, speed: float | None, open_browser: bool
 ) -> None:
-    """Start the daemons of a scenario's sites, to play with, each with a dashboard.
+    """Start the daemons of a scenario's sites and its broker, to play with, each with a dashboard.
 
     They run on real time, and on a faster clock with --play or --open.
     """
@@ -126,7 +130,8 @@ def up(
     if play:
         from scenarios.live.play import first_arrival  # noqa: PLC0415  # same
 
-        fast = PLAY_SPEED if speed is None else speed
+        usual = PLAY_SPEED if spec.broker is None else PLAY_SPEED_BROKER
+        fast = usual if speed is None else speed
         origin = time.time() + PLAY_BEGIN_S - first_arrival(spec) / fast
     sockets = start(spec, folder, speed=fast, origin=origin)
     pages = dashboard_addresses(folder, list(sockets))
@@ -137,17 +142,28 @@ def up(
     if not pages:
         click.echo("no dashboards: pip install 'hanse[dashboard]'")
     first = next(iter(sockets))
-    if open_browser and first in pages:
-        import webbrowser  # noqa: PLC0415  # only here
-
-        webbrowser.open(pages[first])
+    if open_browser:
+        _open_pages(pages, first)
     if play:
         _play(spec, sockets, speed=fast, origin=origin)
     else:
         click.echo(
             f"try: grms submit --socket {sockets[first]} --processors 1 --time 60 --run-time 5 --wait"
         )
+        if spec.broker is not None:
+            socket = list(sockets.values())[-1]
+            click.echo(f"and: gorba resources list --socket {socket}")
     click.echo(f"end: scenario down {folder}")
+
+
+def _open_pages(pages: Mapping[str, str], first: str) -> None:
+    import webbrowser  # noqa: PLC0415  # only here
+
+    from scenarios.live.brokers import BROKER  # noqa: PLC0415  # see the module's docstring
+
+    for name in (first, BROKER):
+        if name in pages:
+            webbrowser.open(pages[name])
 
 
 def _play(

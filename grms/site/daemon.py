@@ -28,6 +28,7 @@ from grms.kit.unix_sockets import remove_stale_socket
 from grms.lrms.folders import WithFolders
 from grms.lrms.immediate import ReplayableLrms
 from grms.names import parse_endpoint
+from grms.site.configuration.config import PSEUDONYMS_END
 from grms.site.configuration.files import ConfigError
 from grms.site.engine.clock import VirtualClock
 from grms.site.engine.engine import EngineFailedError
@@ -81,9 +82,6 @@ INPUTS_END = ".inputs"
 
 OWNERS_END = ".owners"
 """Likewise: whose guests' jobs are."""
-
-PSEUDONYMS_END = ".pseudonyms.key"
-"""Likewise: the key of which own users' pseudonyms are made."""
 
 REFUSALS_LOGGED_PER_S = 0.1
 """How often it is logged that connections are refused; all are counted."""

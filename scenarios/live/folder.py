@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from grms.kit.socket_folder import is_held
+from grms.site.configuration.config import DASHBOARD_FILE_END, PSEUDONYMS_END
 from scenarios.errors import LiveError
 from scenarios.report.output import FILES
 
@@ -29,7 +30,7 @@ RUN: Final = "run"
 """In the folder: what came of a run that nobody conducted, as `scenarios.report.output` saves runs."""
 
 LEFT_BEHIND: Final = (
-    *(".toml", ".log", ".watch.json", ".dashboard.json"),
+    *(".toml", ".log", ".watch.json", DASHBOARD_FILE_END, PSEUDONYMS_END),
     *(".journal", ".journal.lock", ".journal-wal", ".journal-shm", ".journal-journal"),
 )
 """What follows a site's name in the names of the files that its daemon leaves."""
@@ -182,7 +183,7 @@ def _sites(folder: Path) -> list[str]:
 def _left_by(sites: Sequence[str]) -> set[str]:
     # The last is what a daemon that was killed has not moved to its place yet.
     left = {name + end for name in sites for end in LEFT_BEHIND}
-    left |= {f"{name}.dashboard.json.new" for name in sites}
+    left |= {f"{name}{DASHBOARD_FILE_END}.new" for name in sites}
     return left | {f".{name}.watch.json.new" for name in sites}
 
 

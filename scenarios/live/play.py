@@ -10,7 +10,9 @@ from typing import Final
 from grms.client import Client, SiteError
 from lrms_sim.jobs import concatenate
 from scenarios.errors import LiveError
+from scenarios.live.brokers import BROKER, play_workflows
 from scenarios.run.queues import groups_at_home, looks_at_groups
+from scenarios.run.workflow_source import submissions_of
 from scenarios.run.workloads import load_workload
 from scenarios.spec.spec import ScenarioSpec
 
@@ -21,14 +23,16 @@ CLIENT_TIMEOUT_S: Final = 60.0
 
 
 def first_arrival(spec: ScenarioSpec) -> float:
-    """Returns when the first job of a scenario is submitted, seconds of its clock; 0 for none.
+    """Returns when the first job or workflow of a scenario comes, seconds of its clock; 0 for none.
 
     Raises:
         TraceMissingError, WorkloadError: a workload cannot be read.
     """
     spec = spec.resolved()
     tables = [load_workload(site, spec.clock.shift).jobs for site in spec.sites]
-    return min((float(table.submit_time[0]) for table in tables if len(table)), default=0.0)
+    moments = [float(table.submit_time[0]) for table in tables if len(table)]
+    moments += [] if spec.broker is None else [submissions_of(spec)[0].time]
+    return min(moments, default=0.0)
 
 
 def play(
@@ -41,15 +45,18 @@ def play(
 ) -> int:
     """Submits the jobs of a scenario when their time has come, and returns how many were.
 
+    So it does with the workflows where a broker serves; those that come after the last job of all are
+    left out.
+
     Args:
         spec: the scenario.
-        sockets: of the sites that serve, by name.
+        sockets: of the sites that serve, by name, and the broker's.
         speed: seconds of the sites' clock for a real one.
         origin: when that clock shows 0, seconds since 1970.
         progress: called with the number of jobs that were submitted, and of all.
 
     Raises:
-        LiveError: a site does not take a job.
+        LiveError: a site does not take a job, or the broker a workflow.
         TraceMissingError, WorkloadError: a workload cannot be read.
     """
     try:
@@ -57,6 +64,9 @@ def play(
     except SiteError as error:
         raise LiveError(f"a daemon does not do what users ask: {error}") from error
     except BaseExceptionGroup as errors:
+        told = errors.subgroup(LiveError)
+        if told is not None:
+            raise LiveError(str(_first(told))) from errors
         found = errors.subgroup(SiteError)
         if found is None:
             raise
@@ -98,6 +108,12 @@ async def _play(
                 )
 
         async with asyncio.TaskGroup() as group:
+            if BROKER in sockets:
+                last = float(table.submit_time[count - 1]) if count else 0.0
+                workflows = play_workflows(
+                    spec, sockets[BROKER], speed=speed, origin=origin, before=last
+                )
+                group.create_task(workflows, name="workflows")
             for row in range(count):
                 pause = origin + float(table.submit_time[row]) / speed - time.time()
                 if pause > 0:

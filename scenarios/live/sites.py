@@ -40,6 +40,7 @@ class LiveSettings:
         origin: when a scaled clock shows 0, seconds since 1970.
         survives: what a journal survives, as in a site's configuration.
         dashboards: ports of the loopback for the sites' pages; none where empty.
+        reserves: whether sites offer what a broker can reserve.
     """
 
     folder: Path
@@ -49,6 +50,7 @@ class LiveSettings:
     origin: float = 0.0
     survives: Literal["power_loss", "crash"] = "crash"
     dashboards: tuple[int, ...] = ()
+    reserves: bool = False
 
 
 def site_documents(
@@ -130,6 +132,8 @@ def _site_document(
         },
         "logging": {"format": "json"},
     }
+    if settings.reserves and site.reservable:
+        document["resources"] = [each.model_dump() for each in site.reservable]
     if site.rails is not None:
         rails = site.rails
         document["rails"] = rails if isinstance(rails, str) else rails.model_dump(exclude_none=True)
@@ -192,10 +196,14 @@ class SiteProcess:
         name: of the site.
         folder: where its files are.
         sockets: where its sockets are.
+        program: the module that runs it.
     """
 
-    def __init__(self, name: str, folder: Path, sockets: Path) -> None:
+    def __init__(
+        self, name: str, folder: Path, sockets: Path, program: str = "grms.command"
+    ) -> None:
         self.name = name
+        self._program = program
         self.folder = folder
         self.socket = sockets / f"{name}.sock"
         self.starts = 0
@@ -248,7 +256,7 @@ class SiteProcess:
         Raises:
             LiveError: it has ended, or does not serve in time; the text has what it wrote last.
         """
-        command = [sys.executable, "-c", "from grms.command import main; main()", "serve"]
+        command = [sys.executable, "-c", f"from {self._program} import main; main()", "serve"]
         config = str(self.config_path.resolve())
         begin = self.log_path.stat().st_size if self.log_path.exists() else 0
         with self.log_path.open("ab") as log:

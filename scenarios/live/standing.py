@@ -16,6 +16,7 @@ from grms.kit.ports import free_ports
 from grms.kit.socket_folder import SocketFolder, is_held, remove
 from grms.site.configuration.config import DASHBOARD_FILE_END
 from scenarios.errors import LiveError
+from scenarios.live.brokers import BROKER, broker_document, until_known
 from scenarios.live.daemons import until_linked
 from scenarios.live.folder import STATE, Federation, claimed, daemons_in, federation_in
 from scenarios.live.sites import LiveSettings, SiteProcess, site_documents, stop_all
@@ -29,20 +30,23 @@ def up(
 ) -> dict[str, Path]:
     """Starts the daemons of a scenario and leaves them running, each with its dashboard.
 
+    Where the scenario has a broker, that is one of them, and sites offer what it can reserve.
+
     Args:
-        spec: the scenario; its workloads are not used.
+        spec: the scenario; its workloads and workflows are not used.
         folder: for journals and logs.
         speed: seconds of the sites' clock for a real one; 1 for real time.
         origin: when a faster clock shows 0, seconds since 1970.
 
     Returns:
-        The sockets of the sites, by name.
+        The sockets of the sites, by name in the scenario's order, and last the broker's.
 
     Raises:
-        LiveError: a daemon does not serve, a federation runs there already, or the folder has
+        LiveError: a daemon does not serve, cannot do what the scenario wants, a federation runs there already, or the folder has
             files that no federation has left.
     """
-    with claimed(folder, [site.name for site in spec.sites]):
+    names = [site.name for site in spec.sites] + ([] if spec.broker is None else [BROKER])
+    with claimed(folder, names):
         sockets = SocketFolder()
         sockets.share()
         # It is there before the first daemon, so that `down` finds them however this one ends.
@@ -66,7 +70,7 @@ async def _start(
     spec: ScenarioSpec, folder: Path, sockets: Path, speed: float, origin: float
 ) -> list[SiteProcess]:
     count = len(spec.sites)
-    ports = free_ports(2 * count)
+    ports = free_ports(2 * count + 1)
     settings = LiveSettings(
         folder,
         sockets,
@@ -74,19 +78,28 @@ async def _start(
         speed,
         origin,
         survives="power_loss",
-        dashboards=tuple(ports[count:]) if has_dashboards() else (),
+        dashboards=tuple(ports[count:-1]) if has_dashboards() else (),
+        reserves=spec.broker is not None,
     )
     documents = site_documents(spec, settings, ports[:count])
     processes = [SiteProcess(site.name, folder, sockets) for site in spec.sites]
+    broker = []
+    if spec.broker is not None:
+        page = ports[-1] if settings.dashboards else None
+        documents[BROKER] = broker_document(spec, settings, page)
+        broker = [SiteProcess(BROKER, folder, sockets, "broker.command")]
     try:
-        for process in processes:
+        for process in processes + broker:
             process.configure(documents[process.name])
-        await asyncio.gather(*(process.start(detached=True) for process in processes))
+        # At one time: the broker finds its sites when they serve.
+        await asyncio.gather(*(process.start(detached=True) for process in processes + broker))
         await asyncio.gather(*(until_linked(process) for process in processes))
+        for process in broker:
+            await until_known(spec, process.socket)
     except BaseException:
-        await stop_all(processes)
+        await stop_all(processes + broker)
         raise
-    return processes
+    return processes + broker
 
 
 def has_dashboards() -> bool:
@@ -99,7 +112,7 @@ def dashboard_addresses(folder: Path, sites: Sequence[str]) -> dict[str, str]:
 
     Args:
         folder: of a federation that runs.
-        sites: names.
+        sites: names; the broker's is `broker`.
     """
     found = {}
     for name in sites:
@@ -115,7 +128,7 @@ def down(folder: Path) -> list[str]:
         folder: as given to `up`; another path to it does as well, and one it was moved to.
 
     Returns:
-        The names of the sites that were still there.
+        The names of the daemons that were still there.
 
     Raises:
         LiveError: there is no federation there, or a daemon does not end.

@@ -39,6 +39,9 @@ WATCHER: Final = "watcher"
 DASHBOARD_FILE_END: Final = ".dashboard.json"
 """In the journal's folder, after the site's name: where the dashboard is, and its token."""
 
+PSEUDONYMS_END: Final = ".pseudonyms.key"
+"""Likewise: the key of which own users' pseudonyms are made."""
+
 SOCKET_PATH_BYTES_MAX: Final = 100
 """Longest path of a Unix socket: the kernel takes 107 bytes."""
 

@@ -2,8 +2,10 @@
 
 import json
 import time
+from collections.abc import Callable
 from http.client import HTTPConnection
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -12,6 +14,7 @@ from grms.client import SyncClient
 from scenarios.cli import cli
 from scenarios.errors import LiveError
 from scenarios.live import play as play_module
+from scenarios.live.folder import check_claim
 from scenarios.live.play import first_arrival, play
 from scenarios.live.standing import dashboard_addresses, down
 from scenarios.spec.files import load_spec
@@ -21,9 +24,15 @@ name = "moving"
 title = "Two sites"
 first_arrivals = 6
 
+[broker.workflows]
+benchmark = "sRsD"
+tasks = 3
+last_s = 1
+
 [[sites]]
 name = "north"
 processors = 4
+reservable = [{ resource_id = "fast", speed = 2.0 }]
 transfer = { default = "awf" }
 workload = { model = "lublin", days = 3, seed = 1, load = 0.7 }
 
@@ -43,41 +52,57 @@ def scenario(tmp_path: Path) -> Path:
     return path
 
 
+def shown_at(address: str, path: str, is_there: Callable[[Any], bool]) -> Any:
+    """Returns what a dashboard answers as soon as something is there, and at last as it is."""
+    base, token = address.split("?token=")
+    deadline = time.monotonic() + 300
+    while True:
+        connection = HTTPConnection(base[len("http://") : -1], timeout=300)
+        connection.request("GET", path, headers={"authorization": f"Bearer {token}"})
+        found = json.loads(connection.getresponse().read())
+        connection.close()
+        if is_there(found) or time.monotonic() > deadline:
+            return found
+
+
+def jobs_shown_at(address: str, home: str, wanted: list[str]) -> list[str]:
+    """Returns the jobs of a site's users that its dashboard shows, at best those that are wanted."""
+
+    def theirs(found: Any) -> list[str]:
+        return sorted(job["job_id"] for job in found["jobs"] if job["home"] == home)
+
+    return theirs(shown_at(address, "/api/jobs", lambda found: theirs(found) == wanted))
+
+
 def test_the_users_of_a_scenario_submit_while_it_is_watched(tmp_path: Path, scenario: Path) -> None:
-    """`up --play` starts daemons with dashboards and submits; `down` ends them."""
+    """`up --play` starts daemons with dashboards, the broker's too, and submits; `down` ends them."""
     folder = tmp_path / "up"
     spec = load_spec(scenario)
-    speed = "1e7"
+    speed = "1e5"
     done = CliRunner().invoke(
         cli, ["up", str(scenario), "--folder", str(folder), "--play", "--speed", speed]
     )
     try:
         assert done.exit_code == 0, done.output
         assert "6 jobs were submitted" in done.output
-        pages = dashboard_addresses(folder, ["north", "south", "nobody"])
-        assert list(pages) == ["north", "south"]
-        assert pages["north"] in done.output
+        pages = dashboard_addresses(folder, ["north", "south", "broker", "nobody"])
+        assert list(pages) == ["north", "south", "broker"]
+        assert all(address in done.output for address in pages.values())
+        plan = shown_at(pages.pop("broker"), "/api/plan", lambda found: bool(found["workflows"]))
+        assert plan["workflows"][0]["name"] == "workflow-1"
         known = 0
         for name, address in pages.items():
-            base, token = address.split("?token=")
             state = json.loads((folder / "federation.json").read_text())
             with SyncClient(Path(state["sockets"]) / f"{name}.sock") as client:
                 mine = sorted(job.job_id for job in client.jobs(all_users=True))
-            shown: list[str] = []
-            deadline = time.monotonic() + 300
-            while time.monotonic() < deadline:
-                connection = HTTPConnection(base[len("http://") : -1], timeout=300)
-                connection.request("GET", "/api/jobs", headers={"authorization": f"Bearer {token}"})
-                found = json.loads(connection.getresponse().read())
-                connection.close()
-                shown = sorted(job["job_id"] for job in found["jobs"] if job["home"] == name)
-                if shown == mine:
-                    break
-            assert shown == mine
+
+            assert jobs_shown_at(address, name, mine) == mine
             known += len(mine)
         assert known == spec.first_arrivals
     finally:
-        assert sorted(down(folder)) == ["north", "south"]
+        assert sorted(down(folder)) == ["broker", "north", "south"]
+    # Nothing is left that the next one would take for somebody else's.
+    check_claim(folder)
 
 
 def test_the_first_arrival_is_that_of_all_sites(scenario: Path) -> None:

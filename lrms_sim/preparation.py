@@ -20,7 +20,7 @@ from lrms_sim.swf_log import SwfLog
 IntpArray = npt.NDArray[np.intp]
 
 TIME_MAX: Final = 2.0**53
-"""Latest time a log may say, seconds: up to here every whole second is a number of its own."""
+"""Latest time a log may say, and a job may end, seconds: up to here every whole second is a number of its own."""
 
 _PARTIAL_STATUS_MIN: Final = 2
 _PARTIAL_STATUS_MAX: Final = 4
@@ -123,7 +123,7 @@ def prepare(
 
     Raises:
         ValueError: the size is less than 1, an option says `error` and its case is there, or a
-            time is beyond `TIME_MAX`.
+            time is beyond `TIME_MAX`, or an end could be.
     """
     options = options or PreparationOptions()
     if machine_processors < 1:
@@ -155,6 +155,7 @@ def prepare(
         run_time = np.minimum(run_time, requested_time)
     else:
         requested_time = np.maximum(requested_time, run_time)
+    _check_ends(tally, log, run_time)
     _note_alterations(tally, log, from_other_field, overrun, options)
 
     rows = _in_order(tally, log.submit_time, job_id)
@@ -237,6 +238,17 @@ def _check_exact(tally: _Tally, log: SwfLog, columns: Mapping[str, FloatArray]) 
                 f"2**53 s ({np.count_nonzero(beyond)} such records) seconds cannot be told "
                 "apart, correct the log"
             )
+
+
+def _check_ends(tally: _Tally, log: SwfLog, run_time: FloatArray) -> None:
+    """Checks that seconds are exact to the end, even where all jobs run one after the other."""
+    latest = float(log.submit_time[tally.kept].max(initial=0.0))
+    total = float(run_time[tally.kept].sum())
+    if total > TIME_MAX - latest:
+        raise ValueError(
+            f"{log.path}: submit times up to {latest:g} s and run times of {total:g} s together: "
+            "jobs could end beyond 2**53 s, where seconds cannot be told apart, correct the log"
+        )
 
 
 def _drop_too_wide(

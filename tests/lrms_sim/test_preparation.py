@@ -174,11 +174,34 @@ def test_parts_without_a_whole_line_are_all_kept() -> None:
 @pytest.mark.parametrize("field", ["submit_time", "run_time", "requested_time"])
 def test_times_that_lose_seconds_are_refused(field: str) -> None:
     """Beyond 2**53 s a second more is the same number; AWRT would be nonsense without a word."""
-    assert len(one_of({"requested_time": 2.0**53, field: 2.0**53}).jobs) == 1
+    last = {"requested_time": 2.0**53, "submit_time": 2.0**53 - 50, "run_time": 2.0**53 - 10}[field]
+    assert len(one_of({"requested_time": 2.0**53, field: last}).jobs) == 1
     with pytest.raises(ValueError, match=r"of job 1 is 9.0072e\+15 s; beyond 2\*\*53 s"):
         one_of({"requested_time": 2.0**53, field: 2.0**53 + 2})
     # A record that is dropped does no harm.
     assert len(one_of({field: 2.0**53 + 2, "processors_allocated": 9}).jobs) == 0
+
+
+@pytest.mark.parametrize(
+    ("last", "times"),
+    [
+        ({"submit_time": 2.0**53}, r"up to 9.0072e\+15 s and run times of 100 s"),
+        ({"submit_time": 2.0**53 - 99}, r"up to 9.0072e\+15 s and run times of 100 s"),
+        ({"run_time": 2.0**53 - 50}, r"up to 10 s and run times of 9.0072e\+15 s"),
+    ],
+)
+def test_ends_that_lose_seconds_are_refused(last: dict[str, float], times: str) -> None:
+    """A clock that has come beyond 2**53 s stands still: responses would be 0 without a word."""
+    log = log_of({}, {"requested_time": 2.0**53, **last})
+    with pytest.raises(ValueError, match=f"{times} together: jobs could end beyond 2\\*\\*53 s"):
+        prepare(log, 8)
+    # What is cut at its request ends in time, and so does what is left out.
+    assert len(prepare(log, 3).jobs) == 0
+    if "run_time" in last:
+        assert len(prepare(log_of({}, last), 8).jobs) == 2
+    else:
+        just = log_of({}, {"submit_time": 2.0**53 - 100})
+        assert len(prepare(just, 8).jobs) == 2
 
 
 def test_unsorted_log_is_sorted_and_counted() -> None:

@@ -48,6 +48,7 @@ from grms.client_answers import (
 )
 from grms.kit.backoff import Backoff, BackoffSettings
 from grms.kit.file_names import check_outputs
+from grms.kit.shared_folders import SharedFile, check_shared
 from grms.v1 import job_pb2, job_pb2_grpc, operator_pb2, operator_pb2_grpc, request_pb2
 
 __all__ = [
@@ -125,6 +126,7 @@ class Client:
         environment: Mapping[str, str] | None = None,
         outputs: Sequence[str] = (),
         inputs: Mapping[str, str | Path] | None = None,
+        shared: Sequence[SharedFile] = (),
         run_time_s: float | None = None,
         user_group: int | None = None,
         name: str = "",
@@ -143,6 +145,8 @@ class Client:
                 prints: relative names.
             inputs: files that it finds in its folder: relative names there, and where they are here;
                 they are handed over first.
+            shared: files that it uses where they lie, in folders that sites have in common; one of the
+                name `program` is the script, without `script`.
             run_time_s: how long a simulated batch system lets it run, seconds.
             user_group: 1 to 5, by which a simulated queue may be ordered; needs `run_time_s`.
             name: a word of one's own.
@@ -174,14 +178,18 @@ class Client:
         if run_time_s is not None:
             request.request.simulated.run_time_s = run_time_s
             request.request.simulated.user_group = user_group or 0
-        elif script is not None:
-            request.request.program.script = script
+        elif script is not None or shared:
+            request.request.program.script = script or ""
             request.request.program.arguments.extend(arguments)
             request.request.program.environment.update(environment or {})
             request.request.program.outputs.extend(outputs)
             check_outputs(inputs or {})
             for file_name, path in (inputs or {}).items():
                 request.request.program.inputs.append(await self._put(file_name, Path(path)))
+            for file in map(check_shared, shared):
+                request.request.program.inputs.add(
+                    name=file.name, shared_path=file.path, written=file.written
+                )
         return read_job(await self._call(self._jobs.Submit, request))
 
     async def _put(self, name: str, path: Path) -> request_pb2.InputFile:

@@ -33,6 +33,7 @@ OWN: Final = {
     "--input": True,
     "--key": True,
     "--without": True,
+    "--shared": False,
     "--wait": False,
     "-W": False,
     "-h": False,
@@ -117,6 +118,13 @@ def _is_for_slurm(words: list[str]) -> bool:
     help="A file that the script finds in its folder, under the same relative path, or of one that begins "
     "with / under its last part. May come several times.",
 )
+@click.option(
+    "--shared",
+    "in_place",
+    is_flag=True,
+    help="Script, --input and --result are used where they lie, in folders that sites have in common; nothing "
+    "of them travels.",
+)
 @click.option("--name", default="", help="A word of your own.")
 @click.option("--key", help="The same key is the same job.  [default: a new one]")
 @click.option(
@@ -143,6 +151,7 @@ def submit(
     environment: tuple[str, ...],
     arguments: tuple[str, ...],
     without: str,
+    in_place: bool,
     wait: bool,
     **wanted: Any,
 ) -> None:
@@ -163,6 +172,7 @@ def submit(
     if (slurm := ctx.meta.get(_SLURM)) is not None:
         left_out = frozenset(word.removeprefix("--") for word in without.split(",") if word)
         asked = tuple(name for name in ("inputs", "outputs", "key") if wanted[name])
+        asked += ("shared",) if in_place else ()
         found = _for_slurm(slurm, left_out, given, asked=asked, wait=wait)
         script, arguments = Path(slurm.script), slurm.arguments
         wanted |= {name: found[name] for name in ("processors", "requested_time_s", "name")}
@@ -172,11 +182,14 @@ def submit(
     for name, words in (("processors", "-p / --processors"), ("requested_time_s", "-t / --time")):
         if wanted[name] is None:
             raise click.UsageError(f"Missing option '{words}'.")
-    text = None if script is None else _script(script)
-    if script is None and (environment or arguments or wanted["outputs"] or wanted["inputs"]):
-        raise click.UsageError("arguments, --env, --input and --result go with --script")
+    asked_for = environment or arguments or wanted["outputs"] or wanted["inputs"] or in_place
+    if script is None and asked_for:
+        raise click.UsageError("arguments, --env, --input, --result and --shared go with --script")
+    text = None if script is None or in_place else _script(script)
     wanted |= {"arguments": arguments, "environment": given}
     _check_text(wanted)
+    if in_place and script is not None:
+        wanted |= _shared(script, wanted["inputs"], wanted["outputs"])
     job = _handed_in(socket, timeout_s, wanted | {"script": text}, wait=wait)
     if wait and (status := exit_status(job)):
         ctx.exit(status)
@@ -242,6 +255,23 @@ def _inputs(words: tuple[str, ...]) -> dict[str, Path]:
             raise click.BadParameter(f"{printable(name)} comes twice", param_hint="'--input'")
         found[name] = path
     return found
+
+
+def _absolute(path: str | Path) -> str:
+    # As it is called, without looking: it is the site that refuses links.
+    return os.path.abspath(path)  # noqa: PTH100  # `resolve` would follow them
+
+
+def _shared(script: Path, inputs: Mapping[str, Path], outputs: tuple[str, ...]) -> dict[str, Any]:
+    # What is said of files that are used in place; links in these paths are for the site to refuse.
+    from grms.kit.shared_folders import SCRIPT, SharedFile  # noqa: PLC0415  # see the module's docstring
+
+    shared = [SharedFile(SCRIPT, _absolute(script))]
+    shared += [SharedFile(name, _absolute(path)) for name, path in inputs.items()]
+    for word in outputs:
+        name = Path(word).name if word.startswith("/") else word
+        shared.append(SharedFile(name, _absolute(word), written=True))
+    return {"inputs": {}, "outputs": (), "shared": shared}
 
 
 def _script(path: Path) -> str:

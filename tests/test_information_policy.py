@@ -146,6 +146,8 @@ MAY_CROSS = {
     "InputFile.name": PROGRAM,
     "InputFile.size_bytes": PROGRAM,
     "InputFile.sha256": PROGRAM,
+    "InputFile.shared_path": PROGRAM,
+    "InputFile.written": PROGRAM,
     "FetchInputRequest.site": NAME,
     "FetchInputRequest.offer": NUMBER,
     "FetchInputRequest.name": PROGRAM,

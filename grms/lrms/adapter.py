@@ -4,13 +4,14 @@ A module that has an `ADAPTER` is one; `grms.site.configuration.lrms_kinds` has 
 """
 
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Generic, Protocol, TypeVar
 
 from pydantic import Field
 
 from grms.kit.models import Count, Model, Seconds
+from grms.kit.shared_folders import SharedFolders
 from grms.lrms.checks import Finding
 from grms.lrms.port import Lrms, LrmsJob
 
@@ -51,6 +52,7 @@ class LrmsSite:
         processors: size of its machine, as its configuration has it.
         clock: the site's.
         folder: where the adapter may keep files; the journal's. It exists.
+        shared: folders in which jobs may use files in place.
         running: jobs that the journal has as started and not ended, with their starts, seconds.
         waiting: jobs that the journal has as handed over and not started, oldest first.
         moment: the last moment at which anything is known to have happened, seconds; minus
@@ -61,6 +63,7 @@ class LrmsSite:
     processors: int
     clock: Timekeeper
     folder: Path
+    shared: SharedFolders = field(default_factory=SharedFolders)
     running: Sequence[tuple[LrmsJob, float]] = ()
     waiting: Sequence[LrmsJob] = ()
     moment: float = float("-inf")

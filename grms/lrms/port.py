@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from grms.kit.job_files import JobFile
+from grms.kit.shared_folders import SharedFile
 
 
 class LrmsError(Exception):
@@ -118,6 +119,7 @@ class Program:
         environment: variables of the job beside those that the LRMS sets.
         outputs: files that the job leaves in its folder and that its user wants.
         inputs: files that it finds there.
+        shared: files that it uses where they lie; one of them may be the script, whose text is then empty.
     """
 
     script: str
@@ -125,6 +127,7 @@ class Program:
     environment: Mapping[str, str] = field(default_factory=dict)
     outputs: tuple[str, ...] = ()
     inputs: tuple[JobInput, ...] = ()
+    shared: tuple[SharedFile, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

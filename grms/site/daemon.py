@@ -24,11 +24,12 @@ from grms.kit.job_files import FileLimits
 from grms.kit.reflection import serve_reflection
 from grms.kit.refusals import Context, Unexpected, refuse
 from grms.kit.service_manager import notify
+from grms.kit.shared_folders import SharedFolders
 from grms.kit.unix_sockets import remove_stale_socket
 from grms.lrms.folders import WithFolders
 from grms.lrms.immediate import ReplayableLrms
 from grms.names import parse_endpoint
-from grms.site.configuration.config import PSEUDONYMS_END
+from grms.site.configuration.config import PSEUDONYMS_END, SiteConfig
 from grms.site.configuration.files import ConfigError
 from grms.site.engine.clock import VirtualClock
 from grms.site.engine.engine import EngineFailedError
@@ -349,7 +350,10 @@ class Daemon:
                 door=door,
                 owners=self.owners,
                 files=tls_files(core.config),
-                on_partners=[] if observer is None else [observer.set_partners],
+                on_partners=[
+                    partial(_share, core.shared),
+                    *([] if observer is None else [observer.set_partners]),
+                ],
                 log=self._log,
             ),
         )
@@ -449,6 +453,10 @@ def _beside(core: Core, end: str) -> Path:
     return Path(core.config.journal.path).with_name(f"{core.config.name}{end}")
 
 
+def _share(shared: SharedFolders, config: SiteConfig) -> None:
+    shared.partners = frozenset(config.sharing)
+
+
 def _pseudonyms(core: Core) -> Pseudonyms:
     try:
         return Pseudonyms(read_key(_beside(core, PSEUDONYMS_END)))
@@ -460,7 +468,7 @@ def _inputs(core: Core, owners: GuestOwners) -> InputDesk:
     config = core.config
     folder = _beside(core, INPUTS_END)
     limits = FileLimits(config.results.file_bytes, config.results.job_bytes)
-    desk = InputDesk(ResultStore(folder), limits)
+    desk = InputDesk(ResultStore(folder), limits, core.shared)
     programs = ProgramFetcher(core.links, config.name, owners)
     core.driver.connect_programs(InputFetcher(programs, desk, core.links, config.name))
     core.driver.connect_inputs(desk.place)

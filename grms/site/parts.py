@@ -18,6 +18,7 @@ import structlog
 
 from grms.handshakes import why_refused
 from grms.kit.debug import checks_wanted
+from grms.kit.shared_folders import SharedFolders
 from grms.lrms.adapter import LrmsSite
 from grms.lrms.port import Lrms
 from grms.names import parse_endpoint
@@ -111,6 +112,7 @@ class Core:
         observer: sees what happens, for those who watch; None where nobody does.
         dashboard: pages for operators; None where there are none.
         events: logs what happens.
+        shared: what is common with partners, as the configuration has it now.
     """
 
     config: SiteConfig
@@ -122,6 +124,7 @@ class Core:
     observer: "Observer | None"
     dashboard: "Dashboard | None"
     events: EventLog
+    shared: SharedFolders
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +181,7 @@ def load(
             processors=config.processors,
             clock=clock,
             folder=Path(config.journal.path).parent,
+            shared=SharedFolders(config.shared.roots),
             running=history.running(),
             waiting=history.waiting(),
             moment=history.moment,
@@ -266,8 +270,9 @@ def build_core(
     if checks_wanted():
         engine.on_event(lambda _event, _commands: check(engine.state.memory))
     files = tls_files(config)
+    shared = SharedFolders(config.shared.roots, config.sharing)
     links = PartnerLinks(
-        _link_settings(config),
+        _link_settings(config, shared),
         engine,
         {partner.name: partner.address for partner in config.partners},
         channel_maker(
@@ -287,10 +292,13 @@ def build_core(
     dashboard = None
     if config.dashboard is not None:
         dashboard = _dashboard(config, journal, engine, links, log)
-    return Core(config, journal, engine, driver, loaded.clock, links, observer, dashboard, events)
+    return Core(
+        *(config, journal, engine, driver, loaded.clock, links, observer, dashboard, events),
+        shared=shared,
+    )
 
 
-def _link_settings(config: SiteConfig) -> LinkSettings:
+def _link_settings(config: SiteConfig, shared: SharedFolders) -> LinkSettings:
     return LinkSettings(
         site=config.name,
         processors=config.processors,
@@ -298,6 +306,7 @@ def _link_settings(config: SiteConfig) -> LinkSettings:
         lost_after_s=config.suspect_after_s,
         virtual=config.clock.kind == "virtual",
         message_bytes=config.limits.message_bytes,
+        shared=shared,
     )
 
 

@@ -85,7 +85,7 @@ class BatchSettings(LrmsSettings):
 
     def spool_of(self, site: LrmsSite) -> Spool:
         """Returns the folders of the jobs."""
-        return Spool(self.spool_folder(site))
+        return Spool(self.spool_folder(site), site.shared)
 
     def runner(self, environment: dict[str, str]) -> Programs:
         """Returns what runs the programs.

@@ -24,6 +24,7 @@ from typing import Final
 
 from grms.kit.file_names import STREAMS, check_outputs
 from grms.kit.job_files import CHUNK_BYTES, FileProblemError, created, opened
+from grms.kit.shared_folders import NotSharedError, SharedFile, SharedFolders
 from grms.lrms.folders import JobFolder
 from grms.lrms.port import JobInput, LrmsRefusedError, Program
 
@@ -66,7 +67,7 @@ def check_program(program: Program | None) -> Program:
     Raises:
         LrmsRefusedError: there is nothing, or it cannot be handed over as it is.
     """
-    if program is None or not program.script:
+    if program is None or not (program.script or any(each.runs for each in program.shared)):
         raise LrmsRefusedError("the job has no script, and this site runs real jobs alone")
     _check_size("script", len(program.script.encode()), SCRIPT_BYTES_MAX)
     arguments = sum(len(word.encode()) + 1 for word in program.arguments)
@@ -83,13 +84,18 @@ def check_program(program: Program | None) -> Program:
         raise LrmsRefusedError("arguments and environment must have no NUL character")
     for what, names in (
         ("outputs", program.outputs),
-        ("inputs", [each.file.name for each in program.inputs]),
+        ("inputs", _names(program)),
     ):
         try:
             check_outputs(names)
         except ValueError as error:
             raise LrmsRefusedError(f"{what}: {error}") from error
     return program
+
+
+def _names(program: Program) -> list[str]:
+    given = [each.file.name for each in program.inputs]
+    return given + [each.name for each in program.shared if not each.runs]
 
 
 def _check_size(what: str, size: int, most: int) -> None:
@@ -126,10 +132,12 @@ class Spool:
 
     Args:
         folder: where they are, one for each job; the machine's nodes must see it under this path.
+        shared: where files may lie that jobs use in place.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, shared: SharedFolders | None = None) -> None:
         self._folder = folder
+        self._shared = shared or SharedFolders()
 
     def open(self) -> None:
         """Makes the folder where it is missing, for its owner alone.
@@ -162,13 +170,29 @@ class Spool:
         place.mkdir(mode=0o700, exist_ok=True)
         _write(place / "launch", LAUNCH, 0o500)
         _write(place / "values", values_text(program), 0o400)
-        _write(place / "program", program.script, 0o500)
+        if program.script:
+            _write(place / "program", program.script, 0o500)
         _write(place / "outputs.json", json.dumps(program.outputs), 0o400)
         for each in program.inputs:
             _lay(place, each)
+        for shared in program.shared:
+            self._link(place, shared)
         with _changes:
             self._keep(key, Marks(run))
         return place
+
+    def _link(self, place: Path, file: SharedFile) -> None:
+        # Looked at here as well: a hold, or a partner's work, may have taken days since the last look.
+        try:
+            self._shared.look(file)
+            os.close(created(place, file.name))  # its folders, and nothing else in its place
+        except NotSharedError as error:
+            raise LrmsRefusedError(f"what the job uses in place: {error}") from error
+        except FileProblemError as error:
+            raise LrmsRefusedError(f"{file.name} cannot be laid into the job's folder") from error
+        link = place / file.name
+        link.unlink()
+        link.symlink_to(file.path)
 
     def marks(self, key: str) -> Marks | None:
         """Returns what was kept of a job; None of one that was never submitted here."""

@@ -4,6 +4,7 @@ The format is described in docs/operating.md. Relative paths in a file are relat
 the models they are absolute, so that a daemon finds them wherever it was started.
 """
 
+import os
 from typing import Annotated, Final, Literal, Self
 
 from pydantic import (
@@ -57,6 +58,12 @@ def _pseudonym(value: str) -> str:
     partner, _, pseudonym = value.partition(":")
     if not partner or PSEUDONYM.fullmatch(pseudonym) is None:
         raise wrong(f"{value!r} is no user of a partner's; one is PARTNER: and 32 digits")
+    return value
+
+
+def _root(value: str) -> str:
+    if value != os.path.normpath(value) or not value.startswith("/") or value in {"/", "//"}:
+        raise wrong(f"{value!r} must be the path of a folder, from / on, without . and ..")
     return value
 
 
@@ -166,12 +173,14 @@ class PartnerConfig(Model):
         transfer: what is kept rather than offered to it, and accepted from it: `awf`, `keep`,
             `none` (neither asked nor answered), `fair-exchange` or another word for rails, or the path
             of a rule base file. Where it is left out and the site has rails, what they allow is done.
+        shared: it has the folders `shared.roots` too, under the same paths.
     """
 
     name: Name
     address: Address | None = None
     processors: Count | None = None
     transfer: Annotated[str, AfterValidator(_transfer)] = TRANSFER_DEFAULT
+    shared: bool = False
 
 
 class LimitsConfig(Model):
@@ -314,6 +323,16 @@ class GuestsConfig(Model):
     banned: list[Annotated[str, AfterValidator(_pseudonym)]] = Field(default_factory=list)
 
 
+class SharedConfig(Model):
+    """A file system that this site has in common with partners.
+
+    Attributes:
+        roots: folders in which jobs may use files where they lie.
+    """
+
+    roots: list[Annotated[str, AfterValidator(_root)]] = Field(default_factory=list)
+
+
 class ResourceConfig(Model):
     """A resource that can be reserved.
 
@@ -366,6 +385,7 @@ class SiteConfig(Model):
         dashboard: pages for operators; none where left out.
         results: what jobs leave.
         guests: partners' jobs.
+        shared: a file system that is common with partners.
         logging: the log on standard error.
     """
 
@@ -395,6 +415,7 @@ class SiteConfig(Model):
     dashboard: DashboardConfig | None = None
     results: ResultsConfig = ResultsConfig()
     guests: GuestsConfig = GuestsConfig()
+    shared: SharedConfig = SharedConfig()
     logging: LoggingConfig = LoggingConfig()
 
     @field_validator("location", mode="before")
@@ -417,6 +438,10 @@ class SiteConfig(Model):
                 raise wrong(f"partners[{position}].name is the site itself, {name!r}")
             if name in names[:position]:
                 raise wrong(f"partners[{position}].name {name!r} comes twice")
+            if self.partners[position].shared and not self.shared.roots:
+                raise wrong(
+                    f"partners[{position}].shared needs shared.roots, the folders in common"
+                )
         order = self.location if isinstance(self.location, list) else []
         for position, name in enumerate(order):
             if name not in names:
@@ -488,6 +513,11 @@ class SiteConfig(Model):
     def rails_in_force(self) -> Rails | None:
         """What all its transfer policies keep to; None where nothing is."""
         return rails_said(self.rails)
+
+    @property
+    def sharing(self) -> list[str]:
+        """Partners with which the folders of `shared` are common."""
+        return [partner.name for partner in self.partners if partner.shared]
 
     @property
     def publishes(self) -> bool:

@@ -26,7 +26,7 @@ from grms.site.facts.records import (
     JobStarted,
     Record,
 )
-from grms.site.facts.wire import read_input
+from grms.site.facts.wire import given_inputs, shared_files
 from grms.v1 import request_pb2
 from lrms_sim.groups import GROUPS
 
@@ -61,7 +61,7 @@ def lrms_job(
     program, simulated = None, None
     if message.HasField("program"):
         said = message.program
-        files = enumerate(map(read_input, said.inputs))
+        files = enumerate(given_inputs(payload))
         program = Program(
             said.script,
             tuple(said.arguments),
@@ -71,6 +71,7 @@ def lrms_job(
                 JobInput(file, "" if contents is None else str(contents(number, file)))
                 for number, file in files
             ),
+            shared_files(payload),
         )
     if message.HasField("to_fetch"):
         program = Program("")  # a simulated machine does not run it, and no other is given it so

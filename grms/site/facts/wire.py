@@ -5,6 +5,7 @@ from typing import Any
 
 from grms.kit.file_names import check_outputs
 from grms.kit.job_files import JobFile
+from grms.kit.shared_folders import SharedFile, check_shared
 from grms.site.facts.jobs import Completion, Exit, HomeJob, OfferId, Request
 from grms.site.facts.lifecycle import SHOWN, GuestState, JobState, Outcome
 from grms.v1 import job_pb2, partner_pb2, request_pb2
@@ -101,16 +102,28 @@ def read_request(message: request_pb2.JobRequest, field: str) -> tuple[Request, 
 
 
 def _check_files(program: request_pb2.Program, field: str) -> None:
+    shared = [_read_shared(each) for each in program.inputs if each.shared_path]
     for what, names in (
         ("outputs", program.outputs),
-        ("inputs", [each.name for each in program.inputs]),
+        ("inputs", [each.name for each in program.inputs if not each.shared_path]),
+        ("inputs", [each.name for each in shared if not each.runs]),
     ):
         try:
             check_outputs(names)
         except ValueError as error:
             raise WireError(f"{field}.{what}", f"{what}: {error}") from error
+    names_all = [each.name for each in program.inputs]
+    if len(set(names_all)) < len(names_all):
+        raise WireError(f"{field}.inputs", "inputs: a name comes twice")
+    try:
+        for file in shared:
+            check_shared(file)
+    except ValueError as error:
+        raise WireError(f"{field}.inputs.shared_path", str(error)) from error
+    if program.script and any(each.runs for each in shared):
+        raise WireError(f"{field}.script", "script: it is both here and used in place")
     for each in program.inputs:
-        if len(each.sha256) != SHA256_BYTES:
+        if not each.shared_path and len(each.sha256) != SHA256_BYTES:
             text = (
                 f"sha256 of {each.name!r} has {len(each.sha256)} bytes; it must have {SHA256_BYTES}"
             )
@@ -123,13 +136,27 @@ def read_input(message: request_pb2.InputFile) -> JobFile:
 
 
 def given_inputs(payload: bytes) -> tuple[JobFile, ...]:
-    """Returns the files that a job is given.
+    """Returns the files that a job is given, without those that it uses in place.
 
     Args:
         payload: as `read_request` has it.
     """
     message = request_pb2.JobRequest.FromString(payload)
-    return tuple(map(read_input, message.program.inputs))
+    return tuple(read_input(each) for each in message.program.inputs if not each.shared_path)
+
+
+def shared_files(payload: bytes) -> tuple[SharedFile, ...]:
+    """Returns the files that a job uses in place.
+
+    Args:
+        payload: as `read_request` has it.
+    """
+    message = request_pb2.JobRequest.FromString(payload)
+    return tuple(_read_shared(each) for each in message.program.inputs if each.shared_path)
+
+
+def _read_shared(message: request_pb2.InputFile) -> SharedFile:
+    return SharedFile(message.name, message.shared_path, message.written)
 
 
 def write_request(request: Request, payload: bytes) -> request_pb2.JobRequest:

@@ -9,7 +9,7 @@ it is known to be dead, and at most one deadline before.
 import asyncio
 import contextlib
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import grpc
@@ -17,6 +17,7 @@ import numpy as np
 from grpc import aio
 
 from grms.kit.backoff import Backoff, BackoffSettings
+from grms.kit.shared_folders import SharedFolders
 from grms.site.engine.engine import Engine
 from grms.site.facts.events import (
     PartnerDown,
@@ -55,6 +56,7 @@ class LinkSettings:
         virtual: offers carry the virtual time.
         message_bytes: largest message.
         probe: pauses between attempts to reach a partner that is down.
+        shared: what is common with partners: they alone are offered jobs that use files in place.
     """
 
     site: str
@@ -64,6 +66,7 @@ class LinkSettings:
     virtual: bool
     message_bytes: int
     probe: BackoffSettings = PROBE
+    shared: SharedFolders = field(default_factory=SharedFolders)
 
 
 class PartnerLink:

@@ -26,6 +26,7 @@ from grms.site.facts.wire import (
     given_inputs,
     read_answer,
     read_status,
+    shared_files,
     without_program,
     write_completion,
     write_offer,
@@ -94,6 +95,11 @@ class Sender:
             return
         if given_inputs(command.payload) and not (link.fetches_programs and link.fetches_inputs):
             # It would run the job without them. To the state that is a partner that was not reached.
+            engine.tell(OfferFailed, link.name, command.offer, sent=False)
+            return
+        if shared_files(command.payload) and not (
+            link.fetches_inputs and link.name in settings.shared.partners
+        ):
             engine.tell(OfferFailed, link.name, command.offer, sent=False)
             return
         # A partner of before takes the script with the offer, or not at all.

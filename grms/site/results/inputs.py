@@ -15,11 +15,12 @@ import grpc
 from grpc import aio
 
 from grms.kit.job_files import FileLimits, JobFile
+from grms.kit.shared_folders import NotSharedError, SharedFile, SharedFolders
 from grms.names import printable
 from grms.site.engine.lrms_driver import ProgramAwayError, ProgramGoneError, ProgramSource
 from grms.site.facts.commands import LrmsSubmit
 from grms.site.facts.jobs import HomeJob, OfferId
-from grms.site.facts.wire import SHA256_BYTES, given_inputs, write_offer
+from grms.site.facts.wire import SHA256_BYTES, given_inputs, shared_files, write_offer
 from grms.site.links.calls import SenselessError
 from grms.site.links.partner_links import PartnerLinks
 from grms.site.results.desk import NoResultsError, pieces_of
@@ -43,11 +44,15 @@ class InputDesk:
     Args:
         store: where the files are.
         limits: how much one job may be given.
+        shared: where files may lie that jobs use in place.
     """
 
-    def __init__(self, store: ResultStore, limits: FileLimits) -> None:
+    def __init__(
+        self, store: ResultStore, limits: FileLimits, shared: SharedFolders | None = None
+    ) -> None:
         self.store = store
         self.limits = limits
+        self.shared = shared or SharedFolders()
         self._taking = asyncio.Lock()
 
     async def put(self, user: str, file: JobFile, begin: int, content: bytes) -> int:
@@ -113,6 +118,18 @@ class InputDesk:
             return f"{files[0].name} ({error})"
         return await asyncio.to_thread(self._lacking, user, files)
 
+    async def misplaced(self, payload: bytes) -> str:
+        """Returns why a job cannot use files in place, for a person; empty where it can."""
+        return await asyncio.to_thread(self._misplaced, shared_files(payload))
+
+    def _misplaced(self, files: tuple[SharedFile, ...]) -> str:
+        try:
+            for file in files:
+                self.shared.look(file)
+        except NotSharedError as error:
+            return str(error)
+        return ""
+
     def _lacking(self, user: str, files: tuple[JobFile, ...]) -> str:
         for file in files:
             # As new, so that it is not swept away before the job is known.
@@ -177,6 +194,12 @@ class InputFetcher:
             check_size(files, self._desk.limits)
         except ValueError as error:
             raise ProgramGoneError(f"what the job is given: {error}", unwanted=True) from error
+        if shared_files(payload):
+            if partner not in self._desk.shared.partners:
+                text = f"no folders are shared with {partner}"
+                raise ProgramGoneError(text, unwanted=True)
+            if problem := await self._desk.misplaced(payload):
+                raise ProgramGoneError(f"in place: {problem}", unwanted=True)
         for number, file in enumerate(files):
             await self._brought(partner, key, number, file)
         return payload

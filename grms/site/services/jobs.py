@@ -133,6 +133,8 @@ class JobService(job_pb2_grpc.JobServiceServicer):
         if lacking := await self._inputs.lacking(user.name, payload):
             text = f"{lacking} is not here; it is handed over before the job that is given it"
             await refuse(context, grpc.StatusCode.FAILED_PRECONDITION, text, field="inputs")
+        if problem := await self._inputs.misplaced(payload):
+            await self._door.invalid(context, WireError("request.program.inputs", problem))
         reply = await self._door.ask(
             context, Submit, user.name, request.idempotency_key, request.name, wanted, payload
         )

@@ -90,6 +90,45 @@ async def home_again(job_id: str, folder: Path, code: int) -> None:
     assert sorted(path.name for path in target.iterdir()) == ["made", "stderr", "stdout"]
 
 
+def left_alone(place: Path) -> bool:
+    """Returns whether nothing is in a job's folder but that it was there."""
+    return [path.name for path in place.iterdir()] == ["state.json"]
+
+
+def full_and_half(home: Running, partner: Running) -> bool:
+    """Returns whether both know that a job of half a machine starts at once at the partner alone."""
+    here, there = home.core.driver.load(), partner.core.driver.load()
+    if here is None or there is None:
+        return False
+    free = (here.processors_free, there.processors_free, there.processors_waiting)
+    return free == (0, CPUS // 2, 0)
+
+
+async def in_place(site: Running, partner: Running, folder: Path) -> None:
+    """Runs a job at the partner whose script and files are used where they lie."""
+    place = folder / "shared/project"
+    place.mkdir(parents=True)
+    (place / "job.sh").write_text('#!/bin/sh\ncat data.csv "$1" >made.csv\nls >&2\n')
+    (place / "job.sh").chmod(0o755)
+    (place / "data.csv").write_text("data\n")
+    words = ["submit", "--socket", str(folder / f"{site.name}.sock"), "-p", f"{CPUS // 2}"]
+    words += ["-t", "600", "--script", str(place / "job.sh"), "--shared", "--wait"]
+    words += ["--input", str(place / "data.csv"), "--result", str(place / "made.csv")]
+    before = {path.name for path in folder.glob("*.inputs/*")}
+    await until(lambda: full_and_half(site, partner))
+    assert await asyncio.to_thread(run_command, [*words, str(place / "data.csv")]) == 0
+    assert (place / "made.csv").read_text() == "data\n" * 2
+    (*_, job) = site.core.engine.jobs()
+    assert job.partner == "south"
+    assert {path.name for path in folder.glob("*.inputs/*")} == before
+    async with Client(str(folder / f"{site.name}.sock"), timeout_s=TIME_OUT_S) as user:
+        results = await user.results(job.job_id, wait=True)
+    assert [file.name for file in results.files] == ["stdout", "stderr"]
+    (place / "data.csv").unlink()
+    (place / "data.csv").symlink_to("/etc/passwd")
+    assert await asyncio.to_thread(run_command, [*words, "x"]) == 2
+
+
 async def sixty(sites: Mapping[str, Running], folder: Path) -> None:
     """Runs sixty jobs of both sites' users, each once, and looks at what has come home of them."""
     gate, log = folder / "second-gate", folder / "second-log"
@@ -137,6 +176,7 @@ async def as_with_sbatch(
         "#!/bin/sh\n#SBATCH --ntasks=3 --time=0:90\n#SBATCH -J read\necho here; exit $1\n"
     )
     words = ["submit", "--socket", str(folder / "north.sock"), "--timeout", f"{TIME_OUT_S}"]
+    capfd.readouterr()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SLURM_CONF", configuration)
         assert await asyncio.to_thread(run_command, [*words, "--wait", str(script), "3"]) == 3
@@ -181,6 +221,8 @@ async def test_jobs_run_at_both_sites(
                 written = document(
                     tmp_path, name, CPUS, {partner: ports[partner]}, ports[name], lrms=tables[name]
                 )
+                written["shared"] = {"roots": [str(tmp_path / "shared")]}
+                written["partners"][0]["shared"] = True
                 sites[name] = await daemons.enter_async_context(running(written, tmp_path))
             for site in sites.values():
                 await site.linked()
@@ -192,7 +234,7 @@ async def test_jobs_run_at_both_sites(
                 assert not re.search(r"^NO", looked, re.MULTILINE)
             first = await submitted(sites["north"], "1", script.format(code=3), CPUS)
             await launched(sites["north"], first, log, 1)
-            second = await submitted(sites["north"], "2", script.format(code=5), CPUS)
+            second = await submitted(sites["north"], "2", script.format(code=5), CPUS // 2)
             await launched(sites["north"], second, log, 2)
             # The script went to the partner that had said yes, after that, and is in no journal there.
             (guest,) = sites["south"].core.engine.state.partners["north"].guests.values()
@@ -206,13 +248,14 @@ async def test_jobs_run_at_both_sites(
             ) == 0  # fmt: skip
             (whose,) = re.findall(r"  guests of ([0-9a-f]{32}): (\S+)", capfd.readouterr().out)
             assert whose[1] == guest.lrms_key
+            await in_place(sites["north"], sites["south"], tmp_path)
             gate.touch()
             ended = [await sites["north"].ended(job.job_id) for job in (first, second)]
             for job, code in zip(ended, (3, 5), strict=True):
                 await home_again(job.job_id, tmp_path, code)
             # Of what has come home nothing is kept at the partner but that it was there.
-            (place,) = (tmp_path / "spool-south").iterdir()
-            await until(lambda: [path.name for path in place.iterdir()] == ["state.json"])
+            places = list((tmp_path / "spool-south").iterdir())
+            await until(lambda: list(map(left_alone, places)) == [True, True])
             if kind is SlurmCluster:
                 await sixty(sites, tmp_path)
                 await as_with_sbatch(tmp_path, tables["north"]["configuration"], capfd)

@@ -15,6 +15,8 @@ from hypothesis import given as drawn
 from hypothesis import strategies as st
 
 from grms.kit.job_files import JobFile
+from grms.kit.shared_folders import SCRIPT as SCRIPT_NAME
+from grms.kit.shared_folders import SharedFile, SharedFolders
 from grms.lrms.batch.launch import (
     ARGUMENTS_BYTES_MAX,
     LAUNCH,
@@ -303,3 +305,44 @@ def test_no_file_is_laid_elsewhere_or_over_the_sites_own(tmp_path: Path, name: s
     """Such a name is refused before anything is written."""
     with pytest.raises(LrmsRefusedError, match=r"^inputs: "):
         check_program(Program(SCRIPT, inputs=(given(tmp_path, name, b"x"),)))
+
+
+def test_files_are_used_in_place(tmp_path: Path) -> None:
+    """By links of the job's folder: what is written goes where the link leads, and nothing is copied."""
+    place = tmp_path / "shared"
+    place.mkdir()
+    (place / "job.sh").write_text('#!/bin/sh\ncat data/in; echo "$1" >out\n')
+    (place / "job.sh").chmod(0o755)
+    (place / "in").write_text("given")
+    files = (
+        SharedFile(SCRIPT_NAME, f"{place}/job.sh"),
+        SharedFile("data/in", f"{place}/in"),
+        SharedFile("out", f"{place}/result", written=True),
+    )
+    spool = Spool(tmp_path / "spool", SharedFolders([str(place)]))
+    spool.open()
+    program = check_program(Program("", ("made",), shared=files))
+    folder = spool.prepare("A/1/1", program, run=True)
+    assert ran(folder) == "given"
+    assert (place / "result").read_text() == "made\n"
+    spool.prepare("A/1/1", program, run=True)
+    spool.clear("A/1/1")
+    spool.remove("A/1/1")
+    assert sorted(path.name for path in place.iterdir()) == ["in", "job.sh", "result"]
+
+
+def test_what_is_not_shared_is_not_laid(tmp_path: Path) -> None:
+    """Whatever was seen of it before: a link that has come since is refused."""
+    place = tmp_path / "shared"
+    place.mkdir()
+    (tmp_path / "secret").touch()
+    (place / "in").symlink_to(tmp_path / "secret")
+    spool = Spool(tmp_path / "spool", SharedFolders([str(place)]))
+    spool.open()
+    program = Program(SCRIPT, shared=(SharedFile("in", f"{place}/in"),))
+    with pytest.raises(LrmsRefusedError, match=r"uses in place: .*a link leads to it"):
+        spool.prepare("A/1/1", program, run=True)
+    with pytest.raises(LrmsRefusedError, match="comes twice"):
+        check_program(Program(SCRIPT, shared=program.shared * 2))
+    with pytest.raises(LrmsRefusedError, match="no script"):
+        check_program(Program("", shared=program.shared))

@@ -122,7 +122,7 @@ def test_a_wrong_key_in_a_list_is_named_with_its_place() -> None:
     found = errors(GOOD.replace('transfer = "none"', 'transfers = "none"'))
     assert "\n".join(found) == (
         "site.toml: partners[2].transfers: there is no such key here, did you mean 'transfer'? "
-        "there are: name, address, processors, transfer"
+        "there are: name, address, processors, transfer, shared"
     )
 
 

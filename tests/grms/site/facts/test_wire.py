@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from grms.kit.shared_folders import SharedFile
 from grms.site.facts.jobs import (
     Completion,
     Exit,
@@ -19,11 +20,13 @@ from grms.site.facts.wire import (
     DETAILS,
     WireError,
     executed_on,
+    given_inputs,
     read_completion,
     read_job_state,
     read_offer,
     read_request,
     read_status,
+    shared_files,
     write_completion,
     write_job,
     write_offer,
@@ -209,3 +212,44 @@ def test_an_exit_has_its_bounds(field: str, value: int) -> None:
     with pytest.raises(WireError, match=f"{field} is {value}") as error:
         read_completion(message, "completion")
     assert error.value.field == f"completion.{field}"
+
+
+def used_in_place(name: str = "in", path: str = "/a/in", **more: Any) -> request_pb2.JobRequest:
+    """Returns a request whose job uses a file in place, and is given another."""
+    message = request_pb2.JobRequest(processors=1, requested_time_s=1.0)
+    message.program.inputs.add(name=name, shared_path=path, **more)
+    message.program.inputs.add(name="other", sha256=b"x" * 32)
+    return message
+
+
+def test_files_in_place_are_apart_from_those_that_are_given() -> None:
+    """One list for each, so that a number names the same file at both sites."""
+    _, payload = read_request(used_in_place(written=True), "job")
+    assert shared_files(payload) == (SharedFile("in", "/a/in", written=True),)
+    assert [file.name for file in given_inputs(payload)] == ["other"]
+
+
+@pytest.mark.parametrize(
+    ("message", "field"),
+    [
+        (used_in_place(path="a/in"), "shared_path"),
+        (used_in_place(path="/a/../in"), "shared_path"),
+        (used_in_place(name="other"), "inputs"),
+        (used_in_place(name="launch"), "inputs"),
+        (used_in_place(name="program", written=True), "shared_path"),
+    ],
+)
+def test_files_in_place_that_are_none(message: request_pb2.JobRequest, field: str) -> None:
+    """They are refused with the field, before anything is looked at."""
+    with pytest.raises(WireError) as caught:
+        read_request(message, "job")
+    assert caught.value.field.endswith(field)
+
+
+def test_a_script_is_here_or_in_place() -> None:
+    """Of two nobody would know which runs."""
+    message = used_in_place(name="program", path="/a/job.sh")
+    read_request(message, "job")
+    message.program.script = "true"
+    with pytest.raises(WireError, match="both here and used in place"):
+        read_request(message, "job")

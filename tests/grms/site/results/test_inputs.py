@@ -11,6 +11,7 @@ import pytest
 from grpc import aio
 
 from grms.kit.job_files import FileLimits, JobFile
+from grms.kit.shared_folders import SharedFolders
 from grms.site.engine.lrms_driver import ProgramAwayError, ProgramGoneError
 from grms.site.results import inputs
 from grms.site.results.desk import NoResultsError
@@ -220,3 +221,34 @@ async def test_what_does_not_come_is_not_run(
     with pytest.raises(kind, match=text) as caught:
         await fetcher(desk, home, file)("home", "home/1f/17")
     assert getattr(caught.value, "unwanted", True)
+
+
+async def test_files_in_place_are_used_where_both_sites_say_so(tmp_path: Path) -> None:
+    """And nowhere else: the job goes back to its home site, which decides it anew; no byte is asked for."""
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared/in").touch()
+    shared = SharedFolders([str(tmp_path / "shared")], ["home"])
+    desk = InputDesk(ResultStore(tmp_path / "store"), FileLimits(20, 30), shared)
+
+    def runs(path: str) -> InputFetcher:
+        request = request_pb2.JobRequest()
+        request.program.script = "#!/bin/sh\n"
+        request.program.inputs.add(name="in", shared_path=path)
+
+        async def programs(_partner: str, _key: str) -> bytes:
+            return request.SerializeToString(deterministic=True)
+
+        return InputFetcher(programs, desk, SimpleNamespace(links={}), "away")  # type: ignore[arg-type]  # asks nobody
+
+    good = f"{tmp_path}/shared/in"
+    assert await runs(good)("home", "home/1f/17")
+    for partner, path, text in (
+        ("other", good, "no folders are shared with other"),
+        ("home", "/etc/passwd", "below no shared folder"),
+        ("home", f"{good}/../../secret", "no name of a file"),
+        ("home", f"{good}-absent", "is not here"),
+    ):
+        with pytest.raises(ProgramGoneError, match=text) as caught:
+            await runs(path)(partner, f"{partner}/1f/17")
+        assert caught.value.unwanted
+    assert not (tmp_path / "store").exists()

@@ -46,10 +46,10 @@ run: setup  ## Replay three synthetic sites, alone, federated, and through live 
 	@$(BIN)/scenario run synthetic-three-sites --live --output out/synthetic-three-sites
 
 test: setup  ## Run the test suite on every core
-	$(BIN)/python .ci/second_try.py --numprocesses=auto $(PYTEST_ARGS)
+	$(BIN)/python .ci/second_try.py --numprocesses=auto --dist=worksteal $(PYTEST_ARGS)
 
 test-thorough: setup  ## The tests with ten times as many examples, whole logs, thousands of seeds
-	HYPOTHESIS_PROFILE=thorough $(BIN)/pytest --numprocesses=auto --timeout=3600 $(PYTEST_ARGS)
+	HYPOTHESIS_PROFILE=thorough $(BIN)/pytest --numprocesses=auto --dist=worksteal --timeout=3600 $(PYTEST_ARGS)
 
 lint: setup  ## Lint and type-check
 	$(BIN)/ruff check .

@@ -6,6 +6,9 @@ times as slow because every access is checked; `thorough` ten times as many, and
 of seeds where the others take a part (`tests/examples.py`).
 """
 
+import contextlib
+import gc
+import importlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +19,22 @@ from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from tests.browser import Browser
+
+TESTS = Path(__file__).parent
+
+WAITING = frozenset(
+    {
+        "broker/test_daemon.py",
+        "broker/test_two_sites.py",
+        "docs/test_readme.py",
+        "docs/test_tutorial.py",
+        "grms/lrms/test_conformance.py",
+        "grms/site/test_daemon.py",
+        "grms/site/test_real_batch.py",
+    }
+)
+"""Tests that mostly wait, for seconds each. One worker begins with all of them, while the others have
+the processors; workers that wait at the same time would leave those idle."""
 
 # Compiled code is loaded by the first example, so a deadline for each would fail by chance.
 settings.register_profile("dev", max_examples=50, deadline=None)
@@ -45,6 +64,44 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 def pytest_xdist_auto_num_workers() -> int:
     """One worker more than there are processors: many tests wait for daemons and clusters."""
     return (os.cpu_count() or 1) + 1
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """Imports this worker's share of the test modules before it collects all of them.
+
+    pytest compiles every test module anew, with what its assertions compared, and keeps the result.
+    Workers that begin with the same module would each compile all of them, which takes as long as
+    some hundred tests.
+    """
+    gc.disable()  # nothing that is imported becomes garbage; `pytest_collection_finish` enables it
+    worker = getattr(session.config, "workerinput", None)
+    if worker is None:
+        return
+    ignored = [Path(name).absolute() for name in session.config.getoption("ignore") or ()]
+    modules = sorted(
+        path.relative_to(TESTS.parent)
+        for name in session.config.args
+        for path in Path(name).absolute().rglob("test_*.py")
+        if path.is_relative_to(TESTS) and not any(path.is_relative_to(each) for each in ignored)
+    )
+    own = int(worker["workerid"].removeprefix("gw"))
+    for path in modules[own :: worker["workercount"]]:
+        # What cannot be imported is met again, and told, when it is collected.
+        with contextlib.suppress(Exception, pytest.skip.Exception):
+            importlib.import_module(".".join(path.with_suffix("").parts))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Puts the tests that wait before all others, which stay as they are."""
+    items.sort(key=lambda item: str(item.path).removeprefix(f"{TESTS}/") not in WAITING)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """Takes everything that stays to the end out of the search for garbage."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from grms.care_cli import COMMANDS as CARE_COMMANDS
+from grms.jobs_cli import COMMANDS as JOBS_COMMANDS
 from grms.lrms_cli import lrms
 from grms.partners_cli import COMMANDS as PARTNERS_COMMANDS
 from grms.pki.cli import pki
@@ -51,6 +52,7 @@ for command in (
     lrms,
     submit,
     *SITE_COMMANDS,
+    *JOBS_COMMANDS,
     *RESULTS_COMMANDS,
     *PARTNERS_COMMANDS,
     *CARE_COMMANDS,

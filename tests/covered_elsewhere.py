@@ -1,7 +1,16 @@
 """Which test covers a module that has no test module of its name."""
 
 COVERED_ELSEWHERE = {
-    "grms/client_answers.py": ("tests/grms/test_client.py", "what a client returns"),
+    "grms/client/answers.py": ("tests/grms/test_client.py", "what a client returns"),
+    "grms/client/asynchronous.py": ("tests/grms/test_client.py", "one subject"),
+    "grms/client/calls.py": ("tests/grms/test_client.py", "one subject"),
+    "grms/client/synchronous.py": ("tests/grms/test_client.py", "one subject"),
+    "grms/federation/sites.py": ("tests/grms/test_federation.py", "one subject"),
+    "grms/jobs_cli.py": ("tests/grms/test_site_cli.py", "by the commands"),
+    "grms/policy/_awrt_order.pyx": (
+        "tests/grms/policy/test_decisions.py",
+        "decisions, in two files",
+    ),
     "grms/lrms/checks.py": ("tests/grms/lrms/batch/test_checks.py", "data alone"),
     "grms/lrms/slips.py": ("tests/grms/lrms/batch/test_ledger.py", "data alone"),
     "grms/lrms/folders.py": ("tests/grms/lrms/batch/test_launch.py", "a protocol and data"),

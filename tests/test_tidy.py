@@ -35,14 +35,11 @@ A_WHOLE = "one subject whose parts need each other"
 TO_DIVIDE = "two ideas; to be divided, or shortened"
 LONG = {
     "broker/configuration/config.py": TO_DIVIDE,
-    "grms/client.py": TO_DIVIDE,
     "grms/federation/_kernel.pyx": A_WHOLE,
-    "grms/federation/federation.py": TO_DIVIDE,
     "grms/lrms/batch/adapter.py": TO_DIVIDE,
     "grms/lrms/batch/ledger.py": A_WHOLE,
     "grms/lrms/machine.py": TO_DIVIDE,
     "grms/lrms/port.py": VOCABULARY,
-    "grms/policy/_decisions.pyx": TO_DIVIDE,
     "grms/site/configuration/config.py": TO_DIVIDE,
     "grms/site/core/offers.py": A_WHOLE,
     "grms/site/daemon.py": TO_DIVIDE,
@@ -54,7 +51,6 @@ LONG = {
     "grms/site/sockets/partners.py": TO_DIVIDE,
     "grms/site/watching/metrics.py": TO_DIVIDE,
     "grms/site/watching/observer.py": TO_DIVIDE,
-    "grms/site_cli.py": TO_DIVIDE,
     "grms/testing/site.py": A_WHOLE,
     "grms/testing/trial.py": A_WHOLE,
 }

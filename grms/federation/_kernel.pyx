@@ -43,6 +43,7 @@ from grms.federation._sites cimport (
     site_rounds,
     sum_responses,
 )
+from grms.policy._awrt_order cimport site_index_t
 from grms.policy._decisions cimport (
     CompiledTransfer,
     KnownJob,
@@ -50,7 +51,6 @@ from grms.policy._decisions cimport (
     TransferPolicy,
     WRITTEN,
     accept_fast,
-    site_index_t,
 )
 from grms.policy._rails cimport Books, may_offer_fast
 from lrms_sim._machine cimport (

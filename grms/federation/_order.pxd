@@ -1,6 +1,6 @@
 # In which order a site of a replay asks its partners, and what it learns of them.
 from grms.federation._sites cimport SiteRun
-from grms.policy._decisions cimport (
+from grms.policy._awrt_order cimport (
     count_open_fast,
     move_by_awrt_fast,
     order_by_awrt_fast,

@@ -7,11 +7,8 @@ from grms.federation._due cimport DueTimes, due_set
 from grms.federation._ledger cimport MARK_ENDED, Delegated, PartnerNotes, ledger_free
 from grms.federation._rogues cimport RogueNotes, rogue_close, rogue_open
 from grms.federation._rounds cimport RoundNotes, rounds_close, rounds_open
-from grms.policy._decisions cimport (
-    CompiledTransfer,
-    TransferPolicy,
-    site_index_t,
-)
+from grms.policy._awrt_order cimport site_index_t
+from grms.policy._decisions cimport CompiledTransfer, TransferPolicy
 from lrms_sim._machine cimport (
     JobColumns,
     MachineCore,

@@ -1,68 +1,35 @@
 """Sites that exchange jobs, replayed on one clock."""
 
-import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from grms.federation._kernel import FederationKernel
-from grms.federation.rogues import Rogue
+from grms.federation.sites import Site, check_sites, groups_of, taking
 from grms.policy._decisions import CompiledTransfer
 from grms.policy.location import (
-    AwrtLocation,
-    LocationPolicy,
     PartnerRecord,
     WrittenLocation,
     location_of,
 )
 from grms.policy.rounds import Rounds
-from grms.policy.transfer import TransferPolicy, compiled_transfer
-from lrms_sim.disciplines import Discipline, Fcfs, scheduler_of
-from lrms_sim.groups import Int8Array, check_groups, known_user_groups
-from lrms_sim.jobs import FloatArray, Int32Array, JobTable, concatenate
-from lrms_sim.machine import PROGRESS_ROWS, check_machine, simulate, user_numbers
+from grms.policy.transfer import compiled_transfer
+from lrms_sim.disciplines import scheduler_of
+from lrms_sim.groups import Int8Array
+from lrms_sim.jobs import FloatArray, Int32Array, concatenate
+from lrms_sim.machine import PROGRESS_ROWS, simulate, user_numbers
 from lrms_sim.schedule import Int16Array, MachineInfo, Schedule
 
-SITES_MAX = 2**15 - 1
-"""Most sites in one federation: the kernel numbers them with 16 bits."""
-
-NAMES_LISTED_MAX = 20
-"""Most names of sites in an error's text."""
-
-
-@dataclass(frozen=True)
-class Site:
-    """One institution: its machine, its users' workload, and how it deals with partners.
-
-    Attributes:
-        name: unique in the federation.
-        processors: size of the machine.
-        jobs: its own users' workload; no job wider than the machine.
-        discipline: of the machine's queue.
-        transfer_policies: by partner's name. A partner that is missing is neither asked nor
-            answered.
-        location_policy: in which order partners are asked.
-        reoffer: own jobs that still wait are offered again at the multiples of so many seconds, at
-            least 1, all of them to all partners, or as `Rounds` says; None: each job is offered on
-            its arrival alone.
-        partners_asked: how many partners are asked about one job in one decision at most, the first
-            of those that the location policy names; None: all of them.
-        groups: the user group 1 to 5 of each of its jobs, wherever it runs; where left out, and
-            some site's discipline looks at groups, those of `lrms_sim.groups.user_groups`.
-        rogue: how the site differs from an honest partner; None where it does not.
-    """
-
-    name: str
-    processors: int
-    jobs: JobTable
-    discipline: Discipline = field(default_factory=Fcfs)
-    transfer_policies: Mapping[str, TransferPolicy] = field(default_factory=dict)
-    location_policy: LocationPolicy = field(default_factory=AwrtLocation)
-    reoffer: float | Rounds | None = None
-    partners_asked: int | None = None
-    groups: Int8Array | None = None
-    rogue: Rogue | None = None
+__all__ = [
+    "Federation",
+    "FederationReplay",
+    "ReplayScratch",
+    "Site",
+    "location_order",
+    "replay",
+    "replay_alone",
+]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,7 +74,7 @@ class Federation:
     """
 
     def __init__(self, sites: Sequence[Site]) -> None:
-        _check(sites)
+        check_sites(sites)
         self.sites = tuple(sites)
         self.jobs, origin, rows = concatenate([site.jobs for site in sites])
         self._submitted_to = origin.astype(np.int16)
@@ -122,7 +89,7 @@ class Federation:
         # A site that orders its queue by group does so with its guests, by their groups at home.
         if not any(scheduler_of(site.discipline).needs_groups for site in self.sites):
             return None
-        return np.concatenate([_groups_of(site) for site in self.sites])[self._place]
+        return np.concatenate([groups_of(site) for site in self.sites])[self._place]
 
     def _merged_users(self) -> Int32Array | None:
         # Users of two sites are two users, whatever their numbers.
@@ -213,7 +180,7 @@ class Federation:
                     site.jobs,
                     site.processors,
                     site.discipline,
-                    groups=site.groups if self._groups is None else _groups_of(site),
+                    groups=site.groups if self._groups is None else groups_of(site),
                     name=site.name,
                     progress=shifted,
                 )
@@ -356,49 +323,6 @@ def replay_alone(
     return Federation(sites).replay_alone(progress=progress)
 
 
-def _groups_of(site: Site) -> Int8Array:
-    try:
-        if site.groups is not None:
-            return check_groups(site.groups, len(site.jobs))
-        return known_user_groups(site.jobs)
-    except ValueError as error:
-        raise ValueError(f"site {site.name!r}: {error}") from error
-
-
-def _check(sites: Sequence[Site]) -> None:
-    if not 1 <= len(sites) <= SITES_MAX:
-        raise ValueError(f"{len(sites)} sites; between 1 and {SITES_MAX} are possible")
-    names = {site.name: None for site in sites}
-    seen: set[str] = set()
-    for site in sites:
-        if site.name in seen:
-            raise ValueError(f"two sites are called {site.name!r}; names must be unique")
-        seen.add(site.name)
-        check_machine(site.jobs, site.processors, site.name)
-        if isinstance(site.reoffer, float | int) and not 1 <= site.reoffer < math.inf:
-            raise ValueError(
-                f"site {site.name!r} offers again every {site.reoffer} s; at least 1 s is needed"
-            )
-        if site.partners_asked is not None and not site.partners_asked >= 1:
-            raise ValueError(
-                f"site {site.name!r} asks {site.partners_asked} partners about a job; at least 1 is needed"
-            )
-        location = location_of(site.location_policy)
-        for what, partners in (
-            ("a transfer policy for", site.transfer_policies),
-            ("a place in its location order for", location.order or ()),
-        ):
-            for partner in partners:
-                if partner == site.name:
-                    raise ValueError(f"site {site.name!r} has {what} itself")
-                if partner not in names:
-                    raise ValueError(
-                        f"site {site.name!r} has {what} {partner!r}; the sites are "
-                        f"{_listed(list(names))}"
-                    )
-    _check_rounds(sites)
-
-
 def _rounds(site: Site) -> tuple[float, tuple[int, float, bool] | None] | None:
     """Returns the period and the bounds of a site's rounds as the kernel takes them."""
     if site.reoffer is None:
@@ -413,43 +337,6 @@ def _as_rogue(
 ) -> tuple[list[CompiledTransfer | None], bool, bool]:
     """Returns what the kernel has to know of a rogue besides what it offers."""
     assert site.rogue is not None, "only rogues are asked"
-    taking = [_taking(site, other.name) for other in sites]
-    takes = [None if policy is None else compiled_transfer(policy) for policy in taking]
+    policies = [taking(site, other.name) for other in sites]
+    takes = [None if policy is None else compiled_transfer(policy) for policy in policies]
     return takes, site.rogue.lies, site.rogue.holds
-
-
-def _taking(site: Site, partner: str) -> TransferPolicy | None:
-    """Returns what decides whether a site takes what a partner offers; None for no exchange."""
-    policy = site.transfer_policies.get(partner)
-    if policy is None or site.rogue is None:
-        return policy
-    return site.rogue.taking(policy)
-
-
-def _check_rounds(sites: Sequence[Site]) -> None:
-    # A job that is offered again comes to its machine out of order. It may where it starts at once.
-    by_name = {site.name: site for site in sites}
-    for site in sites:
-        if site.rogue and site.rogue.holds and not scheduler_of(site.discipline).any_order:
-            raise ValueError(
-                f"site {site.name!r} puts guests aside ({site.rogue.name}); its discipline "
-                f"{site.discipline.name!r} cannot have guests that come out of order"
-            )
-    for home in sites:
-        partners = home.transfer_policies if home.reoffer is not None else ()
-        for site in (by_name[partner] for partner in partners):
-            policy = _taking(site, home.name)
-            if policy is None or scheduler_of(site.discipline).any_order:
-                continue
-            rails = compiled_transfer(policy).rails
-            if rails is None or not rails.start_now:
-                raise ValueError(
-                    f"site {home.name!r} offers waiting jobs again, and site {site.name!r} takes what would "
-                    f"wait there; its discipline {site.discipline.name!r} cannot have guests that come out of order"
-                )
-
-
-def _listed(names: Sequence[str]) -> str:
-    """Returns names side by side; of many the first ones and how many there are."""
-    more = f" … ({len(names)} in all)" if len(names) > NAMES_LISTED_MAX else ""
-    return ", ".join(names[:NAMES_LISTED_MAX]) + more

@@ -102,7 +102,7 @@ def test_an_end_is_seen_whatever_its_revision(tmp_path: Path) -> None:
     async def scene() -> None:
         told = Told()
         async with Client(tmp_path / "home.sock") as site:
-            site._jobs = type("Jobs", (), {"Watch": staticmethod(told.watch)})
+            site._calls.jobs = type("Jobs", (), {"Watch": staticmethod(told.watch)})
             shown = [job.state async for job in site.watch("home-1")]
             assert shown == [JobState.RUNNING, JobState.ENDED]
             assert told.calls == 2

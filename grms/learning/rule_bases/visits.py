@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from grms.federation.federation import Site, location_order
-from grms.policy._decisions import history_with_open, order_by_awrt
+from grms.policy._awrt_order import history_with_open, order_by_awrt
 from grms.policy.location import location_of
 from grms.policy.transfer import compiled_transfer
 from lrms_sim.schedule import Schedule

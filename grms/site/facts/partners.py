@@ -1,6 +1,6 @@
 """What the site remembers of each partner, and in which order it asks them."""
 
-from grms.policy._decisions import history_with_open, order_by_awrt
+from grms.policy._awrt_order import history_with_open, order_by_awrt
 from grms.policy.location import LocationPolicy, PartnerRecord, WrittenLocation, location_of
 from grms.site.facts.jobs import GuestJob, HomeJob, OfferId
 from grms.site.facts.lifecycle import GuestState

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grms.policy._decisions import CompiledTransfer, MembershipTable, order_by_awrt
+from grms.policy._awrt_order import order_by_awrt
+from grms.policy._decisions import CompiledTransfer, MembershipTable
 from grms.policy.transfer import Gaussian, Rule, RuleBase
 
 finite = st.floats(-200, 200)

@@ -1,0 +1,96 @@
+"""A connection to a site's daemon, and calls over it that are repeated while they may be."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import grpc
+from grpc import aio
+
+from grms.client.answers import SiteError, SiteUnavailable, read_details
+from grms.kit.backoff import Backoff, BackoffSettings
+from grms.v1 import job_pb2_grpc, operator_pb2_grpc
+
+TIMEOUT_S: Final = 30.0
+"""How long a call is tried unless told otherwise, seconds."""
+
+PAUSES: Final = BackoffSettings(first_s=0.1, most_s=2.0)
+"""Between attempts to reach the daemon."""
+
+T = TypeVar("T")
+
+
+class Calls:
+    """One channel to a site's socket.
+
+    Attributes:
+        socket: the site's Unix socket.
+        timeout_s: how long a call is tried, seconds.
+        jobs: the service of jobs, once connected.
+        operator: the service of operators, once connected.
+    """
+
+    def __init__(self, socket: Path, timeout_s: float) -> None:
+        self.socket = socket
+        self.timeout_s = timeout_s
+        self.jobs: Any = None
+        self.operator: Any = None
+        self._channel: aio.Channel | None = None
+
+    def open(self) -> None:
+        """Connects, when the first call is made."""
+        self._channel = aio.insecure_channel(
+            f"unix:{self.socket.absolute()}",
+            options=[
+                ("grpc.max_receive_message_length", 64 << 20),
+                ("grpc.initial_reconnect_backoff_ms", 100),
+                ("grpc.max_reconnect_backoff_ms", 1000),
+            ],
+        )
+        self.jobs = job_pb2_grpc.JobServiceStub(self._channel)
+        self.operator = operator_pb2_grpc.OperatorServiceStub(self._channel)
+
+    async def close(self) -> None:
+        """Hangs up."""
+        if self._channel is not None:
+            await self._channel.close()
+
+    def attempts(self) -> tuple[float, Backoff]:
+        """Returns until when a call is tried (`time.monotonic`), and the pauses between attempts."""
+        return time.monotonic() + self.timeout_s, Backoff(PAUSES)
+
+    async def call(self, method: Callable[..., Awaitable[T]], request: Any) -> T:
+        """Returns what a method answers.
+
+        Raises:
+            SiteError: it has refused.
+            SiteUnavailable: the site cannot be reached in time.
+        """
+        deadline, backoff = self.attempts()
+        while True:
+            left = max(0.001, deadline - time.monotonic())
+            try:
+                return await method(request, timeout=left)
+            except aio.AioRpcError as error:
+                await self.pause_or_raise(error, deadline, backoff.next_s())
+
+    async def pause_or_raise(self, error: aio.AioRpcError, deadline: float, pause: float) -> None:
+        """Returns when it is time to try again.
+
+        Raises:
+            SiteError: it is not worth it, or there is no time left.
+        """
+        field, retry_s = read_details(error)
+        code, reason = error.code(), error.details() or ""
+        wait = max(pause, retry_s or 0.0)
+        told_to_wait = code is grpc.StatusCode.RESOURCE_EXHAUSTED and retry_s is not None
+        absent = code is grpc.StatusCode.UNAVAILABLE
+        if (absent or told_to_wait) and time.monotonic() + wait < deadline:
+            await asyncio.sleep(wait)
+            return
+        if absent and "connect" in reason.lower():
+            reason = f"no daemon answers on {self.socket}; is it running?"
+        kind = SiteUnavailable if absent or code is grpc.StatusCode.DEADLINE_EXCEEDED else SiteError
+        raise kind(code.name, reason, field) from error

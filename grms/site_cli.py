@@ -74,9 +74,12 @@ def serve(config: Path, *, until_eof: bool) -> None:
 
     CONFIG is the site's configuration; docs/operating.md describes it.
     """
-    from grms.kit.logs import configure_logs  # noqa: PLC0415  # same
-    from grms.site.configuration.files import load_config  # noqa: PLC0415  # see the module's docstring
-    from grms.site.start import serve as run  # noqa: PLC0415  # same
+    from grms.kit.quick_imports import quick_imports  # noqa: PLC0415  # see the module's docstring
+
+    with quick_imports():
+        from grms.kit.logs import configure_logs  # noqa: PLC0415  # same
+        from grms.site.configuration.files import load_config  # noqa: PLC0415  # same
+        from grms.site.start import serve as run  # noqa: PLC0415  # same
 
     settings = load_config(config)
     log = configure_logs(settings.name, form=settings.logging.format, level=settings.logging.level)

@@ -43,9 +43,12 @@ def serve(config: Path) -> None:
       gorba resources add pool.toml
       gorba submit montage.json.gz
     """  # noqa: D301  # \b keeps the lines of the examples as they are
-    from broker.configuration.config import load_config  # noqa: PLC0415  # see the module's docstring
-    from broker.daemon import serve as run  # noqa: PLC0415  # same
-    from grms.kit.logs import configure_logs  # noqa: PLC0415  # same
+    from grms.kit.quick_imports import quick_imports  # noqa: PLC0415  # see the module's docstring
+
+    with quick_imports():
+        from broker.configuration.config import load_config  # noqa: PLC0415  # same
+        from broker.daemon import serve as run  # noqa: PLC0415  # same
+        from grms.kit.logs import configure_logs  # noqa: PLC0415  # same
 
     logging = load_config(config).logging
     run(config, configure_logs(form=logging.format, level=logging.level))

@@ -141,13 +141,7 @@ class Federation:
     def verdict(self) -> Verdict:
         """Returns what is wrong, and what there was."""
         problems, runs = self._verdict.problems, []
-        names = Counter(
-            (site, home.received.idempotency_key) for (site, _), home in self._jobs.items()
-        )
-        problems += [f"{site} took {key!r} {n} times" for (site, key), n in names.items() if n > 1]
-        problems += [f"{key} was accepted {n} times" for key, n in self._accepted.items() if n > 1]
-        offered = {key for home in self._jobs.values() for key in home.keys}
-        problems += [f"{key} ran without an offer" for key in self._guests.keys() - offered]
+        self._check_keys()
         for (site, number), home in self._jobs.items():
             run = self._run(site, number, home)
             if run is not None:
@@ -157,17 +151,50 @@ class Federation:
         problems += self._crowded(runs)
         return self._verdict
 
-    def _run(self, site: str, number: int, home: Home) -> Run | None:
-        job, problems = f"{site}-{number}", self._verdict.problems
+    def hands(self) -> Verdict:
+        """Returns whether each job was given to one site alone, and has one end at home.
+
+        Of batch systems that may run a job anew, or let it fail: how often it started and how it
+        ended is another's to judge.
+        """
+        self._check_keys()
+        for (site, number), home in self._jobs.items():
+            run = self._hand(site, number, home)
+            if run is None:
+                continue
+            if len(home.ends) != 1:
+                text = f"{site}-{number} has ended {len(home.ends)} times"
+                self._verdict.problems.append(text)
+            self._verdict.places[site, home.received.idempotency_key] = run.site
+            self._verdict.counts["delegated"] += run.site != site
+        return self._verdict
+
+    def _check_keys(self) -> None:
+        problems = self._verdict.problems
+        names = Counter(
+            (site, home.received.idempotency_key) for (site, _), home in self._jobs.items()
+        )
+        problems += [f"{site} took {key!r} {n} times" for (site, key), n in names.items() if n > 1]
+        problems += [f"{key} was accepted {n} times" for key, n in self._accepted.items() if n > 1]
+        offered = {key for home in self._jobs.values() for key in home.keys}
+        problems += [f"{key} ran without an offer" for key in self._guests.keys() - offered]
+
+    def _hand(self, site: str, number: int, home: Home) -> Run | None:
         runs = [self._guests[key] for key in home.keys if key in self._guests]
         if home.kept:
             request = home.received.request
             runs.append(Run(site, request.processors, home.starts, list(home.ends)))
-        if len(runs) != 1 or home.kept > 1:
-            where = ", ".join(run.site for run in runs) or "nobody"
-            problems.append(f"{job} was given to {where}")
+        if len(runs) == 1 and home.kept <= 1:
+            return runs[0]
+        where = ", ".join(run.site for run in runs) or "nobody"
+        self._verdict.problems.append(f"{site}-{number} was given to {where}")
+        return None
+
+    def _run(self, site: str, number: int, home: Home) -> Run | None:
+        job, problems = f"{site}-{number}", self._verdict.problems
+        run = self._hand(site, number, home)
+        if run is None:
             return None
-        (run,) = runs
         if len(run.starts) != 1:
             problems.append(f"{job} started {len(run.starts)} times at {run.site}")
         elif len(run.ends) != 1:

@@ -12,6 +12,8 @@ class Slips:
         submission_forgotten: acknowledged submissions that were forgotten; what is still wanted is submitted again.
         release_undone: releases that were undone, and made again.
         cancel_undone: cancels that were undone, and made again.
+        end_undone: jobs that were there again after their end.
+        run_forgotten: jobs that came back held although they had begun to run, and were not repeated.
         copied: second copies of a job, which were cancelled.
         run_again: jobs that ran once more, or at one time with a copy, without being told to.
     """
@@ -19,6 +21,8 @@ class Slips:
     submission_forgotten: int = 0
     release_undone: int = 0
     cancel_undone: int = 0
+    end_undone: int = 0
+    run_forgotten: int = 0
     copied: int = 0
     run_again: int = 0
 

@@ -229,6 +229,21 @@ class GridEngineCluster:
         """Ends the master without a word."""
         self._end("sge_qmaster", signal.SIGKILL)
 
+    @property
+    def node_names(self) -> list[str]:
+        """The nodes: one."""
+        return ["localhost"]
+
+    def kill_node(self, name: str) -> None:
+        """Ends the execution daemon without a word; what it runs goes on."""
+        assert name in self.node_names
+        self._end("sge_execd", signal.SIGKILL)
+
+    def start_node(self, name: str) -> None:
+        """Starts it again."""
+        assert name in self.node_names
+        self._start("sge_execd")
+
     def _end(self, name: str, number: signal.Signals) -> None:
         process = self.processes.pop(name)
         process.send_signal(number)

@@ -132,6 +132,11 @@ class SlurmCluster:
         """Path of the file of jobcomp/filetxt."""
         return str(self.folder / "jobcomp.txt")
 
+    @property
+    def node_names(self) -> list[str]:
+        """The nodes."""
+        return [f"n{number}" for number in range(1, self.nodes + 1)]
+
     def up(self) -> None:
         """Starts everything, and returns when all nodes are idle."""
         for name in ("munge", "state", "nodes"):
@@ -157,8 +162,8 @@ class SlurmCluster:
         self._start("munged", *plain, seed, *files)
         wait_for((Path(self._short.name) / "munge").exists() for _ in iter(int, 1))
         self.start_controller()
-        for number in range(1, self.nodes + 1):
-            self.start_node(f"n{number}")
+        for name in self.node_names:
+            self.start_node(name)
         wait_for(self._idle() for _ in iter(int, 1))
 
     def _start(self, program: str, *arguments: str, name: str = "") -> None:

@@ -20,6 +20,7 @@ from grms.lrms.batch.table import Ending, JobRow, Question, Table
 from grms.lrms.port import (
     Away,
     Back,
+    Ended,
     LoadSeen,
     LrmsEnd,
     LrmsError,
@@ -65,6 +66,7 @@ class BatchLrms:
         settle_s: age in seconds at which a submission can no longer be forgotten by a crash of the
             batch system; jobs are released then.
         records_s: seconds after which records say how a job that is gone has ended.
+        repeats: whether a job may run again whose run the batch system has forgotten.
         clock: seconds since 1970.
     """
 
@@ -76,6 +78,7 @@ class BatchLrms:
         poll_s: float,
         settle_s: float,
         records_s: float = 0.0,
+        repeats: bool = False,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._system = system
@@ -86,6 +89,7 @@ class BatchLrms:
             system.encode, system.decode, settle_s=settle_s, records_s=records_s
         )
         self._settle_s = settle_s
+        self._repeats = repeats
         self._tell: Tell = lambda _events: None
         self._looking = asyncio.Lock()
         self._begun = 0
@@ -216,7 +220,12 @@ class BatchLrms:
 
     async def look_up(self, key: str) -> LrmsRecord | None:
         """See `Lrms.look_up`."""
-        check_key(key)
+        record = await self._looked_up(check_key(key))
+        if record is not None and record.phase is LrmsPhase.ENDED:
+            await self._count_runs([key])  # it may have ended before this process began
+        return record
+
+    async def _looked_up(self, key: str) -> LrmsRecord | None:
         for _ in range(MISSING_LOOKS):
             seen = await self._look()
             job = self._ledger.job(key)
@@ -279,21 +288,36 @@ class BatchLrms:
         findings = self._ledger.see(table)
         self._tell([Back(), *findings.events] if self._away else findings.events)
         self._away = False
+        ended = [event.key for event in findings.events if isinstance(event, Ended)]
         if findings.questions:
-            await self._answer(findings.questions, table.taken_at)
+            ended += await self._answer(findings.questions, table.taken_at)
+        await self._count_runs(ended)
         self._tell([LoadSeen(self._ledger.load(table))])
         return _Seen(table, tuple(findings.orders))
 
-    async def _answer(self, questions: list[Question], at: float) -> None:
+    async def _answer(self, questions: list[Question], at: float) -> list[str]:
         try:
             endings = await self._system.endings(questions)
         except LrmsError as error:
             _log.warning("lrms.records_unavailable", reason=error.reason)
-            return  # the next look asks again
+            return []  # the next look asks again
         events: list[LrmsEvent] = []
         for question in questions:
             events += self._ledger.conclude(question, endings.get(question.key), at)
         self._tell(events)
+        return [event.key for event in events if isinstance(event, Ended)]
+
+    async def _count_runs(self, ended: Iterable[str]) -> None:
+        # Each run that was ordered has begun with another count of restarts.
+        for key in ended:
+            runs = await asyncio.to_thread(self._spool.runs, key)
+            self._ledger.has_run(key, len(runs) - len(set(runs)))
+        self._write_slips()
+
+    def _write_slips(self) -> None:
+        for what, key in self._ledger.slipped:
+            _log.warning("lrms_slip", what=what, lrms_job=self._system.encode(key))
+        self._ledger.slipped.clear()
 
     async def _pause(self, seconds: float) -> None:
         # Somebody who waits for a look has it soon.
@@ -343,9 +367,22 @@ class BatchLrms:
         return False
 
     async def _release(self, order: Order) -> None:
+        begun = bool(await asyncio.to_thread(self._spool.runs, order.key))
+        if begun and not self._repeats:
+            await self._end_forgotten(order)
+            return
         await asyncio.to_thread(self._spool.released, order.key, order.row.number)
         await self._system.release(order.row)
-        self._ledger.released(order.key, self._clock())
+        self._ledger.released(order.key, self._clock(), again=begun)
+        self._write_slips()
+
+    async def _end_forgotten(self, order: Order) -> None:
+        row = order.row
+        question = Question(order.key, row.name, row.number, row.submit_time, None, ran=True)
+        ending = (await self._system.endings([question])).get(order.key)
+        self._tell(self._ledger.run_forgotten(order.key, ending, self._clock()))
+        self._write_slips()
+        await self._system.cancel(row)
 
     async def _had_before(self, key: str) -> bool:
         # Whether an older life of this process has submitted a job that must not be repeated.

@@ -224,6 +224,7 @@ def _slurm(settings: SlurmTable, site: LrmsSite) -> BatchLrms:
         settings.spool_of(site),
         poll_s=settings.poll_s,
         settle_s=settings.settle_s,
+        repeats=settings.requeue,
     )
 
 
@@ -234,6 +235,7 @@ def _gridengine(settings: GridEngineTable, site: LrmsSite) -> BatchLrms:
         poll_s=settings.poll_s,
         settle_s=0.0,
         records_s=settings.records_s,
+        repeats=settings.requeue,
     )
 
 

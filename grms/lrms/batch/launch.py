@@ -6,6 +6,9 @@ came. So neither passes through a shell as anything but data, or through a batch
 Engine cuts arguments at a line feed); and lines of the script that a batch system would take for options (`#SBATCH`, `#$`, `#PBS`) are a comment again. Variables
 such as LD_PRELOAD or BASH_ENV reach the job's own process and no other.
 
+Before that it adds a line to `begun`: how often the batch system says to have started it anew. A batch
+system that forgets a run in a crash of its own says so less often than there are lines.
+
 `state.json` keeps what was wanted of the job, and whether it was released, over a restart: of a job
 that was released and is in no table and no record any more one may not say that it never ran.
 """
@@ -28,8 +31,15 @@ from grms.kit.shared_folders import NotSharedError, SharedFile, SharedFolders
 from grms.lrms.folders import JobFolder
 from grms.lrms.port import JobInput, LrmsRefusedError, Program
 
-LAUNCH: Final = '#!/bin/sh\n. ./values || exit 125\nexec ./program "$@"\n'
+LAUNCH: Final = (
+    "#!/bin/sh\n"
+    'echo "${SLURM_RESTART_COUNT:-${RESTARTED:-0}}" >>begun\n'
+    '. ./values || exit 125\nexec ./program "$@"\n'
+)
 """What the batch system runs, in the job's folder."""
+
+BEGUN_BYTES_MAX: Final = 1024
+"""So much is read of the runs that a job has begun; the job itself could write more."""
 
 SCRIPT_BYTES_MAX: Final = 256 << 10
 ARGUMENTS_BYTES_MAX: Final = 64 << 10
@@ -118,11 +128,13 @@ class Marks:
         run: it is wanted to run, and does not wait for a release by the site.
         released: the hold with which it was submitted was lifted, or was about to be.
         number: the batch system's id at that time.
+        begun: it had begun to run when its folder was cleared.
     """
 
     run: bool
     released: bool = False
     number: str = ""
+    begun: bool = False
 
 
 class Spool:
@@ -210,6 +222,16 @@ class Spool:
             marks = self.marks(key) or Marks(run=True)
             self._keep(key, replace(marks, run=True))
 
+    def runs(self, key: str) -> list[str]:
+        """Returns the runs that a job has begun: of each how often it had been started anew by then."""
+        try:
+            descriptor = opened(self.place(key), "begun")
+        except FileProblemError:
+            marks = self.marks(key)
+            return ["0"] if marks is not None and marks.begun else []
+        with os.fdopen(descriptor, "rb") as file:
+            return file.read(BEGUN_BYTES_MAX).decode("ascii", "replace").split()
+
     def released(self, key: str, number: str) -> None:
         """Keeps that a job's hold is about to be lifted; it is on the disk when this returns.
 
@@ -263,6 +285,10 @@ class Spool:
             entries = list(place.iterdir())
         except FileNotFoundError:
             return
+        if self.runs(key):
+            with _changes:
+                marks = self.marks(key) or Marks(run=True)
+                self._keep(key, replace(marks, begun=True))
         for entry in entries:
             if entry.is_dir() and not entry.is_symlink():
                 _remove(entry)

@@ -110,6 +110,8 @@ class FollowedJob:
         end: how it ended, once told.
         missing: looks one after the other that have not shown it.
         missing_since: when the first of them began, seconds.
+        ran_again: runs that nobody had ordered, as far as they were noticed.
+        came_back: that it is there after its end was noticed.
     """
 
     key: str
@@ -125,6 +127,8 @@ class FollowedJob:
     end: LrmsEnd | None = None
     missing: int = 0
     missing_since: float = 0.0
+    ran_again: int = 0
+    came_back: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +148,10 @@ class Findings:
 
 class JobLedger:
     """The jobs of one batch system.
+
+    Attributes:
+        slips: how often the batch system has not kept what it said.
+        slipped: the same one by one, each with the key of its job; who writes them down empties it.
 
     Args:
         encode: name of a key at the batch system.
@@ -167,6 +175,7 @@ class JobLedger:
         self._jobs: dict[str, FollowedJob] = {}
         self._over: OrderedDict[str, FollowedJob] = OrderedDict()
         self.slips = Slips()
+        self.slipped: list[tuple[str, str]] = []
 
     def job(self, key: str) -> FollowedJob | None:
         """Returns what is known of a job; None of one that was lost or never there."""
@@ -210,12 +219,56 @@ class JobLedger:
         """Notes that the batch system has not taken a job."""
         self._jobs.pop(key, None)
 
-    def released(self, key: str, at: float) -> None:
-        """Notes that the hold with which a job was submitted was lifted at a moment, seconds."""
+    def released(self, key: str, at: float, *, again: bool = False) -> None:
+        """Notes that the hold with which a job was submitted was lifted.
+
+        Args:
+            key: of the job.
+            at: when, seconds.
+            again: it had begun to run before.
+        """
         job = self._jobs.get(key)
         if job is not None:
-            self.slips.release_undone += job.released_at is not None
+            if job.released_at is not None:
+                self._slip("release_undone", key)
+            if again:
+                self._ran_again(job)
             job.released_at = at
+
+    def run_forgotten(self, key: str, ending: Ending | None, at: float) -> list[LrmsEvent]:
+        """Ends a job that is held as if it had never been released, and has begun to run.
+
+        The batch system has forgotten the run in a crash, and will end it where it goes on. How far
+        it came nobody can say, so that it is not repeated.
+
+        Args:
+            key: of the job.
+            ending: what records say of that run; None where they say nothing.
+            at: seconds.
+
+        Returns:
+            What is to be told of it; nothing where it was told that it has ended.
+        """
+        job = self._jobs.get(key)
+        if job is None:
+            return []
+        self._slip("run_forgotten", key)
+        job.want, job.came_back = Want.GONE, True
+        if ending is not None:
+            return self._ended(job, ending)
+        self._jobs.pop(key)
+        self._remember(job)
+        text = f"job {job.number} had begun to run, and the batch system has forgotten it"
+        return [Vanished(key, at, text)]
+
+    def has_run(self, key: str, unordered: int) -> None:
+        """Notes how often a job that has ended has run without anybody's order, by its own word."""
+        job = self._over.get(key)
+        if job is None and unordered:
+            job = FollowedJob(key, Want.NOTHING)  # of an older life of this process
+            self._remember(job)
+        while job is not None and job.ran_again < unordered:
+            self._ran_again(job)
 
     def hold_stays(self, key: str) -> None:
         """Notes that a job is held by somebody else."""
@@ -275,7 +328,7 @@ class JobLedger:
             return self._ended(job, Ending(job.start_time, end))
         del self._jobs[job.key]
         if job.released_at is None and not job.left_hold:
-            self.slips.submission_forgotten += 1
+            self._slip("submission_forgotten", job.key)
             return [Lost(job.key, f"the batch system has forgotten job {job.number}")]
         text = f"job {job.number} is gone, and no record says how it ended"
         self._remember(job)
@@ -286,8 +339,9 @@ class JobLedger:
         row = self._chosen(rows, job)
         for copy in rows:
             if copy is not row and copy.live:
-                self.slips.copied += 1
-                self.slips.run_again += copy.phase in _HAS_STARTED
+                self._slip("copied", key)
+                if copy.phase in _HAS_STARTED:
+                    self._slip("run_again", key)
                 findings.orders.append(Order(Act.CANCEL, "", copy))
         if job is None:
             job = self._found(key, row, findings)
@@ -323,10 +377,18 @@ class JobLedger:
         if not row.live:
             return None
         if old is not None and old.want is Want.GONE:
-            self.slips.cancel_undone += 1
+            if not old.came_back:
+                old.came_back = True
+                self._slip("cancel_undone", key)
+            if row.phase is LrmsPhase.COMPLETING:
+                return None
             findings.orders.append(Order(Act.CANCEL, key, row))
             return None
-        job = self._jobs[key] = FollowedJob(key, Want.NOTHING if old is None else old.want)
+        want = Want.NOTHING if old is None else old.want
+        if old is not None and old.end is not None:
+            want = Want.NOTHING  # it was to run, and has
+            self._slip("end_undone", key)
+        job = self._jobs[key] = FollowedJob(key, want)
         self._over.pop(key, None)
         findings.events.append(Appeared(key, record_of(row)))
         job.accepted = True
@@ -368,7 +430,7 @@ class JobLedger:
             return []
         events: list[LrmsEvent] = []
         if job.start_time is not None:
-            self.slips.run_again += 1
+            self._ran_again(job)
             events.append(Requeued(job.key, start_time, "it was started anew"))
         job.start_time = start_time
         events.append(Started(job.key, start_time))
@@ -409,6 +471,14 @@ class JobLedger:
         self._over[job.key] = job
         if len(self._over) > REMEMBERED:
             self._over.popitem(last=False)
+
+    def _ran_again(self, job: FollowedJob) -> None:
+        job.ran_again += 1
+        self._slip("run_again", job.key)
+
+    def _slip(self, what: str, key: str) -> None:
+        setattr(self.slips, what, getattr(self.slips, what) + 1)
+        self.slipped.append((what, key))
 
     # --- what others ask -------------------------------------------------------------------------
 

@@ -244,6 +244,23 @@ def test_what_a_job_leaves_is_cleared(tmp_path: Path) -> None:
     assert spool.marks("A/1/1") is None
 
 
+def test_a_folder_knows_how_often_its_job_has_begun(tmp_path: Path) -> None:
+    """With what the batch system said of restarts; also after it was cleared, and never without end."""
+    spool = Spool(tmp_path)
+    assert spool.runs("A/1/1") == []
+    folder = spool.prepare("A/1/1", Program("#!/bin/sh\n"), run=True)
+    assert spool.runs("A/1/1") == []
+    for restarts in ("", "1"):
+        values = {"PATH": "/usr/bin:/bin"} | ({"SLURM_RESTART_COUNT": restarts} if restarts else {})
+        subprocess.run(["/bin/sh", "launch"], cwd=folder, env=values, check=True, timeout=300)
+    assert spool.runs("A/1/1") == ["0", "1"]
+    spool.clear("A/1/1")
+    assert spool.runs("A/1/1") == ["0"]
+    assert spool.marks("A/1/1") == Marks(run=True, begun=True)
+    (folder / "begun").write_text("0\n" * 10**6)
+    assert len(spool.runs("A/1/1")) == 512
+
+
 def test_old_folders_are_named(tmp_path: Path) -> None:
     """By their last change; what is no job's folder is not."""
     spool = Spool(tmp_path)

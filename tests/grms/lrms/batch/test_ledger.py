@@ -316,6 +316,9 @@ def test_an_end_that_was_taken_back_is_told() -> None:
     looks.look(row(ENDED))
     events = looks.look(row(WAITING))
     assert [type(event) for event in events] == [Appeared]
+    assert looks.ledger.slips.end_undone == 1
+    looks.look(row(HELD), after=SETTLE_S)
+    assert looks.orders == [(Act.ASK, "7")], "it was to run, and has: nobody wants it to run again"
 
 
 def test_an_ended_job_of_long_ago_says_nothing() -> None:

@@ -1,0 +1,414 @@
+"""Breaks real batch systems and the daemons above them, and proves that no job was lost or ran twice.
+
+    python -m benchmarks.batch_faults                    200 jobs for each of three seeds
+    python -m benchmarks.batch_faults --seeds 7 --jobs 40 --dry
+    python -m benchmarks.batch_faults --kinds slurm gridengine --seeds 1 --dry
+
+Two clusters of one's own, with pretended processors and a `grms serve` above each, exchange real jobs.
+Meanwhile controllers, daemons and node daemons are killed (SIGKILL) and started again, and the link
+between the sites is cut or held up. Which, when and for how long is drawn from a seed. When all is
+healed and every job has ended, it is judged: by what each job has written when it started and ended
+(`batch_verdict`), by what users are told, and by both journals. A batch system whose controller is
+killed may itself run a job twice; that is counted, and so is how often a daemon has noticed it.
+
+Writes figures-batch-faults.json.
+"""
+
+import argparse
+import asyncio
+import json
+import random
+import re
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import urllib.request
+from collections import Counter, defaultdict
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks.batch_sites import Cluster, Daemon, daemons
+from benchmarks.batch_verdict import SCRIPT, judge, read_lines, slips_of
+from benchmarks.exactly_once import Federation
+from benchmarks.fault_tools import Line
+from benchmarks.run import machine
+from grms.client import Client, Job
+from grms.site.engine.journal import Journal
+from tests.clusters.gridengine import GridEngineCluster
+from tests.clusters.slurm import SlurmCluster
+
+FIGURES: Final = Path(__file__).with_name("figures-batch-faults.json")
+SITES: Final = ("north", "south")
+NODES: Final = 2
+CPUS: Final = 8
+BUSY: Final = 0.7
+"""Share of the jobs that are the first site's: it is to have more than it can run at once."""
+
+TOLD_S: Final = 900.0
+"""So long all jobs may take to end after the last fault."""
+
+GIVEN_UP_S: Final = 20.0
+"""A node that is silent for so long is given up by its Slurm (`SlurmdTimeout` of `tests.clusters` is 10)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to run and to break.
+
+    Attributes:
+        seed: of jobs and faults.
+        kinds: batch systems of the two sites.
+        jobs: of both sites together.
+        seconds: in which they are submitted and faults begin.
+        longest_s: of a job's run.
+        controllers: kills of a batch system's controller.
+        daemons: kills of a `grms serve`.
+        links: cuts and hold-ups of the link, in both directions.
+        nodes: kills of a node daemon; each fourth for so long that its jobs are given up.
+        poll_s: seconds between two looks of a daemon.
+    """
+
+    seed: int = 1
+    kinds: tuple[str, ...] = ("slurm", "slurm")
+    jobs: int = 200
+    seconds: float = 100.0
+    longest_s: float = 8.0
+    controllers: int = 10
+    daemons: int = 8
+    links: int = 6
+    nodes: int = 6
+    poll_s: float = 2.0
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What came of a run.
+
+    Attributes:
+        problems: what is not as it has to be, in words.
+        counts: faults that were done, and what was found.
+        slips: what the batch systems have said and not kept, by kind: jobs.
+        unseen: jobs that a batch system ran twice without a daemon's notice.
+    """
+
+    problems: list[str] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+    slips: Counter[str] = field(default_factory=Counter)
+    unseen: list[str] = field(default_factory=list)
+
+
+def cluster_of(kind: str, folder: Path) -> Cluster:
+    """Returns a cluster that is not up yet."""
+    if kind == "slurm":
+        return SlurmCluster(folder, nodes=NODES, cpus=CPUS)
+    return GridEngineCluster(folder, slots=NODES * CPUS)
+
+
+class Faults:
+    """Breaks things at moments drawn from a seed, and mends them.
+
+    Args:
+        plan: what is to break.
+        counts: where what was done is counted.
+        clusters: of the sites.
+        sites: their daemons.
+        lines: from site to site.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        counts: Counter[str],
+        clusters: Mapping[str, Cluster],
+        sites: Mapping[str, Daemon],
+        lines: Mapping[tuple[str, str], Line],
+    ) -> None:
+        self._counts = counts
+        self._clusters = clusters
+        self._sites = sites
+        self._lines = lines
+        self._broken: defaultdict[tuple[str, str], asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._at_work: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        rng = random.Random(f"faults {plan.seed}")  # noqa: S311  # faults, no secrets
+        agenda: list[Callable[[], Awaitable[None]]] = []
+        names = list(clusters)
+        agenda += [
+            partial(self._controller, rng.choice(names), rng.uniform(0.1, 5.0))
+            for _ in range(plan.controllers)
+        ]
+        agenda += [
+            partial(self._daemon, rng.choice(names), rng.choice((0.0, 0.5, 3.0, 12.0)))
+            for _ in range(plan.daemons)
+        ]
+        agenda += [
+            partial(self._link, number % 2 == 0, rng.uniform(0.5, 10.0))
+            for number in range(plan.links)
+        ]
+        for number in range(plan.nodes):
+            name, away_s = rng.choice(names), rng.uniform(0.2, 4.0)
+            node = rng.choice(clusters[name].node_names)
+            away_s += GIVEN_UP_S if number % 4 == 3 else 0.0
+            agenda.append(partial(self._node, name, node, away_s))
+        rng.shuffle(agenda)
+        moments = sorted(rng.uniform(0.02, 1.0) * plan.seconds for _ in agenda)
+        self._agenda = list(zip(moments, agenda, strict=True))
+
+    async def run(self) -> None:
+        """Does all of it; returns when everything is mended."""
+        begin = time.monotonic()
+        async with asyncio.TaskGroup() as group:
+            for moment, breaks in self._agenda:
+                await asyncio.sleep(max(0.0, begin + moment - time.monotonic()))
+                group.create_task(_done(breaks()), name=f"fault at {moment:.1f} s")
+
+    # What is broken already breaks again when it is mended: each lock is held from end to start.
+
+    async def _controller(self, name: str, away_s: float) -> None:
+        cluster = self._clusters[name]
+        async with self._broken["controller", name]:
+            async with self._at_work[name]:
+                await asyncio.to_thread(cluster.kill_controller)
+            self._counts["controller_kills"] += 1
+            await asyncio.sleep(away_s)
+            async with self._at_work[name]:
+                await asyncio.to_thread(cluster.start_controller)
+
+    async def _daemon(self, name: str, away_s: float) -> None:
+        async with self._broken["daemon", name]:
+            await self._sites[name].end(signal.SIGKILL)
+            self._counts["daemon_kills"] += 1
+            await asyncio.sleep(away_s)
+            await self._sites[name].start()
+
+    async def _link(self, holds: bool, broken_s: float) -> None:
+        async with self._broken["link", ""]:
+            self._counts["link_hold_ups" if holds else "link_cuts"] += 1
+            for line in self._lines.values():
+                (line.hold_up if holds else line.cut)()
+            await asyncio.sleep(broken_s)
+            for line in self._lines.values():
+                line.mend()
+
+    async def _node(self, name: str, node: str, away_s: float) -> None:
+        cluster = self._clusters[name]
+        async with self._broken[node, name]:
+            async with self._at_work[name]:
+                await asyncio.to_thread(cluster.kill_node, node)
+            self._counts["node_kills"] += 1
+            self._counts["nodes_given_up"] += away_s > GIVEN_UP_S
+            await asyncio.sleep(away_s)
+            async with self._at_work[name]:
+                await asyncio.to_thread(cluster.start_node, node)
+
+
+async def _done(work: Awaitable[None]) -> None:
+    await work
+
+
+async def users(plan: Plan, sites: Mapping[str, Daemon], notes: Path) -> dict[str, tuple[str, str]]:
+    """Submits all jobs, and returns the site and its number of each by its own word."""
+    rng = random.Random(f"jobs {plan.seed}")  # noqa: S311  # no secrets
+    names, moments = list(sites), sorted(rng.uniform(0.0, plan.seconds) for _ in range(plan.jobs))
+    begin = time.monotonic()
+    taken: dict[str, tuple[str, str]] = {}
+
+    async def one(client: Client, site: str, word: str, processors: int, run_s: str) -> None:
+        job = await client.submit(
+            processors=processors,
+            requested_time_s=60.0,
+            script=SCRIPT,
+            arguments=[str(notes / word), run_s],
+            key=word,
+        )
+        taken[word] = site, job.job_id
+
+    async with AsyncExitStack() as stack:
+        clients = {
+            name: await stack.enter_async_context(Client(site.socket, timeout_s=TOLD_S))
+            for name, site in sites.items()
+        }
+        async with asyncio.TaskGroup() as group:
+            for number, moment in enumerate(moments):
+                site = names[0] if rng.random() < BUSY else names[1]
+                processors, run_s = rng.randint(1, 6), rng.uniform(0.5, plan.longest_s)
+                await asyncio.sleep(max(0.0, begin + moment - time.monotonic()))
+                work = one(clients[site], site, f"job-{number}", processors, f"{run_s:.1f}")
+                group.create_task(work, name=f"job-{number}")
+    return taken
+
+
+async def all_ended(
+    sites: Mapping[str, Daemon], taken: Mapping[str, tuple[str, str]]
+) -> dict[str, Job]:
+    """Returns all jobs when they have ended, or after a long time as they are."""
+    words = {place: word for word, place in taken.items()}
+    end = time.monotonic() + TOLD_S
+    while True:
+        found: dict[str, Job] = {}
+        for name, site in sites.items():
+            async with Client(site.socket, timeout_s=TOLD_S) as client:
+                async for job in client.jobs():
+                    found[words[name, job.job_id]] = job
+        if all(job.has_ended for job in found.values()) or time.monotonic() > end:
+            return found
+        await asyncio.sleep(1.0)
+
+
+async def ordeal(plan: Plan, folder: Path, sockets: Path) -> Outcome:
+    """Runs jobs under faults and judges.
+
+    Args:
+        plan: what is to run and to break.
+        folder: an empty one, for everything.
+        sockets: an empty one with a short path.
+    """
+    outcome, notes = Outcome(), folder / "notes"
+    notes.mkdir(parents=True)
+    async with AsyncExitStack() as stack:
+        clusters: dict[str, Cluster] = {}
+        for name, kind in zip(SITES, plan.kinds, strict=True):
+            clusters[name] = cluster_of(kind, folder / f"cluster-{name}")
+            stack.push_async_callback(asyncio.to_thread, clusters[name].down)
+            await asyncio.to_thread(clusters[name].up)
+        processors = dict.fromkeys(SITES, NODES * CPUS)
+        running = daemons(folder, sockets, clusters, processors, poll_s=plan.poll_s, more={})
+        sites, lines = await stack.enter_async_context(running)
+        faults = Faults(plan, outcome.counts, clusters, sites, lines)
+        async with asyncio.TaskGroup() as group:
+            breaking = group.create_task(faults.run(), name="faults")
+            taken = await users(plan, sites, notes)
+            await breaking
+        jobs = await all_ended(sites, taken)
+        for site in sites.values():
+            await site.well()
+            outcome.problems += await asyncio.to_thread(_metric_problems, site)
+    _judge(outcome, folder, sites, taken, jobs)
+    return outcome
+
+
+def _metric_problems(site: Daemon) -> list[str]:
+    # What the log says since the daemon's last start is what the metric counts.
+    with urllib.request.urlopen(f"http://127.0.0.1:{site.metrics_port}/metrics") as answer:
+        text = answer.read().decode()
+    shown = {
+        what: int(float(count))
+        for what, count in re.findall(r'hanse_lrms_slips_total\{what="(\w+)"\} (\S+)', text)
+    }
+    logged: Counter[str] = Counter()
+    for entry in site.lines():
+        if entry.get("event") == "serving":
+            logged.clear()
+        elif entry.get("event") == "lrms_slip":
+            logged[str(entry["what"])] += 1
+    if shown and Counter(shown) == logged:
+        return []
+    return [f"{site.name} shows slips {shown}, and has logged {dict(logged)}"]
+
+
+def _judge(
+    outcome: Outcome,
+    folder: Path,
+    sites: Mapping[str, Daemon],
+    taken: Mapping[str, tuple[str, str]],
+    jobs: Mapping[str, Job],
+) -> None:
+    counts, notes = outcome.counts, folder / "notes"
+    counts["acknowledged"] = len(taken)
+    outcome.problems += [f"{word} is not known any more" for word in sorted(set(taken) - set(jobs))]
+    released = {path.parent: path.stat().st_mtime for path in folder.glob("jobs-*/*/state.json")}
+    written = {word: read_lines(notes / word) for word in taken}
+    verdict = judge(jobs, written, released)
+    outcome.problems += verdict.problems
+    counts.update(verdict.counts)
+    journals, epochs = {}, {}
+    for name in sites:
+        with Journal(folder / f"{name}.journal", name) as journal:
+            journals[name], epochs[name] = list(journal.records()), journal.epoch
+    by_journals = Federation(journals, epochs, {}).hands()
+    outcome.problems += by_journals.problems
+    counts.update(by_journals.counts)
+    for word, lines in written.items():
+        place = by_journals.places.get((taken[word][0], word))
+        where = {line.folder.parent.name for line in lines}
+        if where - {f"jobs-{place}"}:
+            outcome.problems.append(f"{word} ran in {sorted(where)}; by the journals at {place}")
+    seen: set[str] = set()
+    for site in sites.values():
+        slips = slips_of(site.lines())
+        outcome.slips.update({what: len(names) for what, names in slips.items()})
+        seen |= {name.rpartition(":")[2] for name in slips.get("run_again", ())}
+        for line in site.log_path.read_text(errors="replace").splitlines():
+            if "Traceback" in line:
+                outcome.problems.append(f"{site.name} wrote: {line:.2000}")
+    outcome.unseen = [
+        str(place) for place in verdict.twice if place.name.replace("+", "/") not in seen
+    ]
+    counts["of_these_noticed"] = len(verdict.twice) - len(outcome.unseen)
+
+
+def run(plan: Plan, folder: Path) -> Outcome:
+    """Runs jobs under faults in an empty folder, and judges."""
+    with tempfile.TemporaryDirectory(prefix="hanse-", dir="/tmp") as sockets:  # short
+        return asyncio.run(ordeal(plan, folder, Path(sockets)))
+
+
+def figures_of(plan: Plan, outcome: Outcome, seconds: float) -> dict[str, Any]:
+    """Returns what is kept of a run."""
+    return {
+        "plan": asdict(plan),
+        **dict(sorted(outcome.counts.items())),
+        "slips": dict(sorted(outcome.slips.items())),
+        "problems": len(outcome.problems),
+        "seconds": round(seconds, 1),
+    }
+
+
+def main() -> int:
+    """Runs what was asked for, and says what came of it."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    for name, value in asdict(Plan()).items():
+        if name not in {"seed", "kinds"}:
+            word = f"--{name.replace('_', '-')}"
+            parser.add_argument(word, type=type(value), default=value)
+    kinds = ("slurm", "gridengine")
+    parser.add_argument("--kinds", nargs=2, choices=kinds, default=("slurm", "slurm"))
+    parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3])
+    parser.add_argument("--keep", type=Path, help="keep everything in this new folder")
+    parser.add_argument("--dry", action="store_true", help="do not write the figures")
+    arguments = vars(parser.parse_args())
+    keep, dry, seeds = (arguments.pop(name) for name in ("keep", "dry", "seeds"))
+    arguments["kinds"] = tuple(arguments["kinds"])
+    # Nothing is left behind, whoever ends it.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    runs, failed = [], False
+    for seed in seeds:
+        plan = Plan(seed=seed, **arguments)
+        place = Path(tempfile.mkdtemp(prefix="hanse-faults-")) if keep is None else keep / f"{seed}"
+        begin = time.perf_counter()
+        try:
+            outcome = run(plan, place)
+        finally:
+            if keep is None:
+                shutil.rmtree(place, ignore_errors=True)
+        runs.append(figures_of(plan, outcome, time.perf_counter() - begin))
+        print(json.dumps(runs[-1], indent=1))
+        for problem in outcome.problems[:50]:
+            print("problem:", problem)
+        for unseen in outcome.unseen:
+            print("ran twice unnoticed:", unseen)
+        failed |= bool(outcome.problems)
+    if not dry:
+        FIGURES.write_text(json.dumps({"machine": machine(), "runs": runs}, indent=1) + "\n")
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -277,7 +277,7 @@ async def ordeal(plan: Plan, folder: Path, sockets: Path) -> Outcome:
             stack.push_async_callback(asyncio.to_thread, clusters[name].down)
             await asyncio.to_thread(clusters[name].up)
         processors = dict.fromkeys(SITES, NODES * CPUS)
-        running = daemons(folder, sockets, clusters, processors, poll_s=plan.poll_s, more={})
+        running = daemons(folder, sockets, clusters, processors, lrms={"poll_s": plan.poll_s})
         sites, lines = await stack.enter_async_context(running)
         faults = Faults(plan, outcome.counts, clusters, sites, lines)
         async with asyncio.TaskGroup() as group:

@@ -48,15 +48,14 @@ class Cluster(Protocol):
         """The nodes."""
 
 
-def lrms_table(cluster: Cluster, spool: Path, *, poll_s: float) -> dict[str, Any]:
+def lrms_table(cluster: Cluster, spool: Path) -> dict[str, Any]:
     """Returns the table `[lrms]` of a cluster.
 
     Args:
         cluster: which is up.
         spool: the folder of the jobs.
-        poll_s: seconds from look to look.
     """
-    table: dict[str, Any] = {"poll_s": poll_s, "spool": str(spool)}
+    table: dict[str, Any] = {"spool": str(spool)}
     if isinstance(cluster, SlurmCluster):
         place = cluster.environment["SLURM_CONF"]
         log = cluster.completion_log
@@ -144,8 +143,8 @@ async def daemons(
     clusters: Mapping[str, Cluster],
     processors: Mapping[str, int],
     *,
-    poll_s: float,
-    more: Mapping[str, Mapping[str, Any]],
+    lrms: Mapping[str, Any],
+    partners: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> AsyncIterator[tuple[dict[str, Daemon], dict[tuple[str, str], Line]]]:
     """Yields daemons that know each other, running and well, and the lines between them.
 
@@ -154,8 +153,9 @@ async def daemons(
         sockets: one with a short path.
         clusters: of the sites, by name.
         processors: of the sites, by name.
-        poll_s: seconds from look to look.
-        more: further tables of each site's configuration, by name.
+        lrms: further values of all their tables `[lrms]`.
+        partners: further values of each site's entries of its partners; a site that is not there has
+            none. Left out, all sites are partners.
     """
     ports = free_ports(2 * len(clusters))
     doors = dict(zip(clusters, ports, strict=False))
@@ -163,16 +163,17 @@ async def daemons(
         found: dict[str, Daemon] = {}
         lines: dict[tuple[str, str], Line] = {}
         for position, (name, cluster) in enumerate(clusters.items()):
-            partners = []
+            entries = []
             for other in clusters:
-                if other != name:
+                if other != name and (partners is None or name in partners):
                     line = await stack.enter_async_context(Line(doors[other]))
                     lines[name, other] = line
-                    partners.append(
+                    entries.append(
                         {
                             "name": other,
                             "address": f"127.0.0.1:{line.port}",
                             "processors": processors[other],
+                            **({} if partners is None else partners[name]),
                         }
                     )
             document = {
@@ -186,9 +187,8 @@ async def daemons(
                 "mqtt": {"enabled": False},
                 "metrics": {"listen": f"127.0.0.1:{ports[len(clusters) + position]}"},
                 "logging": {"format": "json"},
-                "lrms": lrms_table(cluster, folder / f"jobs-{name}", poll_s=poll_s),
-                **more.get(name, {}),
-                **({"partners": partners} if partners else {}),
+                "lrms": {**lrms_table(cluster, folder / f"jobs-{name}"), **lrms},
+                **({"partners": entries} if entries else {}),
             }
             found[name] = Daemon(document, folder)
         try:

@@ -49,7 +49,7 @@ JobAcctGatherType=jobacct_gather/none
 AccountingStorageType=accounting_storage/none
 JobCompType=jobcomp/filetxt
 JobCompLoc={folder}/jobcomp.txt
-SchedulerType=sched/backfill
+SchedulerType=sched/{scheduler}
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
 SchedulerParameters=batch_sched_delay=0,bf_interval=1,sched_interval=1,requeue_delay=0
@@ -110,11 +110,13 @@ class SlurmCluster:
         folder: where everything is.
         nodes: slurmds.
         cpus: pretended processors of each.
+        scheduler: `backfill`, or `builtin`, which starts jobs in their order alone.
     """
 
     folder: Path
     nodes: int = 2
     cpus: int = 8
+    scheduler: str = "backfill"
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     # Sockets stand in a folder with a short name: their paths may have 107 characters, and a job
     # whose step has no socket ends before it begins.
@@ -149,6 +151,7 @@ class SlurmCluster:
             ports=ports,
             nodes=self.nodes,
             cpus=self.cpus,
+            scheduler=self.scheduler,
             first=ports[2],
             last=ports[-1],
         )

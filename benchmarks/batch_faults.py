@@ -34,7 +34,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.batch_sites import Cluster, Daemon, daemons
-from benchmarks.batch_verdict import SCRIPT, judge, read_lines, slips_of
+from benchmarks.batch_verdict import SCRIPT, judge, read_lines, releases, slips_of
 from benchmarks.exactly_once import Federation
 from benchmarks.fault_tools import Line
 from benchmarks.run import machine
@@ -321,7 +321,11 @@ def _judge(
     counts, notes = outcome.counts, folder / "notes"
     counts["acknowledged"] = len(taken)
     outcome.problems += [f"{word} is not known any more" for word in sorted(set(taken) - set(jobs))]
-    released = {path.parent: path.stat().st_mtime for path in folder.glob("jobs-*/*/state.json")}
+    released = {}
+    for name in sites:
+        log = folder / f"cluster-{name}" / "slurmctld.log"  # Grid Engine forgets no release
+        if log.exists():
+            released.update(releases(log.read_text(errors="replace"), f"jobs-{name}"))
     written = {word: read_lines(notes / word) for word in taken}
     verdict = judge(jobs, written, released)
     outcome.problems += verdict.problems
@@ -361,12 +365,17 @@ def run(plan: Plan, folder: Path) -> Outcome:
 def figures_of(plan: Plan, outcome: Outcome, seconds: float) -> dict[str, Any]:
     """Returns what is kept of a run."""
     return {
+        "machine": machine(),
         "plan": asdict(plan),
         **dict(sorted(outcome.counts.items())),
         "slips": dict(sorted(outcome.slips.items())),
         "problems": len(outcome.problems),
         "seconds": round(seconds, 1),
     }
+
+
+def _mark(figures: dict[str, Any]) -> tuple[tuple[str, ...], int]:
+    return tuple(figures["plan"]["kinds"]), figures["plan"]["seed"]
 
 
 def main() -> int:
@@ -406,7 +415,11 @@ def main() -> int:
             print("ran twice unnoticed:", unseen)
         failed |= bool(outcome.problems)
     if not dry:
-        FIGURES.write_text(json.dumps({"machine": machine(), "runs": runs}, indent=1) + "\n")
+        # Runs of other seeds and batch systems stay, each with what it was measured on.
+        before = json.loads(FIGURES.read_text())["runs"] if FIGURES.exists() else []
+        found = {_mark(one): one for one in [*before, *json.loads(json.dumps(runs))]}
+        document = {"runs": [found[mark] for mark in sorted(found)]}
+        FIGURES.write_text(json.dumps(document, indent=1) + "\n")
     return failed
 
 

@@ -1,13 +1,16 @@
 """Judges real jobs by what they wrote themselves: has each run once, and if not, whose doing was it?
 
 Each job appends a line to a file of its own when it starts and one when it ends. A second start is the
-batch system's doing where it is of the same submission and no release by the site lies between the two:
-then nobody but the batch system can have started it again. Every other second start is the site's.
+batch system's doing where it is of the same submission and no release by the site lies between the two,
+by the batch system's own log: then nobody but the batch system can have started it again. Every other
+second start is the site's.
 """
 
-from collections import Counter
+import re
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 
@@ -20,12 +23,31 @@ SCRIPT: Final = (
 )
 """What jobs run: the file of their own, and for how long."""
 
-SAID: Final = frozenset((Outcome.NODE_FAIL, Outcome.UNKNOWN, Outcome.CANCELLED, Outcome.LOST))
+SAID: Final = frozenset(
+    (Outcome.NODE_FAIL, Outcome.UNKNOWN, Outcome.CANCELLED, Outcome.LOST, Outcome.TIMEOUT)
+)
 """How a job may be said to have ended whose batch system has failed; it may also be said to have failed itself
-where it was killed before its end."""
+where it was killed before its end. A time-out is none of a job's own, as all end long before their limit: a
+controller that has forgotten the end of a job waits for it up to the limit."""
 
-_SOON_S: Final = 0.5
-"""A mark's time of a file and a job's own clock may differ by as much."""
+_RELEASE: Final = re.compile(r"\[(\S+)\] sched: _release_job_rec: release hold on JobId=(\d+) ")
+"""A line of slurmctld's log, in local time."""
+
+Submission = tuple[str, str]
+"""Name of the folder of a site's jobs, and the batch system's number."""
+
+
+def releases(log: str, place: str) -> dict[Submission, list[float]]:
+    """Returns when holds were lifted, of a slurmctld's log, seconds since 1970.
+
+    Args:
+        log: its text.
+        place: name of the folder of the site's jobs.
+    """
+    found: defaultdict[Submission, list[float]] = defaultdict(list)
+    for moment, number in _RELEASE.findall(log):
+        found[place, number].append(datetime.fromisoformat(moment).timestamp())
+    return dict(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,14 +96,14 @@ class JobsVerdict:
 def judge(
     jobs: Mapping[str, Job],
     written: Mapping[str, Sequence[Line]],
-    released: Mapping[Path, float],
+    released: Mapping[Submission, Sequence[float]],
 ) -> JobsVerdict:
     """Judges all jobs.
 
     Args:
         jobs: as their users have them after all has ended, by their own word.
         written: what each has written, by the same word.
-        released: when a folder's job was released by the site for the last time, seconds since 1970.
+        released: when jobs were released by the site, seconds since 1970.
     """
     verdict = JobsVerdict()
     for name, job in jobs.items():
@@ -109,7 +131,10 @@ def judge(
 
 
 def _twice(
-    name: str, starts: Iterable[Line], released: Mapping[Path, float], verdict: JobsVerdict
+    name: str,
+    starts: Iterable[Line],
+    released: Mapping[Submission, Sequence[float]],
+    verdict: JobsVerdict,
 ) -> None:
     first, *others = sorted(starts, key=lambda line: line.time)
     for line in others:
@@ -117,8 +142,10 @@ def _twice(
         if line.folder != first.folder or line.number != first.number:
             verdict.problems.append(f"{story}, of two submissions")
             return
-        if released.get(line.folder, 0.0) > first.time + _SOON_S:
-            verdict.problems.append(f"{story}, and was released at {released[line.folder]}")
+        moments = released.get((line.folder.parent.name, line.number), ())
+        between = [moment for moment in moments if first.time < moment < line.time]
+        if between:
+            verdict.problems.append(f"{story}, and was released at {between}")
             return
     verdict.counts["run_twice_by_the_batch_system"] += 1
     verdict.twice.append(first.folder)

@@ -1,10 +1,11 @@
 """How real jobs under faults are judged: whose doing a second run was, and what may be said of a job."""
 
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 
-from benchmarks.batch_verdict import Line, judge, read_lines, slips_of
+from benchmarks.batch_verdict import Line, judge, read_lines, releases, slips_of
 from grms.client import Job, JobState, Outcome
 
 HERE, THERE = Path("/jobs-north/north+1+1"), Path("/jobs-south/north+1+1")
@@ -28,14 +29,14 @@ TWICE = runs((HERE, "7", 10.0), (HERE, "7", 20.0))
 
 def test_one_that_ran_once_is_well() -> None:
     """One start, one end."""
-    verdict = judge({"a": job()}, {"a": ONCE}, {HERE: 9.0})
+    verdict = judge({"a": job()}, {"a": ONCE}, {("jobs-north", "7"): [9.0]})
     assert (verdict.problems, verdict.twice) == ([], [])
     assert verdict.counts == {"said_completed": 1}
 
 
 def test_what_the_batch_system_ran_again_is_counted() -> None:
     """No release lies between the two runs of one submission."""
-    verdict = judge({"a": job()}, {"a": TWICE}, {HERE: 9.0})
+    verdict = judge({"a": job()}, {"a": TWICE}, {("jobs-north", "7"): [9.0, 30.0]})
     assert (verdict.problems, verdict.twice) == ([], [HERE])
     assert verdict.counts["run_twice_by_the_batch_system"] == 1
 
@@ -43,7 +44,7 @@ def test_what_the_batch_system_ran_again_is_counted() -> None:
 @pytest.mark.parametrize(
     ("lines", "released", "text"),
     [
-        (TWICE, 15.0, "was released at 15.0"),
+        (TWICE, 15.0, "was released at [15.0]"),
         (runs((HERE, "7", 10.0), (HERE, "8", 20.0)), 9.0, "of two submissions"),
         (runs((HERE, "7", 10.0), (THERE, "7", 20.0)), 9.0, "of two submissions"),
     ],
@@ -52,7 +53,7 @@ def test_what_the_site_ran_again_is_a_problem(
     lines: list[Line], released: float, text: str
 ) -> None:
     """It released the job once more, submitted it twice, or both sites had it."""
-    (problem,) = judge({"a": job()}, {"a": lines}, {HERE: released}).problems
+    (problem,) = judge({"a": job()}, {"a": lines}, {("jobs-north", "7"): [9.0, released]}).problems
     assert text in problem
 
 
@@ -63,7 +64,6 @@ def test_what_the_site_ran_again_is_a_problem(
         (job(), runs((HERE, "7", 10.0), ends=0), "wrote 1 starts, no end"),
         (job(None), ONCE, "a is running"),
         (job(Outcome.FAILED), ONCE, "said to be failed"),
-        (job(Outcome.TIMEOUT), ONCE, "said to be timeout"),
     ],
 )
 def test_what_is_said_and_was_not_is_a_problem(told: Job, lines: list[Line], text: str) -> None:
@@ -81,6 +81,16 @@ def test_what_a_batch_system_lets_fail_is_said() -> None:
     assert verdict.counts["failed_by_the_batch_system"] == 3
     assert verdict.counts["of_these_never_started"] == 1
     assert verdict.counts["of_these_came_to_their_end"] == 1
+
+
+def test_releases_are_read_of_the_controllers_log() -> None:
+    """In the controller's local time."""
+    log = (
+        "[1970-01-02T00:00:10.250] sched: _release_job_rec: release hold on JobId=7 by uid 0\n"
+        "[1970-01-02T00:00:11.250] _slurm_rpc_update_job: complete JobId=7 uid=0 usec=391\n"
+    )
+    moment = datetime(1970, 1, 2, 0, 0, 10, 250_000).timestamp()  # noqa: DTZ001  # it is local
+    assert releases(log, "jobs-north") == {("jobs-north", "7"): [moment]}
 
 
 def test_files_and_logs_are_read(tmp_path: Path) -> None:

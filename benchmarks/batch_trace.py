@@ -1,11 +1,11 @@
-"""Runs one recorded day through two real Slurms with policies of exchange, beside its simulation.
+"""Runs part of a recorded day through two real Slurms with policies of exchange, beside its simulation.
 
-    python -m benchmarks.batch_trace --traces FOLDER            three runs, some 40 minutes
+    python -m benchmarks.batch_trace --traces FOLDER            three runs, some 25 minutes
     python -m benchmarks.batch_trace --traces FOLDER --runs 1 --policies alone start-now --dry
 
 One Slurm has KTH's 100 processors, the other CTC's 430, both pretended on one node; a `grms serve` is
-above each. Users submit the jobs of one recorded day as `sleep`, with all times divided by a factor. The
-simulation gets the same jobs with the same times. A day without exchange is run as well, through the same
+above each. Users submit the jobs of the same hours of both logs as `sleep`, with all times divided by a factor. The
+simulation gets the same jobs with the same times. The hours without exchange are run as well, through the same
 daemons, and the gain of a policy is measured against that: real against real, simulated against
 simulated. Different policies run side by side, each on two Slurms of its own.
 
@@ -61,8 +61,9 @@ POLICIES: Final[Mapping[str, Mapping[str, str]]] = {
 }
 """What each site uses for the other."""
 
-FIRST_DAY: Final = 163.75
-"""Chosen by simulation: both sites have a queue, and at most 32 jobs run at once."""
+SLACK_S: Final = 40.0
+"""So much longer than it runs a job may run: recorded jobs were ended at their limit, and a limit of Slurm's
+is not so exact that these would end in the same second."""
 
 TIE_S: Final = 2.0
 """Starts are known to a second, and Slurm's scheduler looks once a second."""
@@ -79,12 +80,16 @@ class Plan:
 
     Attributes:
         factor: by which all times are divided.
-        days: length of the window of submissions.
+        first_day: the window of submissions begins there, days of both logs. Chosen by simulation: both
+            sites have a queue, at most 51 jobs run at once, and arrivals a second later change no gain
+            by more than a few points.
+        days: its length.
         scheduler: of both Slurms: `builtin` or `backfill`.
     """
 
     factor: float = 240.0
-    days: float = 1.0
+    first_day: float = 255.0
+    days: float = 0.5
     scheduler: str = "builtin"
 
 
@@ -96,7 +101,7 @@ def pressed(jobs: JobTable, factor: float, *, whole_minutes: bool) -> JobTable:
         factor: by which times are divided.
         whole_minutes: requested times are rounded up, as Slurm does.
     """
-    requested = np.maximum(jobs.requested_time, jobs.run_time) / factor
+    requested = np.maximum(jobs.requested_time / factor, jobs.run_time / factor + SLACK_S)
     if whole_minutes:
         requested = np.maximum(1.0, np.ceil(requested / 60.0)) * 60.0
     return JobTable.from_columns(
@@ -115,7 +120,7 @@ def sites_of(plan: Plan, traces: Path) -> list[Site]:
     found = []
     for site in spec.sites:
         jobs = load_workload(site, spec.clock.shift, place).jobs
-        day = window_by_days(jobs, FIRST_DAY, FIRST_DAY + plan.days, shift="window")
+        day = window_by_days(jobs, plan.first_day, plan.first_day + plan.days, shift="window")
         own = pressed(day, plan.factor, whole_minutes=backfills)
         found.append(Site(site.name, site.processors, own, Easy() if backfills else Fcfs()))
     return found
@@ -273,7 +278,7 @@ def figures_of(
     found: dict[str, Any] = {
         "scheduler": plan.scheduler,
         "factor": plan.factor,
-        "first_day": FIRST_DAY,
+        "first_day": plan.first_day,
         "days": plan.days,
         "jobs": {site.name: len(site.jobs) for site in sites},
         "policies": {},
@@ -307,6 +312,7 @@ def main() -> int:
     default = os.environ.get("HANSE_TRACES")
     parser.add_argument("--traces", type=Path, default=default, required=default is None)
     parser.add_argument("--factor", type=float, default=Plan().factor, help="divides all times")
+    parser.add_argument("--first-day", type=float, default=Plan().first_day, help="of both logs")
     parser.add_argument("--days", type=float, default=Plan().days, help="of submissions")
     parser.add_argument("--scheduler", choices=("builtin", "backfill"), default="builtin")
     parser.add_argument("--runs", type=int, default=3)
@@ -316,7 +322,7 @@ def main() -> int:
     parser.add_argument("--simulate", action="store_true", help="run nothing but the simulation")
     parser.add_argument("--dry", action="store_true", help="do not write the figures")
     arguments = parser.parse_args()
-    plan = Plan(arguments.factor, arguments.days, arguments.scheduler)
+    plan = Plan(arguments.factor, arguments.first_day, arguments.days, arguments.scheduler)
     policies = list(dict.fromkeys([ALONE, *arguments.policies]))
     sites = sites_of(plan, arguments.traces)
     # Nothing is left behind, whoever ends it.

@@ -19,7 +19,8 @@ import structlog
 from grpc import aio
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
-from broker.configuration.config import BrokerConfig, SiteConfig, load_config
+from broker.configuration.config import BrokerConfig, load_config
+from broker.configuration.connections import SiteConfig
 from broker.core.commands import (
     PublishPlan,
     PublishWorkflow,
@@ -326,7 +327,7 @@ def _channel(site: SiteConfig) -> aio.Channel:
     ]
     if site.tls is None:
         return aio.insecure_channel(site.address, options=options)
-    files = TlsFiles(Path(site.tls.authority), Path(site.tls.certificate), Path(site.tls.key))
+    files = TlsFiles.of(site.tls)
     try:
         own = site_of_certificate(read_certificates(files.certificate)[0])
         files.check(site=own, now=time.time())

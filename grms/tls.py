@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from pathlib import Path
+from typing import Protocol, Self
 
 import grpc
 from cryptography import x509
@@ -70,6 +71,17 @@ class NotAdmittedError(Exception):
         super().__init__(text[refusal])
 
 
+class _Paths(Protocol):
+    """The paths as a configuration has them."""
+
+    @property
+    def authority(self) -> str: ...  # see `TlsFiles`
+    @property
+    def certificate(self) -> str: ...  # same
+    @property
+    def key(self) -> str: ...  # same
+
+
 @dataclass(frozen=True, slots=True)
 class TlsFiles:
     """Where a daemon's keys and certificates are.
@@ -84,6 +96,11 @@ class TlsFiles:
     authority: Path
     certificate: Path
     key: Path
+
+    @classmethod
+    def of(cls, paths: _Paths) -> Self:
+        """Returns the files that a configuration names."""
+        return cls(Path(paths.authority), Path(paths.certificate), Path(paths.key))
 
     def check(self, *, site: str, now: float) -> x509.Certificate:
         """Returns the site's certificate, after a check of all that would fail later.

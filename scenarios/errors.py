@@ -1,25 +1,12 @@
 """What can go wrong outside this program, as errors whose text is meant for its user."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from grms.kit.mistakes import Mistake, said_of
 
 
 class ScenarioError(Exception):
     """The base of every error that a user can put right; its text says what, where and how."""
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """One thing that is wrong in a scenario file.
-
-    Attributes:
-        key: dotted path of the offending key, sites by name: `sites.KTH.workload.trace`; empty
-            where the file as a whole is meant.
-        text: the value and what is allowed.
-    """
-
-    key: str
-    text: str
 
 
 class SpecError(ScenarioError):
@@ -30,12 +17,10 @@ class SpecError(ScenarioError):
         problems: at least one.
     """
 
-    def __init__(self, file: str, problems: Sequence[Problem]) -> None:
+    def __init__(self, file: str, problems: Sequence[Mistake]) -> None:
         self.file = file
         self.problems = tuple(problems)
-        places = (f"{file}: {p.key}: " if p.key else f"{file}: " for p in self.problems)
-        lines = (place + p.text for place, p in zip(places, self.problems, strict=True))
-        super().__init__("\n".join(lines))
+        super().__init__(said_of(file, self.problems))
 
 
 class UnknownScenarioError(ScenarioError):

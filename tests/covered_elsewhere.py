@@ -6,6 +6,27 @@ COVERED_ELSEWHERE = {
     "grms/client/calls.py": ("tests/grms/test_client.py", "one subject"),
     "grms/client/synchronous.py": ("tests/grms/test_client.py", "one subject"),
     "grms/federation/sites.py": ("tests/grms/test_federation.py", "one subject"),
+    "broker/configuration/connections.py": (
+        "tests/broker/configuration/test_config.py",
+        "one file of a broker's",
+    ),
+    "grms/site/configuration/connections.py": (
+        "tests/grms/site/configuration/test_config.py",
+        "one file of a site's",
+    ),
+    "grms/site/watching/counting.py": (
+        "tests/grms/site/watching/test_observer.py",
+        "by what is observed",
+    ),
+    "grms/site/watching/lrms_figures.py": ("tests/grms/site/watching/test_metrics.py", "figures"),
+    "grms/site/watching/metrics_endpoint.py": (
+        "tests/grms/site/watching/test_metrics.py",
+        "it serves the figures there",
+    ),
+    "grms/site/watching/settings.py": (
+        "tests/grms/site/watching/test_observer.py",
+        "what is observed",
+    ),
     "grms/jobs_cli.py": ("tests/grms/test_site_cli.py", "by the commands"),
     "grms/policy/_awrt_order.pyx": (
         "tests/grms/policy/test_decisions.py",

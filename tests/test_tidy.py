@@ -34,13 +34,11 @@ VOCABULARY = "one word after the other, without code"
 A_WHOLE = "one subject whose parts need each other"
 TO_DIVIDE = "two ideas; to be divided, or shortened"
 LONG = {
-    "broker/configuration/config.py": TO_DIVIDE,
     "grms/federation/_kernel.pyx": A_WHOLE,
     "grms/lrms/batch/adapter.py": TO_DIVIDE,
     "grms/lrms/batch/ledger.py": A_WHOLE,
     "grms/lrms/machine.py": TO_DIVIDE,
     "grms/lrms/port.py": VOCABULARY,
-    "grms/site/configuration/config.py": TO_DIVIDE,
     "grms/site/core/offers.py": A_WHOLE,
     "grms/site/daemon.py": TO_DIVIDE,
     "grms/site/facts/events.py": VOCABULARY,
@@ -49,8 +47,6 @@ LONG = {
     "grms/site/facts/records.py": VOCABULARY,
     "grms/site/services/replay.py": TO_DIVIDE,
     "grms/site/sockets/partners.py": TO_DIVIDE,
-    "grms/site/watching/metrics.py": TO_DIVIDE,
-    "grms/site/watching/observer.py": TO_DIVIDE,
     "grms/testing/site.py": A_WHOLE,
     "grms/testing/trial.py": A_WHOLE,
 }

@@ -5,77 +5,29 @@ Relative paths are relative to the file.
 """
 
 import math
-import re
 import time
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import AfterValidator, Field, ValidationError, ValidationInfo, model_validator
+from pydantic import Field, ValidationError, model_validator
 
+from broker.configuration.connections import DashboardConfig, ListenConfig, MqttConfig, SiteConfig
 from broker.core.settings import BrokerSettings
 from broker.engine.clock import Clock
 from broker.engine.replanner import PlanningSettings
-from broker.errors import FileError, Mistake, OutputError
+from broker.errors import FileError
 from broker.files.documents import read_document
-from broker.files.mistakes import mistakes_of, must_be, wrong
 from broker.planner.goals import Goals
 from broker.sites.contact import Patience
 from broker.sites.simulated import Chance
-from grms.kit.access import loopback
-from grms.kit.models import LoggingConfig, Model
-from grms.telemetry.link import MqttSettings
-from grms.tls import TlsFiles
+from grms.kit.mistakes import Mistake, mistakes_of
+from grms.kit.models import Count, FilePath, LoggingConfig, Model, wrong
 
 DASHBOARD_FILE: Final = "broker.dashboard.json"
 """In the journal's folder: where the dashboard is, and its token."""
 
-SOCKET_PATH_BYTES_MAX: Final = 100
-"""Longest path of a Unix socket: the kernel takes 107 bytes."""
-
-_SITE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
-
-
-def _absolute(value: str, info: ValidationInfo) -> str:
-    if not value or "\0" in value:
-        raise wrong(f"is {value!r}; it must be the path of a file")
-    return str(Path((info.context or {}).get("folder", Path()), value).absolute())
-
-
-def _socket(value: str, info: ValidationInfo) -> str:
-    path = _absolute(value, info)
-    if len(path.encode()) > SOCKET_PATH_BYTES_MAX:
-        raise wrong(f"is {path!r}; the path of a socket has at most {SOCKET_PATH_BYTES_MAX} bytes")
-    return path
-
-
-def _address(value: str, info: ValidationInfo) -> str:
-    if value.startswith("unix:"):
-        return f"unix:{_absolute(value.removeprefix('unix:'), info)}"
-    host, _, port = value.rpartition(":")
-    if not host or not port.isascii() or not port.isdigit() or not 1 <= int(port) <= 65535:
-        raise wrong(f'is {value!r}; it must be "unix:PATH" or "HOST:PORT"')
-    return value
-
-
-def _loopback(value: str) -> str:
-    try:
-        loopback(value)
-    except ValueError as error:
-        raise wrong(f"is {value!r}; {error}") from error
-    return value
-
-
-def _site_name(value: str) -> str:
-    if _SITE_NAME.fullmatch(value) is None:
-        what = "1 to 64 letters, digits, `_`, `.` and `-`, the first a letter or a digit"
-        raise must_be(value, what)
-    return value
-
-
-FilePath = Annotated[str, AfterValidator(_absolute)]
 Seconds = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, le=1)]
-Count = Annotated[int, Field(ge=1, le=10**9)]
 
 
 class CycleConfig(Model):
@@ -146,16 +98,6 @@ class ClockConfig(Model):
         return self
 
 
-class ListenConfig(Model):
-    """Where the broker can be reached.
-
-    Attributes:
-        socket: Unix socket; whoever may open it commands the broker: its own user and root.
-    """
-
-    socket: Annotated[str, AfterValidator(_socket)]
-
-
 class JournalConfig(Model):
     """The journal.
 
@@ -164,45 +106,6 @@ class JournalConfig(Model):
     """
 
     path: FilePath
-
-
-class TlsConfig(Model):
-    """How the broker shows sites who it is, as `grms pki issue` writes it.
-
-    Attributes:
-        authority: certificate of the authority of the sites.
-        certificate: of this broker.
-        key: of this broker, readable by it alone.
-    """
-
-    authority: FilePath
-    certificate: FilePath
-    key: FilePath
-
-
-class SiteConfig(Model):
-    """A site whose resources can be reserved.
-
-    Attributes:
-        name: how resources name it; with TLS the name in its certificate.
-        address: `unix:PATH` of its users' socket, or `HOST:PORT` with TLS.
-        tls: with HOST:PORT.
-        learn: ask the site what it has to reserve; else resources are what people register.
-    """
-
-    name: Annotated[str, AfterValidator(_site_name)]
-    address: Annotated[str, AfterValidator(_address)]
-    tls: TlsConfig | None = None
-    learn: bool = True
-
-    @model_validator(mode="after")
-    def _check_tls(self) -> Self:
-        if (self.tls is None) != self.address.startswith("unix:"):
-            needs = "without [tls] it must be unix:PATH, the site's users' socket"
-            if self.tls is not None:
-                needs = "with [tls] it must be HOST:PORT, where the site listens for partners"
-            raise wrong(f"address is {self.address!r}; {needs}")
-        return self
 
 
 class SimulationConfig(Model):
@@ -221,69 +124,6 @@ class SimulationConfig(Model):
     longest: Annotated[float, Field(ge=1, le=1000)] = 1.0
     failing: Share = 0.0
     refusing: Share = 0.0
-
-
-class MqttConfig(Model):
-    """Where the plan is published for those who watch.
-
-    Attributes:
-        address: HOST:PORT of the MQTT broker.
-        username: where it wants one.
-        password_file: file with the password alone.
-        tls: the broker's keys; without it only loopback.
-    """
-
-    address: Annotated[str, AfterValidator(_address)]
-    username: Annotated[str, Field(min_length=1, max_length=256)] | None = None
-    password_file: FilePath | None = None
-    tls: TlsConfig | None = None
-
-    @model_validator(mode="after")
-    def _check_mqtt(self) -> Self:
-        if self.address.startswith("unix:"):
-            raise wrong(f"address is {self.address!r}; it must be HOST:PORT")
-        try:
-            self._made(None)
-        except ValueError as error:
-            raise wrong(str(error)) from None
-        if self.password_file is not None and self.username is None:
-            raise wrong("password_file goes with username")
-        return self
-
-    def _made(self, password: str | None) -> MqttSettings:
-        host, _, port = self.address.rpartition(":")
-        files = None
-        if self.tls is not None:
-            files = TlsFiles(*map(Path, (self.tls.authority, self.tls.certificate, self.tls.key)))
-        return MqttSettings(host.strip("[]"), int(port), self.username, password, files)
-
-    def settings(self) -> MqttSettings:
-        """Returns how the MQTT broker is reached.
-
-        Raises:
-            OutputError: the file with the password cannot be read.
-        """
-        password = None
-        if self.password_file is not None:
-            try:
-                password = Path(self.password_file).read_text(encoding="utf-8").strip()
-            except (OSError, UnicodeDecodeError) as error:
-                raise OutputError(
-                    f"{self.password_file}: the password of mqtt cannot be read: {error}"
-                ) from error
-        return self._made(password)
-
-
-class DashboardConfig(Model):
-    """A page for those who run the broker.
-
-    Attributes:
-        listen: HOST:PORT; loopback, as it tells what users have planned.
-        hosts: names by which browsers know a reverse proxy before it.
-    """
-
-    listen: Annotated[str, AfterValidator(_loopback)]
-    hosts: list[Annotated[str, Field(min_length=1, max_length=253)]] = []  # noqa: RUF012  # pydantic copies it
 
 
 class LimitsConfig(Model):

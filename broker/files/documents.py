@@ -10,7 +10,8 @@ import zlib
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NoReturn
 
-from broker.errors import FileError, Mistake
+from broker.errors import FileError
+from grms.kit.mistakes import Mistake
 from lrms_sim.text_files import object_of
 
 FILE_BYTES_MAX: Final = 256 << 20

@@ -9,10 +9,11 @@ import re
 from pathlib import Path
 from typing import Final
 
-from broker.errors import FileError, Mistake
+from broker.errors import FileError
 from broker.files.documents import read_bytes
 from broker.model.instances import job_shop
 from broker.model.problem import Problem
+from grms.kit.mistakes import Mistake
 from lrms_sim.spelling import shown
 
 FILE_BYTES_MAX: Final = 16 << 20

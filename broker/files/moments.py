@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, time
 from typing import Final, TypeGuard
 
-from broker.files.mistakes import must_be, wrong
 from broker.model.resources import DAY, WEEKDAYS
+from grms.kit.mistakes import must_be
+from grms.kit.models import wrong
 from lrms_sim.spelling import unknown
 
 DAY_NAMES: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")

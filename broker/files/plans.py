@@ -7,9 +7,8 @@ from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, Field, ValidationError
 
-from broker.errors import FileError, Mistake
+from broker.errors import FileError
 from broker.files.documents import read_document
-from broker.files.mistakes import mistakes_of, wrong
 from broker.files.moments import moment
 from broker.model.critical import critical_path
 from broker.model.measures import Measures, measure
@@ -17,7 +16,8 @@ from broker.model.plan import Placement, Plan
 from broker.model.problem import Problem
 from broker.model.workflow import Demand
 from broker.planner.methods import Result
-from grms.kit.models import Model
+from grms.kit.mistakes import Mistake, mistakes_of
+from grms.kit.models import Model, wrong
 from lrms_sim.spelling import shown
 
 FORMAT: Final = "hanse plan 1"

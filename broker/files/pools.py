@@ -12,14 +12,14 @@ from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
-from broker.errors import FileError, Mistake
+from broker.errors import FileError
 from broker.files import moments
 from broker.files.documents import read_document
-from broker.files.mistakes import mistakes_of, path_of, wrong
 from broker.model.pool import KIND_DEFAULT, Pool
 from broker.model.resources import DAY, WEEKDAYS, Calendar, PriceRule, Resource, WeeklyWindow
 from broker.model.workflow import Alternative, Demand, Task, Workflow
-from grms.kit.models import Model
+from grms.kit.mistakes import Mistake, mistakes_of, path_of
+from grms.kit.models import Model, wrong
 from lrms_sim.spelling import shown, unknown
 
 HOUR: Final = 3600.0

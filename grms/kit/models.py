@@ -9,6 +9,9 @@ from pydantic_core import PydanticCustomError
 WRONG: Final = "hanse"
 """Type of an error whose text is finished: it is shown as it is."""
 
+SOCKET_PATH_BYTES_MAX: Final = 100
+"""Longest path of a Unix socket: the kernel takes 107 bytes."""
+
 
 class Model(BaseModel):
     """A table of a configuration file.
@@ -40,7 +43,16 @@ def absolute(value: str, info: ValidationInfo) -> str:
     return str(Path(folder, value).absolute())
 
 
+def _socket(value: str, info: ValidationInfo) -> str:
+    path = absolute(value, info)
+    if len(path.encode()) > SOCKET_PATH_BYTES_MAX:
+        text = f"{path!r} is longer than {SOCKET_PATH_BYTES_MAX} bytes, the most a socket can have"
+        raise wrong(text)
+    return path
+
+
 FilePath = Annotated[str, AfterValidator(absolute)]
+SocketPath = Annotated[str, AfterValidator(_socket)]
 Seconds = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]
 Rate = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1, le=10**9)]
@@ -56,3 +68,17 @@ class LoggingConfig(Model):
 
     format: Literal["console", "json"] = "console"
     level: Literal["debug", "info", "warning", "error"] = "info"
+
+
+class TlsConfig(Model):
+    """The files of mutual TLS, as `grms pki issue` writes them.
+
+    Attributes:
+        authority: certificate of the authority that all have.
+        certificate: of this daemon.
+        key: of this daemon, readable by it alone.
+    """
+
+    authority: FilePath
+    certificate: FilePath
+    key: FilePath

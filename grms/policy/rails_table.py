@@ -15,15 +15,12 @@ from pydantic import (
     ValidationInfo,
     field_validator,
 )
-from pydantic_core import PydanticCustomError
 
+from grms.kit.models import wrong
 from grms.policy.rails import DOUBLINGS_MAX, RAILS, Promise, Rails
 from grms.policy.rounds import ROUND_ORDERS, RoundOrder, Rounds
 from lrms_sim.spelling import shown as shown_value
 from lrms_sim.spelling import unknown
-
-ERROR_KINDS: Final = frozenset({"span", "unknown", "period"})
-"""Kinds of errors whose texts say all, and are shown as they are."""
 
 NO_RAILS: Final = "none"
 RAILS_WORDS: Final = (*RAILS, NO_RAILS)
@@ -50,28 +47,28 @@ def span(value: object) -> float:
         seconds = float(found[1]) * _UNITS[found[2]]
     if not 0 <= seconds <= SPAN_MAX:
         text = f"{shown_value(value)} is no span of time; there are seconds, and texts such as 15min, 4h, 1d"
-        raise PydanticCustomError("span", "{text}", {"text": text})
+        raise wrong(text)
     return seconds
 
 
 def _rails_word(value: str) -> str:
     if value not in RAILS_WORDS:
         text = unknown("word for rails", value, RAILS_WORDS)
-        raise PydanticCustomError("unknown", "{text}", {"text": text})
+        raise wrong(text)
     return value
 
 
 def _round_order(value: str) -> str:
     if value not in ROUND_ORDERS:
         text = unknown("order of rounds", value, ROUND_ORDERS)
-        raise PydanticCustomError("unknown", "{text}", {"text": text})
+        raise wrong(text)
     return value
 
 
 def _period(value: float) -> float:
     if value < 1:
         text = f"{value:g} s is too short; at least 1 s is needed"
-        raise PydanticCustomError("period", "{text}", {"text": text})
+        raise wrong(text)
     return value
 
 
@@ -147,7 +144,7 @@ class RoundsSpec(BaseModel):
         every = info.data.get("every")
         if value is not None and every is not None and value < every:
             text = f"{value:g} s is too short; it must be at least the period, {every:g} s"
-            raise PydanticCustomError("period", "{text}", {"text": text})
+            raise wrong(text)
         return value
 
     @property

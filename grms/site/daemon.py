@@ -38,7 +38,7 @@ from grms.site.engine.upkeep import without_collection
 from grms.site.facts.events import Restarted, TimePassed
 from grms.site.links.programs import ProgramFetcher
 from grms.site.links.pseudonyms import GuestOwners, Pseudonyms, read_key
-from grms.site.parts import Core, tls_files
+from grms.site.parts import Core
 from grms.site.results.collector import Collector
 from grms.site.results.desk import ResultDesk
 from grms.site.results.inputs import InputDesk, InputFetcher
@@ -56,7 +56,7 @@ from grms.site.sockets.partners import PartnerPort, PortLimits
 from grms.site.sockets.users import UserSocket
 from grms.site.sockets.waiting_room import SERVICES
 from grms.site.watching.exchange_watch import ExchangeWatch
-from grms.tls import ServerTls
+from grms.tls import ServerTls, TlsFiles
 from grms.v1 import (
     job_pb2_grpc,
     operator_pb2_grpc,
@@ -295,7 +295,7 @@ class Daemon:
     def _partner_port(self, door: Door, limits: PortLimits) -> PartnerPort:
         config = self._core.config
         assert config.listen.partners is not None
-        files = tls_files(config)
+        files = None if config.tls is None else TlsFiles.of(config.tls)
         port = PartnerPort(
             parse_endpoint(config.listen.partners),
             None if files is None else ServerTls(files),
@@ -349,7 +349,7 @@ class Daemon:
                 links=core.links,
                 door=door,
                 owners=self.owners,
-                files=tls_files(core.config),
+                files=None if core.config.tls is None else TlsFiles.of(core.config.tls),
                 on_partners=[
                     partial(_share, core.shared),
                     *([] if observer is None else [observer.set_partners]),

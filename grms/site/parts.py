@@ -204,7 +204,7 @@ def check_certificate(config: SiteConfig, log: Log) -> None:
     Raises:
         ConfigError: it is another site's, not of the authority, or its key is another.
     """
-    files = tls_files(config)
+    files = None if config.tls is None else TlsFiles.of(config.tls)
     if files is None:
         return
     try:
@@ -269,7 +269,7 @@ def build_core(
     driver.connect(engine.hear)
     if checks_wanted():
         engine.on_event(lambda _event, _commands: check(engine.state.memory))
-    files = tls_files(config)
+    files = None if config.tls is None else TlsFiles.of(config.tls)
     shared = SharedFolders(config.shared.roots, config.sharing)
     links = PartnerLinks(
         _link_settings(config, shared),
@@ -332,14 +332,6 @@ def _driver(loaded: Loaded, config: SiteConfig, new_id: Iterable[int], log: Log)
         program_wait=config.limits.program_timeout_s * config.clock.speed,
     )
     return LrmsDriver(loaded.lrms, loaded.clock, limits, new_id, log)
-
-
-def tls_files(config: SiteConfig) -> TlsFiles | None:
-    """Returns where keys and certificates are; None without TLS."""
-    tls = config.tls
-    if tls is None:
-        return None
-    return TlsFiles(Path(tls.authority), Path(tls.certificate), Path(tls.key))
 
 
 async def _why(files: TlsFiles, timeout_s: float, partner: str, address: str) -> str:

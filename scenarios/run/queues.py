@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from grms.kit.mistakes import Mistake
 from lrms_sim.choosing import Policy, with_local_time
 from lrms_sim.criteria import GroupOrder
 from lrms_sim.disciplines import Discipline, discipline_by_name, scheduler_of
@@ -16,7 +17,7 @@ from lrms_sim.situations import header_start, zone_named, zone_of_header
 from lrms_sim.strategies import Strategy
 from lrms_sim.strategy_files import StrategyFileError, load_strategy
 from lrms_sim.windows import Shift
-from scenarios.errors import Problem, SpecError, WorkloadError
+from scenarios.errors import SpecError, WorkloadError
 from scenarios.run.workloads import Workload, load_workload
 from scenarios.spec.spec import SiteSpec
 
@@ -46,7 +47,7 @@ def queues_of(
         try:
             queues.append(_at_site(site, discipline_of(site), workload))
         except ValueError as error:
-            problem = Problem(f"sites.{site.name}.time_zone", str(error))
+            problem = Mistake(f"sites.{site.name}.time_zone", str(error))
             raise SpecError(shown, [problem]) from error
     if any(scheduler_of(queue).needs_groups for queue in queues):
         for site, workload in zip(sites, workloads, strict=True):
@@ -57,16 +58,16 @@ def queues_of(
     return queues
 
 
-def queue_problems(sites: Sequence[SiteSpec]) -> list[Problem]:
+def queue_problems(sites: Sequence[SiteSpec]) -> list[Mistake]:
     """Returns what is wrong with the strategy files that sites name."""
     problems = []
     for site in sites:
         try:
             discipline_of(site)
         except StrategyFileError as error:
-            problems.append(Problem(f"sites.{site.name}.strategy", str(error)))
+            problems.append(Mistake(f"sites.{site.name}.strategy", str(error)))
         except (TypeError, ValueError) as error:
-            problems.append(Problem(f"sites.{site.name}.discipline", str(error)))
+            problems.append(Mistake(f"sites.{site.name}.discipline", str(error)))
     return problems
 
 

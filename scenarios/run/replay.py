@@ -7,6 +7,7 @@ from os import environ as process_environment
 from pathlib import Path
 
 from grms.federation.federation import Site, replay, replay_alone
+from grms.kit.mistakes import Mistake
 from grms.policy.files import RuleBaseError
 from grms.policy.rails import Rails
 from grms.policy.rails_table import rounds_said
@@ -15,7 +16,7 @@ from grms.policy.transfer import AlwaysAgree, AlwaysKeep, Railed, TransferPolicy
 from grms.policy.words import NO_EXCHANGE, TRANSFER_DEFAULT, PolicyShelf, location_by_name
 from lrms_sim.jobs import JOBS_MAX
 from lrms_sim.schedule import Schedule
-from scenarios.errors import Problem, SpecError, WorkloadError
+from scenarios.errors import SpecError, WorkloadError
 from scenarios.run.broker_result import BrokerResult, evaluate_broker
 from scenarios.run.queues import groups_at_home, looks_at_groups, queue_problems, queues_of
 from scenarios.run.results import ScenarioResult, evaluate
@@ -248,7 +249,7 @@ def check_files(spec: ScenarioSpec, *, shown: str | None = None) -> None:
         SpecError: one is not; the text has a line for each key that names one.
     """
     problems = [
-        Problem(f"sites.{site.name}.workload.swf", f"there is no file {site.workload.swf}")
+        Mistake(f"sites.{site.name}.workload.swf", f"there is no file {site.workload.swf}")
         for site in spec.sites
         if isinstance(site.workload, SwfWorkload) and not Path(site.workload.swf).is_file()
     ]
@@ -257,7 +258,7 @@ def check_files(spec: ScenarioSpec, *, shown: str | None = None) -> None:
         try:
             location_by_name(site.location, awrt="awrt-completed")
         except ValueError as error:
-            problems.append(Problem(f"sites.{site.name}.location", str(error)))
+            problems.append(Mistake(f"sites.{site.name}.location", str(error)))
     try:
         load_policies(spec, shown=shown)
     except SpecError as error:
@@ -274,7 +275,7 @@ class _Shelf:
     """Policies by their word or file, and what was wrong with them."""
 
     def __init__(self) -> None:
-        self.problems: dict[Problem, None] = {}
+        self.problems: dict[Mistake, None] = {}
         self._policies = PolicyShelf()
         self._railed: dict[tuple[Rails, int], TransferPolicy] = {}
 
@@ -291,7 +292,7 @@ class _Shelf:
         try:
             return self._policies.policy_by_name(text)
         except RuleBaseError as error:
-            self.problems[Problem(key, str(error))] = None
+            self.problems[Mistake(key, str(error))] = None
             return AlwaysKeep()
 
 

@@ -6,7 +6,8 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from scenarios.errors import Problem, SpecError
+from grms.kit.mistakes import Mistake
+from scenarios.errors import SpecError
 from scenarios.spec.problems import cross_problems, problems_of
 from scenarios.spec.spec import ScenarioSpec
 
@@ -34,9 +35,9 @@ def load_spec(path: Path, *, shown: str | None = None) -> ScenarioSpec:
             data = stream.read(FILE_BYTES_MAX + 1)
     except OSError as error:
         text = f"cannot be read: {error.strerror or error}"
-        raise SpecError(shown, [Problem("", text)]) from error
+        raise SpecError(shown, [Mistake("", text)]) from error
     if len(data) > FILE_BYTES_MAX:
-        raise SpecError(shown, [Problem("", f"is larger than {FILE_BYTES_MAX} bytes")])
+        raise SpecError(shown, [Mistake("", f"is larger than {FILE_BYTES_MAX} bytes")])
     return parse_spec(data, folder=path.parent, shown=shown)
 
 
@@ -55,12 +56,12 @@ def parse_spec(data: bytes, *, folder: Path, shown: str) -> ScenarioSpec:
         document = tomllib.loads(data.decode("utf-8"))
     except UnicodeDecodeError as error:
         text = f"byte {error.start} is not UTF-8 text"
-        raise SpecError(shown, [Problem("", text)]) from error
+        raise SpecError(shown, [Mistake("", text)]) from error
     except tomllib.TOMLDecodeError as error:
-        raise SpecError(shown, [Problem("", f"no TOML: {error}")]) from error
+        raise SpecError(shown, [Mistake("", f"no TOML: {error}")]) from error
     except RecursionError as error:
-        raise SpecError(shown, [Problem("", "no scenario: nested too deeply")]) from error
-    problems: list[Problem] = []
+        raise SpecError(shown, [Mistake("", "no scenario: nested too deeply")]) from error
+    problems: list[Mistake] = []
     try:
         spec = ScenarioSpec.model_validate(document, context={"folder": folder})
     except ValidationError as error:

@@ -25,7 +25,7 @@ def figures() -> dict[str, set[str]]:
     metrics.offer_sent("away", "accept", 0.1)
     metrics.offer_received("away", "accept")
     metrics.handshake_failed(next(iter(Handshake)))
-    metrics.set_load(Load(4, 1, 2), 1)
+    metrics.lrms.set_load(Load(4, 1, 2), 1)
     metrics.set_reachable("away", reachable=True)
     metrics.set_guests("away", 1)
     metrics.set_partner("away", awrt_s=1.0, open_jobs=1)

@@ -12,19 +12,35 @@ from pydantic import (
     Field,
     PlainValidator,
     SerializeAsAny,
-    ValidationInfo,
     field_validator,
     model_validator,
 )
 
-from grms.kit.models import Count, FilePath, LoggingConfig, Model, Rate, Seconds, absolute, wrong
+from grms.kit.models import (
+    Count,
+    FilePath,
+    LoggingConfig,
+    Model,
+    Rate,
+    Seconds,
+    TlsConfig,
+    wrong,
+)
 from grms.lrms.adapter import LrmsSettings
 from grms.lrms.simulated import SimulatedSettings
-from grms.names import PSEUDONYM, Endpoint, check_site_name, parse_endpoint
+from grms.names import PSEUDONYM, parse_endpoint
 from grms.policy.location import LOCATION_GROUP
 from grms.policy.rails import Rails
 from grms.policy.rails_table import RailsField, rails_said
-from grms.policy.words import LOCATION_WORDS, TRANSFER_DEFAULT, TRANSFER_WORDS, is_written
+from grms.policy.words import LOCATION_WORDS
+from grms.site.configuration.connections import (
+    DashboardConfig,
+    ListenConfig,
+    MetricsConfig,
+    MqttConfig,
+    Name,
+    PartnerConfig,
+)
 from grms.site.configuration.lrms_kinds import settings_of
 from lrms_sim.written import names_written
 
@@ -43,16 +59,6 @@ DASHBOARD_FILE_END: Final = ".dashboard.json"
 PSEUDONYMS_END: Final = ".pseudonyms.key"
 """Likewise: the key of which own users' pseudonyms are made."""
 
-SOCKET_PATH_BYTES_MAX: Final = 100
-"""Longest path of a Unix socket: the kernel takes 107 bytes."""
-
-
-def _site_name(value: str) -> str:
-    try:
-        return check_site_name(value)
-    except ValueError as error:
-        raise wrong(str(error)) from error
-
 
 def _pseudonym(value: str) -> str:
     partner, _, pseudonym = value.partition(":")
@@ -65,35 +71,6 @@ def _root(value: str) -> str:
     if value != os.path.normpath(value) or not value.startswith("/") or value in {"/", "//"}:
         raise wrong(f"{value!r} must be the path of a folder, from / on, without . and ..")
     return value
-
-
-def _endpoint(value: str) -> str:
-    try:
-        return str(parse_endpoint(value))
-    except ValueError as error:
-        raise wrong(str(error)) from error
-
-
-def _socket(value: str, info: ValidationInfo) -> str:
-    path = absolute(value, info)
-    if len(path.encode()) > SOCKET_PATH_BYTES_MAX:
-        text = f"{path!r} is longer than {SOCKET_PATH_BYTES_MAX} bytes, the most a socket can have"
-        raise wrong(text)
-    return path
-
-
-def _transfer(value: str, info: ValidationInfo) -> str:
-    if value in TRANSFER_WORDS or is_written(value):
-        return value
-    if not value.endswith(".json"):
-        words = ", ".join(TRANSFER_WORDS)
-        text = f"{value!r} is no transfer policy; there are: {words}, and the path of a rule base file (*.json)"
-        raise wrong(text)
-    return absolute(value, info)
-
-
-Name = Annotated[str, AfterValidator(_site_name)]
-Address = Annotated[str, AfterValidator(_endpoint)]
 
 
 class ClockConfig(Model):
@@ -119,37 +96,6 @@ class ClockConfig(Model):
         return self
 
 
-class ListenConfig(Model):
-    """Where the daemon can be reached.
-
-    Attributes:
-        users: the Unix socket of users and operators.
-        partners: host and port for partners; nobody else reaches a site without it.
-    """
-
-    users: Annotated[str, AfterValidator(_socket)]
-    partners: Address | None = None
-
-    @property
-    def endpoint(self) -> Endpoint | None:
-        """Where partners reach the daemon."""
-        return None if self.partners is None else parse_endpoint(self.partners)
-
-
-class TlsConfig(Model):
-    """The files of mutual TLS, as `grms pki issue` writes them.
-
-    Attributes:
-        authority: certificate of the authority that all partners have.
-        certificate: of this site.
-        key: of this site, readable by the daemon alone.
-    """
-
-    authority: FilePath
-    certificate: FilePath
-    key: FilePath
-
-
 class JournalConfig(Model):
     """The journal.
 
@@ -161,26 +107,6 @@ class JournalConfig(Model):
 
     path: FilePath
     survives: Literal["power_loss", "crash"] = "power_loss"
-
-
-class PartnerConfig(Model):
-    """A site one exchanges jobs with.
-
-    Attributes:
-        name: its name, as its certificate has it.
-        address: host and port; left out where it is found through MQTT presence.
-        processors: its size, where that is to be known before it first answered.
-        transfer: what is kept rather than offered to it, and accepted from it: `awf`, `keep`,
-            `none` (neither asked nor answered), `fair-exchange` or another word for rails, or the path
-            of a rule base file. Where it is left out and the site has rails, what they allow is done.
-        shared: it has the folders `shared.roots` too, under the same paths.
-    """
-
-    name: Name
-    address: Address | None = None
-    processors: Count | None = None
-    transfer: Annotated[str, AfterValidator(_transfer)] = TRANSFER_DEFAULT
-    shared: bool = False
 
 
 class LimitsConfig(Model):
@@ -240,60 +166,6 @@ class LimitsConfig(Model):
     undecided_timeout_s: Seconds = 300.0
     delegated_timeout_s: Seconds = 604_800.0
     drain_s: Seconds = 10.0
-
-
-class MqttConfig(Model):
-    """The broker of telemetry.
-
-    Attributes:
-        enabled: whether anything is published at all.
-        address: host and port; left out for a broker inside the daemon, on loopback.
-        username: where the broker wants one.
-        password_file: file with the password alone.
-        tls: use the site's certificate and authority.
-        discovery: take partners' addresses from their presence; only of partners on the list.
-        outbox: events kept while the broker is away; the oldest are dropped beyond.
-    """
-
-    enabled: bool = True
-    address: Address | None = None
-    username: str | None = None
-    password_file: FilePath | None = None
-    tls: bool = False
-    discovery: bool = False
-    outbox: Count = 10_000
-
-
-class MetricsConfig(Model):
-    """Figures for the site's own operators.
-
-    Attributes:
-        listen: host and port of the Prometheus endpoint; loopback, as it tells the site's load.
-        exchange_hours: how often it is computed what exchange has brought own users, hours, at least
-            1; 0: never.
-    """
-
-    listen: Address
-    exchange_hours: Annotated[float, Field(ge=0, le=8784, allow_inf_nan=False)] = 1.0
-
-    @field_validator("exchange_hours")
-    @classmethod
-    def _check_hours(cls, value: float) -> float:
-        if 0 < value < 1:
-            raise wrong(f"is {value}; it must be at least 1, or 0 for never")
-        return value
-
-
-class DashboardConfig(Model):
-    """Pages for the site's own operators.
-
-    Attributes:
-        listen: host and port; loopback, as they tell the site's load. A reverse proxy may be before it.
-        hosts: names by which browsers know that proxy.
-    """
-
-    listen: Address
-    hosts: list[Annotated[str, Field(min_length=1, max_length=253)]] = Field(default_factory=list)
 
 
 class ResultsConfig(Model):

@@ -3,24 +3,21 @@
 Everything that is wrong is said at once: the file, the key, the value, and what is allowed.
 """
 
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from grms.kit.models import WRONG
+from grms.kit.mistakes import Peculiarities, mistakes_of, said_of
 from grms.lrms.adapter import LrmsSettings
 from grms.policy.files import RuleBaseError
 from grms.policy.location import LocationPolicy, WrittenLocation
-from grms.policy.rails_table import ERROR_KINDS
 from grms.policy.transfer import AlwaysAgree, Railed, TransferPolicy, WrittenTransfer
 from grms.policy.words import NO_EXCHANGE, PolicyShelf, location_by_name
 from grms.site.configuration.config import SiteConfig
 from grms.site.configuration.lrms_kinds import KINDS
 from grms.site.configuration.written import CarefulLocation, CarefulTransfer
-from lrms_sim import spelling
 from lrms_sim.text_files import parse_toml, read_bytes
 
 FILE_BYTES_MAX: Final = 1 << 20
@@ -59,54 +56,23 @@ def parse_config(data: bytes, *, folder: Path, shown: str) -> SiteConfig:
     try:
         return SiteConfig.model_validate(document, context={"folder": folder})
     except ValidationError as error:
-        lines = {
-            f"{shown}: {_line(details, document)}": None
-            for details in error.errors(include_url=False)
-        }
-        raise ConfigError("\n".join(lines)) from error
+        kind = Peculiarities(adapted=_adapted, narrowed=lambda one: _narrowed(one, document))
+        mistakes = mistakes_of(error, document, SiteConfig, kind=kind)
+        raise ConfigError(said_of(shown, mistakes)) from error
 
 
-def _line(details: ErrorDetails, document: dict[str, Any]) -> str:
-    key = ""
-    for part in _places(details):
-        key += f"[{part}]" if isinstance(part, int) else f".{part}"
-    key = key.removeprefix(".")
-    if details["type"] == "extra_forbidden":
-        return f"{key}: {_unknown_key(details, document)}"
-    if details["type"] == "missing":
-        return f"{key}: is missing"
-    text = details["msg"]
-    if details["type"] not in {WRONG, *ERROR_KINDS}:
-        text = f"is {spelling.shown(details['input'])}; {text[0].lower()}{text[1:]}"
-    return f"{key}: {text}" if key else text
-
-
-def _places(details: ErrorDetails) -> tuple[int | str, ...]:
+def _adapted(details: ErrorDetails) -> ErrorDetails:
     # Behind `rails` pydantic puts whether it took the value for a word or for a table.
     loc = details["loc"]
-    return (*loc[:1], *loc[2:]) if loc[:1] == ("rails",) else loc
+    details["loc"] = (*loc[:1], *loc[2:]) if loc[:1] == ("rails",) else loc
+    return details
 
 
-def _unknown_key(details: ErrorDetails, document: dict[str, Any]) -> str:
-    model: Any = SiteConfig
-    for part in _places(details)[:-1]:
-        if isinstance(part, str) and part in model.model_fields:
-            model = _model_of(model.model_fields[part].annotation) or SiteConfig
-        if model is LrmsSettings:
-            model = KINDS[document["lrms"].get("kind", "simulated")].settings
-    names = list(model.model_fields)
-    wrong = str(details["loc"][-1])
-    close = get_close_matches(wrong, names, n=1)
-    meant = f", did you mean {close[0]!r}?" if close else ";"
-    return f"there is no such key here{meant} there are: {', '.join(names)}"
-
-
-def _model_of(annotation: Any) -> Any:
-    # The model inside `Model | None`, `list[Model]` and the like; None where there is none.
-    if hasattr(annotation, "model_fields"):
-        return annotation
-    inner = (_model_of(one) for one in getattr(annotation, "__args__", ()))
-    return next((model for model in inner if model is not None), None)
+def _narrowed(model: type[BaseModel], document: dict[str, Any]) -> type[BaseModel]:
+    # Of the table of the batch system, its kind says which keys there are.
+    if model is not LrmsSettings:
+        return model
+    return KINDS[document["lrms"].get("kind", "simulated")].settings
 
 
 _AGREE: Final = AlwaysAgree()

@@ -8,11 +8,7 @@ names from fixed lists, so that nobody outside can make the figures grow.
 import math
 import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
-from threading import Thread
-from types import TracebackType
-from typing import Literal, Self, get_args
-from wsgiref.simple_server import WSGIServer
+from typing import Literal, get_args
 
 from prometheus_client import (
     CollectorRegistry,
@@ -20,15 +16,12 @@ from prometheus_client import (
     Gauge,
     Histogram,
     ProcessCollector,
-    start_http_server,
 )
 from prometheus_client.core import CounterMetricFamily, Metric
 
 from grms.handshakes import Handshake
-from grms.lrms.slips import Slips
-from grms.names import PORT_MAX, is_loopback
 from grms.site.care.alone import Compared
-from grms.site.facts.jobs import Load
+from grms.site.watching.lrms_figures import LrmsFigures
 from grms.telemetry.payloads import JobStateName
 from lrms_sim.version import __version__
 
@@ -64,9 +57,6 @@ RefusalReason = Literal[
     "stopping",
 ]
 """Why a call was refused, in the words of `grms.site.sockets.door`."""
-
-Surprise = Literal["lost", "requeued", "appeared"]
-"""What a batch system has done to a job by itself."""
 
 OTHER = "other"
 """The label for a partner that is on no list."""
@@ -117,6 +107,7 @@ class SiteMetrics:
 
     Attributes:
         registry: what Prometheus collects.
+        lrms: the figures of the batch system.
     """
 
     def __init__(self, partners: Iterable[str] = ()) -> None:
@@ -165,35 +156,12 @@ class SiteMetrics:
             self._refusals.labels(reason)
         for handshake in Handshake:
             self._handshakes.labels(handshake)
-        for surprise in get_args(Surprise):
-            self._lrms_lost.labels(surprise)
-        self._slips = dict.fromkeys(asdict(Slips()), 0)
-        self.set_slips(Slips())
         for decision in get_args(Decision):
             self._own.labels(decision)
 
     def _watch_site(self) -> None:
-        """Makes the figures of machine, queue, partners, calls, journal and process."""
-        self._processors = self._gauge("hanse_processors", "Of the machine, by state.", ("state",))
-        self._lrms_up = self._gauge(
-            "hanse_lrms_reachable", "1 where the batch system answers and its load is known."
-        )
-        self._lrms_age = self._gauge(
-            "hanse_lrms_load_age_seconds", "How old the figures of machine and queue are."
-        )
-        self._lrms_commands = self._gauge(
-            "hanse_lrms_commands_open", "Commands that the batch system has not answered."
-        )
-        self._lrms_lost = self._counter(
-            "hanse_lrms_surprises_total", "What the batch system did by itself.", ("what",)
-        )
-        self._lrms_slips = self._counter(
-            "hanse_lrms_slips_total", "What the batch system has said and not kept.", ("what",)
-        )
-        self._queue_jobs = self._gauge("hanse_queue_jobs", "Jobs that wait in the batch system.")
-        self._queue_processors = self._gauge(
-            "hanse_queue_processors", "Processors that the waiting jobs need, added up."
-        )
+        """Makes the figures of batch system, partners, calls, journal and process."""
+        self.lrms = LrmsFigures(self.registry)
         self._waits = self._job_times("hanse_job_wait_seconds", "From submission to start.")
         self._responses = self._job_times("hanse_job_response_seconds", "From submission to end.")
         self._ends = self._counter("hanse_jobs_ended_total", "Own jobs that ended.", ("outcome",))
@@ -305,40 +273,6 @@ class SiteMetrics:
         self._gauge(
             "hanse_certificate_end_timestamp_seconds", "When the site's certificate ends."
         ).set_function(end)
-
-    def set_load(self, load: Load, jobs_waiting: int) -> None:
-        """Sets what the batch system does.
-
-        Args:
-            load: of it.
-            jobs_waiting: jobs in its queue.
-        """
-        self._processors.labels("free").set(load.processors_free)
-        self._processors.labels("busy").set(load.processors - load.processors_free)
-        self._queue_jobs.set(jobs_waiting)
-        self._queue_processors.set(load.processors_waiting)
-
-    def set_lrms(self, *, reachable: bool, load_age: float | None, commands_open: int) -> None:
-        """Sets how the batch system answers.
-
-        Args:
-            reachable: it answers, and its load is known.
-            load_age: of the load, seconds; None where there has been none.
-            commands_open: commands without an answer.
-        """
-        self._lrms_up.set(reachable)
-        self._lrms_age.set(math.nan if load_age is None else load_age)
-        self._lrms_commands.set(commands_open)
-
-    def lrms_surprised(self, what: Surprise) -> None:
-        """Counts what the batch system did by itself."""
-        self._lrms_lost.labels(what).inc()
-
-    def set_slips(self, slips: Slips) -> None:
-        """Counts what the batch system has not kept since this was called last."""
-        for what, count in asdict(slips).items():
-            self._lrms_slips.labels(what).inc(count - self._slips[what])
-            self._slips[what] = count
 
     def job_started(self, kind: JobKind, wait_time: float) -> None:
         """Takes note of how long a job has waited, in seconds of the site's clock."""
@@ -457,81 +391,3 @@ class SiteMetrics:
 
     def _counter(self, name: str, text: str, labels: tuple[str, ...] = ()) -> Counter:
         return Counter(name, text, labels, registry=self.registry)
-
-
-class MetricsError(OSError):
-    """The endpoint cannot be started; the text says why and what to do."""
-
-
-@dataclass(frozen=True, slots=True)
-class MetricsSettings:
-    """Where Prometheus collects.
-
-    Attributes:
-        host: a loopback address.
-        port: 0 for any free one.
-
-    Raises:
-        ValueError: the port is none, or the host is not loopback.
-    """
-
-    host: str = "127.0.0.1"
-    port: int = 9464
-
-    def __post_init__(self) -> None:
-        """Checks the address."""
-        if not 0 <= self.port <= PORT_MAX:
-            raise ValueError(f"port is {self.port}; it must be 0 to {PORT_MAX}")
-        if not is_loopback(self.host):
-            raise ValueError(
-                f"metrics on {self.host!r} would tell others how busy this site is; use a "
-                "loopback address, and a proxy that asks for a password if need be"
-            )
-
-
-class MetricsEndpoint:
-    """Serves a site's figures over HTTP as long as it is entered.
-
-    Args:
-        metrics: what to serve.
-        settings: where.
-
-    Attributes:
-        port: where it listens, once it is entered.
-    """
-
-    def __init__(self, metrics: SiteMetrics, settings: MetricsSettings) -> None:
-        self.port = settings.port
-        self._metrics = metrics
-        self._settings = settings
-        self._running: tuple[WSGIServer, Thread] | None = None
-
-    def __enter__(self) -> Self:
-        """Starts listening, in a thread of its own.
-
-        Raises:
-            MetricsError: the address is taken.
-        """
-        settings = self._settings
-        try:
-            self._running = start_http_server(settings.port, settings.host, self._metrics.registry)
-        except OSError as error:
-            raise MetricsError(
-                f"metrics cannot be served on {settings.host}:{settings.port}: "
-                f"{error.strerror or error}; configure another address"
-            ) from error
-        self.port = self._running[0].server_port
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Stops listening."""
-        assert self._running is not None
-        server, thread = self._running
-        server.shutdown()
-        server.server_close()
-        thread.join()

@@ -30,7 +30,8 @@ from grms.site.watching.embedded_mqtt import (
     watcher_account,
     write_watcher_file,
 )
-from grms.site.watching.metrics import MetricsEndpoint, MetricsSettings, SiteMetrics
+from grms.site.watching.metrics import SiteMetrics
+from grms.site.watching.metrics_endpoint import MetricsEndpoint, MetricsSettings
 from grms.site.watching.telemetry import OUTBOX_EVENTS_MAX, JobChange, SiteTelemetry, connect_site
 from grms.telemetry.link import MqttLink, MqttSettings
 

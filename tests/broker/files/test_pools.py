@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.errors import MISTAKES_SHOWN_MAX, FileError
+from broker.errors import FileError
 from broker.files.pools import parse_file, read_file
 from broker.model.heft import heft
 from broker.model.pool import Pool
 from broker.model.problem import Problem
 from broker.model.resources import DAY, Calendar, PriceRule, Resource, WeeklyWindow
 from broker.model.workflow import Alternative, Demand, Task, Workflow
+from grms.kit.mistakes import MISTAKES_SHOWN_MAX
 from tests.broker.drawn import NAMES
 
 FULL = """

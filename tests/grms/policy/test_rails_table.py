@@ -101,7 +101,7 @@ def test_rounds_are_a_period_or_a_table() -> None:
         ({}, "sites.a.reoffer.every", "is missing"),
         ({"every": 0.5}, "sites.a.reoffer.every", "0.5 s is too short"),
         ({"every": 9, "order": "wide"}, "sites.a.reoffer.order", "'wide' is no order of rounds"),
-        ({"every": 9, "questions": 0}, "sites.a.reoffer.questions", "is 0; it must be greater"),
+        ({"every": 9, "questions": 0}, "sites.a.reoffer.questions", "is 0; it must be at least 1"),
         ({"every": 9, "pause": 8}, "sites.a.reoffer.pause", "8 s is too short; it must be at l"),
         (
             {"every": 9, "questoins": 8},

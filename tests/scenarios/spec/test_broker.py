@@ -59,7 +59,7 @@ BREAK = BROKER["breakdowns"][0]
         (
             BROKER | {"workflows": {"tasks": 0, "last_s": 9}},
             SITES,
-            "broker.workflows.tasks: is 0; it must be greater than or equal to 1",
+            "broker.workflows.tasks: is 0; it must be at least 1",
         ),
         (
             BROKER | {"breakdowns": [BREAK | {"site": "rigga"}]},

@@ -50,7 +50,7 @@ ONE_BY_ONE = [
     ),
     (
         with_sites({"name": "A"}) | {"seed": -1},
-        "seed: is -1; it must be greater than or equal to 0",
+        "seed: is -1; it must be at least 0",
     ),
     (
         with_sites({"name": "A"}) | {"titel": "x"},
@@ -123,7 +123,7 @@ ONE_BY_ONE = [
     ),
     (
         with_sites({"name": "A", "workload": {"trace": "kth", "window": {"first_day": -1}}}),
-        "sites.A.workload.window.first_day: is -1; it must be greater than or equal to 0",
+        "sites.A.workload.window.first_day: is -1; it must be at least 0",
     ),
     (
         with_sites({"name": "A", "workload": {"swf": "x", "preparation": {"overrun": "stop"}}}),

@@ -82,7 +82,7 @@ def test_what_is_wrong_with_rails_is_said_with_its_key() -> None:
     )
     (line,) = errors("rails = { balanse = 3 }\n" + GOOD)
     assert line.startswith(
-        "site.toml: rails.balanse: there is no such key here, did you mean 'balance'?"
+        "site.toml: rails.balanse: 'balanse' is no key here, did you mean 'balance'?"
     )
     (line,) = errors('rails = { trust = "4 hours" }\n' + GOOD)
     assert line.startswith("site.toml: rails.trust: '4 hours' is no span of time")
@@ -108,10 +108,10 @@ def test_everything_wrong_is_said_at_once() -> None:
     """Each line has file, key, value and what is allowed."""
     text = GOOD.replace("processors = 100", "processors = 0").replace("users", "user")
     found = errors(text + '[lrms]\ndiscipline = "lifo"\n')
-    assert found[0] == ("site.toml: processors: is 0; input should be greater than or equal to 1")
+    assert found[0] == ("site.toml: processors: is 0; it must be at least 1")
     assert "site.toml: listen.users: is missing" in found
     assert (
-        "site.toml: listen.user: there is no such key here, did you mean 'users'? there are: "
+        "site.toml: listen.user: 'user' is no key here, did you mean 'users'? there are: "
         "users, partners"
     ) in found
     assert any(line.startswith("site.toml: lrms.discipline: 'lifo' is no") for line in found)
@@ -121,7 +121,7 @@ def test_a_wrong_key_in_a_list_is_named_with_its_place() -> None:
     """Tables in a list are counted from 0."""
     found = errors(GOOD.replace('transfer = "none"', 'transfers = "none"'))
     assert "\n".join(found) == (
-        "site.toml: partners[2].transfers: there is no such key here, did you mean 'transfer'? "
+        "site.toml: partners[2].transfers: 'transfers' is no key here, did you mean 'transfer'? "
         "there are: name, address, processors, transfer, shared"
     )
 

@@ -51,8 +51,8 @@ def test_a_table_is_that_of_its_kind() -> None:
     [
         (b'kind = "lsf"', "lrms.kind: 'lsf' is no kind of batch system; there are: "),
         (b"kind = 3", "lrms.kind: 3 is no kind of batch system"),
-        (b'disciplin = "fcfs"', "lrms.disciplin: there is no such key here, did you mean "),
-        (b"load_age_s = 0.0", "lrms.load_age_s: is 0.0; input should be greater than 0"),
+        (b'disciplin = "fcfs"', "lrms.disciplin: 'disciplin' is no key here, did you mean "),
+        (b"load_age_s = 0.0", "lrms.load_age_s: is 0.0; it must be more than 0"),
         (b'kind = "slurm"\npartitions = ["a,b"]', "lrms.partitions[0]: 'a,b' is no name"),
         (b'kind = "slurm"\nqos = "--uid=0"', "lrms.qos: '--uid=0' is no name"),
         (b'kind = "slurm"\nspool = "jobs"', "lrms.spool: 'jobs' must be a path that begins with /"),
@@ -60,7 +60,7 @@ def test_a_table_is_that_of_its_kind() -> None:
         (b'kind = "slurm"\nshape = ["--ntasks=4"]', "exactly one of the options must have"),
         (b'kind = "slurm"\nshape = ["--x={a}", "--n={processors}"]', "has braces"),
         (b'kind = "slurm"\n[clock]\nkind = "scaled"\norigin = 0.0', "needs 'wall'"),
-        (b"commands = 65", "lrms.commands: is 65; input should be less than or equal to 64"),
+        (b"commands = 65", "lrms.commands: is 65; it must be at most 64"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_key(table: bytes, text: str) -> None:

@@ -14,14 +14,8 @@ from grms.handshakes import Handshake
 from grms.lrms.slips import Slips
 from grms.site.facts import commands
 from grms.site.facts.jobs import Load
-from grms.site.watching.metrics import (
-    OTHER,
-    MetricsEndpoint,
-    MetricsError,
-    MetricsSettings,
-    RefusalReason,
-    SiteMetrics,
-)
+from grms.site.watching.metrics import OTHER, RefusalReason, SiteMetrics
+from grms.site.watching.metrics_endpoint import MetricsEndpoint, MetricsError, MetricsSettings
 from grms.telemetry.payloads import METRICS_MAX, JobStateName, Metrics, encode
 from grms.tls import AdmissionRefusal
 
@@ -190,7 +184,7 @@ def test_ports_have_bounds(port: int) -> None:
 def test_the_machine_the_queue_and_the_partners_have_figures() -> None:
     """What capacity planning and alerts need, with what runs and the process itself."""
     metrics = SiteMetrics(["CTC"])
-    metrics.set_load(Load(16, 4, 90), 7)
+    metrics.lrms.set_load(Load(16, 4, 90), 7)
     metrics.set_partner("CTC", awrt_s=120.5, open_jobs=3)
     metrics.set_promise("CTC", suspended=True, breaches=2, credit=7200.0)
     metrics.job_started("home", 30.0)
@@ -228,7 +222,7 @@ def test_what_a_batch_system_has_not_kept_is_counted_once() -> None:
     metrics, slips = SiteMetrics(), Slips()
     for copied, seen in ((0, 0.0), (2, 2.0), (2, 2.0), (3, 3.0)):
         slips.copied = copied
-        metrics.set_slips(slips)
+        metrics.lrms.set_slips(slips)
         collected = generate_latest(metrics.registry).decode()
         assert f'hanse_lrms_slips_total{{what="copied"}} {seen}' in collected
         assert 'hanse_lrms_slips_total{what="run_again"} 0.0' in collected

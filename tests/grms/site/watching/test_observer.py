@@ -16,10 +16,12 @@ from prometheus_client.parser import text_string_to_metric_families
 from structlog.testing import capture_logs
 
 from grms.kit.ports import free_port
-from grms.site.configuration.config import MqttConfig, SiteConfig
+from grms.site.configuration.config import SiteConfig
+from grms.site.configuration.connections import MqttConfig
 from grms.site.configuration.files import ConfigError
 from grms.site.facts.lifecycle import SHOWN, Outcome
-from grms.site.watching.observer import Observer, certificate_end, mqtt_settings, telemetry_settings
+from grms.site.watching.observer import Observer, certificate_end
+from grms.site.watching.settings import mqtt_settings, telemetry_settings
 from grms.site.watching.telemetry_service import WATCHER_FILE_END
 from grms.telemetry.link import MqttSettings
 from grms.telemetry.payloads import JobStateName, OutcomeName

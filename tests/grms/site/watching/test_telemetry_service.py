@@ -17,7 +17,8 @@ from grms.kit.ports import free_port
 from grms.names import Endpoint
 from grms.site.watching.discovery import PartnerAppeared, PartnerChange
 from grms.site.watching.embedded_mqtt import EmbeddedBrokerError
-from grms.site.watching.metrics import MetricsError, MetricsSettings, SiteMetrics
+from grms.site.watching.metrics import SiteMetrics
+from grms.site.watching.metrics_endpoint import MetricsError, MetricsSettings
 from grms.site.watching.telemetry import JobChange
 from grms.site.watching.telemetry_service import (
     WATCHER_FILE_END,

@@ -1,9 +1,8 @@
 import pytest
 from pydantic import Field, ValidationError
 
-from broker.errors import Mistake
-from broker.files.mistakes import mistakes_of, must_be, path_of, wrong
-from grms.kit.models import Model
+from grms.kit.mistakes import Mistake, mistakes_of, must_be, path_of
+from grms.kit.models import Model, wrong
 
 
 class Inner(Model):

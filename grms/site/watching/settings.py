@@ -1,0 +1,87 @@
+"""What a site's configuration says of those who watch it."""
+
+import secrets
+from pathlib import Path
+
+import structlog
+
+from grms.names import Endpoint, parse_endpoint
+from grms.site.configuration.config import SiteConfig
+from grms.site.configuration.connections import MqttConfig
+from grms.site.configuration.files import ConfigError
+from grms.site.watching.metrics_endpoint import MetricsSettings
+from grms.site.watching.telemetry_service import TelemetrySettings
+from grms.telemetry.link import MqttSettings
+from grms.tls import TlsFiles
+
+
+def mqtt_settings(mqtt: MqttConfig, tls: TlsFiles | None) -> MqttSettings | None:
+    """Returns where the MQTT broker is; None for the daemon's own.
+
+    Args:
+        mqtt: the configuration's part.
+        tls: the site's keys.
+
+    Raises:
+        ConfigError: the file with the password cannot be used.
+    """
+    if mqtt.address is None:
+        return None
+    password = None
+    if mqtt.password_file is not None:
+        try:
+            password = Path(mqtt.password_file).read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            text = f"mqtt.password_file {mqtt.password_file}: cannot be read: {error}"
+            raise ConfigError(text) from error
+    endpoint = parse_endpoint(mqtt.address)
+    return MqttSettings(
+        endpoint.host,
+        endpoint.port,
+        mqtt.username,
+        password,
+        tls if mqtt.tls else None,
+    )
+
+
+def telemetry_settings(
+    config: SiteConfig, log: structlog.typing.FilteringBoundLogger
+) -> TelemetrySettings:
+    """Returns what a daemon publishes, and where.
+
+    Args:
+        config: of the site.
+        log: where events go.
+
+    Raises:
+        ConfigError: the file with the password cannot be used.
+    """
+    mqtt = config.mqtt or MqttConfig()
+    endpoint = config.listen.endpoint
+    if endpoint is not None and endpoint.is_unspecified:
+        log.warning("presence_without_address", listen=str(endpoint), wanted="a name or address")
+        endpoint = None
+    metrics = None
+    if config.metrics is not None:
+        listen = parse_endpoint(config.metrics.listen)
+        metrics = MetricsSettings(listen.host, listen.port)
+    return TelemetrySettings(
+        site=config.name,
+        instance=secrets.token_hex(8),
+        folder=Path(config.journal.path).parent,
+        endpoint=endpoint,
+        mqtt=mqtt_settings(mqtt, None if config.tls is None else TlsFiles.of(config.tls))
+        if config.publishes
+        else None,
+        embedded=("127.0.0.1", 0) if config.publishes else None,
+        metrics=metrics,
+        outbox_events_max=mqtt.outbox,
+    )
+
+
+def endpoints(config: SiteConfig) -> dict[str, Endpoint | None]:
+    """Returns where each partner is; None where that is found through MQTT presence."""
+    return {
+        partner.name: None if partner.address is None else parse_endpoint(partner.address)
+        for partner in config.partners
+    }

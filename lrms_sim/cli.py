@@ -4,7 +4,6 @@ Everything heavy is imported by the command that needs it, so that a run on a sm
 longer than it must, and help and errors come at once.
 """
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -24,15 +23,12 @@ from lrms_sim.commandline.log_options import (
     user_errors,
 )
 from lrms_sim.commandline.run_command import run
-from lrms_sim.commandline.running import EXIT_ERROR, run_group
+from lrms_sim.commandline.running import run_group
 from lrms_sim.commandline.strategy_command import strategy_group
 from lrms_sim.shown.option import json_option, print_json
 from lrms_sim.spelling import printable
 from lrms_sim.utility.command import utility
 from lrms_sim.version import __version__
-
-COMPLETION = "_LRMS_SIM_COMPLETE"
-"""Variable by which a shell asks for completions."""
 
 SENTENCES = {
     "fcfs": "First come, first served: the head starts once it fits.",
@@ -145,11 +141,6 @@ def run_command(arguments: Sequence[str]) -> int:
     Returns:
         The status for the process: 0, or one of the `EXIT_…` values.
     """
-    # A shell that completes words gives them in variables.
-    if not arguments and COMPLETION not in os.environ:
-        with click.Context(cli, info_name="lrms-sim") as context:
-            click.echo(context.get_help(), err=True)
-        return EXIT_ERROR
     return run_group(
         cli,
         "lrms-sim",

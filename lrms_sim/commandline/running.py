@@ -59,13 +59,23 @@ def run_group(
 
     Returns:
         The status for the process: what the command returned, 0, or one of the `EXIT_…` values.
+        Without arguments that is `EXIT_ERROR`, and the help stands on standard error.
     """
+    # Shells ask for completions without arguments.
+    if not arguments and f"_{name.replace('-', '_').upper()}_COMPLETE" not in os.environ:
+        with click.Context(group, info_name=name) as context:
+            click.echo(context.get_help(), err=True)
+        return EXIT_ERROR
     try:
         status = group.main(list(arguments), prog_name=name, standalone_mode=False, obj=obj)
         # Output that is still in the buffer fails here, where it is caught.
         sys.stdout.flush()
     except click.ClickException as error:
-        show(error)
+        # The help of a group within the group is no mistake to be told; click has it from 8.2 on.
+        if isinstance(error, getattr(click.exceptions, "NoArgsIsHelpError", ())):
+            error.show()
+        else:
+            show(error)
         return EXIT_ERROR
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
@@ -75,14 +85,13 @@ def run_group(
         # once more at its end and would complain again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_PIPE
-    except MemoryError as error:
-        said = str(error) or f"not enough memory; {no_memory}"
-        click.echo(f"Error: {printable(said)}", err=True)
-        return EXIT_ERROR
     except Exception as error:
-        if not isinstance(error, user_errors()):
+        said = str(error)
+        if isinstance(error, MemoryError):
+            said = said or f"not enough memory; {no_memory}"
+        elif not isinstance(error, user_errors()):
             raise
-        for line in str(error).splitlines():
+        for line in said.splitlines():
             click.echo(f"Error: {printable(line)}", err=True)
         return EXIT_ERROR
     return status if isinstance(status, int) else 0

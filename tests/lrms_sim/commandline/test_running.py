@@ -60,6 +60,27 @@ def test_a_command_gives_its_own_status() -> None:
     assert ended(None, 1) == 1
 
 
+@pytest.mark.parametrize("arguments", [(), ("more",)])
+def test_without_a_command_the_help_is_on_standard_error(
+    arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As it stands, also that of a group within the group: with status 2, and nothing before it."""
+    cli = click.Group("try", commands=[click.Group("more", commands=[click.Command("work")])])
+    status = run_group(cli, "try", arguments, user_errors=lambda: (), no_memory="")
+    out, err = capsys.readouterr()
+    assert (status, out) == (EXIT_ERROR, "")
+    assert err.startswith(f"Usage: {' '.join(('try', *arguments))} [OPTIONS] COMMAND")
+
+
+def test_shells_ask_for_completions_without_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are answered by click, and not with the help."""
+    cli = click.Group("to-try")
+    monkeypatch.setattr(cli, "main", lambda *_, **__: 7)
+    for variable, status in (("_TRY_COMPLETE", EXIT_ERROR), ("_TO_TRY_COMPLETE", 7)):
+        monkeypatch.setenv(variable, "bash_source")
+        assert run_group(cli, "to-try", (), user_errors=lambda: (), no_memory="") == status
+
+
 def test_what_nobody_can_put_right_is_raised() -> None:
     """A mistake of the program shows its traceback."""
     with pytest.raises(ZeroDivisionError):

@@ -14,6 +14,7 @@ from broker.model.problem import Problem
 from broker.pictures.chart import ROWS_MAX, by_resource, by_workflow, colors, first_rows, urgency
 from broker.pictures.drawing import Picture
 from broker.pictures.words import count_of, fitness, headline, money
+from lrms_sim.pages.markup import scrolling
 from lrms_sim.spelling import NOTHING, count, duration, share
 
 LINKS_MAX: Final = 60
@@ -157,8 +158,11 @@ def _methods(problem: Problem, methods: Sequence[MethodRow]) -> str:
         "<section>\n<h2>Methods beside each other</h2>\n"
         f"<p>The plan shown below is the marked one. Late and over budget count workflows, of {total}. "
         "Fitness weighs all objectives, with penalties for broken limits; 100,000 is the most.</p>\n"
-        f'<div class="scroll"><table><thead><tr>{heads}</tr></thead><tbody>\n{rows}\n'
-        "</tbody></table></div>\n</section>"
+        + scrolling(
+            f"<table><thead><tr>{heads}</tr></thead><tbody>\n{rows}\n</tbody></table>",
+            "Methods beside each other",
+        )
+        + "</section>"
     )
 
 
@@ -213,11 +217,11 @@ def _charts(picture: Picture) -> str:
         "<section>\n<h2>By workflow</h2>\n"
         f"<p>{_times(picture)} Tasks that overlap stand below each other.{_cut(picture)}</p>\n"
         f'<ul class="legend">{names if len(picture.problem.workflows) == 1 else ""}{marks}</ul>\n'
-        f'<div class="chart">{by_workflow(picture)}</div>\n</section>\n'
+        f'<div class="chart" role="group" tabindex="0" aria-label="Chart by workflow">{by_workflow(picture)}</div>\n</section>\n'
         "<section>\n<h2>By resource</h2>\n"
         f"<p>Each task on every resource that it takes.{unused}{crowded}</p>\n"
         f'<ul class="legend">{names}{shut}</ul>\n'
-        f'<div class="chart">{by_resource(picture)}</div>\n</section>'
+        f'<div class="chart" role="group" tabindex="0" aria-label="Chart by resource">{by_resource(picture)}</div>\n</section>'
     )
 
 
@@ -289,20 +293,24 @@ def _workflows(picture: Picture) -> str:
             "Left",
         )
     )
-    begin = f'<div class="scroll"><table><thead><tr>{heads}</tr></thead><tbody>\n'
-    end = "\n</tbody></table></div>\n"
+    begin = f"<table><thead><tr>{heads}</tr></thead><tbody>\n"
+    end = "\n</tbody></table>"
     section = "<section>\n<h2>Due dates and budgets</h2>\n"
     if others:
         section += (
             "<p>The latest first, then those over their budget, then by the time to spare.</p>\n"
         )
-    section += begin + "\n".join(rows[: len(first)]) + end
+    section += scrolling(
+        begin + "\n".join(rows[: len(first)]) + end, "Due dates and budgets of workflows"
+    )
     if others:
         section += (
             f"<details><summary>{count_of(len(others), 'more workflow')}</summary>\n"
-            + begin
-            + "\n".join(rows[len(first) :])
-            + f"{end}</details>\n"
+            + scrolling(
+                begin + "\n".join(rows[len(first) :]) + end,
+                "Due dates and budgets of more workflows",
+            )
+            + "</details>\n"
         )
     return section + "</section>"
 
@@ -332,11 +340,15 @@ def _chain(picture: Picture, chain: Sequence[Link]) -> str:
     return (
         "<section>\n<h2>Critical path</h2>\n"
         f"<p>What sets the end of the plan: were one of these shorter, it might end sooner.{cut}</p>\n"
-        '<div class="scroll"><table><thead><tr><th scope="col">Workflow</th>'
-        '<th class="words" scope="col">Task</th><th class="words" scope="col">Resource</th>'
-        '<th scope="col">Starts</th><th scope="col">Takes</th>'
-        f'<th class="words" scope="col">Why then</th></tr></thead><tbody>\n{rows}\n'
-        "</tbody></table></div>\n</section>"
+        + scrolling(
+            '<table><thead><tr><th scope="col">Workflow</th>'
+            '<th class="words" scope="col">Task</th><th class="words" scope="col">Resource</th>'
+            '<th scope="col">Starts</th><th scope="col">Takes</th>'
+            f'<th class="words" scope="col">Why then</th></tr></thead><tbody>\n{rows}\n'
+            "</tbody></table>",
+            "Critical path",
+        )
+        + "</section>"
     )
 
 

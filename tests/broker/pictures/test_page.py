@@ -104,6 +104,17 @@ def test_words_are_not_broken_letter_by_letter() -> None:
             assert re.search(r"min-width: \d+em", rule), rule
 
 
+def test_what_scrolls_can_be_reached_without_a_mouse() -> None:
+    """Tables and charts that are wider than the window take the focus, and say what they are."""
+    workflows = [Workflow(f"w{n}", (Task("a", 1.0, R),), due_date=9.0) for n in range(120)]
+    case = problem(*workflows, resource=Resource("r", capacity=120))
+    plan = heft(case)
+    page = render_page(case, plan, title="x", methods=[MethodRow("HEFT", measure(case, plan))])
+    boxes = re.findall(r'<div class="(?:scroll|chart)"([^>]*)>', page)
+    labels = [re.search(r' tabindex="0" aria-label="([^"]+)"$', box) for box in boxes]
+    assert len({label[1] for label in labels if label is not None}) == len(boxes) == 6
+
+
 def page_css() -> str:
     case = problem(Workflow("w", (Task("a", 1.0, R),)))
     page = render_page(case, heft(case), title="x")

@@ -91,7 +91,7 @@ pre { overflow-x: auto; border: 1px solid var(--line); border-radius: 6px; paddi
   font-size: 13px; overflow-wrap: normal; }
 /* The pictures are drawn on white, and stay so. */
 img { display: block; width: 100%; background: #fff; border-radius: 6px; }
-</style></head><body>
+</style></head><body><main>
 """
 
-_END = "\n</body></html>\n"
+_END = "\n</main></body></html>\n"

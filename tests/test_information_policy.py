@@ -113,6 +113,7 @@ ANSWER = "yes or no"
 END = "the completion of a job one has delegated"
 LEFT = "the files that a job one has delegated has left"
 CLOCK = "the clock of a replay"
+STILL_THERE = "whether the home site has the job still"
 
 MAY_CROSS = {
     "DescribeRequest.site": NAME,
@@ -123,6 +124,7 @@ MAY_CROSS = {
     "DescribeResponse.protocol_version": VERSION,
     "DescribeResponse.fetches_programs": VERSION,
     "DescribeResponse.fetches_inputs": VERSION,
+    "DescribeResponse.reserves": VERSION,
     "DescribeResponse.offer_seen": NUMBER,
     "OfferId.epoch": NUMBER,
     "OfferId.number": NUMBER,
@@ -131,6 +133,7 @@ MAY_CROSS = {
     "OfferRequest.settled_below": NUMBER,
     "OfferRequest.job": REQUEST,
     "OfferRequest.replay_time_s": CLOCK,
+    "OfferRequest.reserve": STILL_THERE,
     "JobRequest.processors": REQUEST,
     "JobRequest.requested_time_s": REQUEST,
     "JobRequest.program": PROGRAM,  # to a partner of before, which takes it in no other way
@@ -161,6 +164,7 @@ MAY_CROSS = {
     "OfferResponse.answer": ANSWER,
     "ResolveRequest.site": NAME,
     "ResolveRequest.offer": NUMBER,
+    "ResolveRequest.confirm": STILL_THERE,
     "WithdrawRequest.site": NAME,
     "WithdrawRequest.offer": NUMBER,
     "WithdrawRequest.cancel": REQUEST,

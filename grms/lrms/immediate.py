@@ -23,7 +23,7 @@ class ImmediateLrms(Lrms, Protocol):
             LrmsRefusedError: it will never be taken.
         """
 
-    def cancel_now(self, key: str) -> bool:
+    def cancel_now(self, key: str, *, only_waiting: bool = False) -> bool:
         """Does what `cancel` does."""
 
     def look_up_now(self, key: str) -> LrmsRecord | None:
@@ -58,6 +58,12 @@ class ReplayableLrms(ImmediateLrms, Protocol):
         Args:
             moment: seconds.
         """
+
+    def hold_passes(self) -> None:
+        """Leaves the pass that follows jobs taken out of the queue to `make_pass`; time stands still."""
+
+    def make_pass(self) -> None:
+        """Makes that pass, and lets all further ones be made by themselves."""
 
     def follow(self, key: str) -> None:
         """Counts a job in `first_end`, until it has ended; one that is not known changes nothing.

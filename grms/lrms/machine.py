@@ -85,6 +85,7 @@ class SteppedMachine:
         self._followed_waiting: list[tuple[float, str]] = []
         self._followed_running: list[tuple[float, str]] = []
         self._events: list[MachineEvent] = []
+        self._passes_held = False
 
     @classmethod
     def restored(
@@ -182,6 +183,48 @@ class SteppedMachine:
         self._build_anew(now)
         return True
 
+    def withdraw(self, key: str, now: float) -> bool:
+        """Takes a job out of the queue if it waits; one that has started stays.
+
+        Args:
+            key: which.
+            now: seconds.
+
+        Returns:
+            Whether it was waiting.
+        """
+        self.advance(now)
+        known = self._jobs.get(key)
+        if known is None or known.phase is not LrmsPhase.WAITING:
+            return False
+        there = self._machine.withdraw(known.number, pass_later=self._passes_held)
+        assert there
+        del self._waiting[key]
+        known.phase, known.end = LrmsPhase.ENDED, LrmsEnd(LrmsOutcome.CANCELLED, now, 0.0)
+        self._events.append(Ended(key, known.end))
+        self._over(key)
+        self.advance(now)
+        return True
+
+    def hold_passes(self, now: float) -> None:
+        """Leaves the pass that follows withdrawals to `make_pass`; until then the clock stands still.
+
+        Args:
+            now: seconds.
+        """
+        self.advance(now)
+        self._passes_held = True
+
+    def make_pass(self, now: float) -> None:
+        """Makes the pass that is left to be made, if one is, and holds no further ones.
+
+        Args:
+            now: seconds.
+        """
+        self._passes_held = False
+        self._machine.make_pass()
+        self.advance(now)
+
     def load_at(self, now: float) -> LrmsLoad:
         """Returns the three numbers as they are at a moment.
 
@@ -222,7 +265,7 @@ class SteppedMachine:
         Args:
             now: seconds.
         """
-        if now < self._machine.now:
+        if self._passes_held or now < self._machine.now:
             return
         self._machine.advance(now, inclusive=self._inclusive or now == math.inf)
         self._collect()

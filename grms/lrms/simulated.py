@@ -169,10 +169,7 @@ class SimulatedLrms:
             end = LrmsEnd(LrmsOutcome.CANCELLED, self._clock.now(), 0.0)
             self._tell([Ended(key, end)])
             return True
-        record = self._machine.look_up(key)
-        if only_waiting and record is not None and record.start_time is not None:
-            return False
-        return self.cancel_now(key)
+        return self.cancel_now(key, only_waiting=only_waiting)
 
     async def look_up(self, key: str) -> LrmsRecord | None:
         """See `Lrms.look_up`."""
@@ -193,9 +190,10 @@ class SimulatedLrms:
         self._tell([Accepted(job.key)])
         self._wanted.set()
 
-    def cancel_now(self, key: str) -> bool:
+    def cancel_now(self, key: str, *, only_waiting: bool = False) -> bool:
         """See `ImmediateLrms.cancel_now`."""
-        done = self._machine.cancel(key, self._clock.now())
+        machine = self._machine
+        done = (machine.withdraw if only_waiting else machine.cancel)(key, self._clock.now())
         self.tell_now()
         self._wanted.set()
         return done
@@ -230,6 +228,14 @@ class SimulatedLrms:
     def finish(self, moment: float) -> None:
         """See `ReplayableLrms.finish`."""
         self._machine.finish(moment)
+
+    def hold_passes(self) -> None:
+        """See `ReplayableLrms.hold_passes`."""
+        self._machine.hold_passes(self._clock.now())
+
+    def make_pass(self) -> None:
+        """See `ReplayableLrms.make_pass`."""
+        self._machine.make_pass(self._clock.now())
 
     def follow(self, key: str) -> None:
         """See `ReplayableLrms.follow`."""

@@ -34,6 +34,7 @@ from grms.site.configuration.files import ConfigError
 from grms.site.engine.clock import VirtualClock
 from grms.site.engine.engine import EngineFailedError
 from grms.site.engine.journal import JournalError
+from grms.site.engine.round_timer import RoundTimer
 from grms.site.engine.upkeep import without_collection
 from grms.site.facts.events import Restarted, TimePassed
 from grms.site.links.programs import ProgramFetcher
@@ -175,6 +176,8 @@ class Daemon:
             if not isinstance(core.clock, VirtualClock):
                 tasks.append(group.create_task(core.driver.run(), name="lrms"))
                 tasks.append(group.create_task(self._follow_deadlines(), name="deadlines"))
+                rounds = RoundTimer(core.engine)
+                tasks.append(group.create_task(rounds.run(), name="rounds"))
                 tasks.append(group.create_task(self._collector.run(), name="results"))
                 tasks.append(group.create_task(self._sweeper.run(), name="sweeper"))
             await asyncio.sleep(0)

@@ -23,6 +23,7 @@ from grms.lrms.adapter import LrmsSite
 from grms.lrms.port import Lrms
 from grms.names import parse_endpoint
 from grms.pki.certificates import PkiError
+from grms.policy.rails_table import rounds_said
 from grms.site.configuration.config import SiteConfig
 from grms.site.configuration.files import ConfigError, load_policies, location_policy
 from grms.site.configuration.lrms_kinds import KINDS
@@ -52,6 +53,9 @@ if TYPE_CHECKING:
 
 Log = structlog.typing.FilteringBoundLogger
 
+PLACE_HELD_S = 300.0
+"""So long a place is held for a partner's job that its home site has still, real seconds."""
+
 PROBLEMS_LOGGED_PER_S = 1 / 30
 """How often it is logged why a partner cannot be reached, where that changes."""
 
@@ -77,6 +81,8 @@ def site_settings(config: SiteConfig, epoch: int, shown: str) -> SiteSettings:
         transfer=load_policies(config, shown),
         location=location_policy(config),
         partners_asked=config.partners_asked,
+        reoffer=rounds_said(config.reoffer),
+        confirm_time_max=math.inf if virtual else PLACE_HELD_S * speed,
         resources=tuple(
             Resource(r.resource_id, r.labels, r.processors, r.speed, r.cost_per_hour)
             for r in config.resources

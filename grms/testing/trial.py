@@ -352,7 +352,11 @@ class Trial:
             site.settings, partners=partners, transfer=transfer, location=location
         )
         if site.up:
-            site.happen(lambda i: PoliciesChanged(i, transfer, location, partners))
+            site.happen(
+                lambda i: PoliciesChanged(
+                    i, transfer, location, partners, None, site.settings.reoffer
+                )
+            )
 
     # --- those who look ------------------------------------------------------------------------
 

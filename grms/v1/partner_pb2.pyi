@@ -44,20 +44,22 @@ class DescribeRequest(_message.Message):
     def __init__(self, site: _Optional[str] = ..., processors: _Optional[int] = ..., protocol_version: _Optional[int] = ...) -> None: ...
 
 class DescribeResponse(_message.Message):
-    __slots__ = ("site", "processors", "protocol_version", "offer_seen", "fetches_programs", "fetches_inputs")
+    __slots__ = ("site", "processors", "protocol_version", "offer_seen", "fetches_programs", "fetches_inputs", "reserves")
     SITE_FIELD_NUMBER: _ClassVar[int]
     PROCESSORS_FIELD_NUMBER: _ClassVar[int]
     PROTOCOL_VERSION_FIELD_NUMBER: _ClassVar[int]
     OFFER_SEEN_FIELD_NUMBER: _ClassVar[int]
     FETCHES_PROGRAMS_FIELD_NUMBER: _ClassVar[int]
     FETCHES_INPUTS_FIELD_NUMBER: _ClassVar[int]
+    RESERVES_FIELD_NUMBER: _ClassVar[int]
     site: str
     processors: int
     protocol_version: int
     offer_seen: OfferId
     fetches_programs: bool
     fetches_inputs: bool
-    def __init__(self, site: _Optional[str] = ..., processors: _Optional[int] = ..., protocol_version: _Optional[int] = ..., offer_seen: _Optional[_Union[OfferId, _Mapping]] = ..., fetches_programs: bool = ..., fetches_inputs: bool = ...) -> None: ...
+    reserves: bool
+    def __init__(self, site: _Optional[str] = ..., processors: _Optional[int] = ..., protocol_version: _Optional[int] = ..., offer_seen: _Optional[_Union[OfferId, _Mapping]] = ..., fetches_programs: bool = ..., fetches_inputs: bool = ..., reserves: bool = ...) -> None: ...
 
 class OfferId(_message.Message):
     __slots__ = ("epoch", "number")
@@ -68,18 +70,20 @@ class OfferId(_message.Message):
     def __init__(self, epoch: _Optional[int] = ..., number: _Optional[int] = ...) -> None: ...
 
 class OfferRequest(_message.Message):
-    __slots__ = ("site", "offer", "settled_below", "job", "replay_time_s")
+    __slots__ = ("site", "offer", "settled_below", "job", "replay_time_s", "reserve")
     SITE_FIELD_NUMBER: _ClassVar[int]
     OFFER_FIELD_NUMBER: _ClassVar[int]
     SETTLED_BELOW_FIELD_NUMBER: _ClassVar[int]
     JOB_FIELD_NUMBER: _ClassVar[int]
     REPLAY_TIME_S_FIELD_NUMBER: _ClassVar[int]
+    RESERVE_FIELD_NUMBER: _ClassVar[int]
     site: str
     offer: OfferId
     settled_below: int
     job: _request_pb2.JobRequest
     replay_time_s: float
-    def __init__(self, site: _Optional[str] = ..., offer: _Optional[_Union[OfferId, _Mapping]] = ..., settled_below: _Optional[int] = ..., job: _Optional[_Union[_request_pb2.JobRequest, _Mapping]] = ..., replay_time_s: _Optional[float] = ...) -> None: ...
+    reserve: bool
+    def __init__(self, site: _Optional[str] = ..., offer: _Optional[_Union[OfferId, _Mapping]] = ..., settled_below: _Optional[int] = ..., job: _Optional[_Union[_request_pb2.JobRequest, _Mapping]] = ..., replay_time_s: _Optional[float] = ..., reserve: bool = ...) -> None: ...
 
 class OfferResponse(_message.Message):
     __slots__ = ("answer",)
@@ -88,12 +92,14 @@ class OfferResponse(_message.Message):
     def __init__(self, answer: _Optional[_Union[Answer, str]] = ...) -> None: ...
 
 class ResolveRequest(_message.Message):
-    __slots__ = ("site", "offer")
+    __slots__ = ("site", "offer", "confirm")
     SITE_FIELD_NUMBER: _ClassVar[int]
     OFFER_FIELD_NUMBER: _ClassVar[int]
+    CONFIRM_FIELD_NUMBER: _ClassVar[int]
     site: str
     offer: OfferId
-    def __init__(self, site: _Optional[str] = ..., offer: _Optional[_Union[OfferId, _Mapping]] = ...) -> None: ...
+    confirm: bool
+    def __init__(self, site: _Optional[str] = ..., offer: _Optional[_Union[OfferId, _Mapping]] = ..., confirm: bool = ...) -> None: ...
 
 class WithdrawRequest(_message.Message):
     __slots__ = ("site", "offer", "cancel")

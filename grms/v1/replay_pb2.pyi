@@ -39,12 +39,14 @@ class AdvanceRequest(_message.Message):
     def __init__(self, to_s: _Optional[float] = ...) -> None: ...
 
 class AdvanceResponse(_message.Message):
-    __slots__ = ("next_event_time_s", "next_report_time_s")
+    __slots__ = ("next_event_time_s", "next_report_time_s", "waits")
     NEXT_EVENT_TIME_S_FIELD_NUMBER: _ClassVar[int]
     NEXT_REPORT_TIME_S_FIELD_NUMBER: _ClassVar[int]
+    WAITS_FIELD_NUMBER: _ClassVar[int]
     next_event_time_s: float
     next_report_time_s: float
-    def __init__(self, next_event_time_s: _Optional[float] = ..., next_report_time_s: _Optional[float] = ...) -> None: ...
+    waits: bool
+    def __init__(self, next_event_time_s: _Optional[float] = ..., next_report_time_s: _Optional[float] = ..., waits: bool = ...) -> None: ...
 
 class ArriveRequest(_message.Message):
     __slots__ = ("first_row", "rows")
@@ -55,14 +57,42 @@ class ArriveRequest(_message.Message):
     def __init__(self, first_row: _Optional[int] = ..., rows: _Optional[int] = ...) -> None: ...
 
 class ArriveResponse(_message.Message):
-    __slots__ = ("executed_on", "next_event_time_s", "next_report_time_s")
+    __slots__ = ("executed_on", "next_event_time_s", "next_report_time_s", "waits")
     EXECUTED_ON_FIELD_NUMBER: _ClassVar[int]
     NEXT_EVENT_TIME_S_FIELD_NUMBER: _ClassVar[int]
     NEXT_REPORT_TIME_S_FIELD_NUMBER: _ClassVar[int]
+    WAITS_FIELD_NUMBER: _ClassVar[int]
     executed_on: _containers.RepeatedScalarFieldContainer[str]
     next_event_time_s: float
     next_report_time_s: float
-    def __init__(self, executed_on: _Optional[_Iterable[str]] = ..., next_event_time_s: _Optional[float] = ..., next_report_time_s: _Optional[float] = ...) -> None: ...
+    waits: bool
+    def __init__(self, executed_on: _Optional[_Iterable[str]] = ..., next_event_time_s: _Optional[float] = ..., next_report_time_s: _Optional[float] = ..., waits: bool = ...) -> None: ...
+
+class HoldRoundRequest(_message.Message):
+    __slots__ = ("at_s",)
+    AT_S_FIELD_NUMBER: _ClassVar[int]
+    at_s: float
+    def __init__(self, at_s: _Optional[float] = ...) -> None: ...
+
+class HoldRoundResponse(_message.Message):
+    __slots__ = ("moved", "next_event_time_s", "next_report_time_s", "waits")
+    MOVED_FIELD_NUMBER: _ClassVar[int]
+    NEXT_EVENT_TIME_S_FIELD_NUMBER: _ClassVar[int]
+    NEXT_REPORT_TIME_S_FIELD_NUMBER: _ClassVar[int]
+    WAITS_FIELD_NUMBER: _ClassVar[int]
+    moved: _containers.RepeatedCompositeFieldContainer[MovedRow]
+    next_event_time_s: float
+    next_report_time_s: float
+    waits: bool
+    def __init__(self, moved: _Optional[_Iterable[_Union[MovedRow, _Mapping]]] = ..., next_event_time_s: _Optional[float] = ..., next_report_time_s: _Optional[float] = ..., waits: bool = ...) -> None: ...
+
+class MovedRow(_message.Message):
+    __slots__ = ("row", "executed_on")
+    ROW_FIELD_NUMBER: _ClassVar[int]
+    EXECUTED_ON_FIELD_NUMBER: _ClassVar[int]
+    row: int
+    executed_on: str
+    def __init__(self, row: _Optional[int] = ..., executed_on: _Optional[str] = ...) -> None: ...
 
 class FinishRequest(_message.Message):
     __slots__ = ()

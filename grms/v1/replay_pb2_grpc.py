@@ -49,6 +49,11 @@ class ReplayServiceStub(object):
                 request_serializer=grms_dot_v1_dot_replay__pb2.ArriveRequest.SerializeToString,
                 response_deserializer=grms_dot_v1_dot_replay__pb2.ArriveResponse.FromString,
                 _registered_method=True)
+        self.HoldRound = channel.unary_unary(
+                '/grms.v1.ReplayService/HoldRound',
+                request_serializer=grms_dot_v1_dot_replay__pb2.HoldRoundRequest.SerializeToString,
+                response_deserializer=grms_dot_v1_dot_replay__pb2.HoldRoundResponse.FromString,
+                _registered_method=True)
         self.Finish = channel.unary_stream(
                 '/grms.v1.ReplayService/Finish',
                 request_serializer=grms_dot_v1_dot_replay__pb2.FinishRequest.SerializeToString,
@@ -83,6 +88,14 @@ class ReplayServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def HoldRound(self, request, context):
+        """Brings the site to a moment and has it offer its waiting jobs again, one after the other; the pass of
+        its own queue that follows is made at the end. FAILED_PRECONDITION where the site holds no rounds.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Finish(self, request, context):
         """Brings the site to the end of its work and sends what ran on it. FAILED_PRECONDITION while
         jobs of the workload have not arrived. All sites must have been advanced to infinity before.
@@ -108,6 +121,11 @@ def add_ReplayServiceServicer_to_server(servicer, server):
                     servicer.Arrive,
                     request_deserializer=grms_dot_v1_dot_replay__pb2.ArriveRequest.FromString,
                     response_serializer=grms_dot_v1_dot_replay__pb2.ArriveResponse.SerializeToString,
+            ),
+            'HoldRound': grpc.unary_unary_rpc_method_handler(
+                    servicer.HoldRound,
+                    request_deserializer=grms_dot_v1_dot_replay__pb2.HoldRoundRequest.FromString,
+                    response_serializer=grms_dot_v1_dot_replay__pb2.HoldRoundResponse.SerializeToString,
             ),
             'Finish': grpc.unary_stream_rpc_method_handler(
                     servicer.Finish,
@@ -196,6 +214,33 @@ class ReplayService(object):
             '/grms.v1.ReplayService/Arrive',
             grms_dot_v1_dot_replay__pb2.ArriveRequest.SerializeToString,
             grms_dot_v1_dot_replay__pb2.ArriveResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def HoldRound(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/grms.v1.ReplayService/HoldRound',
+            grms_dot_v1_dot_replay__pb2.HoldRoundRequest.SerializeToString,
+            grms_dot_v1_dot_replay__pb2.HoldRoundResponse.FromString,
             options,
             channel_credentials,
             insecure,

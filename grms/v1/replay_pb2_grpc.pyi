@@ -18,6 +18,9 @@ before the next. And it has to be fast: more than a thousand arrivals a second. 
   since its last response (`executed_on`) may have one at any time.
 - A response is given when the site is at rest: every record is in its journal, and every
   completion due has been acknowledged by its home site.
+- Waiting jobs are offered again in rounds, at the multiples of each site's period: after all that is due
+  at that instant on all sites, before its arrivals, one site after the other (HoldRound). A round at
+  which nobody waits (`waits` in the last responses) changes nothing and need not be held.
 """
 
 from collections import abc as _abc
@@ -59,6 +62,10 @@ class ReplayServiceStub:
     """
     Arrive: _grpc.StreamStreamMultiCallable[_replay_pb2.ArriveRequest, _replay_pb2.ArriveResponse]
     """Lets own users' jobs arrive, each at its submit time and decided before the next."""
+    HoldRound: _grpc.UnaryUnaryMultiCallable[_replay_pb2.HoldRoundRequest, _replay_pb2.HoldRoundResponse]
+    """Brings the site to a moment and has it offer its waiting jobs again, one after the other; the pass of
+    its own queue that follows is made at the end. FAILED_PRECONDITION where the site holds no rounds.
+    """
     Finish: _grpc.UnaryStreamMultiCallable[_replay_pb2.FinishRequest, _replay_pb2.FinishResponse]
     """Brings the site to the end of its work and sends what ran on it. FAILED_PRECONDITION while
     jobs of the workload have not arrived. All sites must have been advanced to infinity before.
@@ -78,6 +85,10 @@ class ReplayServiceAsyncStub(ReplayServiceStub):
     """
     Arrive: _aio.StreamStreamMultiCallable[_replay_pb2.ArriveRequest, _replay_pb2.ArriveResponse]  # type: ignore[assignment]
     """Lets own users' jobs arrive, each at its submit time and decided before the next."""
+    HoldRound: _aio.UnaryUnaryMultiCallable[_replay_pb2.HoldRoundRequest, _replay_pb2.HoldRoundResponse]  # type: ignore[assignment]
+    """Brings the site to a moment and has it offer its waiting jobs again, one after the other; the pass of
+    its own queue that follows is made at the end. FAILED_PRECONDITION where the site holds no rounds.
+    """
     Finish: _aio.UnaryStreamMultiCallable[_replay_pb2.FinishRequest, _replay_pb2.FinishResponse]  # type: ignore[assignment]
     """Brings the site to the end of its work and sends what ran on it. FAILED_PRECONDITION while
     jobs of the workload have not arrived. All sites must have been advanced to infinity before.
@@ -112,6 +123,16 @@ class ReplayServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_replay_pb2.ArriveResponse], _abc.AsyncIterator[_replay_pb2.ArriveResponse]]:
         """Lets own users' jobs arrive, each at its submit time and decided before the next."""
+
+    @_abc_1.abstractmethod
+    def HoldRound(
+        self,
+        request: _replay_pb2.HoldRoundRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_replay_pb2.HoldRoundResponse, _abc.Awaitable[_replay_pb2.HoldRoundResponse]]:
+        """Brings the site to a moment and has it offer its waiting jobs again, one after the other; the pass of
+        its own queue that follows is made at the end. FAILED_PRECONDITION where the site holds no rounds.
+        """
 
     @_abc_1.abstractmethod
     def Finish(

@@ -73,6 +73,7 @@ class Conductor:
         replay_id: names the replay.
         may_restart: whether a daemon that has ended is started again.
         by_group: whether some site orders its queue by the groups of users.
+        periods: of the sites' rounds of offers, seconds, infinity for none; none hold any where left out.
     """
 
     def __init__(
@@ -84,6 +85,7 @@ class Conductor:
         replay_id: str,
         may_restart: bool = False,
         by_group: bool = False,
+        periods: Sequence[float] = (),
     ) -> None:
         self.jobs, origin, rows = concatenate(tables)
         self._submitted_to = origin.astype(np.int16)
@@ -102,6 +104,9 @@ class Conductor:
             )
             for index, process in enumerate(processes)
         ]
+        for seat, period in zip(self._seats, periods, strict=False):
+            seat.period = period
+        self._holders = [seat for seat in self._seats if seat.period < math.inf]
         self._may_restart = may_restart
         self._messages = 0
         self._restarts = 0
@@ -189,14 +194,12 @@ class Conductor:
         while row < count:
             home = self._seats[origin[row]]
             moment = submit_time[row]
+            await self._hold_rounds(moment)
             # Ends that are due count in the decision, so they are reported first.
-            due = [seat for seat in self._seats if seat is not home and seat.next_report <= moment]
-            if len(due) == 1:
-                await self._advance(due[0], moment)
-            elif due:
-                await asyncio.gather(*(self._advance(seat, moment) for seat in due))
+            await self._report_until(moment, [seat for seat in self._seats if seat is not home])
             # The home site takes further arrivals by itself until another site has a part in it.
             until = min((s.next_report for s in self._seats if s is not home), default=math.inf)
+            until = min((until, *(seat.next_round for seat in self._holders)))
             last = row + 1
             while (
                 last < count
@@ -215,18 +218,55 @@ class Conductor:
                 next_progress = row + PROGRESS_ROWS
                 progress(row)
 
+    async def _report_until(self, moment: float, seats: Sequence[Seat]) -> None:
+        due = [seat for seat in seats if seat.next_report <= moment]
+        if len(due) == 1:
+            await self._advance(due[0], moment)
+        elif due:
+            await asyncio.gather(*(self._advance(seat, moment) for seat in due))
+
+    async def _hold_rounds(self, until: float) -> None:
+        # The rounds up to a moment, before its arrivals: each site at the multiples of its period, after
+        # what ends at that instant. While nobody waits there is nothing to hold.
+        holders = self._holders
+        while True:
+            now = min((seat.next_round for seat in holders), default=math.inf)
+            waits = any(seat.waits for seat in holders)
+            if now > until or (not waits and until == math.inf):
+                return
+            if waits:
+                await self._report_until(now, self._seats)
+            past = now if waits else until
+            for seat in holders:
+                if seat.next_round <= now:
+                    if seat.waits:
+                        await self._hold_round(seat, now)
+                    seat.next_round = seat.period * (1.0 + math.floor(past / seat.period))
+
+    async def _hold_round(self, seat: Seat, moment: float) -> None:
+        answer = await self._asked(seat, lambda: seat.hold_round(moment))
+        seat.next_report, seat.waits = answer.next_report_time_s, answer.waits
+        for moved in answer.moved:
+            if moved.executed_on not in self._index or moved.row >= len(seat.places):
+                raise LiveError(f"the daemon of {seat.process.name} says it has moved {moved}")
+            seat.places[moved.row] = moved.executed_on
+            there = self._seats[self._index[moved.executed_on]]
+            earliest = moment + self._run_time[seat.rows[moved.row]]
+            there.next_report = min(there.next_report, earliest)
+
     async def _drain(self) -> None:
+        await self._hold_rounds(math.inf)
         await asyncio.gather(*(self._advance(seat, math.inf) for seat in self._seats))
         # An end that was reported meanwhile leaves nothing to be done, but it may have come late.
         await asyncio.gather(*(self._advance(seat, math.inf) for seat in self._seats))
 
     async def _advance(self, seat: Seat, moment: float) -> None:
         answer = await self._asked(seat, lambda: seat.advance(moment))
-        seat.next_report = answer.next_report_time_s
+        seat.next_report, seat.waits = answer.next_report_time_s, answer.waits
 
     async def _arrive(self, seat: Seat, rows: int) -> Sequence[str]:
         answer = await self._asked(seat, lambda: seat.arrive(rows))
-        seat.next_report = answer.next_report_time_s
+        seat.next_report, seat.waits = answer.next_report_time_s, answer.waits
         places: list[str] = list(answer.executed_on)
         if not 1 <= len(places) <= rows or not self._index.keys() >= set(places):
             raise LiveError(f"the daemon of {seat.process.name} says jobs went to {places}")

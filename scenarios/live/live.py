@@ -13,6 +13,8 @@ import numpy as np
 
 from grms.client import Client, Job, Outcome, SiteError
 from grms.kit.socket_folder import SocketFolder, remove_left_behind
+from grms.policy.rails_table import rounds_said
+from grms.policy.rounds import period_of
 from lrms_sim.groups import Int8Array
 from lrms_sim.jobs import JobTable
 from lrms_sim.schedule import Schedule
@@ -84,6 +86,7 @@ def run_conducted(
                 expected.machines,
                 replay_id=f"{spec.name}-{spec.seed}",
                 by_group=looks_at_groups(spec.sites),
+                periods=[period_of(rounds_said(site.reoffer)) for site in spec.sites],
             )
             done = await conductor.conduct(progress)
         difference = first_difference(done.schedule, expected)

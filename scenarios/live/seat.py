@@ -40,6 +40,9 @@ class Seat:
         advances: the open call that moves its clock; None while it is away.
         arrivals: the open call by which jobs arrive; None while it is away.
         places: where its users' jobs went.
+        period: of its rounds of offers, seconds; infinity for none.
+        next_round: when it holds the next, seconds; minus infinity before the first arrival.
+        waits: whether a job may wait there.
     """
 
     process: SiteProcess
@@ -54,6 +57,9 @@ class Seat:
     advances: Any = None
     arrivals: Any = None
     places: list[str] = field(default_factory=list)
+    period: float = math.inf
+    next_round: float = -math.inf
+    waits: bool = False
 
     async def sit_down(self) -> None:
         """Connects with the daemon and hands it its workload."""
@@ -103,6 +109,12 @@ class Seat:
         """Lets at most so many jobs arrive; returns the daemon's answer."""
         await self.arrivals.write(replay_pb2.ArriveRequest(first_row=self.arrived, rows=rows))
         return await self._read(self.arrivals)
+
+    async def hold_round(self, moment: float) -> Any:
+        """Has the daemon offer its waiting jobs again; returns its answer."""
+        assert self.channel is not None
+        stub: Any = replay_pb2_grpc.ReplayServiceStub(self.channel)
+        return await stub.HoldRound(replay_pb2.HoldRoundRequest(at_s=moment))
 
     async def _read(self, call: Any) -> Any:
         answer = await call.read()

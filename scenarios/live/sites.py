@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from grms.policy.rails_table import RoundsSpec
 from grms.policy.selection import nearest_size
 from grms.policy.words import TRANSFER_DEFAULT
 from lrms_sim.text_files import to_toml
@@ -78,11 +79,6 @@ def site_documents(
 
 def _check_daemons_can(spec: ScenarioSpec) -> None:
     for site in spec.sites:
-        if site.reoffer is not None:
-            raise LiveError(
-                f"{site.name} has reoffer: a replay offers waiting jobs again, a daemon does not do "
-                f"so yet"
-            )
         if site.deals_as is not None:
             raise LiveError(
                 f"{site.name} is a rogue ({site.rogue}): only a replay in one process has rogues, "
@@ -137,6 +133,11 @@ def _site_document(
     if site.rails is not None:
         rails = site.rails
         document["rails"] = rails if isinstance(rails, str) else rails.model_dump(exclude_none=True)
+    if site.reoffer is not None:
+        rounds = site.reoffer
+        document["reoffer"] = (
+            rounds.model_dump(exclude_none=True) if isinstance(rounds, RoundsSpec) else rounds
+        )
     if settings.clock != "wall":
         # A replay is measured, and nobody watches it through its sites' own brokers.
         document["mqtt"] = {"enabled": False}

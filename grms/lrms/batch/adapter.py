@@ -199,11 +199,27 @@ class BatchLrms:
 
     async def cancel(self, key: str, *, only_waiting: bool = False) -> bool:
         """See `Lrms.cancel`."""
-        row = await self._living(check_key(key), only_waiting=only_waiting)
+        if only_waiting:
+            return await self._let_go(check_key(key))
+        row = await self._living(check_key(key), only_waiting=False)
         if row is None:
             return False
-        if only_waiting:
-            # A held job cannot start: what a look shows as held after this stays so.
+        self._gone(key)
+        await self._system.cancel(row)
+        self._gone(key)
+        self._wanted.set()
+        return True
+
+    async def _let_go(self, key: str) -> bool:
+        # A held job cannot start: what a look shows as held after this stays so, unless a release is
+        # under way, or begins meanwhile.
+        while key in self._under_way:  # noqa: ASYNC110  # what is under way has no event
+            await asyncio.sleep(self._poll_s * SOON)
+        self._under_way.add(key)
+        try:
+            row = await self._living(key, only_waiting=True)
+            if row is None:
+                return False
             await self._system.hold(row)
             row = await self._living(key, only_waiting=True)
             if row is None:
@@ -211,9 +227,13 @@ class BatchLrms:
                 if job is not None and job.row is not None and job.row.phase in _STARTED:
                     await self._system.release(job.row)
                 return False
-        else:
-            self._gone(key)
-        await self._system.cancel(row)
+            try:
+                await self._system.cancel(row)
+            except LrmsRefusedError:
+                await self._system.release(row)
+                raise
+        finally:
+            self._under_way.discard(key)
         self._gone(key)
         self._wanted.set()
         return True

@@ -31,7 +31,7 @@ from grms.lrms.simulated import SimulatedSettings
 from grms.names import PSEUDONYM, parse_endpoint
 from grms.policy.location import LOCATION_GROUP
 from grms.policy.rails import Rails
-from grms.policy.rails_table import RailsField, rails_said
+from grms.policy.rails_table import RailsField, ReofferField, rails_said
 from grms.policy.words import LOCATION_WORDS
 from grms.site.configuration.connections import (
     DashboardConfig,
@@ -240,6 +240,8 @@ class SiteConfig(Model):
             of that order; all where left out.
         rails: what the exchange keeps to, whatever the transfer policies would like: a word, or a
             table with other numbers.
+        reoffer: own users' jobs that still wait are offered again at the multiples of this period, or as
+            a table says; on their arrival alone where left out.
         suspect: what becomes of a job at a partner that is lost: `wait`, or `resubmit`, which
             risks that it runs twice.
         suspect_after_s: a partner with open jobs that is silent so long counts as lost.
@@ -268,6 +270,7 @@ class SiteConfig(Model):
     location: str | list[str] = "awrt"
     partners_asked: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
     rails: RailsField | None = None
+    reoffer: ReofferField | None = None
     suspect: Literal["wait", "resubmit"] = "wait"
     suspect_after_s: Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)] = 86400.0
     lrms: Annotated[SerializeAsAny[LrmsSettings], PlainValidator(settings_of)] = SimulatedSettings()

@@ -62,9 +62,9 @@ def parse_config(data: bytes, *, folder: Path, shown: str) -> SiteConfig:
 
 
 def _adapted(details: ErrorDetails) -> ErrorDetails:
-    # Behind `rails` pydantic puts whether it took the value for a word or for a table.
+    # Behind these pydantic puts whether it took the value for a word or for a table.
     loc = details["loc"]
-    details["loc"] = (*loc[:1], *loc[2:]) if loc[:1] == ("rails",) else loc
+    details["loc"] = (*loc[:1], *loc[2:]) if loc[:1] in {("rails",), ("reoffer",)} else loc
     return details
 
 

@@ -28,6 +28,7 @@ from grms.site.facts.events import (
     LrmsLost,
     LrmsRequeued,
     LrmsStarted,
+    LrmsStays,
     OfferReceived,
     ReportAnswered,
     ReportFailed,
@@ -251,6 +252,9 @@ class GuestDesk:
             return
         turn.note(GuestLost(turn.now, guest.partner, guest.offer))
         turn.submit(guest, lookup=True)
+
+    def stays(self, guest: GuestJob, event: LrmsStays, turn: Turn) -> None:
+        """Knows nothing more: no guest is ever to leave the queue for another site."""
 
     def ended(self, guest: GuestJob, event: LrmsEnded, turn: Turn) -> None:
         """Notes the end of a guest job, and reports it."""

@@ -21,6 +21,7 @@ from grms.site.facts.events import (
     LrmsLost,
     LrmsRequeued,
     LrmsStarted,
+    LrmsStays,
     ReportReceived,
     Submit,
 )
@@ -189,6 +190,10 @@ class HomeDesk:
         if job.state in {JobState.SUBMITTING, JobState.QUEUED}:
             turn.note(JobStarted(turn.now, job.job, event.start_time))
             turn.publish(job)
+
+    def stays(self, job: HomeJob, _event: LrmsStays, turn: Turn) -> None:
+        """Leaves a job where it is that cannot be taken out of the queue."""
+        self.reoffers.stays(job, turn)
 
     def requeued(self, job: HomeJob, event: LrmsRequeued, turn: Turn) -> None:
         """Notes that a job waits again; one that is to end is ended once more."""

@@ -194,7 +194,9 @@ class ReofferDesk:
         if job is None:
             self.offers.offer_failed(event, turn)
             return
-        self._silent.add(event.partner)
+        if event.sent:
+            self._silent.add(event.partner)
+        # Else it is down, which is told by itself, or cannot have this job, and may have others.
         self._put_off(job, turn, settled=not event.sent)
 
     def disputed(self, job: HomeJob, turn: Turn) -> None:

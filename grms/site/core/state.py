@@ -43,6 +43,7 @@ from grms.site.facts.events import (
     LrmsRefused,
     LrmsRequeued,
     LrmsStarted,
+    LrmsStays,
     OfferAnswered,
     OfferDisputed,
     OfferFailed,
@@ -121,6 +122,7 @@ class SiteState:
             LrmsRequeued: (self._home.requeued, self._guests.requeued),
             LrmsEnded: (self._home.ended, self._guests.ended),
             LrmsLost: (self._home.lost, self._guests.lost),
+            LrmsStays: (self._home.stays, self._guests.stays),
         }
         self._handlers: dict[type[Event], Callable[[Any, Turn], None]] = {
             Restarted: self._restarted,
@@ -264,6 +266,7 @@ class SiteState:
             transfer=dict(event.transfer),
             location=event.location,
             partners_asked=event.partners_asked,
+            reoffer=event.reoffer,
             partners=settings.partners if event.partners is None else event.partners,
         )
         self.memory.list_partners()

@@ -30,6 +30,7 @@ from grms.site.facts.commands import (
     LrmsSubmit,
     Publish,
     PublishReservation,
+    PublishRound,
     Refusal,
     Refuse,
     ReplyJob,
@@ -130,6 +131,7 @@ class Engine:
         self._outward: Outward | None = None
         self._publish: list[Callable[[str], None]] = []
         self._publish_reservation: list[Callable[[Reservation], None]] = []
+        self._publish_round: list[Callable[[PublishRound], None]] = []
         self._seen: list[Callable[[Event, list[Command]], None]] = []
         self._events: deque[Event] = deque()
         self._questions: dict[int, asyncio.Future[Reply]] = {}
@@ -151,6 +153,10 @@ class Engine:
     def on_reservation(self, tell: Callable[[Reservation], None]) -> None:
         """Calls a function with every reservation that has changed, once that is durable."""
         self._publish_reservation.append(tell)
+
+    def on_round(self, tell: Callable[[PublishRound], None]) -> None:
+        """Calls a function with every round of offers that is over, once what came of it is durable."""
+        self._publish_round.append(tell)
 
     def on_event(self, tell: Callable[[Event, list[Command]], None]) -> None:
         """Calls a function with every event and what came of it."""
@@ -343,6 +349,9 @@ class Engine:
         elif isinstance(command, PublishReservation):
             for show in self._publish_reservation:
                 show(command.reservation)
+        elif isinstance(command, PublishRound):
+            for hear in self._publish_round:
+                hear(command)
         else:
             assert isinstance(command, Send)
             assert self._outward is not None

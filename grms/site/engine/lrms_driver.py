@@ -190,7 +190,7 @@ class LrmsDriver:
         if call.step is LrmsStep.LOOK_UP:
             return lrms.look_up_now(call.key)
         if isinstance(command, LrmsCancel):
-            return lrms.cancel_now(call.key)
+            return lrms.cancel_now(call.key, only_waiting=command.only_waiting)
         lrms.submit_now(_job(command))
         return None
 

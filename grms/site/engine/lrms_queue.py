@@ -32,6 +32,7 @@ from grms.site.facts.events import (
     LrmsRefused,
     LrmsRequeued,
     LrmsStarted,
+    LrmsStays,
 )
 from grms.site.facts.jobs import Exit
 from grms.site.facts.lifecycle import Outcome
@@ -180,7 +181,9 @@ class LrmsQueue:
         """
         self._under_way.discard(call.key)
         self._done(call.key)
-        if call.step is LrmsStep.CANCEL:
+        if isinstance(call.command, LrmsCancel):
+            if call.command.only_waiting:
+                return [LrmsStays(next(self._new_id), call.key)]
             return []
         return [LrmsRefused(next(self._new_id), call.key, reason, undelivered)]
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Concatenate, ParamSpec
 
 from grms.policy.location import LocationPolicy
+from grms.policy.rounds import Rounds
 from grms.policy.transfer import TransferPolicy
 from grms.site.facts.jobs import NO_EXIT, Completion, Exit, Load, OfferId, Request
 from grms.site.facts.lifecycle import GuestState, Outcome
@@ -84,26 +85,25 @@ class PoliciesChanged(Event):
     A policy for a site that is no partner is a ValueError of `handle`, and changes nothing.
 
     Attributes:
-        transfer: by partner's name, replacing all; a partner that is missing is neither asked nor
-            answered.
+        transfer: by partner's name, replacing all; who is missing is neither asked nor answered.
         location: in which order partners are asked.
-        partners: the allow-list; None where it stays. What is known of one that is taken off it
-            stays, as over a restart.
+        partners: the allow-list; None where it stays. What is known of one taken off it stays.
         partners_asked: how many partners are asked about one job at most; None: all.
+        reoffer: when own waiting jobs are offered again; None: never.
     """
 
     transfer: Mapping[str, TransferPolicy]
     location: LocationPolicy
     partners: tuple[PartnerSettings, ...] | None = None
     partners_asked: int | None = None
+    reoffer: float | Rounds | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class RoundDue(LoadedEvent):
     """The moment of a round has come: own jobs that still wait are offered again.
 
-    Leads to `PublishRound` when all have been offered. While a round is under way a further one does
-    not begin, unless the one has come no further since the last.
+    Leads to `PublishRound` when all have been offered; none begins while one is coming further.
     """
 
 
@@ -119,9 +119,8 @@ class TimePassed(LoadedEvent):
 class TakeBack(LoadedEvent):
     """An operator wants a job back from its partner. Answered by `ReplyJob` or `Refuse`.
 
-    The partner is told to end it; when it has, the job is decided anew, without that partner. It
-    never runs twice at one time; what it has done there is lost, and done again. While the
-    partner says nothing the job stays where it is.
+    The partner is told to end it; when it has, the job is decided anew, without that partner. What it
+    has done there is lost, and done again. While the partner says nothing the job stays there.
 
     Attributes:
         job_id: of the job.
@@ -158,12 +157,7 @@ class WriteOff(LoadedEvent):
 
 @dataclass(frozen=True, slots=True)
 class Pardon(Event):
-    """An operator forgives a partner its breaches. Answered by `ReplyPardon` or `Refuse`.
-
-    Attributes:
-        partner: its name.
-        by: the operator.
-    """
+    """An operator forgives a partner its breaches. Answered by `ReplyPardon` or `Refuse`."""
 
     partner: str
     by: str
@@ -576,6 +570,13 @@ class LrmsLost(Event):
 
     lrms_key: str
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class LrmsStays(Event):
+    """The batch system refuses to let a waiting job go, as it was told to with `only_waiting`."""
+
+    lrms_key: str
 
 
 @dataclass(frozen=True, slots=True)

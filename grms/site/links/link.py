@@ -78,6 +78,7 @@ class PartnerLink:
         up: it can be asked.
         fetches_programs: it asks for what a job runs when it has accepted it.
         fetches_inputs: and for the files that the job is given.
+        reserves: it can hold a place for a job that this site has still.
         problem: what is in the way, for a person; empty where nothing is.
         last_heard: when it last answered or asked, on this site's clock; nan for never.
 
@@ -119,6 +120,7 @@ class PartnerLink:
         self.up = False
         self.fetches_programs = False
         self.fetches_inputs = False
+        self.reserves = False
         self.problem = "not reached yet"
         self.last_heard = float("nan")
 
@@ -231,6 +233,7 @@ class PartnerLink:
             self.answered()
             self.fetches_programs = answer.fetches_programs
             self.fetches_inputs = answer.fetches_inputs
+            self.reserves = answer.reserves
             self._went_up(answer.processors, seen)
 
     async def _connected(self) -> Any:
@@ -270,7 +273,7 @@ class PartnerLink:
             self.up = True
             self._came_up.set()
             engine = self._engine
-            engine.tell(PartnerUp, self.name, processors, seen)
+            engine.tell(PartnerUp, self.name, processors, seen, self.reserves)
 
     def _went_down(self, problem: str) -> None:
         self.problem = problem

@@ -102,6 +102,10 @@ class Sender:
         ):
             engine.tell(OfferFailed, link.name, command.offer, sent=False)
             return
+        if command.reserve and not link.reserves:
+            # It would start the job, which is not home's alone to give yet.
+            engine.tell(OfferFailed, link.name, command.offer, sent=False)
+            return
         # A partner of before takes the script with the offer, or not at all.
         payload = without_program(command.payload) if link.fetches_programs else command.payload
         request = partner_pb2.OfferRequest(
@@ -109,6 +113,7 @@ class Sender:
             offer=write_offer(command.offer),
             settled_below=command.settled_below,
             job=write_request(command.request, payload),
+            reserve=command.reserve,
         )
         if settings.virtual:
             request.replay_time_s = engine.clock.now()
@@ -167,7 +172,8 @@ class Sender:
             raise ConnectionError(f"{self._link.name} is not connected")
         site, offer = self._settings.site, write_offer(command.offer)
         if isinstance(command, SendResolve | SendProbe):
-            resolve = partner_pb2.ResolveRequest(site=site, offer=offer)
+            confirm = isinstance(command, SendResolve) and command.confirm
+            resolve = partner_pb2.ResolveRequest(site=site, offer=offer, confirm=confirm)
             return await answer_to(stub.Resolve(resolve, timeout=timeout))
         withdraw = partner_pb2.WithdrawRequest(site=site, offer=offer, cancel=command.cancel)
         return await answer_to(stub.Withdraw(withdraw, timeout=timeout))

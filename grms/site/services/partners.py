@@ -90,6 +90,7 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
             protocol_version=PROTOCOL_VERSION,
             fetches_programs=True,
             fetches_inputs=True,
+            reserves=True,
         )
         if await self._engine.durable() and (seen := state.partners[partner].offer_seen):
             answer.offer_seen.CopyFrom(write_offer(seen))
@@ -114,7 +115,14 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
         if self._bring_to is not None:
             await self._bring_to(context, request.replay_time_s)
         reply = await self._door.ask(
-            context, OfferReceived, partner, offer, request.settled_below, wanted, payload
+            context,
+            OfferReceived,
+            partner,
+            offer,
+            request.settled_below,
+            wanted,
+            payload,
+            request.reserve,
         )
         assert isinstance(reply, AnswerOffer)
         answer = partner_pb2.ANSWER_ACCEPTED if reply.accepted else partner_pb2.ANSWER_DECLINED
@@ -131,7 +139,8 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
         except WireError as error:
             await self._door.invalid(context, error)
         self._heard(partner)
-        return _status(await self._door.ask(context, ResolveReceived, partner, offer))
+        confirm = request.confirm
+        return _status(await self._door.ask(context, ResolveReceived, partner, offer, confirm))
 
     async def Withdraw(  # noqa: N802  # gRPC's name
         self, request: partner_pb2.WithdrawRequest, context: Context

@@ -14,6 +14,7 @@ from typing import Any, Final
 import structlog
 
 from grms.pki.certificates import PkiError
+from grms.policy.rails_table import rounds_said
 from grms.site.configuration.config import SiteConfig
 from grms.site.configuration.files import ConfigError, load_config, load_policies, location_policy
 from grms.site.engine.engine import Engine
@@ -25,7 +26,7 @@ from grms.site.sockets.door import Door
 from grms.tls import TlsFiles
 
 CHANGEABLE: Final = frozenset(
-    {"partners", "location", "operators", "partners_asked", "rails", "guests"}
+    {"partners", "location", "operators", "partners_asked", "rails", "reoffer", "guests"}
 )
 """Keys of a configuration that are read anew."""
 
@@ -99,12 +100,20 @@ class Reload:
                 location=location,
                 partners=partners,
                 partners_asked=config.partners_asked,
+                reoffer=rounds_said(config.reoffer),
             )
         except ValueError as error:
             raise ConfigError(f"{shown}: {error}") from error
         certificate = self._checked_certificate()
         restart_needed = tuple(sorted(differences(self._config, config)))
-        engine.tell(PoliciesChanged, transfer, location, partners, config.partners_asked)
+        engine.tell(
+            PoliciesChanged,
+            transfer,
+            location,
+            partners,
+            config.partners_asked,
+            rounds_said(config.reoffer),
+        )
         self._door.partners = frozenset(partner.name for partner in partners)
         self._door.operators = frozenset(config.operators)
         self._owners.banned = frozenset(config.guests.banned)

@@ -19,21 +19,13 @@ from grms.lrms.immediate import ReplayableLrms
 from grms.site.engine.clock import VirtualClock
 from grms.site.engine.engine import Engine
 from grms.site.engine.journal import Journal
-from grms.site.facts.commands import Command
-from grms.site.facts.events import Event, LrmsAccepted, Submit
-from grms.site.facts.jobs import GuestJob, Request
+from grms.site.facts.commands import Command, PublishRound
+from grms.site.facts.events import Event, LrmsAccepted, RoundDue, Submit
+from grms.site.facts.jobs import GuestJob, HomeJob, Request
 from grms.site.facts.lifecycle import JobState
-from grms.site.facts.records import (
-    GuestAccepted,
-    GuestEnded,
-    GuestStarted,
-    JobDelegated,
-    JobEnded,
-    JobOffered,
-    JobStarted,
-)
 from grms.site.facts.wire import executed_on
 from grms.site.links.partner_links import PartnerLinks
+from grms.site.services.replay_schedule import guest_rows, own_rows
 from grms.v1 import replay_pb2, replay_pb2_grpc, request_pb2
 from lrms_sim.groups import GROUPS
 
@@ -127,6 +119,8 @@ class Replay:
             for guest in book.guests.values():
                 lrms.follow(guest.lrms_key)
         engine.on_event(self._follow_guest)
+        self._round: asyncio.Future[None] | None = None
+        engine.on_round(self._round_over)
         self.workload: _Workload | None = None
 
     def _follow_guest(self, event: Event, _commands: list[Command]) -> None:
@@ -239,40 +233,54 @@ class Replay:
 
     def schedule(self) -> tuple[list[replay_pb2.OwnRow], list[replay_pb2.GuestRow]]:
         """Returns what became of the workload, and which guests ran here, from the journal."""
-        site = self._engine.state.settings.name
-        own: dict[int, replay_pb2.OwnRow] = {}
-        offers: dict[int, tuple[str, int]] = {}
-        guests: dict[tuple[str, int], replay_pb2.GuestRow] = {}
-        for record in self._journal.records():
-            if isinstance(record, JobOffered):
-                offers[record.job] = (record.partner, record.number)
-            elif isinstance(record, JobDelegated):
-                partner, number = offers[record.job]
-                own[record.job] = replay_pb2.OwnRow(
-                    row=record.job - 1, executed_on=partner, offer_number=number
-                )
-            elif isinstance(record, JobStarted):
-                own[record.job] = replay_pb2.OwnRow(
-                    row=record.job - 1, executed_on=site, start_time_s=record.start_time
-                )
-            elif isinstance(record, JobEnded):
-                if record.job not in own:
-                    # The report of its end came before the answer to its offer.
-                    partner, number = offers.get(record.job, ("", 0))
-                    own[record.job] = replay_pb2.OwnRow(
-                        row=record.job - 1, executed_on=partner, offer_number=number
-                    )
-                own[record.job].end_time_s = record.end_time
-            elif isinstance(record, GuestAccepted):
-                number = record.offer.number
-                guests[record.partner, number] = replay_pb2.GuestRow(
-                    home=record.partner, offer_number=number
-                )
-            elif isinstance(record, GuestStarted):
-                guests[record.partner, record.offer.number].start_time_s = record.start_time
-            elif isinstance(record, GuestEnded):
-                guests[record.partner, record.offer.number].end_time_s = record.end_time
-        return list(own.values()), list(guests.values())
+        records = self._journal.records
+        return own_rows(self.site, records()), guest_rows(records())
+
+    @property
+    def holds_rounds(self) -> bool:
+        """Whether waiting jobs are offered again here."""
+        return self._engine.state.settings.reoffer is not None
+
+    @property
+    def waits(self) -> bool:
+        """Whether a job waits here, at a site that holds rounds."""
+        return self.holds_rounds and self._lrms.load_now().waiting > 0
+
+    async def hold_round(self, at: float) -> list[replay_pb2.MovedRow]:
+        """Offers again what waits at a moment; returns what has left the queue, and where it is.
+
+        A round that was cut off goes on with what still waits.
+
+        Args:
+            at: seconds; one that is past changes nothing.
+        """
+        engine, lrms = self._engine, self._lrms
+        if engine.commit.pending:
+            await engine.commit.settled()
+        self.advance(at)
+        waiting = [job for job in engine.state.memory.at_lrms.values() if isinstance(job, HomeJob)]
+        # What leaves the queue makes room for others there only when all have had their turn.
+        lrms.hold_passes()
+        try:
+            self._round = asyncio.get_running_loop().create_future()
+            engine.tell(RoundDue)
+            await self._round
+            for job in waiting:
+                await self._waiter.until(lambda job=job: job.state not in _UNDECIDED)  # type: ignore[misc]  # binds the loop's value
+        finally:
+            self._round = None
+            lrms.make_pass()
+        engine.catch_up()
+        places = [(job.job - 1, executed_on(job, self.site)) for job in waiting]
+        return [
+            replay_pb2.MovedRow(row=row, executed_on=place)
+            for row, place in places
+            if place not in {"", self.site}
+        ]
+
+    def _round_over(self, _: PublishRound) -> None:
+        if self._round is not None and not self._round.done():
+            self._round.set_result(None)
 
     @property
     def is_over(self) -> bool:
@@ -354,6 +362,7 @@ class ReplayService(replay_pb2_grpc.ReplayServiceServicer):
             yield replay_pb2.AdvanceResponse(
                 next_event_time_s=replay.next_event_time,
                 next_report_time_s=replay.next_report_time(),
+                waits=replay.waits,
             )
 
     async def Arrive(  # noqa: N802  # gRPC's name
@@ -376,7 +385,27 @@ class ReplayService(replay_pb2_grpc.ReplayServiceServicer):
                 executed_on=places,
                 next_event_time_s=replay.next_event_time,
                 next_report_time_s=replay.next_report_time(),
+                waits=replay.waits,
             )
+
+    async def HoldRound(  # noqa: N802  # gRPC's name
+        self, request: replay_pb2.HoldRoundRequest, context: Context
+    ) -> replay_pb2.HoldRoundResponse:
+        """Offers waiting jobs again."""
+        replay = self._replay
+        if not math.isfinite(request.at_s):
+            await _invalid(context, f"at_s is {request.at_s}; it must be finite")
+        if not replay.holds_rounds:
+            text = f"{replay.site} holds no rounds of offers"
+            await refuse(context, grpc.StatusCode.FAILED_PRECONDITION, text)
+        moved = await replay.hold_round(request.at_s)
+        await replay.rest()
+        return replay_pb2.HoldRoundResponse(
+            moved=moved,
+            next_event_time_s=replay.next_event_time,
+            next_report_time_s=replay.next_report_time(),
+            waits=replay.waits,
+        )
 
     async def Finish(  # noqa: N802  # gRPC's name
         self,

@@ -158,6 +158,12 @@ async def cancelled_only_if_it_waits(site: Site) -> None:
     waits, runs = site.job(12, "true"), site.job(13, WAITS)
     await site.lrms.submit(waits, held=True)
     await site.lrms.submit(runs)
+    wide = site.job(28, "true", site.world.slots)  # it does not fit now
+    await site.lrms.submit(wide)
+    assert await site.lrms.cancel(wide.key, only_waiting=True)
+    assert not await site.lrms.cancel(wide.key, only_waiting=True)
+    end = (await site.ended(wide.key)).end
+    assert (end.outcome, end.run_time) == (LrmsOutcome.CANCELLED, 0.0)
     await site.told(runs.key, Started)
     assert not await site.lrms.cancel(runs.key, only_waiting=True)
     assert await site.lrms.cancel(waits.key, only_waiting=True)

@@ -50,6 +50,40 @@ def completed(name: str, end_time: float, run_time: float) -> Ended:
     return Ended(name, LrmsEnd(LrmsOutcome.COMPLETED, end_time, run_time))
 
 
+def test_what_waits_can_be_taken_out() -> None:
+    """What runs stays; those behind it have their pass at once."""
+    lrms = lrms_of(4)
+    for name, width in (("a", 3), ("b", 4), ("c", 1)):
+        lrms.submit(job(name, width), 0.0)
+    assert not lrms.withdraw("a", 1.0)
+    assert not lrms.withdraw("nobody's", 1.0)
+    assert lrms.withdraw("b", 1.0)
+    assert not lrms.withdraw("b", 1.0)
+    gone = Ended("b", LrmsEnd(LrmsOutcome.CANCELLED, 1.0, 0.0))
+    assert lrms.poll(1.0) == [Started("a", 0.0), gone, Started("c", 1.0)]
+    assert lrms.look_up("b") == LrmsRecord(LrmsPhase.ENDED, None, gone.end)
+    assert lrms.load_at(1.0).free == 0
+    assert lrms.next_event_time == 10.0
+
+
+@pytest.mark.parametrize("discipline", ["fcfs", "easy", "easy-per-event", "conservative", "list"])
+def test_a_pass_can_wait_until_all_have_been_taken_out(discipline: str) -> None:
+    """However often the load is looked at meanwhile."""
+    lrms = lrms_of(4, discipline)
+    for name, width in (("runs", 2), ("first", 4), ("second", 3), ("last", 2)):
+        # The last would delay the first.
+        lrms.submit(run_of(name, width, 20.0 if name != "last" else 50.0), 0.0)
+    waits = 2 if discipline == "list" else 4
+    assert len(lrms.poll(0.0)) == 1 + (discipline == "list")
+    lrms.hold_passes(9.0)
+    for name, left in (("first", 5), ("second", 2)):
+        assert lrms.withdraw(name, 9.0)
+        assert lrms.load_at(9.0).waiting == left - (4 - waits)
+        assert [event.key for event in lrms.poll(9.0)] == [name]
+    lrms.make_pass(9.0)
+    assert lrms.poll(9.0) == ([] if discipline == "list" else [Started("last", 9.0)])
+
+
 def by_itself(lrms: SteppedMachine, now: float) -> list[tuple[MachineEvent, float]]:
     """Returns what has happened that nobody has commanded, with its moments."""
     return [

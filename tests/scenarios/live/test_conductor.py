@@ -1,13 +1,19 @@
 """A replay through daemons is the replay in one process, job by job."""
 
 import asyncio
+import os
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from grms.federation.federation import Site, replay
+from grms.kit.ports import free_ports
 from grms.policy.files import save_rule_base
+from grms.policy.rounds import period_of
 from grms.policy.transfer import AcceptWhenFit, Gaussian, Rule, RuleBase, TransferPolicy
 from lrms_sim.disciplines import discipline_by_name
 from lrms_sim.jobs import JobTable
@@ -16,10 +22,14 @@ from scenarios.errors import LiveError
 from scenarios.live.conductor import Conducted, Conductor
 from scenarios.live.daemons import daemons, until_linked
 from scenarios.live.seat import Seat
-from scenarios.live.sites import LiveSettings, SiteProcess
+from scenarios.live.sites import LiveSettings, SiteProcess, site_documents
 from scenarios.run.comparison import first_difference
 from scenarios.run.queues import looks_at_groups
+from scenarios.run.replay import build_sites, load_policies
+from scenarios.run.workloads import Workload
 from scenarios.spec.files import parse_spec
+from scenarios.spec.spec import ScenarioSpec
+from tests.grms.site.daemons import running
 from tests.waiting import run
 
 RULES = RuleBase(
@@ -109,6 +119,85 @@ def test_live_equals_in_process(tmp_path: Path, disciplines: tuple[str, str, str
     async def scene() -> None:
         done = await conduct(tmp_path, text, sites)
         assert first_difference(done.schedule, expected) == ""
+
+    run(scene)
+
+
+def rounds(folder: Path, count: int) -> tuple[ScenarioSpec, list[Site]]:
+    """Returns three sites with `fair-exchange` and rounds of each kind, EASY at all of them."""
+    rng = np.random.default_rng(11)
+    text, sizes = 'name = "rounds"\n', {"a": 8, "b": 16, "c": 6}
+    kinds = ('"15min"', '{ every = "15min", order = "widest" }', "{ every = 1200, questions = 3 }")
+    for (name, processors), kind in zip(sizes.items(), kinds, strict=True):
+        text += f"""
+[[sites]]
+name = "{name}"
+processors = {processors}
+discipline = "easy"
+rails = "fair-exchange"
+reoffer = {kind}
+workload = {{ model = "lublin", jobs = 0 }}
+"""
+    spec = parse_spec(text.encode(), folder=folder, shown="rounds.toml")
+    policies = load_policies(spec)
+    workloads = []
+    for site in spec.sites:
+        run_time = np.ceil(rng.exponential(3000.0, count))
+        jobs = JobTable.from_columns(
+            submit_time=np.sort(np.floor(rng.uniform(0, 600.0 * count, count))),
+            processors=rng.integers(1, site.processors // 2 + 1, count),
+            run_time=run_time,
+            requested_time=run_time * rng.integers(1, 4, count),
+        )
+        workloads.append(Workload(jobs, (), ""))
+    return spec, build_sites(spec, policies, workloads)
+
+
+class Here(SiteProcess):
+    """A daemon inside this process, which costs no start of another one."""
+
+    @property
+    def pid(self) -> int:
+        """It runs."""
+        return os.getpid()
+
+    async def ended(self) -> None:
+        """It does not end by itself."""
+        await asyncio.get_running_loop().create_future()
+
+
+@asynccontextmanager
+async def inside(spec: ScenarioSpec, folder: Path) -> AsyncIterator[list[SiteProcess]]:
+    """Yields the serving daemons of a scenario, inside this process."""
+    documents = site_documents(spec, LiveSettings(folder, folder), free_ports(len(spec.sites)))
+    async with AsyncExitStack() as stack:
+        for document in documents.values():
+            await stack.enter_async_context(running(document, folder))
+        yield [Here(name, folder, folder) for name in documents]
+
+
+def test_rounds_through_daemons_equal_those_in_one_process(tmp_path: Path) -> None:
+    """Waiting jobs leave their queues for partners, at the same moments and in the same order."""
+    spec, sites = rounds(tmp_path, 60)
+    expected = replay(sites)
+    once = replay([replace(site, reoffer=None) for site in sites])
+    assert (expected.executed_on != once.executed_on).sum() > 10
+
+    async def scene() -> None:
+        async with inside(spec, tmp_path) as processes:
+            conductor = Conductor(
+                processes,
+                [site.jobs for site in sites],
+                [MachineInfo(site.name, site.processors) for site in sites],
+                replay_id="rounds-1",
+                periods=[period_of(site.reoffer) for site in sites],
+            )
+            done = await conductor.conduct()
+        assert first_difference(done.schedule, expected) == ""
+        names = [site.name for site in sites]
+        places = [names.index(place) for seat in conductor.places for place in seat]
+        order = np.argsort(expected.submitted_to, kind="stable")
+        assert places == expected.executed_on[order].tolist()
 
     run(scene)
 

@@ -13,10 +13,12 @@ import pytest
 from grms.kit.ports import free_ports
 from grms.lrms.simulated import SimulatedSettings
 from grms.policy.rails import FAIR_EXCHANGE, SHORT_GUESTS, START_NOW
+from grms.policy.rails_table import rounds_said
 from grms.policy.transfer import AcceptWhenFit, AlwaysAgree, AlwaysKeep, Railed, TransferPolicy
 from grms.policy.words import TRANSFER_POLICIES
 from grms.site.configuration.config import SiteConfig
-from grms.site.configuration.files import load_config, load_policies
+from grms.site.configuration.files import load_config, load_policies, parse_config
+from lrms_sim.text_files import to_toml
 from scenarios.errors import LiveError
 from scenarios.live.sites import (
     LiveSettings,
@@ -144,11 +146,25 @@ def of_two(**keys: object) -> ScenarioSpec:
 def test_what_only_a_replay_can_do_is_refused(tmp_path: Path) -> None:
     """A daemon that would ignore it would be another federation."""
     settings = LiveSettings(tmp_path, tmp_path)
-    with pytest.raises(LiveError, match="a has reoffer: a replay offers waiting jobs again"):
-        site_documents(of_two(reoffer="15min"), settings, [1, 2])
     with pytest.raises(LiveError, match=r"a is a rogue \(liar\): only a replay in one process"):
         site_documents(of_two(rogue="liar"), settings, [1, 2])
     assert len(site_documents(of_two(rogue="overloaded"), settings, [1, 2])) == 2
+
+
+@pytest.mark.parametrize(
+    "said", ["15min", 60, {"every": "1h", "order": "widest", "questions": 9, "pause": "1d"}]
+)
+def test_rounds_of_a_daemon_are_those_of_the_scenario(tmp_path: Path, said: object) -> None:
+    """A period or a table; a site without them has none."""
+    spec = of_two(reoffer=said)
+    documents = site_documents(spec, LiveSettings(tmp_path, tmp_path), [1, 2])
+    first, second = (
+        parse_config(to_toml(each).encode(), folder=tmp_path, shown="x")
+        for each in documents.values()
+    )
+    assert rounds_said(first.reoffer) == rounds_said(spec.sites[0].reoffer)
+    assert rounds_said(first.reoffer) is not None
+    assert second.reoffer is None
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,8 @@ import pytest
 
 from grms.policy.location import AwrtLocation, FixedOrder
 from grms.policy.rails import Promise, Rails
+from grms.policy.rails_table import rounds_said
+from grms.policy.rounds import Rounds
 from grms.policy.transfer import AcceptWhenFit, AlwaysAgree, AlwaysKeep, Railed
 from grms.policy.words import TRANSFER_POLICIES
 from grms.site.configuration.files import (
@@ -86,6 +88,45 @@ def test_what_is_wrong_with_rails_is_said_with_its_key() -> None:
     )
     (line,) = errors('rails = { trust = "4 hours" }\n' + GOOD)
     assert line.startswith("site.toml: rails.trust: '4 hours' is no span of time")
+
+
+@pytest.mark.parametrize(
+    ("said", "rounds"),
+    [
+        ('"15min"', 900.0),
+        ("60", 60.0),
+        ('{ every = "1h" }', Rounds(3600.0)),
+        (
+            '{ every = 60, order = "widest", questions = 3, pause = "1d" }',
+            Rounds(60.0, "widest", 3, 86400.0),
+        ),
+    ],
+)
+def test_rounds_are_said_as_in_a_scenario(said: str, rounds: object) -> None:
+    """A period, or a table; none where nothing is said."""
+    config = parse_config(f"reoffer = {said}\n{GOOD}".encode(), folder=Path("/etc"), shown="x")
+    assert rounds_said(config.reoffer) == rounds
+    config = parse_config(GOOD.encode(), folder=Path("/etc"), shown="x")
+    assert rounds_said(config.reoffer) is None
+
+
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [
+        ("0.5", "reoffer: "),
+        ('"often"', "reoffer: 'often' is no span of time"),
+        ("true", "reoffer: "),
+        ("{ }", "reoffer.every: is missing"),
+        ('{ evry = "1h" }', "reoffer.evry: 'evry' is no key here, did you mean 'every'?"),
+        ('{ every = "1h", order = "narrowest" }', "reoffer.order: "),
+        ('{ every = "1h", pause = "1min" }', "reoffer.pause: 60 s is too short"),
+        ('{ every = "1h", questions = 0 }', "reoffer.questions: is 0; "),
+    ],
+)
+def test_what_is_wrong_with_rounds_is_said_with_its_key(said: str, text: str) -> None:
+    """As of any other table."""
+    said_of_it = errors(f"reoffer = {said}\n{GOOD}")
+    assert any(line.startswith(f"site.toml: {text}") for line in said_of_it), said_of_it
 
 
 @pytest.mark.parametrize(

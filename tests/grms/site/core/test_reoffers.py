@@ -32,6 +32,7 @@ from grms.site.facts.events import (
     LrmsLost,
     LrmsRequeued,
     LrmsStarted,
+    LrmsStays,
     OfferAnswered,
     OfferDisputed,
     OfferFailed,
@@ -90,6 +91,16 @@ def leaving() -> Conversation:
     assert cancel == LrmsCancel(site.last_id, KEY, only_waiting=True)
     assert site.job().state is JobState.LEAVING
     return site
+
+
+def test_a_job_that_may_not_leave_stays() -> None:
+    """The place is given back, and the job waits on."""
+    site = leaving()
+    withdraw = one(site(LrmsStays, lrms_key=KEY), SendWithdraw)
+    assert (withdraw.partner, withdraw.cancel) == ("b", True)
+    assert site.job().state is JobState.QUEUED
+    assert site(LrmsStays, lrms_key=KEY) == []
+    assert site(LrmsStays, lrms_key="nobody's") == []
 
 
 def let_go(site: Conversation, **changes: Any) -> list[Command]:

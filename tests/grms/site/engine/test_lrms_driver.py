@@ -43,6 +43,7 @@ from grms.site.facts.events import (
     LrmsEnded,
     LrmsRefused,
     LrmsStarted,
+    LrmsStays,
 )
 from grms.site.facts.jobs import Load, Request
 from grms.site.facts.lifecycle import Outcome
@@ -194,8 +195,8 @@ class Slow:
 
     async def cancel(self, key: str, *, only_waiting: bool = False) -> bool:
         """Does what the test says."""
-        assert not only_waiting
-        return bool(await self._answer("cancel", key))
+        step = "let go" if only_waiting else "cancel"
+        return bool(await self._answer(step, key))
 
     async def look_up(self, key: str) -> LrmsRecord | None:
         """Does what the test says."""
@@ -256,6 +257,10 @@ def test_an_answer_comes_later(monkeypatch: Any) -> None:
             driver.do(LrmsCancel(0, "a"))
             await until(lambda: driver.commands_open == 0)
             assert lrms.asked[-2:] == [("cancel", "a")] * 2
+            lrms.answers["let go"] = [LrmsRefusedError("not allowed")]
+            driver.do(LrmsCancel(0, "a", only_waiting=True))
+            await until(lambda: len(told) == 4)
+            assert told[3] == LrmsStays(4, "a")
 
     run(scene)
 

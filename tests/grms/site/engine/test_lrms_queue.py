@@ -20,6 +20,7 @@ from grms.site.facts.events import (
     LrmsRefused,
     LrmsRequeued,
     LrmsStarted,
+    LrmsStays,
 )
 from grms.site.facts.jobs import NO_EXIT, Exit, Request
 from grms.site.facts.lifecycle import Outcome
@@ -53,6 +54,17 @@ def test_commands_about_one_key_come_in_order() -> None:
     assert waiting.answered(first[1], None, 1.0) == []
     assert steps(waiting.calls()) == [("cancel", "a")]
     assert len(waiting) == 2
+
+
+def test_a_job_that_may_not_leave_stays() -> None:
+    """Of a refusal to end it nobody needs to know; of one to let it go, who has found a place for it."""
+    waiting = queue()
+    for only_waiting in (False, True):
+        waiting.add(LrmsCancel(0, "a", only_waiting=only_waiting))
+        (call,) = waiting.calls()
+        stays = [LrmsStays(1, "a")] if only_waiting else []
+        assert waiting.refused(call, "not allowed") == stays
+    assert len(waiting) == 0
 
 
 def test_a_submission_without_an_answer_is_looked_up_first() -> None:

@@ -35,6 +35,9 @@ class Partner(partner_pb2_grpc.PartnerServiceServicer):
         offers: how many it has had.
         jobs: that were offered.
         on_offer: what it does before it answers one.
+        reserves: whether it says that it can hold places.
+        held: offers by which it was asked to.
+        confirmed: that were confirmed.
         fetches: whether it says that it fetches programs.
         fetches_inputs: the same of files that jobs are given.
         question_s: how long it takes to say what became of an offer.
@@ -49,6 +52,9 @@ class Partner(partner_pb2_grpc.PartnerServiceServicer):
         self.pause_s = 0.0
         self.offers = 0
         self.version = 1
+        self.reserves = False
+        self.held: list[int] = []
+        self.confirmed: list[int] = []
         self.fetches = self.fetches_inputs = False
         self.jobs: list[request_pb2.JobRequest] = []
         self.on_offer: Callable[[], Awaitable[None]] | None = None
@@ -64,11 +70,14 @@ class Partner(partner_pb2_grpc.PartnerServiceServicer):
             protocol_version=self.version,
             fetches_programs=self.fetches,
             fetches_inputs=self.fetches_inputs,
+            reserves=self.reserves,
         )
 
     async def Offer(self, request: Any, context: Any) -> partner_pb2.OfferResponse:  # noqa: ARG002, N802  # gRPC's
         """Accepts, some time."""
         self.offers += 1
+        if request.reserve:
+            self.held.append(request.offer.number)
         self.jobs.append(request.job)
         if self.on_offer is not None:
             await self.on_offer()
@@ -77,6 +86,8 @@ class Partner(partner_pb2_grpc.PartnerServiceServicer):
 
     async def Resolve(self, request: Any, context: Any) -> partner_pb2.OfferStatus:  # noqa: ARG002, N802  # gRPC's
         """Says what it was told to say."""
+        if request.confirm:
+            self.confirmed.append(request.offer.number)
         self.asked_at_once += 1
         self.asked_at_once_most = max(self.asked_at_once_most, self.asked_at_once)
         await asyncio.sleep(self.question_s)

@@ -101,6 +101,57 @@ def test_a_withdrawn_offer_is_declined_should_it_still_come(tmp_path: Path) -> N
     run(scene)
 
 
+def test_a_place_is_held_until_its_job_comes(tmp_path: Path) -> None:
+    """It counts as taken and starts nothing, over a restart too; confirmed once or twice it starts once."""
+
+    async def scene() -> None:
+        configuration = alone(tmp_path)
+        async with running(configuration, tmp_path) as site:
+            introduced = partner_pb2.DescribeRequest(site="away", protocol_version=1)
+            assert (await site.partner.Describe(introduced)).reserves
+            held = [await site.partner.Offer(offer(1, processors=3, reserve=True)) for _ in "12"]
+            assert [answer.answer for answer in held] == [partner_pb2.ANSWER_ACCEPTED] * 2
+            assert free(site) == 4
+            answer = await site.partner.Offer(offer(2, processors=2))
+            assert answer.answer == partner_pb2.ANSWER_DECLINED
+            status = await site.partner.Resolve(status_of(1))
+            assert status.state == partner_pb2.OFFER_STATE_ACCEPTED
+            assert free(site) == 4
+        async with running(configuration, tmp_path) as site:
+            assert free(site) == 4
+            confirmed = status_of(1)
+            confirmed.confirm = True
+            for _ in range(2):
+                status = await site.partner.Resolve(confirmed)
+                assert status.state == partner_pb2.OFFER_STATE_ACCEPTED
+                assert free(site) == 1
+
+    run(scene)
+
+
+def test_a_place_that_is_given_back_is_never_taken(tmp_path: Path) -> None:
+    """A confirmation after that has the end of a job that has not run for an answer."""
+
+    async def scene() -> None:
+        async with running(alone(tmp_path), tmp_path) as site:
+            await site.partner.Offer(offer(1, processors=3, reserve=True))
+            back = withdrawal(1)
+            back.cancel = False
+            for _ in range(2):
+                status = await site.partner.Withdraw(back)
+                assert status.state == partner_pb2.OFFER_STATE_ENDED
+            answer = await site.partner.Offer(offer(2, processors=2))
+            assert answer.answer == partner_pb2.ANSWER_ACCEPTED
+            confirmed = status_of(1)
+            confirmed.confirm = True
+            status = await site.partner.Resolve(confirmed)
+            ended = status.completion
+            assert (ended.detail, ended.run_time_s) == (request_pb2.OUTCOME_LOST, 0.0)
+            assert free(site) == 2
+
+    run(scene)
+
+
 def test_messages_that_mean_nothing_are_refused(tmp_path: Path) -> None:
     """Offers without name, jobs without size, ends that are none: INVALID_ARGUMENT, no effect."""
 

@@ -10,6 +10,7 @@ import pytest
 from grpc import aio
 
 from grms.kit.ports import free_port
+from grms.policy.rounds import Rounds
 from grms.site import daemon
 from grms.site.configuration.files import load_config
 from grms.site.core.state import SiteState
@@ -17,11 +18,11 @@ from grms.site.engine.lrms_driver import ProgramGoneError
 from grms.site.services.reload import differences
 from grms.site.sockets.door import Door
 from grms.site.sockets.users import User
-from grms.v1 import operator_pb2, partner_pb2
+from grms.v1 import job_pb2, operator_pb2, partner_pb2, request_pb2
 from lrms_sim.text_files import to_toml
 from tests.grms.keys import new_federation
 from tests.grms.mqtt import Mosquitto
-from tests.grms.site.daemons import Running, document, running
+from tests.grms.site.daemons import Running, document, running, two_sites
 from tests.waiting import run, until
 
 
@@ -132,6 +133,33 @@ def test_a_partner_that_is_back_on_the_list_is_asked_what_was_open(tmp_path: Pat
     run(scene)
 
 
+def test_rounds_begin_and_end_with_a_reload(tmp_path: Path) -> None:
+    """What waits goes to a partner that has room by now, without a restart of anybody."""
+
+    async def scene() -> None:
+        start_now = {"rails": "start-now"}
+        async with two_sites(tmp_path, here=start_now, there=start_now) as (site, other):
+            await site.submit("fills", processors=4, run_time_s=3000.0, requested_time_s=3000.0)
+            blocks = await other.submit("blocks", processors=4, run_time_s=3000.0)
+            job = await site.submit("waits", processors=2)
+            found = site.core.engine.state.job(job.job_id)
+            assert found is not None
+            await until(lambda: found.state.name == "QUEUED")
+            settings = site.core.engine.state.settings
+            document = load_config(tmp_path / "home.toml").model_dump(
+                exclude_unset=True, exclude_none=True
+            )
+            await reload(site, tmp_path, {**document, "reoffer": {"every": 1, "order": "widest"}})
+            assert site.core.engine.state.settings.reoffer == Rounds(1.0, "widest")
+            await other.jobs.Cancel(job_pb2.CancelRequest(job_id=blocks.job_id), timeout=300)
+            ended = await site.ended(job.job_id)
+            assert (ended.executed_on, ended.outcome) == ("away", request_pb2.OUTCOME_COMPLETED)
+            await reload(site, tmp_path, document)
+            assert site.core.engine.state.settings == settings
+
+    run(scene)
+
+
 def test_what_cannot_be_changed_is_named(tmp_path: Path) -> None:
     """Other keys stay as they are until a restart; a broken file changes nothing."""
 
@@ -160,7 +188,7 @@ def test_differences_are_found_at_any_depth(tmp_path: Path) -> None:
         path.write_text(to_toml(document(tmp_path, **more)), encoding="utf-8")
         return load_config(path)
 
-    changes = {"location": ["a"], "partners": {"a": 1}, "partners_asked": 1}
+    changes = {"location": ["a"], "partners": {"a": 1}, "partners_asked": 1, "reoffer": 900}
     assert differences(config(), config(**changes)) == set()
     assert differences(config(), config(mqtt={"enabled": False})) == {"mqtt"}
     assert differences(config(), config(lrms={"discipline": "easy"}, suspect="resubmit")) == {

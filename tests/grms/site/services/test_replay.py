@@ -178,6 +178,28 @@ def test_what_is_out_of_order_is_refused(tmp_path: Path) -> None:
     run(scene)
 
 
+def test_a_round_needs_rounds_and_a_moment(tmp_path: Path) -> None:
+    """A site without rounds holds none; one with them holds one where nobody is asked, too."""
+
+    async def scene() -> None:
+        async with conducted(tmp_path) as (_, stub):
+            await stub.Load(iter([block()]))
+            call = stub.HoldRound(replay_pb2.HoldRoundRequest(at_s=900.0))
+            assert await status_of(call) is grpc.StatusCode.FAILED_PRECONDITION
+        async with conducted(tmp_path, name="other", reoffer=900) as (_, stub):
+            await stub.Load(iter([block()]))
+            requests = iter([replay_pb2.ArriveRequest(first_row=0, rows=2)])
+            assert [answer.waits async for answer in stub.Arrive(requests)] == [True]
+            call = stub.HoldRound(replay_pb2.HoldRoundRequest(at_s=math.inf))
+            assert await status_of(call) is grpc.StatusCode.INVALID_ARGUMENT
+            held = await stub.HoldRound(replay_pb2.HoldRoundRequest(at_s=1.5))
+            assert (len(held.moved), held.next_event_time_s, held.waits) == (0, 10.0, True)
+            moments = iter([replay_pb2.AdvanceRequest(to_s=10.0)])
+            assert [answer.waits async for answer in stub.Advance(moments)] == [False]
+
+    run(scene)
+
+
 def test_only_a_virtual_clock_is_conducted(tmp_path: Path) -> None:
     """A daemon on real time has no such service, and its conductor's socket is not there."""
 

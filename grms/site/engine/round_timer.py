@@ -1,0 +1,71 @@
+"""When a daemon holds its rounds of offers: at the multiples of the period, on the site's clock.
+
+A reload may change the period, or end the rounds. In a replay the conductor says when, and nothing of this
+runs.
+"""
+
+import asyncio
+import math
+
+from grms.policy.rounds import period_of
+from grms.site.engine.engine import Engine
+from grms.site.facts.commands import Command
+from grms.site.facts.events import Event, PoliciesChanged, RoundDue
+
+
+def next_round(now: float, last: float, period: float) -> float:
+    """Returns the moment of the next round, seconds; infinity where there are none.
+
+    Args:
+        now: what the clock shows, seconds.
+        last: moment of the last round, seconds; minus infinity before the first. A clock may show a
+            little less than that when a timer is early, and much less when it was set back.
+        period: of the rounds, seconds; infinity for none.
+    """
+    if period == math.inf:
+        return math.inf
+    begin = max(now, last) if last - now < period else now
+    moment = period * (1.0 + math.floor(begin / period))
+    return moment if moment > begin else moment + period
+
+
+class RoundTimer:
+    """Tells a site's engine when a round is due.
+
+    Args:
+        engine: of the site.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._changed = asyncio.Event()
+        engine.on_event(self._look)
+
+    def _look(self, event: Event, _commands: list[Command]) -> None:
+        if isinstance(event, PoliciesChanged):
+            self._changed.set()
+
+    async def run(self) -> None:
+        """Tells of rounds until it is cancelled."""
+        engine, last = self._engine, -math.inf
+        while True:
+            self._changed.clear()
+            moment = next_round(engine.clock.now(), last, period_of(engine.state.settings.reoffer))
+            if await self._reached(moment):
+                last = moment
+                engine.tell(RoundDue)
+
+    async def _reached(self, moment: float) -> bool:
+        # Waits for the moment; False where the period may have changed before.
+        async with asyncio.TaskGroup() as group:
+            changed = group.create_task(self._changed.wait(), name="period of rounds")
+            waits: list[asyncio.Task[object]] = [changed]
+            due = None
+            if moment < math.inf:
+                sleep = self._engine.clock.sleep_until(moment)
+                due = group.create_task(sleep, name="round due")
+                waits.append(due)
+            done, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            for wait in waits:
+                wait.cancel()
+        return due in done and changed not in done

@@ -1,0 +1,110 @@
+"""When a daemon holds its rounds."""
+
+import asyncio
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from grms.site.engine.round_timer import RoundTimer, next_round
+from grms.site.facts.events import Event, PoliciesChanged, RoundDue
+from tests.grms.site.conversation import settings
+from tests.waiting import run, until
+
+
+@pytest.mark.parametrize(
+    ("now", "last", "expected"),
+    [
+        (0.0, -math.inf, 900.0),
+        (899.9, -math.inf, 900.0),
+        (900.0, -math.inf, 1800.0),
+        (900.0, 900.0, 1800.0),
+        (899.999, 900.0, 1800.0),  # a timer that was early
+        (2750.0, 900.0, 3600.0),  # rounds that were missed are not made up for
+        (-100.0, 900.0, 0.0),  # a clock that was set back
+        (1e9 + 0.5, 1e9, 1_000_000_800.0),
+    ],
+)
+def test_the_next_round(now: float, last: float, expected: float) -> None:
+    """It is at a multiple of the period, later than now and than the last."""
+    assert next_round(now, last, 900.0) == expected
+    assert next_round(now, last, math.inf) == math.inf
+
+
+def test_a_period_that_is_no_sum_of_powers_of_two() -> None:
+    """The next multiple is later than this one, however it was rounded."""
+    for number in range(1, 2000):
+        moment = 1.1 * number
+        assert moment < next_round(moment, -math.inf, 1.1) < moment + 2.3
+
+
+class Hand:
+    """A clock and an engine that a test moves."""
+
+    def __init__(self) -> None:
+        self.state: Any = type("State", (), {"settings": settings()})()
+        self.clock = self
+        self.moment = 0.0
+        self.told: list[tuple[float, type[Event]]] = []
+        self.sleeps: list[float] = []
+        self._listener: Any = None
+        self._moved = asyncio.Condition()
+
+    def on_event(self, tell: Any) -> None:
+        """Takes who listens."""
+        self._listener = tell
+
+    def now(self) -> float:
+        """Returns the time."""
+        return self.moment
+
+    async def sleep_until(self, moment: float) -> None:
+        """Returns when the test has come so far."""
+        self.sleeps.append(moment)
+        async with self._moved:
+            await self._moved.wait_for(lambda: self.moment >= moment)
+
+    async def move(self, moment: float) -> None:
+        """Brings the clock to a moment."""
+        async with self._moved:
+            self.moment = moment
+            self._moved.notify_all()
+
+    def tell(self, kind: type[Event]) -> None:
+        """Takes an event."""
+        self.told.append((self.moment, kind))
+
+    def configure(self, reoffer: float | None) -> None:
+        """Changes the period."""
+        given = self.state.settings = replace(self.state.settings, reoffer=reoffer)
+        changed = PoliciesChanged(1, given.transfer, given.location, reoffer=reoffer)
+        self._listener(changed, [])
+
+
+def test_rounds_follow_the_configuration() -> None:
+    """None without a period, one at each multiple with one, and a new period counts at once."""
+
+    async def scene() -> None:
+        hand = Hand()
+        timer = asyncio.create_task(RoundTimer(hand).run())  # type: ignore[arg-type]  # what it needs of an engine
+        await asyncio.sleep(0)
+        assert hand.sleeps == []
+        hand.configure(60.0)
+        await until(lambda: hand.sleeps == [60.0])
+        await hand.move(60.0)
+        await until(lambda: hand.sleeps == [60.0, 120.0])
+        assert hand.told == [(60.0, RoundDue)]
+        hand.configure(15.0)
+        await until(lambda: hand.sleeps[2:] == [75.0])
+        await hand.move(100.0)
+        await until(lambda: hand.sleeps[3:] == [105.0])
+        hand.configure(None)
+        await asyncio.sleep(0)
+        await hand.move(1000.0)
+        await asyncio.sleep(0.01)
+        assert hand.told == [(60.0, RoundDue), (100.0, RoundDue)]
+        timer.cancel()
+        await asyncio.gather(timer, return_exceptions=True)
+
+    run(scene)

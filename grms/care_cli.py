@@ -8,7 +8,6 @@ import math
 import sys
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,16 +15,13 @@ import click
 
 from lrms_sim.commandline.running import SEED_MAX
 from lrms_sim.shown.option import json_option, print_json
-from lrms_sim.spelling import NOTHING, change, printable, seconds, shorten
+from lrms_sim.spelling import NOTHING, WIDTH, change, moment, printable, seconds, shorten
 
 if TYPE_CHECKING:
     from grms.policy.transfer import TransferPolicy
     from grms.site.care.advice import Advised
     from grms.site.care.alone import Compared, ExchangeReport
     from grms.site.configuration.config import SiteConfig
-
-WIDTH = 79
-"""Columns of what is printed."""
 
 NAME_WIDTH = 13
 """Columns of a site's name."""
@@ -238,21 +234,6 @@ def _notes(found: "ExchangeReport", settings: "SiteConfig", word: str) -> Iterat
 
 def _jobs(count: int) -> str:
     return "1 own job has" if count == 1 else f"{count:,} own jobs have"
-
-
-def moment(second: float, *, wall: bool) -> str:
-    """Returns a moment on a site's clock in words.
-
-    Args:
-        second: on the clock.
-        wall: whether that is Unix time.
-    """
-    if wall:
-        try:
-            return f"{datetime.fromtimestamp(second, UTC):%Y-%m-%d %H:%M:%S} UTC"
-        except (OverflowError, ValueError):
-            pass
-    return f"{second:,.0f} s"
 
 
 @click.command(short_help="Say what other transfer policies would bring own users.")

@@ -13,6 +13,7 @@ import click
 from grms.names import printable
 from grms.site_cli import client_of, job_words, site_option, timeout_option
 from lrms_sim.shown.option import json_option, print_json
+from lrms_sim.spelling import WIDTH
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -135,7 +136,7 @@ def _intervene(
 ) -> None:
     """Does something about jobs at partners, after a look at what it risks."""
     if not yes:
-        click.echo(textwrap.fill(risk, 79), err=True)
+        click.echo(textwrap.fill(risk, WIDTH), err=True)
         count = f"{len(job_ids)} jobs" if len(job_ids) > 1 else job_ids[0]
         if not click.confirm(f"Do it to {printable(count)}?", err=True):
             click.echo("nothing was done", err=True)

@@ -13,12 +13,10 @@ import click
 
 from grms.names import printable
 from lrms_sim.shown.option import json_option, print_json
+from lrms_sim.spelling import WIDTH
 
 if TYPE_CHECKING:
     from grms.lrms.checks import Finding
-
-WIDTH = 79
-"""Columns of what is printed."""
 
 
 @click.group()

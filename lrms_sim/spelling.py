@@ -2,11 +2,15 @@
 
 import math
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from difflib import get_close_matches
 from typing import Final
 
 NOTHING: Final = "–"
 """Stands where a figure has no meaning."""
+
+WIDTH: Final = 79
+"""Columns of text that commands print."""
 
 SHOWN_MAX: Final = 60
 """Longest value that an error repeats, in characters."""
@@ -65,6 +69,21 @@ def duration(value: float) -> str:
         return sign + f"1 {_UNITS[first - 1][0]}"
     whole, left = divmod(steps, big // small)
     return sign + (f"{whole} {big_name} {left} {small_name}" if left else f"{whole} {big_name}")
+
+
+def moment(second: float, *, wall: bool) -> str:
+    """Returns a moment on a site's clock in words.
+
+    Args:
+        second: on the clock.
+        wall: whether that is Unix time.
+    """
+    if wall:
+        try:
+            return f"{datetime.fromtimestamp(second, UTC):%Y-%m-%d %H:%M:%S} UTC"
+        except (OverflowError, ValueError):
+            pass
+    return f"{second:,.0f} s"
 
 
 def shorten(text: str, length: int) -> str:

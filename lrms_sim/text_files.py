@@ -62,6 +62,43 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
         draft.write_text(text, encoding="utf-8")
 
 
+def write_new(path: Path, content: bytes, mode: int = 0o600) -> None:
+    """Writes a file that is not there yet; it is on the disk then, and nothing is left where that fails.
+
+    Args:
+        path: of the file.
+        content: all of it.
+        mode: who may read it, from the first moment on, whatever the umask allows; the owner alone
+            where left out.
+
+    Raises:
+        FileExistsError: it is there.
+        OSError: it cannot be written.
+    """
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+    number = os.open(path, flags, mode)
+    try:
+        with os.fdopen(number, "wb") as file:
+            os.fchmod(file.fileno(), mode)
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError:
+        path.unlink(missing_ok=True)
+        raise
+
+
+def write_secret(path: Path, document: Mapping[str, Any]) -> None:
+    """Writes a document as JSON that its owner alone may read, in place of the file that is there.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    with replacing(path) as draft:
+        draft.unlink(missing_ok=True)
+        write_new(draft, json.dumps(document).encode())
+
+
 def write_json(path: str | os.PathLike[str], document: Mapping[str, Any]) -> None:
     """Writes a document as JSON; a reader sees the old file or the whole new one.
 

@@ -2,12 +2,12 @@
 
 import contextlib
 import json
-import os
 import secrets
 from pathlib import Path
 from typing import Final
 
 from grms.names import parse_endpoint
+from lrms_sim.text_files import write_secret
 
 TOKEN_LENGTH_MIN: Final = 32
 """Shortest token that is taken over from a file."""
@@ -27,12 +27,7 @@ def write_access(path: Path, address: str) -> str:
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         token = str(json.loads(path.read_text(encoding="utf-8"))["token"])
     token = token if len(token) >= TOKEN_LENGTH_MIN else secrets.token_urlsafe(32)
-    beside = path.with_name(f"{path.name}.new")
-    beside.unlink(missing_ok=True)
-    number = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    with os.fdopen(number, "w", encoding="utf-8") as file:
-        json.dump({"address": address, "token": token}, file)
-    beside.replace(path)
+    write_secret(path, {"address": address, "token": token})
     return token
 
 

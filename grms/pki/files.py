@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from grms.pki.authority import Authority, certificate_pem, key_pem
 from grms.pki.certificates import PkiError
+from lrms_sim.text_files import write_new
 
 AUTHORITY_CERTIFICATE = "ca.crt"
 AUTHORITY_KEY = "ca.key"
@@ -208,8 +209,7 @@ def _write_new(path: Path, content: bytes, mode: int) -> None:
     except OSError as error:
         raise PkiError(f"{path.parent}: no folder can be made: {error.strerror}") from error
     try:
-        # The mode holds from the first moment on, whatever the umask allows.
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        write_new(path, content, mode)
     except FileExistsError as error:
         raise PkiError(
             f"{path}: is there already and is not overwritten; move it away first"
@@ -217,11 +217,6 @@ def _write_new(path: Path, content: bytes, mode: int) -> None:
     except OSError as error:
         raise PkiError(f"{path}: cannot be written: {error.strerror}") from error
     try:
-        with os.fdopen(descriptor, "wb") as file:
-            os.fchmod(file.fileno(), mode)
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
         _sync_folder(path.parent)
     except OSError as error:
         with suppress(OSError):

@@ -16,6 +16,7 @@ from typing import Final
 
 from grms.names import PSEUDONYM
 from grms.site.engine.lrms_driver import ProgramGoneError
+from lrms_sim.text_files import write_new
 
 KEY_BYTES: Final = 32
 
@@ -50,11 +51,7 @@ def read_key(path: Path) -> bytes:
         number = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except FileNotFoundError:
         key = secrets.token_bytes(KEY_BYTES)
-        number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with os.fdopen(number, "wb") as file:
-            file.write(key)
-            file.flush()
-            os.fsync(file.fileno())
+        write_new(path, key)
         return key
     with os.fdopen(number, "rb") as file:
         if os.fstat(file.fileno()).st_mode & 0o077:

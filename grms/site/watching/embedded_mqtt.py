@@ -8,8 +8,6 @@ says how to set up Mosquitto for everything else.
 
 import asyncio
 import hmac
-import json
-import os
 import secrets
 from collections.abc import Mapping
 from contextlib import suppress
@@ -29,13 +27,13 @@ from grms.names import is_loopback
 from grms.site.configuration.config import WATCHER
 from grms.telemetry import topics
 from grms.telemetry.link import MqttSettings
+from lrms_sim.text_files import write_secret
 
 CONNECTIONS_MAX = 256
 """Most connections at a time; a further one is closed at once."""
 
 _LISTENER = "default"
 _PASSWORD_BYTES = 24
-_FILE_MODE = 0o600
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,11 +234,4 @@ def write_watcher_file(broker: EmbeddedBroker, path: Path) -> None:
         "user": settings.user,
         "password": settings.password,
     }
-    new = path.with_name(f".{path.name}.new")
-    with suppress(FileNotFoundError):
-        new.unlink()
-    with os.fdopen(
-        os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _FILE_MODE), "w", encoding="utf-8"
-    ) as file:
-        json.dump(content, file)
-    new.replace(path)
+    write_secret(path, content)

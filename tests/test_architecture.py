@@ -72,6 +72,7 @@ PURE = (
     "grms/site/dashboard/views.py",
     "grms/testing/*.py",
     "grms/kit/backoff.py",
+    "grms/lrms/followed.py",
     "grms/lrms/port.py",
     "grms/site/engine/lrms_queue.py",
     "grms/names.py",

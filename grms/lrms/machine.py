@@ -7,13 +7,13 @@ cannot take a job back. Promises of a conservative queue are made afresh on that
 other disciplines hold none between two passes.
 """
 
-import heapq
 import math
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from grms.lrms.followed import FollowedJobs
 from grms.lrms.port import (
     Ended,
     LrmsEnd,
@@ -82,8 +82,7 @@ class SteppedMachine:
         self._waiting: dict[str, None] = {}
         self._running: dict[str, None] = {}
         self._ended: deque[str] = deque()
-        self._followed_waiting: list[tuple[float, str]] = []
-        self._followed_running: list[tuple[float, str]] = []
+        self._followed = FollowedJobs(self._phase_of)
         self._events: list[MachineEvent] = []
         self._passes_held = False
 
@@ -310,13 +309,12 @@ class SteppedMachine:
             return
         known.followed = True
         if known.phase is LrmsPhase.WAITING:
-            heapq.heappush(self._followed_waiting, (known.run_time, key))
+            self._followed.wait(key, known.run_time)
         elif known.phase is LrmsPhase.RUNNING:
             self._follow_to_end(known)
 
     def _follow_to_end(self, known: _Known) -> None:
-        end_time = self._machine.times_of(known.number)[1]
-        heapq.heappush(self._followed_running, (end_time, known.job.key))
+        self._followed.run(known.job.key, self._machine.times_of(known.number)[1])
 
     def first_end(self) -> float:
         """Returns a moment before which no job that is followed ends, as only a simulation can.
@@ -325,20 +323,11 @@ class SteppedMachine:
             The earliest end of those that run; one that waits starts no sooner than anything
             else happens. Infinity for no job.
         """
-        # What has left a heap's phase is still in it until it comes to the top.
-        waiting, running = self._followed_waiting, self._followed_running
-        while waiting and not self._is(waiting[0][1], LrmsPhase.WAITING):
-            heapq.heappop(waiting)
-        while running and not self._is(running[0][1], LrmsPhase.RUNNING):
-            heapq.heappop(running)
-        first = running[0][0] if running else math.inf
-        if waiting:
-            first = min(first, self._machine.next_event_time + waiting[0][0])
-        return first
+        return self._followed.first_end(self._machine.next_event_time)
 
-    def _is(self, key: str, phase: LrmsPhase) -> bool:
+    def _phase_of(self, key: str) -> LrmsPhase | None:
         known = self._jobs.get(key)
-        return known is not None and known.phase is phase
+        return None if known is None else known.phase
 
     @property
     def next_event_time(self) -> float:

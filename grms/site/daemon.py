@@ -28,6 +28,7 @@ from grms.kit.shared_folders import SharedFolders
 from grms.kit.unix_sockets import remove_stale_socket
 from grms.lrms.folders import WithFolders
 from grms.lrms.immediate import ReplayableLrms
+from grms.lrms.originals import WithOriginals
 from grms.names import parse_endpoint
 from grms.site.configuration.config import PSEUDONYMS_END, SiteConfig
 from grms.site.configuration.files import ConfigError
@@ -39,6 +40,7 @@ from grms.site.engine.upkeep import without_collection
 from grms.site.facts.events import Restarted, TimePassed
 from grms.site.links.programs import ProgramFetcher
 from grms.site.links.pseudonyms import GuestOwners, Pseudonyms, read_key
+from grms.site.originals.watcher import OriginalWatcher
 from grms.site.parts import Core
 from grms.site.results.collector import Collector
 from grms.site.results.desk import ResultDesk
@@ -180,6 +182,10 @@ class Daemon:
                 tasks.append(group.create_task(rounds.run(), name="rounds"))
                 tasks.append(group.create_task(self._collector.run(), name="results"))
                 tasks.append(group.create_task(self._sweeper.run(), name="sweeper"))
+                lrms = core.driver.lrms
+                if isinstance(lrms, WithOriginals) and lrms.watched is not None:
+                    originals = OriginalWatcher(core.engine, lrms.watched, self._log)
+                    tasks.append(group.create_task(originals.run(), name="originals"))
             await asyncio.sleep(0)
             with without_collection():
                 core.engine.tell(Restarted)

@@ -322,6 +322,8 @@ class Machine:
                 "r": _reason(job),
                 "u": job["user"],
                 "N": ",".join(job["nodes"]),
+                "P": job["partition"],
+                "k": job["comment"] or "(null)",
                 "j": job["name"],
             }
             line = form
@@ -367,6 +369,7 @@ class Machine:
                 "end": None,
                 "reason": "None",
                 "nodes": {},
+                "comment": given.comment,
                 "exit": "0:0",
                 "requeue": not given.no_requeue,
                 "hold": "user" if given.hold else "",
@@ -389,6 +392,8 @@ class Machine:
         if act == "update":
             self._update(dict(word.split("=", 1) for word in rest))
             return ""
+        if act == "write":
+            return Path(self._table[rest[1]]["script"]).read_text() + "\n"
         job = self._table.get(rest[-1])
         if job is None:
             raise NotDoneError("Invalid job id specified")
@@ -423,6 +428,7 @@ class Machine:
         wanted = [word for word in arguments if not word.startswith("-")]
         for job in self._jobs():
             named = not names or job["name"] in names
+            named = named and ("--state=PENDING" not in arguments or job["state"] == "PD")
             if {job["id"], job["array"]} & set(wanted) and named and job["state"] not in ENDED:
                 self._kill(job)
                 self._end(job, "CA")
@@ -472,10 +478,13 @@ def _shown(job: Job) -> str:
         "JobState": LONG_STATES[job["state"]],
         "Reason": _reason(job),
         "ExitCode": job["exit"],
+        "TimeLimit": f"{job['limit'] // 60}:00",
         "SubmitTime": job["submit"],
         "AccrueTime": job["accrue"] or "Unknown",
         "StartTime": job["start"] or "Unknown",
         "EndTime": job["end"] or "Unknown",
         "NodeList": ",".join(job["nodes"]) or "(null)",
+        "NumCPUs": job["cpus"],
+        "Command": " ".join([job["script"], *job["arguments"]]),
     }
     return " ".join(f"{name}={value}" for name, value in fields.items()) + "\n"

@@ -111,12 +111,14 @@ class SlurmCluster:
         nodes: slurmds.
         cpus: pretended processors of each.
         scheduler: `backfill`, or `builtin`, which starts jobs in their order alone.
+        more: lines of the configuration.
     """
 
     folder: Path
     nodes: int = 2
     cpus: int = 8
     scheduler: str = "backfill"
+    more: str = ""
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     # Sockets stand in a folder with a short name: their paths may have 107 characters, and a job
     # whose step has no socket ends before it begins.
@@ -155,7 +157,7 @@ class SlurmCluster:
             first=ports[2],
             last=ports[-1],
         )
-        (self.folder / "slurm.conf").write_text(text)
+        (self.folder / "slurm.conf").write_text(text + self.more)
         munge = self.folder / "munge"
         self._run("mungekey", "--create", f"--keyfile={munge}/key")
         files = [f"--{name}={munge}/{name}" for name in ("key-file", "pid-file", "log-file")]

@@ -17,6 +17,7 @@ from grms.lrms.batch.launch import Spool, check_key, check_program
 from grms.lrms.batch.ledger import MISSING_LOOKS, Act, FollowedJob, JobLedger, Order, Want
 from grms.lrms.batch.system import BatchSystem
 from grms.lrms.batch.table import Ending, JobRow, Question, Table
+from grms.lrms.originals import VARIABLE, Fate, Watched
 from grms.lrms.port import (
     Away,
     Back,
@@ -67,6 +68,7 @@ class BatchLrms:
             batch system; jobs are released then.
         records_s: seconds after which records say how a job that is gone has ended.
         repeats: whether a job may run again whose run the batch system has forgotten.
+        watched: jobs that users hand to the batch system itself; None where they are left alone.
         clock: seconds since 1970.
     """
 
@@ -79,6 +81,7 @@ class BatchLrms:
         settle_s: float,
         records_s: float = 0.0,
         repeats: bool = False,
+        watched: Watched | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._system = system
@@ -90,6 +93,8 @@ class BatchLrms:
         )
         self._settle_s = settle_s
         self._repeats = repeats
+        self.watched = watched
+        self._staying: dict[str, LrmsEnd] = {}
         self._tell: Tell = lambda _events: None
         self._looking = asyncio.Lock()
         self._begun = 0
@@ -153,6 +158,8 @@ class BatchLrms:
         """See `Lrms.submit`."""
         key, want = check_key(job.key), Want.HELD if held else Want.RUN
         program = check_program(job.program)
+        if await self._stays(job):
+            return
         table = (await self._look_once()).table
         if job.processors > table.processors_all:
             raise LrmsRefusedError(
@@ -246,6 +253,8 @@ class BatchLrms:
         return record
 
     async def _looked_up(self, key: str) -> LrmsRecord | None:
+        if (staying := self._staying.get(check_key(key))) is not None:
+            return LrmsRecord(LrmsPhase.ENDED, None, staying)
         for _ in range(MISSING_LOOKS):
             seen = await self._look()
             job = self._ledger.job(key)
@@ -309,6 +318,9 @@ class BatchLrms:
         self._tell([Back(), *findings.events] if self._away else findings.events)
         self._away = False
         ended = [event.key for event in findings.events if isinstance(event, Ended)]
+        # Told after the submission was answered, which was before this look was asked for.
+        staying, self._staying = self._staying, {}
+        self._tell([Ended(key, end) for key, end in staying.items()])
         if findings.questions:
             ended += await self._answer(findings.questions, table.taken_at)
         await self._count_runs(ended)
@@ -403,6 +415,22 @@ class BatchLrms:
         self._tell(self._ledger.run_forgotten(order.key, ending, self._clock()))
         self._write_slips()
         await self._system.cancel(row)
+
+    async def _stays(self, job: LrmsJob) -> bool:
+        # Of a job that was made of a user's own here: whether that one runs, and this one does not.
+        token = job.program.environment.get(VARIABLE, "") if job.program is not None else ""
+        if self.watched is None or job.partner or not token:
+            return False
+        notes = self.watched.notes
+        original = await asyncio.to_thread(notes.of, token)
+        if original is None or original.user != job.user:
+            return False
+        if await asyncio.to_thread(notes.choose, token, Fate.HOME) is not Fate.HOME:
+            return False
+        reason = f"it stays as it was handed in: job {original.number} of the batch system"
+        self._staying[job.key] = LrmsEnd(LrmsOutcome.CANCELLED, self._clock(), 0.0, reason=reason)
+        self._wanted.set()
+        return True
 
     async def _had_before(self, key: str) -> bool:
         # Whether an older life of this process has submitted a job that must not be repeated.

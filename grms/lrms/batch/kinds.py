@@ -5,11 +5,11 @@ import pwd
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal, Self, TypeVar
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
-from grms.kit.models import Seconds, wrong
+from grms.kit.models import Model, Seconds, wrong
 from grms.lrms.adapter import Adapter, LrmsSettings, LrmsSite
 from grms.lrms.batch.adapter import BatchLrms
 from grms.lrms.batch.checks import (
@@ -25,7 +25,9 @@ from grms.lrms.batch.launch import Spool
 from grms.lrms.batch.programs import Programs
 from grms.lrms.batch.slurm import SETTLE_S, Slurm, SlurmSettings
 from grms.lrms.batch.slurm_check import SlurmCheck
+from grms.lrms.batch.slurm_watch import SlurmWatch
 from grms.lrms.checks import Finding, FindingLevel
+from grms.lrms.originals import OriginalNotes, Watched
 
 _SHAPE = "{processors}"
 
@@ -87,20 +89,44 @@ class BatchSettings(LrmsSettings):
         """Returns the folders of the jobs."""
         return Spool(self.spool_folder(site), site.shared)
 
-    def runner(self, environment: dict[str, str]) -> Programs:
+    def runner(self, environment: dict[str, str], folder: str | None = None) -> Programs:
         """Returns what runs the programs.
 
         Args:
             environment: of this batch system, beside who the user is.
+            folder: of the programs; None for that of `programs`.
         """
         user = pwd.getpwuid(os.getuid())
         who = {"HOME": user.pw_dir, "USER": user.pw_name, "LOGNAME": user.pw_name}
         return Programs(
             who | environment,
-            folder=self.programs,
+            folder=folder or self.programs,
             timeout_s=self.program_timeout_s,
             at_once=self.commands,
         )
+
+
+class WatchTable(Model):
+    """Jobs that users hand to Slurm itself, and that may go to partners.
+
+    Attributes:
+        comment: what users say with `sbatch --comment=`; left out: no comment counts.
+        partition: one whose jobs all count; left out: none does.
+        poll_s: seconds from look to look.
+        programs: folder of `squeue`, `scontrol` and `scancel` with the rights of an operator; left out:
+            the same programs as for everything else.
+    """
+
+    comment: Word | None = None
+    partition: Word | None = None
+    poll_s: Seconds = 5.0
+    programs: AbsolutePath | None = None
+
+    @model_validator(mode="after")
+    def _check_words(self) -> Self:
+        if self.comment is None and self.partition is None:
+            raise wrong("lrms.watch needs a comment or a partition by which jobs are known")
+        return self
 
 
 class SlurmTable(BatchSettings):
@@ -120,6 +146,7 @@ class SlurmTable(BatchSettings):
         shape: options of sbatch that ask for `{processors}`.
         completion_log: path of the file of jobcomp/filetxt, where this host can read it.
         sacct: ask `sacct` how jobs ended that the controller has forgotten.
+        watch: jobs that users hand to Slurm itself; left out: they are never touched.
     """
 
     kind: Literal["slurm"]
@@ -136,12 +163,26 @@ class SlurmTable(BatchSettings):
     )
     completion_log: AbsolutePath | None = None
     sacct: bool = False
+    watch: WatchTable | None = None
 
     @property
     def slurm_programs(self) -> Programs:
         """What runs Slurm's programs."""
-        place = {} if self.configuration is None else {"SLURM_CONF": self.configuration}
-        return self.runner(place)
+        return self.runner(self._place)
+
+    @property
+    def _place(self) -> dict[str, str]:
+        return {} if self.configuration is None else {"SLURM_CONF": self.configuration}
+
+    def watched(self, site: LrmsSite) -> Watched | None:
+        """Returns what watches users' own jobs; None where that is not wanted."""
+        watch = self.watch
+        if watch is None:
+            return None
+        programs = self.runner(self._place, watch.programs)
+        system = SlurmWatch(programs, comment=watch.comment or "", partition=watch.partition or "")
+        notes = OriginalNotes(site.folder / f"{site.name}.originals")
+        return Watched(system, notes, watch.poll_s, self.settle_s)
 
     def of_site(self, site: str) -> SlurmSettings:
         """Returns what a site of this name says of its Slurm."""
@@ -225,6 +266,7 @@ def _slurm(settings: SlurmTable, site: LrmsSite) -> BatchLrms:
         poll_s=settings.poll_s,
         settle_s=settings.settle_s,
         repeats=settings.requeue,
+        watched=settings.watched(site),
     )
 
 

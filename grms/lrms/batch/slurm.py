@@ -46,7 +46,7 @@ LOGGED_MAX: Final = 50_000
 LIMITS_AGE_S: Final = 600.0
 """The partitions' limits are asked for again after so long, real seconds."""
 
-_SECONDS = {"SLURM_TIME_FORMAT": "%s"}
+SECONDS: Final = {"SLURM_TIME_FORMAT": "%s"}
 """Moments as seconds since 1970; jobs are not given this, so `sbatch` is not either."""
 
 _UNAVAILABLE = (
@@ -206,7 +206,7 @@ class Slurm:
             "sbatch", *arguments, f"{folder}/launch", dies_with_us=True
         )
         if answer.code != 0:
-            raise _failure("sbatch", answer)
+            raise failure("sbatch", answer)
         number = _text(answer.output).strip().split(";")[0]
         if not number.isdecimal():
             raise LrmsUnavailableError(f"sbatch has printed {number[:80]!r} for a job's id")
@@ -297,12 +297,12 @@ class Slurm:
 
     async def _shown(self, number: str, name: str) -> dict[str, str] | None:
         answer = await self._programs.run(
-            "scontrol", "show", "job", "--oneliner", number, also=_SECONDS
+            "scontrol", "show", "job", "--oneliner", number, also=SECONDS
         )
         if answer.code != 0:
-            failure = _failure("scontrol", answer)
-            if isinstance(failure, LrmsUnavailableError):
-                raise failure
+            problem = failure("scontrol", answer)
+            if isinstance(problem, LrmsUnavailableError):
+                raise problem
             return None
         fields = read_job(_text(answer.output))
         return fields if fields.get("JobName") == name else None
@@ -326,13 +326,14 @@ class Slurm:
         return ["-p", names] if names else []
 
     async def _ask(self, program: str, *arguments: str) -> Answer:
-        answer = await self._programs.run(program, *arguments, also=_SECONDS)
+        answer = await self._programs.run(program, *arguments, also=SECONDS)
         if answer.code != 0:
-            raise _failure(program, answer)
+            raise failure(program, answer)
         return answer
 
 
-def _failure(program: str, answer: Answer) -> LrmsRefusedError | LrmsUnavailableError:
+def failure(program: str, answer: Answer) -> LrmsRefusedError | LrmsUnavailableError:
+    """Returns the error of a program that has not done what it was asked."""
     lines = [line for line in answer.error.splitlines() if line.strip()]
     text = lines[-1] if lines else f"status {answer.code}, and nothing said"
     whole = answer.error

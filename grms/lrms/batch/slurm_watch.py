@@ -1,0 +1,181 @@
+"""Slurm's side of originals: `sbatch` jobs of users, by a comment or a partition at the site's disposal.
+
+Holds, releases and cancels need the rights of an operator. Slurm hands out a job's script to them, and neither its
+environment nor its arguments as they were: a job with arguments stays at home, and variables do not travel.
+"""
+
+import secrets
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from grms.lrms.batch.programs import Programs
+from grms.lrms.batch.slurm import SECONDS, failure
+from grms.lrms.batch.slurm_text import read_job, read_limit
+from grms.lrms.originals import OriginalRow, OriginalWanted
+from grms.lrms.port import LrmsRefusedError
+
+FORMAT: Final = "%i|%t|%V|%u|%r|%P|%k"
+"""What is asked of squeue, behind the token: id, state, moment of submission, user, reason, partition, comment."""
+
+HELD_BY_PLUGIN: Final = ":held"
+"""Behind the word of the comment, where the job submit plugin has held the job at once."""
+
+_FIELDS = 8
+_NONE = frozenset(("", "(null)", "N/A"))
+
+_PLAIN: Final = {
+    "Dependency": _NONE,
+    "Features": _NONE,
+    "Licenses": _NONE,
+    "ReqNodeList": _NONE,
+    "ExcNodeList": _NONE,
+    "Network": _NONE,
+    "CPUs/Task": frozenset("1"),
+    "OverSubscribe": frozenset(("OK", "YES")),
+    "Contiguous": frozenset("0"),
+    "CoreSpec": frozenset("*"),
+    "MinCPUsNode": frozenset("1"),
+    "MinTmpDiskNode": frozenset("0"),
+}
+"""What `scontrol show job` says of a job that asks for nothing but processors and time; with another value it
+asks for something that a partner cannot be told."""
+
+_ABSENT: Final = (
+    "TresPerNode",
+    "TresPerJob",
+    "TresPerTask",
+    "TresPerSocket",
+    "Reservation",
+    "HetJobId",
+    "BurstBuffer",
+)
+"""Fields that are there only where a job asks for them."""
+
+
+class SlurmWatch:
+    """Watches one Slurm.
+
+    Args:
+        programs: runs Slurm's, with the rights of an operator.
+        comment: the word that puts a job at the site's disposal; empty for none.
+        partition: the partition that does; empty for none.
+    """
+
+    def __init__(self, programs: Programs, *, comment: str, partition: str) -> None:
+        self._programs = programs
+        self._comment = comment
+        self._partition = partition
+
+    async def rows(self) -> Sequence[OriginalRow]:
+        """See `OriginalSystem.rows`."""
+        token = secrets.token_hex(8)
+        text = await self._ask("squeue", "-h", "-t", "all", "-o", f"{token}|{FORMAT}")
+        return read_rows(text, token=token, comment=self._comment, partition=self._partition)
+
+    async def wanted(self, row: OriginalRow) -> OriginalWanted:
+        """See `OriginalSystem.wanted`."""
+        fields = read_job(await self._ask("scontrol", "show", "job", "--oneliner", row.number))
+        script = await self._ask("scontrol", "write", "batch_script", row.number, "-")
+        return read_wanted(fields, script)
+
+    async def hold(self, number: str) -> None:
+        """See `OriginalSystem.hold`."""
+        await self._ask("scontrol", "hold", number)
+
+    async def release(self, number: str) -> None:
+        """See `OriginalSystem.release`."""
+        await self._ask("scontrol", "release", number)
+
+    async def cancel(self, number: str) -> None:
+        """See `OriginalSystem.cancel`."""
+        await self._ask("scancel", "--state=PENDING", number)
+
+    async def tell(self, number: str, text: str) -> None:
+        """See `OriginalSystem.tell`: in the job's AdminComment."""
+        await self._ask("scontrol", "update", f"JobId={number}", f"AdminComment={text}")
+
+    async def _ask(self, program: str, *arguments: str) -> str:
+        answer = await self._programs.run(program, *arguments, also=SECONDS)
+        if answer.code != 0:
+            raise failure(program, answer)
+        return answer.output.decode("utf-8", "replace")
+
+
+# --- what is made of the answers -----------------------------------------------------------------
+
+
+def read_rows(text: str, *, token: str, comment: str, partition: str) -> list[OriginalRow]:
+    """Returns the table of all jobs, without arrays.
+
+    Args:
+        text: what squeue has printed, rows in `FORMAT` behind the token and a bar.
+        token: which the rows of this call begin with; comments may have line feeds.
+        comment: that puts a job at the site's disposal; empty for none.
+        partition: that does; empty for none.
+    """
+    rows = []
+    for line in text.split("\n"):
+        fields = line.split("|", _FIELDS - 1)
+        if len(fields) < _FIELDS or fields[0] != token:
+            continue
+        _, number, state, submitted, user, reason, place, said = fields
+        if not number.isdecimal() or not submitted.isdecimal():
+            continue  # an array, of which a part may run
+        by_user = bool(comment and said == comment) or bool(partition and place == partition)
+        by_plugin = bool(comment) and said == comment + HELD_BY_PLUGIN
+        held = reason in {"JobHeldUser", "JobHeldAdmin"}
+        rows.append(
+            OriginalRow(
+                number,
+                int(submitted),
+                user,
+                waiting=state == "PD",
+                cancelled=state == "CA",
+                held=held,
+                held_here=state == "PD" and reason == "JobHeldAdmin",
+                # A job that its own user holds is not to start anywhere.
+                offered=by_plugin or (by_user and not held),
+            )
+        )
+    return rows
+
+
+def read_wanted(fields: Mapping[str, str], script: str) -> OriginalWanted:
+    """Returns what a job asks for.
+
+    Args:
+        fields: as `scontrol show job` has them.
+        script: as `scontrol write batch_script` has it.
+
+    Raises:
+        LrmsRefusedError: they say nothing.
+    """
+    try:
+        processors, limit_s = (
+            int(fields["NumCPUs"].partition("-")[0]),
+            read_limit(fields["TimeLimit"]),
+        )
+    except (KeyError, ValueError) as error:
+        raise LrmsRefusedError(f"what it asks for cannot be read: {error}") from error
+    name = fields.get("JobName", "")
+    # squeue and scontrol write some line feeds behind it.
+    return OriginalWanted(
+        name, processors, limit_s or 0.0, script.rstrip("\n") + "\n", _kept(fields, limit_s)
+    )
+
+
+def _kept(fields: Mapping[str, str], limit_s: float | None) -> str:
+    if limit_s is None:
+        return "it has no time limit"
+    command = fields.get("Command", "")
+    if command in _NONE:
+        return "it has no script of its own"
+    if " " in command:
+        return "it has arguments, which Slurm does not hand out as they were"
+    for name, plain in _PLAIN.items():
+        if fields.get(name, next(iter(plain))) not in plain:
+            return f"it asks for {name}={fields[name][:40]}, which a partner cannot be told"
+    for name in _ABSENT:
+        if fields.get(name, "(null)") not in _NONE:
+            return f"it asks for {name}, which a partner cannot be told"
+    return ""

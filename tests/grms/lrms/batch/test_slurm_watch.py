@@ -1,0 +1,79 @@
+"""Which of Slurm's jobs are at a site's disposal, and which of them can go."""
+
+import pytest
+
+from grms.lrms.batch.slurm_text import read_job
+from grms.lrms.batch.slurm_watch import read_rows, read_wanted
+from grms.lrms.port import LrmsRefusedError
+
+TABLE = """t|1|PD|1000|ann|Resources|main|grid
+t|2|PD|1000|ann|JobHeldUser|main|grid
+t|3|PD|1000|ann|JobHeldUser|main|grid:held
+t|4|PD|1000|ann|JobHeldAdmin|main|grid
+t|5|R|1000|ann|None|main|grid
+t|6|CA|1000|ann|JobHeldAdmin|main|(null)
+t|7|PD|1000|bob|Priority|main|no grid
+t|8|PD|1000|bob|Priority|far|x|y
+t|9_[0-9]|PD|1000|ann|Priority|main|grid
+t|10|PD|1000|eve|Priority|main|a
+x|11|PD|1000|ann|Priority|main|grid
+t|12|PD|N/A|ann|Priority|main|grid
+"""
+"""Job 10 has a comment with a line feed, which looks like a row."""
+
+
+def test_rows() -> None:
+    """By the whole comment or the partition; no arrays, and nothing that its own user holds."""
+    rows = read_rows(TABLE, token="t", comment="grid", partition="far")
+    assert [row.number for row in rows if row.offered] == ["1", "3", "5", "8"]
+    by_number = {row.number: row for row in rows}
+    assert sorted(by_number) == ["1", "10", "2", "3", "4", "5", "6", "7", "8"]
+    assert [row.number for row in rows if row.held_here] == ["4"]
+    assert by_number["6"].cancelled
+    assert not by_number["6"].held_here
+    assert by_number["8"].user == "bob"
+    assert by_number["1"].word == "1@1000"
+    assert not any(row.offered for row in read_rows(TABLE, token="t", comment="", partition=""))
+
+
+SHOWN = (
+    "JobId=3 JobName=job.sh UserId=root(0) Priority=0 JobState=PENDING Reason=JobHeldAdmin "
+    "Dependency=(null) TimeLimit=1-00:03:00 ReqNodeList=(null) ExcNodeList=(null) NodeList= NumNodes=1 "
+    "NumCPUs=3 NumTasks=3 CPUs/Task=1 TRES=cpu=3,mem=1000M,node=1 CoreSpec=* MinCPUsNode=1 "
+    "MinMemoryNode=0 MinTmpDiskNode=0 Features= OverSubscribe=OK Contiguous=0 Licenses= Network=(null) "
+    "Command=/tmp/job.sh WorkDir=/tmp Comment=grid StdErr=/tmp/slurm-3.out Power= \n"
+)
+
+
+def test_what_a_partner_can_be_told_goes() -> None:
+    """Processors, time and script."""
+    wanted = read_wanted(read_job(SHOWN), "#!/bin/sh\ntrue\n\n\n")
+    assert (wanted.processors, wanted.requested_time_s) == (3, 86580.0)
+    assert (wanted.name, wanted.script, wanted.reason) == ("job.sh", "#!/bin/sh\ntrue\n", "")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("job.sh WorkDir", "job.sh a b WorkDir", "it has arguments"),
+        ("Command=/tmp/job.sh", "Command=(null)", "no script"),
+        ("Features=", "Features=fast", "Features=fast"),
+        ("Dependency=(null)", "Dependency=afterok:1(unfulfilled)", "Dependency=afterok"),
+        ("Licenses=", "Licenses=matlab:1", "Licenses=matlab"),
+        ("CPUs/Task=1", "CPUs/Task=2", "CPUs/Task=2"),
+        ("ReqNodeList=(null)", "ReqNodeList=n1", "ReqNodeList=n1"),
+        ("OverSubscribe=OK", "OverSubscribe=NO", "OverSubscribe=NO"),
+        ("Power=", "Power= TresPerNode=gres:gpu:1", "TresPerNode"),
+        ("TimeLimit=1-00:03:00", "TimeLimit=UNLIMITED", "no time limit"),
+    ],
+)
+def test_what_it_cannot_be_told_keeps_a_job_at_home(old: str, new: str, reason: str) -> None:
+    """With what it was."""
+    assert old in SHOWN
+    assert reason in read_wanted(read_job(SHOWN.replace(old, new)), "#!/bin/sh\n").reason
+
+
+def test_what_says_nothing_is_refused() -> None:
+    """Of another version, or another job."""
+    with pytest.raises(LrmsRefusedError, match="cannot be read"):
+        read_wanted(read_job("JobId=3 NumCPUs=x"), "")

@@ -21,6 +21,7 @@ from grms.lrms.batch.checks import (
     probe_name,
 )
 from grms.lrms.batch.gridengine import RECORDS_S, GridEngine, GridEngineSettings
+from grms.lrms.batch.gridengine_check import GridEngineCheck
 from grms.lrms.batch.launch import Spool
 from grms.lrms.batch.programs import Programs
 from grms.lrms.batch.slurm import SETTLE_S, Slurm, SlurmSettings
@@ -240,8 +241,8 @@ class GridEngineTable(BatchSettings):
         """Path of the accounting file."""
         return f"{self.root}/{self.cell}/common/accounting"
 
-    def system(self, site: str) -> GridEngine:
-        """Returns Grid Engine as a site of this name has it."""
+    def asked(self, site: str) -> tuple[Programs, GridEngineSettings]:
+        """Returns what runs the programs, and what a site of this name says of its Grid Engine."""
         ports = {"SGE_QMASTER_PORT": self.master_port, "SGE_EXECD_PORT": self.execution_port}
         place = {name: str(port) for name, port in ports.items() if port is not None}
         settings = GridEngineSettings(
@@ -256,7 +257,11 @@ class GridEngineTable(BatchSettings):
             requeue=self.requeue,
         )
         place |= {"SGE_ROOT": self.root, "SGE_CELL": self.cell}
-        return GridEngine(self.runner(place), settings)
+        return self.runner(place), settings
+
+    def system(self, site: str) -> GridEngine:
+        """Returns Grid Engine as a site of this name has it."""
+        return GridEngine(*self.asked(site))
 
 
 def _slurm(settings: SlurmTable, site: LrmsSite) -> BatchLrms:
@@ -298,6 +303,12 @@ async def _check_gridengine(
 ) -> list[Finding]:
     found = [check_user(os.getuid()), *check_spool(settings.spool_folder(site))]
     found.append(check_accounting(settings.accounting))
+    if any(finding.level is FindingLevel.MISSING for finding in found):
+        return found
+    special = GridEngineCheck(
+        *settings.asked(site.name), settings.records_s, settings.spool_folder(site)
+    )
+    found += await special.findings()
     return await _common(settings, site, run_s, found, _gridengine)
 
 

@@ -1,11 +1,13 @@
-"""Checks of `.ci/run` that are more than a command: `check.py skips|dist|slim|report|oldest PATH`."""
+"""Checks of `.ci/run` that are more than a command: `check.py skips|dist|slim|report|oldest|node PATH`."""
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
 import tempfile
+import time
 import tomllib
 import xml.etree.ElementTree as ET
 import zipfile
@@ -175,6 +177,57 @@ def print_oldest(path: Path) -> list[str]:
     return [f"{path.name} has no lower bound of {name}" for name in WIRE if name not in bounds]
 
 
+NODE_SAYS = ["home-1 was taken", "home-1 OUTCOME_COMPLETED on home"]
+"""First and last line of the client in Node."""
+
+SERVES_WITHIN_S = 120.0
+
+
+def check_node(path: Path) -> list[str]:
+    """Returns what is wrong with the client in Node, run twice against a site, from a folder with its packages."""
+    (site,) = re.findall(
+        r"```toml\n(.*?)```",
+        (ROOT / "docs/how-to/other-languages.md").read_text(encoding="utf-8"),
+        re.DOTALL,
+    )
+    (path / "home.toml").write_text(site, encoding="utf-8")
+    client = shutil.copy(ROOT / "docs/examples/submit_and_wait.mjs", path)
+    environment = os.environ | {
+        "HANSE_SOCKET": str(path / "home.sock"),
+        "HANSE_PROTO": str(ROOT / "proto"),
+    }
+    found = []
+    with (path / "home.log").open("wb") as log:
+        words = [str(ROOT / ".venv/bin/grms"), "serve", "home.toml"]
+        daemon = subprocess.Popen(words, cwd=path, stderr=log)
+        try:
+            deadline = time.monotonic() + SERVES_WITHIN_S
+            while b"serving" not in (path / "home.log").read_bytes():
+                if daemon.poll() is not None or time.monotonic() > deadline:
+                    return [f"the site does not serve; see {path / 'home.log'}"]
+                time.sleep(0.1)
+            for _ in range(2):
+                done = subprocess.run(
+                    [shutil.which("node") or "node", client],
+                    cwd=path,
+                    env=environment,
+                    capture_output=True,
+                    text=True,
+                    check=False,
+                )
+                lines = done.stdout.splitlines()
+                print("\n".join(lines))
+                # The second time it is the same job.
+                if done.returncode or [*lines[:1], *lines[-1:]] != NODE_SAYS:
+                    found.append(
+                        f"the client in Node: status {done.returncode}: {done.stdout}{done.stderr}"
+                    )
+        finally:
+            daemon.terminate()
+            daemon.wait()
+    return found
+
+
 def main() -> int:
     """Runs the check named on the command line and prints what it found."""
     checks = {
@@ -183,6 +236,7 @@ def main() -> int:
         "slim": check_slim,
         "report": check_report,
         "oldest": print_oldest,
+        "node": check_node,
     }
     found = checks[sys.argv[1]](Path(sys.argv[2]))
     for line in found:

@@ -1,0 +1,182 @@
+"""What the how-tos say to type can be typed, what they say to write is taken, and what is cheap is run."""
+
+import json
+import re
+import sqlite3
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from broker.cli import run_command as gorba
+from grms.cli import run_command as grms
+from grms.site.configuration.files import load_config
+from grms.v1 import job_pb2, request_pb2
+from lrms_sim.cli import run_command as lrms_sim
+from lrms_sim.trace_folders import LOG_FILES
+from scenarios.cli import run_command as scenario
+from tests.docs.typed import HOW_TOS, ROOT, blocks, commands, page, parse
+from tests.grms.site.daemons import Running, document, running
+from tests.waiting import run
+
+PAGES = sorted(path.name for path in HOW_TOS.glob("*.md"))
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_commands_can_be_typed(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is one, with options and arguments that it takes, where its files are."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "docs").symlink_to(ROOT / "docs")
+    # These are only looked for.
+    for name_of_file in (LOG_FILES["ctc"], "hello.sh", "wait.sh"):
+        (tmp_path / name_of_file).touch()
+    monkeypatch.setenv("HANSE_TRACES", str(tmp_path))
+    monkeypatch.setenv("HANSE_SOCKET", "users.sock")
+    monkeypatch.setenv("GORBA_SOCKET", "broker.sock")
+    typed = commands(page(name))
+    assert typed or name == "backup-and-restore.md"
+    for words in typed:
+        parse(words)
+
+
+def test_every_page_is_in_the_lists() -> None:
+    """In the site's navigation and in the README."""
+    navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert [name for name in PAGES if f"how-to/{name}\n" not in navigation] == []
+    assert [name for name in PAGES if f"docs/how-to/{name}" not in readme] == []
+
+
+def site_of(name: str, folder: Path, *more: str) -> Path:
+    """Returns a site's file made of the pieces of one on a page."""
+    pieces = [text for text in blocks(page(name), "toml") if "[[sites]]" not in text]
+    path = folder / "site.toml"
+    path.write_text("\n".join([*more, *pieces]), encoding="utf-8")
+    return path
+
+
+LEAST = (
+    'name = "north"\nprocessors = 4\njournal.path = "north.journal"\n'
+    'listen = { users = "n.sock", partners = "127.0.0.1:7001" }\n'
+)
+NEIGHBOUR = '[[partners]]\nname = "south"\naddress = "127.0.0.1:7002"\n'
+
+
+@pytest.mark.parametrize("name", ["production.md", "a-partner-misbehaves.md", "other-languages.md"])
+def test_pieces_of_a_sites_file_are_taken(name: str, tmp_path: Path) -> None:
+    """Every key is one, and every value is allowed."""
+    head = () if name == "other-languages.md" else (LEAST,)
+    path = site_of(name, tmp_path, *head)
+    path.write_text(re.sub(r"login\.\w+\.example", "127.0.0.1", path.read_text("utf-8")), "utf-8")
+    load_config(path)
+
+
+def test_from_a_log_to_a_policy_that_is_judged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The page's lines in its order, with few jobs and two generations of few children."""
+    monkeypatch.chdir(tmp_path)
+    text = page("train-on-our-logs.md")
+    for block in blocks(text, "toml"):
+        found = tomllib.loads(block)
+        if "sites" in found:
+            # Logs are as long as a test has time for: a twentieth.
+            short = block.replace("_day = 25", "_day = 1.25").replace("days = ", "days = 0.")
+            Path(f"{found['name']}.toml").write_text(short)
+    for words in commands(text):
+        if words[0] == "lrms-sim":
+            assert lrms_sim([word.replace("3000", "150") for word in words[1:]]) == 0
+        elif words[1] == "train":
+            small = ["--generations", "1", "--parents", "2", "--offspring", "4", "--workers", "1"]
+            assert grms([*words[1:], *small]) == 0
+        elif words[0] == "scenario":
+            assert scenario([*words[1:], "--no-html"]) == 0
+        else:
+            assert grms(words[1:]) == 0
+    for name in ("learned", "awf"):
+        result = json.loads(Path("out", name, "result.json").read_text(encoding="utf-8"))
+        assert [site["name"] for site in result["sites"]] == ["ours", "theirs"]
+        assert all(site["jobs"] > 10 for site in result["sites"])
+
+
+def test_a_job_shop(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """The one whose result does not depend on the machine ends at the optimum."""
+    monkeypatch.chdir(ROOT)
+    (words,) = [words for words in commands(page("job-shops.md")) if "--evaluations" in words]
+    assert gorba(words[1:]) == 0
+    assert capsys.readouterr().out.rstrip().endswith("Makespan: 55")
+    (shown,) = blocks(page("job-shops.md"), "text")
+    assert (ROOT / "docs/examples/ft06.txt").read_text("utf-8").startswith(shown)
+
+
+def test_a_journal_is_put_back(tmp_path: Path) -> None:
+    """By the page's lines: what was in the copy is there again, what came later is not."""
+
+    def shell(lines: str) -> str:
+        # Where there is no sqlite3, Python's does the same.
+        tool = 'sqlite3() { python3 -c "$CODE" "$@"; }\n'
+        code = (
+            "import sqlite3, sys\n"
+            "*_, path, words = sys.argv\n"
+            "here = sqlite3.connect(path)\n"
+            "if words.startswith('.backup '):\n"
+            "    here.backup(sqlite3.connect(words.split()[1]))\n"
+            "else:\n"
+            "    print(*here.execute(words).fetchone())\n"
+        )
+        done = subprocess.run(  # noqa: S603  # our own page
+            ["/bin/bash", "-ec", tool + lines],
+            cwd=tmp_path,
+            env={"PATH": "/usr/local/bin:/usr/bin:/bin", "CODE": code},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return done.stdout
+
+    async def submit(site: Running, key: str) -> None:
+        work = request_pb2.JobRequest(processors=1, requested_time_s=600)
+        work.simulated.run_time_s = 500
+        asked = job_pb2.SubmitRequest(request=work, idempotency_key=key)
+        await site.jobs.Submit(asked, timeout=60)
+
+    copying, restoring = blocks(page("backup-and-restore.md"), "sh")
+    configuration = document(tmp_path)
+
+    async def before() -> None:
+        async with running(configuration, tmp_path) as site:
+            await submit(site, "kept")
+            assert shell(copying) == "ok\n"
+            assert (tmp_path / "home.backup").stat().st_mode & 0o077 == 0
+            await submit(site, "lost")
+
+    async def after() -> None:
+        async with running(configuration, tmp_path) as site:
+            found = await site.jobs.List(job_pb2.ListRequest(), timeout=60)
+            assert [job.job_id for job in found.jobs] == ["home-1"]
+
+    run(before)
+    shell(restoring)
+    run(after)
+    with sqlite3.connect(tmp_path / "home.journal.lost") as lost:
+        assert lost.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+def test_the_client_in_node_speaks_the_contract() -> None:
+    """Its calls, fields and words are there, and the page shows lines of it; `.ci/run` runs it."""
+    code = (ROOT / "docs/examples/submit_and_wait.mjs").read_text(encoding="utf-8")
+    (shown,) = blocks(page("other-languages.md"), "js")
+    assert shown in code
+    service = job_pb2.DESCRIPTOR.services_by_name["JobService"]
+    called = set(re.findall(r"\bsite\.([A-Z]\w+)\(", code))
+    assert called == {"Submit", "Watch"}
+    assert called <= {method.name for method in service.methods}
+    fields = {"idempotency_key", "name", "request"}
+    assert fields <= set(job_pb2.SubmitRequest.DESCRIPTOR.fields_by_name)
+    inner = set(request_pb2.JobRequest.DESCRIPTOR.fields_by_name)
+    assert {"processors", "requested_time_s", "simulated"} <= inner
+    for word in re.findall(r'"(JOB_STATE_\w+)"', code):
+        assert word in job_pb2.JobState.keys()  # noqa: SIM118  # protobuf's own
+    for word in re.findall(r'"(OUTCOME_\w+)"', code):
+        assert word in request_pb2.Outcome.keys()  # noqa: SIM118  # as above

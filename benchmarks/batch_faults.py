@@ -47,7 +47,7 @@ FIGURES: Final = Path(__file__).with_name("figures-batch-faults.json")
 SITES: Final = ("north", "south")
 NODES: Final = 2
 CPUS: Final = 8
-BUSY: Final = 0.7
+BUSY: Final = 0.85
 """Share of the jobs that are the first site's: it is to have more than it can run at once."""
 
 TOLD_S: Final = 900.0

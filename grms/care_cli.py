@@ -87,59 +87,27 @@ def exchange(config: Path, *, since_s: float, discipline: str | None, as_json: b
 
     docs/how-to/what-exchange-brings.md explains every figure and what it cannot say.
     """
-    from grms.site.care.look import exchange_of_site  # noqa: PLC0415  # see the module's docstring
+    from grms.care_shown import (  # noqa: PLC0415  # see the module's docstring
+        exchange_document,
+        guard_words,
+    )
+    from grms.site.care.look import exchange_of_site, own_gain  # noqa: PLC0415  # same
     from grms.site.configuration.files import load_config  # noqa: PLC0415  # same
+    from grms.site.configuration.guard_table import guard_of  # noqa: PLC0415  # same
 
     settings = load_config(config)
+    guard = guard_of(settings.guard)
     found, word = exchange_of_site(settings, since_s, discipline)
+    seen = None if guard is None else own_gain(settings, guard)
     if as_json:
-        print_json("grms-exchange", _document(found, settings, word))
+        print_json("grms-exchange", exchange_document(found, settings, word, seen))
     else:
-        click.echo("\n".join(_lines(found, settings, word)))
+        click.echo("\n".join(_lines(found, settings, word, guard_words(guard, seen))))
 
 
-def _document(found: "ExchangeReport", settings: "SiteConfig", word: str) -> dict[str, Any]:
-    return {
-        "site": settings.name,
-        "processors": settings.processors,
-        "discipline": word,
-        "begin_s": found.begin,
-        "end_s": found.end,
-        "total": _compared(found.total),
-        "places": [{"place": row.place, **_compared(row)} for row in found.places],
-        "partners": [
-            {
-                "name": row.partner,
-                "given": row.given,
-                "given_work": row.given_work,
-                "taken": row.taken,
-                "taken_work": row.taken_work,
-            }
-            for row in found.partners
-        ],
-        "open": found.left_out.open,
-        "never_ran": found.left_out.never_ran,
-        "disbelieved": found.left_out.disbelieved,
-        "too_wide": found.left_out.too_wide,
-        "home_awrt_replayed_s": found.home_awrt_replayed,
-        "known_since_s": found.known_since,
-        "guests_known_since_s": found.guests_known_since,
-    }
-
-
-def _compared(row: "Compared") -> dict[str, Any]:
-    return {
-        "jobs": row.jobs,
-        "work": row.work,
-        "mean_wait_s": row.mean_wait,
-        "mean_wait_alone_s": row.mean_wait_alone,
-        "awrt_s": row.awrt,
-        "awrt_alone_s": row.awrt_alone,
-        "improvement_percent": 100.0 * row.improvement,
-    }
-
-
-def _lines(found: "ExchangeReport", settings: "SiteConfig", word: str) -> Iterator[str]:
+def _lines(
+    found: "ExchangeReport", settings: "SiteConfig", word: str, guarded: str
+) -> Iterator[str]:
     wall = settings.clock.kind == "wall"
     if math.isnan(found.end):
         yield f"Site {printable(settings.name)}: its journal has no jobs yet"
@@ -171,7 +139,7 @@ def _lines(found: "ExchangeReport", settings: "SiteConfig", word: str) -> Iterat
                 f"{taken - given:+,.1f}",
             )
     yield ""
-    for note in _notes(found, settings, word):
+    for note in (*_notes(found, settings, word), guarded):
         yield from textwrap.wrap(printable(note), WIDTH, break_on_hyphens=False)
 
 

@@ -135,6 +135,18 @@ class TradedShown(Shown):
     taken_work: float
 
 
+class GuardShown(Shown):
+    """What the site's guard says by its journal."""
+
+    cost: float = Field(description="Part of AWRT alone that exchange may cost own users.")
+    window_s: float
+    jobs_min: int = Field(description="With fewer jobs exchange goes on.")
+    since_s: float | None = Field(description="Only jobs that ended later count.")
+    jobs: int = Field(description="Own jobs of the window.")
+    improvement_percent: float | None = Field(description="Of their AWRT.")
+    stops: bool = Field(description="Exchange stands still.")
+
+
 class ExchangeShown(Shown):
     """`grms exchange`: what exchange has brought own users, of jobs that ended in the window."""
 
@@ -155,6 +167,7 @@ class ExchangeShown(Shown):
     )
     known_since_s: float | None = Field(description="All own jobs' ends since then are known.")
     guests_known_since_s: float | None = Field(description="Same, of partners' jobs.")
+    guard: GuardShown | None = Field(description="Null of a site without one.")
 
 
 class AdvisedShown(Shown):

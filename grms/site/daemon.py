@@ -32,6 +32,7 @@ from grms.lrms.originals import WithOriginals
 from grms.names import parse_endpoint
 from grms.site.configuration.config import PSEUDONYMS_END, SiteConfig
 from grms.site.configuration.files import ConfigError
+from grms.site.configuration.guard_table import guard_of
 from grms.site.engine.clock import VirtualClock
 from grms.site.engine.engine import EngineFailedError
 from grms.site.engine.journal import JournalError
@@ -58,7 +59,7 @@ from grms.site.sockets.door import Door, Rate
 from grms.site.sockets.partners import PartnerPort, PortLimits
 from grms.site.sockets.users import UserSocket
 from grms.site.sockets.waiting_room import SERVICES
-from grms.site.watching.exchange_watch import ExchangeWatch
+from grms.site.watching.exchange_watch import ExchangeWatch, GuardWatch
 from grms.tls import ServerTls, TlsFiles
 from grms.v1 import (
     job_pb2_grpc,
@@ -173,6 +174,10 @@ class Daemon:
                 if not isinstance(core.clock, VirtualClock):
                     watch = ExchangeWatch(core.config, core.observer.metrics, self._log)
                     tasks.append(group.create_task(watch.run(), name="exchange"))
+            if (guard := guard_of(core.config.guard)) is not None:
+                metrics = None if core.observer is None else core.observer.metrics
+                guarding = GuardWatch(core.config, guard, core.engine, metrics, self._log)
+                tasks.append(group.create_task(guarding.run(), name="guard"))
             if core.dashboard is not None:
                 tasks.append(group.create_task(core.dashboard.run(), name="dashboard"))
             if not isinstance(core.clock, VirtualClock):

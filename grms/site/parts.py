@@ -26,6 +26,7 @@ from grms.pki.certificates import PkiError
 from grms.policy.rails_table import rounds_said
 from grms.site.configuration.config import SiteConfig
 from grms.site.configuration.files import ConfigError, load_policies, location_policy
+from grms.site.configuration.guard_table import guard_of
 from grms.site.configuration.lrms_kinds import KINDS
 from grms.site.core.state import SiteState
 from grms.site.engine.clock import Clock
@@ -83,6 +84,7 @@ def site_settings(config: SiteConfig, epoch: int, shown: str) -> SiteSettings:
         partners_asked=config.partners_asked,
         reoffer=rounds_said(config.reoffer),
         confirm_time_max=math.inf if virtual else PLACE_HELD_S * speed,
+        guard=guard_of(config.guard),
         resources=tuple(
             Resource(r.resource_id, r.labels, r.processors, r.speed, r.cost_per_hour)
             for r in config.resources

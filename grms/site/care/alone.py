@@ -117,7 +117,11 @@ class ExchangeReport:
 
 
 def exchange(
-    accounts: Accounts, processors: int, discipline: Discipline, since: float = math.inf
+    accounts: Accounts,
+    processors: int,
+    discipline: Discipline,
+    since: float = math.inf,
+    not_before: float = -math.inf,
 ) -> ExchangeReport:
     """Returns what exchange has brought.
 
@@ -130,12 +134,13 @@ def exchange(
         processors: size of its machine.
         discipline: of its queue.
         since: length of the window before the last record, seconds.
+        not_before: the window begins then at the earliest, seconds.
 
     Raises:
         ValueError: the discipline cannot replay such jobs.
     """
     end = accounts.last_time
-    begin = end - since if since < math.inf else -math.inf
+    begin = max(end - since if since < math.inf else -math.inf, not_before)
     compared, left_out = comparable(accounts, processors, begin)
     was = as_it_was(compared, processors)
     alone = replay(was.jobs, processors, discipline)

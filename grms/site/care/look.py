@@ -8,9 +8,10 @@ from types import MappingProxyType
 import numpy as np
 
 from grms.lrms.simulated import SimulatedSettings
+from grms.policy.guard import ExchangeGuard
 from grms.policy.transfer import TransferPolicy
 from grms.site.care.advice import Advised, advise
-from grms.site.care.alone import ExchangeReport, exchange
+from grms.site.care.alone import Compared, ExchangeReport, exchange
 from grms.site.care.reading import read_accounts
 from grms.site.configuration.config import SiteConfig
 from lrms_sim.disciplines import Discipline, discipline_by_name
@@ -24,6 +25,8 @@ def exchange_of_site(
     since: float = math.inf,
     discipline: str | None = None,
     progress: Callable[[int], None] = lambda _: None,
+    *,
+    not_before: float = -math.inf,
 ) -> tuple[ExchangeReport, str]:
     """Returns what exchange has brought a site, and a word for the discipline of its machine alone.
 
@@ -32,6 +35,7 @@ def exchange_of_site(
         since: length of the window before the last record, seconds.
         discipline: by name; see `queue_alone`.
         progress: called now and then with the number of records that were read.
+        not_before: the window begins then at the earliest, seconds.
 
     Raises:
         JournalError: the journal cannot be read.
@@ -39,7 +43,25 @@ def exchange_of_site(
     """
     queue, word = queue_alone(settings, discipline)
     accounts = read_accounts(Path(settings.journal.path), settings.name, progress)
-    return exchange(accounts, settings.processors, queue, since), word
+    return exchange(accounts, settings.processors, queue, since, not_before), word
+
+
+def own_gain(
+    settings: SiteConfig, guard: ExchangeGuard, progress: Callable[[int], None] = lambda _: None
+) -> Compared:
+    """Returns what exchange has brought own users, of the jobs that a guard looks at.
+
+    Args:
+        settings: of the site.
+        guard: which jobs.
+        progress: called now and then with the number of records that were read.
+
+    Raises:
+        JournalError: the journal cannot be read.
+        ValueError: a strategy file cannot be used.
+    """
+    found, _ = exchange_of_site(settings, guard.window, progress=progress, not_before=guard.since)
+    return found.total
 
 
 def advice_for_site(

@@ -41,6 +41,7 @@ from grms.site.configuration.connections import (
     Name,
     PartnerConfig,
 )
+from grms.site.configuration.guard_table import GuardConfig
 from grms.site.configuration.lrms_kinds import settings_of
 from lrms_sim.written import names_written
 
@@ -234,16 +235,12 @@ class SiteConfig(Model):
         brokers: names, as certificates have them, that may reserve resources over the network.
         location: in which order partners are asked: a list of their names; or `awrt` or `awrt-open`,
             in ascending order of the AWRT of the jobs given to them, where jobs that are still open
-            count with the time they have waited; or `awrt-completed`, where they do not, as in the
-            paper.
-        partners_asked: how many partners are asked about one job in one decision at most, the first
-            of that order; all where left out.
-        rails: what the exchange keeps to, whatever the transfer policies would like: a word, or a
-            table with other numbers.
-        reoffer: own users' jobs that still wait are offered again at the multiples of this period, or as
-            a table says; on their arrival alone where left out.
-        suspect: what becomes of a job at a partner that is lost: `wait`, or `resubmit`, which
-            risks that it runs twice.
+            count with the time they have waited; or `awrt-completed`, where they do not.
+        partners_asked: how many of them a decision asks about one job at most; all where left out.
+        rails: what the exchange keeps to under any policy: a word, or a table with other numbers.
+        reoffer: when own jobs that wait are offered again: a period or a table; never where left out.
+        guard: when exchange stands still, as it has cost own users too much; never where left out.
+        suspect: what becomes of a job at a lost partner: `wait`, or `resubmit`, which may run it twice.
         suspect_after_s: a partner with open jobs that is silent so long counts as lost.
         lrms: the local batch system.
         clock: which time it is.
@@ -271,6 +268,7 @@ class SiteConfig(Model):
     partners_asked: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
     rails: RailsField | None = None
     reoffer: ReofferField | None = None
+    guard: GuardConfig | None = None
     suspect: Literal["wait", "resubmit"] = "wait"
     suspect_after_s: Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)] = 86400.0
     lrms: Annotated[SerializeAsAny[LrmsSettings], PlainValidator(settings_of)] = SimulatedSettings()
@@ -336,6 +334,8 @@ class SiteConfig(Model):
         if self.lrms.kind != "simulated" and self.clock.kind != "wall":
             text = f"clock.kind is {self.clock.kind!r}; a real batch system ({self.lrms.kind}) needs 'wall'"
             raise wrong(text)
+        if self.guard is not None and self.clock.kind == "virtual":
+            raise wrong("guard is for sites that live; a virtual clock stands still")
         return self
 
     @model_validator(mode="after")

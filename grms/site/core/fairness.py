@@ -62,7 +62,8 @@ def entrusts(
 ) -> bool:
     """Returns whether the site trusts a partner's promise so far that it offers it a job.
 
-    What it finds when it looks at the jobs that are there is noted.
+    What it finds when it looks at the jobs that are there is noted. While the guard stops exchange only
+    partners that are held to their promise are asked: with others own jobs may wait as well.
 
     Args:
         policy: for the partner.
@@ -73,7 +74,7 @@ def entrusts(
     """
     rails = held_to(policy)
     if rails is None:
-        return True
+        return not turn.memory.guarded
     found = review(book, rails, turn.now)
     if found is not None:
         turn.note(found)

@@ -134,6 +134,7 @@ class GuestDesk:
         return (
             policy is not None
             and not self.memory.draining
+            and not self.memory.guarded
             and load is not None
             and width <= load.processors
             and len(book.guests) < settings.limits.guests_open

@@ -33,6 +33,7 @@ from grms.site.facts.events import (
     Drain,
     Event,
     ExtendReservation,
+    GuardLooked,
     LaunchReservation,
     LrmsAccepted,
     LrmsAppeared,
@@ -82,6 +83,9 @@ from grms.site.facts.partners import PartnerBook
 from grms.site.facts.records import Record
 from grms.site.facts.settings import SiteSettings
 
+_OfAJob = tuple[Callable[[HomeJob, Any, Turn], None], Callable[[GuestJob, Any, Turn], None]]
+"""What handles an event of the batch system: about an own user's job, and about a guest."""
+
 
 class SiteState:
     """All that a site knows and decides.
@@ -113,10 +117,7 @@ class SiteState:
         self._partners = PartnerDesk(self.memory, self._offers, self._reoffers)
         self._operator = OperatorDesk(self.memory, self._offers)
         self._reservations = ReservationDesk(self.memory)
-        self._told: dict[
-            type[Event],
-            tuple[Callable[[HomeJob, Any, Turn], None], Callable[[GuestJob, Any, Turn], None]],
-        ] = {
+        self._told: dict[type[Event], _OfAJob] = {
             LrmsAccepted: (self._home.accepted, self._guests.accepted),
             LrmsStarted: (self._home.started, self._guests.started),
             LrmsRequeued: (self._home.requeued, self._guests.requeued),
@@ -127,6 +128,7 @@ class SiteState:
         self._handlers: dict[type[Event], Callable[[Any, Turn], None]] = {
             Restarted: self._restarted,
             Drain: self._drain,
+            GuardLooked: self._guard_looked,
             Resume: self._resume,
             PoliciesChanged: self._policies_changed,
             Submit: self._home.submit,
@@ -204,6 +206,11 @@ class SiteState:
         return self.memory.draining
 
     @property
+    def guarded(self) -> bool:
+        """Whether the site's guard stops exchange, or has not looked yet."""
+        return self.memory.guarded
+
+    @property
     def partners(self) -> dict[str, PartnerBook]:
         """What is known of each partner, by name; to be looked at only."""
         return self.memory.books
@@ -258,6 +265,10 @@ class SiteState:
 
     def _resume(self, _event: Resume, _turn: Turn) -> None:
         self.memory.draining = False
+
+    def _guard_looked(self, event: GuardLooked, _turn: Turn) -> None:
+        guard = self.memory.settings.guard
+        self.memory.guarded = guard is not None and guard.stops(event.jobs, event.improvement)
 
     def _policies_changed(self, event: PoliciesChanged, _turn: Turn) -> None:
         settings = self.memory.settings

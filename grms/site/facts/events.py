@@ -112,6 +112,14 @@ class TimePassed(LoadedEvent):
     """Some time has passed, and deadlines may have; handed over every few seconds."""
 
 
+@dataclass(frozen=True, slots=True)
+class GuardLooked(Event):
+    """It was computed for the guard what exchange has brought so many own jobs; nan of none."""
+
+    jobs: int
+    improvement: float
+
+
 # --- operators -----------------------------------------------------------------------------------
 
 
@@ -179,12 +187,7 @@ class Submit(LoadedEvent):
 
 @dataclass(frozen=True, slots=True)
 class Cancel(LoadedEvent):
-    """A user wants a job to end. Answered by `ReplyJob` or `Refuse`.
-
-    Attributes:
-        job_id: of the job.
-        user: who asks; None is an operator, who may cancel any job.
-    """
+    """A user, or an operator (None) who may do so with any, ends a job. Answered as `Submit`."""
 
     job_id: str
     user: str | None
@@ -201,8 +204,7 @@ class BookReservation(Event):
         owner: who.
         idempotency_key: the owner's word for it.
         resource_id: of what.
-        begin: seconds.
-        end: seconds.
+        begin, end: seconds.
         processors: how many.
     """
 

@@ -91,7 +91,8 @@ class Memory:
         books: by partner's name, listed ones first and in their order.
         reservations: of resources.
         draining: no more work is taken.
-        lrms_away: why the batch system does not answer; empty where it does. Both are of the running
+        lrms_away: why the batch system does not answer; empty where it does.
+        guarded: the site's guard stops exchange, or has not looked yet. All three are of the running
             daemon, and do not survive a restart.
 
     Args:
@@ -109,6 +110,7 @@ class Memory:
         self.next_job = 1
         self.draining = False
         self.lrms_away = ""
+        self.guarded = settings.guard is not None
         self.own_work = 0.0
         self.own_requested = 0.0
         self.unconfirmed = 0

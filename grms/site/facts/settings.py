@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from grms.names import check_site_name
+from grms.policy.guard import ExchangeGuard
 from grms.policy.location import AwrtLocation, LocationPolicy
 from grms.policy.rounds import Rounds
 from grms.policy.transfer import TransferPolicy
@@ -81,6 +82,7 @@ class SiteSettings:
         partners_asked: how many of them are asked about one job in one decision at most; None: all.
         reoffer: own jobs that still wait are offered again at the multiples of so many seconds, all
             of them to all partners, or as `Rounds` says; None: each is offered on its arrival alone.
+        guard: when exchange stands still, as it has cost own users too much; None: never.
         confirm_time_max: so long a place is held for a partner's job that its home site has still,
             seconds.
         resources: what can be reserved.
@@ -118,6 +120,7 @@ class SiteSettings:
     location: LocationPolicy = field(default_factory=AwrtLocation)
     partners_asked: int | None = None
     reoffer: float | Rounds | None = None
+    guard: ExchangeGuard | None = None
     confirm_time_max: float = 300.0
     resources: tuple[Resource, ...] = ()
     on_lost: Literal["wait", "resubmit"] = "wait"

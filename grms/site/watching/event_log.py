@@ -78,6 +78,7 @@ _EVENTS: Final[dict[type[Event], str]] = {
     events.LrmsBack: "info",
     events.Drain: "info",
     events.Resume: "info",
+    events.GuardLooked: "debug",
     events.PoliciesChanged: "debug",
     events.OfferFailed: "debug",
     events.StatusFailed: "debug",

@@ -1,35 +1,100 @@
-"""Tells again and again, for Prometheus, what exchange has brought the site's own users.
+"""Looks again and again at what exchange has brought the site's own users: for Prometheus, and for the guard.
 
 The journal is read in a thread of its own, a little at a time, so that the daemon's event loop goes
 first; then the simulator replays own users' jobs alone, which holds up nobody.
 """
 
 import asyncio
+import math
 import threading
 import time
-from typing import Final
+from collections.abc import Callable
+from typing import Final, Generic, TypeVar
 
 import structlog
+from prometheus_client import CollectorRegistry, Gauge
 
-from grms.site.care.alone import ExchangeReport
-from grms.site.care.look import exchange_of_site
+from grms.policy.guard import ExchangeGuard
+from grms.site.care.alone import Compared, ExchangeReport
+from grms.site.care.look import exchange_of_site, own_gain
 from grms.site.configuration.config import SiteConfig
+from grms.site.engine.engine import Engine
 from grms.site.engine.journal import JournalError
+from grms.site.facts.events import GuardLooked
 from grms.site.watching.metrics import SiteMetrics
 
 WINDOW_S: Final = 7 * 86400.0
-"""Jobs that have ended in so long count, seconds."""
+"""Jobs that have ended in so long count for Prometheus, seconds."""
 
 PAUSE_S: Final = 0.005
 """Of the thread, after each thousand records."""
+
+Log = structlog.typing.FilteringBoundLogger
+Found = TypeVar("Found")
 
 
 class _StoppedError(Exception):
     """The daemon ends meanwhile."""
 
 
+class JournalLook(Generic[Found]):
+    """Computes something of the journal, again and again, and tells what was found.
+
+    Args:
+        compute: does it in a thread; it is given a function to call now and then.
+        tell: is given what was found, on the event loop.
+        log: is told where nothing can be found.
+        problem: by this name.
+    """
+
+    def __init__(
+        self,
+        compute: Callable[[Callable[[int], None]], Found],
+        tell: Callable[[Found], None],
+        log: Log,
+        problem: str,
+    ) -> None:
+        self._compute = compute
+        self._tell = tell
+        self._log = log
+        self._problem = problem
+        self._stopped = threading.Event()
+
+    async def run(self, period_s: float, first_s: float) -> None:
+        """Looks until it is cancelled.
+
+        Args:
+            period_s: between two looks.
+            first_s: before the first one.
+        """
+        pause_s = first_s
+        try:
+            while True:  # waits for time, not for an event
+                await asyncio.sleep(pause_s)
+                await self.look()
+                pause_s = period_s
+        finally:
+            self._stopped.set()
+
+    async def look(self) -> None:
+        """Looks once; where that cannot be done, what was found before stays."""
+        try:
+            found = await asyncio.to_thread(self._compute, self._breathe)
+        except (JournalError, ValueError) as error:
+            self._log.warning(self._problem, problem=str(error))
+        except _StoppedError:
+            pass
+        else:
+            self._tell(found)
+
+    def _breathe(self, _: int) -> None:
+        if self._stopped.is_set():
+            raise _StoppedError
+        time.sleep(PAUSE_S)
+
+
 class ExchangeWatch:
-    """Computes what exchange has brought, every so many hours.
+    """Computes for Prometheus what exchange has brought, every so many hours.
 
     Args:
         settings: of the site, with a table `[metrics]`.
@@ -37,47 +102,110 @@ class ExchangeWatch:
         log: is told where they cannot be had.
     """
 
-    def __init__(
-        self,
-        settings: SiteConfig,
-        metrics: SiteMetrics,
-        log: structlog.typing.FilteringBoundLogger,
-    ) -> None:
+    def __init__(self, settings: SiteConfig, metrics: SiteMetrics, log: Log) -> None:
         self._settings = settings
         self._metrics = metrics
-        self._log = log
-        self._stopped = threading.Event()
+        self._look = JournalLook(
+            lambda breathe: exchange_of_site(settings, WINDOW_S, progress=breathe)[0],
+            self._show,
+            log,
+            "exchange_not_known",
+        )
 
     async def run(self) -> None:
         """Looks every so many hours until it is cancelled; at once where it never looks."""
         metrics = self._settings.metrics
-        if metrics is None or not metrics.exchange_hours:
-            return
-        try:
-            while True:  # waits for time, not for an event
-                await asyncio.sleep(metrics.exchange_hours * 3600.0)
-                await self.look()
-        finally:
-            self._stopped.set()
+        if metrics is not None and metrics.exchange_hours:
+            period_s = metrics.exchange_hours * 3600.0
+            await self._look.run(period_s, first_s=period_s)
 
     async def look(self) -> None:
         """Computes the figures once; where that cannot be done, those of before stay."""
-        try:
-            found = await asyncio.to_thread(self._compute)
-        except (JournalError, ValueError) as error:
-            self._log.warning("exchange_not_known", problem=str(error))
-        except _StoppedError:
-            pass
-        else:
-            self._metrics.set_exchange(
-                found.total,
-                {row.partner: (row.given_work, row.taken_work) for row in found.partners},
-            )
+        await self._look.look()
 
-    def _compute(self) -> ExchangeReport:
-        return exchange_of_site(self._settings, WINDOW_S, progress=self._breathe)[0]
+    def _show(self, found: ExchangeReport) -> None:
+        self._metrics.set_exchange(
+            found.total, {row.partner: (row.given_work, row.taken_work) for row in found.partners}
+        )
 
-    def _breathe(self, _: int) -> None:
-        if self._stopped.is_set():
-            raise _StoppedError
-        time.sleep(PAUSE_S)
+
+class GuardFigures:
+    """What Prometheus is told of the guard; without one there are no such figures.
+
+    Args:
+        registry: what Prometheus collects.
+    """
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._stops = Gauge(
+            "hanse_guard_stops", "1 while exchange stands still by the guard.", registry=registry
+        )
+        self._gain = Gauge(
+            "hanse_guard_gain_ratio", "Of own AWRT by exchange, for the guard.", registry=registry
+        )
+        self.set(stops=True, gain=math.nan)
+
+    def set(self, *, stops: bool, gain: float) -> None:
+        """Sets the figures.
+
+        Args:
+            stops: exchange stands still, or nobody has looked yet.
+            gain: 1 - AWRT with exchange / AWRT alone; nan of no jobs.
+        """
+        self._stops.set(stops)
+        self._gain.set(gain)
+
+
+class GuardWatch:
+    """Tells the site what its guard has to know, at the start and then from time to time.
+
+    Args:
+        settings: of the site.
+        guard: of the site.
+        engine: is told.
+        metrics: get the figures; None where there are none.
+        log: is told when exchange is stopped, when it goes on, and where nothing can be found.
+    """
+
+    def __init__(
+        self,
+        settings: SiteConfig,
+        guard: ExchangeGuard,
+        engine: Engine,
+        metrics: SiteMetrics | None,
+        log: Log,
+    ) -> None:
+        self._guard = guard
+        self._engine = engine
+        self._figures = None if metrics is None else GuardFigures(metrics.registry)
+        self._log = log
+        self._stopped = False
+        self._speed = settings.clock.speed
+        self._look = JournalLook(
+            lambda breathe: own_gain(settings, guard, breathe),
+            self._tell,
+            log,
+            "guard_cannot_look",
+        )
+
+    async def run(self) -> None:
+        """Looks until it is cancelled."""
+        await self._look.run(self._guard.period / self._speed, first_s=0.0)
+
+    async def look(self) -> None:
+        """Looks once; where that cannot be done, what was decided before stays."""
+        await self._look.look()
+
+    def _tell(self, found: Compared) -> None:
+        engine = self._engine
+        engine.tell(GuardLooked, found.jobs, found.improvement)
+        stops = engine.state.guarded
+        if self._figures is not None:
+            self._figures.set(stops=stops, gain=found.improvement)
+        if stops != self._stopped:
+            self._stopped = stops
+            gain = round(found.improvement, 6)
+            if stops:
+                self._log.warning("guard_stops_exchange", jobs=found.jobs, gain=gain)
+            else:
+                self._log.info("guard_lets_exchange_go_on", jobs=found.jobs, gain=gain)

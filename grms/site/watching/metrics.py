@@ -73,6 +73,8 @@ _ONLY_COLLECTED = frozenset(
         "hanse_exchange_awrt_seconds",
         "hanse_exchange_wait_seconds",
         "hanse_exchange_work_seconds",
+        "hanse_guard_gain_ratio",
+        "hanse_guard_stops",
         "hanse_partner_awrt_seconds",
         "hanse_partner_breaches",
         "hanse_partner_credit_seconds",

@@ -3,19 +3,23 @@
 import asyncio
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import structlog
 from prometheus_client import generate_latest
 from structlog.testing import capture_logs
 
+from grms.policy.guard import ExchangeGuard
 from grms.site.care import reading
 from grms.site.configuration.config import SiteConfig
+from grms.site.engine.engine import Engine
 from grms.site.engine.journal import Journal
-from grms.site.watching.exchange_watch import ExchangeWatch
+from grms.site.facts.events import GuardLooked
+from grms.site.watching.exchange_watch import ExchangeWatch, GuardWatch
 from grms.site.watching.metrics import SiteMetrics
 from tests.grms.site.care.stories import at_home, at_partner, guest
+from tests.grms.site.conversation import Conversation, settings
 
 
 def watched(folder: Path, hours: float = 1.0) -> tuple[ExchangeWatch, SiteMetrics]:
@@ -117,3 +121,113 @@ def test_it_can_be_left_out(tmp_path: Path) -> None:
     watch, metrics = watched(tmp_path, hours=0)
     asyncio.run(watch.run())
     assert figures(metrics) == []
+
+
+class FakeEngine:
+    """Is told what the guard has to know."""
+
+    def __init__(self, guard: ExchangeGuard) -> None:
+        self.state = Conversation(settings(guard=guard)).state
+        self.told: list[tuple[int, float]] = []
+
+    def tell(self, kind: type[GuardLooked], jobs: int, improvement: float) -> int:
+        """Hands the event over."""
+        self.told.append((jobs, improvement))
+        self.state.handle(kind(1, jobs, improvement), 0.0)
+        return 1
+
+
+def guarding(
+    folder: Path, guard: ExchangeGuard, metrics: SiteMetrics | None = None
+) -> tuple[GuardWatch, FakeEngine]:
+    """Returns a guard's watch on the journal of `write`, and who is told."""
+    engine = FakeEngine(guard)
+    told = cast("Engine", engine)
+    config = watched(folder)[0]._settings
+    return GuardWatch(config, guard, told, metrics, structlog.get_logger()), engine
+
+
+def guard_figures(metrics: SiteMetrics) -> dict[str, float]:
+    """Returns what Prometheus is given of the guard."""
+    lines = generate_latest(metrics.registry).decode().splitlines()
+    found = dict(line.rsplit(" ", 1) for line in lines if line.startswith("hanse_guard"))
+    return {name: float(value) for name, value in found.items()}
+
+
+def test_the_guard_is_told_and_what_it_does_is_shown_and_logged_once(tmp_path: Path) -> None:
+    """Own users of this journal have gained; the guard's own numbers decide what it makes of that."""
+    write(tmp_path)
+    metrics = SiteMetrics()
+    assert guard_figures(metrics) == {}
+    watch, engine = guarding(tmp_path, ExchangeGuard(jobs=1), metrics)
+    assert guard_figures(metrics)["hanse_guard_stops"] == 1  # it has not looked yet
+    with capture_logs() as logs:
+        asyncio.run(watch.look())
+        asyncio.run(watch.look())
+    [first, second] = engine.told
+    assert first == second
+    assert first[0] == 3
+    assert first[1] == pytest.approx(0.3351, abs=1e-4)
+    assert not engine.state.guarded
+    assert guard_figures(metrics) == {
+        "hanse_guard_stops": 0,
+        "hanse_guard_gain_ratio": first[1],
+    }
+    assert logs == []
+
+
+def test_what_costs_too_much_stops_until_an_operator_begins_anew(tmp_path: Path) -> None:
+    """A loss is logged when it is found, and when it is over; before the moment `since` nothing counts."""
+    with Journal(tmp_path / "home.journal", "home", durability="process") as journal:
+        # It waits for a guest, where it would have started at once.
+        journal.append([*guest(1, 0.0, 0.0, 90.0, 8), *at_home(1, 1.0, 90.0, 10.0, 8)])
+    metrics = SiteMetrics()
+    watch, engine = guarding(tmp_path, ExchangeGuard(jobs=1), metrics)
+    with capture_logs() as logs:
+        asyncio.run(watch.look())
+        asyncio.run(watch.look())
+    assert engine.state.guarded
+    assert guard_figures(metrics)["hanse_guard_stops"] == 1
+    assert [(one["event"], one["log_level"]) for one in logs] == [
+        ("guard_stops_exchange", "warning")
+    ]
+    assert logs[0]["gain"] == pytest.approx(1 - 99 / 10)
+    with Journal(tmp_path / "home.journal", "home", durability="process") as journal:
+        journal.append(at_home(2, 200.0, 200.0, 1e4, 8))
+    with capture_logs() as logs:
+        asyncio.run(watch.look())
+    assert [one["event"] for one in logs] == ["guard_lets_exchange_go_on"]
+    anew, other = guarding(tmp_path, ExchangeGuard(jobs=2, since=100.0))
+    asyncio.run(anew.look())
+    assert other.told[0][0] == 1
+    assert not other.state.guarded
+
+
+def test_a_guard_that_cannot_look_leaves_everything_as_it_is(tmp_path: Path) -> None:
+    """At a start nothing is known: no guests. The log says why."""
+    watch, engine = guarding(tmp_path, ExchangeGuard())
+    with capture_logs() as logs:
+        asyncio.run(watch.look())
+    assert [entry["event"] for entry in logs] == ["guard_cannot_look"]
+    assert engine.told == []
+    assert engine.state.guarded
+
+
+def test_the_guard_looks_at_the_start_and_then_from_time_to_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the site's clock."""
+    write(tmp_path)
+    watch, engine = guarding(tmp_path, ExchangeGuard(period=600.0))
+    pauses = []
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 3:
+            raise asyncio.CancelledError
+
+    monkeypatch.setattr(f"{GuardWatch.__module__}.asyncio.sleep", sleep)
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(watch.run())
+    assert pauses == [0.0, 600.0, 600.0]
+    assert len(engine.told) == 2

@@ -14,6 +14,7 @@ from grms.handshakes import Handshake
 from grms.lrms.slips import Slips
 from grms.site.facts import commands
 from grms.site.facts.jobs import Load
+from grms.site.watching.exchange_watch import GuardFigures
 from grms.site.watching.metrics import OTHER, RefusalReason, SiteMetrics
 from grms.site.watching.metrics_endpoint import MetricsEndpoint, MetricsError, MetricsSettings
 from grms.telemetry.payloads import METRICS_MAX, JobStateName, Metrics, encode
@@ -232,6 +233,7 @@ def test_every_figure_is_documented() -> None:
     """The page on telemetry has each by its name, and none that is not there."""
     metrics = SiteMetrics()
     metrics.watch_certificate(lambda: 0.0)
+    GuardFigures(metrics.registry)
     metrics.watch_telemetry(connected=lambda: True, outbox_length=lambda: 0, dropped=lambda: 0)
     there = {
         f"{family.name}_total" if family.type == "counter" else family.name

@@ -1,0 +1,48 @@
+"""When exchange stands still, by what it has brought own users."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grms.policy.guard import ExchangeGuard
+
+gains = st.floats(-2.0, 1.0) | st.just(math.nan)
+
+
+@given(st.integers(0, 300), gains, st.floats(0.0, 1.0))
+def test_it_stops_what_costs_more_than_it_may_and_nothing_else(
+    jobs: int, gain: float, cost: float
+) -> None:
+    """Of too few jobs, and of none, nothing can be said."""
+    expected = jobs >= 100 and not math.isnan(gain) and -gain > cost
+    assert ExchangeGuard(cost=cost).stops(jobs, gain) == expected
+
+
+def test_what_it_may_cost_is_no_breach() -> None:
+    """The bound itself is allowed; a gain always is."""
+    guard = ExchangeGuard(cost=0.25, jobs=1)
+    assert not guard.stops(1, -0.25)
+    assert guard.stops(1, -0.2501)
+    assert not ExchangeGuard(cost=0.0).stops(100, 0.0)
+    assert ExchangeGuard(cost=0.0).stops(100, -1e-9)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"cost": -0.01}, "cost is -0.01"),
+        ({"cost": math.nan}, "cost is nan"),
+        ({"jobs": 0}, "jobs is 0"),
+        ({"window": 0.0}, "window is 0.0"),
+        ({"window": math.inf}, "window is inf"),
+        ({"period": math.nan}, "period is nan"),
+        ({"since": math.nan}, "since is nan"),
+        ({"since": math.inf}, "since is inf"),
+    ],
+)
+def test_numbers_out_of_their_bounds_are_named(changes: dict[str, float], said: str) -> None:
+    """Before anything is decided by them."""
+    with pytest.raises(ValueError, match=said):
+        ExchangeGuard(**changes)  # type: ignore[arg-type]  # each is a number

@@ -61,7 +61,7 @@ Journal = Callable[[str, tuple[Record, ...]], None]
 
 
 class _Host:
-    # One site: its state, its machine, and the shell between them.
+    # One site: its state, its machine, and the shell between them. Its clock may be ahead.
 
     def __init__(self, federation: "ConductedReplay", index: int, site: Site) -> None:
         self.federation = federation
@@ -91,6 +91,7 @@ class _Host:
         self.rows: list[int] = []
         self.askers: dict[int, tuple[_Host, SendOffer | SendReport | SendResolve]] = {}
         self.last_id = 0
+        self.ahead = 0.0
 
     def load(self) -> Load:
         state = self.machine.state
@@ -109,7 +110,8 @@ class _Host:
         # Hands an event over; what comes of it waits in the federation's queue.
         self.last_id += 1
         self.federation.events += 1
-        commands = self.state.handle(kind(self.last_id, *values), self.federation.now)
+        now = self.federation.now + self.ahead
+        commands = self.state.handle(kind(self.last_id, *values), now)
         self.federation.waiting.extend((self, command) for command in commands)
 
     def advance(self, now: float) -> None:
@@ -141,10 +143,11 @@ class _Host:
         # Tells the state what the machine has done.
         started, ended = self.machine.collect()
         for job in started:
-            self.happen(LrmsStarted, self.keys[job], self.machine.times_of(job)[0])
+            start_time = self.machine.times_of(job)[0] + self.ahead
+            self.happen(LrmsStarted, self.keys[job], start_time)
         for job in ended:
             run_time = self.federation.run_time[self.rows[job]]
-            end_time = self.machine.times_of(job)[1]
+            end_time = self.machine.times_of(job)[1] + self.ahead
             self.happen(LrmsEnded, self.keys[job], Outcome.COMPLETED, end_time, run_time)
 
     def submit(self, command: LrmsSubmit) -> None:
@@ -299,8 +302,7 @@ class ConductedReplay:
             else:
                 self._answer(host, command)
 
-    @staticmethod
-    def _answer(host: _Host, command: Command) -> None:
+    def _answer(self, host: _Host, command: Command) -> None:
         if isinstance(command, ReplyJob | Publish | PublishRound):
             return
         asker, asked = host.askers.pop(command.cause)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from grms.kit.mistakes import Mistake, said_of
+from lrms_sim.commandline.mistakes import Mistake, said_of
 
 
 class ScenarioError(Exception):

@@ -145,6 +145,7 @@ COVERED_ELSEWHERE = {
     "lrms_sim/commandline/progress.py": ("tests/lrms_sim/test_cli.py", "a bar of commands"),
     "lrms_sim/commandline/run_command.py": ("tests/lrms_sim/test_cli.py", "by the command"),
     "lrms_sim/fairness.py": ("tests/lrms_sim/test_metrics.py", "by the same schedules"),
+    "lrms_sim/commandline/mistakes.py": ("tests/broker/test_errors.py", "what a user is told"),
     "lrms_sim/occupancy.py": ("tests/lrms_sim/test_metrics.py", "by the same schedules"),
     "lrms_sim/preparation_report.py": ("tests/lrms_sim/test_preparation.py", "what it reports"),
     "lrms_sim/utility/_complex.pyx": (

@@ -20,8 +20,9 @@ from broker.files.documents import read_document
 from broker.planner.goals import Goals
 from broker.sites.contact import Patience
 from broker.sites.simulated import Chance
-from grms.kit.mistakes import Mistake, mistakes_of
+from grms.kit.mistakes import mistakes_of
 from grms.kit.models import Count, FilePath, LoggingConfig, Model, wrong
+from lrms_sim.commandline.mistakes import Mistake
 
 DASHBOARD_FILE: Final = "broker.dashboard.json"
 """In the journal's folder: where the dashboard is, and its token."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final, NoReturn
 
 from broker.errors import FileError
-from grms.kit.mistakes import Mistake
+from lrms_sim.commandline.mistakes import Mistake
 from lrms_sim.text_files import object_of
 
 FILE_BYTES_MAX: Final = 256 << 20

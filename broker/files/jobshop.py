@@ -13,7 +13,7 @@ from broker.errors import FileError
 from broker.files.documents import read_bytes
 from broker.model.instances import job_shop
 from broker.model.problem import Problem
-from grms.kit.mistakes import Mistake
+from lrms_sim.commandline.mistakes import Mistake
 from lrms_sim.spelling import shown
 
 FILE_BYTES_MAX: Final = 16 << 20

@@ -16,8 +16,9 @@ from broker.model.plan import Placement, Plan
 from broker.model.problem import Problem
 from broker.model.workflow import Demand
 from broker.planner.methods import Result
-from grms.kit.mistakes import Mistake, mistakes_of
+from grms.kit.mistakes import mistakes_of
 from grms.kit.models import Model, wrong
+from lrms_sim.commandline.mistakes import Mistake
 from lrms_sim.spelling import shown
 
 FORMAT: Final = "hanse plan 1"

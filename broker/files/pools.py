@@ -18,8 +18,9 @@ from broker.files.documents import read_document
 from broker.model.pool import KIND_DEFAULT, Pool
 from broker.model.resources import DAY, WEEKDAYS, Calendar, PriceRule, Resource, WeeklyWindow
 from broker.model.workflow import Alternative, Demand, Task, Workflow
-from grms.kit.mistakes import Mistake, mistakes_of, path_of
+from grms.kit.mistakes import mistakes_of, path_of
 from grms.kit.models import Model, wrong
+from lrms_sim.commandline.mistakes import Mistake
 from lrms_sim.spelling import shown, unknown
 
 HOUR: Final = 3600.0

@@ -17,7 +17,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from broker.errors import FileError
 from broker.model.workflow import WORK_MAX, find_cycle
-from grms.kit.mistakes import Mistake, mistakes_of
+from grms.kit.mistakes import mistakes_of
+from lrms_sim.commandline.mistakes import Mistake
 from lrms_sim.spelling import shown
 
 VERSIONS: Final = ("1.5", "1.6")

@@ -8,13 +8,11 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from grms.kit.models import WRONG, wrong
+from lrms_sim.commandline.mistakes import Mistake
 from lrms_sim.spelling import shown, unknown
 
 Places = tuple[int | str, ...]
 """Keys and numbers of list entries, from the outside in."""
-
-MISTAKES_SHOWN_MAX: Final = 20
-"""Most mistakes of one file that are said; one slip in a large file is made many times."""
 
 _WORDS: Final[Mapping[str, str]] = {
     "int_type": "a whole number",
@@ -34,20 +32,6 @@ _WORDS: Final[Mapping[str, str]] = {
     "too_long": "a list of at most {max_length} entries",
     "too_short": "a list of at least {min_length} entries",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Mistake:
-    """One thing that is wrong in a file.
-
-    Attributes:
-        key: path of the offending key: `workflow.specification.tasks[3].parents[0]`; empty where
-            the file as a whole is meant.
-        text: the value and what is allowed.
-    """
-
-    key: str
-    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,22 +57,6 @@ _NONE: Final = Peculiarities()
 def must_be(value: object, what: str) -> PydanticCustomError:
     """Returns an error for a validator to raise on a value that is not what it must be."""
     return wrong(must_be_text(value, what))
-
-
-def said_of(file: str, mistakes: Sequence[Mistake]) -> str:
-    """Returns a line for each mistake in a file, up to `MISTAKES_SHOWN_MAX`.
-
-    Args:
-        file: as the user named it.
-        mistakes: at least one.
-    """
-    lines = [
-        f"{file}: {each.key}: {each.text}" if each.key else f"{file}: {each.text}"
-        for each in mistakes[:MISTAKES_SHOWN_MAX]
-    ]
-    if (more := len(mistakes) - MISTAKES_SHOWN_MAX) > 0:
-        lines.append(f"{file}: … and {more} more mistakes")
-    return "\n".join(lines)
 
 
 def mistakes_of(

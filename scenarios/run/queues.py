@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from grms.kit.mistakes import Mistake
 from lrms_sim.choosing import Policy, with_local_time
+from lrms_sim.commandline.mistakes import Mistake
 from lrms_sim.criteria import GroupOrder
 from lrms_sim.disciplines import Discipline, discipline_by_name, scheduler_of
 from lrms_sim.groups import Int8Array, known_user_groups, user_groups

@@ -7,13 +7,13 @@ from os import environ as process_environment
 from pathlib import Path
 
 from grms.federation.federation import Site, replay, replay_alone
-from grms.kit.mistakes import Mistake
 from grms.policy.files import RuleBaseError
 from grms.policy.rails import Rails
 from grms.policy.rails_table import rounds_said
 from grms.policy.selection import nearest_size
 from grms.policy.transfer import AlwaysAgree, AlwaysKeep, Railed, TransferPolicy
 from grms.policy.words import NO_EXCHANGE, TRANSFER_DEFAULT, PolicyShelf, location_by_name
+from lrms_sim.commandline.mistakes import Mistake
 from lrms_sim.jobs import JOBS_MAX
 from lrms_sim.schedule import Schedule
 from scenarios.errors import SpecError, WorkloadError

@@ -6,7 +6,7 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from grms.kit.mistakes import Mistake
+from lrms_sim.commandline.mistakes import Mistake
 from scenarios.errors import SpecError
 from scenarios.spec.problems import cross_problems, problems_of
 from scenarios.spec.spec import ScenarioSpec

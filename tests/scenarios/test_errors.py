@@ -1,4 +1,4 @@
-from grms.kit.mistakes import Mistake
+from lrms_sim.commandline.mistakes import Mistake
 from scenarios.errors import ScenarioError, SpecError
 
 

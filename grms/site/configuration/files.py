@@ -9,7 +9,7 @@ from typing import Any, Final
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from grms.kit.mistakes import Peculiarities, mistakes_of, said_of
+from grms.kit.mistakes import Peculiarities, mistakes_of
 from grms.lrms.adapter import LrmsSettings
 from grms.policy.files import RuleBaseError
 from grms.policy.location import LocationPolicy, WrittenLocation
@@ -18,6 +18,7 @@ from grms.policy.words import NO_EXCHANGE, PolicyShelf, location_by_name
 from grms.site.configuration.config import SiteConfig
 from grms.site.configuration.lrms_kinds import KINDS
 from grms.site.configuration.written import CarefulLocation, CarefulTransfer
+from lrms_sim.commandline.mistakes import said_of
 from lrms_sim.text_files import parse_toml, read_bytes
 
 FILE_BYTES_MAX: Final = 1 << 20

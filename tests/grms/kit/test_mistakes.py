@@ -1,8 +1,9 @@
 import pytest
 from pydantic import Field, ValidationError
 
-from grms.kit.mistakes import Mistake, mistakes_of, must_be, path_of
+from grms.kit.mistakes import mistakes_of, must_be, path_of
 from grms.kit.models import Model, wrong
+from lrms_sim.commandline.mistakes import Mistake
 
 
 class Inner(Model):

@@ -1,0 +1,38 @@
+"""What is wrong in a file, key by key, and how a user is told."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+MISTAKES_SHOWN_MAX: Final = 20
+"""Most mistakes of one file that are said; one slip in a large file is made many times."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """One thing that is wrong in a file.
+
+    Attributes:
+        key: path of the offending key: `workflow.specification.tasks[3].parents[0]`; empty where
+            the file as a whole is meant.
+        text: the value and what is allowed.
+    """
+
+    key: str
+    text: str
+
+
+def said_of(file: str, mistakes: Sequence[Mistake]) -> str:
+    """Returns a line for each mistake in a file, up to `MISTAKES_SHOWN_MAX`.
+
+    Args:
+        file: as the user named it.
+        mistakes: at least one.
+    """
+    lines = [
+        f"{file}: {each.key}: {each.text}" if each.key else f"{file}: {each.text}"
+        for each in mistakes[:MISTAKES_SHOWN_MAX]
+    ]
+    if (more := len(mistakes) - MISTAKES_SHOWN_MAX) > 0:
+        lines.append(f"{file}: … and {more} more mistakes")
+    return "\n".join(lines)

@@ -32,6 +32,7 @@ COVERED_ELSEWHERE = {
         "tests/grms/policy/test_decisions.py",
         "decisions, in two files",
     ),
+    "grms/lrms/local_job.py": ("tests/grms/lrms/test_machine.py", "a part of the machine"),
     "grms/lrms/followed.py": ("tests/grms/lrms/test_machine.py", "a part of the machine"),
     "grms/lrms/checks.py": ("tests/grms/lrms/batch/test_checks.py", "data alone"),
     "grms/lrms/slips.py": ("tests/grms/lrms/batch/test_ledger.py", "data alone"),

@@ -10,10 +10,9 @@ other disciplines hold none between two passes.
 import math
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Final
 
 from grms.lrms.followed import FollowedJobs
+from grms.lrms.local_job import LocalJob, end_of, group_of, run_time_of
 from grms.lrms.port import (
     Ended,
     LrmsEnd,
@@ -26,7 +25,6 @@ from grms.lrms.port import (
     Started,
 )
 from lrms_sim.disciplines import Discipline
-from lrms_sim.groups import GROUPS
 from lrms_sim.machine import Machine
 
 _END, _START, _END_AT_ONCE = range(3)
@@ -40,27 +38,8 @@ REBUILT_AFTER = 1_000_000
 """A machine that has had so many jobs is built anew, without those that have ended."""
 
 
-NOT_RUN: Final = "simulated: its script was not run"
-"""The reason that a job with a script ends with."""
-
-CUT_OFF: Final = "ended at the limit of its requested time"
-"""The reason of a job that would have run longer."""
-
 MachineEvent = Started | Ended
 """What happens on the machine by itself, and by `cancel`."""
-
-
-@dataclass(slots=True)
-class _Known:
-    # A job the machine has had; `number` is its number in the present machine.
-    job: LrmsJob
-    run_time: float
-    number: int
-    submit_time: float | None = None  # None for a job of a machine that is gone
-    phase: LrmsPhase = LrmsPhase.WAITING
-    start_time: float | None = None
-    end: LrmsEnd | None = None
-    followed: bool = False
 
 
 class SteppedMachine:
@@ -77,7 +56,7 @@ class SteppedMachine:
         # A machine that makes a pass per event takes an instant's submissions before its ends.
         self._inclusive = not discipline.per_event
         self._machine = Machine(processors, discipline)
-        self._jobs: dict[str, _Known] = {}
+        self._jobs: dict[str, LocalJob] = {}
         self._by_number: list[str] = []
         self._waiting: dict[str, None] = {}
         self._running: dict[str, None] = {}
@@ -114,11 +93,11 @@ class SteppedMachine:
         lrms = cls(processors, discipline)
         for job, start_time in running:
             lrms._running[job.key] = None
-            known = _Known(job, _run_time(job), -1, None, LrmsPhase.RUNNING, start_time)
+            known = LocalJob(job, run_time_of(job), -1, None, LrmsPhase.RUNNING, start_time)
             lrms._jobs[job.key] = known
         for job in waiting:
             lrms._waiting[job.key] = None
-            lrms._jobs[job.key] = _Known(job, _run_time(job), -1)
+            lrms._jobs[job.key] = LocalJob(job, run_time_of(job), -1)
         lrms._events.extend(
             Started(key, start) for start, key in sorted((start, job.key) for job, start in running)
         )
@@ -139,19 +118,19 @@ class SteppedMachine:
             return
         if len(self._by_number) >= REBUILT_AFTER:
             self._build_anew(max(now, self._machine.now))
-        run_time = _run_time(job)
+        run_time = run_time_of(job)
         try:
             number = self._machine.submit(
                 submit_time=now,
                 processors=job.processors,
                 requested_time=job.requested_time,
                 run_time=run_time,
-                group=_group(job),
+                group=group_of(job),
             )
         except ValueError as error:
             raise LrmsRefusedError(f"job {job.key}: {error}") from error
         assert number == len(self._by_number)
-        self._jobs[job.key] = _Known(job, run_time, number, now)
+        self._jobs[job.key] = LocalJob(job, run_time, number, now)
         self._by_number.append(job.key)
         self._waiting[job.key] = None
         self.advance(now)
@@ -313,7 +292,7 @@ class SteppedMachine:
         elif known.phase is LrmsPhase.RUNNING:
             self._follow_to_end(known)
 
-    def _follow_to_end(self, known: _Known) -> None:
+    def _follow_to_end(self, known: LocalJob) -> None:
         self._followed.run(known.job.key, self._machine.times_of(known.number)[1])
 
     def first_end(self) -> float:
@@ -354,7 +333,7 @@ class SteppedMachine:
             if kind == _START and known.phase is LrmsPhase.RUNNING:
                 continue  # it did so on the machine before this one
             if kind != _START:
-                known.phase, known.end = LrmsPhase.ENDED, _end(known, time)
+                known.phase, known.end = LrmsPhase.ENDED, end_of(known, time)
                 self._running.pop(key, None)
                 self._over(key)
                 self._events.append(Ended(key, known.end))
@@ -402,14 +381,14 @@ class SteppedMachine:
         if len(self._ended) > FORGOTTEN_AFTER:
             del self._jobs[self._ended.popleft()]
 
-    def _resubmit(self, known: _Known, time: float) -> None:
+    def _resubmit(self, known: LocalJob, time: float) -> None:
         try:
             known.number = self._machine.submit(
                 submit_time=time,
                 processors=known.job.processors,
                 requested_time=known.job.requested_time,
                 run_time=known.run_time,
-                group=_group(known.job),
+                group=group_of(known.job),
                 waiting_since=known.submit_time,
             )
         except ValueError as error:
@@ -418,22 +397,3 @@ class SteppedMachine:
                 "as large as before until the job has ended"
             ) from error
         self._by_number.append(known.job.key)
-
-
-def _run_time(job: LrmsJob) -> float:
-    # A batch system kills what exceeds its request.
-    run = job.simulated
-    return job.requested_time if run is None else min(run.run_time, job.requested_time)
-
-
-def _group(job: LrmsJob) -> int:
-    return (job.simulated.group if job.simulated is not None else None) or GROUPS[-1]
-
-
-def _end(known: _Known, time: float) -> LrmsEnd:
-    job = known.job
-    if job.program is not None:
-        return LrmsEnd(LrmsOutcome.NOT_RUN, time, known.run_time, reason=NOT_RUN)
-    if job.simulated is not None and job.simulated.run_time > job.requested_time:
-        return LrmsEnd(LrmsOutcome.TIMEOUT, time, known.run_time, reason=CUT_OFF)
-    return LrmsEnd(LrmsOutcome.COMPLETED, time, known.run_time)

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grms.lrms.machine import CUT_OFF, NOT_RUN, MachineEvent, SteppedMachine
+from grms.lrms.local_job import CUT_OFF, NOT_RUN
+from grms.lrms.machine import MachineEvent, SteppedMachine
 from grms.lrms.port import (
     Ended,
     LrmsEnd,

@@ -1,0 +1,48 @@
+"""A job as a simulated machine knows it: how long it runs, and how it ends."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from grms.lrms.port import LrmsEnd, LrmsJob, LrmsOutcome, LrmsPhase
+from lrms_sim.groups import GROUPS
+
+NOT_RUN: Final = "simulated: its script was not run"
+"""The reason that a job with a script ends with."""
+
+CUT_OFF: Final = "ended at the limit of its requested time"
+"""The reason of a job that would have run longer."""
+
+
+@dataclass(slots=True)
+class LocalJob:
+    """A job the machine has had; `number` is its number in the present machine."""
+
+    job: LrmsJob
+    run_time: float
+    number: int
+    submit_time: float | None = None  # None for a job of a machine that is gone
+    phase: LrmsPhase = LrmsPhase.WAITING
+    start_time: float | None = None
+    end: LrmsEnd | None = None
+    followed: bool = False
+
+
+def run_time_of(job: LrmsJob) -> float:
+    """Returns how long a job runs, seconds; a batch system kills what exceeds its request."""
+    run = job.simulated
+    return job.requested_time if run is None else min(run.run_time, job.requested_time)
+
+
+def group_of(job: LrmsJob) -> int:
+    """Returns the user group of a job, 1 to 5."""
+    return (job.simulated.group if job.simulated is not None else None) or GROUPS[-1]
+
+
+def end_of(known: LocalJob, time: float) -> LrmsEnd:
+    """Returns how a job ends that runs until a moment."""
+    job = known.job
+    if job.program is not None:
+        return LrmsEnd(LrmsOutcome.NOT_RUN, time, known.run_time, reason=NOT_RUN)
+    if job.simulated is not None and job.simulated.run_time > job.requested_time:
+        return LrmsEnd(LrmsOutcome.TIMEOUT, time, known.run_time, reason=CUT_OFF)
+    return LrmsEnd(LrmsOutcome.COMPLETED, time, known.run_time)

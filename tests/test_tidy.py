@@ -37,7 +37,6 @@ LONG = {
     "grms/federation/_kernel.pyx": A_WHOLE,
     "grms/lrms/batch/adapter.py": TO_DIVIDE,
     "grms/lrms/batch/ledger.py": A_WHOLE,
-    "grms/lrms/machine.py": TO_DIVIDE,
     "grms/lrms/port.py": VOCABULARY,
     "grms/site/core/offers.py": A_WHOLE,
     "grms/site/daemon.py": TO_DIVIDE,

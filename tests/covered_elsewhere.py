@@ -14,11 +14,11 @@ COVERED_ELSEWHERE = {
         "tests/grms/site/configuration/test_config.py",
         "one file of a site's",
     ),
-    "grms/site/watching/counting.py": (
-        "tests/grms/site/watching/test_observer.py",
-        "by what is observed",
-    ),
     "grms/site/watching/lrms_figures.py": ("tests/grms/site/watching/test_metrics.py", "figures"),
+    "grms/site/watching/round_figures.py": (
+        "tests/grms/site/watching/test_counting.py",
+        "what is counted",
+    ),
     "grms/site/watching/metrics_endpoint.py": (
         "tests/grms/site/watching/test_metrics.py",
         "it serves the figures there",

@@ -10,6 +10,7 @@ import pytest
 
 from grms.handshakes import Handshake
 from grms.site.facts.jobs import Load
+from grms.site.watching.exchange_watch import GuardFigures
 from grms.site.watching.metrics import SiteMetrics
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs/examples/monitoring"
@@ -34,6 +35,7 @@ def figures() -> dict[str, set[str]]:
     metrics.job_ended("home", 1.0)
     metrics.own_job_ended("completed")
     metrics.journal_committed(0.1)
+    GuardFigures(metrics.registry)
     found: dict[str, set[str]] = {}
     for family in metrics.registry.collect():
         for sample in family.samples:

@@ -6,7 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import Final, cast
 
 from grms.site.core.state import SiteState
-from grms.site.facts.commands import AnswerOffer, Append, Command, Publish, SendOffer
+from grms.site.facts.commands import (
+    AnswerOffer,
+    Append,
+    Command,
+    Publish,
+    PublishRound,
+    SendOffer,
+)
 from grms.site.facts.events import (
     Drain,
     Event,
@@ -27,9 +34,11 @@ from grms.site.facts.records import (
     GuestAccepted,
     GuestEnded,
     GuestStarted,
+    JobDelegated,
     JobEnded,
     JobKept,
     JobOffered,
+    JobReoffered,
     JobStarted,
     Record,
 )
@@ -101,6 +110,8 @@ class Counting:
                 self._note_record(record, command)
         elif isinstance(command, Publish):
             self._changed(command.job_id)
+        elif isinstance(command, PublishRound):
+            self._metrics.rounds.held()
         elif isinstance(command, SendOffer):
             self._offered[command.partner, command.offer] = time.perf_counter()
         elif isinstance(command, AnswerOffer) and isinstance(event, OfferReceived):
@@ -113,6 +124,10 @@ class Counting:
             offer = isinstance(record, JobOffered)
             if job is not None and len(job.asked) == int(offer):
                 self._metrics.own_decision("offer" if offer else "keep")
+        elif isinstance(record, JobReoffered):
+            self._metrics.rounds.asked()
+        elif isinstance(record, JobDelegated):
+            self._confirmed(append.before.get(record.job))
         elif isinstance(record, JobStarted):
             job = self._state.memory.jobs[record.job]
             self._metrics.job_started("home", max(0.0, record.start_time - job.submit_time))
@@ -126,10 +141,17 @@ class Counting:
             self._guests[record.partner] += 1 if isinstance(record, GuestAccepted) else -1
             self._metrics.set_guests(record.partner, self._guests[record.partner])
 
+    def _confirmed(self, before: HomeJob | None) -> None:
+        # A round may be over before its last job is confirmed, so `PublishRound` has too few.
+        if before is not None and before.confirms:
+            self._metrics.rounds.moved()
+
     def _job_ended(self, record: JobEnded, before: HomeJob | None) -> None:
         self._metrics.own_job_ended(record.outcome.value)
         if before is None or record.run_time <= 0:
             return  # it never ran
+        # Its end may be reported before the confirmation is answered.
+        self._confirmed(before)
         kind: JobKind = "delegated" if before.partner else "home"
         self._metrics.job_ended(kind, max(0.0, record.end_time - before.submit_time))
 

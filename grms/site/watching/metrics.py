@@ -22,6 +22,7 @@ from prometheus_client.core import CounterMetricFamily, Metric
 from grms.handshakes import Handshake
 from grms.site.care.alone import Compared
 from grms.site.watching.lrms_figures import LrmsFigures
+from grms.site.watching.round_figures import RoundFigures
 from grms.telemetry.payloads import JobStateName
 from lrms_sim.version import __version__
 
@@ -110,6 +111,7 @@ class SiteMetrics:
     Attributes:
         registry: what Prometheus collects.
         lrms: the figures of the batch system.
+        rounds: the figures of rounds of offers.
     """
 
     def __init__(self, partners: Iterable[str] = ()) -> None:
@@ -164,6 +166,7 @@ class SiteMetrics:
     def _watch_site(self) -> None:
         """Makes the figures of batch system, partners, calls, journal and process."""
         self.lrms = LrmsFigures(self.registry)
+        self.rounds = RoundFigures(self.registry)
         self._waits = self._job_times("hanse_job_wait_seconds", "From submission to start.")
         self._responses = self._job_times("hanse_job_response_seconds", "From submission to end.")
         self._ends = self._counter("hanse_jobs_ended_total", "Own jobs that ended.", ("outcome",))

@@ -1,7 +1,7 @@
 """A site to talk to: hands over events one by one and keeps what was journaled."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from grms.policy.location import AwrtLocation
@@ -42,7 +42,11 @@ KEEP = {"b": AlwaysKeep(), "c": AlwaysKeep()}
 
 
 class Conversation:
-    """A site, its journal, and a clock that the test moves."""
+    """A site, its journal, and a clock that the test moves.
+
+    Attributes:
+        see: is told of each event and all its commands, as those are who watch a daemon.
+    """
 
     def __init__(self, given: SiteSettings | None = None, *, up: Iterable[str] = "bc") -> None:
         self.settings = given or settings()
@@ -51,6 +55,7 @@ class Conversation:
         self.now = 0.0
         self.last_id = 0
         self.up = tuple(up)
+        self.see: Callable[[Event, list[Command]], None] | None = None
         self.come_up()
 
     def come_up(self) -> None:
@@ -71,7 +76,10 @@ class Conversation:
         if issubclass(event, LoadedEvent):
             values.setdefault("load", None)
         before = {job.job_id: job.shown for job in self.state.memory.jobs.values()}
-        commands = self.state.handle(event(id=self.last_id, **values), self.now)
+        happened = event(id=self.last_id, **values)
+        commands = self.state.handle(happened, self.now)
+        if self.see is not None:
+            self.see(happened, commands)
         # Watchers hear of every job whose state has changed; at a restart there are none yet.
         told = {command.job_id for command in commands if isinstance(command, Publish)}
         for job in self.state.memory.jobs.values():

@@ -34,6 +34,20 @@ class JobShown(Shown):
     signal: int | None
 
 
+class GuardStatusShown(Shown):
+    """What the site's guard does, and what it has found when it looked last."""
+
+    stops: bool = Field(description="Exchange stands still, or it has not looked yet.")
+    stopped_since_s: float | None = Field(
+        description="First of the looks in a row that stopped it; null while exchange goes on."
+    )
+    looked_s: float | None = Field(description="null before the first look.")
+    jobs: int = Field(description="Own users' jobs in its window.")
+    jobs_min: int = Field(description="With fewer jobs exchange goes on.")
+    improvement_percent: float | None = Field(description="Of their AWRT alone.")
+    cost: float = Field(description="Part of AWRT alone that exchange may cost own users.")
+
+
 class SiteShown(Shown):
     """How a site is."""
 
@@ -55,6 +69,7 @@ class SiteShown(Shown):
     lrms_problem: str
     lrms_load_age_s: float | None
     lrms_commands_open: int
+    guard: GuardStatusShown | None = Field(description="null of a site without one.")
 
 
 class StatusShown(RootModel[JobShown | SiteShown]):

@@ -3,6 +3,7 @@
 Everything heavy is imported by the command that needs it, so that help and errors come at once.
 """
 
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ import click
 
 from grms.names import printable
 from lrms_sim.shown.option import json_option, print_json
+from lrms_sim.spelling import WIDTH, moment, share
 
 if TYPE_CHECKING:
     from grms.client import Job, SyncClient
@@ -143,7 +145,7 @@ def status(job_id: str | None, socket: Path, *, timeout_s: float, as_json: bool)
         f"  processors  {answer.processors}, {answer.processors_free} free, "
         f"{answer.processors_waiting} waited for"
     )
-    for line in _lrms_lines(answer):
+    for line in (*_lrms_lines(answer), *guard_lines(answer)):
         click.echo(line)
     for what, counts in (("own jobs", answer.jobs), ("guests", answer.guest_jobs)):
         words = ", ".join(f"{counts[key]} {key.lower()}" for key in sorted(counts))
@@ -161,6 +163,30 @@ def _lrms_lines(answer: "operator_pb2.StatusResponse") -> list[str]:
     if answer.lrms_commands_open:
         lines.append(f"  commands    {answer.lrms_commands_open} wait for the batch system")
     return lines
+
+
+def guard_lines(answer: "operator_pb2.StatusResponse") -> list[str]:
+    """Returns what a site's guard does, in lines for the terminal; none where it has no guard."""
+    if not answer.HasField("guard"):
+        return []
+    guard = answer.guard
+    jobs = "1 own job" if guard.jobs == 1 else f"{guard.jobs:,} own jobs"
+    cost = f"what it may cost is {100 * guard.cost:g}%"
+    way = "cost" if guard.improvement_percent < 0 else "brought"
+    found = f"it has {way} {jobs} {share(abs(guard.improvement_percent) / 100)} of AWRT alone"
+    if not guard.HasField("looked_s"):
+        words = "no guests are accepted until it has looked"
+    elif guard.stops:
+        since = moment(guard.stopped_since_s, wall=answer.clock == "wall")
+        words = f"exchange has been stopped since {since}: {found}; {cost}"
+    elif guard.jobs < guard.jobs_min:
+        words = f"exchange goes on; to judge by it has {jobs} of {guard.jobs_min:,}"
+    else:
+        words = f"exchange goes on: {found}; {cost}"
+    indent = " " * 14
+    return textwrap.wrap(
+        f"  guard       {words}", WIDTH, subsequent_indent=indent, break_on_hyphens=False
+    )
 
 
 @click.command(short_help="Take no more work; end what there is in order.")

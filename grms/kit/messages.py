@@ -26,6 +26,8 @@ def _plain(value: Any) -> Any:
     # Maps and lists of protobuf's are no dict and no list.
     if hasattr(value, "items"):
         return dict(value.items())
+    if isinstance(value, Message):
+        return of_message(value)
     if not hasattr(value, "extend"):
         return value
-    return [of_message(each) if isinstance(each, Message) else each for each in value]
+    return [_plain(each) for each in value]

@@ -16,6 +16,28 @@ DAY: Final = 86400.0
 
 
 @dataclass(frozen=True, slots=True)
+class GuardFound:
+    """What a guard has found when it looked last.
+
+    Attributes:
+        looked: when it did, seconds on the site's clock.
+        jobs: own users' jobs that were compared.
+        improvement: 1 - AWRT as it was / AWRT alone, of these; nan where there is none.
+        stopped_since: the first of the looks in a row that stopped exchange, seconds; nan while it goes on.
+    """
+
+    looked: float
+    jobs: int
+    improvement: float
+    stopped_since: float
+
+    @property
+    def stops(self) -> bool:
+        """Whether exchange stands still."""
+        return not math.isnan(self.stopped_since)
+
+
+@dataclass(frozen=True, slots=True)
 class ExchangeGuard:
     """When exchange stands still.
 
@@ -57,3 +79,19 @@ class ExchangeGuard:
             improvement: 1 - AWRT as it was / AWRT alone, of these; nan where there is none.
         """
         return jobs >= self.jobs and improvement < -self.cost
+
+    def found(
+        self, before: GuardFound | None, now: float, jobs: int, improvement: float
+    ) -> GuardFound:
+        """Returns what a look has found.
+
+        Args:
+            before: by the look before; None for the first one.
+            now: seconds on the site's clock.
+            jobs: see `stops`.
+            improvement: same.
+        """
+        since = math.nan
+        if self.stops(jobs, improvement):
+            since = before.stopped_since if before is not None and before.stops else now
+        return GuardFound(now, jobs, improvement, since)

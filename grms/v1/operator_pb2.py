@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from grms.v1 import job_pb2 as grms_dot_v1_dot_job__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16grms/v1/operator.proto\x12\x07grms.v1\x1a\x11grms/v1/job.proto\"\x0f\n\rStatusRequest\"\xd0\x04\n\x0eStatusResponse\x12\x0c\n\x04site\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\x12\r\n\x05now_s\x18\x03 \x01(\x01\x12\r\n\x05\x63lock\x18\x04 \x01(\t\x12\x11\n\tup_time_s\x18\x05 \x01(\x01\x12\x10\n\x08\x64raining\x18\x06 \x01(\x08\x12\x16\n\x0elrms_reachable\x18\x07 \x01(\x08\x12\x12\n\nprocessors\x18\x08 \x01(\x05\x12\x17\n\x0fprocessors_free\x18\t \x01(\x05\x12\x1a\n\x12processors_waiting\x18\n \x01(\x03\x12/\n\x04jobs\x18\x0b \x03(\x0b\x32!.grms.v1.StatusResponse.JobsEntry\x12:\n\nguest_jobs\x18\x0c \x03(\x0b\x32&.grms.v1.StatusResponse.GuestJobsEntry\x12\x17\n\x0fjournal_records\x18\r \x01(\x04\x12\x15\n\rjournal_bytes\x18\x0e \x01(\x04\x12\x1b\n\x13telemetry_connected\x18\x0f \x01(\x08\x12\x14\n\x0clrms_problem\x18\x10 \x01(\t\x12\x1c\n\x0flrms_load_age_s\x18\x11 \x01(\x01H\x00\x88\x01\x01\x12\x1a\n\x12lrms_commands_open\x18\x12 \x01(\x04\x1a+\n\tJobsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x04:\x02\x38\x01\x1a\x30\n\x0eGuestJobsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x04:\x02\x38\x01\x42\x12\n\x10_lrms_load_age_s\"\x11\n\x0fPartnersRequest\"<\n\x10PartnersResponse\x12(\n\x08partners\x18\x01 \x03(\x0b\x32\x16.grms.v1.PartnerStatus\"\xd5\x04\n\rPartnerStatus\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x10\n\x08\x65ndpoint\x18\x02 \x01(\t\x12\x12\n\nprocessors\x18\x03 \x01(\x05\x12\x11\n\treachable\x18\x04 \x01(\x08\x12\x0c\n\x04lost\x18\x05 \x01(\x08\x12\x19\n\x0clast_heard_s\x18\x06 \x01(\x01H\x00\x88\x01\x01\x12\x0f\n\x07offered\x18\x07 \x01(\x04\x12\x10\n\x08\x61\x63\x63\x65pted\x18\x08 \x01(\x04\x12\r\n\x05\x65nded\x18\t \x01(\x04\x12\x0c\n\x04open\x18\n \x01(\x04\x12\x0e\n\x06\x61wrt_s\x18\x0b \x01(\x01\x12\x15\n\rguest_offered\x18\x0c \x01(\x04\x12\x16\n\x0eguest_accepted\x18\r \x01(\x04\x12\x12\n\nguest_open\x18\x0e \x01(\x04\x12\x0f\n\x07problem\x18\x0f \x01(\t\x12\x0e\n\x06\x66\x61ulty\x18\x10 \x01(\x08\x12\x0e\n\x06\x66\x61ults\x18\x11 \x01(\x04\x12\x14\n\x0cincompatible\x18\x12 \x01(\x05\x12\x13\n\x0b\x64isbelieved\x18\x13 \x01(\x04\x12\x10\n\x08\x64istrust\x18\x14 \x01(\x04\x12\x10\n\x08\x64isputed\x18\x15 \x01(\x04\x12\r\n\x05taken\x18\x16 \x01(\x01\x12\r\n\x05given\x18\x17 \x01(\x01\x12\x0e\n\x06\x63redit\x18\x18 \x01(\x01\x12\x10\n\x08\x62reaches\x18\x19 \x01(\x04\x12\x0f\n\x07overdue\x18\x1a \x01(\x04\x12\x1e\n\x11suspended_until_s\x18\x1b \x01(\x01H\x01\x88\x01\x01\x12)\n\x0cguest_owners\x18\x1c \x03(\x0b\x32\x13.grms.v1.GuestOwnerB\x0f\n\r_last_heard_sB\x14\n\x12_suspended_until_s\"-\n\nGuestOwner\x12\x11\n\tpseudonym\x18\x01 \x01(\t\x12\x0c\n\x04jobs\x18\x02 \x03(\t\" \n\rPardonRequest\x12\x0f\n\x07partner\x18\x01 \x01(\t\"3\n\x0ePardonResponse\x12\x0f\n\x07partner\x18\x01 \x01(\t\x12\x10\n\x08\x62reaches\x18\x02 \x01(\x04\"\x17\n\x15ReloadPoliciesRequest\"\xa2\x01\n\x16ReloadPoliciesResponse\x12?\n\x08policies\x18\x01 \x03(\x0b\x32-.grms.v1.ReloadPoliciesResponse.PoliciesEntry\x12\x16\n\x0erestart_needed\x18\x02 \x03(\t\x1a/\n\rPoliciesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\x0e\n\x0c\x44rainRequest\"\x0f\n\rResumeRequest\"\"\n\x10InterveneRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t2\xae\x04\n\x0fOperatorService\x12\x39\n\x06Status\x12\x16.grms.v1.StatusRequest\x1a\x17.grms.v1.StatusResponse\x12?\n\x08Partners\x12\x18.grms.v1.PartnersRequest\x1a\x19.grms.v1.PartnersResponse\x12Q\n\x0eReloadPolicies\x12\x1e.grms.v1.ReloadPoliciesRequest\x1a\x1f.grms.v1.ReloadPoliciesResponse\x12\x37\n\x05\x44rain\x12\x15.grms.v1.DrainRequest\x1a\x17.grms.v1.StatusResponse\x12\x39\n\x06Resume\x12\x16.grms.v1.ResumeRequest\x1a\x17.grms.v1.StatusResponse\x12\x33\n\x08TakeBack\x12\x19.grms.v1.InterveneRequest\x1a\x0c.grms.v1.Job\x12\x33\n\x08Resubmit\x12\x19.grms.v1.InterveneRequest\x1a\x0c.grms.v1.Job\x12\x39\n\x06Pardon\x12\x16.grms.v1.PardonRequest\x1a\x17.grms.v1.PardonResponse\x12\x33\n\x08WriteOff\x12\x19.grms.v1.InterveneRequest\x1a\x0c.grms.v1.Jobb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16grms/v1/operator.proto\x12\x07grms.v1\x1a\x11grms/v1/job.proto\"\x0f\n\rStatusRequest\"\xf5\x04\n\x0eStatusResponse\x12\x0c\n\x04site\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\x12\r\n\x05now_s\x18\x03 \x01(\x01\x12\r\n\x05\x63lock\x18\x04 \x01(\t\x12\x11\n\tup_time_s\x18\x05 \x01(\x01\x12\x10\n\x08\x64raining\x18\x06 \x01(\x08\x12\x16\n\x0elrms_reachable\x18\x07 \x01(\x08\x12\x12\n\nprocessors\x18\x08 \x01(\x05\x12\x17\n\x0fprocessors_free\x18\t \x01(\x05\x12\x1a\n\x12processors_waiting\x18\n \x01(\x03\x12/\n\x04jobs\x18\x0b \x03(\x0b\x32!.grms.v1.StatusResponse.JobsEntry\x12:\n\nguest_jobs\x18\x0c \x03(\x0b\x32&.grms.v1.StatusResponse.GuestJobsEntry\x12\x17\n\x0fjournal_records\x18\r \x01(\x04\x12\x15\n\rjournal_bytes\x18\x0e \x01(\x04\x12\x1b\n\x13telemetry_connected\x18\x0f \x01(\x08\x12\x14\n\x0clrms_problem\x18\x10 \x01(\t\x12\x1c\n\x0flrms_load_age_s\x18\x11 \x01(\x01H\x00\x88\x01\x01\x12\x1a\n\x12lrms_commands_open\x18\x12 \x01(\x04\x12#\n\x05guard\x18\x13 \x01(\x0b\x32\x14.grms.v1.GuardStatus\x1a+\n\tJobsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x04:\x02\x38\x01\x1a\x30\n\x0eGuestJobsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x04:\x02\x38\x01\x42\x12\n\x10_lrms_load_age_s\"\xda\x01\n\x0bGuardStatus\x12\r\n\x05stops\x18\x01 \x01(\x08\x12\x1c\n\x0fstopped_since_s\x18\x02 \x01(\x01H\x00\x88\x01\x01\x12\x15\n\x08looked_s\x18\x03 \x01(\x01H\x01\x88\x01\x01\x12\x0c\n\x04jobs\x18\x04 \x01(\x04\x12\x10\n\x08jobs_min\x18\x05 \x01(\x04\x12 \n\x13improvement_percent\x18\x06 \x01(\x01H\x02\x88\x01\x01\x12\x0c\n\x04\x63ost\x18\x07 \x01(\x01\x42\x12\n\x10_stopped_since_sB\x0b\n\t_looked_sB\x16\n\x14_improvement_percent\"\x11\n\x0fPartnersRequest\"<\n\x10PartnersResponse\x12(\n\x08partners\x18\x01 \x03(\x0b\x32\x16.grms.v1.PartnerStatus\"\xd5\x04\n\rPartnerStatus\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x10\n\x08\x65ndpoint\x18\x02 \x01(\t\x12\x12\n\nprocessors\x18\x03 \x01(\x05\x12\x11\n\treachable\x18\x04 \x01(\x08\x12\x0c\n\x04lost\x18\x05 \x01(\x08\x12\x19\n\x0clast_heard_s\x18\x06 \x01(\x01H\x00\x88\x01\x01\x12\x0f\n\x07offered\x18\x07 \x01(\x04\x12\x10\n\x08\x61\x63\x63\x65pted\x18\x08 \x01(\x04\x12\r\n\x05\x65nded\x18\t \x01(\x04\x12\x0c\n\x04open\x18\n \x01(\x04\x12\x0e\n\x06\x61wrt_s\x18\x0b \x01(\x01\x12\x15\n\rguest_offered\x18\x0c \x01(\x04\x12\x16\n\x0eguest_accepted\x18\r \x01(\x04\x12\x12\n\nguest_open\x18\x0e \x01(\x04\x12\x0f\n\x07problem\x18\x0f \x01(\t\x12\x0e\n\x06\x66\x61ulty\x18\x10 \x01(\x08\x12\x0e\n\x06\x66\x61ults\x18\x11 \x01(\x04\x12\x14\n\x0cincompatible\x18\x12 \x01(\x05\x12\x13\n\x0b\x64isbelieved\x18\x13 \x01(\x04\x12\x10\n\x08\x64istrust\x18\x14 \x01(\x04\x12\x10\n\x08\x64isputed\x18\x15 \x01(\x04\x12\r\n\x05taken\x18\x16 \x01(\x01\x12\r\n\x05given\x18\x17 \x01(\x01\x12\x0e\n\x06\x63redit\x18\x18 \x01(\x01\x12\x10\n\x08\x62reaches\x18\x19 \x01(\x04\x12\x0f\n\x07overdue\x18\x1a \x01(\x04\x12\x1e\n\x11suspended_until_s\x18\x1b \x01(\x01H\x01\x88\x01\x01\x12)\n\x0cguest_owners\x18\x1c \x03(\x0b\x32\x13.grms.v1.GuestOwnerB\x0f\n\r_last_heard_sB\x14\n\x12_suspended_until_s\"-\n\nGuestOwner\x12\x11\n\tpseudonym\x18\x01 \x01(\t\x12\x0c\n\x04jobs\x18\x02 \x03(\t\" \n\rPardonRequest\x12\x0f\n\x07partner\x18\x01 \x01(\t\"3\n\x0ePardonResponse\x12\x0f\n\x07partner\x18\x01 \x01(\t\x12\x10\n\x08\x62reaches\x18\x02 \x01(\x04\"\x17\n\x15ReloadPoliciesRequest\"\xa2\x01\n\x16ReloadPoliciesResponse\x12?\n\x08policies\x18\x01 \x03(\x0b\x32-.grms.v1.ReloadPoliciesResponse.PoliciesEntry\x12\x16\n\x0erestart_needed\x18\x02 \x03(\t\x1a/\n\rPoliciesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\x0e\n\x0c\x44rainRequest\"\x0f\n\rResumeRequest\"\"\n\x10InterveneRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t2\xae\x04\n\x0fOperatorService\x12\x39\n\x06Status\x12\x16.grms.v1.StatusRequest\x1a\x17.grms.v1.StatusResponse\x12?\n\x08Partners\x12\x18.grms.v1.PartnersRequest\x1a\x19.grms.v1.PartnersResponse\x12Q\n\x0eReloadPolicies\x12\x1e.grms.v1.ReloadPoliciesRequest\x1a\x1f.grms.v1.ReloadPoliciesResponse\x12\x37\n\x05\x44rain\x12\x15.grms.v1.DrainRequest\x1a\x17.grms.v1.StatusResponse\x12\x39\n\x06Resume\x12\x16.grms.v1.ResumeRequest\x1a\x17.grms.v1.StatusResponse\x12\x33\n\x08TakeBack\x12\x19.grms.v1.InterveneRequest\x1a\x0c.grms.v1.Job\x12\x33\n\x08Resubmit\x12\x19.grms.v1.InterveneRequest\x1a\x0c.grms.v1.Job\x12\x39\n\x06Pardon\x12\x16.grms.v1.PardonRequest\x1a\x17.grms.v1.PardonResponse\x12\x33\n\x08WriteOff\x12\x19.grms.v1.InterveneRequest\x1a\x0c.grms.v1.Jobb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -41,35 +41,37 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_STATUSREQUEST']._serialized_start=54
   _globals['_STATUSREQUEST']._serialized_end=69
   _globals['_STATUSRESPONSE']._serialized_start=72
-  _globals['_STATUSRESPONSE']._serialized_end=664
-  _globals['_STATUSRESPONSE_JOBSENTRY']._serialized_start=551
-  _globals['_STATUSRESPONSE_JOBSENTRY']._serialized_end=594
-  _globals['_STATUSRESPONSE_GUESTJOBSENTRY']._serialized_start=596
-  _globals['_STATUSRESPONSE_GUESTJOBSENTRY']._serialized_end=644
-  _globals['_PARTNERSREQUEST']._serialized_start=666
-  _globals['_PARTNERSREQUEST']._serialized_end=683
-  _globals['_PARTNERSRESPONSE']._serialized_start=685
-  _globals['_PARTNERSRESPONSE']._serialized_end=745
-  _globals['_PARTNERSTATUS']._serialized_start=748
-  _globals['_PARTNERSTATUS']._serialized_end=1345
-  _globals['_GUESTOWNER']._serialized_start=1347
-  _globals['_GUESTOWNER']._serialized_end=1392
-  _globals['_PARDONREQUEST']._serialized_start=1394
-  _globals['_PARDONREQUEST']._serialized_end=1426
-  _globals['_PARDONRESPONSE']._serialized_start=1428
-  _globals['_PARDONRESPONSE']._serialized_end=1479
-  _globals['_RELOADPOLICIESREQUEST']._serialized_start=1481
-  _globals['_RELOADPOLICIESREQUEST']._serialized_end=1504
-  _globals['_RELOADPOLICIESRESPONSE']._serialized_start=1507
-  _globals['_RELOADPOLICIESRESPONSE']._serialized_end=1669
-  _globals['_RELOADPOLICIESRESPONSE_POLICIESENTRY']._serialized_start=1622
-  _globals['_RELOADPOLICIESRESPONSE_POLICIESENTRY']._serialized_end=1669
-  _globals['_DRAINREQUEST']._serialized_start=1671
-  _globals['_DRAINREQUEST']._serialized_end=1685
-  _globals['_RESUMEREQUEST']._serialized_start=1687
-  _globals['_RESUMEREQUEST']._serialized_end=1702
-  _globals['_INTERVENEREQUEST']._serialized_start=1704
-  _globals['_INTERVENEREQUEST']._serialized_end=1738
-  _globals['_OPERATORSERVICE']._serialized_start=1741
-  _globals['_OPERATORSERVICE']._serialized_end=2299
+  _globals['_STATUSRESPONSE']._serialized_end=701
+  _globals['_STATUSRESPONSE_JOBSENTRY']._serialized_start=588
+  _globals['_STATUSRESPONSE_JOBSENTRY']._serialized_end=631
+  _globals['_STATUSRESPONSE_GUESTJOBSENTRY']._serialized_start=633
+  _globals['_STATUSRESPONSE_GUESTJOBSENTRY']._serialized_end=681
+  _globals['_GUARDSTATUS']._serialized_start=704
+  _globals['_GUARDSTATUS']._serialized_end=922
+  _globals['_PARTNERSREQUEST']._serialized_start=924
+  _globals['_PARTNERSREQUEST']._serialized_end=941
+  _globals['_PARTNERSRESPONSE']._serialized_start=943
+  _globals['_PARTNERSRESPONSE']._serialized_end=1003
+  _globals['_PARTNERSTATUS']._serialized_start=1006
+  _globals['_PARTNERSTATUS']._serialized_end=1603
+  _globals['_GUESTOWNER']._serialized_start=1605
+  _globals['_GUESTOWNER']._serialized_end=1650
+  _globals['_PARDONREQUEST']._serialized_start=1652
+  _globals['_PARDONREQUEST']._serialized_end=1684
+  _globals['_PARDONRESPONSE']._serialized_start=1686
+  _globals['_PARDONRESPONSE']._serialized_end=1737
+  _globals['_RELOADPOLICIESREQUEST']._serialized_start=1739
+  _globals['_RELOADPOLICIESREQUEST']._serialized_end=1762
+  _globals['_RELOADPOLICIESRESPONSE']._serialized_start=1765
+  _globals['_RELOADPOLICIESRESPONSE']._serialized_end=1927
+  _globals['_RELOADPOLICIESRESPONSE_POLICIESENTRY']._serialized_start=1880
+  _globals['_RELOADPOLICIESRESPONSE_POLICIESENTRY']._serialized_end=1927
+  _globals['_DRAINREQUEST']._serialized_start=1929
+  _globals['_DRAINREQUEST']._serialized_end=1943
+  _globals['_RESUMEREQUEST']._serialized_start=1945
+  _globals['_RESUMEREQUEST']._serialized_end=1960
+  _globals['_INTERVENEREQUEST']._serialized_start=1962
+  _globals['_INTERVENEREQUEST']._serialized_end=1996
+  _globals['_OPERATORSERVICE']._serialized_start=1999
+  _globals['_OPERATORSERVICE']._serialized_end=2557
 # @@protoc_insertion_point(module_scope)

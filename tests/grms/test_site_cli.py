@@ -10,11 +10,14 @@ import pytest
 
 from grms.cli import run_command
 from grms.kit.ports import free_port
+from grms.site.facts.events import GuardLooked
 from grms.site.sockets.users import user_of
+from grms.site_cli import guard_lines
+from grms.v1 import operator_pb2
 from tests.grms.site.daemons import document, running, two_sites
 from tests.grms.site.links.test_partner_links import Partner, listening
 from tests.schemas import printed
-from tests.waiting import run
+from tests.waiting import run, until
 
 
 async def grms(*arguments: str | Path) -> int:
@@ -78,10 +81,18 @@ def test_an_operators_way(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     """Status, partners, reload, drain and back."""
 
     async def scene() -> None:
-        async with two_sites(tmp_path):
+        async with two_sites(tmp_path, {"guard": {"jobs": 5}}) as (home, _):
             site = ("--site", tmp_path / "home.sock")
+            engine = home.core.engine
+            await until(lambda: engine.state.memory.guard_found is not None)
+            assert await grms("status", *site) == 0
+            assert (
+                "guard       exchange goes on; to judge by it has 0 own" in capsys.readouterr().out
+            )
+            engine.tell(GuardLooked, 1234, -0.0312)
             for words, expected in (
                 (("status",), "processors  4, 4 free, 0 waited for"),
+                (("status",), "guard       exchange has been stopped since 20"),
                 (("partners",), "away"),
                 (("reload",), "away: awf"),
                 (("drain",), "home takes no more work; 0 of its users' jobs"),
@@ -102,11 +113,56 @@ def test_an_operators_way(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
             assert await grms("status", "--json", *site) == 0
             (status,) = documents(capsys)
             assert printed("grms-status", status)["processors_free"] == 4
+            guard = printed("grms-status", status)["guard"]
+            assert (guard["stops"], guard["jobs"], guard["jobs_min"]) == (True, 1234, 5)
+            assert guard["stopped_since_s"] == guard["looked_s"] > 1.7e9
+            assert guard["improvement_percent"] == pytest.approx(-3.12)
             assert await grms("partners", "--json", *site) == 0
             (partners,) = documents(capsys)
             assert printed("grms-partners", partners)["partners"][0]["name"] == "away"
 
     run(scene)
+
+
+STOPPED = operator_pb2.GuardStatus(
+    stops=True, stopped_since_s=1.8e9, looked_s=1.8e9 + 3600, jobs=1234, improvement_percent=-3.1
+)
+"""Exchange has cost own users more than it may."""
+
+
+@pytest.mark.parametrize(
+    ("guard", "said"),
+    [
+        (None, ""),
+        (operator_pb2.GuardStatus(stops=True), "no guests are accepted until it has looked"),
+        (
+            STOPPED,
+            (
+                "exchange has been stopped since 2027-01-15 08:00:00 UTC: it has cost 1,234 own jobs 3.1% of "
+                "AWRT alone; what it may cost is 2%"
+            ),
+        ),
+        (
+            operator_pb2.GuardStatus(looked_s=1.8e9, jobs=1, jobs_min=100, improvement_percent=9),
+            "exchange goes on; to judge by it has 1 own job of 100",
+        ),
+        (
+            operator_pb2.GuardStatus(looked_s=1.8e9, jobs=100, improvement_percent=4),
+            "exchange goes on: it has brought 100 own jobs 4.0% of AWRT alone; what it may cost is 2%",
+        ),
+    ],
+)
+def test_the_guard_says_what_it_does_and_why(
+    guard: operator_pb2.GuardStatus | None, said: str
+) -> None:
+    """In lines of 79 columns, below each other; nothing where there is no guard."""
+    answer = operator_pb2.StatusResponse(site="home", clock="wall", guard=guard)
+    if guard is not None:
+        answer.guard.cost = 0.02
+    lines = guard_lines(answer)
+    assert " ".join(line.strip() for line in lines).removeprefix("guard       ") == said
+    assert all(len(line) <= 79 for line in lines)
+    assert [line[:14] for line in lines] == (["  guard       "] + [" " * 14] * 2)[: len(lines)]
 
 
 def test_what_goes_wrong_is_said_in_a_sentence(

@@ -87,6 +87,17 @@ def test_everything_fits_into_80_columns() -> None:
     assert {"up", "down"} <= set(text.split())
 
 
+def test_a_guard_that_stops_exchange_is_shown() -> None:
+    """Beside the clock; nothing while exchange goes on, or where there is no guard."""
+    for guard, said in (
+        (operator_pb2.GuardStatus(stops=True), True),
+        (operator_pb2.GuardStatus(looked_s=1.0), False),
+        (None, False),
+    ):
+        head = shown(screen(status(guard=guard), [], [], 3)).splitlines()[0]
+        assert head.endswith("  guard: takes no guests") == said
+
+
 def test_figures_are_short() -> None:
     """However large they are."""
     values = [0, 99_999, 99_999.6, 1_234_567, 9_999_600, 12_345_678, 9.99996e9, 1e30]

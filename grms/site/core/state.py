@@ -266,9 +266,12 @@ class SiteState:
     def _resume(self, _event: Resume, _turn: Turn) -> None:
         self.memory.draining = False
 
-    def _guard_looked(self, event: GuardLooked, _turn: Turn) -> None:
-        guard = self.memory.settings.guard
-        self.memory.guarded = guard is not None and guard.stops(event.jobs, event.improvement)
+    def _guard_looked(self, event: GuardLooked, turn: Turn) -> None:
+        memory, guard = self.memory, self.memory.settings.guard
+        if guard is not None:
+            memory.guard_found = guard.found(
+                memory.guard_found, turn.now, event.jobs, event.improvement
+            )
 
     def _policies_changed(self, event: PoliciesChanged, _turn: Turn) -> None:
         settings = self.memory.settings

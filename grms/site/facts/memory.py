@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import fields
 
+from grms.policy.guard import GuardFound
 from grms.site.facts.jobs import (
     Completion,
     GuestJob,
@@ -92,8 +93,8 @@ class Memory:
         reservations: of resources.
         draining: no more work is taken.
         lrms_away: why the batch system does not answer; empty where it does.
-        guarded: the site's guard stops exchange, or has not looked yet. All three are of the running
-            daemon, and do not survive a restart.
+        guard_found: what the site's guard has found when it looked last; None before that. All three are of
+            the running daemon, and do not survive a restart.
 
     Args:
         settings: of the site.
@@ -110,7 +111,7 @@ class Memory:
         self.next_job = 1
         self.draining = False
         self.lrms_away = ""
-        self.guarded = settings.guard is not None
+        self.guard_found: GuardFound | None = None
         self.own_work = 0.0
         self.own_requested = 0.0
         self.unconfirmed = 0
@@ -222,6 +223,12 @@ class Memory:
             told.processors_free - starting,
             told.processors_waiting + self.unconfirmed - starting,
         )
+
+    @property
+    def guarded(self) -> bool:
+        """Whether the site's guard stops exchange, or has not looked yet."""
+        found = self.guard_found
+        return self.settings.guard is not None and (found is None or found.stops)
 
     # --- home jobs -----------------------------------------------------------------------------
 

@@ -1,11 +1,13 @@
 """What operators ask, over gRPC: how the site is, its policies, and an end of new work."""
 
+import math
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
 from grms.kit.refusals import Context
+from grms.policy.guard import ExchangeGuard, GuardFound
 from grms.policy.rails import DAY, HOUR
 from grms.site.configuration.files import ConfigError
 from grms.site.engine.journal import Journal
@@ -232,12 +234,38 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
             lrms_problem=lrms_problem(state.memory.lrms_away, age),
             lrms_load_age_s=age,
             lrms_commands_open=engine.driver.commands_open,
+            guard=guard_status(state.settings.guard, state.memory.guard_found),
         )
 
 
 def lrms_problem(away: str, age: float | None) -> str:
     """Returns what is in the way at the batch system, for a person; empty where nothing is."""
     return away or ("it has not said yet how busy it is" if age is None else "")
+
+
+def guard_status(
+    guard: ExchangeGuard | None, found: GuardFound | None
+) -> operator_pb2.GuardStatus | None:
+    """Returns how a site's guard is; None where it has none.
+
+    Args:
+        guard: of the site.
+        found: when it looked last; None before that.
+    """
+    if guard is None:
+        return None
+    if found is None:
+        return operator_pb2.GuardStatus(stops=True, jobs_min=guard.jobs, cost=guard.cost)
+    gain = 100.0 * found.improvement
+    return operator_pb2.GuardStatus(
+        stops=found.stops,
+        stopped_since_s=found.stopped_since if found.stops else None,
+        looked_s=found.looked,
+        jobs=found.jobs,
+        jobs_min=guard.jobs,
+        improvement_percent=None if math.isnan(gain) else gain,
+        cost=guard.cost,
+    )
 
 
 def problem_with(link_problem: str, book: PartnerBook, now: float) -> str:

@@ -15,6 +15,15 @@ def test_a_field_that_is_not_there_is_null() -> None:
     assert of_message(message, "lrms_load_age_s", "site") == {"site": "KTH", "lrms_load_age_s": 0.0}
 
 
+def test_a_message_within_a_message_is_a_mapping() -> None:
+    """One that is not there is null, like any field that may be left out."""
+    message = operator_pb2.StatusResponse()
+    assert of_message(message, "guard") == {"guard": None}
+    message.guard.jobs = 7
+    guard = of_message(message, "guard")["guard"]
+    assert (guard["jobs"], guard["stops"], guard["looked_s"]) == (7, False, None)
+
+
 def test_what_there_is_several_times_is_a_list() -> None:
     """Of plain values, or of messages as they are said here."""
     partner = operator_pb2.PartnerStatus(name="away")

@@ -29,6 +29,25 @@ def test_what_it_may_cost_is_no_breach() -> None:
     assert ExchangeGuard(cost=0.0).stops(100, -1e-9)
 
 
+def test_the_first_look_that_stops_exchange_is_kept_until_one_lets_it_go_on() -> None:
+    """Each look replaces the numbers of the one before."""
+    guard = ExchangeGuard(cost=0.02, jobs=10)
+    found, since = None, []
+    for now, jobs, gain in (
+        (1.0, 9, -0.5),
+        (2.0, 10, -0.5),
+        (3.0, 11, -0.03),
+        (4.0, 12, 0.1),
+        (5.0, 12, -0.9),
+        (6.0, 0, math.nan),
+    ):
+        found = guard.found(found, now, jobs, gain)
+        assert (found.looked, found.jobs) == (now, jobs)
+        assert found.stops == guard.stops(jobs, gain)
+        since.append(found.stopped_since if found.stops else None)
+    assert since == [None, 2.0, 2.0, None, 5.0, None]
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [

@@ -56,6 +56,9 @@ def test_guests_are_declined_from_the_start_until_it_has_looked_and_while_it_cos
     assert accepts(home, 2)
     home(GuardLooked, jobs=50, improvement=-0.03)
     assert not accepts(home, 3)
+    found = home.state.memory.guard_found
+    assert found is not None
+    assert (found.jobs, found.improvement, found.stopped_since) == (50, -0.03, home.now)
     home(GuardLooked, jobs=50, improvement=-0.02)
     assert accepts(home, 4)
 

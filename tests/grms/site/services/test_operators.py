@@ -1,5 +1,6 @@
 """What operators see and change."""
 
+import math
 from pathlib import Path
 
 import grpc
@@ -8,6 +9,8 @@ from grpc import aio
 from structlog.testing import capture_logs
 
 from grms.kit.ports import free_port
+from grms.policy.guard import ExchangeGuard
+from grms.site.services.operators import guard_status
 from grms.site.sockets.users import User
 from grms.v1 import job_pb2, operator_pb2
 from tests.grms.site.daemons import document, running, two_sites
@@ -31,6 +34,26 @@ def test_the_status_says_how_the_site_is(tmp_path: Path) -> None:
             assert not status.draining
 
     run(scene)
+
+
+def test_the_guard_is_told_as_far_as_it_has_looked() -> None:
+    """Nothing of a site without one; what is not known is not there."""
+    guard = ExchangeGuard(cost=0.05, jobs=10)
+    assert guard_status(None, None) is None
+    before = guard_status(guard, None)
+    assert before == operator_pb2.GuardStatus(stops=True, jobs_min=10, cost=0.05)
+    empty = guard_status(guard, guard.found(None, 3.0, 0, math.nan))
+    assert empty == operator_pb2.GuardStatus(looked_s=3.0, jobs_min=10, cost=0.05)
+    first = guard.found(None, 3.0, 20, -0.25)
+    assert guard_status(guard, guard.found(first, 5.0, 21, -0.5)) == operator_pb2.GuardStatus(
+        stops=True,
+        stopped_since_s=3.0,
+        looked_s=5.0,
+        jobs=21,
+        jobs_min=10,
+        improvement_percent=-50.0,
+        cost=0.05,
+    )
 
 
 def test_partners_are_shown(tmp_path: Path) -> None:

@@ -51,7 +51,6 @@ COVERED_ELSEWHERE = {
         "tests/grms/site/results/test_collector.py",
         "over real gRPC there",
     ),
-    "grms/lrms/batch/adapter.py": ("tests/grms/lrms/test_conformance.py", "every scene drives it"),
     "grms/lrms/batch/gridengine.py": (
         "tests/grms/lrms/test_conformance.py",
         "same, with real cells",

@@ -35,7 +35,6 @@ A_WHOLE = "one subject whose parts need each other"
 TO_DIVIDE = "two ideas; to be divided, or shortened"
 LONG = {
     "grms/federation/_kernel.pyx": A_WHOLE,
-    "grms/lrms/batch/adapter.py": TO_DIVIDE,
     "grms/lrms/batch/ledger.py": A_WHOLE,
     "grms/lrms/port.py": VOCABULARY,
     "grms/site/core/offers.py": A_WHOLE,

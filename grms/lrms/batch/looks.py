@@ -1,0 +1,205 @@
+"""Looks at a batch system, and what is told of them.
+
+One look is one reading of the whole table; it is shared by all who wait for one, compared with what
+is known (`ledger`), and told as events. Between two looks nothing is known of the batch system.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+
+from grms.lrms.batch.launch import Spool
+from grms.lrms.batch.ledger import JobLedger, Order
+from grms.lrms.batch.system import BatchSystem
+from grms.lrms.batch.table import Question, Table
+from grms.lrms.port import (
+    Away,
+    Back,
+    Ended,
+    LoadSeen,
+    LrmsEnd,
+    LrmsError,
+    LrmsEvent,
+    LrmsUnavailableError,
+    Tell,
+)
+
+REST_SHARE: Final = 10
+"""After a look a pause follows that is at least so many times as long, unless somebody waits."""
+
+REST_POLLS: Final = 5
+"""Nor is it longer than so many times `poll_s`."""
+
+SOON: Final = 0.2
+"""A look that somebody waits for begins this part of `poll_s` after the last one, at the earliest."""
+
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a look has shown.
+
+    Attributes:
+        table: as it was read.
+        orders: what is to be repeated, as the ledger has found by that table.
+    """
+
+    table: Table
+    orders: tuple[Order, ...]
+
+
+class Looks:
+    """The looks at one batch system, one at a time.
+
+    Attributes:
+        ledger: what all looks so far have shown.
+        tell: hears the events.
+        staying: how jobs have ended that were not handed to the batch system; the next look tells it.
+
+    Args:
+        system: what is looked at.
+        spool: the folders of the jobs, which say how often each has run.
+        ledger: what is known of them.
+        poll_s: seconds from look to look.
+    """
+
+    def __init__(
+        self, system: BatchSystem, spool: Spool, ledger: JobLedger, *, poll_s: float
+    ) -> None:
+        self._system = system
+        self._spool = spool
+        self._poll_s = poll_s
+        self.ledger = ledger
+        self.tell: Tell = lambda _events: None
+        self.staying: dict[str, LrmsEnd] = {}
+        self._looking = asyncio.Lock()
+        self._begun = 0
+        self._last: tuple[int, Seen | LrmsUnavailableError] | None = None
+        self._away = False
+        self._wanted = asyncio.Event()
+
+    # --- when it is looked -----------------------------------------------------------------------
+
+    @property
+    def soon_s(self) -> float:
+        """Seconds after which a look begins at the earliest that somebody waits for."""
+        return self._poll_s * SOON
+
+    def want(self) -> None:
+        """Says that somebody waits for the next look."""
+        self._wanted.set()
+
+    async def follow(self, carry_out: Callable[[Iterable[Order]], Awaitable[None]]) -> None:
+        """Looks again and again until it is cancelled.
+
+        Args:
+            carry_out: is given what each look has found to be repeated.
+        """
+        while True:
+            began = time.monotonic()
+            self._wanted.clear()
+            rest_s = self._poll_s
+            try:
+                seen = await self.new()
+                took_s = time.monotonic() - began
+                rest_s = min(max(rest_s, took_s * REST_SHARE), self._poll_s * REST_POLLS)
+                await carry_out(seen.orders)
+            except LrmsUnavailableError:
+                pass  # it was told, and the next look repeats what was not done
+            await self._pause(rest_s)
+
+    async def _pause(self, seconds: float) -> None:
+        # Somebody who waits for a look has it soon.
+        await asyncio.sleep(min(self.soon_s, seconds))
+        try:
+            async with asyncio.timeout(max(0.0, seconds - self.soon_s)):
+                await self._wanted.wait()
+        except TimeoutError:
+            pass
+
+    # --- a look ----------------------------------------------------------------------------------
+
+    async def last(self) -> Seen:
+        """Returns the last look, or a first one.
+
+        Any look of this life will do for what was there before it began: it has been there since.
+
+        Raises:
+            LrmsUnavailableError: nobody answers.
+        """
+        if self._last is not None and isinstance(self._last[1], Seen):
+            return self._last[1]
+        return await self.new()
+
+    async def new(self) -> Seen:
+        """Returns a look that begins after the call; it is shared with others who wait for one.
+
+        Raises:
+            LrmsUnavailableError: nobody answers.
+        """
+        asked = self._begun
+        async with self._looking:
+            if self._last is None or self._last[0] <= asked:
+                self._begun += 1
+                number = self._begun
+                self._last = number, await self._look_now()
+            result = self._last[1]
+        if isinstance(result, LrmsUnavailableError):
+            raise LrmsUnavailableError(result.reason)
+        return result
+
+    async def _look_now(self) -> Seen | LrmsUnavailableError:
+        try:
+            table = await self._system.look()
+        except LrmsError as error:
+            # One that refuses to show its table is of no more use than one that is away.
+            if not self._away:
+                self._away = True
+                self.tell([Away(error.reason)])
+            return LrmsUnavailableError(error.reason)
+        # Nothing is awaited between what is noted and what is told: a call can be cancelled.
+        findings = self.ledger.see(table)
+        self.tell([Back(), *findings.events] if self._away else findings.events)
+        self._away = False
+        ended = [event.key for event in findings.events if isinstance(event, Ended)]
+        # Told after the submission was answered, which was before this look was asked for.
+        staying, self.staying = self.staying, {}
+        self.tell([Ended(key, end) for key, end in staying.items()])
+        if findings.questions:
+            ended += await self._answer(findings.questions, table.taken_at)
+        await self.count_runs(ended)
+        self.tell([LoadSeen(self.ledger.load(table))])
+        return Seen(table, tuple(findings.orders))
+
+    async def _answer(self, questions: list[Question], at: float) -> list[str]:
+        try:
+            endings = await self._system.endings(questions)
+        except LrmsError as error:
+            _log.warning("lrms.records_unavailable", reason=error.reason)
+            return []  # the next look asks again
+        events: list[LrmsEvent] = []
+        for question in questions:
+            events += self.ledger.conclude(question, endings.get(question.key), at)
+        self.tell(events)
+        return [event.key for event in events if isinstance(event, Ended)]
+
+    # --- what the batch system has not kept ------------------------------------------------------
+
+    async def count_runs(self, ended: Iterable[str]) -> None:
+        """Counts how often jobs have run that have ended, by their keys."""
+        # Each run that was ordered has begun with another count of restarts.
+        for key in ended:
+            runs = await asyncio.to_thread(self._spool.runs, key)
+            self.ledger.has_run(key, len(runs) - len(set(runs)))
+        self.write_slips()
+
+    def write_slips(self) -> None:
+        """Writes to the log what the ledger has newly found that the batch system has not kept."""
+        for what, key in self.ledger.slipped:
+            _log.warning("lrms_slip", what=what, lrms_job=self._system.encode(key))
+        self.ledger.slipped.clear()

@@ -1,0 +1,70 @@
+"""A batch system in memory with one job, for tests of what stands above one."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from grms.lrms.batch.table import Ending, JobRow, Question, Table
+from grms.lrms.port import LrmsEnd, LrmsJob, LrmsOutcome, LrmsPhase
+
+KEY = "A/1/1"
+HELD = JobRow(f"hanse:S:{KEY}", "7", 1.0, LrmsPhase.HELD, 2)
+END = Ending(40.0, LrmsEnd(LrmsOutcome.FAILED, 50.0, 10.0, 3))
+
+
+class Forgetful:
+    """A batch system with one job, which is as the test says; it notes what it is told."""
+
+    def __init__(self) -> None:
+        self.rows: tuple[JobRow, ...] = ()
+        self.ending: Ending | None = None
+        self.told: list[str] = []
+        self.now = 100.0
+
+    def encode(self, key: str) -> str:
+        """See `BatchSystem.encode`."""
+        return f"hanse:S:{key}"
+
+    def decode(self, name: str) -> str | None:
+        """See `BatchSystem.decode`."""
+        return name.removeprefix("hanse:S:")
+
+    async def open(self) -> None:
+        """See `BatchSystem.open`."""
+
+    async def look(self) -> Table:
+        """See `BatchSystem.look`."""
+        self.now += 1.0
+        return Table(self.now, self.now, 8, 8, 8, 0, self.rows)
+
+    async def submit(self, name: str, job: LrmsJob, folder: Path) -> str:
+        """See `BatchSystem.submit`."""
+        del name, job, folder
+        self.told.append("submit")
+        self.rows = (HELD,)
+        return "7"
+
+    async def release(self, row: JobRow) -> None:
+        """See `BatchSystem.release`."""
+        del row
+        self.told.append("release")
+        self.rows = (replace(HELD, phase=LrmsPhase.WAITING),)
+
+    async def hold(self, row: JobRow) -> None:
+        """See `BatchSystem.hold`."""
+
+    async def cancel(self, row: JobRow) -> None:
+        """See `BatchSystem.cancel`."""
+        del row
+        self.told.append("cancel")
+        end = LrmsEnd(LrmsOutcome.CANCELLED, self.now, 0.0)
+        self.rows = (replace(HELD, phase=LrmsPhase.ENDED, end=end),)
+
+    async def held_since_submission(self, row: JobRow, *, released: bool) -> bool:
+        """See `BatchSystem.held_since_submission`."""
+        del row, released
+        return True
+
+    async def endings(self, questions: Sequence[Question]) -> dict[str, Ending]:
+        """See `BatchSystem.endings`."""
+        return {} if self.ending is None else {question.key: self.ending for question in questions}

@@ -52,7 +52,8 @@ from grms.site.services.jobs import JobService, Watchers
 from grms.site.services.operators import OperatorService, SiteFacts
 from grms.site.services.partners import PartnerService
 from grms.site.services.reload import Reload
-from grms.site.services.replay import Replay, ReplayService
+from grms.site.services.replay import ReplayService
+from grms.site.services.replay_site import Replay
 from grms.site.services.reservations import Reservations, ReservationService
 from grms.site.sockets.descriptors import connection_limits, user_socket
 from grms.site.sockets.door import Door, Rate

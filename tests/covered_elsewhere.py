@@ -47,6 +47,10 @@ COVERED_ELSEWHERE = {
         "over real gRPC there",
     ),
     "grms/site/links/sender.py": ("tests/grms/site/links/test_partner_links.py", "same"),
+    "grms/site/sockets/partner_end.py": (
+        "tests/grms/site/sockets/test_partners.py",
+        "every connection there is one; also test_handshakes.py",
+    ),
     "grms/site/services/replay_site.py": (
         "tests/grms/site/services/test_replay.py",
         "driven over real gRPC there",

@@ -43,7 +43,6 @@ LONG = {
     "grms/site/facts/jobs.py": A_WHOLE,
     "grms/site/facts/memory.py": A_WHOLE,
     "grms/site/facts/records.py": VOCABULARY,
-    "grms/site/sockets/partners.py": TO_DIVIDE,
     "grms/testing/site.py": A_WHOLE,
     "grms/testing/trial.py": A_WHOLE,
 }

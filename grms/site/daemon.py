@@ -57,7 +57,8 @@ from grms.site.services.replay_site import Replay
 from grms.site.services.reservations import Reservations, ReservationService
 from grms.site.sockets.descriptors import connection_limits, user_socket
 from grms.site.sockets.door import Door, Rate
-from grms.site.sockets.partners import PartnerPort, PortLimits
+from grms.site.sockets.partner_end import PortLimits
+from grms.site.sockets.partners import PartnerPort
 from grms.site.sockets.users import UserSocket
 from grms.site.sockets.waiting_room import SERVICES
 from grms.site.watching.exchange_watch import ExchangeWatch, GuardWatch

@@ -10,7 +10,8 @@ import pytest
 
 from grms.handshakes import why_refused
 from grms.names import Endpoint
-from grms.site.sockets.partners import PartnerPort, PortLimits
+from grms.site.sockets.partner_end import PortLimits
+from grms.site.sockets.partners import PartnerPort
 from grms.tls import ServerTls, TlsFiles
 from tests.grms.keys import Federation, new_federation
 from tests.waiting import run

@@ -12,7 +12,7 @@ from typing import Final
 import structlog
 
 from grms.site.configuration.config import SiteConfig
-from grms.site.sockets.partners import PortLimits
+from grms.site.sockets.partner_end import PortLimits
 from grms.site.sockets.users import Shares, UserSocket
 
 PER_CONNECTION: Final = 3

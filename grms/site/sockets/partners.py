@@ -1,69 +1,26 @@
-"""The port of partners: TLS ends here, and what stands behind it is gRPC's own socket.
+"""The port of partners: who may connect, and what stands behind it is gRPC's own socket.
 
-gRPC says nothing of a handshake that fails, to nobody: not that there was one, not from where, not
-why. So TLS ends in this process, with Python's `ssl` (OpenSSL), and the bytes are passed on
-(`relay`). Every handshake that fails has a reason in words, is counted and is told; the other side
-gets OpenSSL's alert, which says why to whoever reads it (`grms.handshakes`). The certificate that was
-verified is what a service gets for a call (`PartnerPort.shown`).
+TLS ends at each connection (`partner_end`); every handshake that fails is counted and told. The
+certificate that was verified is what a service gets for a call (`PartnerPort.shown`).
 
 Connections are limited: in all, for each site, and before anybody has shown who they are, for each
-address. So are requests that are begun and not finished (`half_sent`).
+address.
 """
 
 import asyncio
 import ipaddress
 import socket
-import ssl
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import Final, Self
+from collections.abc import Callable
+from typing import Self
 
-from grms.handshakes import Handshake, handshake_problem
+from grms.handshakes import Handshake
 from grms.names import Endpoint
-from grms.site.sockets.half_sent import LOOK_S, HalfSent
-from grms.site.sockets.relay import End, Link, Listener, Relay
-from grms.tls import ServerTls, shown_site
-
-LINGER_S: Final = 2.0
-"""How long is waited for the other side to read why it was refused, seconds."""
-
-READ_BYTES: Final = 1 << 16
-"""Most that is decrypted at once."""
-
-Shown = Mapping[str, Iterable[bytes]]
-"""What the other side has shown, as gRPC's `auth_context` has it."""
-
-
-@dataclass(frozen=True, slots=True)
-class PortLimits:
-    """What is taken at most at the port of partners.
-
-    Attributes:
-        connections: at one time.
-        connections_per_site: of these, for one site, as its certificate names it.
-        handshakes_per_address: connections from one address that have not shown who they are.
-        handshake_s: for the handshake, seconds.
-        request_s: for a request, from its first byte to its last, seconds.
-        requests: of one connection that are begun and not finished.
-    """
-
-    connections: int = 500
-    connections_per_site: int = 32
-    handshakes_per_address: int = 32
-    handshake_s: float = 10.0
-    request_s: float = 20.0
-    requests: int = 250
-
-
-@dataclass(slots=True)
-class _Peer:
-    # Who is at the other end of a connection.
-    address: str
-    site: str = ""
-    shown: Shown = field(default_factory=dict)
+from grms.site.sockets.half_sent import LOOK_S
+from grms.site.sockets.partner_end import PartnerEnd, Peer, PortLimits, Shown
+from grms.site.sockets.relay import Link, Listener, Relay
+from grms.tls import ServerTls
 
 
 class PartnerPort:
@@ -100,10 +57,10 @@ class PartnerPort:
         self.on_exhausted: Callable[[str], None] | None = None
         self.on_certificate: Callable[[str, bytes], None] | None = None
         self._endpoint = endpoint
-        self._relay: Relay[_Peer] = Relay()
+        self._relay: Relay[Peer] = Relay()
         self._listener: Listener | None = None
         self._look: asyncio.TimerHandle | None = None
-        self._ends: set[_Outer] = set()
+        self._ends: set[PartnerEnd] = set()
         self._unknown: Counter[str] = Counter()
         self._by_site: Counter[str] = Counter()
 
@@ -184,13 +141,13 @@ class PartnerPort:
             connection.close()
             self.refuse(problem)
             return
-        end = _Outer(self, _Peer(address))
+        end = PartnerEnd(self, Peer(address))
         self._ends.add(end)
         self._unknown[address] += 1
         self._relay.start(connection, end)
 
-    def known(self, end: "_Outer") -> Link | None:
-        """Returns the way of a connection to gRPC, None where it is refused; who it is is known."""
+    def known(self, end: PartnerEnd) -> Link | None:
+        """See `EndOwner.known`."""
         peer = end.peer
         site = peer.site
         if site and self._by_site[site] >= self.limits.connections_per_site:
@@ -206,13 +163,13 @@ class PartnerPort:
         end.counted = True
         return link
 
-    def _met(self, peer: _Peer) -> None:
+    def _met(self, peer: Peer) -> None:
         self._unknown[peer.address] -= 1
         if not self._unknown[peer.address]:
             del self._unknown[peer.address]
 
-    def left(self, end: "_Outer") -> None:
-        """Notes that a connection is over."""
+    def left(self, end: PartnerEnd) -> None:
+        """See `EndOwner.left`."""
         if end not in self._ends:
             return
         self._ends.discard(end)
@@ -225,17 +182,17 @@ class PartnerPort:
             del self._by_site[site]
 
     def refuse(self, reason: str) -> None:
-        """Tells why a connection is closed or not taken."""
+        """See `EndOwner.refuse`."""
         if self.on_refused is not None:
             self.on_refused(reason)
 
     def handshake_failed(self, handshake: Handshake, problem: str, address: str) -> None:
-        """Tells of a handshake that has failed."""
+        """See `EndOwner.handshake_failed`."""
         if self.on_handshake_failed is not None:
             self.on_handshake_failed(handshake, problem, address)
 
     def certificate_shown(self, site: str, pem: bytes) -> None:
-        """Tells of a certificate that TLS has verified."""
+        """See `EndOwner.certificate_shown`."""
         if self.on_certificate is not None and site:
             self.on_certificate(site, pem)
 
@@ -244,190 +201,6 @@ class PartnerPort:
         for end in list(self._ends):
             end.look(now)
         self._look = asyncio.get_running_loop().call_later(LOOK_S, self._look_again)
-
-
-class _Outer(End):
-    # The end at a partner: what it reads is decrypted, what it writes encrypted.
-
-    def __init__(self, owner: PartnerPort, peer: _Peer) -> None:
-        self._owner = owner
-        self.peer = peer
-        self.counted = False
-        self._begin = owner.clock()
-        self._sent = HalfSent()
-        self._early = bytearray()
-        self._reads = False
-        self._over = False
-        self._tls: ssl.SSLObject | None = None
-        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-
-    # --- the connection ------------------------------------------------------------------------
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        super().connection_made(transport)
-        assert self.transport is not None
-        if self._owner.tls is None:
-            self._begin_relay()
-            return
-        self._tls = self._owner.tls.context().wrap_bio(
-            self._incoming, self._outgoing, server_side=True
-        )
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        if self._tls is not None and not self.peer.shown and not self._over:
-            self._owner.handshake_failed(
-                Handshake.CLOSED, "it hung up in the middle", self.peer.address
-            )
-        self._over = True
-        self._owner.left(self)
-        super().connection_lost(exc)
-
-    def abort(self) -> None:
-        self._over = True
-        if self.transport is not None:
-            self.transport.abort()
-
-    def other(self) -> End | None:
-        return self.link.inner if self.link is not None else None
-
-    # --- what comes and goes -------------------------------------------------------------------
-
-    def data_received(self, data: bytes) -> None:
-        if self._over:
-            return  # it was refused, and may read why
-        if self._tls is None:
-            self._pass_on(data)
-            return
-        self._incoming.write(data)
-        if not self.peer.shown and not self._shake_hands():
-            return
-        self._decrypt()
-
-    def deliver(self, data: bytes) -> None:
-        if self._tls is None:
-            super().deliver(data)
-            return
-        if self._over:
-            return
-        # A memory BIO takes all.
-        self._tls.write(data)
-        self._flush()
-
-    def linked(self) -> None:
-        self._reads = True
-        if self._early:
-            early, self._early = bytes(self._early), bytearray()
-            self._pass_on(early)
-        super().linked()
-
-    def close(self) -> None:
-        if self._tls is not None and not self._over and self.peer.shown:
-            with suppress(ssl.SSLError):
-                self._tls.unwrap()
-            self._flush()
-        self._over = True
-        super().close()
-
-    def _pass_on(self, data: bytes) -> None:
-        if not self._reads:
-            self._early += data
-            return
-        self._sent.feed(data, self._owner.clock())
-        if self._sent.count > self._owner.limits.requests:
-            self._hang_up(f"{self._who} has begun {self._sent.count} requests and finished none")
-            return
-        other = self.other()
-        if other is not None:
-            other.deliver(data)
-
-    @property
-    def _who(self) -> str:
-        return self.peer.site or self.peer.address
-
-    def _decrypt(self) -> None:
-        assert self._tls is not None
-        parts = []
-        try:
-            while part := self._tls.read(READ_BYTES):
-                parts.append(part)
-        except ssl.SSLWantReadError:
-            pass
-        except ssl.SSLError:
-            self._flush()
-            self.close()
-            return
-        self._flush()
-        if parts:
-            self._pass_on(b"".join(parts))
-
-    def _flush(self) -> None:
-        if self._outgoing.pending and self.transport is not None:
-            self.transport.write(self._outgoing.read())
-
-    def _begin_relay(self) -> None:
-        assert self.transport is not None
-        self.transport.pause_reading()
-        self.link = self._owner.known(self)
-        if self.link is None:
-            self._over = True
-            self.transport.close()
-
-    # --- the handshake -------------------------------------------------------------------------
-
-    def _shake_hands(self) -> bool:
-        assert self._tls is not None
-        try:
-            self._tls.do_handshake()
-        except ssl.SSLWantReadError:
-            self._flush()
-            return False
-        except ssl.SSLError as error:
-            self._refuse_hand(*handshake_problem(error))
-            return False
-        certificate = self._tls.getpeercert(binary_form=True)
-        if certificate is None:
-            self._refuse_hand(Handshake.NO_CERTIFICATE, "it shows no certificate")
-            return False
-        pem = ssl.DER_cert_to_PEM_cert(certificate).encode()
-        self.peer.shown = {"x509_pem_cert": (pem,)}
-        self.peer.site = shown_site(pem)
-        self._owner.certificate_shown(self.peer.site, pem)
-        self._flush()
-        self._begin_relay()
-        return not self._over
-
-    def _refuse_hand(self, handshake: Handshake, problem: str) -> None:
-        # The alert says why. Closed at once, what has not been read yet would reset the connection,
-        # and the alert with it.
-        assert self.transport is not None
-        self._over = True
-        self._flush()
-        self._owner.handshake_failed(handshake, problem, self.peer.address)
-        if self.transport.can_write_eof():
-            with suppress(OSError):
-                self.transport.write_eof()
-        asyncio.get_running_loop().call_later(LINGER_S, self.abort)
-
-    # --- what takes too long -------------------------------------------------------------------
-
-    def look(self, now: float) -> None:
-        if self._over:
-            return
-        limits = self._owner.limits
-        if self._tls is not None and not self.peer.shown:
-            if now - self._begin > limits.handshake_s:
-                problem = f"it has not ended within {limits.handshake_s:g} s"
-                self._owner.handshake_failed(Handshake.SLOW, problem, self.peer.address)
-                self.abort()
-            return
-        since = self._sent.since(self._begin)
-        if now - since > limits.request_s:
-            text = f"{self._who} has begun a request and not finished it within"
-            self._hang_up(f"{text} {limits.request_s:g} s")
-
-    def _hang_up(self, reason: str) -> None:
-        self._owner.refuse(reason)
-        self.abort()
 
 
 async def _bound(endpoint: Endpoint) -> list[socket.socket]:

@@ -17,7 +17,8 @@ from structlog.testing import capture_logs
 from grms.handshakes import Handshake
 from grms.kit.ports import free_port
 from grms.names import Endpoint, tls_name
-from grms.site.sockets.partners import PartnerPort, PortLimits
+from grms.site.sockets.partner_end import PortLimits
+from grms.site.sockets.partners import PartnerPort
 from grms.tls import ServerTls, TlsFiles, channel_credentials, channel_options
 from tests.grms.keys import Federation, new_federation
 from tests.grms.site.daemons import document, running

@@ -215,6 +215,7 @@ class Collected:
         """Tries every mutant on the collected tests."""
         items = session.items
         functions: dict[tuple[str, str, int], list[FunctionType]] = {}
+        gc.unfreeze()  # what is frozen, as tests/conftest.py does, is not among the objects
         for each in gc.get_objects():
             if type(each) is FunctionType:
                 functions.setdefault(_key(each.__code__), []).append(each)

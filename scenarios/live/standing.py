@@ -92,7 +92,9 @@ async def _start(
         for process in processes + broker:
             process.configure(documents[process.name])
         # At one time: the broker finds its sites when they serve.
-        await asyncio.gather(*(process.start(detached=True) for process in processes + broker))
+        starts = [process.start(detached=True) for process in processes]
+        starts += [_start_at(process, origin) for process in broker]
+        await asyncio.gather(*starts)
         await asyncio.gather(*(until_linked(process) for process in processes))
         for process in broker:
             await until_known(spec, process.socket)
@@ -100,6 +102,12 @@ async def _start(
         await stop_all(processes + broker)
         raise
     return processes + broker
+
+
+async def _start_at(process: SiteProcess, origin: float) -> None:
+    # A broker refuses a clock that does not show 0 yet.
+    await asyncio.sleep(max(0.0, origin - time.time()))
+    await process.start(detached=True)
 
 
 def has_dashboards() -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from grms.names import printable
-from grms.site_cli import client_of, job_words, site_option, timeout_option
+from grms.site_cli import client_of, job_words, place_words, site_option, timeout_option
 from lrms_sim.shown.option import json_option, print_json
 from lrms_sim.spelling import WIDTH
 
@@ -109,7 +109,7 @@ def jobs(
         for job in itertools.islice(
             [] if first is None else itertools.chain([first], found), limit
         ):
-            lines.append(_job_line(job))
+            lines.append(job_line(job))
             if stuck:
                 lines.append(f"  {printable(job.stuck)}")
             if len(lines) >= LINES_AT_ONCE:
@@ -119,7 +119,9 @@ def jobs(
             click.echo("\n".join(lines))
 
 
-def _job_line(job: "Job") -> str:
+def job_line(job: "Job") -> str:
+    """Returns a job's line in a list."""
+    place = place_words(job)
     return _JOB_COLUMNS.format(
         job.job_id,
         printable(job.user),
@@ -127,7 +129,7 @@ def _job_line(job: "Job") -> str:
         f"{job.requested_time_s:g}",
         str(job.outcome or job.state),
         job.executed_on or "-",
-        printable(job.name),
+        " ".join(filter(None, (printable(job.name), place and f"({place})"))),
     ).rstrip()
 
 

@@ -32,6 +32,12 @@ class JobShown(Shown):
     stuck: str = Field(description="Why it does not go on by itself; empty where it does.")
     exit_code: int | None
     signal: int | None
+    offered_to: str = Field(
+        description="The partner that is asked to hold a place for it while it is queued; else empty."
+    )
+    leaving: bool = Field(
+        description="That partner holds one; the batch system is told to let the job go."
+    )
 
 
 class GuardStatusShown(Shown):

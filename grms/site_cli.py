@@ -54,7 +54,15 @@ def job_words(job: "Job") -> str:
     if job.signal is not None:
         left += f", signal {job.signal}"
     reason = f" ({printable(job.reason)})" if job.reason else ""
-    return f"{job.job_id}: {state}{left}{where}{took}{reason}"
+    place = f", {place_words(job)}" if job.offered_to else ""
+    return f"{job.job_id}: {state}{left}{where}{place}{took}{reason}"
+
+
+def place_words(job: "Job") -> str:
+    """Returns where a queued job may go in a round of offers; empty where nobody is asked."""
+    if not job.offered_to:
+        return ""
+    return f"{'leaving for' if job.leaving else 'offered to'} {printable(job.offered_to)}"
 
 
 def client_of(socket: Path, timeout_s: float) -> "SyncClient":

@@ -65,6 +65,8 @@ class Job:
         stuck: why it does not go on by itself, in a list; empty where it does.
         exit_code: what its script returned; None where it returned nothing, or nobody knows.
         signal: that ended it; None where none did, or nobody knows.
+        offered_to: the partner that is asked to hold a place for it while it is queued; else empty.
+        leaving: that partner holds one, and the batch system is told to let the job go.
     """
 
     job_id: str
@@ -83,6 +85,8 @@ class Job:
     stuck: str = ""
     exit_code: int | None = None
     signal: int | None = None
+    offered_to: str = ""
+    leaving: bool = False
 
     @property
     def has_ended(self) -> bool:
@@ -166,6 +170,8 @@ def read_job(message: job_pb2.Job) -> Job:
         stuck=message.stuck,
         exit_code=message.exit_code if message.HasField("exit_code") else None,
         signal=message.signal if message.HasField("signal") else None,
+        offered_to=message.offered_to,
+        leaving=message.leaving,
     )
 
 

@@ -4,16 +4,19 @@ import asyncio
 import io
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from grms.cli import run_command
+from grms.client.answers import read_job
+from grms.jobs_cli import job_line
 from grms.kit.ports import free_port
 from grms.site.facts.events import GuardLooked
 from grms.site.sockets.users import user_of
-from grms.site_cli import guard_lines
-from grms.v1 import operator_pb2
+from grms.site_cli import guard_lines, job_words, place_words
+from grms.v1 import job_pb2, operator_pb2
 from tests.grms.site.daemons import document, running, two_sites
 from tests.grms.site.links.test_partner_links import Partner, listening
 from tests.schemas import printed
@@ -122,6 +125,22 @@ def test_an_operators_way(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
             assert printed("grms-partners", partners)["partners"][0]["name"] == "away"
 
     run(scene)
+
+
+@pytest.mark.parametrize(
+    ("offered_to", "leaving", "words"),
+    [("", False, ""), ("away", False, "offered to away"), ("away", True, "leaving for away")],
+)
+def test_a_queued_job_says_where_it_may_go(offered_to: str, *, leaving: bool, words: str) -> None:
+    """Beside its state and, in a list, after its name; most jobs say nothing of it."""
+    message = job_pb2.Job(job_id="home-1", user="ann", name="long one", executed_on="home")
+    message.state = job_pb2.JOB_STATE_QUEUED
+    message.offered_to, message.leaving = offered_to, leaving
+    job = read_job(message)
+    assert place_words(job) == words
+    assert job_words(job) == "home-1: queued on home" + (f", {words}" if words else "")
+    assert job_line(job).endswith("long one" + (f" ({words})" if words else ""))
+    assert job_line(replace(job, name="")).endswith(f"({words})" if words else "home")
 
 
 STOPPED = operator_pb2.GuardStatus(

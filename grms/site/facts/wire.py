@@ -7,7 +7,7 @@ from grms.kit.file_names import check_outputs
 from grms.kit.job_files import JobFile
 from grms.kit.shared_folders import SharedFile, check_shared
 from grms.site.facts.jobs import Completion, Exit, HomeJob, OfferId, Request
-from grms.site.facts.lifecycle import SHOWN, GuestState, JobState, Outcome
+from grms.site.facts.lifecycle import PROVISIONAL, SHOWN, GuestState, JobState, Outcome
 from grms.v1 import job_pb2, partner_pb2, request_pb2
 from lrms_sim.groups import GROUPS
 
@@ -334,6 +334,8 @@ def write_job(job: HomeJob, site: str, *, program: bool = True) -> job_pb2.Job:
         cancel_requested=job.cancel_requested,
         revision=job.revision,
         reason=job.reason,
+        offered_to=job.partner if job.state in PROVISIONAL else "",
+        leaving=job.state is JobState.LEAVING,
     )
     if not math.isnan(job.start_time):
         message.start_time_s = job.start_time

@@ -1,4 +1,4 @@
-"""What a site's operators ask and are answered, word by word: see tests/conversations.py."""
+"""What a site's operators and partners ask and are answered, word by word: see tests/conversations.py."""
 
 from pathlib import Path
 from typing import Any
@@ -7,17 +7,17 @@ import pytest
 from grpc import aio
 
 from grms.kit.ports import free_port
-from grms.v1 import operator_pb2
+from grms.v1 import operator_pb2, partner_pb2
 from tests.conversations import Talk
 from tests.grms.site.daemons import document, running
 from tests.waiting import run, until
 
-FILES = sorted((Path(__file__).parent / "conversations").glob("*.txt"))
+FILES = Path(__file__).parent / "conversations"
 MASKS = (
     (r"(now_s|up_time_s): [\d.e+-]+", r"\1: TIME"),
     (r'version: ".*"', 'version: "VERSION"'),
     (r"(journal_records|journal_bytes): \d+", r"\1: COUNT"),
-    (r"(last_heard_s): [\d.e+-]+", r"\1: TIME"),
+    (r"(last_heard_s|end_time_s): [\d.e+-]+", r"\1: TIME"),
     (r"127\.0\.0\.1:\d+", "ADDRESS"),
     (r"problem: .*", "problem: WHY"),
     (r"/\S*/home\.toml", "home.toml"),
@@ -25,8 +25,8 @@ MASKS = (
 """What is different each time, and nothing else."""
 
 
-@pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
-def test_a_conversation_goes_as_it_is_written(path: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("who", ["operator", "partner"])
+def test_a_conversation_goes_as_it_is_written(who: str, tmp_path: Path) -> None:
     """Every answer and every refusal is the same, letter by letter."""
 
     async def scene() -> None:
@@ -42,6 +42,11 @@ def test_a_conversation_goes_as_it_is_written(path: Path, tmp_path: Path) -> Non
                 if word == "configure":
                     config.write_text(f"{good}{rest}\n")
                     return
+                if word == "free":
+                    load = site.core.engine.load()
+                    assert load is not None
+                    assert load.processors_free == int(rest)
+                    return
                 key, processors, seconds = rest.split()
                 try:
                     await site.submit(key, int(processors), run_time_s=float(seconds))
@@ -50,15 +55,17 @@ def test_a_conversation_goes_as_it_is_written(path: Path, tmp_path: Path) -> Non
 
             link = site.core.links.links["away"]
             await until(lambda: bool(link.problem))
-            async with aio.insecure_channel(site.users_address) as channel:
-                await Talk(channel, (operator_pb2,), act, MASKS).check(path)
+            address = site.users_address if who == "operator" else f"127.0.0.1:{port}"
+            async with aio.insecure_channel(address) as channel:
+                talk = Talk(channel, (operator_pb2, partner_pb2), act, MASKS)
+                await talk.check(FILES / f"{who}.txt")
 
     run(scene)
 
 
 def test_every_method_of_operators_is_asked() -> None:
     """A method more needs a word in a conversation."""
-    text = "".join(path.read_text() for path in FILES)
+    text = (FILES / "operator.txt").read_text()
     service = operator_pb2.DESCRIPTOR.services_by_name["OperatorService"]
     assert [
         name for name in service.methods_by_name if f"> OperatorService.{name}" not in text

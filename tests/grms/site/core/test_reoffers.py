@@ -51,6 +51,7 @@ from grms.site.facts.events import (
 from grms.site.facts.jobs import Completion, OfferId, Request
 from grms.site.facts.lifecycle import GuestState, JobState, Outcome
 from grms.site.facts.records import JobLeft, JobReoffered
+from grms.site.facts.wire import write_job
 from tests.grms.site.conversation import (
     FREE,
     FULL,
@@ -96,6 +97,8 @@ def leaving() -> Conversation:
 def test_a_job_that_may_not_leave_stays() -> None:
     """The place is given back, and the job waits on."""
     site = leaving()
+    told = write_job(site.job(), "a", program=False)
+    assert (told.offered_to, told.leaving) == ("b", True)
     withdraw = one(site(LrmsStays, lrms_key=KEY), SendWithdraw)
     assert (withdraw.partner, withdraw.cancel) == ("b", True)
     assert site.job().state is JobState.QUEUED
@@ -137,6 +140,8 @@ def test_a_waiting_job_is_offered_again() -> None:
     assert (asked.partner, asked.offer, asked.reserve) == ("b", offer(1), True)
     assert (site.job().state, site.job().shown) == (JobState.REOFFERING, JobState.QUEUED)
     assert site.state.job_counts()[JobState.QUEUED] == 1
+    told = write_job(site.job(), "a", program=False)
+    assert (told.offered_to, told.leaving) == ("b", False)
 
 
 def test_without_rounds_nothing_is_offered_again() -> None:

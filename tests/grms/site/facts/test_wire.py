@@ -163,12 +163,15 @@ def job(state: JobState) -> HomeJob:
 def test_every_state_is_on_the_wire(state: JobState) -> None:
     """A job's state is the same for its user, and a site is named only where one has the job."""
     found = job(state)
-    found.partner = "away" if state in {JobState.DELEGATED, JobState.SUSPECT} else ""
+    there = {JobState.DELEGATED, JobState.SUSPECT, *PROVISIONAL}
+    found.partner = "away" if state in there else ""
     message = write_job(found, "home")
-    # Whether a place is asked for elsewhere, as it waits, is not said.
+    # That a place is asked for elsewhere, as it waits, is no state: older clients know none.
     shown = JobState.QUEUED if state in PROVISIONAL else state
     assert read_job_state(message.state) is shown
     assert message.state == job_pb2.JobState.Value(f"JOB_STATE_{shown.name}")
+    assert message.offered_to == ("away" if state in PROVISIONAL else "")
+    assert message.leaving == (state is JobState.LEAVING)
     assert not message.HasField("start_time_s")
     assert message.executed_on in {"", "home", "away"}
     assert bool(message.executed_on) == (

@@ -47,6 +47,11 @@ COVERED_ELSEWHERE = {
         "over real gRPC there",
     ),
     "grms/site/links/sender.py": ("tests/grms/site/links/test_partner_links.py", "same"),
+    "grms/site/kept.py": (
+        "tests/grms/site/results/test_collector.py",
+        "in daemons there; also test_reload.py",
+    ),
+    "grms/site/servers.py": ("tests/grms/site/test_daemon.py", "each answers there"),
     "grms/site/sockets/partner_end.py": (
         "tests/grms/site/sockets/test_partners.py",
         "every connection there is one; also test_handshakes.py",

@@ -38,7 +38,6 @@ LONG = {
     "grms/lrms/batch/ledger.py": A_WHOLE,
     "grms/lrms/port.py": VOCABULARY,
     "grms/site/core/offers.py": A_WHOLE,
-    "grms/site/daemon.py": TO_DIVIDE,
     "grms/site/facts/events.py": VOCABULARY,
     "grms/site/facts/jobs.py": A_WHOLE,
     "grms/site/facts/memory.py": A_WHOLE,

@@ -8,30 +8,19 @@ nothing that was acknowledged either.
 
 import asyncio
 import contextlib
-import math
 import os
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
 
-import grpc
 import structlog
 from grpc import aio
-from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_health.v1 import health, health_pb2
 
-from grms.handshakes import Handshake
-from grms.kit.job_files import FileLimits
-from grms.kit.reflection import serve_reflection
-from grms.kit.refusals import Context, Unexpected, refuse
 from grms.kit.service_manager import notify
-from grms.kit.shared_folders import SharedFolders
-from grms.kit.unix_sockets import remove_stale_socket
-from grms.lrms.folders import WithFolders
 from grms.lrms.immediate import ReplayableLrms
 from grms.lrms.originals import WithOriginals
 from grms.names import parse_endpoint
-from grms.site.configuration.config import PSEUDONYMS_END, SiteConfig
-from grms.site.configuration.files import ConfigError
 from grms.site.configuration.guard_table import guard_of
 from grms.site.engine.clock import VirtualClock
 from grms.site.engine.engine import EngineFailedError
@@ -39,62 +28,27 @@ from grms.site.engine.journal import JournalError
 from grms.site.engine.round_timer import RoundTimer
 from grms.site.engine.upkeep import without_collection
 from grms.site.facts.events import Restarted, TimePassed
-from grms.site.links.programs import ProgramFetcher
-from grms.site.links.pseudonyms import GuestOwners, Pseudonyms, read_key
+from grms.site.kept import keep_beside
 from grms.site.originals.watcher import OriginalWatcher
 from grms.site.parts import Core
-from grms.site.results.collector import Collector
-from grms.site.results.desk import ResultDesk
-from grms.site.results.inputs import InputDesk, InputFetcher
-from grms.site.results.store import ResultStore
-from grms.site.results.sweeper import Sweeper
-from grms.site.services.jobs import JobService, Watchers
-from grms.site.services.operators import OperatorService, SiteFacts
-from grms.site.services.partners import PartnerService
-from grms.site.services.reload import Reload
-from grms.site.services.replay import ReplayService
+from grms.site.servers import Servers
+from grms.site.services.jobs import Watchers
 from grms.site.services.replay_site import Replay
-from grms.site.services.reservations import Reservations, ReservationService
+from grms.site.services.reservations import Reservations
 from grms.site.sockets.descriptors import connection_limits, user_socket
 from grms.site.sockets.door import Door, Rate
 from grms.site.sockets.partner_end import PortLimits
 from grms.site.sockets.partners import PartnerPort
+from grms.site.sockets.refused import RefusedConnections
 from grms.site.sockets.users import UserSocket
 from grms.site.sockets.waiting_room import SERVICES
 from grms.site.watching.exchange_watch import ExchangeWatch, GuardWatch
 from grms.tls import ServerTls, TlsFiles
-from grms.v1 import (
-    job_pb2_grpc,
-    operator_pb2_grpc,
-    partner_pb2_grpc,
-    replay_pb2_grpc,
-    reservation_pb2_grpc,
-)
 
 Log = structlog.typing.FilteringBoundLogger
 
-CONDUCTOR_SOCKET = ".conductor"
-"""What the path of the conductor's socket has after that of the users' socket."""
-
 DEADLINES_LOOKED_AT_S = 2.0
 """How often it is looked whether a job is overdue."""
-
-DAY_S = 86400.0
-
-RESULTS_END = ".results"
-"""In the journal's folder, after the site's name: what has come home from partners."""
-
-INPUTS_END = ".inputs"
-"""Likewise: files that jobs are given."""
-
-OWNERS_END = ".owners"
-"""Likewise: whose guests' jobs are."""
-
-REFUSALS_LOGGED_PER_S = 0.1
-"""How often it is logged that connections are refused; all are counted."""
-
-EXHAUSTION_LOGGED_PER_S = 1 / 60
-"""How often it is logged that there are no descriptors."""
 
 
 class Daemon:
@@ -126,11 +80,8 @@ class Daemon:
         self._health = health.aio.HealthServicer()
         self._stop = asyncio.Event()
         self._reservations = Reservations(core.engine)
-        self.owners = GuestOwners(_beside(core, OWNERS_END), core.config.guests.banned)
-        self._inputs = _inputs(core, self.owners)
-        self._desk, self._collector, self._sweeper = _results(core, log, self._inputs, self.owners)
-        self._refusals_logged = Rate(REFUSALS_LOGGED_PER_S)
-        self._exhaustion_logged = Rate(EXHAUSTION_LOGGED_PER_S)
+        self._kept = keep_beside(core, log)
+        self.owners = self._kept.owners
         self.ready = asyncio.Event()
 
     def stop(self) -> None:
@@ -187,8 +138,8 @@ class Daemon:
                 tasks.append(group.create_task(self._follow_deadlines(), name="deadlines"))
                 rounds = RoundTimer(core.engine)
                 tasks.append(group.create_task(rounds.run(), name="rounds"))
-                tasks.append(group.create_task(self._collector.run(), name="results"))
-                tasks.append(group.create_task(self._sweeper.run(), name="sweeper"))
+                tasks.append(group.create_task(self._kept.collector.run(), name="results"))
+                tasks.append(group.create_task(self._kept.sweeper.run(), name="sweeper"))
                 lrms = core.driver.lrms
                 if isinstance(lrms, WithOriginals) and lrms.watched is not None:
                     originals = OriginalWatcher(core.engine, lrms.watched, self._log)
@@ -255,10 +206,23 @@ class Daemon:
         )
         if core.observer is not None:
             door.on_refused = core.observer.metrics.refused
+        metrics = None if core.observer is None else core.observer.metrics
+        refused = RefusedConnections(
+            door.count, None if metrics is None else metrics.handshake_failed, self._log
+        )
         users.is_operator = door.is_operator
-        users.on_refused = partial(self._connection_refused, door, "connections")
-        users.on_exhausted = partial(self._exhausted, door)
+        users.on_refused = partial(refused.refused, "connections")
+        users.on_exhausted = refused.exhausted
         replay = self._replay()
+        made = Servers(
+            core,
+            self._kept,
+            door,
+            watchers=watchers,
+            reservations=self._reservations,
+            health=self._health,
+            log=self._log,
+        )
         servers: list[aio.Server] = []
 
         async def stop_servers() -> None:
@@ -267,10 +231,10 @@ class Daemon:
                 await server.stop(None)
 
         stack.push_async_callback(stop_servers)
-        servers.append(self._user_server(door, users, watchers))
+        servers.append(made.users(users, self._config_path))
         if config.listen.partners is not None:
-            port = self._partner_port(door, port_limits)
-            servers.append(self._partner_server(door, replay, port))
+            port = self._partner_port(door, refused, port_limits)
+            servers.append(made.partners(port, replay))
             try:
                 await stack.enter_async_context(port)
             except OSError as error:
@@ -280,7 +244,7 @@ class Daemon:
                 )
                 raise OSError(text) from error
         if replay is not None:
-            servers.append(self._conductor_server(replay, stack))
+            servers.append(made.conductor(replay, stack))
         return door, watchers, servers
 
     def _tell(self, watchers: Watchers, job_id: str) -> None:
@@ -290,25 +254,9 @@ class Daemon:
         if job is not None:
             watchers.tell(job)
 
-    def _connection_refused(self, door: Door, kind: str, reason: str) -> None:
-        if self._refusals_logged.wait_s(kind) == 0.0:
-            self._log.warning("connection_refused", reason=reason, limit=f"limits.{kind}")
-        door.count(kind)
-
-    def _exhausted(self, door: Door, why: str) -> None:
-        if self._exhaustion_logged.wait_s("") == 0.0:
-            self._log.error("no_connection_can_be_taken", problem=why)
-        door.count("descriptors")
-
-    def _handshake_failed(self, handshake: Handshake, problem: str, address: str) -> None:
-        if self._core.observer is not None:
-            self._core.observer.metrics.handshake_failed(handshake)
-        if self._refusals_logged.wait_s(f"{handshake} {address}") == 0.0:
-            self._log.warning(
-                "handshake_failed", reason=str(handshake), problem=problem, address=address
-            )
-
-    def _partner_port(self, door: Door, limits: PortLimits) -> PartnerPort:
+    def _partner_port(
+        self, door: Door, refused: RefusedConnections, limits: PortLimits
+    ) -> PartnerPort:
         config = self._core.config
         assert config.listen.partners is not None
         files = None if config.tls is None else TlsFiles.of(config.tls)
@@ -317,9 +265,9 @@ class Daemon:
             None if files is None else ServerTls(files),
             limits,
         )
-        port.on_refused = partial(self._connection_refused, door, "partner_connections")
-        port.on_exhausted = partial(self._exhausted, door)
-        port.on_handshake_failed = self._handshake_failed
+        port.on_refused = partial(refused.refused, "partner_connections")
+        port.on_exhausted = refused.exhausted
+        port.on_handshake_failed = refused.handshake_failed
         if self._core.dashboard is not None:
             port.on_certificate = self._core.dashboard.recorder.certificate_shown
         door.shown = port.shown
@@ -333,103 +281,6 @@ class Daemon:
         if not isinstance(lrms, ReplayableLrms):
             return None
         return Replay(core.engine, core.journal, lrms, core.clock, core.links)
-
-    def _server(self, door: Door) -> aio.Server:
-        limits, observer = self._core.config.limits, self._core.observer
-        more = {} if observer is None else {"took": observer.metrics.call_answered}
-        return aio.server(
-            interceptors=[Unexpected(self._log, lambda: door.count("invalid"), **more)],
-            maximum_concurrent_rpcs=limits.calls,
-            options=[
-                ("grpc.max_receive_message_length", limits.message_bytes),
-                ("grpc.max_send_message_length", 64 << 20),
-                ("grpc.so_reuseport", 0),
-                ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
-                ("grpc.keepalive_permit_without_calls", 1),
-            ],
-        )
-
-    def _user_server(self, door: Door, users: UserSocket, watchers: Watchers) -> aio.Server:
-        core = self._core
-        server = self._server(door)
-        observer = core.observer
-        facts = SiteFacts(
-            clock=core.config.clock.kind,
-            journal=core.journal,
-            telemetry_connected=lambda: observer is not None and observer.connected,
-            owner=self.owners.of,
-            reload=Reload(
-                core.config,
-                self._config_path,
-                engine=core.engine,
-                links=core.links,
-                door=door,
-                owners=self.owners,
-                files=None if core.config.tls is None else TlsFiles.of(core.config.tls),
-                on_partners=[
-                    partial(_share, core.shared),
-                    *([] if observer is None else [observer.set_partners]),
-                ],
-                log=self._log,
-            ),
-        )
-        job_pb2_grpc.add_JobServiceServicer_to_server(
-            JobService(door, watchers, self._desk, self._inputs), server
-        )
-        reservation_pb2_grpc.add_ReservationServiceServicer_to_server(
-            ReservationService(door, self._reservations), server
-        )
-        operator_pb2_grpc.add_OperatorServiceServicer_to_server(
-            OperatorService(door, core.links, facts), server
-        )
-        health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
-        serve_reflection((*SERVICES, health.SERVICE_NAME), server)
-        server.add_insecure_port(users.inner_address)
-        return server
-
-    def _partner_server(self, door: Door, replay: Replay | None, port: PartnerPort) -> aio.Server:
-        core = self._core
-        server = self._server(door)
-        links = core.links
-
-        async def bring_to(context: Context, moment: float) -> None:
-            assert replay is not None
-            if not math.isfinite(moment):
-                reason = f"replay_time_s is {moment}; it must be finite"
-                await refuse(context, grpc.StatusCode.INVALID_ARGUMENT, reason)
-            replay.set_clock(moment)
-
-        service = PartnerService(
-            door,
-            lambda name: links.links[name].heard(),
-            results=self._desk,
-            inputs=self._inputs,
-            pseudonyms=_pseudonyms(core),
-            bring_to=None if replay is None else bring_to,
-        )
-        partner_pb2_grpc.add_PartnerServiceServicer_to_server(service, server)
-        if core.config.brokers:
-            reservation_pb2_grpc.add_ReservationServiceServicer_to_server(
-                ReservationService(door, self._reservations), server
-            )
-        health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
-        server.add_insecure_port(port.inner_address)
-        return server
-
-    def _conductor_server(self, replay: Replay, stack: AsyncExitStack) -> aio.Server:
-        # Whoever can open the socket's file is the daemon's own user, or root.
-        path = Path(self._core.config.listen.users + CONDUCTOR_SOCKET)
-        remove_stale_socket(path)
-        server = aio.server(options=[("grpc.max_receive_message_length", 64 << 20)])
-        replay_pb2_grpc.add_ReplayServiceServicer_to_server(ReplayService(replay), server)
-        health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
-        mask = os.umask(0o177)
-        try:
-            server.add_insecure_port(f"unix:{path}")
-        finally:
-            os.umask(mask)
-        stack.callback(lambda: path.unlink(missing_ok=True))
-        return server
 
     async def _serving(self, *, serving: bool) -> None:
         status = health_pb2.HealthCheckResponse
@@ -462,47 +313,3 @@ class Daemon:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(grace):
                     await core.engine.commit.settled()
-
-
-def _beside(core: Core, end: str) -> Path:
-    # In the journal's folder.
-    return Path(core.config.journal.path).with_name(f"{core.config.name}{end}")
-
-
-def _share(shared: SharedFolders, config: SiteConfig) -> None:
-    shared.partners = frozenset(config.sharing)
-
-
-def _pseudonyms(core: Core) -> Pseudonyms:
-    try:
-        return Pseudonyms(read_key(_beside(core, PSEUDONYMS_END)))
-    except ValueError as error:
-        raise ConfigError(str(error)) from error
-
-
-def _inputs(core: Core, owners: GuestOwners) -> InputDesk:
-    config = core.config
-    folder = _beside(core, INPUTS_END)
-    limits = FileLimits(config.results.file_bytes, config.results.job_bytes)
-    desk = InputDesk(ResultStore(folder), limits, core.shared)
-    programs = ProgramFetcher(core.links, config.name, owners)
-    core.driver.connect_programs(InputFetcher(programs, desk, core.links, config.name))
-    core.driver.connect_inputs(desk.place)
-    return desk
-
-
-def _results(
-    core: Core, log: Log, inputs: InputDesk, owners: GuestOwners
-) -> tuple[ResultDesk, Collector, Sweeper]:
-    config = core.config.results
-    folder = config.folder or _beside(core, RESULTS_END)
-    store = ResultStore(Path(folder))
-    limits = FileLimits(config.file_bytes, config.job_bytes)
-    lrms = core.driver.lrms
-    folders = lrms.folders if isinstance(lrms, WithFolders) else None
-    keep_s = config.keep_days * DAY_S
-    return (
-        ResultDesk(core.engine, folders, store, limits),
-        Collector(core.engine, core.links, store, limits, keep_s=keep_s, log=log),
-        Sweeper(core.engine, folders, store, inputs.store, owners, keep_s=keep_s, log=log),
-    )

@@ -1,0 +1,91 @@
+"""What a daemon keeps beside its journal: results, files for jobs, and whose guests' jobs are."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from grms.kit.job_files import FileLimits
+from grms.lrms.folders import WithFolders
+from grms.site.configuration.config import PSEUDONYMS_END
+from grms.site.configuration.files import ConfigError
+from grms.site.links.programs import ProgramFetcher
+from grms.site.links.pseudonyms import GuestOwners, Pseudonyms, read_key
+from grms.site.parts import Core
+from grms.site.results.collector import Collector
+from grms.site.results.desk import ResultDesk
+from grms.site.results.inputs import InputDesk, InputFetcher
+from grms.site.results.store import ResultStore
+from grms.site.results.sweeper import Sweeper
+
+Log = structlog.typing.FilteringBoundLogger
+
+DAY_S: Final = 86400.0
+
+RESULTS_END: Final = ".results"
+"""In the journal's folder, after the site's name: what has come home from partners."""
+
+INPUTS_END: Final = ".inputs"
+"""Likewise: files that jobs are given."""
+
+OWNERS_END: Final = ".owners"
+"""Likewise: whose guests' jobs are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What is kept, and who looks after it.
+
+    Attributes:
+        owners: whose guests' jobs are, and who is banned.
+        inputs: files that jobs are given.
+        results: hands out what jobs leave.
+        collector: brings that home from partners.
+        sweeper: deletes it when it is old.
+    """
+
+    owners: GuestOwners
+    inputs: InputDesk
+    results: ResultDesk
+    collector: Collector
+    sweeper: Sweeper
+
+
+def keep_beside(core: Core, log: Log) -> Kept:
+    """Returns what a daemon keeps beside its journal, and lets jobs find their files there."""
+    config = core.config
+    owners = GuestOwners(_beside(core, OWNERS_END), config.guests.banned)
+    limits = FileLimits(config.results.file_bytes, config.results.job_bytes)
+    inputs = InputDesk(ResultStore(_beside(core, INPUTS_END)), limits, core.shared)
+    programs = ProgramFetcher(core.links, config.name, owners)
+    core.driver.connect_programs(InputFetcher(programs, inputs, core.links, config.name))
+    core.driver.connect_inputs(inputs.place)
+    store = ResultStore(Path(config.results.folder or _beside(core, RESULTS_END)))
+    lrms = core.driver.lrms
+    folders = lrms.folders if isinstance(lrms, WithFolders) else None
+    keep_s = config.results.keep_days * DAY_S
+    return Kept(
+        owners,
+        inputs,
+        ResultDesk(core.engine, folders, store, limits),
+        Collector(core.engine, core.links, store, limits, keep_s=keep_s, log=log),
+        Sweeper(core.engine, folders, store, inputs.store, owners, keep_s=keep_s, log=log),
+    )
+
+
+def pseudonyms(core: Core) -> Pseudonyms:
+    """Returns the pseudonyms of the site's users.
+
+    Raises:
+        ConfigError: the file with their key cannot be used.
+    """
+    try:
+        return Pseudonyms(read_key(_beside(core, PSEUDONYMS_END)))
+    except ValueError as error:
+        raise ConfigError(str(error)) from error
+
+
+def _beside(core: Core, end: str) -> Path:
+    # In the journal's folder.
+    return Path(core.config.journal.path).with_name(f"{core.config.name}{end}")

@@ -1,0 +1,203 @@
+"""The gRPC servers of a daemon: which services answer where.
+
+A server that is made has not begun to answer; whoever has it made starts and stops it.
+"""
+
+import math
+import os
+from contextlib import AsyncExitStack
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import grpc
+import structlog
+from grpc import aio
+from grpc_health.v1 import health, health_pb2_grpc
+
+from grms.kit.reflection import serve_reflection
+from grms.kit.refusals import Context, Unexpected, refuse
+from grms.kit.shared_folders import SharedFolders
+from grms.kit.unix_sockets import remove_stale_socket
+from grms.site.configuration.config import SiteConfig
+from grms.site.kept import Kept, pseudonyms
+from grms.site.parts import Core
+from grms.site.services.jobs import JobService, Watchers
+from grms.site.services.operators import OperatorService, SiteFacts
+from grms.site.services.partners import PartnerService
+from grms.site.services.reload import Reload
+from grms.site.services.replay import ReplayService
+from grms.site.services.replay_site import Replay
+from grms.site.services.reservations import Reservations, ReservationService
+from grms.site.sockets.door import Door
+from grms.site.sockets.partners import PartnerPort
+from grms.site.sockets.users import UserSocket
+from grms.site.sockets.waiting_room import SERVICES
+from grms.tls import TlsFiles
+from grms.v1 import (
+    job_pb2_grpc,
+    operator_pb2_grpc,
+    partner_pb2_grpc,
+    replay_pb2_grpc,
+    reservation_pb2_grpc,
+)
+
+Log = structlog.typing.FilteringBoundLogger
+
+CONDUCTOR_SOCKET: Final = ".conductor"
+"""What the path of the conductor's socket has after that of the users' socket."""
+
+
+class Servers:
+    """Makes the servers of one daemon.
+
+    Args:
+        core: the parts without sockets.
+        kept: what is kept beside the journal.
+        door: says who may ask how often.
+        watchers: users who follow jobs.
+        reservations: resources that can be reserved.
+        health: the health service of all.
+        log: where events go.
+    """
+
+    def __init__(
+        self,
+        core: Core,
+        kept: Kept,
+        door: Door,
+        *,
+        watchers: Watchers,
+        reservations: Reservations,
+        health: health.aio.HealthServicer,
+        log: Log,
+    ) -> None:
+        self._core = core
+        self._kept = kept
+        self._door = door
+        self._watchers = watchers
+        self._reservations = reservations
+        self._health = health
+        self._log = log
+
+    def users(self, users: UserSocket, config_path: Path) -> aio.Server:
+        """Returns the server of users and operators.
+
+        Args:
+            users: their socket.
+            config_path: the configuration's file, which operators have read anew.
+        """
+        core, door, owners = self._core, self._door, self._kept.owners
+        server = self._server()
+        observer = core.observer
+        facts = SiteFacts(
+            clock=core.config.clock.kind,
+            journal=core.journal,
+            telemetry_connected=lambda: observer is not None and observer.connected,
+            owner=owners.of,
+            reload=Reload(
+                core.config,
+                config_path,
+                engine=core.engine,
+                links=core.links,
+                door=door,
+                owners=owners,
+                files=None if core.config.tls is None else TlsFiles.of(core.config.tls),
+                on_partners=[
+                    partial(_share, core.shared),
+                    *([] if observer is None else [observer.set_partners]),
+                ],
+                log=self._log,
+            ),
+        )
+        job_pb2_grpc.add_JobServiceServicer_to_server(
+            JobService(door, self._watchers, self._kept.results, self._kept.inputs), server
+        )
+        reservation_pb2_grpc.add_ReservationServiceServicer_to_server(
+            ReservationService(door, self._reservations), server
+        )
+        operator_pb2_grpc.add_OperatorServiceServicer_to_server(
+            OperatorService(door, core.links, facts), server
+        )
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
+        serve_reflection((*SERVICES, health.SERVICE_NAME), server)
+        server.add_insecure_port(users.inner_address)
+        return server
+
+    def partners(self, port: PartnerPort, replay: Replay | None) -> aio.Server:
+        """Returns the server of partners and brokers.
+
+        Args:
+            port: where they come in.
+            replay: this site's part of one; None where time goes on by itself.
+
+        Raises:
+            ConfigError: the file with the key of pseudonyms cannot be used.
+        """
+        core, door = self._core, self._door
+        server = self._server()
+        links = core.links
+
+        async def bring_to(context: Context, moment: float) -> None:
+            assert replay is not None
+            if not math.isfinite(moment):
+                reason = f"replay_time_s is {moment}; it must be finite"
+                await refuse(context, grpc.StatusCode.INVALID_ARGUMENT, reason)
+            replay.set_clock(moment)
+
+        service = PartnerService(
+            door,
+            lambda name: links.links[name].heard(),
+            results=self._kept.results,
+            inputs=self._kept.inputs,
+            pseudonyms=pseudonyms(core),
+            bring_to=None if replay is None else bring_to,
+        )
+        partner_pb2_grpc.add_PartnerServiceServicer_to_server(service, server)
+        if core.config.brokers:
+            reservation_pb2_grpc.add_ReservationServiceServicer_to_server(
+                ReservationService(door, self._reservations), server
+            )
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
+        server.add_insecure_port(port.inner_address)
+        return server
+
+    def conductor(self, replay: Replay, stack: AsyncExitStack) -> aio.Server:
+        """Returns the server of a replay's conductor, on a socket of its own.
+
+        Args:
+            replay: this site's part.
+            stack: deletes the socket's file in the end.
+        """
+        # Whoever can open the socket's file is the daemon's own user, or root.
+        path = Path(self._core.config.listen.users + CONDUCTOR_SOCKET)
+        remove_stale_socket(path)
+        server = aio.server(options=[("grpc.max_receive_message_length", 64 << 20)])
+        replay_pb2_grpc.add_ReplayServiceServicer_to_server(ReplayService(replay), server)
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
+        mask = os.umask(0o177)
+        try:
+            server.add_insecure_port(f"unix:{path}")
+        finally:
+            os.umask(mask)
+        stack.callback(lambda: path.unlink(missing_ok=True))
+        return server
+
+    def _server(self) -> aio.Server:
+        door, limits, observer = self._door, self._core.config.limits, self._core.observer
+        more = {} if observer is None else {"took": observer.metrics.call_answered}
+        return aio.server(
+            interceptors=[Unexpected(self._log, lambda: door.count("invalid"), **more)],
+            maximum_concurrent_rpcs=limits.calls,
+            options=[
+                ("grpc.max_receive_message_length", limits.message_bytes),
+                ("grpc.max_send_message_length", 64 << 20),
+                ("grpc.so_reuseport", 0),
+                ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
+                ("grpc.keepalive_permit_without_calls", 1),
+            ],
+        )
+
+
+def _share(shared: SharedFolders, config: SiteConfig) -> None:
+    shared.partners = frozenset(config.sharing)

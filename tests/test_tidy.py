@@ -32,12 +32,10 @@ USUAL_LINES_MAX = 400
 
 VOCABULARY = "one word after the other, without code"
 A_WHOLE = "one subject whose parts need each other"
-TO_DIVIDE = "two ideas; to be divided, or shortened"
 LONG = {
     "grms/federation/_kernel.pyx": A_WHOLE,
     "grms/lrms/batch/ledger.py": A_WHOLE,
     "grms/lrms/port.py": VOCABULARY,
-    "grms/site/core/offers.py": A_WHOLE,
     "grms/site/facts/events.py": VOCABULARY,
     "grms/site/facts/jobs.py": A_WHOLE,
     "grms/site/facts/memory.py": A_WHOLE,

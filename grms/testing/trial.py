@@ -37,7 +37,7 @@ from typing import Any, Literal
 
 from grms.policy.location import AwrtLocation, FixedOrder, LocationPolicy
 from grms.policy.transfer import AcceptWhenFit, Gaussian, Railed, Rule, RuleBase, TransferPolicy
-from grms.site.core.offers import deadline_of
+from grms.site.core.deadlines import deadline_of
 from grms.site.core.state import SiteState
 from grms.site.engine.lrms_queue import LrmsQueue
 from grms.site.facts.commands import Command, ReplyJob

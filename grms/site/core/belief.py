@@ -1,16 +1,18 @@
-"""Whether what a partner reports of a job's end can be true, by what the home site knows itself.
+"""Whether what a partner says of a job can be true, above all of its end, by what the home site knows itself.
 
-The home site knows what the job asked for, when it offered it and what time it is. A report that goes
-against that is not believed: it is counted, its numbers are brought within what can be, and the
-partner that sent it is asked last until it has made good for it. A lie within these bounds cannot be
-seen from here; docs/protocol.md says what remains.
+An answer that the protocol does not have is a fault of the partner (`faults`). Of an end the home site
+knows what the job asked for, when it offered it and what time it is. A report that goes against that
+is not believed: it is counted, its numbers are brought within what can be, and the partner that sent
+it is asked last until it has made good for it. A lie within these bounds cannot be seen from here;
+docs/protocol.md says what remains.
 """
 
 import math
 from dataclasses import replace
 
+from grms.site.facts.events import StatusAnswered
 from grms.site.facts.jobs import Completion, HomeJob
-from grms.site.facts.lifecycle import Outcome
+from grms.site.facts.lifecycle import GuestState, JobState, Outcome
 from grms.site.facts.settings import SiteSettings
 
 DRIFT = 1e-3
@@ -62,3 +64,16 @@ def believable(job: HomeJob, completion: Completion, now: float) -> Completion:
     """
     run_time = min(completion.run_time, job.request.requested_time, max(0.0, now - job.offer_time))
     return replace(completion, run_time=run_time, end_time=now)
+
+
+def senseless(job: HomeJob, event: StatusAnswered) -> bool:
+    """Returns whether an answer about an offer is none that the protocol has.
+
+    That is an end of another offer, or of none; and a withdrawal is never answered by "never heard of".
+    """
+    if event.completion is not None:
+        return event.completion.offer != event.offer or event.status is not GuestState.ENDED
+    if event.status is GuestState.ENDED:
+        return True
+    withdrawn = job.cancel_told or job.state is JobState.WITHDRAWING
+    return event.status is None and withdrawn

@@ -207,9 +207,7 @@ class HomeDesk:
         self.reoffers.stays(job, turn)
         end = end_of_lost(job, event.reason, started=job.state is JobState.RUNNING)
         if end is not None:
-            self.offers.end(
-                job, turn, outcome=end[0], end_time=turn.now, run_time=0.0, reason=end[1]
-            )
+            turn.end(job, outcome=end[0], end_time=turn.now, run_time=0.0, reason=end[1])
             # A submission may still be on the way.
             turn.do(LrmsCancel(turn.cause, job.lrms_key))
             return
@@ -227,9 +225,8 @@ class HomeDesk:
             reason = f"cancelled in the batch system: {reason}".removesuffix(": ")
         if event.exit != NO_EXIT:
             turn.note(JobExited(turn.now, job.job, event.exit))
-        self.offers.end(
+        turn.end(
             job,
-            turn,
             outcome=event.outcome,
             end_time=event.end_time,
             run_time=event.run_time,

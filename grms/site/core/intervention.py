@@ -13,7 +13,8 @@ In the latter two the partner is told to end the job as soon as it listens.
 import math
 from collections.abc import Callable
 
-from grms.site.core.offers import OfferDesk, deadline_of
+from grms.site.core.deadlines import deadline_of
+from grms.site.core.offers import OfferDesk
 from grms.site.core.turn import Turn
 from grms.site.facts.commands import Refusal, Refuse, ReplyJob
 from grms.site.facts.events import Resubmit, TakeBack, WriteOff
@@ -88,9 +89,8 @@ class OperatorDesk:
         partner = job.partner
         turn.note(JobWrittenOff(turn.now, job.job, event.by))
         self.offers.give_up(job, turn)
-        self.offers.end(
+        turn.end(
             job,
-            turn,
             outcome=Outcome.FAILED,
             end_time=turn.now,
             run_time=0.0,

@@ -10,28 +10,13 @@ The order of things that keeps a job from being lost and from running twice:
 - The end of a delegated job is in the journal before the partner may forget it.
 """
 
-import math
-
 from grms.kit.backoff import pause_after
-from grms.site.core.belief import believable, violation
+from grms.site.core.belief import believable, senseless, violation
 from grms.site.core.fairness import entrusts, held_to, wants
+from grms.site.core.faults import FaultDesk
 from grms.site.core.turn import Turn
-from grms.site.facts.commands import (
-    LrmsCancel,
-    SendOffer,
-    SendProbe,
-    SendResolve,
-    SendWithdraw,
-)
-from grms.site.facts.events import (
-    OfferAnswered,
-    OfferFailed,
-    PartnerLost,
-    PartnerUp,
-    StatusAnswered,
-    StatusFailed,
-    TimePassed,
-)
+from grms.site.facts.commands import LrmsCancel, SendOffer, SendResolve, SendWithdraw
+from grms.site.facts.events import OfferAnswered, OfferFailed, StatusAnswered, StatusFailed
 from grms.site.facts.jobs import NO_EXIT, Completion, HomeJob, Load, OfferId, Weighed, lrms_key
 from grms.site.facts.lifecycle import GuestState, JobState, Outcome
 from grms.site.facts.memory import Memory
@@ -41,19 +26,19 @@ from grms.site.facts.records import (
     JobAbandoned,
     JobDeclined,
     JobDelegated,
-    JobEnded,
     JobExited,
     JobKept,
     JobOffered,
     JobPromised,
     JobReturned,
-    PartnerFaulted,
     ReportDisbelieved,
 )
-from grms.site.facts.settings import SiteSettings
 
-_UNDECIDED = (JobState.OFFERING, JobState.RESOLVING, JobState.WITHDRAWING)
-_AWAY = (JobState.DELEGATED, JobState.SUSPECT)
+UNDECIDED = (JobState.OFFERING, JobState.RESOLVING, JobState.WITHDRAWING)
+"""A partner may have the job, and nobody knows yet."""
+
+AWAY = (JobState.DELEGATED, JobState.SUSPECT)
+"""A partner has the job."""
 
 
 class OfferDesk:
@@ -61,10 +46,12 @@ class OfferDesk:
 
     Args:
         memory: of the site.
+        faults: of partners that give answers which make no sense.
     """
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: Memory, faults: FaultDesk) -> None:
         self.memory = memory
+        self.faults = faults
 
     # --- the decision --------------------------------------------------------------------------
 
@@ -167,7 +154,7 @@ class OfferDesk:
             return
         if not event.sent:
             self._declined(job, event.load, turn)
-        elif self._give_up(job):
+        elif self.gives_up(job):
             self.abandon(job, event.load, turn)
         else:
             job.move(JobState.RESOLVING)
@@ -185,14 +172,14 @@ class OfferDesk:
         job = book.away(event.offer)
         if job is None or job.question != event.question:
             return
-        if _senseless(job, event):
+        if senseless(job, event):
             self._makes_no_sense(event, book, turn)
             return
         job.question = 0
         job.attempts = 0
         if event.completion is not None:
             self.completed(job, event.completion, event.load, turn)
-        elif job.state in _UNDECIDED:
+        elif job.state in UNDECIDED:
             self._outcome(job, event, turn)
         elif event.status is GuestState.ACCEPTED:
             self._still_there(job, book, turn)
@@ -214,7 +201,9 @@ class OfferDesk:
     def _makes_no_sense(self, event: StatusAnswered, book: PartnerBook, turn: Turn) -> None:
         said = "unknown" if event.status is None else event.status.value
         offer = f"{event.offer.epoch}/{event.offer.number}"
-        self.fault(book, f"it says {said} of offer {offer}, which cannot be the answer", turn)
+        self.faults.fault(
+            book, f"it says {said} of offer {offer}, which cannot be the answer", turn
+        )
         failed = StatusFailed(event.id, event.load, event.partner, event.offer, event.question)
         self.status_failed(failed, turn)
 
@@ -262,9 +251,10 @@ class OfferDesk:
             reason = f"cancelled; {job.partner} had forgotten it"
             self._end_cancelled(job, reason, turn)
             return
-        self._suspect(job, f"{job.partner} does not know it any more", load, turn)
+        self.suspect(job, f"{job.partner} does not know it any more", load, turn)
 
-    def _suspect(self, job: HomeJob, reason: str, load: Load | None, turn: Turn) -> None:
+    def suspect(self, job: HomeJob, reason: str, load: Load | None, turn: Turn) -> None:
+        """Doubts that a partner will end a job, or decides the job anew."""
         if job.state is JobState.DELEGATED:
             job.move(JobState.SUSPECT)
         job.reason = reason
@@ -287,11 +277,11 @@ class OfferDesk:
         if job is None or job.question != event.question:
             return
         job.question = 0
-        if self._give_up(job):
+        if self.gives_up(job):
             self.abandon(job, event.load, turn)
             return
         job.attempts += 1
-        if job.state in _UNDECIDED or job.to_end or book.reachable:
+        if job.state in UNDECIDED or job.to_end or book.reachable:
             self.ask(job, turn)
         # Else it is asked about again when its partner is up again.
 
@@ -320,34 +310,17 @@ class OfferDesk:
     def _completed(self, job: HomeJob, completion: Completion, reason: str, turn: Turn) -> None:
         if completion.exit != NO_EXIT:
             turn.note(JobExited(turn.now, job.job, completion.exit))
-        self.end(
+        turn.end(
             job,
-            turn,
             outcome=completion.outcome,
             end_time=completion.end_time,
             run_time=completion.run_time,
             reason=reason,
         )
 
-    def end(
-        self,
-        job: HomeJob,
-        turn: Turn,
-        *,
-        outcome: Outcome,
-        end_time: float,
-        run_time: float,
-        reason: str,
-    ) -> None:
-        """Notes the end of a job."""
-        turn.note(JobEnded(turn.now, job.job, outcome, end_time, run_time, reason))
-        job.remaining = None
-        turn.publish(job)
-
     def _end_cancelled(self, job: HomeJob, reason: str, turn: Turn) -> None:
-        self.end(
+        turn.end(
             job,
-            turn,
             outcome=Outcome.CANCELLED,
             end_time=turn.now,
             run_time=0.0,
@@ -370,8 +343,8 @@ class OfferDesk:
         elif state in {JobState.OFFERING, JobState.RESOLVING}:
             job.move(JobState.WITHDRAWING)
             self.ask(job, turn)
-        elif state is JobState.WITHDRAWING or state in _AWAY:
-            if self._give_up(job):
+        elif state is JobState.WITHDRAWING or state in AWAY:
+            if self.gives_up(job):
                 self.abandon(job, load, turn)
             else:
                 self.ask(job, turn)
@@ -389,7 +362,8 @@ class OfferDesk:
         else:
             turn.do(SendResolve(turn.cause, job.partner, job.offer, delay, job.confirms))
 
-    def _give_up(self, job: HomeJob) -> bool:
+    def gives_up(self, job: HomeJob) -> bool:
+        """Returns whether a job is decided anew, as its partner is lost."""
         book = self.memory.books[job.partner]
         return book.lost and self.memory.settings.on_lost == "resubmit"
 
@@ -414,115 +388,3 @@ class OfferDesk:
         book.abandoned[number] = turn.cause
         offer = OfferId(book.abandoned_epochs[number], number)
         turn.do(SendWithdraw(turn.cause, book.name, offer, delay_s, cancel=True))
-
-    # --- partners come and go ------------------------------------------------------------------
-
-    def partner_up(self, event: PartnerUp, turn: Turn) -> None:
-        """Asks a partner that is back about its jobs: it may have lost its journal."""
-        book = self.memory.books.get(event.partner)
-        if book is None or not book.listed:
-            return
-        was_down = not book.reachable
-        book.reachable = True
-        book.lost = False
-        book.processors = event.processors
-        book.reserves = event.reserves
-        if was_down:
-            for job in list(book.open.values()):
-                if not job.question:
-                    job.attempts = 0
-                    self.ask(job, turn)
-
-    def partner_lost(self, event: PartnerLost, turn: Turn) -> None:
-        """Makes a partner's jobs SUSPECT, or decides them anew."""
-        book = self.memory.books.get(event.partner)
-        if book is None:
-            return
-        book.reachable = False
-        book.lost = True
-        for job in list(book.open.values()):
-            self._suspect(job, f"{book.name} is lost", event.load, turn)
-        for number, job in list(book.undecided.items()):
-            if (
-                number not in book.abandoned
-                and job.state in {JobState.RESOLVING, JobState.WITHDRAWING}
-                and (self._give_up(job))
-            ):
-                self.abandon(job, event.load, turn)
-
-    def fault(self, book: PartnerBook, reason: str, turn: Turn, *, probed: bool = False) -> None:
-        """Offers nothing more to a partner until a probe has found it well.
-
-        Args:
-            book: of the partner.
-            reason: what it has said that the protocol does not have.
-            turn: of the event.
-            probed: it was the answer to a probe.
-        """
-        was_well, book.faulty = not book.faulty, reason
-        if was_well:
-            turn.note(PartnerFaulted(turn.now, book.name, reason))
-        if was_well or probed:
-            book.faults_in_row += 1
-            self.probe(book, turn)
-
-    def probe(self, book: PartnerBook, turn: Turn) -> None:
-        """Asks a faulty partner after a pause about an offer that was never made."""
-        if not book.listed:
-            book.faulty = ""
-            return
-        settings = self.memory.settings
-        delay = pause_after(book.faults_in_row, settings.probe_first_s, settings.probe_most_s)
-        offer = OfferId(self.memory.epoch, book.next_number)
-        turn.do(SendProbe(turn.cause, book.name, offer, delay))
-
-    # --- deadlines -----------------------------------------------------------------------------
-
-    def time_passed(self, event: TimePassed, turn: Turn) -> None:
-        """Shows the operator whose deadline has passed; with on_lost "resubmit" it is acted on."""
-        for book in list(self.memory.books.values()):
-            for job in [*book.undecided.values(), *book.open.values()]:
-                if job.partner == book.name and not job.overdue:
-                    self._check_deadline(job, book, event.load, turn)
-
-    def _check_deadline(
-        self, job: HomeJob, book: PartnerBook, load: Load | None, turn: Turn
-    ) -> None:
-        deadline = deadline_of(job, self.memory.settings)
-        if turn.now <= deadline:
-            return
-        job.overdue = True
-        if job.state in _UNDECIDED:
-            waited = turn.now - job.offer_time
-            job.reason = f"{book.name} has not said for {waited:.0f} s whether it has it"
-            if book.faulty and self.memory.settings.on_lost == "resubmit":
-                self.abandon(job, load, turn)
-                return
-        else:
-            waited = turn.now - job.accept_time
-            job.reason = f"accepted by {book.name} {waited:.0f} s ago, and not ended"
-        job.revision += 1
-        turn.publish(job)
-
-
-def deadline_of(job: HomeJob, settings: SiteSettings) -> float:
-    """Returns when a job that is at a partner, or offered to one, becomes overdue, seconds.
-
-    Infinity for a job at home.
-    """
-    if job.state in _UNDECIDED:
-        return job.offer_time + settings.undecided_time_max
-    if job.state in _AWAY:
-        return job.accept_time + job.request.requested_time + settings.delegated_time_max
-    return math.inf
-
-
-def _senseless(job: HomeJob, event: StatusAnswered) -> bool:
-    # Whatever the protocol does not have: an end of another offer, or of none; and a withdrawal is
-    # never answered by "never heard of".
-    if event.completion is not None:
-        return event.completion.offer != event.offer or event.status is not GuestState.ENDED
-    if event.status is GuestState.ENDED:
-        return True
-    withdrawn = job.cancel_told or job.state is JobState.WITHDRAWING
-    return event.status is None and withdrawn

@@ -1,5 +1,7 @@
-"""What a site makes of partners that are not as the protocol has them.
+"""What a site makes of partners that come and go, or are not as the protocol has them.
 
+- A partner that is lost makes its jobs SUSPECT, or they are decided anew. One that is back is asked about
+  its jobs.
 - A partner that says what the protocol does not have is *faulty* at once: it is offered nothing. It
   is probed, after pauses that double, with a question about an offer that was never made; an answer
   that makes sense makes it well. The pauses begin anew only when it has answered an offer well, so
@@ -12,6 +14,7 @@
 
 from typing import Final
 
+from grms.site.core.faults import FaultDesk
 from grms.site.core.offers import OfferDesk
 from grms.site.core.reoffers import ReofferDesk
 from grms.site.core.turn import Turn
@@ -21,12 +24,13 @@ from grms.site.facts.events import (
     Pardon,
     PartnerFaulty,
     PartnerIncompatible,
+    PartnerLost,
     PartnerUp,
     ProbeAnswered,
     ProbeFailed,
 )
 from grms.site.facts.jobs import OfferId
-from grms.site.facts.lifecycle import PROVISIONAL, GuestState
+from grms.site.facts.lifecycle import PROVISIONAL, GuestState, JobState
 from grms.site.facts.memory import Memory
 from grms.site.facts.partners import PartnerBook
 from grms.site.facts.records import EpochBegun, JobDeclined, PartnerPardoned
@@ -40,12 +44,16 @@ class PartnerDesk:
 
     Args:
         memory: of the site.
+        faults: of those that say what the protocol does not have.
         offers: has the jobs that are at partners, or on the way.
         reoffers: has those that wait here and are offered again.
     """
 
-    def __init__(self, memory: Memory, offers: OfferDesk, reoffers: ReofferDesk) -> None:
+    def __init__(
+        self, memory: Memory, faults: FaultDesk, offers: OfferDesk, reoffers: ReofferDesk
+    ) -> None:
         self.memory = memory
+        self.faults = faults
         self.offers = offers
         self.reoffers = reoffers
 
@@ -69,7 +77,37 @@ class PartnerDesk:
         seen = event.offer_seen
         if seen is not None and not self._agrees(book, seen, turn):
             return
-        self.offers.partner_up(event, turn)
+        self._ask_again(book, event, turn)
+
+    def _ask_again(self, book: PartnerBook, event: PartnerUp, turn: Turn) -> None:
+        # About its jobs: it may have lost its journal.
+        was_down = not book.reachable
+        book.reachable = True
+        book.lost = False
+        book.processors = event.processors
+        book.reserves = event.reserves
+        if was_down:
+            for job in list(book.open.values()):
+                if not job.question:
+                    job.attempts = 0
+                    self.offers.ask(job, turn)
+
+    def lost(self, event: PartnerLost, turn: Turn) -> None:
+        """Makes a partner's jobs SUSPECT, or decides them anew."""
+        book = self.memory.books.get(event.partner)
+        if book is None:
+            return
+        book.reachable = False
+        book.lost = True
+        for job in list(book.open.values()):
+            self.offers.suspect(job, f"{book.name} is lost", event.load, turn)
+        for number, job in list(book.undecided.items()):
+            if (
+                number not in book.abandoned
+                and job.state in {JobState.RESOLVING, JobState.WITHDRAWING}
+                and self.offers.gives_up(job)
+            ):
+                self.offers.abandon(job, event.load, turn)
 
     def _agrees(self, book: PartnerBook, seen: OfferId, turn: Turn) -> bool:
         epoch = self.memory.epoch
@@ -77,7 +115,7 @@ class PartnerDesk:
             return True
         if seen.epoch >= EPOCH_CLAIMED_MAX:
             reason = f"it says it has seen an offer of epoch {seen.epoch}, which no journal has"
-            self.offers.fault(book, reason, turn)
+            self.faults.fault(book, reason, turn)
             return False
         reason = (
             f"{book.name} has seen offer {seen.epoch}/{seen.number}, and this journal knows of "
@@ -96,7 +134,7 @@ class PartnerDesk:
         reason = f"{book.name} knows {offer} as that of another job"
         if event.offer.epoch == self.memory.epoch:
             turn.note(EpochBegun(turn.now, self.memory.epoch + 1, f"{reason}: an older copy"))
-        self.offers.fault(book, reason, turn)
+        self.faults.fault(book, reason, turn)
         if job.state in PROVISIONAL:
             self.reoffers.disputed(job, turn)
             return
@@ -107,7 +145,7 @@ class PartnerDesk:
         """Offers nothing more to a partner that has said what the protocol does not have."""
         book = self.memory.books.get(event.partner)
         if book is not None:
-            self.offers.fault(book, event.reason, turn, probed=event.probed)
+            self.faults.fault(book, event.reason, turn, probed=event.probed)
 
     def incompatible(self, event: PartnerIncompatible, _turn: Turn) -> None:
         """Neither asks nor answers a partner while it speaks another version."""
@@ -124,10 +162,10 @@ class PartnerDesk:
             book.faulty = ""
             return
         reason = f"it says that an offer that was never made is {event.status.value}"
-        self.offers.fault(book, reason, turn, probed=True)
+        self.faults.fault(book, reason, turn, probed=True)
 
     def probe_failed(self, event: ProbeFailed, turn: Turn) -> None:
         """Probes again."""
         book = self.memory.books.get(event.partner)
         if book is not None and book.faulty:
-            self.offers.probe(book, turn)
+            self.faults.probe(book, turn)

@@ -18,6 +18,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
+from grms.site.core.deadlines import DeadlineDesk
+from grms.site.core.faults import FaultDesk
 from grms.site.core.guests import GuestDesk
 from grms.site.core.home import HomeDesk
 from grms.site.core.intervention import OperatorDesk, why_stuck
@@ -110,12 +112,14 @@ class SiteState:
         self.memory = Memory(settings) if memory is None else memory
         for record in records:
             self.memory.apply(record)
-        self._offers = OfferDesk(self.memory)
+        faults = FaultDesk(self.memory)
+        self._offers = OfferDesk(self.memory, faults)
         self._reoffers = ReofferDesk(self.memory, self._offers)
         self._home = HomeDesk(self.memory, self._offers, self._reoffers)
         self._guests = GuestDesk(self.memory)
-        self._partners = PartnerDesk(self.memory, self._offers, self._reoffers)
+        self._partners = PartnerDesk(self.memory, faults, self._offers, self._reoffers)
         self._operator = OperatorDesk(self.memory, self._offers)
+        self._deadlines = DeadlineDesk(self.memory, self._offers)
         self._reservations = ReservationDesk(self.memory)
         self._told: dict[type[Event], _OfAJob] = {
             LrmsAccepted: (self._home.accepted, self._guests.accepted),
@@ -156,7 +160,7 @@ class SiteState:
             Resubmit: self._operator.resubmit,
             WriteOff: self._operator.write_off,
             PartnerDown: self._partner_down,
-            PartnerLost: self._offers.partner_lost,
+            PartnerLost: self._partners.lost,
             BookReservation: self._reservations.book,
             LaunchReservation: self._reservations.launch,
             ExtendReservation: self._reservations.extend,
@@ -258,7 +262,7 @@ class SiteState:
 
     def _time_passed(self, event: TimePassed, turn: Turn) -> None:
         self._guests.time_passed(turn)
-        self._offers.time_passed(event, turn)
+        self._deadlines.time_passed(event, turn)
 
     def _drain(self, _event: Drain, _turn: Turn) -> None:
         self.memory.draining = True

@@ -2,8 +2,9 @@
 
 from grms.site.facts.commands import Append, Command, LrmsSubmit, Publish
 from grms.site.facts.jobs import GuestJob, HomeJob
+from grms.site.facts.lifecycle import Outcome
 from grms.site.facts.memory import Memory
-from grms.site.facts.records import Record
+from grms.site.facts.records import JobEnded, Record
 
 
 class Turn:
@@ -76,3 +77,17 @@ class Turn:
         if not self._records:
             return self._commands
         return [Append(self.cause, tuple(self._records), self.before), *self._commands]
+
+    def end(
+        self,
+        job: HomeJob,
+        *,
+        outcome: Outcome,
+        end_time: float,
+        run_time: float,
+        reason: str,
+    ) -> None:
+        """Notes the end of an own user's job."""
+        self.note(JobEnded(self.now, job.job, outcome, end_time, run_time, reason))
+        job.remaining = None
+        self.publish(job)

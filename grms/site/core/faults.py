@@ -1,0 +1,49 @@
+"""Partners that say what the protocol does not have: they are offered nothing until a probe finds them well.
+
+A probe is a question about an offer that was never made. The pauses between probes double.
+"""
+
+from grms.kit.backoff import pause_after
+from grms.site.core.turn import Turn
+from grms.site.facts.commands import SendProbe
+from grms.site.facts.jobs import OfferId
+from grms.site.facts.memory import Memory
+from grms.site.facts.partners import PartnerBook
+from grms.site.facts.records import PartnerFaulted
+
+
+class FaultDesk:
+    """Notes faults of partners, and probes them.
+
+    Args:
+        memory: of the site.
+    """
+
+    def __init__(self, memory: Memory) -> None:
+        self.memory = memory
+
+    def fault(self, book: PartnerBook, reason: str, turn: Turn, *, probed: bool = False) -> None:
+        """Offers nothing more to a partner until a probe has found it well.
+
+        Args:
+            book: of the partner.
+            reason: what it has said that the protocol does not have.
+            turn: of the event.
+            probed: it was the answer to a probe.
+        """
+        was_well, book.faulty = not book.faulty, reason
+        if was_well:
+            turn.note(PartnerFaulted(turn.now, book.name, reason))
+        if was_well or probed:
+            book.faults_in_row += 1
+            self.probe(book, turn)
+
+    def probe(self, book: PartnerBook, turn: Turn) -> None:
+        """Asks a faulty partner after a pause about an offer that was never made."""
+        if not book.listed:
+            book.faulty = ""
+            return
+        settings = self.memory.settings
+        delay = pause_after(book.faults_in_row, settings.probe_first_s, settings.probe_most_s)
+        offer = OfferId(self.memory.epoch, book.next_number)
+        turn.do(SendProbe(turn.cause, book.name, offer, delay))

@@ -32,13 +32,14 @@ USUAL_LINES_MAX = 400
 
 VOCABULARY = "one word after the other, without code"
 A_WHOLE = "one subject whose parts need each other"
+EACH_RECORD = "what each record changes, one after the other; they share what is counted and listed"
 LONG = {
     "grms/federation/_kernel.pyx": A_WHOLE,
     "grms/lrms/batch/ledger.py": A_WHOLE,
     "grms/lrms/port.py": VOCABULARY,
     "grms/site/facts/events.py": VOCABULARY,
     "grms/site/facts/jobs.py": A_WHOLE,
-    "grms/site/facts/memory.py": A_WHOLE,
+    "grms/site/facts/memory.py": EACH_RECORD,
     "grms/site/facts/records.py": VOCABULARY,
     "grms/testing/site.py": A_WHOLE,
     "grms/testing/trial.py": A_WHOLE,

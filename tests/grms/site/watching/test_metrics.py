@@ -125,7 +125,7 @@ def test_every_state_and_every_refusal_has_its_figure() -> None:
     reasons = {refusal.value for refusal in AdmissionRefusal}
     reasons |= {refusal.name.lower() for refusal in commands.Refusal}
     for path in Path(commands.__file__).parents[1].rglob("*.py"):
-        reasons |= set(re.findall(r'\.count\("(\w+)"[,)]', path.read_text(encoding="utf-8")))
+        reasons |= set(re.findall(r'[._]count\("(\w+)"[,)]', path.read_text(encoding="utf-8")))
     reasons |= {"submissions_rate", "offers_rate", "connections", "partner_connections"}
     assert reasons == set(get_args(RefusalReason))
     for handshake in Handshake:

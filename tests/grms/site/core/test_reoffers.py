@@ -180,6 +180,9 @@ def test_what_home_wants_stays() -> None:
     assert kinds(due(home(transfer={"b": AlwaysKeep(), "c": AlwaysKeep()}))) == ["PublishRound"]
     rails = Railed(Rails(start_now=True))
     assert one(due(home(transfer={"b": rails})), SendOffer).partner == "b"
+    # The policy beside the first partner that keeps a job keeps it from all.
+    assert kinds(due(home(transfer={"b": AlwaysKeep(), "c": rails}))) == ["PublishRound"]
+    assert one(due(home(transfer={"b": rails, "c": AlwaysKeep()})), SendOffer).partner == "b"
 
 
 @pytest.mark.parametrize(

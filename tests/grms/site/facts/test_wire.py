@@ -88,6 +88,17 @@ def test_any_bytes_are_a_request_or_an_error(data: bytes) -> None:
         assert write_request(request, payload).processors == message.processors
 
 
+@pytest.mark.parametrize("run_time", [0.0, -1.0, math.inf, math.nan])
+def test_a_simulated_job_runs_for_some_time(run_time: float) -> None:
+    """The error names the field, and says what is wrong in words alone."""
+    message = request_pb2.JobRequest(processors=1, requested_time_s=1.0)
+    message.simulated.run_time_s = run_time
+    with pytest.raises(WireError) as error:
+        read_request(message, "job")
+    assert error.value.field == "job.simulated.run_time_s"
+    assert str(error.value) == f"run_time_s is {run_time}; it must be finite and more than 0"
+
+
 @pytest.mark.parametrize("status", [None, GuestState.ACCEPTED, GuestState.DECLINED])
 def test_a_status_comes_back_as_it_was(status: GuestState | None) -> None:
     """With and without an end."""

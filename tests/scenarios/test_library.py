@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 
 import pytest
@@ -201,6 +202,7 @@ def test_learned_rule_bases_to_all_digits(name: str, traces_folder: Path) -> Non
 def test_a_shipped_rule_base_says_where_it_comes_from(file: Path) -> None:
     """Strategy, seed, objective, workloads with checksums, and what came of it."""
     provenance = load_rule_base(file).provenance
+    assert re.fullmatch("[0-9a-f]{40}", provenance["commit"]), "of no commit, or of changed sources"
     assert provenance["strategy"]["name"] == "paper"
     assert provenance["strategy"]["seed"] in range(1, 6)
     assert provenance["objective"].replace("_", "-") in file.parent.name

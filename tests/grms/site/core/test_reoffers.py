@@ -253,6 +253,27 @@ def test_an_offer_with_the_number_of_another_holds_no_place() -> None:
     assert site.state.memory.epoch == 8
 
 
+def test_a_partner_that_disputes_an_offer_is_asked_no_more_in_the_round() -> None:
+    """Neither about that job nor about the next."""
+    site = home(2)
+    due(site)
+    asked = one(site(OfferDisputed, load=FULL, **B1), SendOffer)
+    assert asked.partner == "c"
+    answer = {"partner": "c", "offer": asked.offer, "accepted": False}
+    asked = one(site(OfferAnswered, load=FULL, **answer), SendOffer)
+    assert (asked.partner, site.job(2).state) == ("c", JobState.REOFFERING)
+
+
+def test_so_many_partners_are_asked_about_a_job_in_a_round() -> None:
+    """The next round asks again."""
+    site = home(partners_asked=1)
+    for number in (1, 2):
+        asked = one(due(site), SendOffer)
+        answer = {"partner": asked.partner, "offer": asked.offer, "accepted": False}
+        over = site(OfferAnswered, load=FULL, **answer)
+        assert over == [PublishRound(site.last_id, waiting=1, offers=1, moved=0)], number
+
+
 # --- leaving -------------------------------------------------------------------------------------
 
 

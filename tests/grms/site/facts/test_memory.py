@@ -10,6 +10,7 @@ from grms.site.facts.records import (
     GuestAccepted,
     GuestDeclined,
     GuestStarted,
+    JobCancelRequested,
     JobDeclined,
     JobDelegated,
     JobEnded,
@@ -128,3 +129,5 @@ def test_offers_to_a_partner_are_counted_by_what_it_answered() -> None:
     before = memory.jobs[1].revision
     memory.apply(JobTakenBack(4.0, 1, "root"))
     assert (memory.jobs[1].take_back, memory.jobs[1].revision) == (True, before + 1)
+    memory.apply(JobCancelRequested(5.0, 1))
+    assert (memory.jobs[1].cancel_requested, memory.jobs[1].revision) == (True, before + 2)

@@ -148,7 +148,7 @@ def test_an_end_that_is_none_is_an_error(change: dict[str, Any], field: str) -> 
 
 def test_offers_have_numbers() -> None:
     """Zero is what a message has that says nothing."""
-    for epoch, number in ((0, 1), (1, 0), (2**64 - 1, 1), (1, 2**63)):
+    for epoch, number in ((0, 1), (1, 0), (2**64 - 1, 1), (2**63, 1), (1, 2**63)):
         with pytest.raises(WireError, match="both numbers are at least 1"):
             read_offer(partner_pb2.OfferId(epoch=epoch, number=number))
 

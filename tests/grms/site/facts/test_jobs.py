@@ -5,6 +5,7 @@ import pytest
 from grms.site.facts.jobs import (
     STORY_MAX,
     Completion,
+    Exit,
     GuestJob,
     HomeJob,
     OfferId,
@@ -118,3 +119,9 @@ def test_a_job_that_comes_home_has_another_key() -> None:
     for _ in range(3):
         keys.append(next_lrms_key(keys[-1]))
     assert keys == ["a/ff/7", "a/ff/7/2", "a/ff/7/3", "a/ff/7/4"]
+
+
+@pytest.mark.parametrize(("code", "signal"), [(0, None), (255, 127), (None, 1), (None, None)])
+def test_an_exit_has_a_code_and_a_signal(code: int | None, signal: int | None) -> None:
+    """Zero is a code like others."""
+    assert Exit(code, signal) == Exit(code=code, signal=signal)

@@ -17,6 +17,7 @@ from grms.site.facts.records import (
     JobKept,
     JobOffered,
     JobReceived,
+    JobResubmitted,
     JobStarted,
     JobTakenBack,
     Record,
@@ -131,3 +132,5 @@ def test_offers_to_a_partner_are_counted_by_what_it_answered() -> None:
     assert (memory.jobs[1].take_back, memory.jobs[1].revision) == (True, before + 1)
     memory.apply(JobCancelRequested(5.0, 1))
     assert (memory.jobs[1].cancel_requested, memory.jobs[1].revision) == (True, before + 2)
+    memory.apply(JobResubmitted(6.0, 1, "root"))
+    assert memory.jobs[1].revision == before + 3

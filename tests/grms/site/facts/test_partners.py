@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grms.policy.location import AwrtLocation, FixedOrder
-from grms.site.facts.jobs import HomeJob, Request, lrms_key
+from grms.site.facts.jobs import HomeJob, OfferId, Request, lrms_key
+from grms.site.facts.lifecycle import GuestState
 from grms.site.facts.partners import PartnerBook, asking_order, response_time
 
 COUNT = AwrtLocation(open_jobs="count")
@@ -144,3 +145,14 @@ def test_open_jobs_that_have_waited_as_long_as_the_others_took_change_nothing() 
     book.open_job(job(1, 40.0))
     assert book.history(100.0, count_open=True) == (100.0, 6000.0)
     assert book.history(101.0, count_open=True) == (200.0, 6000.0 + 6100.0)
+
+
+def test_answers_of_an_older_epoch_are_forgotten() -> None:
+    """The same number means another job in the epoch after it."""
+    book = PartnerBook("b", listed=True)
+    book.see(OfferId(7, 3))
+    book.answered[3] = GuestState.DECLINED
+    assert book.answer_to(OfferId(7, 3)) is GuestState.DECLINED
+    book.see(OfferId(8, 1))
+    assert book.answer_to(OfferId(8, 3)) is None
+    assert (book.epoch, book.number_seen, book.settled_below, book.answered) == (8, 1, 1, {})

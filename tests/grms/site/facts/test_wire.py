@@ -185,6 +185,7 @@ def test_every_state_is_on_the_wire(state: JobState) -> None:
     assert message.leaving == (state is JobState.LEAVING)
     assert not message.HasField("start_time_s")
     assert message.executed_on in {"", "home", "away"}
+    assert isinstance(executed_on(job(state), "home"), str)
     assert bool(message.executed_on) == (
         state
         in {

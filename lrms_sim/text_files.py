@@ -99,6 +99,38 @@ def write_secret(path: Path, document: Mapping[str, Any]) -> None:
         write_new(draft, json.dumps(document).encode())
 
 
+def write_durable(path: Path, document: object) -> None:
+    """Writes a document as JSON in place of the file that is there; it survives a loss of power then.
+
+    Args:
+        path: of the file; its folder is nobody's but the caller's, as `NAME.new` lies there meanwhile.
+        document: what JSON can say.
+
+    Raises:
+        OSError: it cannot be written; what was there stays.
+    """
+    new = path.with_suffix(".new")
+    with new.open("w", encoding="utf-8") as file:
+        json.dump(document, file)
+        file.flush()
+        os.fsync(file.fileno())
+    new.replace(path)
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Makes durable which files a folder has.
+
+    Raises:
+        OSError: it cannot.
+    """
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def write_json(path: str | os.PathLike[str], document: Mapping[str, Any]) -> None:
     """Writes a document as JSON; a reader sees the old file or the whole new one.
 

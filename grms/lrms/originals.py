@@ -8,7 +8,6 @@ whatever is undone by a crash of the batch system is a job that is held.
 """
 
 import json
-import os
 import secrets
 import threading
 from collections.abc import Sequence
@@ -16,6 +15,9 @@ from dataclasses import asdict, dataclass, replace
 from enum import Enum
 from pathlib import Path
 from typing import Final, Protocol, runtime_checkable
+
+from grms.lrms.port import LrmsUnavailableError
+from lrms_sim.text_files import write_durable
 
 VARIABLE: Final = "HANSE_ORIGINAL"
 """Variable of a site's job that says which original it was made of, by a token that means nothing to others."""
@@ -26,6 +28,16 @@ class Fate(Enum):
 
     HOME = "home"
     AWAY = "away"
+
+
+def word_of(number: str, submitted: int) -> str:
+    """Returns what names a job at its batch system for ever: numbers are used again.
+
+    Args:
+        number: the batch system's.
+        submitted: when it was handed over, seconds since 1970.
+    """
+    return f"{number}@{submitted}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +66,8 @@ class Original:
 
     @property
     def word(self) -> str:
-        """Names it at this batch system."""
-        return f"{self.number}@{self.submitted}"
+        """See `word_of`."""
+        return word_of(self.number, self.submitted)
 
 
 class OriginalNotes:
@@ -63,6 +75,10 @@ class OriginalNotes:
 
     Args:
         folder: where they are.
+
+    Raises:
+        LrmsUnavailableError: by every method that reads: a file is damaged.
+        OSError: by every method: one cannot be read or written.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -123,27 +139,23 @@ class OriginalNotes:
     def _read(self, token: str) -> Original | None:
         if len(token) != 32 or not token.isalnum():  # digits of `token_hex(16)`
             return None  # a user may have set the variable
+        place = self._place(token)
         try:
-            said = json.loads(self._place(token).read_text(encoding="utf-8"))
+            said = json.loads(place.read_text(encoding="utf-8"))
             fate = None if said["fate"] is None else Fate(said["fate"])
             return Original(**{**said, "fate": fate})
         except FileNotFoundError:
             return None
+        except (ValueError, KeyError, TypeError) as error:
+            # Not taken for one that is unknown: what was decided would be decided again.
+            raise LrmsUnavailableError(
+                f"{place}: the note of a job is damaged: {error!r}"
+            ) from error
 
     def _write(self, original: Original) -> None:
         said = asdict(original)
         said["fate"] = None if original.fate is None else original.fate.value
-        new = self._folder / f"{original.token}.new"
-        with new.open("w", encoding="utf-8") as file:
-            json.dump(said, file)
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(self._place(original.token))
-        descriptor = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        write_durable(self._place(original.token), said)
 
 
 # --- what a batch system does for it -------------------------------------------------------------
@@ -175,8 +187,8 @@ class OriginalRow:
 
     @property
     def word(self) -> str:
-        """Names it at this batch system."""
-        return f"{self.number}@{self.submitted}"
+        """See `word_of`."""
+        return word_of(self.number, self.submitted)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ A private key is created with mode 0600 and never overwritten; a certificate rep
 in one step, so that a daemon that reads it meanwhile finds the old or the new one, whole.
 """
 
-import os
 import stat
 from contextlib import suppress
 from pathlib import Path
@@ -15,7 +14,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from grms.pki.authority import Authority, certificate_pem, key_pem
 from grms.pki.certificates import PkiError
-from lrms_sim.text_files import write_new
+from lrms_sim.text_files import sync_folder, write_new
 
 AUTHORITY_CERTIFICATE = "ca.crt"
 AUTHORITY_KEY = "ca.key"
@@ -195,7 +194,7 @@ def write_certificate(
     _write_new(new, content, _CERTIFICATE_MODE)
     try:
         new.replace(path)
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
     except OSError as error:
         with suppress(OSError):
             new.unlink()
@@ -217,16 +216,8 @@ def _write_new(path: Path, content: bytes, mode: int) -> None:
     except OSError as error:
         raise PkiError(f"{path}: cannot be written: {error.strerror}") from error
     try:
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
     except OSError as error:
         with suppress(OSError):
             path.unlink()
         raise PkiError(f"{path}: cannot be written: {error.strerror}") from error
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

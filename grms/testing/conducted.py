@@ -223,16 +223,19 @@ class ConductedReplay:
         for host in self.hosts:
             self._meet(host)
         for row, (now, processors, requested_time, home) in enumerate(arrivals):
-            self._hold_rounds(now)
-            self.advance(now)
+            self._reach(now)
             host = self.hosts[home]
             request = Request(processors, requested_time)
             payload = str(row).encode()
             host.happen(Submit, host.load(), "user", str(row), "", request, payload)
             self.settle()
-        self._hold_rounds(math.inf)
-        self.advance(math.inf)
+        self._reach(math.inf)
         return self._schedule()
+
+    def _reach(self, now: float) -> None:
+        # What happens up to a moment; infinity for all of it.
+        self._hold_rounds(now)
+        self.advance(now)
 
     def restart(self, site: str, records: Iterable[Record]) -> None:
         """Ends the state of a site and begins another with its journal; its machine goes on.

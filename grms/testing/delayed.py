@@ -32,10 +32,7 @@ from grms.site.facts.commands import (
     SendReport,
     SendResolve,
 )
-from grms.site.facts.events import Submit
-from grms.site.facts.jobs import Request
 from grms.testing.conducted import ConductedReplay
-from lrms_sim.schedule import Schedule
 
 if TYPE_CHECKING:
     from grms.testing.conducted import _Host
@@ -112,27 +109,10 @@ class DelayedReplay(ConductedReplay):
         for host, offset in zip(self.hosts, delays.clocks, strict=False):
             host.ahead = offset
 
-    def run(self) -> Schedule:
-        """Replays all arrivals and runs machines and network empty."""
-        jobs = self._jobs
-        arrivals = zip(
-            jobs.submit_time.tolist(),
-            jobs.processors.tolist(),
-            jobs.requested_time.tolist(),
-            self._origin.tolist(),
-            strict=True,
-        )
-        for host in self.hosts:
-            self._meet(host)
-        for row, (now, processors, requested_time, home) in enumerate(arrivals):
-            self._go_on(now)
+    def _reach(self, now: float) -> None:
+        self._go_on(now)
+        if now < math.inf:
             self.advance(now)
-            host, payload = self.hosts[home], str(row).encode()
-            request = Request(processors, requested_time)
-            host.happen(Submit, host.load(), "user", str(row), "", request, payload)
-            self.settle()
-        self._go_on(math.inf)
-        return self._schedule()
 
     def _go_on(self, until: float) -> None:
         # Ends of jobs and arrivals of messages up to a moment, each at its own; ends go first.

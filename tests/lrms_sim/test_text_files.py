@@ -1,4 +1,7 @@
+import json
 import math
+import os
+import stat
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -13,6 +16,7 @@ from lrms_sim.text_files import (
     read_json,
     replacing,
     to_toml,
+    write_durable,
     write_json,
     write_text,
 )
@@ -105,6 +109,29 @@ def test_a_file_is_there_whole_or_not_at_all(tmp_path: Path) -> None:
     assert path.read_text() == "old"
     write_text(path, "new")
     assert path.read_text() == "new"
+
+
+def test_what_is_written_durably_is_there_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """File, then folder; a file that was there stays where the new one cannot be put in its place."""
+    path = tmp_path / "list.json"
+    synced: list[os.stat_result] = []
+    sync = os.fsync
+
+    def seen(number: int) -> None:
+        synced.append(os.fstat(number))
+        sync(number)
+
+    monkeypatch.setattr(os, "fsync", seen)
+    write_durable(path, {"files": [1, None]})
+    assert json.loads(path.read_text(encoding="utf-8")) == {"files": [1, None]}
+    assert [stat.S_ISDIR(each.st_mode) for each in synced] == [False, True]
+    assert synced[0].st_ino == path.stat().st_ino
+    assert list(tmp_path.iterdir()) == [path]
+    with pytest.raises(TypeError):
+        write_durable(path, {"files": [object()]})
+    assert json.loads(path.read_text(encoding="utf-8")) == {"files": [1, None]}
 
 
 def test_numbers_come_back_to_the_last_bit(tmp_path: Path) -> None:

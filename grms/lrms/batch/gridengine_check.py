@@ -24,6 +24,11 @@ FLUSH_S: Final = 15.0
 
 _INFINITY = "INFINITY"
 
+_FLUSH_TIMES = tuple(
+    re.compile(rf"{word}=(\d+):(\d+):(\d+)")
+    for word in ("accounting_flush_time", r"(?<!accounting_)flush_time")
+)
+
 
 class GridEngineCheck:
     """Looks at a Grid Engine.
@@ -213,15 +218,10 @@ def flush(fields: dict[str, str], records_s: float) -> Finding:
     if re.search(r"accounting=false", params):
         cure = "as a manager of the cell: qconf -mconf, reporting_params accounting=true"
         return missing(what, "the cell writes no accounting file: every job ends as unknown", cure)
-    said = re.search(r"accounting_flush_time=(\d+):(\d+):(\d+)", params)
-    seconds = FLUSH_S
-    if said is not None:
-        hours, minutes, rest = map(int, said.groups())
-        seconds = 3600.0 * hours + 60.0 * minutes + rest
-    other = re.search(r"(?<!accounting_)flush_time=(\d+):(\d+):(\d+)", params)
-    if said is None and other is not None:
-        hours, minutes, rest = map(int, other.groups())
-        seconds = 3600.0 * hours + 60.0 * minutes + rest
+    # Where the accounting file has no time of its own, it has that of all reports.
+    said = next(filter(None, (pattern.search(params) for pattern in _FLUSH_TIMES)), None)
+    hours, minutes, seconds = (0, 0, FLUSH_S) if said is None else map(int, said.groups())
+    seconds += 3600.0 * hours + 60.0 * minutes
     if seconds >= records_s:
         text = f"the accounting file is written every {seconds:g} s; the site waits {records_s:g} s"
         return missing(what, text, f"set lrms.records_s = {2 * seconds + 1:g}")

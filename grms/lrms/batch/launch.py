@@ -30,6 +30,7 @@ from grms.kit.job_files import CHUNK_BYTES, FileProblemError, created, opened
 from grms.kit.shared_folders import NotSharedError, SharedFile, SharedFolders
 from grms.lrms.folders import JobFolder
 from grms.lrms.port import JobInput, LrmsRefusedError, Program
+from lrms_sim.text_files import write_durable
 
 LAUNCH: Final = (
     "#!/bin/sh\n"
@@ -245,17 +246,7 @@ class Spool:
     def _keep(self, key: str, marks: Marks) -> None:
         place = self.place(key)
         place.mkdir(mode=0o700, exist_ok=True)
-        new = place / "state.new"
-        with new.open("w", encoding="utf-8") as file:
-            json.dump(asdict(marks), file)
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(place / "state.json")
-        descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        write_durable(place / "state.json", asdict(marks))
 
     def drop(self, key: str) -> None:
         """Deletes the folder of a job that was not taken."""

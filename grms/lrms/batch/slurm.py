@@ -326,10 +326,19 @@ class Slurm:
         return ["-p", names] if names else []
 
     async def _ask(self, program: str, *arguments: str) -> Answer:
-        answer = await self._programs.run(program, *arguments, also=SECONDS)
-        if answer.code != 0:
-            raise failure(program, answer)
-        return answer
+        return await asked(self._programs, program, *arguments)
+
+
+async def asked(programs: Programs, program: str, *arguments: str) -> Answer:
+    """Returns what one of Slurm's programs has answered, with moments as seconds since 1970.
+
+    Raises:
+        LrmsError: it has refused, or nobody answers.
+    """
+    answer = await programs.run(program, *arguments, also=SECONDS)
+    if answer.code != 0:
+        raise failure(program, answer)
+    return answer
 
 
 def failure(program: str, answer: Answer) -> LrmsRefusedError | LrmsUnavailableError:

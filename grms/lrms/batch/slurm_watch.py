@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from grms.lrms.batch.programs import Programs
-from grms.lrms.batch.slurm import SECONDS, failure
+from grms.lrms.batch.slurm import asked
 from grms.lrms.batch.slurm_text import read_job, read_limit
 from grms.lrms.originals import OriginalRow, OriginalWanted
 from grms.lrms.port import LrmsRefusedError
@@ -95,9 +95,7 @@ class SlurmWatch:
         await self._ask("scontrol", "update", f"JobId={number}", f"AdminComment={text}")
 
     async def _ask(self, program: str, *arguments: str) -> str:
-        answer = await self._programs.run(program, *arguments, also=SECONDS)
-        if answer.code != 0:
-            raise failure(program, answer)
+        answer = await asked(self._programs, program, *arguments)
         return answer.output.decode("utf-8", "replace")
 
 

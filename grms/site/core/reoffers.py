@@ -62,7 +62,6 @@ class ReofferDesk:
         self._silent: set[str] = set()
         self._before: Waiting | None = None
         self._asked: HomeJob | None = None
-        self._counts = [0, 0, 0]
 
     # --- rounds --------------------------------------------------------------------------------
 
@@ -85,7 +84,6 @@ class ReofferDesk:
         self._one = self._before = self._asked = None
         self._partners.clear()
         self._silent.clear()
-        self._counts = [len(waiting), 0, 0]
         self._go_on(event.load, turn)
 
     def carry_on(self, event: Event, turn: Turn) -> None:
@@ -93,14 +91,10 @@ class ReofferDesk:
         if self._queue is None or isinstance(event, RoundDue):
             return
         job = self._asked
-        if job is not None:
-            if job.state in PROVISIONAL or (job.confirms and not job.attempts):
-                return
-            if not isinstance(event, LoadedEvent):
-                return
-            self._counts[2] += job.state is JobState.DELEGATED
-            self._asked = None
+        if job is not None and (job.state in PROVISIONAL or (job.confirms and not job.attempts)):
+            return
         if isinstance(event, LoadedEvent):
+            self._asked = None
             self._go_on(event.load, turn)
 
     def _go_on(self, told: Load | None, turn: Turn) -> None:
@@ -122,7 +116,7 @@ class ReofferDesk:
             if self._offered(job, load, turn):
                 return
         self._queue = None
-        turn.do(PublishRound(turn.cause, *self._counts))
+        turn.do(PublishRound(turn.cause))
 
     def _offered(self, job: HomeJob, load: Load, turn: Turn) -> bool:
         # Asks the next partner about a job, if it is to be asked.
@@ -145,7 +139,6 @@ class ReofferDesk:
             return False
         self._notes.left -= 1
         self._questions -= 1
-        self._counts[1] += 1
         self._asked = job
         number, settled_below = book.next_number, book.settled()
         turn.note(JobReoffered(turn.now, job.job, name, number))

@@ -273,17 +273,7 @@ class Publish(Command):
 
 @dataclass(frozen=True, slots=True)
 class PublishRound(Command):
-    """Tells watchers that a round of offers is over.
-
-    Attributes:
-        waiting: jobs that waited when it began.
-        offers: questions that were put.
-        moved: jobs that partners have taken over.
-    """
-
-    waiting: int
-    offers: int
-    moved: int
+    """Tells watchers that a round of offers is over."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -227,12 +227,9 @@ class OriginalWatcher:
         self._log.info("original_decided", lrms_job=original.number, runs=said, reason=why)
 
     async def _change(self, original: Original, **values: object) -> None:
-        changed = await asyncio.to_thread(self._change_now, original.token, values)
+        changed = await asyncio.to_thread(self._notes.change, original.token, **values)
         assert self._known is not None
         self._known[changed.word] = changed
-
-    def _change_now(self, token: str, values: dict[str, object]) -> Original:
-        return self._notes.change(token, **values)
 
     async def _end_ours(self, original: Original) -> None:
         job: HomeJob | None = self._engine.job(original.job_id) if original.job_id else None

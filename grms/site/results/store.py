@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from grms.kit.job_files import CHUNK_BYTES, FileProblem, JobFile
+from lrms_sim.text_files import sync_folder, write_durable
 
 LIST: Final = "list.json"
 
@@ -119,22 +120,12 @@ class ResultStore:
         """Notes that all is there; durable when this returns."""
         place = self._place(job_id)
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
-        new = place / "list.new"
         said = {
             "files": [_write_file(file) for file in manifest.files],
             "problem": manifest.problem,
         }
-        with new.open("w", encoding="utf-8") as file:
-            json.dump(said, file)
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(place / LIST)
-        for folder in (place, self._folder):
-            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+        write_durable(place / LIST, said)
+        sync_folder(self._folder)
 
     def touch(self, job_id: str) -> None:
         """Makes what has come of a job as new; where nothing has, nothing happens."""

@@ -142,7 +142,7 @@ class Counting:
             self._metrics.set_guests(record.partner, self._guests[record.partner])
 
     def _confirmed(self, before: HomeJob | None) -> None:
-        # A round may be over before its last job is confirmed, so `PublishRound` has too few.
+        # By the record: a round may be over before its last job is confirmed.
         if before is not None and before.confirms:
             self._metrics.rounds.moved()
 

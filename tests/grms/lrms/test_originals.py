@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from grms.lrms.originals import Fate, OriginalNotes
+from grms.lrms.port import LrmsUnavailableError
 
 
 def test_what_was_said_first_counts(tmp_path: Path) -> None:
@@ -39,3 +40,14 @@ def test_a_token_that_is_none_is_unknown(tmp_path: Path, token: str) -> None:
     """A user can give any variable to a job."""
     assert OriginalNotes(tmp_path).of(token) is None
     assert OriginalNotes(tmp_path).choose(token, Fate.HOME) is None
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"fate": "elsewhere"}', '{"fate": null}'])
+def test_a_damaged_note_is_no_unknown_one(tmp_path: Path, text: str) -> None:
+    """What was decided would be decided again; the site says which file it is."""
+    notes = OriginalNotes(tmp_path)
+    token = notes.begin("17", 1000, "ann").token
+    (tmp_path / token).write_text(text, encoding="utf-8")
+    for read in (notes.all, lambda: notes.of(token), lambda: notes.choose(token, Fate.HOME)):
+        with pytest.raises(LrmsUnavailableError, match=f"{token}: the note of a job is damaged"):
+            read()

@@ -224,8 +224,8 @@ class World:
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.fsync", lambda _: None)
 
-    async def at_once(work: Any, *arguments: Any) -> Any:
-        return work(*arguments)
+    async def at_once(work: Any, *arguments: Any, **named: Any) -> Any:
+        return work(*arguments, **named)
 
     monkeypatch.setattr(asyncio, "to_thread", at_once)
 

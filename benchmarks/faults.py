@@ -2,12 +2,14 @@
 
     python -m benchmarks.faults                        on from where faults.json ends, to 100,000 runs
     python -m benchmarks.faults --anew                 from seed 0 on, and what faults.json has is dropped
+    python -m benchmarks.faults --together             rails, rounds of offers and a rogue in every run
     python -m benchmarks.faults --count 1000 --first 5000 --dry
 
 Every run that is not as it has to be is printed with the command that replays it; then the status
 is 1. The figures go to faults.json beside this file (--dry: nowhere), every thousand runs, so what is
 interrupted goes on later. There each commit has a part of its own, with the machine, its first seed and
-the one after its last; the figures are the sums of all parts.
+the one after its last; the figures are the sums of all parts. Runs with all together have a place of
+their own in the file.
 """
 
 import argparse
@@ -16,6 +18,7 @@ import os
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -39,8 +42,15 @@ FIGURES_OF_RUNS = (
     "resubmitted",
     "epochs",
     "judged",
+    "reoffered",
+    "moved",
+    "breaches",
+    "taken_back",
 )
 """What is summed up of all runs, as `Verdict` has it."""
+
+LONGEST: Final = "longest beyond a deadline, s"
+"""The figure that is no sum."""
 
 OnLost = Literal["wait", "resubmit"]
 
@@ -51,19 +61,23 @@ class Tally:
 
     Attributes:
         counts: runs, the figures of `FIGURES_OF_RUNS`, and runs with each kind of rogue.
+        longest: so long a job was with a rogue beyond its deadline at most, seconds.
         problems: of the runs that were not as they have to be, by seed.
     """
 
     counts: Counter[str] = field(default_factory=Counter)
     problems: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    longest: float = 0.0
 
 
-def work(seeds: range, *, on_lost: OnLost) -> Tally:
+def work(seeds: range, *, on_lost: OnLost, together: bool = False) -> Tally:
     """Runs the trials of some seeds."""
     tally = Tally()
     for seed in seeds:
         try:
-            verdict = run_trial(seed, on_lost=on_lost)
+            verdict = run_trial(
+                seed, on_lost=on_lost, rails=together, reoffers=together, rogues=together
+            )
         except Exception as error:  # noqa: BLE001  # whatever it is, the seed must be known
             tally.problems[seed] = (f"{type(error).__name__}: {error}",)
             continue
@@ -71,6 +85,7 @@ def work(seeds: range, *, on_lost: OnLost) -> Tally:
             tally.counts[name] += getattr(verdict, name)
         tally.counts[f"rogue: {verdict.rogue or 'none'}"] += 1
         tally.counts["runs"] += 1
+        tally.longest = max(tally.longest, verdict.longest)
         if verdict.problems:
             tally.problems[seed] = verdict.problems
     return tally
@@ -89,15 +104,27 @@ class Record:
         here: machine and commit that run now.
         on_lost: what sites do with jobs at partners that are lost; others' runs do not count.
         anew: whether what the file has is dropped.
+        together: whether these are the runs with rails, rounds and a rogue; others' do not count.
     """
 
-    def __init__(self, path: Path, here: dict[str, Any], on_lost: OnLost, anew: bool) -> None:
-        self._path, self._here, self._on_lost = path, here, on_lost
+    def __init__(
+        self,
+        path: Path,
+        here: dict[str, Any],
+        on_lost: OnLost,
+        anew: bool,
+        together: bool = False,
+    ) -> None:
+        self._path, self._here, self._on_lost, self._together = path, here, on_lost, together
         self.parts: list[dict[str, Any]] = []
-        if path.exists() and not anew:
+        self._others: dict[str, Any] = {}
+        if path.exists():
             told = json.loads(path.read_text(encoding="utf-8"))
-            if told["on_lost"] == on_lost:
-                self.parts = told.get("parts", [])  # those of before met no rogues
+            both = {"together": told.pop("together", {}), "alone": told}
+            mine = both.pop("together" if together else "alone")
+            (self._others,) = both.values()
+            if mine.get("on_lost") == on_lost and not anew:
+                self.parts = mine.get("parts", [])  # those of before met no rogues
 
     @property
     def next_seed(self) -> int:
@@ -107,10 +134,7 @@ class Record:
     @property
     def figures(self) -> dict[str, float]:
         """The sums over all parts."""
-        total: Counter[str] = Counter()
-        for part in self.parts:
-            total.update(part["figures"])
-        return dict(total)
+        return _sums(part["figures"] for part in self.parts)
 
     def add(self, seeds: range, tally: Tally, seconds: float) -> None:
         """Adds what came of some runs, to the part of this commit where that is the last."""
@@ -119,18 +143,31 @@ class Record:
         if last is None or last["machine"]["commit"] != commit or last["next"] != seeds.start:
             last = {"machine": self._here, "first": seeds.start, "figures": {}}
             self.parts.append(last)
-        figures = Counter(last["figures"])
-        figures.update(tally.counts)
-        figures.update({"problems": len(tally.problems), "seconds": seconds})
+        new: dict[str, float] = dict(tally.counts)
+        new |= {"problems": len(tally.problems), "seconds": seconds, LONGEST: tally.longest}
         last["next"] = seeds.stop
-        last["figures"] = dict(figures)
+        last["figures"] = _sums([last["figures"], new])
 
     def write(self) -> None:
         """Writes the file, whole or not at all."""
-        document = {"on_lost": self._on_lost, "figures": self.figures, "parts": self.parts}
+        mine = {"on_lost": self._on_lost, "figures": self.figures, "parts": self.parts}
+        document = (
+            {**self._others, "together": mine}
+            if self._together
+            else {**mine, **({"together": self._others} if self._others else {})}
+        )
         new = self._path.with_suffix(".new")
         new.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
         new.replace(self._path)
+
+
+def _sums(all_figures: Iterable[dict[str, float]]) -> dict[str, float]:
+    total: Counter[str] = Counter()
+    longest = 0.0
+    for figures in all_figures:
+        total.update({name: figure for name, figure in figures.items() if name != LONGEST})
+        longest = max(longest, figures.get(LONGEST, 0.0))
+    return {**total, LONGEST: round(longest, 1)} if total else {}
 
 
 def main() -> int:
@@ -143,22 +180,25 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=os.cpu_count(), help="processes")
     parser.add_argument("--on-lost", choices=("wait", "resubmit"), default="wait")
     parser.add_argument("--anew", action="store_true", help="drop what faults.json has")
+    parser.add_argument("--together", action="store_true", help="rails, rounds, rogues in each run")
     parser.add_argument("--dry", action="store_true", help="do not write faults.json")
     arguments = parser.parse_args()
-    record = Record(FIGURES, machine(), arguments.on_lost, arguments.anew)
+    together = arguments.together
+    record = Record(FIGURES, machine(), arguments.on_lost, arguments.anew, together)
+    more = " --rails --reoffers --rogues" if together else ""
     first = record.next_seed if arguments.first is None else arguments.first
     last = max(first, RUNS) if arguments.count is None else first + arguments.count
     started = noted = time.perf_counter()
     total = Tally()
     pieces = chunks(first, last)
     with ProcessPoolExecutor(arguments.workers) as pool:
-        run = partial(work, on_lost=arguments.on_lost)
+        run = partial(work, on_lost=arguments.on_lost, together=together)
         for number, (seeds, tally) in enumerate(zip(pieces, pool.map(run, pieces), strict=True), 1):
             total.counts += tally.counts
             total.problems |= tally.problems
             for seed, problems in tally.problems.items():
                 print(f"seed {seed}: {problems[0]}")
-                print(f"  python -m grms.testing --seed {seed} --on-lost {arguments.on_lost}")
+                print(f"  python -m grms.testing --seed {seed} --on-lost {arguments.on_lost}{more}")
             now = time.perf_counter()
             record.add(seeds, tally, round(now - noted, 1))
             noted = now

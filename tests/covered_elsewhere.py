@@ -141,6 +141,7 @@ COVERED_ELSEWHERE = {
     "grms/site/facts/records.py": ("tests/grms/site/facts/test_lifecycle.py", "data alone"),
     "grms/testing/__main__.py": ("tests/grms/testing/test_trial.py", "the command runs trials"),
     "grms/testing/faults.py": ("tests/grms/testing/test_network.py", "data alone"),
+    "grms/testing/people.py": ("tests/grms/testing/test_rogues.py", "only trials have any"),
     "grms/testing/site.py": ("tests/grms/testing/test_trial.py", "only trials drive it"),
     "lrms_sim/_easy_plus_plus.pyx": (
         "tests/lrms_sim/test_queue_orders.py",

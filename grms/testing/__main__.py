@@ -20,7 +20,8 @@ from grms.testing.trial import run_trial
 )
 @click.option("--rails", is_flag=True, help="Sites keep to rails.")
 @click.option("--reoffers", is_flag=True, help="Sites offer again what waits.")
-def main(seed: int, count: int, on_lost: str, *, rails: bool, reoffers: bool) -> None:
+@click.option("--rogues", is_flag=True, help="One of the sites is a rogue in every run.")
+def main(seed: int, count: int, on_lost: str, *, rails: bool, reoffers: bool, rogues: bool) -> None:
     """Replays runs of the fault test; tells the story where it is one run."""
     tell = click.echo if count == 1 else None
     bad = 0
@@ -31,18 +32,24 @@ def main(seed: int, count: int, on_lost: str, *, rails: bool, reoffers: bool) ->
             on_lost="wait" if on_lost == "wait" else "resubmit",
             rails=rails,
             reoffers=reoffers,
+            rogues=rogues,
         )
         if count == 1:
             click.echo(
                 f"{verdict.jobs} jobs, {verdict.delegated} of them run elsewhere, "
                 f"{verdict.cancelled} cancelled; {verdict.crashes} crashes"
                 f"{f'; {verdict.moved} left a queue' if reoffers else ''}"
+                f"{f'; the rogue {verdict.rogue}' if verdict.rogue else ''}"
             )
         for problem in verdict.problems:
             click.echo(f"seed {number}: {problem}")
         if verdict.problems:
             bad += 1
-            more = (" --rails" if rails else "") + (" --reoffers" if reoffers else "")
+            more = "".join(
+                f" --{name}"
+                for name, wanted in (("rails", rails), ("reoffers", reoffers), ("rogues", rogues))
+                if wanted
+            )
             click.echo(
                 f"to replay: python -m grms.testing --seed {number} --on-lost {on_lost}{more}"
             )

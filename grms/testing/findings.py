@@ -1,9 +1,25 @@
-"""What came of a run: the verdict, what a site still waits for, and what has to survive a restart."""
+"""What came of a run: the verdict, what a site still waits for, and what has to survive a restart.
+
+Every job, every honest site's journal and what a rogue has said are judged when the sites are at rest.
+"""
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from grms.site.core.state import SiteState
+from grms.site.facts.invariants import check
+from grms.site.facts.jobs import HomeJob
+from grms.site.facts.lifecycle import JobState, Outcome
+from grms.testing.lrms import FakeLrmsJob
+from grms.testing.people import Wish
+from grms.testing.rounds import has_left
+from grms.testing.scripted_site import excused
+from grms.testing.site import SimulatedSite
+
+Runs = Mapping[bytes, list[FakeLrmsJob]]
+"""What honest sites' batch systems have had, by what was to run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +44,8 @@ class Verdict:
         reoffered: how many jobs that waited were offered again.
         moved: how many of these have left the queue.
         breaches: how many promises honest sites have found to be broken.
+        taken_back: how many jobs operators have asked the rogue to give back.
+        longest: so long a job was with the rogue beyond its deadline at most, seconds.
     """
 
     seed: int
@@ -47,6 +65,8 @@ class Verdict:
     reoffered: int = 0
     moved: int = 0
     breaches: int = 0
+    taken_back: int = 0
+    longest: float = 0.0
 
 
 def unfinished(state: SiteState, rogue: str) -> list[str]:
@@ -108,3 +128,119 @@ def known(state: SiteState) -> object:
     sums = (memory.own_work, memory.own_requested)
     there = (sorted(memory.at_lrms), sorted(memory.reserved))
     return jobs, books, reservations, numbers, sums, there
+
+
+@dataclass(slots=True)
+class Judgement:
+    """Judges a run when its sites are at rest.
+
+    Attributes:
+        sites: all of them, by name.
+        rogue: the name of one; empty where all are honest.
+        manner: what the rogue is.
+        on_lost: what sites do about lost partners.
+        problems: gets what is not as it has to be, in sentences.
+    """
+
+    sites: Mapping[str, SimulatedSite]
+    rogue: str
+    manner: str
+    on_lost: Literal["wait", "resubmit"]
+    problems: list[str]
+
+    @property
+    def honest(self) -> list[SimulatedSite]:
+        """The sites that are no rogue."""
+        return [site for name, site in self.sites.items() if name != self.rogue]
+
+    def runs(self, wishes: Mapping[bytes, Wish]) -> Runs:
+        """Returns what honest sites' batch systems have run, or would have, of each wish."""
+        runs: dict[bytes, list[FakeLrmsJob]] = {payload: [] for payload in wishes}
+        for site in self.honest:
+            for ran in site.lrms.history:
+                if not (ran.lost or ran.let_go or has_left(site, ran)):
+                    runs[ran.payload].append(ran)
+        return runs
+
+    def jobs(self, wishes: Mapping[bytes, Wish], runs: Runs) -> list[HomeJob]:
+        """Judges every job of an honest site's user; returns those that have ended."""
+        ended: list[HomeJob] = []
+        for payload, wish in wishes.items():
+            if wish.home == self.rogue:
+                continue  # its users have nobody to rely on
+            job = self.sites[wish.home].state.job(wish.job_id)
+            if job is None or job.state is not JobState.ENDED:
+                state = "nowhere" if job is None else job.state.name
+                self.problems.append(f"{payload!r} ({wish.job_id}) has not ended: {state}")
+                continue
+            ended.append(job)
+            if self.rogue in job.asked:
+                self._judge_with_rogue(wish, job, runs[payload])
+            else:
+                self._judge(wish, job, runs[payload])
+        return ended
+
+    def honest_sites(self) -> None:
+        """Judges what honest sites have left over, and what they have written down."""
+        for site in self.honest:
+            name = site.settings.name
+            self.problems += [f"{name}: {what}" for what in unfinished(site.state, self.rogue)]
+            if site.lrms.free != site.lrms.processors or site.lrms.load().processors_waiting:
+                self.problems.append(f"{name}: the batch system is not empty")
+            self._judge_journal(site)
+            self._judge_partners(site)
+
+    def _judge_partners(self, site: SimulatedSite) -> None:
+        # A liar is seen through each time.
+        for partner, book in site.state.partners.items():
+            if partner == self.rogue and self.manner == "liar" and book.ended != book.disbelieved:
+                told = f"{book.disbelieved} of {book.ended} lies were not believed"
+                self.problems.append(f"{site.settings.name}: {told}")
+
+    def _judge_with_rogue(self, wish: Wish, job: HomeJob, runs: list[FakeLrmsJob]) -> None:
+        # What the rogue has done with it nobody knows; the honest sites have to be right.
+        if len(runs) > 1 and self.on_lost == "resubmit":
+            return
+        if len(runs) > 1:
+            self.problems.append(f"{job.job_id} was run by honest sites {len(runs)} times")
+        if job.partner == self.rogue and runs and self.on_lost == "wait":
+            self.problems.append(f"{job.job_id} ended at {job.partner}, and an honest site ran it")
+        if (
+            wish.cancel_time is not None
+            or job.partner == self.rogue
+            or excused(job, runs, self.sites.values())
+        ):
+            return
+        outcome = runs[0].outcome if runs else None
+        if job.outcome is not Outcome.COMPLETED or outcome is not Outcome.COMPLETED:
+            text = f"{job.job_id} is {job.outcome} at home, and in truth {outcome}"
+            self.problems.append(text)
+
+    def _judge(self, wish: Wish, job: HomeJob, runs: list[FakeLrmsJob]) -> None:
+        name = job.job_id
+        if len(runs) > 1 and self.on_lost == "wait":
+            self.problems.append(f"{name} was given to batch systems {len(runs)} times")
+        if len(runs) > 1 or (self.on_lost == "resubmit" and wish.cancel_time is not None):
+            # What a site that was lost did with the job is not the home's to know.
+            return
+        if excused(job, runs, self.sites.values()):
+            return
+        outcome = runs[0].outcome if runs else None
+        if wish.cancel_time is None:
+            if outcome is not Outcome.COMPLETED:
+                self.problems.append(f"{name} has not run to its end: {outcome}")
+            if job.outcome is not Outcome.COMPLETED:
+                self.problems.append(f"{name} ran to its end, and its home says {job.outcome}")
+        elif (job.outcome is Outcome.COMPLETED) != (outcome is Outcome.COMPLETED):
+            self.problems.append(f"{name} is {job.outcome} at home, and in truth {outcome}")
+        elif job.outcome not in {Outcome.COMPLETED, Outcome.CANCELLED}:
+            self.problems.append(f"{name} was cancelled, and its home says {job.outcome}")
+
+    def _judge_journal(self, site: SimulatedSite) -> None:
+        check(site.state.memory)
+        again = SiteState(site.settings, site.journal)
+        if known(again) != known(site.state):
+            self.problems.append(
+                f"{site.settings.name}: the journal says {known(again)}, the site "
+                f"{known(site.state)}"
+            )

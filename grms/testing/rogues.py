@@ -1,6 +1,10 @@
-"""Sites that are no honest partners: they talk rubbish, lie, start nothing, or have forgotten."""
+"""Sites that are no honest partners: they talk rubbish, lie, start nothing, or have forgotten.
+
+Some misuse the way by which a job leaves its home's queue: the place that a partner holds for it.
+"""
 
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from grms.site.facts.commands import (
     AnswerOffer,
@@ -9,12 +13,22 @@ from grms.site.facts.commands import (
     Command,
     LrmsCancel,
     LrmsSubmit,
+    SendReport,
+    SendResolve,
+    SendWithdraw,
 )
-from grms.site.facts.events import LrmsAccepted, LrmsEnded, LrmsStarted
+from grms.site.facts.events import (
+    LrmsAccepted,
+    LrmsEnded,
+    LrmsStarted,
+    OfferReceived,
+    ResolveReceived,
+    WithdrawReceived,
+)
 from grms.site.facts.jobs import Completion
 from grms.site.facts.lifecycle import GuestState, Outcome
 from grms.site.facts.records import Record
-from grms.testing.site import Rubbish, SimulatedSite
+from grms.testing.site import Make, Reply, Rubbish, SimulatedSite
 
 
 @dataclass
@@ -105,3 +119,86 @@ class PutBack(SimulatedSite):
     def _lrms_submit(self, command: LrmsSubmit) -> None:
         # Its batch system knows jobs of names that it gives a second time, and runs none of them.
         super()._lrms_submit(replace(command, lookup=True))
+
+
+@dataclass
+class NeverHeard(SimulatedSite):
+    """Takes jobs and holds places, and nobody ever hears of them again."""
+
+    def ask(self, make: Make, reply: Reply) -> None:
+        """Leaves every question about an offer without an answer."""
+        if not isinstance(make(0), ResolveReceived | WithdrawReceived):
+            super().ask(make, reply)
+
+    def _send_report(self, command: SendReport) -> None:
+        """Tells nobody that a job has ended."""
+
+
+@dataclass
+class DeniesPlaces(SimulatedSite):
+    """Holds places, and knows nothing of them, or will not have the job, when it is to start it."""
+
+    def ask(self, make: Make, reply: Reply) -> None:
+        """Denies what it is told to start."""
+        event = make(0)
+        if not (isinstance(event, ResolveReceived) and event.confirm):
+            super().ask(make, reply)
+        elif self.up:
+            states = (None, GuestState.DECLINED, GuestState.WITHDRAWN)
+            reply(AnswerStatus(0, states[self.draws.integer(0, 2)]))
+
+
+@dataclass
+class EndsPlaces(SimulatedSite):
+    """Says of jobs for which it holds a place, and which their homes have still, that they have ended."""
+
+    def ask(self, make: Make, reply: Reply) -> None:
+        """Reports the end of a job as soon as it holds a place for it."""
+        event = make(0)
+
+        def told(answer: Command) -> None:
+            reply(answer)
+            if not (isinstance(event, OfferReceived) and isinstance(answer, AnswerOffer)):
+                return
+            if event.reserve and answer.accepted:
+                ended = Completion(event.offer, Outcome.COMPLETED, self.now, 0.0)
+                # Before its home has the answer, just after that, and when the job may be leaving.
+                for delay in (0.0, 0.1, 0.3):
+                    self._send_report(SendReport(0, event.partner, ended, delay))
+
+        super().ask(make, told)
+
+
+@dataclass
+class HoardsPlaces(SimulatedSite):
+    """Has partners hold places for its jobs, and neither has them started nor gives them back."""
+
+    def _send_question(self, command: SendResolve | SendWithdraw) -> None:
+        # Whatever else it wants to know it asks.
+        if isinstance(command, SendResolve) and not command.confirm:
+            super()._send_question(command)
+
+
+ROGUES: Final[dict[str, type[SimulatedSite]]] = {
+    "rubbish": TalksRubbish,
+    "liar": Lies,
+    "put back": PutBack,
+}
+"""What one of the sites may be."""
+
+RAILED_ROGUES: Final = ROGUES | {"starts nothing": StartsNothing}
+"""And where sites keep to rails, which are there for such a one."""
+
+EVERY_ROGUE: Final = RAILED_ROGUES | {
+    "never heard": NeverHeard,
+    "denies places": DeniesPlaces,
+    "ends places": EndsPlaces,
+    "hoards places": HoardsPlaces,
+}
+"""And where they also offer again what waits."""
+
+TAKERS: Final = frozenset({"liar", "starts nothing", "never heard", "denies places", "ends places"})
+"""Those that do their harm to jobs which they take."""
+
+ANSWERING: Final = frozenset({"starts nothing", "ends places"})
+"""Those that end a job when they are told to, and say so."""

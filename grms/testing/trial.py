@@ -32,34 +32,32 @@ records alone (`grms.testing.order`).
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, Literal
 
 from grms.policy.location import AwrtLocation, FixedOrder, LocationPolicy
 from grms.policy.transfer import AcceptWhenFit, Gaussian, Railed, Rule, RuleBase, TransferPolicy
-from grms.site.core.deadlines import deadline_of
 from grms.site.core.state import SiteState
 from grms.site.engine.lrms_queue import LrmsQueue
-from grms.site.facts.commands import Command, ReplyJob
-from grms.site.facts.events import Cancel, Event, PartnerFaulty, PoliciesChanged, Resubmit, Submit
-from grms.site.facts.invariants import check
-from grms.site.facts.jobs import HomeJob, Request
-from grms.site.facts.lifecycle import JobState, Outcome
+from grms.site.facts.commands import Command
+from grms.site.facts.events import Event, PartnerFaulty, PoliciesChanged
+from grms.site.facts.jobs import Request
+from grms.site.facts.lifecycle import Outcome
 from grms.site.facts.records import EpochBegun, JobLeft, JobReoffered, Record
 from grms.site.facts.settings import PartnerSettings, SiteSettings
 from grms.testing.brokers import Brokers, resource
 from grms.testing.clock import ManualClock
 from grms.testing.draws import Draws
 from grms.testing.faults import Crashes, Faults, Timing
-from grms.testing.findings import Verdict, known, unfinished
-from grms.testing.lrms import FakeLrms, FakeLrmsJob
+from grms.testing.findings import Judgement, Verdict, unfinished
+from grms.testing.lrms import FakeLrms
 from grms.testing.network import Network
 from grms.testing.order import NumberJudge, OrderJudge
+from grms.testing.people import Operators, Users, Wish
 from grms.testing.promises import PromiseJudges, drawn_rails
-from grms.testing.rogues import Lies, PutBack, StartsNothing, TalksRubbish
-from grms.testing.rounds import draw_rounds, has_left
+from grms.testing.rogues import ANSWERING, EVERY_ROGUE, RAILED_ROGUES, ROGUES, TAKERS, PutBack
+from grms.testing.rounds import draw_rounds
 from grms.testing.scripted import drawn_moods
-from grms.testing.scripted_site import ScriptedSite, excused
+from grms.testing.scripted_site import ScriptedSite
 from grms.testing.site import SimulatedSite, StateFactory
 
 FAULTS_UNTIL = 60.0
@@ -71,38 +69,12 @@ PATIENCE = 2000.0
 _GIVE = RuleBase((Rule(Gaussian(0.0, 1.0), Gaussian(0.0, 1.0), accept=False),), "give")
 """Offers every own job, and declines every other."""
 
-OPERATOR_LOOKS = 5.0
-"""How often operators look for jobs that are stuck, seconds."""
-
 RAILED_JOBS = 12
 """So many more jobs where sites keep to rails: who has given a job comes back with another."""
-
-ROGUES: dict[str, type[SimulatedSite]] = {
-    "rubbish": TalksRubbish,
-    "liar": Lies,
-    "put back": PutBack,
-}
-"""What one of the sites may be."""
-
-RAILED_ROGUES = ROGUES | {"starts nothing": StartsNothing}
-"""And where sites keep to rails, which are there for such a one."""
 
 _PLAN, _NETWORK, _SITES, _USERS, _WORLD = range(5)
 _MOODS, _MOODY = 20, 30
 _RESOURCES, _BROKERS, _RAILS, _ROUNDS = 6, 7, 8, 9
-
-
-@dataclass(slots=True)
-class _Wish:
-    # A job that a user wants run: what is true of it, whatever sites say.
-    home: str
-    key: str
-    request: Request
-    run_time: float
-    submit_time: float
-    cancel_time: float | None
-    job_id: str = ""
-    cancel_told: bool = False
 
 
 @dataclass(slots=True)
@@ -119,6 +91,8 @@ class Trial:
         queue: the class of their queues of commands.
         rails: honest sites keep to rails, so tight that honest partners break promises too.
         reoffers: honest sites offer again what waits; a few of them are older programs.
+        rogues: one site is a rogue in every run, and not in half of them; it may be of any kind. Operators
+            also take back what it was to start at once, and has not ended.
     """
 
     seed: int
@@ -130,15 +104,15 @@ class Trial:
     queue: type[LrmsQueue] = LrmsQueue
     rails: bool = False
     reoffers: bool = False
+    rogues: bool = False
     clock: ManualClock = field(default_factory=ManualClock)
     sites: dict[str, SimulatedSite] = field(default_factory=dict)
-    _wishes: dict[bytes, _Wish] = field(default_factory=dict)
     _problems: list[str] = field(default_factory=list)
     _rogue: str = ""
     _manner: str = ""
-    _resubmitted: set[str] = field(default_factory=set)
+    _users: Users = field(init=False)
+    _operators: Operators = field(init=False)
     _numbers: NumberJudge = field(default_factory=NumberJudge)
-    _untold: set[str] = field(default_factory=set)
     _judges: dict[str, OrderJudge] = field(default_factory=dict)
     _judged: int = 0
     _partners: dict[str, tuple[PartnerSettings, ...]] = field(default_factory=dict)
@@ -158,6 +132,18 @@ class Trial:
         self._make_sites(plan, network)
         if self.reoffers:
             draw_rounds(Draws(self.seed, _ROUNDS), self.sites.values())
+        rails = self._promises.rails
+        held = rails is not None and rails.promise is not None and self.rogues
+        self._operators = Operators(
+            clock=self.clock,
+            rogue=self._rogue,
+            answers=self._manner in ANSWERING,
+            tolerance=rails.promise.tolerance if held and rails and rails.promise else math.inf,
+            healed=FAULTS_UNTIL,
+            problems=self._problems,
+        )
+        draws = Draws(self.seed, _USERS)
+        self._users = Users(self.clock, draws, self.sites, self._rogue, self._problems)
         self._make_wishes(plan)
         self._make_faults(plan, network)
         self._make_world(Draws(self.seed, _WORLD + 1))
@@ -191,21 +177,20 @@ class Trial:
         sizes = {name: plan.integer(2, 6) for name in names}
         draws, world = Draws(self.seed, _SITES), Draws(self.seed, _WORLD)
         resources = Draws(self.seed, _RESOURCES)
-        if world.chance(0.5):
-            manners = RAILED_ROGUES if self.rails else ROGUES
-            self._manner = list(manners)[world.integer(0, len(manners) - 1)]
-            self._rogue = names[world.integer(0, len(names) - 1)]
+        if world.chance(0.5) or self.rogues:
+            self._draw_rogue(world, names)
         probability = (0.0, 0.005, 0.02)[plan.integer(0, 2)]
         moods = drawn_moods(Draws(self.seed, _MOODS), always=self.scripted)
         for name in names:
             others = [other for other in names if other != name]
             giver = plan.chance(0.5)
-            put_back = name == self._rogue and self._manner == "put back"
-            policy: TransferPolicy = _GIVE if giver or put_back else AcceptWhenFit()
+            if name == self._rogue:
+                giver = self._gives(giver)
+            policy: TransferPolicy = _GIVE if giver else AcceptWhenFit()
             location: LocationPolicy = (
                 AwrtLocation(open_jobs="count") if plan.chance(0.7) else FixedOrder(tuple(others))
             )
-            make = RAILED_ROGUES[self._manner] if name == self._rogue else self.site
+            make = EVERY_ROGUE[self._manner] if name == self._rogue else self.site
             more: dict[str, Any] = {}
             if moods is not None and make is SimulatedSite:
                 make = ScriptedSite
@@ -257,6 +242,19 @@ class Trial:
                 **more,
             )
 
+    def _draw_rogue(self, world: Draws, names: list[str]) -> None:
+        manners = RAILED_ROGUES if self.rails else ROGUES
+        if self.rogues:
+            manners = EVERY_ROGUE
+        self._manner = list(manners)[world.integer(0, len(manners) - 1)]
+        self._rogue = names[world.integer(0, len(names) - 1)]
+
+    def _gives(self, giver: bool) -> bool:
+        # Whether the rogue offers what it has, and takes nothing.
+        if self._manner in {"put back", "hoards places"}:
+            return True
+        return giver and not (self.rogues and self._manner in TAKERS)
+
     def _within(self, policy: TransferPolicy, site: str) -> TransferPolicy:
         # A rogue keeps to nothing; within rails who gives takes, too.
         rails = self._promises.rails
@@ -265,11 +263,10 @@ class Trial:
         return Railed(rails) if policy is _GIVE else Railed(rails, policy)
 
     def _run_time(self, payload: bytes) -> float:
-        return self._wishes[payload].run_time
+        return self._users.wishes[payload].run_time
 
     def _make_wishes(self, plan: Draws) -> None:
         names = list(self.sites)
-        users = Draws(self.seed, _USERS)
         rush = plan.between(0.0, FAULTS_UNTIL - 20.0) if plan.chance(0.5) else None
         count = plan.integer(3, 10) + (RAILED_JOBS if self.rails or self.reoffers else 0)
         for number in range(count):
@@ -278,7 +275,7 @@ class Trial:
             submit_time = plan.between(0.0, FAULTS_UNTIL - 10.0)
             if rush is not None:
                 submit_time = rush + 0.1 * submit_time
-            wish = _Wish(
+            wish = Wish(
                 home=home,
                 key=f"key-{number}",
                 request=Request(
@@ -289,9 +286,7 @@ class Trial:
                 submit_time=submit_time,
                 cancel_time=(submit_time + plan.exponential(6.0) if plan.chance(0.25) else None),
             )
-            payload = f"{home} {number}".encode()
-            self._wishes[payload] = wish
-            self.clock.after(wish.submit_time, self._submit, payload, users)
+            self._users.want(f"{home} {number}".encode(), wish)
 
     def _make_faults(self, plan: Draws, network: Network) -> None:
         names = list(self.sites)
@@ -317,7 +312,7 @@ class Trial:
             for _ in range(world.integer(0, 2)):
                 self.clock.after(world.between(0.0, FAULTS_UNTIL), self._reload, site, world)
             if site.settings.name != self._rogue:
-                self.clock.after(OPERATOR_LOOKS, self._look_after, site)
+                self._operators.look_after(site)
             if isinstance(site, PutBack):
                 begin = world.between(0.0, 0.5 * FAULTS_UNTIL)
                 self.clock.after(begin, site.make_copy)
@@ -328,7 +323,10 @@ class Trial:
         everybody = self._partners[site.settings.name]
         names = [partner.name for partner in everybody]
         gone = names[world.integer(0, len(names) - 1)] if world.chance(0.3) else ""
-        policy: TransferPolicy = _GIVE if world.chance(0.5) else AcceptWhenFit()
+        giver = world.chance(0.5)
+        if self.rogues and site.settings.name == self._rogue:
+            giver = self._gives(giver)
+        policy: TransferPolicy = _GIVE if giver else AcceptWhenFit()
         location: LocationPolicy = AwrtLocation(open_jobs="count")
         if world.chance(0.4):
             location = FixedOrder(tuple(name for name in reversed(names) if name != gone))
@@ -373,117 +371,38 @@ class Trial:
                 judge.follow(record)
             if name != self._rogue:
                 self._promises.begin(name, site.settings.processors, site.journal)
+                self._operators.begin(site)
         wrong = judge.judge(site.state, event, commands, site.now, self._promises.of(name))
         if wrong:
             self._problems.append(f"{name}: {wrong}")
+        self._operators.follow(site, commands)
         if isinstance(event, PartnerFaulty):
             book = site.state.partners[event.partner]
             if book.listed and not book.faulty:
                 self._problems.append(f"{name}: {event.partner} talks rubbish and is not faulty")
 
-    def _look_after(self, site: SimulatedSite) -> None:
-        # An operator takes out of the rogue's hands what it holds beyond its deadline.
-        if site.timing.probe_interval:
-            self.clock.after(OPERATOR_LOOKS, self._look_after, site)
-        if not (site.up and self._rogue):
-            return
-        for job in list(site.state.jobs()):
-            if job.partner != self._rogue or not site.state.why_stuck(job, site.now):
-                continue
-            if not job.overdue and job.state is not JobState.SUSPECT:
-                # It is about to be shown.
-                late = site.now - deadline_of(job, site.settings)
-                if late > 3 * site.timing.probe_interval and job.job_id not in self._untold:
-                    self._untold.add(job.job_id)
-                    self._problems.append(f"{job.job_id} is {late:.0f} s late; nobody was told")
-                continue
-            self._resubmitted.add(job.job_id)
-            site.ask(
-                partial(Resubmit, load=site.load(), job_id=job.job_id, by="root"),
-                lambda _: None,
-            )
-
-    # --- users ---------------------------------------------------------------------------------
-
-    def _submit(self, payload: bytes, draws: Draws) -> None:
-        # Hands the job in, again and again with the same key, until that is acknowledged.
-        wish = self._wishes[payload]
-
-        def reply(command: Command) -> None:
-            if not isinstance(command, ReplyJob):
-                if wish.home == self._rogue:
-                    return
-                self._problems.append(f"the submission of {payload!r} was refused: {command}")
-                return
-            if wish.job_id not in {"", command.job_id} and wish.home != self._rogue:
-                self._problems.append(f"{payload!r} is both {wish.job_id} and {command.job_id}")
-            if not wish.job_id and wish.cancel_time is not None:
-                delay = max(0.0, wish.cancel_time - self.clock.now)
-                self.clock.after(delay, self._cancel, wish, draws)
-            wish.job_id = command.job_id
-
-        if not wish.job_id:
-            home = self.sites[wish.home]
-            self.clock.after(draws.between(0.5, 4.0), self._submit, payload, draws)
-            home.ask(
-                lambda i: Submit(i, home.load(), "ann", wish.key, "", wish.request, payload),
-                reply,
-            )
-
-    def _cancel(self, wish: _Wish, draws: Draws) -> None:
-        def reply(command: Command) -> None:
-            if isinstance(command, ReplyJob) or wish.home == self._rogue:
-                wish.cancel_told = True
-            else:
-                self._problems.append(f"the cancellation of {wish.job_id} was refused: {command}")
-
-        if not wish.cancel_told:
-            home = self.sites[wish.home]
-            self.clock.after(draws.between(0.5, 4.0), self._cancel, wish, draws)
-            home.ask(lambda i: Cancel(i, home.load(), wish.job_id, "ann"), reply)
-
     # --- the verdict ---------------------------------------------------------------------------
 
     def _at_rest(self) -> bool:
-        return all(
-            site.up and not site.state.memory.jobs_open and not unfinished(site.state, self._rogue)
-            for site in self._honest()
-        ) and all(
-            wish.job_id and (wish.cancel_time is None or wish.cancel_told)
-            for wish in self._wishes.values()
-            if wish.home != self._rogue
+        return (
+            all(
+                site.up
+                and not site.state.memory.jobs_open
+                and not unfinished(site.state, self._rogue)
+                for site in self._honest()
+            )
+            and self._users.content
         )
 
     def _honest(self) -> list[SimulatedSite]:
         return [site for name, site in self.sites.items() if name != self._rogue]
 
     def _verdict(self, reserved: int) -> Verdict:
-        runs: dict[bytes, list[FakeLrmsJob]] = {payload: [] for payload in self._wishes}
-        for site in self._honest():
-            for ran in site.lrms.history:
-                if not (ran.lost or ran.let_go or has_left(site, ran)):
-                    runs[ran.payload].append(ran)
-        ended: list[HomeJob] = []
-        for payload, wish in self._wishes.items():
-            if wish.home == self._rogue:
-                continue  # its users have nobody to rely on
-            job = self.sites[wish.home].state.job(wish.job_id)
-            if job is None or job.state is not JobState.ENDED:
-                state = "nowhere" if job is None else job.state.name
-                self._problems.append(f"{payload!r} ({wish.job_id}) has not ended: {state}")
-                continue
-            ended.append(job)
-            if self._rogue in job.asked:
-                self._judge_with_rogue(wish, job, runs[payload])
-            else:
-                self._judge(wish, job, runs[payload])
-        for site in self._honest():
-            name = site.settings.name
-            self._problems += [f"{name}: {what}" for what in unfinished(site.state, self._rogue)]
-            if site.lrms.free != site.lrms.processors or site.lrms.load().processors_waiting:
-                self._problems.append(f"{name}: the batch system is not empty")
-            self._judge_journal(site)
-            self._judge_partners(site)
+        judgement = Judgement(self.sites, self._rogue, self._manner, self.on_lost, self._problems)
+        wishes = self._users.wishes
+        runs = judgement.runs(wishes)
+        ended = judgement.jobs(wishes, runs)
+        judgement.honest_sites()
         return Verdict(
             seed=self.seed,
             problems=tuple(self._problems),
@@ -494,10 +413,12 @@ class Trial:
             twice=sum(
                 len(each) > 1
                 for payload, each in runs.items()
-                if self._wishes[payload].home != self._rogue
+                if wishes[payload].home != self._rogue
             ),
             rogue=self._manner,
-            resubmitted=len(self._resubmitted),
+            resubmitted=len(self._operators.resubmitted),
+            taken_back=len(self._operators.taken_back),
+            longest=self._operators.longest,
             epochs=self._noted(EpochBegun),
             judged=self._judged + sum(judge.judged for judge in self._judges.values()),
             reserved=reserved,
@@ -522,59 +443,6 @@ class Trial:
             "disbelieved": sum(book.disbelieved for book in books),
         }
 
-    def _judge_partners(self, site: SimulatedSite) -> None:
-        # A liar is seen through each time.
-        for partner, book in site.state.partners.items():
-            if partner == self._rogue and self._manner == "liar" and book.ended != book.disbelieved:
-                told = f"{book.disbelieved} of {book.ended} lies were not believed"
-                self._problems.append(f"{site.settings.name}: {told}")
-
-    def _judge_with_rogue(self, wish: _Wish, job: HomeJob, runs: list[FakeLrmsJob]) -> None:
-        # What the rogue has done with it nobody knows; the honest sites have to be right.
-        if len(runs) > 1 and self.on_lost == "resubmit":
-            return
-        if len(runs) > 1:
-            self._problems.append(f"{job.job_id} was run by honest sites {len(runs)} times")
-        if (
-            wish.cancel_time is not None
-            or job.partner == self._rogue
-            or excused(job, runs, self.sites.values())
-        ):
-            return
-        outcome = runs[0].outcome if runs else None
-        if job.outcome is not Outcome.COMPLETED or outcome is not Outcome.COMPLETED:
-            text = f"{job.job_id} is {job.outcome} at home, and in truth {outcome}"
-            self._problems.append(text)
-
-    def _judge(self, wish: _Wish, job: HomeJob, runs: list[FakeLrmsJob]) -> None:
-        name = job.job_id
-        if len(runs) > 1 and self.on_lost == "wait":
-            self._problems.append(f"{name} was given to batch systems {len(runs)} times")
-        if len(runs) > 1 or (self.on_lost == "resubmit" and wish.cancel_time is not None):
-            # What a site that was lost did with the job is not the home's to know.
-            return
-        if excused(job, runs, self.sites.values()):
-            return
-        outcome = runs[0].outcome if runs else None
-        if wish.cancel_time is None:
-            if outcome is not Outcome.COMPLETED:
-                self._problems.append(f"{name} has not run to its end: {outcome}")
-            if job.outcome is not Outcome.COMPLETED:
-                self._problems.append(f"{name} ran to its end, and its home says {job.outcome}")
-        elif (job.outcome is Outcome.COMPLETED) != (outcome is Outcome.COMPLETED):
-            self._problems.append(f"{name} is {job.outcome} at home, and in truth {outcome}")
-        elif job.outcome not in {Outcome.COMPLETED, Outcome.CANCELLED}:
-            self._problems.append(f"{name} was cancelled, and its home says {job.outcome}")
-
-    def _judge_journal(self, site: SimulatedSite) -> None:
-        check(site.state.memory)
-        again = SiteState(site.settings, site.journal)
-        if known(again) != known(site.state):
-            self._problems.append(
-                f"{site.settings.name}: the journal says {known(again)}, the site "
-                f"{known(site.state)}"
-            )
-
 
 def run_trial(
     seed: int,
@@ -584,6 +452,7 @@ def run_trial(
     on_lost: Literal["wait", "resubmit"] = "wait",
     rails: bool = False,
     reoffers: bool = False,
+    rogues: bool = False,
 ) -> Verdict:
     """Runs one trial.
 
@@ -594,5 +463,6 @@ def run_trial(
         on_lost: what sites do about lost partners. With "resubmit" a job may run twice.
         rails: honest sites keep to rails.
         reoffers: honest sites offer again what waits.
+        rogues: one of the sites is a rogue, of any kind.
     """
-    return Trial(seed, factory, tell, on_lost, rails=rails, reoffers=reoffers).run()
+    return Trial(seed, factory, tell, on_lost, rails=rails, reoffers=reoffers, rogues=rogues).run()

@@ -3,7 +3,9 @@
 from collections import Counter
 from pathlib import Path
 
-from benchmarks.faults import CHUNK, Record, Tally, chunks
+import pytest
+
+from benchmarks.faults import CHUNK, LONGEST, Record, Tally, chunks
 
 
 def record(path: Path, commit: str = "c1", *, anew: bool = False) -> Record:
@@ -55,3 +57,22 @@ def test_other_runs_are_not_added(tmp_path: Path) -> None:
     first.write()
     assert record(path, anew=True).parts == []
     assert Record(path, {"commit": "c1"}, "resubmit", anew=False).next_seed == 0
+
+
+@pytest.mark.parametrize("together_first", [False, True])
+def test_runs_with_all_together_have_a_place_of_their_own(
+    tmp_path: Path, together_first: bool
+) -> None:
+    """Neither kind drops what the other has; the longest wait is no sum."""
+    path = tmp_path / "faults.json"
+    for together in (together_first, not together_first):
+        one = Record(path, {"commit": "c1"}, "wait", anew=True, together=together)
+        for first, longest in ((0, 3.25), (10, 2.0)):
+            told = tally(10 if together else 20)
+            told.longest = longest
+            one.add(range(first, first + 10), told, 0.5)
+        one.write()
+    for together, total in ((False, 40), (True, 20)):
+        again = Record(path, {"commit": "c1"}, "wait", anew=False, together=together)
+        assert again.next_seed == 20
+        assert (again.figures["runs"], again.figures[LONGEST]) == (total, 3.2)

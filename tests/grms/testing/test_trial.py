@@ -22,9 +22,7 @@ from grms.site.facts.commands import (
     AnswerStatus,
     Append,
     Command,
-    LrmsCancel,
     LrmsSubmit,
-    SendResolve,
 )
 from grms.site.facts.events import (
     BookReservation,
@@ -42,16 +40,12 @@ from grms.site.facts.events import (
     TimePassed,
     WithdrawReceived,
 )
-from grms.site.facts.jobs import HomeJob
 from grms.site.facts.lifecycle import GuestState
-from grms.site.facts.records import GuestConfirmed, GuestDeclined
+from grms.site.facts.records import GuestDeclined
 from grms.testing.__main__ import main
+from grms.testing.rogues import ROGUES
 from grms.testing.site import SimulatedSite
-from grms.testing.trial import (
-    ROGUES,
-    Trial,
-    run_trial,
-)
+from grms.testing.trial import Trial, run_trial
 from tests.examples import runs
 
 CHUNKS = runs(3, 10)
@@ -347,85 +341,6 @@ def test_a_missing_precaution_is_found_out(factory: type[SiteState], text: str, 
     The first seed is one that shows it today; where another trial is drawn from it, later ones do.
     """
     assert found_out(factory, text, first)
-
-
-class ConfirmsFirst(SiteState):
-    """Has the partner start a job before the own batch system has let it go."""
-
-    def handle(self, event: Event, now: float) -> list[Command]:
-        """Confirms when it tells the batch system to let go."""
-        commands: list[Command] = []
-        for command in super().handle(event, now):
-            commands.append(command)
-            if isinstance(command, LrmsCancel) and command.only_waiting:
-                job = self.memory.at_lrms[command.lrms_key]
-                assert isinstance(job, HomeJob)
-                cause, partner = command.cause, job.partner
-                commands.append(SendResolve(cause, partner, job.offer, 0.0, confirm=True))
-        return commands
-
-
-class StartsPlaces(SiteState):
-    """Starts what it is to hold a place for."""
-
-    def handle(self, event: Event, now: float) -> list[Command]:
-        """Takes every offer for one whose job is nowhere else."""
-        if isinstance(event, OfferReceived):
-            event = replace(event, reserve=False)
-        return super().handle(event, now)
-
-
-class EndsRunning(SiteState):
-    """Ends a job that has started to give it away."""
-
-    def handle(self, event: Event, now: float) -> list[Command]:
-        """Cancels whatever state the job is in."""
-        return [
-            replace(command, only_waiting=False) if isinstance(command, LrmsCancel) else command
-            for command in super().handle(event, now)
-        ]
-
-
-class HoldsPlacesForever(SiteState):
-    """Does not give a place back that nobody confirms."""
-
-    def handle(self, event: Event, now: float) -> list[Command]:
-        """Has any patience."""
-        self.memory.settings = replace(self.memory.settings, confirm_time_max=math.inf)
-        return super().handle(event, now)
-
-
-class ForgetsConfirmations(SiteState):
-    """Does not journal that it was told to start a job."""
-
-    def handle(self, event: Event, now: float) -> list[Command]:
-        """Drops the record."""
-        return [
-            replace(
-                command,
-                records=tuple(r for r in command.records if not isinstance(r, GuestConfirmed)),
-            )
-            if isinstance(command, Append)
-            else command
-            for command in super().handle(event, now)
-        ]
-
-
-@pytest.mark.parametrize(
-    ("factory", "text", "first"),
-    [
-        (ConfirmsFirst, "was run by honest sites 2 times", 35),
-        (StartsPlaces, "was given to batch systems 2 times", 26),
-        (EndsRunning, "was given to batch systems 2 times", 0),
-        (HoldsPlacesForever, "jobs thought to be in the batch system", 62),
-        (ForgetsConfirmations, "was given to batch systems 2 times", 26),
-    ],
-)
-def test_a_careless_way_out_of_the_queue_is_found_out(
-    factory: type[SiteState], text: str, first: int
-) -> None:
-    """The order of its steps is what keeps a job from running at two places."""
-    assert found_out(factory, text, first, rails=True, reoffers=True)
 
 
 def test_a_run_can_be_replayed() -> None:

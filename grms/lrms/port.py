@@ -25,6 +25,7 @@ from typing import Protocol
 
 from grms.kit.job_files import JobFile
 from grms.kit.shared_folders import SharedFile
+from grms.lrms.plan import QueuePlan
 
 
 class LrmsError(Exception):
@@ -215,12 +216,14 @@ class LrmsLoad:
         free: processors that no job holds.
         waiting: waiting parallelism: the sum of the processors of the jobs that wait and could
             start, everybody's; not of those that are held, depend on others, or can never start.
+        plan: whether one more job would start at that moment; None where the numbers have to do.
     """
 
     taken_at: float
     processors: int
     free: int
     waiting: int
+    plan: QueuePlan | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -483,24 +483,26 @@ class JobLedger:
     # --- what others ask -------------------------------------------------------------------------
 
     def load(self, table: Table) -> LrmsLoad:
-        """Returns the three numbers of a look.
+        """Returns the three numbers of a look, and what is planned.
 
         A job of this site counts from the moment on from which it is wanted to run, although it may
         be held for some seconds to be sure of it, and wait some more for the scheduler: as one that
         has started where there is room for it, or the next job would be given the same room.
         """
-        free, waiting = table.free, table.waiting_others
+        free, waiting, plan = table.free, table.waiting_others, table.plan
         for row in table.rows:
             key = self._decode(row.name)
             job = None if key is None else self._jobs.get(key)
             coming = job is not None and job.want is Want.RUN and not job.hold_stays
             if not row.can_start and not (row.phase is LrmsPhase.HELD and coming):
                 continue
+            if plan is not None and not row.can_start:
+                plan = plan.less(row.processors)  # the batch system has not planned it
             if row.processors <= free:
                 free -= row.processors
             else:
                 waiting += row.processors
-        return LrmsLoad(table.taken_at, table.processors, free, waiting)
+        return LrmsLoad(table.taken_at, table.processors, free, waiting, plan)
 
     def row(self, key: str, rows: Iterable[JobRow]) -> JobRow | None:
         """Returns the row of a job in a table; of several copies the one that counts."""

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from grms.lrms.batch.slurm_text import read_limit
+from grms.lrms.batch.slurm_machine import read_limit
 
 WITH_VALUE: Final = frozenset(
     (

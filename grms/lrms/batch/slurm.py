@@ -7,6 +7,7 @@ ended is in the completion log (`JobCompType=jobcomp/filetxt`) where this host c
 """
 
 import asyncio
+import contextlib
 import secrets
 import time
 from collections import OrderedDict
@@ -17,6 +18,12 @@ from typing import Final
 
 from grms.lrms.batch.log_file import FollowedFile
 from grms.lrms.batch.programs import Answer, Programs
+from grms.lrms.batch.slurm_machine import (
+    read_limit,
+    read_machine,
+    read_scheduler,
+    whole_minutes,
+)
 from grms.lrms.batch.slurm_text import (
     TABLE_FORMAT,
     Logged,
@@ -25,13 +32,11 @@ from grms.lrms.batch.slurm_text import (
     logged_ending,
     read_accounting,
     read_job,
-    read_limit,
     read_log,
-    read_machine,
     read_queue,
-    whole_minutes,
 )
 from grms.lrms.batch.table import Ending, JobRow, Question, Table
+from grms.lrms.plan import QueuePlan
 from grms.lrms.port import LrmsJob, LrmsRefusedError, LrmsUnavailableError
 
 SETTLE_S: Final = 6.0
@@ -134,6 +139,7 @@ class Slurm:
         self._clock = clock
         self._prefix = f"hanse:{settings.site}:"
         self._limits = _Limits()
+        self._scheduler, self._scheduler_asked_at = "", -LIMITS_AGE_S
         self._log = FollowedFile(settings.completion_log) if settings.completion_log else None
         self._logged: OrderedDict[str, list[Logged]] = OrderedDict()
 
@@ -168,14 +174,19 @@ class Slurm:
                 queue = self._read(text, token, everything)
         except ValueError as error:
             raise LrmsUnavailableError(f"Slurm's answer cannot be read: {error}") from error
+        taken_at = self._clock()
+        plan = None
+        if queue.planned and await self._backfills():
+            plan = QueuePlan(taken_at, free, queue.running, queue.planned, step_s=60.0)
         return Table(
             began_at,
-            self._clock(),
+            taken_at,
             processors,
             everything,
             free,
             queue.waiting_others,
             queue.rows,
+            plan,
         )
 
     def _read(self, text: str, token: str, processors: int) -> Queue:
@@ -320,6 +331,18 @@ class Slurm:
         longest_s = None if not each or None in each else max(each)  # type: ignore[type-var]  # none is None
         self._limits = _Limits(longest_s, time.monotonic())
         return longest_s
+
+    async def _backfills(self) -> bool:
+        # Whether the planned starts are those of a scheduler that lets others go first that do not delay them.
+        if time.monotonic() - self._scheduler_asked_at >= LIMITS_AGE_S:
+            self._scheduler = ""
+            with contextlib.suppress(
+                LrmsRefusedError
+            ):  # one that does not say is not taken for one
+                answer = await self._ask("scontrol", "show", "config")
+                self._scheduler = read_scheduler(_text(answer.output))
+            self._scheduler_asked_at = time.monotonic()
+        return self._scheduler == "backfill"
 
     def _partitions(self) -> list[str]:
         names = ",".join(self._settings.partitions)

@@ -10,7 +10,8 @@ from typing import Final
 
 from grms.lrms.batch.programs import Answer, Programs
 from grms.lrms.batch.slurm import Slurm, SlurmSettings
-from grms.lrms.batch.slurm_text import read_job, read_limit
+from grms.lrms.batch.slurm_machine import read_limit
+from grms.lrms.batch.slurm_text import read_job
 from grms.lrms.checks import Finding, doubt, good, missing
 from grms.lrms.port import LrmsUnavailableError
 

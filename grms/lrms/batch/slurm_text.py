@@ -9,13 +9,15 @@ Moments are asked for as seconds since 1970 (`SLURM_TIME_FORMAT=%s`); the log al
 time of the controller's host.
 """
 
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Final
 
 from grms.lrms.batch.table import Ending, JobRow
+from grms.lrms.plan import Taken
 from grms.lrms.port import LrmsEnd, LrmsOutcome, LrmsPhase
 
 TABLE_FORMAT: Final = "%i|%t|%C|%V|%S|%e|%r|%u|%N|%j"
@@ -85,10 +87,15 @@ class Queue:
     Attributes:
         rows: jobs of this site.
         waiting_others: processors of the other jobs that wait and could start.
+        running: what holds processors, of everybody's jobs.
+        planned: everybody's jobs that wait and could start, with the starts that Slurm has planned; None where it
+            has not planned one of them.
     """
 
     rows: tuple[JobRow, ...]
     waiting_others: int
+    running: tuple[Taken, ...] = ()
+    planned: tuple[Taken, ...] | None = ()
 
 
 def read_queue(text: str, *, token: str, account: str, prefix: str, processors: int) -> Queue:
@@ -102,19 +109,33 @@ def read_queue(text: str, *, token: str, account: str, prefix: str, processors: 
         processors: size of the machine; what is wider cannot start.
     """
     rows: list[JobRow] = []
+    running: list[Taken] = []
+    planned: list[Taken] | None = []
     waiting = 0
     for line in text.split("\n"):
         fields = line.split("|", _FIELDS - 1)
         if len(fields) < _FIELDS or fields[0] != token:
             continue  # the rest of a name that has line feeds
-        name = fields[10]
-        if name.startswith(prefix) and fields[8] == account:
+        name, wanted = fields[10], int(fields[3])
+        ours = name.startswith(prefix) and fields[8] == account
+        if ours:
             rows.append(_row(fields))
-        elif fields[2] == "PD" and _reason(fields[7]) in _CAN_START:
-            wanted = int(fields[3])
-            if wanted <= processors:
-                waiting += wanted
-    return Queue(tuple(rows), waiting)
+        if fields[2] == "R":
+            running.append(_taken(fields, wanted) or Taken(wanted, -math.inf, math.inf))
+        elif fields[2] == "PD" and _reason(fields[7]) in _CAN_START and wanted <= processors:
+            waiting += 0 if ours else wanted
+            plan = None if planned is None else _taken(fields, wanted)
+            if planned is None or plan is None:
+                planned = None  # one that is not planned may take anything
+            else:
+                planned.append(plan)
+    return Queue(tuple(rows), waiting, tuple(running), None if planned is None else tuple(planned))
+
+
+def _taken(fields: list[str], processors: int) -> Taken | None:
+    # From when until when a job has processors or is to have them; None where Slurm does not say.
+    begin, end = _seconds(fields[5]), _seconds(fields[6])
+    return None if begin is None or end is None or end < begin else Taken(processors, begin, end)
 
 
 def _reason(text: str) -> str:
@@ -165,23 +186,6 @@ def _seconds(text: str) -> float | None:
         return float(text)
     except ValueError:
         return None  # N/A, Unknown
-
-
-def read_machine(text: str) -> tuple[int, int, int]:
-    """Returns the processors that work, all that there are, and those that are free.
-
-    Args:
-        text: what `sinfo -h -o %C` has printed: allocated/idle/other/total; `other` are on nodes
-            that are down or drained.
-
-    Raises:
-        ValueError: it is something else.
-    """
-    found = re.fullmatch(r"(\d+)/(\d+)/(\d+)/(\d+)\s*", text.strip())
-    if found is None:
-        raise ValueError(f"sinfo says {text.strip()[:80]!r}, not allocated/idle/other/total")
-    allocated, idle, _, everything = (int(number) for number in found.groups())
-    return allocated + idle, everything, idle
 
 
 # --- the end of one job --------------------------------------------------------------------------
@@ -326,30 +330,6 @@ def logged_ending(
 
 
 _SAME_MOMENT_S = 2.0
-
-
-def whole_minutes(requested_time: float) -> int:
-    """Returns a limit in whole minutes, rounded up as Slurm does.
-
-    Args:
-        requested_time: seconds.
-    """
-    return max(1, -int(-requested_time // 60))
-
-
-def read_limit(text: str) -> float | None:
-    """Returns a limit that Slurm prints, in seconds; None for none (`UNLIMITED`, `infinite`).
-
-    Raises:
-        ValueError: it is no limit.
-    """
-    if text in {"UNLIMITED", "infinite", "NOT_SET", "N/A", "NONE"}:
-        return None
-    found = re.fullmatch(r"(?:(\d+)-)?(?:(?:(\d+):)?(\d+):)?(\d+)", text)
-    if found is None:
-        raise ValueError(f"{text!r} is no time limit as Slurm writes them")
-    days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
-    return timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds).total_seconds()
 
 
 def read_accounting(text: str, name: str, submit_time: float | None) -> Ending | None:

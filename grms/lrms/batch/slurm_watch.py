@@ -10,7 +10,8 @@ from typing import Final
 
 from grms.lrms.batch.programs import Programs
 from grms.lrms.batch.slurm import asked
-from grms.lrms.batch.slurm_text import read_job, read_limit
+from grms.lrms.batch.slurm_machine import read_limit
+from grms.lrms.batch.slurm_text import read_job
 from grms.lrms.originals import OriginalRow, OriginalWanted
 from grms.lrms.port import LrmsRefusedError
 

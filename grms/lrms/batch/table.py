@@ -4,8 +4,9 @@ Batch systems number jobs, and some use a number twice after a crash. So a job i
 this site has given it and gives no other, with number and moment of submission.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from grms.lrms.plan import QueuePlan
 from grms.lrms.port import LrmsEnd, LrmsPhase
 
 
@@ -55,6 +56,7 @@ class Table:
         free: of these, what no job holds.
         waiting_others: processors of others' jobs that wait and could start.
         rows: jobs of this site.
+        plan: whether one more job would start; None where nobody can know.
     """
 
     began_at: float
@@ -64,6 +66,7 @@ class Table:
     free: int
     waiting_others: int
     rows: tuple[JobRow, ...]
+    plan: QueuePlan | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

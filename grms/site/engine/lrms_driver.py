@@ -133,12 +133,15 @@ class LrmsDriver:
         """Returns what a decision rests on: three numbers, and whether a job would start now.
 
         None where nobody knows them. A batch system that answers later cannot be asked about a job
-        before it is submitted; what its load makes certain has to do.
+        before it is submitted; what it has planned, or else what its load makes certain, has to do.
         """
         seen = self._seen if self._now is None else self._now.load_now()
-        if seen is None or self._clock.now() - seen.taken_at > self._limits.load_age:
+        now = self._clock.now()
+        if seen is None or now - seen.taken_at > self._limits.load_age:
             return None
         asked = None if self._now is None else self._now.starts_now
+        if seen.plan is not None:
+            asked = partial(seen.plan.starts_now, now=now)
         return Load(seen.processors, seen.free, seen.waiting, asked)
 
     @property

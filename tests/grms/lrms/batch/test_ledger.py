@@ -1,10 +1,13 @@
 """Looks in a row, and what follows from their differences."""
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from grms.lrms.batch.ledger import MISSING_LOOKS, Act, JobLedger, Want
 from grms.lrms.batch.table import Ending, JobRow, Table
+from grms.lrms.plan import QueuePlan
 from grms.lrms.port import (
     Accepted,
     Appeared,
@@ -331,6 +334,19 @@ def test_an_ended_job_of_long_ago_says_nothing() -> None:
 def numbers(looks: Looks, *rows: JobRow) -> tuple[int, int]:
     load = looks.ledger.load(looks.table(*rows))
     return load.free, load.waiting
+
+
+def test_a_plan_does_not_know_what_is_held_to_be_sure() -> None:
+    """The batch system has planned its other jobs alone; one that it sees waiting is planned."""
+    looks = Looks()
+    looks.submit()
+    looks.look(row(HELD))
+    for one, free in ((row(HELD), 1), (row(WAITING), 3)):
+        plan = QueuePlan(looks.now, 3, (), ())
+        load = looks.ledger.load(replace(looks.table(one), plan=plan))
+        assert load.plan is not None
+        assert load.plan.starts_now(free, 1.0, looks.now)
+        assert not load.plan.starts_now(free + 1, 1.0, looks.now)
 
 
 def test_the_load_counts_what_is_held_to_be_sure() -> None:

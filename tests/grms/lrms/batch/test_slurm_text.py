@@ -1,5 +1,7 @@
 """What Slurm 22.05 has printed, as recorded, and what people may write into it."""
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,12 +12,10 @@ from grms.lrms.batch.slurm_text import (
     logged_ending,
     read_accounting,
     read_job,
-    read_limit,
     read_log,
-    read_machine,
     read_queue,
-    whole_minutes,
 )
+from grms.lrms.plan import QueuePlan, Taken
 from grms.lrms.port import LrmsOutcome, LrmsPhase
 
 TOKEN = "0123456789abcdef"
@@ -98,6 +98,43 @@ def test_ends_are_read() -> None:
     assert [number for number in range(1, 12) if rows[f"A/1/{number}"].can_start] == [6]
 
 
+PLANNED = """\
+1|R|100|1795391863|1795391864|1795393064|None|root|n1|one
+3|R|20|1795391870|1795391870|1795392470|None|root|n1|three
+2|PD|128|1795391866|1795393064|1795394864|Resources|root||two
+4|PD|29|1795391873|1795394820|1795395420|Priority|root||four
+7|PD|99|1795391873|N/A|N/A|JobHeldUser|root||held"""
+
+
+def planned(text: str) -> tuple[Taken, ...] | None:
+    queue = read_queue(table(text), token=TOKEN, account="grid", prefix=PREFIX, processors=128)
+    return queue.planned
+
+
+def test_the_plan_of_the_backfill_scheduler_is_read() -> None:
+    """Slurm 22.05 started a further job of 8 processors and 17 minutes at once, and one of 25 minutes not."""
+    queue = read_queue(table(PLANNED), token=TOKEN, account="grid", prefix=PREFIX, processors=128)
+    assert queue.planned is not None
+    now = 1795391876.0
+    plan = QueuePlan(now, 8, queue.running, queue.planned, step_s=60.0)
+    assert plan.starts_now(8, 17 * 60.0, now)
+    assert not plan.starts_now(8, 25 * 60.0, now)
+    assert not plan.starts_now(9, 60.0, now)
+
+
+def test_without_a_planned_start_nobody_knows() -> None:
+    """One that waits for room and is not planned may take any; running jobs may have no end."""
+    assert planned(PLANNED + "\n9|PD|1|1795391873|N/A|N/A|Priority|root||nine") is None
+    assert planned(PLANNED + "\n9|PD|999|1795391873|N/A|N/A|Resources|root||too wide") is not None
+    assert planned("9|PD|1|1795391873|1795394820|1795394819|Priority|root||ends before") is None
+    assert planned("9|PD|1|1795391873|1795394820|1795394821|Priority|grid||hanse:A:A/1/2") == (
+        Taken(1, 1795394820.0, 1795394821.0),
+    )
+    endless = table("1|R|5|1795391863|1795391864|N/A|None|root|n1|one")
+    queue = read_queue(endless, token=TOKEN, account="grid", prefix=PREFIX, processors=128)
+    assert queue.running == (Taken(5, -math.inf, math.inf),)
+
+
 @given(st.text(alphabet="abc|\n =" + TOKEN, max_size=40))
 def test_a_name_cannot_be_rows(name: str) -> None:
     """Whatever somebody calls a job, with line feeds and bars, no row comes of it but its own."""
@@ -105,34 +142,6 @@ def test_a_name_cannot_be_rows(name: str) -> None:
     text = table(f"5|PD|3|1795342787|N/A|N/A|Priority|mallory||{name}\n{forged}".split("\n")[0])
     text += "\n".join(f"{name}\n{forged}".split("\n")[1:]) + "\n"
     assert read(text) == ({}, 3)
-
-
-def test_the_machine_is_read() -> None:
-    """What is down counts to its size and not to what works."""
-    assert read_machine("10/4/2/16\n") == (14, 16, 4)
-    with pytest.raises(ValueError, match="not allocated/idle/other/total"):
-        read_machine("slurm_load_partitions: error")
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [("1:00", 60.0), ("1-00:00:00", 86400.0), ("2:30:01", 9001.0), ("infinite", None)],
-)
-def test_limits_are_read(text: str, seconds: float | None) -> None:
-    """As sinfo prints them."""
-    assert read_limit(text) == seconds
-
-
-def test_no_limit_is_caught() -> None:
-    """Something else is no limit of none."""
-    with pytest.raises(ValueError, match="is no time limit"):
-        read_limit("n/a soon")
-
-
-@given(st.floats(min_value=0.1, max_value=1e7))
-def test_limits_are_rounded_up(seconds: float) -> None:
-    """Never is a job given less than it asked for."""
-    assert seconds <= whole_minutes(seconds) * 60 < seconds + 60.1
 
 
 SHOWN = (

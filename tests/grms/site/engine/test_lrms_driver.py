@@ -10,6 +10,7 @@ from typing import Any
 import structlog
 
 from grms.lrms.machine import SteppedMachine
+from grms.lrms.plan import QueuePlan, Taken
 from grms.lrms.port import (
     Accepted,
     Away,
@@ -359,6 +360,28 @@ def test_a_load_has_its_age() -> None:
             assert driver.load() is None
             lrms.tell([Accepted("a"), LoadSeen(LrmsLoad(30.0, 8, 1, 0))])
             assert driver.load() == Load(8, 1, 0)
+
+    run(scene)
+
+
+def test_what_is_planned_says_what_would_start() -> None:
+    """Where the numbers alone would say no, as others wait."""
+
+    async def scene() -> None:
+        lrms, clock = Slow(), VirtualClock(0.0)
+        async with driven(lrms, clock) as (driver, _):
+            await until(lambda: driver.load() is not None)
+            plan = QueuePlan(0.0, 3, [Taken(5, 0.0, 300.0)], [Taken(8, 300.0, 400.0)])
+            lrms.tell([LoadSeen(LrmsLoad(0.0, 8, 3, 8, plan))])
+            for now, seconds, starts in ((0.0, 240.0, True), (1.0, 240.0, False)):
+                clock.advance(now)
+                load = driver.load()
+                assert load is not None
+                assert load.starts_now(Request(3, seconds)) is starts
+            lrms.tell([LoadSeen(LrmsLoad(0.0, 8, 3, 8))])
+            load = driver.load()
+            assert load is not None
+            assert not load.starts_now(Request(3, 1.0))
 
     run(scene)
 

@@ -50,6 +50,7 @@ def check(config: Path, *, run: bool, timeout_s: float, as_json: bool) -> None:
     from grms.site.configuration.files import load_config  # noqa: PLC0415  # same
     from grms.site.configuration.lrms_kinds import KINDS  # noqa: PLC0415  # same
     from grms.site.engine.clock import WallClock  # noqa: PLC0415  # same
+    from grms.site.links.accounts import guest_accounts  # noqa: PLC0415  # same
 
     settings = load_config(config)
     kind = settings.lrms.kind
@@ -62,7 +63,8 @@ def check(config: Path, *, run: bool, timeout_s: float, as_json: bool) -> None:
         return
     clock = WallClock()
     folder = Path(settings.journal.path).parent
-    site = LrmsSite(settings.name, settings.processors, clock, folder)
+    accounts = guest_accounts(settings).accounts
+    site = LrmsSite(settings.name, settings.processors, clock, folder, accounts=accounts)
     found = asyncio.run(look(settings.lrms, site, timeout_s if run else None))
     if as_json:
         said = [asdict(finding) | {"level": finding.level.value} for finding in found]

@@ -14,6 +14,9 @@ SITE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 PSEUDONYM = re.compile(r"[0-9a-f]{32}")
 """What a site calls one of its users to a partner."""
 
+ACCOUNT = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
+"""Name of a local account for jobs: never a number, and never what a program would take for an option."""
+
 HOST_CHARACTERS_MAX = 253
 """Longest host name in the domain name system (RFC 1035, section 2.3.4)."""
 

@@ -108,6 +108,7 @@ VERSION = "its endpoint and protocol version"
 REQUEST = "a job's request: processors, requested time, and whether it has a script"
 PROGRAM = "what a job runs"
 OWNER = "whose job it is, by a pseudonym"
+OWNER_NAME = "whose job it is, by name, where both sites' files say so"
 NUMBER = "the number of an offer"
 ANSWER = "yes or no"
 END = "the completion of a job one has delegated"
@@ -159,6 +160,7 @@ MAY_CROSS = {
     "FetchProgramRequest.offer": NUMBER,
     "FetchProgramResponse.program": PROGRAM,
     "FetchProgramResponse.owner": OWNER,
+    "FetchProgramResponse.user": OWNER_NAME,
     "SimulatedProgram.run_time_s": REQUEST,
     "SimulatedProgram.user_group": REQUEST,
     "OfferResponse.answer": ANSWER,

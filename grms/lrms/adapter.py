@@ -53,6 +53,7 @@ class LrmsSite:
         clock: the site's.
         folder: where the adapter may keep files; the journal's. It exists.
         shared: folders in which jobs may use files in place.
+        accounts: as which partners' jobs may run, beside the daemon's own.
         running: jobs that the journal has as started and not ended, with their starts, seconds.
         waiting: jobs that the journal has as handed over and not started, oldest first.
         moment: the last moment at which anything is known to have happened, seconds; minus
@@ -64,6 +65,7 @@ class LrmsSite:
     clock: Timekeeper
     folder: Path
     shared: SharedFolders = field(default_factory=SharedFolders)
+    accounts: Sequence[str] = ()
     running: Sequence[tuple[LrmsJob, float]] = ()
     waiting: Sequence[LrmsJob] = ()
     moment: float = float("-inf")

@@ -157,6 +157,8 @@ class LrmsJob:
         partner: the home site of a guest; empty for a job of the site's own users.
         program: what runs; None where there is none.
         simulated: what a simulated machine does instead; None: as long as requested.
+        account: local account as which it runs; empty for the site's own. An adapter that cannot do
+            that refuses the job.
     """
 
     key: str
@@ -166,6 +168,7 @@ class LrmsJob:
     partner: str = ""
     program: Program | None = None
     simulated: SimulatedRun | None = None
+    account: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,9 @@ from grms.kit.job_files import FileLimits
 from grms.lrms.folders import WithFolders
 from grms.site.configuration.config import PSEUDONYMS_END
 from grms.site.configuration.files import ConfigError
+from grms.site.links.accounts import guest_accounts
 from grms.site.links.programs import ProgramFetcher
-from grms.site.links.pseudonyms import GuestOwners, Pseudonyms, read_key
+from grms.site.links.pseudonyms import GuestOwners, Pseudonyms, read_key, told_names
 from grms.site.parts import Core
 from grms.site.results.collector import Collector
 from grms.site.results.desk import ResultDesk
@@ -53,14 +54,19 @@ class Kept:
 
 
 def keep_beside(core: Core, log: Log) -> Kept:
-    """Returns what a daemon keeps beside its journal, and lets jobs find their files there."""
+    """Returns what a daemon keeps beside its journal, and lets jobs find their files there.
+
+    Raises:
+        ConfigError: the map of partners' users cannot be used.
+    """
     config = core.config
-    owners = GuestOwners(_beside(core, OWNERS_END), config.guests.banned)
+    owners = GuestOwners(_beside(core, OWNERS_END), config.guests.banned, guest_accounts(config))
     limits = FileLimits(config.results.file_bytes, config.results.job_bytes)
     inputs = InputDesk(ResultStore(_beside(core, INPUTS_END)), limits, core.shared)
     programs = ProgramFetcher(core.links, config.name, owners)
     core.driver.connect_programs(InputFetcher(programs, inputs, core.links, config.name))
     core.driver.connect_inputs(inputs.place)
+    core.driver.connect_accounts(owners.account)
     store = ResultStore(Path(config.results.folder or _beside(core, RESULTS_END)))
     lrms = core.driver.lrms
     folders = lrms.folders if isinstance(lrms, WithFolders) else None
@@ -81,7 +87,7 @@ def pseudonyms(core: Core) -> Pseudonyms:
         ConfigError: the file with their key cannot be used.
     """
     try:
-        return Pseudonyms(read_key(_beside(core, PSEUDONYMS_END)))
+        return Pseudonyms(read_key(_beside(core, PSEUDONYMS_END)), told_names(core.config))
     except ValueError as error:
         raise ConfigError(str(error)) from error
 

@@ -21,6 +21,7 @@ from grms.kit.shared_folders import SharedFolders
 from grms.kit.unix_sockets import remove_stale_socket
 from grms.site.configuration.config import SiteConfig
 from grms.site.kept import Kept, pseudonyms
+from grms.site.links.pseudonyms import Pseudonyms, told_names
 from grms.site.parts import Core
 from grms.site.services.jobs import JobService, Watchers
 from grms.site.services.operators import OperatorService, SiteFacts
@@ -79,6 +80,7 @@ class Servers:
         self._reservations = reservations
         self._health = health
         self._log = log
+        self._pseudonyms: Pseudonyms | None = None
 
     def users(self, users: UserSocket, config_path: Path) -> aio.Server:
         """Returns the server of users and operators.
@@ -105,6 +107,7 @@ class Servers:
                 files=None if core.config.tls is None else TlsFiles.of(core.config.tls),
                 on_partners=[
                     partial(_share, core.shared),
+                    self._tell_names,
                     *([] if observer is None else [observer.set_partners]),
                 ],
                 log=self._log,
@@ -145,12 +148,13 @@ class Servers:
                 await refuse(context, grpc.StatusCode.INVALID_ARGUMENT, reason)
             replay.set_clock(moment)
 
+        self._pseudonyms = pseudonyms(core)
         service = PartnerService(
             door,
             lambda name: links.links[name].heard(),
             results=self._kept.results,
             inputs=self._kept.inputs,
-            pseudonyms=pseudonyms(core),
+            pseudonyms=self._pseudonyms,
             bring_to=None if replay is None else bring_to,
         )
         partner_pb2_grpc.add_PartnerServiceServicer_to_server(service, server)
@@ -182,6 +186,10 @@ class Servers:
             os.umask(mask)
         stack.callback(lambda: path.unlink(missing_ok=True))
         return server
+
+    def _tell_names(self, config: SiteConfig) -> None:
+        if self._pseudonyms is not None:
+            self._pseudonyms.told = told_names(config)
 
     def _server(self) -> aio.Server:
         door, limits, observer = self._door, self._core.config.limits, self._core.observer

@@ -190,12 +190,14 @@ class FetchProgramRequest(_message.Message):
     def __init__(self, site: _Optional[str] = ..., offer: _Optional[_Union[OfferId, _Mapping]] = ...) -> None: ...
 
 class FetchProgramResponse(_message.Message):
-    __slots__ = ("program", "owner")
+    __slots__ = ("program", "owner", "user")
     PROGRAM_FIELD_NUMBER: _ClassVar[int]
     OWNER_FIELD_NUMBER: _ClassVar[int]
+    USER_FIELD_NUMBER: _ClassVar[int]
     program: _request_pb2.Program
     owner: str
-    def __init__(self, program: _Optional[_Union[_request_pb2.Program, _Mapping]] = ..., owner: _Optional[str] = ...) -> None: ...
+    user: str
+    def __init__(self, program: _Optional[_Union[_request_pb2.Program, _Mapping]] = ..., owner: _Optional[str] = ..., user: _Optional[str] = ...) -> None: ...
 
 class FetchInputRequest(_message.Message):
     __slots__ = ("site", "offer", "name", "offset_bytes")

@@ -40,12 +40,20 @@ PROGRAMS = ("squeue", "sinfo", "sbatch", "scontrol", "scancel")
 
 _CLIENT = """#!/bin/bash
 exec 3<>/dev/tcp/127.0.0.1/{port} || exit 1
-printf '%s\\0' {program} "$#" "$@" >&3
+printf '%s\\0' {program}"${{FAKE_ACCOUNT:+@$FAKE_ACCOUNT}}" "$#" "$@" >&3
 IFS= read -r -d '' code <&3
 IFS= read -r -d '' error <&3
 cat <&3
 printf '%s' "$error" >&2
 exit "$code"
+"""
+
+_SUDO = """#!/bin/bash
+echo "$*" >>{log}
+[ "$1 $2 $4" = "-n -u --" ] || exit 1
+export FAKE_ACCOUNT="$3"
+shift 4
+exec "$@"
 """
 
 Job = dict[str, Any]
@@ -103,6 +111,13 @@ class FakeSlurm:
             path = self.folder / "bin" / name
             path.write_text(_CLIENT.format(port=self._server.server_address[1], program=name))
             path.chmod(0o755)
+
+    def make_sudo(self) -> Path:
+        """Makes a program `sudo`, by which the others are another user's, and returns the file of its calls."""
+        path, log = self.folder / "bin" / "sudo", self.folder / "sudo.log"
+        path.write_text(_SUDO.format(log=log))
+        path.chmod(0o755)
+        return log
 
     def ask(self, program: str, *arguments: str) -> str:
         """Asks as one of the programs does, and returns what it prints."""
@@ -165,11 +180,14 @@ class Machine:
         self._processes: dict[tuple[str, int, int], subprocess.Popen[bytes]] = {}
         self._history: list[tuple[float, int, dict[str, Job]]] = []
         self._lock = threading.Lock()
+        self._asker = ""
         self.now = int(time.time())
 
     def answer(self, program: str, arguments: list[str]) -> bytes:
         """Returns exit status, standard error and standard output of a program, NUL between."""
+        program, _, account = program.partition("@")
         with self._lock:
+            self._asker = account or pwd.getpwuid(os.getuid()).pw_name
             if self.away:
                 error = "Unable to contact slurm controller (connect failure)"
                 return f"1\0{program}: error: {error}\n\0".encode()
@@ -360,7 +378,7 @@ class Machine:
                 "array": array,
                 "task": task,
                 "name": given.job_name or "wrap",
-                "user": pwd.getpwuid(os.getuid()).pw_name,
+                "user": self._asker,
                 "state": "PD",
                 "cpus": given.ntasks,
                 "limit": given.time * 60,
@@ -399,6 +417,7 @@ class Machine:
             raise NotDoneError("Invalid job id specified")
         if act == "show":
             return _shown(job)
+        self._check_owner(job)
         if act == "requeue" and (job["state"] != "R" or not job["requeue"]):
             raise NotDoneError("Requested operation is presently disabled")
         if job["state"] in ENDED:
@@ -411,6 +430,10 @@ class Machine:
         elif job["state"] == "PD":
             job["hold"] = "user" if act == "uhold" else "admin"
         return ""
+
+    def _check_owner(self, job: Job) -> None:
+        if job["user"] != self._asker:
+            raise NotDoneError("Access/permission denied")
 
     def _update(self, values: Mapping[str, str]) -> None:
         if values.get("State") == "DOWN":
@@ -430,6 +453,7 @@ class Machine:
             named = not names or job["name"] in names
             named = named and ("--state=PENDING" not in arguments or job["state"] == "PD")
             if {job["id"], job["array"]} & set(wanted) and named and job["state"] not in ENDED:
+                self._check_owner(job)
                 self._kill(job)
                 self._end(job, "CA")
         return ""

@@ -171,6 +171,11 @@ class SlurmCluster:
             self.start_node(name)
         wait_for(self._idle() for _ in iter(int, 1))
 
+    def open_to_all(self) -> None:
+        """Lets other users of this host use the cluster."""
+        for place in (self._short.name, self.folder, f"{self.folder}/slurm.conf"):
+            Path(place).chmod(0o755)
+
     def _start(self, program: str, *arguments: str, name: str = "") -> None:
         name = name or program
         with (self.folder / f"{name}.out").open("ab") as output:

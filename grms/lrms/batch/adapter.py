@@ -130,7 +130,9 @@ class BatchLrms:
             return
         if await self._had_before(key):
             return
-        folder = await asyncio.to_thread(self._spool.prepare, key, program, run=not held)
+        folder = await asyncio.to_thread(
+            self._spool.prepare, key, program, run=not held, account=job.account
+        )
         self._ledger.intended(key, want)
         try:
             number = await self._system.submit(self._system.encode(key), job, folder)

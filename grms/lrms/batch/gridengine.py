@@ -141,6 +141,8 @@ class GridEngine:
     async def submit(self, name: str, job: LrmsJob, folder: Path) -> str:
         """See `BatchSystem.submit`."""
         settings = self._settings
+        if job.account:
+            raise LrmsRefusedError("above Grid Engine all jobs run as the daemon's user")
         # -C '': no line of the script is an option.
         arguments = ["-terse", "-h", "-N", name, "-C", "", "-b", "n", "-S", "/bin/sh"]
         arguments += ["-wd", str(folder), "-o", f"{folder}/stdout", "-e", f"{folder}/stderr"]

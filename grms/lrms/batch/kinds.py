@@ -175,12 +175,16 @@ class SlurmTable(BatchSettings):
     def _place(self) -> dict[str, str]:
         return {} if self.configuration is None else {"SLURM_CONF": self.configuration}
 
+    @property
+    def watch_programs(self) -> Programs | None:
+        """What runs the programs of the watcher; None without one."""
+        return None if self.watch is None else self.runner(self._place, self.watch.programs)
+
     def watched(self, site: LrmsSite) -> Watched | None:
         """Returns what watches users' own jobs; None where that is not wanted."""
-        watch = self.watch
-        if watch is None:
+        watch, programs = self.watch, self.watch_programs
+        if watch is None or programs is None:
             return None
-        programs = self.runner(self._place, watch.programs)
         system = SlurmWatch(programs, comment=watch.comment or "", partition=watch.partition or "")
         notes = OriginalNotes(site.folder / f"{site.name}.originals")
         return Watched(system, notes, watch.poll_s, self.settle_s)
@@ -202,9 +206,14 @@ class SlurmTable(BatchSettings):
             sacct=self.sacct,
         )
 
-    def system(self, site: str) -> Slurm:
-        """Returns Slurm as a site of this name has it."""
-        return Slurm(self.slurm_programs, self.of_site(site))
+    def system(self, site: str, account_of: Callable[[str], str] = lambda _key: "") -> Slurm:
+        """Returns Slurm as a site of this name has it.
+
+        Args:
+            site: its name.
+            account_of: says as which account a job runs, by its key; empty for the site's own.
+        """
+        return Slurm(self.slurm_programs, self.of_site(site), account_of)
 
 
 class GridEngineTable(BatchSettings):
@@ -265,9 +274,10 @@ class GridEngineTable(BatchSettings):
 
 
 def _slurm(settings: SlurmTable, site: LrmsSite) -> BatchLrms:
+    spool = settings.spool_of(site)
     return BatchLrms(
-        settings.system(site.name),
-        settings.spool_of(site),
+        settings.system(site.name, spool.account),
+        spool,
         poll_s=settings.poll_s,
         settle_s=settings.settle_s,
         repeats=settings.requeue,
@@ -292,7 +302,12 @@ async def _check_slurm(settings: SlurmTable, site: LrmsSite, run_s: float | None
     if any(finding.level is FindingLevel.MISSING for finding in found):
         return found
     special = SlurmCheck(
-        settings.slurm_programs, settings.of_site(site.name), settings.settle_s, spool
+        settings.slurm_programs,
+        settings.of_site(site.name),
+        settings.settle_s,
+        spool,
+        accounts=site.accounts,
+        watch=settings.watch_programs,
     )
     found += await special.findings()
     return await _common(settings, site, run_s, found, _slurm)

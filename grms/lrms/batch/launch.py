@@ -28,9 +28,13 @@ from typing import Final
 from grms.kit.file_names import STREAMS, check_outputs
 from grms.kit.job_files import CHUNK_BYTES, FileProblemError, created, opened
 from grms.kit.shared_folders import NotSharedError, SharedFile, SharedFolders
+from grms.lrms.accounts import common_group, lend
 from grms.lrms.folders import JobFolder
 from grms.lrms.port import JobInput, LrmsRefusedError, Program
 from lrms_sim.text_files import write_durable
+
+ACCOUNTS: Final = ".accounts"
+"""In the folder of the jobs: which of them run as another account; the daemon alone may look."""
 
 LAUNCH: Final = (
     "#!/bin/sh\n"
@@ -114,11 +118,17 @@ def _check_size(what: str, size: int, most: int) -> None:
         raise LrmsRefusedError(f"the job's {what} has {size} bytes; at most {most} are taken")
 
 
-def values_text(program: Program) -> str:
-    """Returns the file that sets arguments and variables of a job when a POSIX shell reads it."""
+def values_text(program: Program, *, lent: bool = False) -> str:
+    """Returns the file that sets arguments and variables of a job when a POSIX shell reads it.
+
+    Args:
+        program: that is given them.
+        lent: the job runs as another account, and what it writes is to be its group's too.
+    """
     lines = [f"export {name}={shlex.quote(value)}" for name, value in program.environment.items()]
     words = " ".join(shlex.quote(word) for word in program.arguments)
-    return "".join(f"{line}\n" for line in [*sorted(lines), f"set -- {words}"])
+    first = ["umask 007"] if lent else []
+    return "".join(f"{line}\n" for line in [*first, *sorted(lines), f"set -- {words}"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +161,7 @@ class Spool:
     def __init__(self, folder: Path, shared: SharedFolders | None = None) -> None:
         self._folder = folder
         self._shared = shared or SharedFolders()
+        self._accounts: dict[str, str] | None = None
 
     def open(self) -> None:
         """Makes the folder where it is missing, for its owner alone.
@@ -160,6 +171,32 @@ class Spool:
         """
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
+    def account(self, key: str) -> str:
+        """Returns the account as which a job runs; empty for this process's own.
+
+        A job cannot change what is said of it here: it is not in its folder.
+        """
+        if self._accounts is None:
+            places = (self._folder / ACCOUNTS).glob("*+*+*")
+            self._accounts = {
+                place.name.replace("+", "/"): str(json.loads(place.read_text())) for place in places
+            }
+        return self._accounts.get(key, "")
+
+    def _runs_as(self, key: str, account: str) -> None:
+        if self.account(key) != account:
+            notes = self._folder / ACCOUNTS
+            notes.mkdir(mode=0o700, exist_ok=True)
+            write_durable(notes / self.place(key).name, account)
+            assert self._accounts is not None
+            self._accounts[key] = account
+
+    def _forget_account(self, key: str) -> None:
+        if self.account(key):
+            (self._folder / ACCOUNTS / self.place(key).name).unlink(missing_ok=True)
+            assert self._accounts is not None
+            self._accounts.pop(key, None)
+
     def place(self, key: str) -> Path:
         """Returns a job's folder.
 
@@ -168,21 +205,24 @@ class Spool:
         """
         return self._folder / check_key(key).replace("/", "+")
 
-    def prepare(self, key: str, program: Program, *, run: bool) -> Path:
+    def prepare(self, key: str, program: Program, *, run: bool, account: str = "") -> Path:
         """Writes a job's folder anew and returns it.
 
         Args:
             key: of the job.
             program: what it runs.
             run: whether it is wanted to run at once.
+            account: as which it runs; empty for this process's own.
 
         Raises:
-            LrmsRefusedError: a file that it is given is not here as it should be.
+            LrmsRefusedError: a file that it is given is not here as it should be, or the account is
+                none that may run jobs.
         """
+        group = common_group(account) if account else None
         place = self.place(key)
         place.mkdir(mode=0o700, exist_ok=True)
         _write(place / "launch", LAUNCH, 0o500)
-        _write(place / "values", values_text(program), 0o400)
+        _write(place / "values", values_text(program, lent=bool(account)), 0o400)
         if program.script:
             _write(place / "program", program.script, 0o500)
         _write(place / "outputs.json", json.dumps(program.outputs), 0o400)
@@ -192,6 +232,10 @@ class Spool:
             self._link(place, shared)
         with _changes:
             self._keep(key, Marks(run))
+        if group is not None:
+            self._runs_as(key, account)
+            self._folder.chmod(0o711)  # to be passed through, and not to be looked into
+            lend(place, group)
         return place
 
     def _link(self, place: Path, file: SharedFile) -> None:
@@ -251,6 +295,7 @@ class Spool:
     def drop(self, key: str) -> None:
         """Deletes the folder of a job that was not taken."""
         shutil.rmtree(self.place(key), ignore_errors=True)
+        self._forget_account(key)
 
     # --- what jobs leave -------------------------------------------------------------------------
 
@@ -289,6 +334,7 @@ class Spool:
     def remove(self, key: str) -> None:
         """See `JobFolders.remove`."""
         _remove(self.place(key))
+        self._forget_account(key)
 
     def stale(self, before: float) -> list[str]:
         """See `JobFolders.stale`."""
@@ -304,14 +350,15 @@ class Spool:
 
 
 def _remove(place: Path) -> None:
-    # A job may have taken the rights from its own folders.
-    with suppress(FileNotFoundError):
+    # A job may have taken the rights from its own folders. What another account has kept to itself stays.
+    with suppress(FileNotFoundError, PermissionError):
         place.chmod(0o700)
     for folder, names, _ in os.walk(place):
         for name in names:
             path = Path(folder, name)
             if not path.is_symlink():
-                path.chmod(0o700)
+                with suppress(PermissionError):
+                    path.chmod(0o700)
     shutil.rmtree(place, ignore_errors=True)
 
 

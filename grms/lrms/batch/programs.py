@@ -72,6 +72,7 @@ class Programs:
         *arguments: str,
         also: Mapping[str, str] | None = None,
         dies_with_us: bool = False,
+        account: str = "",
     ) -> Answer:
         """Runs a program to its end.
 
@@ -81,6 +82,8 @@ class Programs:
             also: variables beside those of all programs.
             dies_with_us: end it when this process ends, however that comes about, so that a
                 submission under way does not arrive after a restart.
+            account: as which to run it, through sudo; empty for this process's own. It is then neither
+                ended with this process nor after the time-out, as it is another's.
 
         Raises:
             LrmsRefusedError: an argument is none that a program can be given.
@@ -90,9 +93,11 @@ class Programs:
         command = [program, *arguments]
         if any("\0" in word for word in command):
             raise LrmsRefusedError(f"{program}: an argument has a NUL character")
-        path = self._found(program)
+        path = self.place(program)
         command[0] = path
-        if dies_with_us and (setpriv := _which("setpriv", PATH)) is not None:
+        if account:
+            command = [self.place("sudo"), "-n", "-u", account, "--", *command]
+        elif dies_with_us and (setpriv := _which("setpriv", PATH)) is not None:
             command = [setpriv, "--pdeathsig", "KILL", *command]
         async with self._slots:
             try:
@@ -108,7 +113,15 @@ class Programs:
             raise LrmsUnavailableError(f"{program} was ended by {name}")
         return answer
 
-    def _found(self, program: str) -> str:
+    def place(self, program: str) -> str:
+        """Returns the path of a program.
+
+        Args:
+            program: its name.
+
+        Raises:
+            LrmsUnavailableError: it is missing.
+        """
         path = self._environment["PATH"]
         found = _which(program, path)
         if found is None:
@@ -157,8 +170,12 @@ class Programs:
 
 async def _kill(process: asyncio.subprocess.Process) -> None:
     # The group, as a wrapper may have started the program proper.
-    with suppress(ProcessLookupError):
+    try:
         os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    except PermissionError:
+        return  # sudo's: it ends by itself, and nobody reads what it says
     await asyncio.shield(process.wait())
 
 

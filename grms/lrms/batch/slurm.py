@@ -84,7 +84,7 @@ class SlurmSettings:
 
     Attributes:
         site: name of the site, which is part of the names of its jobs.
-        account: user that submits and whose jobs the site's are.
+        account: user that submits and whose jobs the site's are, but for those lent to others.
         partitions: which are used; the default one, and all processors, where there is none.
         slurm_account: which Slurm charges; empty for the user's own.
         qos: quality of service; empty for the default.
@@ -124,6 +124,7 @@ class Slurm:
     Args:
         programs: runs Slurm's.
         settings: of the site.
+        account_of: says as which account a job runs, by its key; empty for the one of `settings`.
         clock: seconds since 1970.
     """
 
@@ -131,11 +132,13 @@ class Slurm:
         self,
         programs: Programs,
         settings: SlurmSettings,
+        account_of: Callable[[str], str] = lambda _key: "",
         *,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._programs = programs
         self._settings = settings
+        self._account_of = account_of
         self._clock = clock
         self._prefix = f"hanse:{settings.site}:"
         self._limits = _Limits()
@@ -193,7 +196,7 @@ class Slurm:
         return read_queue(
             text,
             token=token,
-            account=self._settings.account,
+            account=self._account,
             prefix=self._prefix,
             processors=processors,
         )
@@ -214,7 +217,7 @@ class Slurm:
         ]
         arguments += self.options(processors=job.processors, guest=bool(job.partner))
         answer = await self._programs.run(
-            "sbatch", *arguments, f"{folder}/launch", dies_with_us=True
+            "sbatch", *arguments, f"{folder}/launch", dies_with_us=True, account=job.account
         )
         if answer.code != 0:
             raise failure("sbatch", answer)
@@ -242,17 +245,18 @@ class Slurm:
 
     async def release(self, row: JobRow) -> None:
         """See `BatchSystem.release`."""
-        await self._ask("scontrol", "release", row.number)
+        await self._ask("scontrol", "release", row.number, account=self._other(row.name))
 
     async def hold(self, row: JobRow) -> None:
         """See `BatchSystem.hold`."""
-        await self._ask("scontrol", "hold", row.number)
+        await self._ask("scontrol", "hold", row.number, account=self._other(row.name))
 
     async def cancel(self, row: JobRow) -> None:
         """See `BatchSystem.cancel`."""
         # The name as well: after a crash of the controller the number may be another job's.
         try:
-            await self._ask("scancel", f"--name={row.name}", row.number)
+            words = (f"--name={row.name}", row.number)
+            await self._ask("scancel", *words, account=self._other(row.name))
         except LrmsRefusedError as error:
             if not any(word in error.reason for word in _OVER):
                 raise
@@ -288,8 +292,7 @@ class Slurm:
         if self._log is None:
             return
         lines = await asyncio.to_thread(self._log.new_lines)
-        account = self._settings.account
-        for line in read_log(lines, account=account, prefix=self._prefix):
+        for line in read_log(lines, account=self._account, prefix=self._prefix):
             self._logged.setdefault(line.name, []).append(line)
             if len(self._logged) > LOGGED_MAX:
                 self._logged.popitem(last=False)
@@ -348,17 +351,31 @@ class Slurm:
         names = ",".join(self._settings.partitions)
         return ["-p", names] if names else []
 
-    async def _ask(self, program: str, *arguments: str) -> Answer:
-        return await asked(self._programs, program, *arguments)
+    def _other(self, name: str) -> str:
+        # As whom a job runs that is not this process's own.
+        key = self.decode(name)
+        return "" if key is None else self._account_of(key)
+
+    def _account(self, name: str) -> str:
+        return self._other(name) or self._settings.account
+
+    async def _ask(self, program: str, *arguments: str, account: str = "") -> Answer:
+        return await asked(self._programs, program, *arguments, account=account)
 
 
-async def asked(programs: Programs, program: str, *arguments: str) -> Answer:
+async def asked(programs: Programs, program: str, *arguments: str, account: str = "") -> Answer:
     """Returns what one of Slurm's programs has answered, with moments as seconds since 1970.
+
+    Args:
+        programs: runs Slurm's.
+        program: its name.
+        arguments: of it.
+        account: as which it runs; empty for this process's own.
 
     Raises:
         LrmsError: it has refused, or nobody answers.
     """
-    answer = await programs.run(program, *arguments, also=SECONDS)
+    answer = await programs.run(program, *arguments, also=SECONDS, account=account)
     if answer.code != 0:
         raise failure(program, answer)
     return answer

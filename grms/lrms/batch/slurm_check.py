@@ -8,11 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from grms.lrms.accounts import check_account, sudoers_line
 from grms.lrms.batch.programs import Answer, Programs
 from grms.lrms.batch.slurm import Slurm, SlurmSettings
 from grms.lrms.batch.slurm_machine import read_limit
 from grms.lrms.batch.slurm_text import read_job
-from grms.lrms.checks import Finding, doubt, good, missing
+from grms.lrms.batch.slurm_watch import check_rights
+from grms.lrms.checks import Finding, FindingLevel, doubt, good, missing
 from grms.lrms.port import LrmsUnavailableError
 
 PROGRAMS: Final = ("squeue", "sinfo", "sbatch", "scontrol", "scancel")
@@ -23,6 +25,12 @@ TESTED: Final = (22, 5)
 
 WRITTEN_S: Final = 5.0
 """So long Slurm's controller may take to write down what it has acknowledged."""
+
+GUEST_PROGRAMS: Final = ("sbatch", "scontrol", "scancel")
+"""Of these, those that run as other accounts."""
+
+ACCOUNTS_TRIED: Final = 10
+"""So many accounts are tried out; a map may have thousands."""
 
 CLOCK_S: Final = 3.0
 """Clocks that are further apart are told, seconds."""
@@ -36,11 +44,22 @@ class SlurmCheck:
         settings: of the site.
         settle_s: of the site.
         folder: one that exists, for the script of which sbatch is asked.
+        accounts: as which partners' jobs may run, beside the daemon's own.
+        watch: what runs the programs of the watcher; None without one.
     """
 
     def __init__(
-        self, programs: Programs, settings: SlurmSettings, settle_s: float, folder: Path
+        self,
+        programs: Programs,
+        settings: SlurmSettings,
+        settle_s: float,
+        folder: Path,
+        *,
+        accounts: Sequence[str] = (),
+        watch: Programs | None = None,
     ) -> None:
+        self._accounts = accounts
+        self._watch = watch
         self._programs = programs
         self._settings = settings
         self._settle_s = settle_s
@@ -57,8 +76,11 @@ class SlurmCheck:
         found.append(clock(configuration, time.time()))
         found += await self._partitions()
         found += await self._options()
+        found += await self._lent()
         found.append(await self._records(configuration))
         found.append(held(self._settle_s))
+        if self._watch is not None:
+            found += await check_rights(self._watch, self._settings.account)
         return found
 
     async def _version(self) -> list[Finding]:
@@ -88,19 +110,47 @@ class SlurmCheck:
         return partitions(rows, self._settings.partitions)
 
     async def _options(self) -> list[Finding]:
+        slurm, found = Slurm(self._programs, self._settings), []
+        for what, guest in (("own jobs", False), ("partners' jobs", True)):
+            options = slurm.options(processors=1, guest=guest)
+            found.append(options_taken(what, options, await self._tested(options)))
+        return found
+
+    async def _tested(self, options: Sequence[str], account: str = "") -> Answer:
         # The script is read by sbatch here, and by nobody else.
         script = self._folder / "check.sh"
         script.write_text("#!/bin/sh\n", encoding="utf-8")
-        slurm, found = Slurm(self._programs, self._settings), []
         try:
-            for what, guest in (("own jobs", False), ("partners' jobs", True)):
-                options = slurm.options(processors=1, guest=guest)
-                answer = await self._asked(
-                    "sbatch", "--test-only", "--time=1", *options, str(script)
-                )
-                found.append(options_taken(what, options, answer))
+            if account:
+                script.chmod(0o644)
+                self._folder.chmod(0o711)  # as it is with the first such job
+            words = ("sbatch", "--test-only", "--time=1", *options, str(script))
+            return await self._asked(*words, account=account)
         finally:
             script.unlink()
+
+    async def _lent(self) -> list[Finding]:
+        # Whether jobs can be handed in as the other accounts.
+        options = Slurm(self._programs, self._settings).options(processors=1, guest=True)
+        found, usable = [], []
+        for account in self._accounts:
+            finding = check_account(account)
+            if finding is not None:
+                found.append(finding)
+            if finding is None or finding.level is FindingLevel.DOUBT:
+                usable.append(account)
+        tried = []
+        for account in usable[:ACCOUNTS_TRIED]:
+            answer = await self._tested(options, account)
+            if answer.code == 0:
+                tried.append(account)
+            else:
+                paths = [self._programs.place(program) for program in GUEST_PROGRAMS]
+                found.append(lent(account, answer, sudoers_line([account], paths)))
+        if tried:
+            left = len(usable) - ACCOUNTS_TRIED
+            more = f"; {left} more were not tried" if left > 0 else ""
+            found.append(good("accounts", f"jobs can be handed in as {', '.join(tried)}{more}"))
         return found
 
     async def _records(self, configuration: dict[str, str]) -> Finding:
@@ -112,9 +162,10 @@ class SlurmCheck:
             return good("records", "sacct says how jobs ended")
         return records(configuration, self._settings.completion_log)
 
-    async def _asked(self, *words: str) -> Answer:
+    async def _asked(self, *words: str, account: str = "") -> Answer:
         try:
-            return await self._programs.run(*words, also={"SLURM_TIME_FORMAT": "%s"})
+            seconds = {"SLURM_TIME_FORMAT": "%s"}
+            return await self._programs.run(*words, also=seconds, account=account)
         except LrmsUnavailableError as error:
             return Answer(1, b"", error.reason)
 
@@ -215,6 +266,20 @@ def options_taken(what: str, options: Sequence[str], answer: Answer) -> Finding:
         return good(what, f"would be taken with {words}")
     cure = "the options come of [lrms]: partitions, account, qos, shape, and the guests' own"
     return missing(what, f"{_last(answer.error)}; with {words}", cure)
+
+
+def lent(account: str, answer: Answer, line: str) -> Finding:
+    """Returns why no job can be handed in as another account.
+
+    Args:
+        account: its name.
+        answer: of `sbatch --test-only`, run as that account.
+        line: that sudo needs.
+    """
+    cure = "let this account use the partitions, account and qos of [lrms], and reach lrms.spool"
+    if "sudo" in answer.error:
+        cure = f"visudo -f /etc/sudoers.d/hanse-guests: {line}"
+    return missing("account", f"{account}: {_last(answer.error)}", cure)
 
 
 def records(configuration: dict[str, str], completion_log: str) -> Finding:

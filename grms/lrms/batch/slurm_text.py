@@ -11,7 +11,7 @@ time of the controller's host.
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
@@ -98,13 +98,15 @@ class Queue:
     planned: tuple[Taken, ...] | None = ()
 
 
-def read_queue(text: str, *, token: str, account: str, prefix: str, processors: int) -> Queue:
+def read_queue(
+    text: str, *, token: str, account: Callable[[str], str], prefix: str, processors: int
+) -> Queue:
     """Returns what squeue's table says.
 
     Args:
         text: what it has printed, rows in `TABLE_FORMAT` behind the token and a bar.
         token: which the rows of this call begin with.
-        account: user whose jobs may be this site's.
+        account: says whose a job of this site has to be, by its name; another user's is none.
         prefix: of the names of this site's jobs.
         processors: size of the machine; what is wider cannot start.
     """
@@ -117,7 +119,7 @@ def read_queue(text: str, *, token: str, account: str, prefix: str, processors: 
         if len(fields) < _FIELDS or fields[0] != token:
             continue  # the rest of a name that has line feeds
         name, wanted = fields[10], int(fields[3])
-        ours = name.startswith(prefix) and fields[8] == account
+        ours = name.startswith(prefix) and fields[8] == account(name)
         if ours:
             rows.append(_row(fields))
         if fields[2] == "R":
@@ -200,7 +202,7 @@ def read_job(text: str) -> dict[str, str]:
     of each name counts, as what its owner writes comes after what Slurm does.
     """
     places = list(_SHOWN.finditer(text))
-    ends = [place.start() for place in places[1:]] + [len(text)]
+    ends = [*(place.start() for place in places[1:]), len(text)][: len(places)]
     fields: dict[str, str] = {}
     for place, end in zip(places, ends, strict=True):
         fields.setdefault(place.group(1), text[place.end() : end].strip())
@@ -279,12 +281,12 @@ class Logged:
     fields: dict[str, str]
 
 
-def read_log(lines: Iterable[str], *, account: str, prefix: str) -> list[Logged]:
+def read_log(lines: Iterable[str], *, account: Callable[[str], str], prefix: str) -> list[Logged]:
     """Returns the lines of jobcomp/filetxt that are about this site's jobs.
 
     Args:
         lines: whole ones.
-        account: user whose jobs may be this site's.
+        account: says whose a job of this site has to be, by its name; another user's is none.
         prefix: of the names of this site's jobs.
     """
     found = []
@@ -292,7 +294,9 @@ def read_log(lines: Iterable[str], *, account: str, prefix: str) -> list[Logged]
         if f" Name={prefix}" not in line:
             continue
         match = _LOGGED.fullmatch(line.rstrip("\n"))
-        if match is not None and match["user"] == account and match["Name"].startswith(prefix):
+        if match is None or not match["Name"].startswith(prefix):
+            continue
+        if match["user"] == account(match["Name"]):
             found.append(Logged(match["Name"], match["JobId"], match.groupdict()))
     return found
 

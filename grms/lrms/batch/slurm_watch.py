@@ -8,18 +8,25 @@ import secrets
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from grms.lrms.batch.programs import Programs
+from grms.lrms.batch.programs import Answer, Programs
 from grms.lrms.batch.slurm import asked
 from grms.lrms.batch.slurm_machine import read_limit
 from grms.lrms.batch.slurm_text import read_job
+from grms.lrms.checks import Finding, doubt, good, missing
 from grms.lrms.originals import OriginalRow, OriginalWanted
-from grms.lrms.port import LrmsRefusedError
+from grms.lrms.port import LrmsRefusedError, LrmsUnavailableError
 
 FORMAT: Final = "%i|%t|%V|%u|%r|%P|%k"
 """What is asked of squeue, behind the token: id, state, moment of submission, user, reason, partition, comment."""
 
 HELD_BY_PLUGIN: Final = ":held"
 """Behind the word of the comment, where the job submit plugin has held the job at once."""
+
+NO_JOB: Final = "67108863"
+"""A number that no job has: the largest is below it (slurm.conf(5), MaxJobId)."""
+
+OTHERS_TRIED: Final = 5
+"""So many jobs of others are asked for, of which one has to have a script."""
 
 _FIELDS = 8
 _NONE = frozenset(("", "(null)", "N/A"))
@@ -156,6 +163,8 @@ def read_wanted(fields: Mapping[str, str], script: str) -> OriginalWanted:
         )
     except (KeyError, ValueError) as error:
         raise LrmsRefusedError(f"what it asks for cannot be read: {error}") from error
+    if not script.strip():
+        raise LrmsRefusedError("Slurm hands out no script of it")  # with status 0
     name = fields.get("JobName", "")
     # squeue and scontrol write some line feeds behind it.
     return OriginalWanted(
@@ -178,3 +187,100 @@ def _kept(fields: Mapping[str, str], limit_s: float | None) -> str:
         if fields.get(name, "(null)") not in _NONE:
             return f"it asks for {name}, which a partner cannot be told"
     return ""
+
+
+# --- whether it has the rights -------------------------------------------------------------------
+
+
+async def check_rights(programs: Programs, account: str) -> list[Finding]:
+    """Returns whether programs may do what the watcher does with users' jobs, without doing it.
+
+    Args:
+        programs: of the watcher.
+        account: the daemon's own, whose jobs it may change without any right.
+    """
+    found = []
+    for words in _watcher_words(NO_JOB):
+        finding = may(words, await _asked(programs, *words))
+        if finding is not None:
+            found.append(finding)
+    return found or [await _rights(programs, account)]
+
+
+async def _rights(programs: Programs, account: str) -> Finding:
+    # A script is handed out to its owner and to operators; nothing else tells these apart without a change.
+    answer = await _asked(programs, "squeue", "-h", "-t", "all", "-o", "%i|%u")
+    rows = [line.partition("|") for line in _text(answer).splitlines()]
+    numbers = [number for number, _, user in rows if user != account and number.isdecimal()]
+    for number in numbers[:OTHERS_TRIED]:
+        words = ("scontrol", "write", "batch_script", number, "-")
+        finding = rights(number, await _asked(programs, *words))
+        if finding is not None:
+            return finding
+    text = (
+        "there is no job of another user's, by which it could be seen whether this is an operator"
+    )
+    return doubt(_WATCH, text, "as another user: sbatch --hold --wrap=true; then look again")
+
+
+async def _asked(programs: Programs, *words: str) -> Answer:
+    try:
+        return await programs.run(*words)
+    except LrmsUnavailableError as error:
+        return Answer(1, b"", error.reason)
+
+
+_WATCH = "watch"
+
+
+def _watcher_words(number: str) -> list[tuple[str, ...]]:
+    # What the watcher has to be able to run about a job.
+    return [
+        ("scontrol", "hold", number),
+        ("scontrol", "release", number),
+        ("scontrol", "show", "job", "--oneliner", number),
+        ("scontrol", "write", "batch_script", number, "-"),
+        ("scontrol", "update", f"JobId={number}", "AdminComment=hanse-check"),
+        ("scancel", "--state=PENDING", number),
+    ]
+
+
+def may(words: Sequence[str], answer: Answer) -> Finding | None:
+    """Returns why something cannot be run for the watcher; None where it can.
+
+    Args:
+        words: about a job that is not there.
+        answer: that Slurm's program has given, or what stands before it.
+    """
+    if answer.code == 0 or "Invalid job id" in answer.error:
+        return None
+    cure = "let lrms.watch.programs run this through sudo, by the line that the page on operating shows"
+    said = " ".join(words).replace(NO_JOB, "N")
+    return missing(_WATCH, f"{said}: {_last(answer.error)}", cure)
+
+
+def rights(number: str, answer: Answer) -> Finding | None:
+    """Returns whether the watcher has an operator's rights; None where this job does not show it.
+
+    Args:
+        number: of another user's job.
+        answer: of `scontrol write batch_script`.
+    """
+    if answer.code == 0 and answer.output:
+        text = f"users' jobs can be held, released, cancelled and marked (seen by job {number})"
+        return good(_WATCH, text)
+    if "denied" not in answer.error and "user id" not in answer.error:
+        return None  # it has no script, or has ended; Slurm's status is 0 even where it refuses
+    cure = (
+        "sacctmgr modify user set adminlevel=Operator where name=USER; or set lrms.watch.programs"
+    )
+    return missing(_WATCH, f"another user's job {number}: {_last(answer.error)}", cure)
+
+
+def _text(answer: Answer) -> str:
+    return answer.output.decode("utf-8", "replace")
+
+
+def _last(error: str) -> str:
+    lines = [line for line in error.splitlines() if line.strip()]
+    return lines[-1] if lines else "it says nothing"

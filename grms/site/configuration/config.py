@@ -28,13 +28,14 @@ from grms.kit.models import (
 )
 from grms.lrms.adapter import LrmsSettings
 from grms.lrms.simulated import SimulatedSettings
-from grms.names import PSEUDONYM, parse_endpoint
+from grms.names import parse_endpoint
 from grms.policy.location import LOCATION_GROUP
 from grms.policy.rails import Rails
 from grms.policy.rails_table import RailsField, ReofferField, rails_said
 from grms.policy.words import LOCATION_WORDS
 from grms.site.configuration.connections import (
     DashboardConfig,
+    GuestsConfig,
     ListenConfig,
     MetricsConfig,
     MqttConfig,
@@ -59,13 +60,6 @@ DASHBOARD_FILE_END: Final = ".dashboard.json"
 
 PSEUDONYMS_END: Final = ".pseudonyms.key"
 """Likewise: the key of which own users' pseudonyms are made."""
-
-
-def _pseudonym(value: str) -> str:
-    partner, _, pseudonym = value.partition(":")
-    if not partner or PSEUDONYM.fullmatch(pseudonym) is None:
-        raise wrong(f"{value!r} is no user of a partner's; one is PARTNER: and 32 digits")
-    return value
 
 
 def _root(value: str) -> str:
@@ -184,16 +178,6 @@ class ResultsConfig(Model):
     keep_days: Annotated[float, Field(gt=0, le=3650, allow_inf_nan=False)] = 14.0
     file_bytes: Annotated[int, Field(ge=1, le=2**40)] = 64 << 20
     job_bytes: Annotated[int, Field(ge=1, le=2**40)] = 256 << 20
-
-
-class GuestsConfig(Model):
-    """Partners' jobs.
-
-    Attributes:
-        banned: whose jobs are not run here: `PARTNER:PSEUDONYM`, as `grms partners` shows it.
-    """
-
-    banned: list[Annotated[str, AfterValidator(_pseudonym)]] = Field(default_factory=list)
 
 
 class SharedConfig(Model):
@@ -339,6 +323,16 @@ class SiteConfig(Model):
         return self
 
     @model_validator(mode="after")
+    def _check_accounts(self) -> Self:
+        named = [f"partners.{name}.account" for name in self.accounts]
+        named += ["guests.users"] if self.guests.users is not None else []
+        if named and self.lrms.kind != "slurm":
+            raise wrong(
+                f"{named[0]} needs lrms.kind = 'slurm', which alone runs jobs as other accounts"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _check_network(self) -> Self:
         if self.tls is None:
             addresses = {
@@ -393,6 +387,11 @@ class SiteConfig(Model):
     def sharing(self) -> list[str]:
         """Partners with which the folders of `shared` are common."""
         return [partner.name for partner in self.partners if partner.shared]
+
+    @property
+    def accounts(self) -> dict[str, str]:
+        """The accounts of partners' jobs, by partner, of those that have one."""
+        return {each.name: each.account for each in self.partners if each.account is not None}
 
     @property
     def publishes(self) -> bool:

@@ -1,11 +1,11 @@
 """Whom a site is connected to, as its file says it: users, partners, an MQTT broker, and those who look on."""
 
-from typing import Annotated
+from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, ValidationInfo, field_validator
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
 from grms.kit.models import Count, FilePath, Model, SocketPath, absolute, wrong
-from grms.names import Endpoint, check_site_name, parse_endpoint
+from grms.names import ACCOUNT, PSEUDONYM, Endpoint, check_site_name, parse_endpoint
 from grms.policy.words import TRANSFER_DEFAULT, TRANSFER_WORDS, is_written
 
 
@@ -31,6 +31,19 @@ def _transfer(value: str, info: ValidationInfo) -> str:
         text = f"{value!r} is no transfer policy; there are: {words}, and the path of a rule base file (*.json)"
         raise wrong(text)
     return absolute(value, info)
+
+
+def _pseudonym(value: str) -> str:
+    partner, _, pseudonym = value.partition(":")
+    if not partner or PSEUDONYM.fullmatch(pseudonym) is None:
+        raise wrong(f"{value!r} is no user of a partner's; one is PARTNER: and 32 digits")
+    return value
+
+
+def _account(value: str) -> str:
+    if ACCOUNT.fullmatch(value) is None or value == "root":
+        raise wrong(f"{value!r} is no local account for jobs")
+    return value
 
 
 Name = Annotated[str, AfterValidator(_site_name)]
@@ -65,6 +78,8 @@ class PartnerConfig(Model):
             `none` (neither asked nor answered), `fair-exchange` or another word for rails, or the path
             of a rule base file. Where it is left out and the site has rails, what they allow is done.
         shared: it has the folders `shared.roots` too, under the same paths.
+        tell_users: it is told whose a job is by name, with the program of one that it has accepted.
+        account: local account as which its jobs run, through sudo; left out: the daemon's own.
     """
 
     name: Name
@@ -72,6 +87,32 @@ class PartnerConfig(Model):
     processors: Count | None = None
     transfer: Annotated[str, AfterValidator(_transfer)] = TRANSFER_DEFAULT
     shared: bool = False
+    tell_users: bool = False
+    account: Annotated[str, AfterValidator(_account)] | None = None
+
+
+class GuestsConfig(Model):
+    """Partners' jobs.
+
+    Attributes:
+        banned: whose jobs are not run here: `PARTNER:PSEUDONYM`, as `grms partners` shows it.
+        users: file with the local accounts of partners' users that are known by name; left out: no name is
+            looked at.
+        unknown_users: what becomes of jobs of users that are not in that file: `run`, as all others of their
+            partner; or `refuse`, and they go back to their home site.
+    """
+
+    banned: list[Annotated[str, AfterValidator(_pseudonym)]] = Field(default_factory=list)
+    users: FilePath | None = None
+    unknown_users: Literal["run", "refuse"] = "run"
+
+    @model_validator(mode="after")
+    def _check_users(self) -> Self:
+        if self.unknown_users == "refuse" and self.users is None:
+            raise wrong(
+                "guests.unknown_users is 'refuse'; it needs guests.users, the file of those known"
+            )
+        return self
 
 
 class MqttConfig(Model):

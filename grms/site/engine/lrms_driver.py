@@ -13,7 +13,7 @@ last; one that is too old counts as none.
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -86,6 +86,10 @@ ProgramSource = Callable[[str, str], Awaitable[bytes]]
 InputPlace = Callable[[LrmsSubmit, int, JobFile], Path]
 """Says where a file lies that a job is given, by its number and what it is."""
 
+GuestAccount = Callable[[str, str], str]
+"""Says as which local account a partner's job runs, by the partner's name and the job's key; empty for the
+site's own. It raises `LrmsRefusedError` where it is not to run."""
+
 
 class LrmsDriver:
     """Carries out commands to a batch system, and tells what has happened there as events.
@@ -113,6 +117,7 @@ class LrmsDriver:
         self._wanted = asyncio.Event()
         self._programs: ProgramSource | None = None
         self._contents: InputPlace | None = None
+        self._account: GuestAccount | None = None
         lrms.listen(self._told)
 
     def connect(self, hear: Callable[[Iterable[Event]], None]) -> None:
@@ -126,6 +131,10 @@ class LrmsDriver:
     def connect_inputs(self, contents: InputPlace) -> None:
         """Says where the files lie that jobs are given; once, before `run`."""
         self._contents = contents
+
+    def connect_accounts(self, account: GuestAccount) -> None:
+        """Says who knows as which account a partner's job runs; once, before `run`."""
+        self._account = account
 
     # --- what the engine asks ------------------------------------------------------------------
 
@@ -315,7 +324,10 @@ class LrmsDriver:
         if isinstance(command, LrmsCancel):
             return await self.lrms.cancel(call.key, only_waiting=command.only_waiting)
         contents = None if self._contents is None else partial(self._contents, command)
-        await self.lrms.submit(_job(command, contents))
+        job = _job(command, contents)
+        if command.partner and self._account is not None:
+            job = replace(job, account=self._account(command.partner, command.lrms_key))
+        await self.lrms.submit(job)
         return None
 
     def _note(self, event: str, call: Call, error: Exception) -> None:

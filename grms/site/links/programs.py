@@ -57,7 +57,7 @@ class ProgramFetcher:
             wanted = request_pb2.JobRequest(processors=1, requested_time_s=1.0)
             wanted.program.CopyFrom(answer.program)
             payload = read_request(wanted, "program")[1]
-            await self._owners.take(partner, key, answer.owner)
+            await self._owners.take(partner, key, answer.owner, answer.user)
         except aio.AioRpcError as error:
             reason = f"{partner}: {printable(error.details() or '')[:200]}"
             if error.code() is grpc.StatusCode.NOT_FOUND:

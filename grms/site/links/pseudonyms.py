@@ -3,6 +3,8 @@
 Home makes it of the user's name and the partner's with a key that nobody else has: the same user is the same
 to one partner for ever, and two partners cannot tell that they have the same. It goes with the program, so
 only to the partner that has accepted the job. There it is kept beside the journal as long as the job lives.
+The name itself goes the same way, to those partners alone that the site's file names for that (`tell_users`); it
+is kept nowhere there, but for the local account that the partner's own file has for it.
 """
 
 import asyncio
@@ -12,10 +14,13 @@ import os
 import secrets
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
+from grms.lrms.port import LrmsRefusedError
 from grms.names import PSEUDONYM
+from grms.site.configuration.config import SiteConfig
 from grms.site.engine.lrms_driver import ProgramGoneError
+from grms.site.links.accounts import GuestAccounts, NoAccountError
 from lrms_sim.text_files import write_new
 
 KEY_BYTES: Final = 32
@@ -24,12 +29,21 @@ KEY_BYTES: Final = 32
 class Pseudonyms:
     """Names a site's users to its partners.
 
+    Attributes:
+        told: partners that are told users' names as well.
+
     Args:
         key: of the site.
+        told: at first.
     """
 
-    def __init__(self, key: bytes) -> None:
+    def __init__(self, key: bytes, told: Iterable[str] = ()) -> None:
         self._key = key
+        self.told = frozenset(told)
+
+    def name(self, partner: str, user: str) -> str:
+        """Returns a user's name for a partner; empty for one that is not to know it."""
+        return user if partner in self.told else ""
 
     def of(self, partner: str, user: str) -> str:
         """Returns what a user is called at a partner: 32 hexadecimal digits.
@@ -38,6 +52,11 @@ class Pseudonyms:
         """
         text = f"{partner}\0{user}".encode("utf-8", "surrogateescape")
         return hmac.new(self._key, text, hashlib.sha256).hexdigest()[:32]
+
+
+def told_names(config: SiteConfig) -> frozenset[str]:
+    """Returns the partners that are told users' names."""
+    return frozenset(partner.name for partner in config.partners if partner.tell_users)
 
 
 def read_key(path: Path) -> bytes:
@@ -64,51 +83,89 @@ def read_key(path: Path) -> bytes:
     return key
 
 
+class _Known(NamedTuple):
+    # Of a guest's job: its user's pseudonym, and its account; None where that was never chosen.
+    owner: str
+    account: str | None
+
+
 class GuestOwners:
     """Remembers whose guests' jobs are, and keeps out who is banned.
 
     Args:
         folder: where it is remembered, a file for each job.
         banned: `PARTNER:PSEUDONYM` of those whose jobs are not run here.
+        accounts: as which jobs run.
     """
 
-    def __init__(self, folder: Path, banned: Iterable[str] = ()) -> None:
+    def __init__(
+        self, folder: Path, banned: Iterable[str] = (), accounts: GuestAccounts | None = None
+    ) -> None:
         self._folder = folder
         self.banned = frozenset(banned)
-        self._known: dict[str, str] = {}
+        self.accounts = accounts or GuestAccounts()
+        self._known: dict[str, _Known] = {}
 
-    async def take(self, partner: str, key: str, owner: str) -> None:
-        """Remembers whose a job is.
+    async def take(self, partner: str, key: str, owner: str, user: str = "") -> None:
+        """Remembers whose a job is, and as which account it is to run.
 
         Args:
             partner: its home site.
             key: of the job.
             owner: as the home site has called its user; anything that is no pseudonym counts as none.
+            user: his name there; empty where the home site has not told it.
 
         Raises:
-            ProgramGoneError: its user is banned.
+            ProgramGoneError: its user is banned, or has no account here.
             OSError: it cannot be kept.
         """
         owner = owner if PSEUDONYM.fullmatch(owner) else ""
         if f"{partner}:{owner}" in self.banned:
             raise ProgramGoneError("its user is banned here", unwanted=True)
-        self._known[key] = owner
-        await asyncio.to_thread(self._keep, key, owner)
+        try:
+            account = await asyncio.to_thread(self.accounts.of, partner, user)
+        except NoAccountError as error:
+            raise ProgramGoneError(str(error), unwanted=True) from error
+        known = self._known[key] = _Known(owner, account)
+        await asyncio.to_thread(self._keep, key, known)
 
-    def _keep(self, key: str, owner: str) -> None:
+    def _keep(self, key: str, known: _Known) -> None:
         self._folder.mkdir(mode=0o700, exist_ok=True)
-        self._place(key).write_text(owner, encoding="ascii")
+        text = known.owner if known.account is None else f"{known.owner}\n{known.account}"
+        self._place(key).write_text(text, encoding="ascii")
 
     def _place(self, key: str) -> Path:
         return self._folder / key.replace("/", "+")
 
     def of(self, key: str) -> str:
         """Returns whose a job is; empty where nobody has said."""
+        return self._of(key).owner
+
+    def account(self, partner: str, key: str) -> str:
+        """Returns the account as which a job is to run; empty for the daemon's own.
+
+        Args:
+            partner: its home site.
+            key: of the job; one whose program has come with its offer has not been taken here.
+
+        Raises:
+            LrmsRefusedError: it is not to be run.
+        """
+        known = self._of(key).account
+        if known is not None:
+            return known
+        try:
+            return self.accounts.of(partner, "")
+        except NoAccountError as error:
+            raise LrmsRefusedError(str(error)) from error
+
+    def _of(self, key: str) -> _Known:
         if key not in self._known:
             try:
-                self._known[key] = self._place(key).read_text(encoding="ascii")
+                owner, line, account = self._place(key).read_text(encoding="ascii").partition("\n")
+                self._known[key] = _Known(owner, account if line else None)
             except (OSError, ValueError):
-                self._known[key] = ""
+                self._known[key] = _Known("", None)
         return self._known[key]
 
     def sweep(self, lives: Callable[[str], bool]) -> None:
@@ -117,7 +174,7 @@ class GuestOwners:
         Args:
             lives: says whether one does, by its key.
         """
-        self._known = {key: owner for key, owner in self._known.items() if lives(key)}
+        self._known = {key: known for key, known in self._known.items() if lives(key)}
         if self._folder.is_dir():
             for path in list(self._folder.iterdir()):
                 if not lives(path.name.replace("+", "/")):

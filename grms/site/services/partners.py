@@ -184,6 +184,7 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
         answer = partner_pb2.FetchProgramResponse()
         answer.program.CopyFrom(request_pb2.JobRequest.FromString(job.payload).program)
         answer.owner = self._pseudonyms.of(partner, job.user)
+        answer.user = self._pseudonyms.name(partner, job.user)
         return answer
 
     async def FetchInput(  # noqa: N802  # gRPC's name

@@ -20,6 +20,7 @@ from grms.site.configuration.files import ConfigError, load_config, load_policie
 from grms.site.engine.engine import Engine
 from grms.site.facts.events import PoliciesChanged
 from grms.site.facts.settings import PartnerSettings
+from grms.site.links.accounts import guest_accounts
 from grms.site.links.partner_links import PartnerLinks
 from grms.site.links.pseudonyms import GuestOwners
 from grms.site.sockets.door import Door
@@ -53,7 +54,7 @@ class Reload:
         engine: gets policies and partners.
         links: are made, moved and given up.
         door: is told who may come in.
-        owners: are told whose jobs are banned.
+        owners: are told whose jobs are banned, and as which accounts jobs run.
         files: keys and certificates; None without TLS.
         on_partners: are told of the configuration with other partners.
         log: where events go.
@@ -104,7 +105,7 @@ class Reload:
             )
         except ValueError as error:
             raise ConfigError(f"{shown}: {error}") from error
-        certificate = self._checked_certificate()
+        certificate, accounts = self._checked_certificate(), guest_accounts(config)
         restart_needed = tuple(sorted(differences(self._config, config)))
         engine.tell(
             PoliciesChanged,
@@ -117,6 +118,7 @@ class Reload:
         self._door.partners = frozenset(partner.name for partner in partners)
         self._door.operators = frozenset(config.operators)
         self._owners.banned = frozenset(config.guests.banned)
+        self._owners.accounts = accounts
         self._links.list_partners({partner.name: partner.address for partner in config.partners})
         if config.partners != self._config.partners:
             for tell in self._on_partners:

@@ -148,3 +148,34 @@ async def test_a_submission_dies_with_its_daemon(tmp_path: Path) -> None:
     folder = script(tmp_path, "exec /usr/bin/setpriv --dump")
     answer = await Programs({}, folder=folder).run("tool", dies_with_us=True)
     assert b"Parent death signal: KILL" in answer.output
+
+
+async def test_a_program_as_another_account(tmp_path: Path) -> None:
+    """Through sudo, which asks nobody; the program is named by its path, and no word of it is an option of sudo's."""
+    folder = script(tmp_path, "exit 0")
+    (tmp_path / "sudo").write_text('#!/bin/sh\nprintf "%s|" "$@"\n')
+    (tmp_path / "sudo").chmod(0o755)
+    answer = await Programs({}, folder=folder).run(
+        "tool", "-u", "root", account="ann", dies_with_us=True
+    )
+    assert answer.output.decode() == f"-n|-u|ann|--|{folder}/tool|-u|root|"
+
+
+async def test_another_accounts_program_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It cannot be ended from here: after the time-out nobody waits for it, and it ends by itself."""
+    folder = script(tmp_path, f"while ! test -e {tmp_path}/go; do sleep 0.05; done")
+    denied = []
+
+    def refuse(process: int, number: int) -> None:
+        denied.append((process, number))
+        raise PermissionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "killpg", refuse)
+        with pytest.raises(LrmsUnavailableError, match="has not answered"):
+            await Programs({}, folder=folder, timeout_s=0.2).run("tool")
+    (tmp_path / "go").touch()
+    ((child, _),) = denied
+    await until(lambda: not runs(child))

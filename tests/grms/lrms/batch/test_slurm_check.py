@@ -7,9 +7,11 @@ import pytest
 from grms.lrms.batch.programs import Answer, Programs
 from grms.lrms.batch.slurm import SlurmSettings
 from grms.lrms.batch.slurm_check import (
+    ACCOUNTS_TRIED,
     SlurmCheck,
     clock,
     held,
+    lent,
     options_taken,
     partitions,
     read_configuration,
@@ -157,3 +159,34 @@ async def test_without_an_answer_nothing_more_is_asked(tmp_path: Path) -> None:
     check = SlurmCheck(Programs({"PATH": "/none"}), settings, 6.0, empty)
     (finding,) = await check.findings()
     told(finding, MISSING, "no program squeue")
+
+
+async def test_other_accounts_are_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each by `sbatch --test-only` through sudo; its line is told where sudo refuses, and a few are enough."""
+    bad = Finding("account", MISSING, "root is the system's", "name another")
+    monkeypatch.setattr(
+        "grms.lrms.batch.slurm_check.check_account", lambda name: bad if name == "root" else None
+    )
+    both = (CONFIGURATION.format(log=tmp_path), PARTITION.format("main", "YES", "1:00", "UP"))
+    shows = "case $2 in config) cat <<'END'\n{}END\n;; partition) cat <<'END'\n{}END\n;; *) echo x;; esac"
+    runs = programs(tmp_path, scontrol=shows.format(*both))
+    sudo = tmp_path / "sudo"
+    sudo.write_text(
+        "#!/bin/sh\n[ $3 = ann ] || { echo 'sudo: a password is required' >&2; exit 1; }\n"
+    )
+    sudo.chmod(0o755)
+    names = ["ann", "bob", "root", *(f"user{number}" for number in range(20))]
+    check = SlurmCheck(runs, SlurmSettings("north", "hanse"), 6.0, tmp_path, accounts=names)
+    found = [finding for finding in await check.findings() if finding.what.startswith("account")]
+    assert found[0] == bad
+    told(found[1], MISSING, "bob: sudo: a password is required", "(bob) TIMEOUT=60 NOPASSWD: ")
+    assert f"{tmp_path}/sbatch, {tmp_path}/scontrol, {tmp_path}/scancel" in found[1].cure
+    assert len(found) == 1 + ACCOUNTS_TRIED - 1 + 1
+    told(found[-1], GOOD, "jobs can be handed in as ann; 12 more were not tried")
+
+
+def test_why_an_account_cannot_hand_jobs_in() -> None:
+    """By sudo, or by Slurm, which may know the account otherwise than its own."""
+    answer = Answer(1, b"", "allocation failure: Invalid account or account/partition combination")
+    told(lent("ann", answer, "LINE"), MISSING, "ann: allocation failure", "partitions")
+    told(lent("ann", Answer(1, b"", "sudo: unknown user"), "LINE"), MISSING, "LINE")

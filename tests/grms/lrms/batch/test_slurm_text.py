@@ -21,6 +21,12 @@ from grms.lrms.port import LrmsOutcome, LrmsPhase
 TOKEN = "0123456789abcdef"
 PREFIX = "hanse:A:"
 
+
+def whose(name: str) -> str:
+    """Says whose jobs are the site's: one runs as another account."""
+    return "ann" if name == "hanse:A:lent" else "grid"
+
+
 RECORDED = """\
 5|PD|1|1795342787|1795346387|1795349987|BeginTime|bob||launch
 3_0|PD|2|1795342787|N/A|N/A|JobHeldUser|bob||array
@@ -50,7 +56,7 @@ def table(text: str) -> str:
 
 
 def read(text: str) -> tuple[dict[str, LrmsPhase], int]:
-    queue = read_queue(text, token=TOKEN, account="grid", prefix=PREFIX, processors=16)
+    queue = read_queue(text, token=TOKEN, account=whose, prefix=PREFIX, processors=16)
     return {row.name.removeprefix(PREFIX): row.phase for row in queue.rows}, queue.waiting_others
 
 
@@ -76,7 +82,7 @@ def test_the_table_is_read() -> None:
 
 def test_ends_are_read() -> None:
     """With how long the processors were held, which is not at all where there was no node."""
-    queue = read_queue(table(RECORDED), token=TOKEN, account="grid", prefix=PREFIX, processors=16)
+    queue = read_queue(table(RECORDED), token=TOKEN, account=whose, prefix=PREFIX, processors=16)
     rows = {row.name.removeprefix(PREFIX): row for row in queue.rows}
     ran, never, failed = (rows[f"A/1/{number}"] for number in (1, 2, 3))
     assert ran.end is not None
@@ -107,13 +113,13 @@ PLANNED = """\
 
 
 def planned(text: str) -> tuple[Taken, ...] | None:
-    queue = read_queue(table(text), token=TOKEN, account="grid", prefix=PREFIX, processors=128)
+    queue = read_queue(table(text), token=TOKEN, account=whose, prefix=PREFIX, processors=128)
     return queue.planned
 
 
 def test_the_plan_of_the_backfill_scheduler_is_read() -> None:
     """Slurm 22.05 started a further job of 8 processors and 17 minutes at once, and one of 25 minutes not."""
-    queue = read_queue(table(PLANNED), token=TOKEN, account="grid", prefix=PREFIX, processors=128)
+    queue = read_queue(table(PLANNED), token=TOKEN, account=whose, prefix=PREFIX, processors=128)
     assert queue.planned is not None
     now = 1795391876.0
     plan = QueuePlan(now, 8, queue.running, queue.planned, step_s=60.0)
@@ -131,7 +137,7 @@ def test_without_a_planned_start_nobody_knows() -> None:
         Taken(1, 1795394820.0, 1795394821.0),
     )
     endless = table("1|R|5|1795391863|1795391864|N/A|None|root|n1|one")
-    queue = read_queue(endless, token=TOKEN, account="grid", prefix=PREFIX, processors=128)
+    queue = read_queue(endless, token=TOKEN, account=whose, prefix=PREFIX, processors=128)
     assert queue.running == (Taken(5, -math.inf, math.inf),)
 
 
@@ -207,7 +213,7 @@ SUBMITTED = 1795342847.0
 
 
 def logged(*lines: str) -> list[str]:
-    found = read_log(lines, account="grid", prefix=PREFIX)
+    found = read_log(lines, account=whose, prefix=PREFIX)
     ending = logged_ending(found, "12", SUBMITTED, 0.0)
     return [] if ending is None else [f"{ending.end.signal} {ending.start_time}"]
 
@@ -215,10 +221,32 @@ def logged(*lines: str) -> list[str]:
 def test_the_log_is_read() -> None:
     """Its local times are understood by the moment of submission, which is known."""
     assert logged(LOGGED) == ["11 1795342848.0"]
-    (line,) = read_log([LOGGED], account="grid", prefix=PREFIX)
+    (line,) = read_log([LOGGED], account=whose, prefix=PREFIX)
     ending = logged_ending([line], "12", None, -7200.0)
     assert ending is not None
     assert ending.end.end_time == 1795342849.0
+
+
+def test_a_job_is_its_accounts() -> None:
+    """One that somebody else has given the name of a job of the site's is none, in the table and in the log."""
+    row = "{}|9|R|2|1|1|N/A|None|{}|n1|{}"
+    users = [
+        ("ann", "hanse:A:lent"),
+        ("grid", "hanse:A:lent"),
+        ("ann", "hanse:A:own"),
+        ("eve", "hanse:A:own"),
+    ]
+    lines = "\n".join(row.format(TOKEN, user, name) for user, name in users)
+    queue = read_queue(lines, token=TOKEN, account=whose, prefix=PREFIX, processors=16)
+    assert [row.name for row in queue.rows] == ["hanse:A:lent"]
+    name = LOGGED.partition(" Name=")[2].split(" ")[0]
+    user = LOGGED.partition("UserId=")[2].partition("(")[0]
+    lent = LOGGED.replace(f" Name={name} ", " Name=hanse:A:lent ")
+    assert read_log([lent], account=whose, prefix=PREFIX) == []
+    mine = lent.replace(f"UserId={user}(", "UserId=ann(")
+    assert [line.name for line in read_log([mine], account=whose, prefix=PREFIX)] == [
+        "hanse:A:lent"
+    ]
 
 
 def test_a_number_used_twice_is_two_jobs() -> None:
@@ -272,8 +300,17 @@ def test_every_state_has_its_phase() -> None:
     line = "9|{}|1|1795342847|1795342848|1795342849|None|grid|n1|hanse:A:A/1/1"
     for state in PHASES:
         queue = read_queue(
-            table(line.format(state)), token=TOKEN, account="grid", prefix=PREFIX, processors=4
+            table(line.format(state)),
+            token=TOKEN,
+            account=whose,
+            prefix=PREFIX,
+            processors=4,
         )
         (row,) = queue.rows
         assert (row.end is not None) == (state in ended)
         assert row.end is None or row.end.outcome is not LrmsOutcome.UNKNOWN
+
+
+def test_a_line_without_fields_has_none() -> None:
+    """As when Slurm prints something else, or nothing."""
+    assert read_job("") == read_job("slurm_load_jobs error\n") == {}

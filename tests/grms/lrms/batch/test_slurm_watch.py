@@ -1,9 +1,13 @@
 """Which of Slurm's jobs are at a site's disposal, and which of them can go."""
 
+from pathlib import Path
+
 import pytest
 
+from grms.lrms.batch.programs import Programs
 from grms.lrms.batch.slurm_text import read_job
-from grms.lrms.batch.slurm_watch import read_rows, read_wanted
+from grms.lrms.batch.slurm_watch import NO_JOB, check_rights, read_rows, read_wanted
+from grms.lrms.checks import FindingLevel
 from grms.lrms.port import LrmsRefusedError
 
 TABLE = """t|1|PD|1000|ann|Resources|main|grid
@@ -77,3 +81,64 @@ def test_what_says_nothing_is_refused() -> None:
     """Of another version, or another job."""
     with pytest.raises(LrmsRefusedError, match="cannot be read"):
         read_wanted(read_job("JobId=3 NumCPUs=x"), "")
+
+
+def test_a_script_that_is_not_handed_out_is_none() -> None:
+    """Slurm says so with status 0; a job without a script must not run elsewhere."""
+    with pytest.raises(LrmsRefusedError, match="no script"):
+        read_wanted(read_job(SHOWN), "\n\n")
+
+
+def slurm(folder: Path, *, rows: str = "", scontrol: str, scancel: str) -> Programs:
+    """Returns Slurm's programs as a few lines of shell; what they are asked is noted."""
+    texts = {"squeue": f"cat <<'END'\n{rows}END", "scontrol": scontrol, "scancel": scancel}
+    for name, text in texts.items():
+        (folder / name).write_text(f'#!/bin/sh\necho {name} "$@" >>{folder}/asked\n{text}\n')
+        (folder / name).chmod(0o755)
+    return Programs({}, folder=str(folder))
+
+
+NOT_THERE = "echo 'slurm_update error: Invalid job id specified' >&2; exit 1"
+DENIED = "echo 'job script retrieval failed: Invalid user id' >&2"
+WRITES = f'case "$*" in *{NO_JOB}*) {NOT_THERE};; *" 5 "*) {{}};; *) echo none >&2; exit 1;; esac'
+ROWS = "4_[0-9]|eve\n3|hanse\n4|bob\n5|ann\n"
+
+
+@pytest.mark.parametrize(
+    ("rows", "scontrol", "level", "text"),
+    [
+        (ROWS, WRITES.format("echo '#!/bin/sh'"), FindingLevel.GOOD, "seen by job 5"),
+        (ROWS, WRITES.format(DENIED), FindingLevel.MISSING, "user's job 5: job script"),
+        ("3|hanse\n", WRITES.format("exit 0"), FindingLevel.DOUBT, "no job of another user's"),
+    ],
+)
+async def test_rights_are_seen_by_what_changes_nothing(
+    tmp_path: Path, rows: str, scontrol: str, level: FindingLevel, text: str
+) -> None:
+    """By the script of another user's job; one without a script shows nothing, and the next is asked for."""
+    programs = slurm(tmp_path, rows=rows, scontrol=scontrol, scancel=NOT_THERE)
+    (finding,) = await check_rights(programs, "hanse")
+    assert finding.level is level
+    assert text in finding.text
+    assert bool(finding.cure) == (level is not FindingLevel.GOOD)
+    for line in (tmp_path / "asked").read_text().splitlines():
+        assert NO_JOB in line or line.startswith(("squeue ", "scontrol write batch_script "))
+
+
+async def test_each_line_that_sudo_lacks_is_told(tmp_path: Path) -> None:
+    """What stands before Slurm's program refuses in words of its own."""
+    lacks = "echo 'sudo: a password is required' >&2; exit 1"
+    scontrol = f'case "$1" in hold|update) {lacks};; *) {NOT_THERE};; esac'
+    found = await check_rights(slurm(tmp_path, scontrol=scontrol, scancel=lacks), "hanse")
+    assert [finding.text.partition(":")[0] for finding in found] == [
+        "scontrol hold N",
+        "scontrol update JobId=N AdminComment=hanse-check",
+        "scancel --state=PENDING N",
+    ]
+    for finding in found:
+        assert finding.level is FindingLevel.MISSING
+        assert "a password is required" in finding.text
+        assert "lrms.watch.programs" in finding.cure
+    (tmp_path / "scancel").unlink()
+    found = await check_rights(Programs({"PATH": str(tmp_path)}), "hanse")
+    assert "there is no program scancel" in found[-1].text

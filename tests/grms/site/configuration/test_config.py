@@ -67,6 +67,11 @@ def test_everything_can_be_said() -> None:
     [
         ({"name": "a/b"}, "'a/b' is no name for a site"),
         ({"guests": {"banned": ["north:ann"]}}, "'north:ann' is no user of a partner's"),
+        ({"guests": {"unknown_users": "refuse"}}, "it needs guests.users"),
+        ({"guests": {"users": "map"}}, "guests.users needs lrms.kind = 'slurm'"),
+        ({"partners": [partner(account="grid")]}, "partners.ctc.account needs lrms.kind = 'slurm'"),
+        ({"partners": [partner(account="root")]}, "'root' is no local account for jobs"),
+        ({"partners": [partner(account="-u")]}, "'-u' is no local account for jobs"),
         ({"processors": 0}, "greater than or equal to 1"),
         ({"processors": "96"}, "valid integer"),
         ({"lrms": {"discipline": "lifo"}}, "'lifo' is no discipline; there are: fcfs"),

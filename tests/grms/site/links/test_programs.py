@@ -20,9 +20,14 @@ def failed(code: grpc.StatusCode) -> aio.AioRpcError:
 class Owners:
     """Takes any user but one."""
 
-    async def take(self, partner: str, key: str, owner: str) -> None:
+    def __init__(self) -> None:
+        self.users: list[str] = []
+
+    async def take(self, partner: str, key: str, owner: str, user: str) -> None:
         """Takes note, and refuses who is banned."""
         assert partner == key.partition("/")[0] == "home"
+        assert user in {"", "ann"}
+        self.users.append(user)
         if owner == BANNED:
             raise ProgramGoneError("its user is banned here", unwanted=True)
 

@@ -7,8 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from grms.lrms.port import LrmsRefusedError
 from grms.names import PSEUDONYM
 from grms.site.engine.lrms_driver import ProgramGoneError
+from grms.site.links.accounts import GuestAccounts
 from grms.site.links.pseudonyms import GuestOwners, Pseudonyms, read_key
 
 ANN, BOB = "a" * 32, "b" * 32
@@ -58,6 +60,41 @@ async def test_whose_a_job_is_is_known_after_a_restart(tmp_path: Path) -> None:
     owners.sweep(lambda key: key == "north/1f/2")
     assert owners.of("north/1f/1") == ""
     assert [path.name for path in (tmp_path / "owners").iterdir()] == ["north+1f+2"]
+
+
+def test_names_are_told_where_that_is_said() -> None:
+    """To those partners alone, and to no other as long as nothing is said."""
+    names = Pseudonyms(bytes(32), ["south"])
+    assert (names.name("south", "ann"), names.name("east", "ann")) == ("ann", "")
+    assert Pseudonyms(bytes(32)).name("south", "ann") == ""
+
+
+async def test_a_jobs_account_is_known_after_a_restart(tmp_path: Path) -> None:
+    """As it was chosen when its program came; the name is written nowhere."""
+    map_ = GuestAccounts({("north", "ann"): "ann_n"}, {"north": "grid"}, check=lambda _: None)
+    owners = GuestOwners(tmp_path / "owners", accounts=map_)
+    await owners.take("north", "north/1f/1", ANN, "ann")
+    await owners.take("north", "north/1f/2", "", "eve")
+    await owners.take("east", "east/1f/3", BOB, "ann")
+    (tmp_path / "owners/north+1f+4").write_text(BOB)  # of an older version
+    owners.accounts = GuestAccounts(partners={"north": "other"}, check=lambda _: None)
+    for known in (owners, GuestOwners(tmp_path / "owners", accounts=owners.accounts)):
+        keys = ("north/1f/1", "north/1f/2", "east/1f/3", "north/1f/4", "north/1f/5")
+        found = [known.account(key.partition("/")[0], key) for key in keys]
+        assert found == ["ann_n", "grid", "", "other", "other"]
+        assert [known.of(key) for key in keys] == [ANN, "", BOB, BOB, ""]
+    assert not any("eve" in path.read_text() for path in (tmp_path / "owners").iterdir())
+
+
+async def test_who_has_no_account_here_goes_home(tmp_path: Path) -> None:
+    """Where the site's file says so; nothing of the job is kept."""
+    owners = GuestOwners(tmp_path / "owners", accounts=GuestAccounts(refuse_others=True))
+    with pytest.raises(ProgramGoneError, match="no account here") as caught:
+        await owners.take("north", "north/1f/1", ANN, "ann")
+    assert caught.value.unwanted
+    assert not (tmp_path / "owners").exists()
+    with pytest.raises(LrmsRefusedError, match="no account here"):
+        owners.account("north", "north/1f/1")
 
 
 async def test_who_is_banned_has_no_job_run(tmp_path: Path) -> None:

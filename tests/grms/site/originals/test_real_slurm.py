@@ -122,11 +122,12 @@ def free(site: Running) -> int | None:
     return None if load is None else load.processors_free
 
 
-def test_the_line_for_sudo_is_one() -> None:
-    """It is what the page shows, and `visudo` takes it where there is one."""
-    file = ROOT / "docs/examples/sudoers"
-    line = file.read_text(encoding="utf-8").splitlines(keepends=True)[-1]
-    assert f"```sudoers\n{line}```" in (ROOT / "docs/operating.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize(("name", "lines"), [("sudoers", 1), ("sudoers-guests", 2)])
+def test_the_lines_for_sudo_are_right(name: str, lines: int) -> None:
+    """They are what the page shows, and `visudo` takes them where there is one."""
+    file = ROOT / "docs/examples" / name
+    text = "".join(file.read_text(encoding="utf-8").splitlines(keepends=True)[-lines:])
+    assert f"```sudoers\n{text}```" in (ROOT / "docs/operating.md").read_text(encoding="utf-8")
     if (visudo := shutil.which("visudo", path="/usr/sbin:/usr/bin")) is not None:
         words = [visudo, "-c", "-f", str(file)]
         subprocess.run(words, check=True, capture_output=True, timeout=TIME_OUT_S)  # noqa: S603  # it only reads

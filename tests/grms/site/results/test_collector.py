@@ -11,7 +11,8 @@ import pytest
 from grms.client import Client, SiteError
 from grms.kit.ports import free_port
 from grms.site.facts.lifecycle import JobState
-from grms.v1 import job_pb2, partner_pb2, request_pb2, results_pb2
+from grms.v1 import job_pb2, operator_pb2, partner_pb2, request_pb2, results_pb2
+from lrms_sim.text_files import to_toml
 from tests.grms.site.daemons import Running, document, running
 from tests.grms.site.links.test_partner_links import Partner, full, listening
 from tests.waiting import TIME_OUT_S, run, until
@@ -137,6 +138,7 @@ async def fetched(
     number: int,
     answers: list[grpc.StatusCode | str],
     given: list[grpc.StatusCode | bytes],
+    names: list[str],
 ) -> None:
     """Asks as a partner for what a job runs, for what it is given, and for what it is not given."""
     offer = partner_pb2.OfferId(epoch=site.core.journal.epoch, number=number)
@@ -147,6 +149,7 @@ async def fetched(
         answers.append(error.code())
     else:
         answers.append(answer.program.script)
+        names.append(answer.user)
     for name in ("in", "other"):
         file = partner_pb2.FetchInputRequest(site="away", offer=offer, name=name)
         call = site.partner.FetchInput(file, timeout=TIME_OUT_S)
@@ -187,9 +190,10 @@ def test_what_runs_goes_to_the_partner_that_has_accepted_and_to_no_other(
             await full(site)
             answers: list[grpc.StatusCode | str] = []
             given: list[grpc.StatusCode | bytes] = []
+            names: list[str] = []
 
             async def ask(number: int) -> None:
-                await fetched(site, number, answers, given)
+                await fetched(site, number, answers, given, names)
 
             partner.on_offer = lambda: ask(1)
             job_id = await over(site, "asked before it has said yes")
@@ -204,6 +208,13 @@ def test_what_runs_goes_to_the_partner_that_has_accepted_and_to_no_other(
             await until(lambda: found.state is JobState.DELEGATED)
             await ask(2)
             await ask(3)
+            assert names == [""]
+            configuration["partners"][0]["tell_users"] = True
+            (tmp_path / "home.toml").write_text(to_toml(configuration))
+            await site.operator.ReloadPolicies(operator_pb2.ReloadPoliciesRequest())
+            await fetched(site, 2, [], [], names)
+            assert names == ["", found.user]
+            assert found.user
             await site.jobs.Cancel(job_pb2.CancelRequest(job_id=job.job_id), timeout=TIME_OUT_S)
             await ask(2)
             gone = grpc.StatusCode.NOT_FOUND

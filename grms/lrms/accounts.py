@@ -1,0 +1,142 @@
+"""Local accounts other than the daemon's as which partners' jobs may run, and a job's folder that one of them is lent.
+
+The daemon has no rights of root. It hands such a job in through sudo, as the account, and both work in the
+job's folder by the account's own group, of which the daemon's user is a member: the folder stays the daemon's,
+new files in it are the group's, and what the daemon has put there nobody else can take away (sticky bit).
+"""
+
+import grp
+import os
+import pwd
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from grms.lrms.checks import Finding, doubt, missing
+from grms.lrms.port import LrmsRefusedError
+from grms.names import ACCOUNT
+
+UID_MIN: Final = 1000
+"""Accounts with a smaller number are root's and the system's (login.defs, UID_MIN), and run nobody's jobs."""
+
+FOLDER_MODE: Final = 0o3770
+_RUN: Final = frozenset(("launch", "program"))
+_READ: Final = frozenset(("values", "outputs.json"))
+OWN: Final = "state.json"
+"""What is the daemon's alone in a job's folder."""
+
+WRITTEN: Final = ("stdout", "stderr", "begun", "ended")
+"""Files that are there before the job: who would make them could keep them from the daemon."""
+
+
+def account_number(name: str) -> tuple[int, int]:
+    """Returns the numbers of an account and of its group.
+
+    Args:
+        name: of the account.
+
+    Raises:
+        LrmsRefusedError: there is none, or it is the system's.
+    """
+    if ACCOUNT.fullmatch(name) is None:
+        raise LrmsRefusedError(f"{name[:80]!r} is no name of a local account")
+    try:
+        found = pwd.getpwnam(name)
+    except KeyError:
+        raise LrmsRefusedError(f"there is no local account {name}") from None
+    if found.pw_uid < UID_MIN:
+        text = f"{name} is an account of the system's ({found.pw_uid}, less than {UID_MIN})"
+        raise LrmsRefusedError(f"{text}; jobs of partners never run as that")
+    return found.pw_uid, found.pw_gid
+
+
+def common_group(name: str) -> int:
+    """Returns the number of an account's group, of which this process is a member.
+
+    Args:
+        name: of the account.
+
+    Raises:
+        LrmsRefusedError: it is none that may run jobs, or this process is no member.
+    """
+    _, group = account_number(name)
+    if os.geteuid() != 0 and group not in {os.getegid(), *os.getgroups()}:
+        text = f"this daemon's user is no member of the group of the account {name}"
+        raise LrmsRefusedError(f"{text}: usermod -aG {group_name(group)} USER, and restart it")
+    return group
+
+
+def group_name(number: int) -> str:
+    """Returns the name of a group; its number where it has none."""
+    try:
+        return grp.getgrgid(number).gr_name
+    except KeyError:
+        return str(number)
+
+
+def check_account(name: str) -> Finding | None:
+    """Returns what is in the way of jobs as an account, as this host's users and groups say; None for nothing."""
+    what = "account"
+    try:
+        account_number(name)
+    except LrmsRefusedError as error:
+        return missing(what, error.reason, "name another in guests.users or partners.account")
+    try:
+        group = common_group(name)
+    except LrmsRefusedError:
+        words = f"usermod -aG {group_name(account_number(name)[1])} {_own_name()}"
+        return missing(what, f"{name}: this user is not in its group", f"{words}, and restart")
+    others = {each for each in _members(group) if each not in {name, _own_name()}}
+    if group_name(group) != name or others:
+        text = f"{name}: its group {group_name(group)} is not its alone; its members can look into its jobs"
+        return doubt(what, text, "give it a group of its own: groupadd, usermod -g")
+    return None
+
+
+def _members(group: int) -> list[str]:
+    try:
+        return grp.getgrgid(group).gr_mem
+    except KeyError:
+        return []
+
+
+def _own_name() -> str:
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return str(os.geteuid())
+
+
+def sudoers_line(accounts: Sequence[str], programs: Sequence[str]) -> str:
+    """Returns the line by which sudo lets this user run programs as accounts.
+
+    Args:
+        accounts: their names.
+        programs: paths.
+    """
+    return f"{_own_name()} ALL = ({', '.join(accounts)}) TIMEOUT=60 NOPASSWD: {', '.join(programs)}"
+
+
+def lend(place: Path, group: int) -> None:
+    """Lets a group use a job's folder, as it is before the job.
+
+    Args:
+        place: the folder; whatever is in it is the daemon's, but for links.
+        group: its number.
+    """
+    for name in WRITTEN:
+        (place / name).touch()
+    for folder, _, names in os.walk(place):
+        for name in names:
+            path = Path(folder, name)
+            if path.is_symlink() or path == place / OWN:
+                continue
+            own = path.parent == place
+            mode = 0o550 if own and name in _RUN else 0o440 if own and name in _READ else 0o660
+            _give(path, group, mode)
+        _give(Path(folder), group, FOLDER_MODE if Path(folder) == place else 0o2770)
+
+
+def _give(path: Path, group: int, mode: int) -> None:
+    os.chown(path, -1, group)
+    path.chmod(mode)  # after it: a change of the group takes the bits away

@@ -14,7 +14,7 @@ import sqlite3
 import stat
 import time
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,9 +41,10 @@ def row_checksum(before: int, number: int, row: Sequence[Any]) -> int:
         number: of the row.
         row: moment in seconds, kind and text of the record; then its bytes, if it has any.
     """
-    moment, kind, body, *payload = row
-    head = f"{number} {moment!r} {kind} {body} "
-    return zlib.crc32(payload[0] or b"" if payload else b"", zlib.crc32(head.encode(), before))
+    head = f"{number} {row[0]!r} {row[1]} {row[2]} "
+    checksum = zlib.crc32(head.encode(), before)
+    payload = row[3] if len(row) > 3 else None  # what is behind the three of the text
+    return zlib.crc32(payload, checksum) if payload else checksum
 
 
 class JournalError(Exception):
@@ -248,19 +249,9 @@ class JournalFile:
 
     # --- use -----------------------------------------------------------------------------------
 
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
+    def _transaction(self) -> "_Transaction":
         """Makes all that is written within durable at its end, or nothing where it raises."""
-        connection = self._connection
-        with self._explaining():
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield connection
-                connection.execute("COMMIT")
-            except BaseException:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                raise
+        return _Transaction(self._connection, self._explained)
 
     @contextmanager
     def _explaining(self) -> Iterator[None]:
@@ -334,3 +325,43 @@ class JournalFile:
             f"{self.path}: {error}; check that the folder and the disk are as they should be, "
             f"then start the {self._kind.program} again"
         )
+
+
+class _Transaction:
+    # A class, and no generator: a daemon that works on many jobs makes thousands a second.
+    __slots__ = ("_connection", "_explained")
+
+    def __init__(
+        self, connection: sqlite3.Connection, explained: Callable[[sqlite3.Error], JournalError]
+    ) -> None:
+        self._connection = connection
+        self._explained = explained
+
+    def __enter__(self) -> sqlite3.Connection:
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.Error as error:
+            raise self._explained(error) from error
+        return self._connection
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        connection = self._connection
+        try:
+            if error is None:
+                connection.execute("COMMIT")
+        except sqlite3.Error as failed:
+            error = failed
+        if error is None:
+            return
+        try:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+        except sqlite3.Error as failed:
+            raise self._explained(failed) from error
+        if isinstance(error, sqlite3.Error):
+            raise self._explained(error) from error

@@ -18,14 +18,14 @@ The rules that keep a job from being lost and from running twice:
 Moments are seconds of the site's clock, which under a real batch system is the time since 1970.
 """
 
-import enum
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 from grms.kit.job_files import JobFile
 from grms.kit.shared_folders import SharedFile
 from grms.lrms.plan import QueuePlan
+from grms.values import QuickEnum, dataclass
 
 
 class LrmsError(Exception):
@@ -51,7 +51,7 @@ class LrmsUnavailableError(LrmsError):
     """Nobody has answered, or not in time. The command may have been carried out all the same."""
 
 
-class LrmsPhase(enum.Enum):
+class LrmsPhase(QuickEnum):
     """Where a job stands in the LRMS.
 
     HELD: it does not start before it is released, by whomever it is held.
@@ -72,7 +72,7 @@ class LrmsPhase(enum.Enum):
     UNKNOWN = "unknown"
 
 
-class LrmsOutcome(enum.Enum):
+class LrmsOutcome(QuickEnum):
     """How a job came to its end.
 
     COMPLETED: by itself, with exit code 0.

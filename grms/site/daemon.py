@@ -9,9 +9,11 @@ nothing that was acknowledged either.
 import asyncio
 import contextlib
 import os
+from collections.abc import Coroutine
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import structlog
 from grpc import aio
@@ -147,6 +149,8 @@ class Daemon:
             await asyncio.sleep(0)
             with without_collection():
                 core.engine.tell(Restarted)
+                # Users come when all of it is written, or cannot be: then they are told so.
+                await self._stopped_or(core.engine.durable())
             for server in servers:
                 await server.start()
             await self._serving(serving=True)
@@ -159,7 +163,7 @@ class Daemon:
             )
             notify("READY=1", "STATUS=serving")
             self.ready.set()
-            await self._until_stopped()
+            await self._stopped_or()
             await self._drain(door, watchers, servers)
             if core.observer is not None:
                 await core.observer.stop()
@@ -288,14 +292,17 @@ class Daemon:
         for name in ("", *SERVICES):
             await self._health.set(name, value)
 
-    async def _until_stopped(self) -> None:
-        stop = asyncio.ensure_future(self._stop.wait())
-        failed = asyncio.ensure_future(self._core.engine.failed.wait())
+    async def _stopped_or(self, *others: Coroutine[Any, Any, object]) -> None:
+        """Returns when the daemon is to stop, or when something else is over."""
+        waits = [
+            asyncio.ensure_future(wait)
+            for wait in (self._stop.wait(), self._core.engine.failed.wait(), *others)
+        ]
         try:
-            await asyncio.wait([stop, failed], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            stop.cancel()
-            failed.cancel()
+            for wait in waits:
+                wait.cancel()
 
     async def _drain(self, door: Door, watchers: Watchers, servers: list[aio.Server]) -> None:
         core = self._core

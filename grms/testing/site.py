@@ -73,9 +73,10 @@ from grms.testing.lrms import FakeLrms, FakeLrmsJob
 from grms.testing.network import Network
 
 
-@dataclass(frozen=True, slots=True)
 class Rubbish(Command):
     """An answer that the protocol does not have."""
+
+    __slots__ = ()
 
 
 CHECKED_EVERY = 50

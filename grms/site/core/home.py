@@ -37,6 +37,9 @@ from grms.site.facts.records import (
     JobStarted,
 )
 
+_HERE = frozenset({JobState.SUBMITTING, JobState.QUEUED, JobState.RUNNING})
+"""The batch system has the job, or is to get it."""
+
 
 class HomeDesk:
     """Handles what users ask, and what partners say of their jobs.
@@ -255,7 +258,7 @@ class HomeDesk:
                 self.offers.ask(job, turn)
             elif job.state in PROVISIONAL:
                 self.reoffers.take_up(job, turn)
-            elif job.state in {JobState.SUBMITTING, JobState.QUEUED, JobState.RUNNING}:
+            elif job.state in _HERE:
                 self._look_up(job, turn)
             elif job.state is JobState.DELEGATED and job.to_end:
                 self.offers.ask(job, turn)

@@ -35,11 +35,12 @@ class Turn:
 
     def note(self, record: Record) -> None:
         """Makes a fact part of the memory, to be journaled before anything of this turn is done."""
+        memory = self.memory
         number: int | None = getattr(record, "job", None)
         if number is not None and number not in self.before:
-            job = self.memory.jobs.get(number)
+            job = memory.jobs.get(number)
             self.before[number] = None if job is None else job.as_it_is()
-        self.memory.apply(record)
+        memory.apply(record)
         self._records.append(record)
 
     def do(self, command: Command) -> None:

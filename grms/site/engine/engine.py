@@ -14,7 +14,7 @@ import itertools
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Any, ParamSpec, Protocol, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeVar, get_args
 
 from grms.lrms.slips import Slips
 from grms.site.core.state import SiteState
@@ -139,6 +139,16 @@ class Engine:
         # Of a job, what it was before each event whose records are not written yet.
         self._behind: dict[int, deque[HomeJob | None]] = {}
         self._busy = False
+        self._ways: dict[type[Command], Callable[[Any], None]] = {
+            Append: self._written,
+            LrmsSubmit: self._drive,
+            LrmsCancel: self._drive,
+            Publish: self._show,
+            PublishReservation: self._show_reservation,
+            PublishRound: self._show_round,
+            **dict.fromkeys(get_args(Reply), self._reply),
+            **dict.fromkeys(get_args(Send), self._send),
+        }
         self.failure: Exception | None = None
         self.failed = asyncio.Event()
 
@@ -311,51 +321,57 @@ class Engine:
                 event = self._events.popleft()
                 now = self.clock.now()
                 commands = self.state.handle(event, now)
-                for command in commands:
-                    self._carry_out(command)
+                if commands:
+                    self._carry_out(commands)
                 for tell in self._seen:
                     tell(event, commands)
         finally:
             self._busy = False
 
-    def _carry_out(self, command: Command) -> None:
-        if isinstance(command, Append):
-            self.commit.append(command.records)
-            if command.before:
-                for number, job in command.before.items():
-                    self._behind.setdefault(number, deque()).append(job)
-                self.commit.after(partial(self._caught_up, tuple(command.before)))
-        else:
-            self.commit.after(partial(self._do, command))
+    def _carry_out(self, commands: list[Command]) -> None:
+        # All that one event has led to waits for its records together, in order.
+        first = commands[0]
+        if isinstance(first, Append):
+            self.commit.append(first.records)
+            for number, job in first.before.items():
+                self._behind.setdefault(number, deque()).append(job)
+        self.commit.after(partial(self._do, commands))
 
-    def _caught_up(self, numbers: tuple[int, ...]) -> None:
-        for number in numbers:
+    def _written(self, command: Append) -> None:
+        for number in command.before:
             behind = self._behind[number]
             behind.popleft()
             if not behind:
                 del self._behind[number]
 
-    def _do(self, command: Command) -> None:
-        if isinstance(command, Reply):
-            future = self._questions.get(command.cause)
-            if future is not None:
-                _answer(future, value=command)
-        elif isinstance(command, LrmsSubmit | LrmsCancel):
-            self._events.extend(self.driver.do(command))
-            self._guarded(self._drain)
-        elif isinstance(command, Publish):
-            for tell in self._publish:
-                tell(command.job_id)
-        elif isinstance(command, PublishReservation):
-            for show in self._publish_reservation:
-                show(command.reservation)
-        elif isinstance(command, PublishRound):
-            for hear in self._publish_round:
-                hear(command)
-        else:
-            assert isinstance(command, Send)
-            assert self._outward is not None
-            self._outward.send(command)
+    def _do(self, commands: list[Command]) -> None:
+        for command in commands:
+            self._ways[type(command)](command)
+
+    def _reply(self, command: Reply) -> None:
+        future = self._questions.get(command.cause)
+        if future is not None:
+            _answer(future, value=command)
+
+    def _drive(self, command: LrmsSubmit | LrmsCancel) -> None:
+        self._events.extend(self.driver.do(command))
+        self._guarded(self._drain)
+
+    def _show(self, command: Publish) -> None:
+        for tell in self._publish:
+            tell(command.job_id)
+
+    def _show_reservation(self, command: PublishReservation) -> None:
+        for tell in self._publish_reservation:
+            tell(command.reservation)
+
+    def _show_round(self, command: PublishRound) -> None:
+        for tell in self._publish_round:
+            tell(command)
+
+    def _send(self, command: Send) -> None:
+        assert self._outward is not None
+        self._outward.send(command)
 
 
 def _answer(future: asyncio.Future[T], *, value: T) -> None:

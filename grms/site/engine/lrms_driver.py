@@ -11,8 +11,7 @@ last; one that is too old counts as none.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -175,36 +174,43 @@ class LrmsDriver:
         """Returns what has happened by now, of a batch system that knows it; else nothing."""
         if self._now is None:
             return []
-        with self._gathering() as events:
+        assert self._gathered is None
+        events = self._gathered = []
+        try:
             self._now.tell_now()
+        finally:
+            self._gathered = None
         return events
 
     def do(self, command: LrmsSubmit | LrmsCancel) -> list[Event]:
         """Takes a command, and returns what has come of it so far."""
-        self._queue.add(command)
         if self._now is None:
+            self._queue.add(command)
             self._wanted.set()
             return []
-        with self._gathering() as events:
-            while calls := self._queue.calls():
-                for call in calls:
-                    try:
-                        answer = self._answer_now(self._now, call)
-                    except LrmsRefusedError as error:
-                        events.extend(self._queue.refused(call, error.reason))
-                    else:
-                        events.extend(self._queue.answered(call, answer, self._clock.now()))
+        # What is told during the call is its answer.
+        assert self._gathered is None
+        events = self._gathered = []
+        try:
+            events += self._do_now(self._now, command)
+        except LrmsRefusedError as error:
+            events += self._queue.refusal(command, error.reason)
+        finally:
+            self._gathered = None
         return events
 
-    @staticmethod
-    def _answer_now(lrms: ImmediateLrms, call: Call) -> LrmsRecord | bool | None:
-        command = call.command
-        if call.step is LrmsStep.LOOK_UP:
-            return lrms.look_up_now(call.key)
+    def _do_now(self, lrms: ImmediateLrms, command: LrmsSubmit | LrmsCancel) -> list[Event]:
+        # Nothing is ever under way, so that nothing has to wait for its turn.
         if isinstance(command, LrmsCancel):
-            return lrms.cancel_now(call.key, only_waiting=command.only_waiting)
+            lrms.cancel_now(command.lrms_key, only_waiting=command.only_waiting)
+            return []
+        if command.lookup:
+            known, now = lrms.look_up_now(command.lrms_key), self._clock.now()
+            events = self._queue.looked_up(command, known, command.since, now)
+            if events is not None:
+                return events
         lrms.submit_now(_job(command))
-        return None
+        return []
 
     # --- what the batch system tells -----------------------------------------------------------
 
@@ -218,17 +224,6 @@ class LrmsDriver:
         elif events:
             self._hear(events)
         self._wanted.set()
-
-    @contextmanager
-    def _gathering(self) -> Iterator[list[Event]]:
-        # What is told during a call is that call's answer.
-        assert self._gathered is None
-        events: list[Event] = []
-        self._gathered = events
-        try:
-            yield events
-        finally:
-            self._gathered = None
 
     # --- the worker ----------------------------------------------------------------------------
 

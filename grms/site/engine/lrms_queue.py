@@ -10,11 +10,11 @@
   remembered for a shorter time than it may have been there. Then it has ended, nobody knows how.
 """
 
+import dataclasses
 import math
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
-from enum import Enum
+from dataclasses import replace
 from typing import Any
 
 from grms.kit.backoff import pause_after
@@ -36,6 +36,7 @@ from grms.site.facts.events import (
 )
 from grms.site.facts.jobs import Exit
 from grms.site.facts.lifecycle import Outcome
+from grms.values import QuickEnum, dataclass
 
 PAUSE_FIRST_S = 0.5
 """Pause before a command without an answer is repeated, seconds."""
@@ -44,7 +45,7 @@ PAUSE_MOST_S = 30.0
 """The longest such pause."""
 
 
-class LrmsStep(Enum):
+class LrmsStep(QuickEnum):
     """What the batch system can be asked."""
 
     LOOK_UP = "look up"
@@ -67,7 +68,7 @@ class Call:
     command: LrmsSubmit | LrmsCancel
 
 
-@dataclass(slots=True)
+@dataclasses.dataclass(slots=True)
 class _Pending:
     command: LrmsSubmit | LrmsCancel
     step: LrmsStep
@@ -159,17 +160,34 @@ class LrmsQueue:
             self._done(key)
             return []
         assert isinstance(command, LrmsSubmit)
-        if isinstance(answer, LrmsRecord):
+        assert not isinstance(answer, bool)
+        events = self.looked_up(command, answer, pending.since, now)
+        if events is not None:
             self._done(key)
-            return self._found(key, answer, started=command.started)
-        if command.started or now - pending.since > self._remembers:
-            self._done(key)
-            reason = "the batch system does not know the job any more"
-            return [LrmsEnded(next(self._new_id), key, Outcome.UNKNOWN, now, 0.0, reason)]
+            return events
         pending.step = LrmsStep.SUBMIT
         pending.attempts = 0
         self._ready.appendleft(key)
         return []
+
+    def looked_up(
+        self, command: LrmsSubmit, answer: LrmsRecord | None, since: float, now: float
+    ) -> list[Event] | None:
+        """Returns what has happened, by the answer to a look-up; None where the job is to be submitted.
+
+        Args:
+            command: that the look-up was a part of.
+            answer: what is known of the job.
+            since: since when the batch system may have it, seconds.
+            now: on the site's clock, seconds.
+        """
+        key = command.lrms_key
+        if answer is not None:
+            return self._found(key, answer, started=command.started)
+        if command.started or now - since > self._remembers:
+            reason = "the batch system does not know the job any more"
+            return [LrmsEnded(next(self._new_id), key, Outcome.UNKNOWN, now, 0.0, reason)]
+        return None
 
     def refused(self, call: Call, reason: str, *, undelivered: bool = False) -> list[Event]:
         """Takes a refusal for an answer, and returns what has happened.
@@ -181,11 +199,23 @@ class LrmsQueue:
         """
         self._under_way.discard(call.key)
         self._done(call.key)
-        if isinstance(call.command, LrmsCancel):
-            if call.command.only_waiting:
-                return [LrmsStays(next(self._new_id), call.key)]
-            return []
-        return [LrmsRefused(next(self._new_id), call.key, reason, undelivered)]
+        return self.refusal(call.command, reason, undelivered=undelivered)
+
+    def refusal(
+        self, command: LrmsSubmit | LrmsCancel, reason: str, *, undelivered: bool = False
+    ) -> list[Event]:
+        """Returns what a refusal leads to.
+
+        Args:
+            command: that is refused.
+            reason: for a person.
+            undelivered: what the job runs has not come in time.
+        """
+        if isinstance(command, LrmsSubmit):
+            return [LrmsRefused(next(self._new_id), command.lrms_key, reason, undelivered)]
+        if command.only_waiting:
+            return [LrmsStays(next(self._new_id), command.lrms_key)]
+        return []
 
     def unanswered(self, call: Call, began: float) -> float:
         """Takes note that a call had no answer: its outcome is unknown.

@@ -2,11 +2,15 @@
 
 A row has the record's time, its kind (the name of its class), the rest of its fields as one JSON
 object, and what runs as bytes. Floats keep every bit.
+
+A start of the daemon reads all records of its journal, so what is the same for all records of a kind is
+worked out once (`_Form`).
 """
 
 import json
 from collections.abc import Callable
 from dataclasses import fields
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from grms.site.facts import records as module
@@ -53,66 +57,81 @@ _FROM_JSON: dict[str, Callable[[Any], Any]] = {
     "overdue": tuple,
     "promised": lambda rows: tuple(map(tuple, rows)),
 }
-_FIELDS = {
-    name: tuple(field.name for field in fields(kind) if field.name not in {"time", "payload"})
-    for name, kind in KINDS.items()
-}
-_WITH_PAYLOAD = {
-    name for name, kind in KINDS.items() if "payload" in {field.name for field in fields(kind)}
-}
-_READERS = {
-    name: tuple((field, _FROM_JSON.get(field)) for field in names)
-    for name, names in _FIELDS.items()
-}
-"""What makes a value of JSON a field's value, in the order of the fields."""
-
-_PAYLOAD_AT = {
-    name: [field.name for field in fields(KINDS[name])].index("payload") - 1
-    for name in _WITH_PAYLOAD
-}
-"""Where the payload stands among the fields behind the time."""
 
 _encode_json = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
-_decode_json = json.JSONDecoder().raw_decode
+_decode_json: Callable[[str, int], tuple[Any, int]] = json.JSONDecoder().scan_once  # type: ignore[attr-defined]  # not in the stubs
+"""Returns the value that begins at a place of a text, and where it ends; StopIteration where none does."""
+
+
+class _Form:
+    """How records of one kind are written and read.
+
+    Attributes:
+        kind: their class.
+        write: the fields that are in the body, in order, each with what makes a value of JSON of it.
+        items: returns the values of a body in that order.
+        read: places among them, each with what makes a field of a value of JSON; of few fields alone.
+        payload_at: where the payload stands among the fields behind the time; -1 for none.
+    """
+
+    __slots__ = ("items", "kind", "payload_at", "read", "write")
+
+    def __init__(self, kind: type[Record]) -> None:
+        behind = [field.name for field in fields(kind) if field.name != "time"]
+        names = [name for name in behind if name != "payload"]
+        self.kind: Callable[..., Record] = kind
+        self.write = tuple((name, _TO_JSON.get(name)) for name in names)
+        self.read = tuple(
+            (at, _FROM_JSON[name]) for at, name in enumerate(names) if name in _FROM_JSON
+        )
+        self.payload_at = behind.index("payload") if "payload" in behind else -1
+        items: Callable[[Any], Any] = itemgetter(*names)
+        # A getter of one thing returns that thing, and not a tuple of one.
+        self.items = items if len(names) > 1 else lambda body: (items(body),)
+
+
+_FORMS = {name: _Form(kind) for name, kind in KINDS.items()}
 
 
 def encode(record: Record) -> Row:
     """Returns a record as a row."""
     kind = type(record).__name__
+    form = _FORMS[kind]
     body = {}
-    for name in _FIELDS[kind]:
+    for name, convert in form.write:
         value = getattr(record, name)
-        convert = _TO_JSON.get(name)
         body[name] = value if convert is None else convert(value)
-    payload = getattr(record, "payload") if kind in _WITH_PAYLOAD else None  # noqa: B009  # only some kinds have it
+    payload = getattr(record, "payload") if form.payload_at >= 0 else None  # noqa: B009  # only some kinds have it
     return Row(record.time, kind, _encode_json(body), payload)
 
 
-def decode(row: Row) -> Record:
+def decode(row: tuple[float, str, str, bytes | None]) -> Record:
     """Returns a row as the record it was.
 
     Raises:
         ValueError: the row is of no kind that is known, or not as `encode` makes it.
     """
-    kind = KINDS.get(row.kind)
-    if kind is None:
-        raise ValueError(f"{row.kind!r} is no kind of record")
+    moment, kind, body, payload = row
+    form = _FORMS.get(kind)
+    if form is None:
+        raise ValueError(f"{kind!r} is no kind of record")
     # A start of the daemon does this for every record: what is checked is checked cheaply.
-    payload = row.payload
     try:
-        body, end = _decode_json(row.body)
-        readers = _READERS[row.kind]
+        found, end = _decode_json(body, 0)
         if (
-            len(body) != len(readers)
-            or end != len(row.body)
-            or (payload is None) == (row.kind in _WITH_PAYLOAD)
+            len(found) != len(form.write)
+            or end != len(body)
+            or (payload is None) == (form.payload_at >= 0)
         ):
-            raise ValueError(f"a {row.kind} has not the fields {', '.join(body)}")  # noqa: TRY301  # all of it is one error to the caller
-        values = [
-            body[field] if convert is None else convert(body[field]) for field, convert in readers
-        ]
-        if payload is not None:
-            values.insert(_PAYLOAD_AT[row.kind], bytes(payload))
-        return kind(float(row.time), *values)
-    except (TypeError, AttributeError, KeyError, ValueError) as error:
-        raise ValueError(f"this is no {row.kind}: {row.body!r:.200} ({error})") from error
+            raise ValueError(f"a {kind} has not the fields {', '.join(found)}")  # noqa: TRY301  # all of it is one error to the caller
+        values = form.items(found)
+        if form.read or payload is not None:
+            changed = list(values)
+            for at, convert in form.read:
+                changed[at] = convert(changed[at])
+            if payload is not None:
+                changed.insert(form.payload_at, bytes(payload))
+            return form.kind(float(moment), *changed)
+        return form.kind(float(moment), *values)
+    except (TypeError, AttributeError, KeyError, ValueError, StopIteration) as error:
+        raise ValueError(f"this is no {kind}: {body!r:.200} ({error})") from error

@@ -11,16 +11,16 @@ site's clock is: it spaces repetitions of what had no answer.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from enum import Enum
+from dataclasses import field
 
 from grms.site.facts.jobs import Completion, HomeJob, OfferId, Request
 from grms.site.facts.lifecycle import GuestState
 from grms.site.facts.records import Record
 from grms.site.facts.reservations import Reservation
+from grms.values import QuickEnum, dataclass
 
 
-class Refusal(Enum):
+class Refusal(QuickEnum):
     """Why a question is not answered; each is a status on the wire."""
 
     INVALID = "invalid argument"

@@ -15,7 +15,6 @@ nothing, and where it was a question it gets the same answer.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Concatenate, ParamSpec
 
 from grms.policy.location import LocationPolicy
@@ -24,6 +23,7 @@ from grms.policy.transfer import TransferPolicy
 from grms.site.facts.jobs import NO_EXIT, Completion, Exit, Load, OfferId, Request
 from grms.site.facts.lifecycle import GuestState, Outcome
 from grms.site.facts.settings import PartnerSettings
+from grms.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

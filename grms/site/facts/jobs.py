@@ -5,8 +5,11 @@ are carried from the user to a batch system and never looked into here.
 """
 
 import math
+from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+from itertools import repeat
+from operator import attrgetter
 
 from grms.site.facts.lifecycle import (
     GUEST_MOVES,
@@ -17,6 +20,7 @@ from grms.site.facts.lifecycle import (
     JobState,
     Outcome,
 )
+from grms.values import dataclass
 
 STORY_MAX = 32
 """How many of its last states a job remembers, for the message of an `IllegalMove`."""
@@ -343,9 +347,12 @@ class HomeJob:
     def as_it_is(self) -> "HomeJob":
         """Returns a copy to be looked at, whatever happens to the job afterwards."""
         copy = object.__new__(HomeJob)
-        for name in HomeJob.__slots__:
-            setattr(copy, name, getattr(self, name))
+        deque(map(setattr, repeat(copy), HomeJob.__slots__, _ALL(self)), maxlen=0)
         return copy
+
+
+_ALL = attrgetter(*HomeJob.__slots__)
+"""Returns all that a job is."""
 
 
 class GuestJob:

@@ -13,10 +13,11 @@ and so is every step of one that leaves the queue for a partner.)
 """
 
 from collections.abc import Mapping, Sequence
-from enum import Enum
+
+from grms.values import QuickEnum
 
 
-class JobState(Enum):
+class JobState(QuickEnum):
     """Where a home job stands."""
 
     RECEIVED = "received"
@@ -43,7 +44,7 @@ SHOWN = tuple(state for state in JobState if state not in PROVISIONAL)
 """The states that those who watch are told of; the wire has the same names."""
 
 
-class GuestState(Enum):
+class GuestState(QuickEnum):
     """Where a partner's offer, or the job it has become, stands."""
 
     ACCEPTED = "accepted"
@@ -56,7 +57,7 @@ class GuestState(Enum):
     WITHDRAWN = "withdrawn"
 
 
-class ReservationState(Enum):
+class ReservationState(QuickEnum):
     """Where a reservation stands; the wire has the same names."""
 
     BOOKED = "booked"
@@ -67,7 +68,7 @@ class ReservationState(Enum):
     EXPIRED = "expired"
 
 
-class Outcome(Enum):
+class Outcome(QuickEnum):
     """How a job came to its end; what each says is in the port of the batch system."""
 
     COMPLETED = "completed"

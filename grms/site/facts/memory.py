@@ -200,7 +200,7 @@ class Memory:
 
     def confirm(self, job: HomeJob | GuestJob) -> None:
         """Notes that the batch system has a job; to be called before its state changes."""
-        if job.state in {JobState.SUBMITTING, GuestState.ACCEPTED}:
+        if job.state is JobState.SUBMITTING or job.state is GuestState.ACCEPTED:
             self.unconfirmed -= job.request.processors
 
     def load(self, told: Load | None) -> Load | None:

@@ -4,11 +4,10 @@ A record is written before anybody is told what it says. Applying all records of
 order gives the state of the site but for what only a running daemon knows (see `lifecycle`).
 """
 
-from dataclasses import dataclass
-
 from grms.site.facts.jobs import Exit, OfferId, Request
 from grms.site.facts.lifecycle import Outcome
 from grms.site.facts.trust import PromiseRow
+from grms.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

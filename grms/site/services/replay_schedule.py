@@ -1,6 +1,7 @@
 """What became of a replay's workload at one site, from the records of its journal; no input, no output."""
 
 from collections.abc import Iterable
+from typing import Final
 
 from grms.site.facts.records import (
     GuestAccepted,
@@ -16,6 +17,11 @@ from grms.site.facts.records import (
     Record,
 )
 from grms.v1 import replay_pb2
+
+_OF_GUESTS = (GuestAccepted, GuestReserved, GuestConfirmed, GuestStarted, GuestEnded)
+
+OF_SCHEDULES: Final = (JobOffered, JobReoffered, JobDelegated, JobStarted, JobEnded, *_OF_GUESTS)
+"""The kinds of records that say what became of jobs; no others need be read."""
 
 
 def own_rows(site: str, records: Iterable[Record]) -> list[replay_pb2.OwnRow]:
@@ -75,6 +81,3 @@ def guest_rows(records: Iterable[Record]) -> list[replay_pb2.GuestRow]:
     for place in places:
         del guests[place]
     return list(guests.values())
-
-
-_OF_GUESTS = (GuestAccepted, GuestReserved, GuestConfirmed, GuestStarted, GuestEnded)

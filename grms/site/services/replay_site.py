@@ -20,7 +20,7 @@ from grms.site.facts.jobs import GuestJob, HomeJob, Request
 from grms.site.facts.lifecycle import JobState
 from grms.site.facts.wire import executed_on
 from grms.site.links.partner_links import PartnerLinks
-from grms.site.services.replay_schedule import guest_rows, own_rows
+from grms.site.services.replay_schedule import OF_SCHEDULES, guest_rows, own_rows
 from grms.site.services.replay_workload import ReplayWorkload
 from grms.v1 import replay_pb2, request_pb2
 
@@ -210,8 +210,8 @@ class Replay:
 
     def schedule(self) -> tuple[list[replay_pb2.OwnRow], list[replay_pb2.GuestRow]]:
         """Returns what became of the workload, and which guests ran here, from the journal."""
-        records = self._journal.records
-        return own_rows(self.site, records()), guest_rows(records())
+        records = list(self._journal.records(OF_SCHEDULES))
+        return own_rows(self.site, records), guest_rows(records)
 
     @property
     def holds_rounds(self) -> bool:

@@ -29,16 +29,18 @@ _LEFT_OUT: Final = frozenset(
 )
 """Fields that are no matter of the log: what users write, and what says nothing."""
 
-_QUIET: Final = (
-    records.SiteTally,
-    records.PartnerTally,
-    records.PartnerStanding,
-    records.SiteBooks,
-    records.PartnerBooks,
-    records.ReservationTally,
+_QUIET: Final = frozenset(
+    {
+        records.SiteTally,
+        records.PartnerTally,
+        records.PartnerStanding,
+        records.SiteBooks,
+        records.PartnerBooks,
+        records.ReservationTally,
+    }
 )
 
-_WARNINGS: Final = (
+_WARNINGS: Final[tuple[type[Record], ...]] = (
     records.JobAbandoned,
     records.PartnerFaulted,
     records.ReportDisbelieved,
@@ -48,7 +50,7 @@ _WARNINGS: Final = (
 )
 """Records of what is not as it should be."""
 
-_DECISIONS: Final = (
+_DECISIONS: Final[tuple[type[Record], ...]] = (
     records.JobTakenBack,
     records.JobResubmitted,
     records.JobWrittenOff,
@@ -56,14 +58,21 @@ _DECISIONS: Final = (
 )
 """Records of what an operator has decided."""
 
-_FAILURES: Final = (
-    Outcome.FAILED,
-    Outcome.NODE_FAIL,
-    Outcome.OUT_OF_MEMORY,
-    Outcome.LOST,
-    Outcome.UNKNOWN,
+_FAILURES: Final = frozenset(
+    {
+        Outcome.FAILED,
+        Outcome.NODE_FAIL,
+        Outcome.OUT_OF_MEMORY,
+        Outcome.LOST,
+        Outcome.UNKNOWN,
+    }
 )
 """Outcomes that somebody may want to look at."""
+
+_LEVELS: Final[dict[type[Record], str]] = {
+    **dict.fromkeys(_WARNINGS, "warning"),
+    **dict.fromkeys(_DECISIONS, "info"),
+}
 
 _EVENTS: Final[dict[type[Event], str]] = {
     events.PartnerUp: "info",
@@ -124,17 +133,19 @@ class EventLog:
 
     def seen(self, event: Event, commands: list[Command]) -> None:
         """Logs an event and what came of it."""
-        level = _EVENTS.get(type(event))
+        kind = type(event)
+        level = _EVENTS.get(kind)
         if level is not None:
-            self._write(level, _NAMES[type(event)], event.id, _values(event, self._site))
-        elif isinstance(event, events.Restarted):
+            if level != "debug" or self._complete:
+                self._write(level, _NAMES[kind], event.id, _values(event, self._site))
+        elif kind is events.Restarted:
             counts = self._engine.state.job_counts()
             jobs = {state.value: number for state, number in counts.items() if number}
             self._log.info("taken_up", jobs=jobs, cause=event.id)
-        for command in commands:
-            if isinstance(command, Append):
-                for record in command.records:
-                    self._record(record, command)
+        # What is noted comes first.
+        if commands and isinstance(append := commands[0], Append):
+            for record in append.records:
+                self._record(record, append)
 
     def close(self) -> None:
         """Tells what has happened since it was last told."""
@@ -147,16 +158,13 @@ class EventLog:
         return self._engine.state.settings.name
 
     def _record(self, record: Record, append: Append) -> None:
-        if isinstance(record, _QUIET):
+        kind = type(record)
+        if kind in _QUIET:
             return
-        name = _NAMES[type(record)]
+        name = _NAMES[kind]
         self._count(name)
-        level = "debug"
-        if isinstance(record, _WARNINGS):
-            level = "warning"
-        elif isinstance(record, _DECISIONS) or (
-            isinstance(record, records.JobEnded) and record.outcome in _FAILURES
-        ):
+        level = _LEVELS.get(kind, "debug")
+        if isinstance(record, records.JobEnded) and record.outcome in _FAILURES:
             level = "info"
         if level == "debug" and not self._complete:
             return
@@ -170,8 +178,7 @@ class EventLog:
         self._write(level, name, append.cause, values)
 
     def _write(self, level: str, name: str, cause: int, values: dict[str, Any]) -> None:
-        if level != "debug" or self._complete:
-            getattr(self._log, level)(name, cause=cause, **values)
+        getattr(self._log, level)(name, cause=cause, **values)
 
     def _count(self, name: str) -> None:
         self._counts[name] += 1

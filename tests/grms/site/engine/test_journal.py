@@ -68,6 +68,19 @@ def test_what_was_appended_is_there_after_reopening(path: Path, durability: str)
         assert list(journal.records()) == some(6)
 
 
+def test_the_records_of_some_kinds_can_be_read_alone(path: Path) -> None:
+    """In their order; rows of other kinds are looked at all the same."""
+    kept = [JobKept(float(n), n) for n in (1, 2)]
+    with Journal(path, "a") as journal:
+        journal.append([*some(1), kept[0], *some(1, first=2), kept[1]])
+        assert list(journal.records({JobKept})) == kept
+        assert list(journal.records(())) == []
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("UPDATE records SET body = '{}' WHERE kind = 'JobReceived'")
+    with Journal(path, "a") as journal, pytest.raises(JournalDamagedError, match="record 1 is not"):
+        list(journal.records({JobKept}))
+
+
 def test_a_new_journal_has_a_later_epoch(path: Path) -> None:
     """A journal that replaces a lost one is known by its greater epoch."""
     with Journal(path, "a") as journal:

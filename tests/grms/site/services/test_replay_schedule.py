@@ -19,7 +19,7 @@ from grms.site.facts.records import (
     JobStarted,
     Record,
 )
-from grms.site.services.replay_schedule import guest_rows, own_rows
+from grms.site.services.replay_schedule import OF_SCHEDULES, guest_rows, own_rows
 from grms.v1 import replay_pb2
 
 ASK = Request(2, 100.0)
@@ -27,26 +27,25 @@ ASK = Request(2, 100.0)
 
 def test_own_jobs_run_where_they_went_last() -> None:
     """Here, at the partner that took it on its arrival, or at the one that it left the queue for."""
-    own = own_rows(
-        "a",
-        [
-            JobKept(0.0, 1),
-            JobStarted(0.0, 1, 0.0),
-            JobOffered(1.0, 2, "b", 1),
-            JobDelegated(1.0, 2),
-            JobKept(2.0, 3),
-            JobReoffered(900.0, 3, "b", 2),
-            JobReofferEnded(900.0, 3, "b", 2, settled=True),
-            JobReoffered(900.0, 3, "c", 1),
-            JobLeaving(900.0, 3),
-            JobLeft(900.0, 3),
-            JobDelegated(900.0, 3),
-            JobEnded(950.0, 1, Outcome.COMPLETED, 950.0, 950.0, ""),
-            JobEnded(1000.0, 3, Outcome.COMPLETED, 1000.0, 100.0, ""),
-            JobOffered(1000.0, 4, "b", 3),
-            JobEnded(1001.0, 4, Outcome.COMPLETED, 1001.0, 1.0, ""),  # before the answer
-        ],
-    )
+    records: list[Record] = [
+        JobKept(0.0, 1),
+        JobStarted(0.0, 1, 0.0),
+        JobOffered(1.0, 2, "b", 1),
+        JobDelegated(1.0, 2),
+        JobKept(2.0, 3),
+        JobReoffered(900.0, 3, "b", 2),
+        JobReofferEnded(900.0, 3, "b", 2, settled=True),
+        JobReoffered(900.0, 3, "c", 1),
+        JobLeaving(900.0, 3),
+        JobLeft(900.0, 3),
+        JobDelegated(900.0, 3),
+        JobEnded(950.0, 1, Outcome.COMPLETED, 950.0, 950.0, ""),
+        JobEnded(1000.0, 3, Outcome.COMPLETED, 1000.0, 100.0, ""),
+        JobOffered(1000.0, 4, "b", 3),
+        JobEnded(1001.0, 4, Outcome.COMPLETED, 1001.0, 1.0, ""),  # before the answer
+    ]
+    own = own_rows("a", records)
+    assert own_rows("a", [one for one in records if isinstance(one, OF_SCHEDULES)]) == own
     assert sorted(own, key=lambda row: row.row) == [
         replay_pb2.OwnRow(row=0, executed_on="a", start_time_s=0.0, end_time_s=950.0),
         replay_pb2.OwnRow(row=1, executed_on="b", offer_number=1),

@@ -22,9 +22,6 @@ UID_MIN: Final = 1000
 FOLDER_MODE: Final = 0o3770
 _RUN: Final = frozenset(("launch", "program"))
 _READ: Final = frozenset(("values", "outputs.json"))
-OWN: Final = "state.json"
-"""What is the daemon's alone in a job's folder."""
-
 WRITTEN: Final = ("stdout", "stderr", "begun", "ended")
 """Files that are there before the job: who would make them could keep them from the daemon."""
 
@@ -121,15 +118,16 @@ def lend(place: Path, group: int) -> None:
     """Lets a group use a job's folder, as it is before the job.
 
     Args:
-        place: the folder; whatever is in it is the daemon's, but for links.
+        place: the folder, which nobody else can enter yet; whatever is in it is the daemon's, but for links.
         group: its number.
     """
     for name in WRITTEN:
         (place / name).touch()
-    for folder, _, names in os.walk(place):
+    # Upward: what is open to the group is not looked at any more, or a link could be laid on the way.
+    for folder, _, names in os.walk(place, topdown=False):
         for name in names:
             path = Path(folder, name)
-            if path.is_symlink() or path == place / OWN:
+            if path.is_symlink():
                 continue
             own = path.parent == place
             mode = 0o550 if own and name in _RUN else 0o440 if own and name in _READ else 0o660

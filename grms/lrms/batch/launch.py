@@ -9,7 +9,7 @@ such as LD_PRELOAD or BASH_ENV reach the job's own process and no other.
 Before that it adds a line to `begun`: how often the batch system says to have started it anew. A batch
 system that forgets a run in a crash of its own says so less often than there are lines.
 
-`state.json` keeps what was wanted of the job, and whether it was released, over a restart: of a job
+What was wanted of the job, and whether it was released, is kept over a restart (`job_notes`): of a job
 that was released and is in no table and no record any more one may not say that it never ran.
 """
 
@@ -17,11 +17,12 @@ import hashlib
 import json
 import os
 import re
+import secrets
 import shlex
 import shutil
 import threading
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -30,11 +31,8 @@ from grms.kit.job_files import CHUNK_BYTES, FileProblemError, created, opened
 from grms.kit.shared_folders import NotSharedError, SharedFile, SharedFolders
 from grms.lrms.accounts import common_group, lend
 from grms.lrms.folders import JobFolder
+from grms.lrms.job_notes import STATE, JobNotes, Marks
 from grms.lrms.port import JobInput, LrmsRefusedError, Program
-from lrms_sim.text_files import write_durable
-
-ACCOUNTS: Final = ".accounts"
-"""In the folder of the jobs: which of them run as another account; the daemon alone may look."""
 
 LAUNCH: Final = (
     "#!/bin/sh\n"
@@ -131,23 +129,6 @@ def values_text(program: Program, *, lent: bool = False) -> str:
     return "".join(f"{line}\n" for line in [*first, *sorted(lines), f"set -- {words}"])
 
 
-@dataclass(frozen=True, slots=True)
-class Marks:
-    """What is kept of a job over a restart; it becomes more and never less.
-
-    Attributes:
-        run: it is wanted to run, and does not wait for a release by the site.
-        released: the hold with which it was submitted was lifted, or was about to be.
-        number: the batch system's id at that time.
-        begun: it had begun to run when its folder was cleared.
-    """
-
-    run: bool
-    released: bool = False
-    number: str = ""
-    begun: bool = False
-
-
 class Spool:
     """The folders of all jobs.
 
@@ -161,7 +142,7 @@ class Spool:
     def __init__(self, folder: Path, shared: SharedFolders | None = None) -> None:
         self._folder = folder
         self._shared = shared or SharedFolders()
-        self._accounts: dict[str, str] | None = None
+        self._notes = JobNotes(folder)
 
     def open(self) -> None:
         """Makes the folder where it is missing, for its owner alone.
@@ -174,28 +155,11 @@ class Spool:
     def account(self, key: str) -> str:
         """Returns the account as which a job runs; empty for this process's own.
 
-        A job cannot change what is said of it here: it is not in its folder.
+        A job cannot change what is said of it here: it is not in its folder. What is no key, as others' jobs
+        may have any name, is no job's.
         """
-        if self._accounts is None:
-            places = (self._folder / ACCOUNTS).glob("*+*+*")
-            self._accounts = {
-                place.name.replace("+", "/"): str(json.loads(place.read_text())) for place in places
-            }
-        return self._accounts.get(key, "")
-
-    def _runs_as(self, key: str, account: str) -> None:
-        if self.account(key) != account:
-            notes = self._folder / ACCOUNTS
-            notes.mkdir(mode=0o700, exist_ok=True)
-            write_durable(notes / self.place(key).name, account)
-            assert self._accounts is not None
-            self._accounts[key] = account
-
-    def _forget_account(self, key: str) -> None:
-        if self.account(key):
-            (self._folder / ACCOUNTS / self.place(key).name).unlink(missing_ok=True)
-            assert self._accounts is not None
-            self._accounts.pop(key, None)
+        known = KEY.fullmatch(key) is not None
+        return self._notes.account(self.place(key).name) if known else ""
 
     def place(self, key: str) -> Path:
         """Returns a job's folder.
@@ -220,6 +184,9 @@ class Spool:
         """
         group = common_group(account) if account else None
         place = self.place(key)
+        if group is not None:
+            self._notes.runs_as(place.name, account)
+            self._put_aside(key)
         place.mkdir(mode=0o700, exist_ok=True)
         _write(place / "launch", LAUNCH, 0o500)
         _write(place / "values", values_text(program, lent=bool(account)), 0o400)
@@ -233,10 +200,18 @@ class Spool:
         with _changes:
             self._keep(key, Marks(run))
         if group is not None:
-            self._runs_as(key, account)
             self._folder.chmod(0o711)  # to be passed through, and not to be looked into
             lend(place, group)
         return place
+
+    def _put_aside(self, key: str) -> None:
+        # The account may have worked in the folder, and laid links there. Nothing is written through them.
+        place, old = self.place(key), self._folder / f".old-{secrets.token_hex(8)}"
+        try:
+            place.rename(old)
+        except FileNotFoundError:
+            return
+        _remove(old)
 
     def _link(self, place: Path, file: SharedFile) -> None:
         # Looked at here as well: a hold, or a partner's work, may have taken days since the last look.
@@ -253,13 +228,7 @@ class Spool:
 
     def marks(self, key: str) -> Marks | None:
         """Returns what was kept of a job; None of one that was never submitted here."""
-        try:
-            return Marks(**json.loads((self.place(key) / "state.json").read_text()))
-        except FileNotFoundError:
-            return None
-        except (ValueError, TypeError):
-            # Half a file is none of ours: they are replaced whole. It counts as the worst.
-            return Marks(run=True, released=True)
+        return self._notes.marks(self.place(key).name)
 
     def wanted(self, key: str) -> None:
         """Keeps that a job is to run; it is on the disk when this returns."""
@@ -288,14 +257,12 @@ class Spool:
             self._keep(key, Marks(run=True, released=True, number=number))
 
     def _keep(self, key: str, marks: Marks) -> None:
-        place = self.place(key)
-        place.mkdir(mode=0o700, exist_ok=True)
-        write_durable(place / "state.json", asdict(marks))
+        self._notes.keep(self.place(key).name, marks)
 
     def drop(self, key: str) -> None:
         """Deletes the folder of a job that was not taken."""
         shutil.rmtree(self.place(key), ignore_errors=True)
-        self._forget_account(key)
+        self._notes.forget(self.place(key).name)
 
     # --- what jobs leave -------------------------------------------------------------------------
 
@@ -328,13 +295,13 @@ class Spool:
         for entry in entries:
             if entry.is_dir() and not entry.is_symlink():
                 _remove(entry)
-            elif entry.name != "state.json":
+            elif entry.name != STATE:
                 entry.unlink(missing_ok=True)
 
     def remove(self, key: str) -> None:
         """See `JobFolders.remove`."""
         _remove(self.place(key))
-        self._forget_account(key)
+        self._notes.forget(self.place(key).name)
 
     def stale(self, before: float) -> list[str]:
         """See `JobFolders.stale`."""

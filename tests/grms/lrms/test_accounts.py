@@ -18,6 +18,7 @@ from grms.lrms.batch.adapter import BatchLrms
 from grms.lrms.batch.kinds import SLURM, SlurmTable
 from grms.lrms.batch.launch import Spool
 from grms.lrms.checks import FindingLevel
+from grms.lrms.job_notes import Marks
 from grms.lrms.port import (
     Ended,
     LrmsEvent,
@@ -34,7 +35,9 @@ from tests.waiting import TIME_OUT_S, until
 
 OWN = pwd.getpwuid(os.getuid()).pw_name
 SCRIPT = "#!/bin/sh\nid -un\nmkdir d; echo made >d/file\n"
-HOSTILE = "rm -f state.json values launch\nls ..\ncat ../.accounts/*\ntrue >../other\n"
+HOSTILE = (
+    "rm -f outputs.json values launch\nls ..\ncat ../.accounts/* ../.marks/*\ntrue >../other\n"
+)
 
 
 def test_which_accounts_there_are() -> None:
@@ -82,8 +85,7 @@ def test_a_lent_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in place.iterdir()}
     written = dict.fromkeys(("stdout", "stderr", "begun", "ended"), 0o660)
     read = {"values": 0o440, "outputs.json": 0o440, "launch": 0o550, "program": 0o550}
-    assert {name: mode for name, mode in modes.items() if name != "state.json"} == written | read
-    assert modes["state.json"] & 0o022 == 0
+    assert modes == written | read
     assert stat.S_IMODE(place.stat().st_mode) == 0o3770
     assert "umask 007\n" in (place / "values").read_text()
     assert stat.S_IMODE(own.stat().st_mode) == 0o700
@@ -94,9 +96,41 @@ def test_a_lent_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert (each.account("home/1/1"), each.account("home/1/2")) == ("ann", "")
     assert stat.S_IMODE((tmp_path / "spool/.accounts").stat().st_mode) == 0o700
     assert again.stale(1e12) == ["home/1/1", "home/1/2"]
+    assert again.marks("home/1/1") == again.marks("home/1/2") == Marks(run=True)
+    assert stat.S_IMODE((tmp_path / "spool/.marks").stat().st_mode) == 0o700
     spool.remove("home/1/1")
-    assert list((tmp_path / "spool/.accounts").iterdir()) == []
+    for name in (".accounts", ".marks"):
+        assert list((tmp_path / "spool" / name).iterdir()) == []
     assert spool.account("home/1/1") == ""
+
+
+def test_links_lead_the_daemon_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the account lays into its folder: nothing of the daemon's is written through it, or opened to it."""
+    monkeypatch.setattr("grms.lrms.batch.launch.common_group", lambda _name: os.getgid())
+    journal = tmp_path / "journal"
+    journal.write_text("precious")
+    journal.chmod(0o600)
+    spool = Spool(tmp_path / "spool")
+    spool.open()
+    for number in range(2):
+        place = spool.prepare("home/1/1", Program(SCRIPT), run=True, account="ann")
+        assert not [path for path in place.iterdir() if path.is_symlink()], number
+        (place / "stdout").unlink()
+        for name in ("state.new", "state.json", "stdout", "deep"):
+            (place / name).symlink_to(journal)
+        spool.wanted("home/1/1")
+        spool.released("home/1/1", "17")
+        assert Spool(tmp_path / "spool").marks("home/1/1") == Marks(
+            run=True, released=True, number="17"
+        )
+    spool.clear("home/1/1")
+    assert journal.read_text() == "precious"
+    assert stat.S_IMODE(journal.stat().st_mode) == 0o600
+    assert sorted(path.name for path in (tmp_path / "spool").iterdir()) == [
+        ".accounts",
+        ".marks",
+        "home+1+1",
+    ]
 
 
 class Cluster:
@@ -235,11 +269,12 @@ async def test_jobs_of_a_real_one() -> None:
             assert (place / "stdout").read_text() == "nobody\n"
             refused = (place / "stderr").read_text()
             for text in (
-                "'state.json'",
+                "'outputs.json'",
                 "'values'",
                 "'launch'",
                 "'..'",
                 "../.accounts",
+                "../.marks",
                 "../other",
             ):
                 assert text in refused, refused

@@ -21,11 +21,11 @@ from grms.lrms.batch.launch import (
     ARGUMENTS_BYTES_MAX,
     LAUNCH,
     SCRIPT_BYTES_MAX,
-    Marks,
     Spool,
     check_key,
     check_program,
 )
+from grms.lrms.job_notes import Marks
 from grms.lrms.port import JobInput, LrmsRefusedError, Program
 
 SCRIPT = '#!/bin/sh\nprintf "%s\\0" "$@"\nprintf "%s" "$VALUE"\n'

@@ -1,0 +1,96 @@
+"""What the daemon keeps of each job beside its folder's files: what is wanted of it, and as whom it runs.
+
+It survives a restart. Of a job that runs as the daemon's own account it is `state.json` in the job's folder. Whoever
+may write into a folder could lead what is written there to another file; so of a job that runs as another
+account it is kept in folders that are the daemon's alone.
+"""
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+from lrms_sim.text_files import write_durable
+
+ACCOUNTS: Final = ".accounts"
+"""In the folder of the jobs: which of them run as another account; the daemon alone may look."""
+
+MARKS: Final = ".marks"
+"""Beside it, and as closed: what is kept of those jobs."""
+
+STATE: Final = "state.json"
+"""In a job's folder: what is kept of one that runs as the daemon's own account."""
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """What is kept of a job over a restart; it becomes more and never less.
+
+    Attributes:
+        run: it is wanted to run, and does not wait for a release by the site.
+        released: the hold with which it was submitted was lifted, or was about to be.
+        number: the batch system's id at that time.
+        begun: it had begun to run when its folder was cleared.
+    """
+
+    run: bool
+    released: bool = False
+    number: str = ""
+    begun: bool = False
+
+
+class JobNotes:
+    """The notes of all jobs. All methods touch the disk, but for what has been read.
+
+    Args:
+        folder: in which each job has its folder, whose name is the job's here.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._accounts: dict[str, str] | None = None
+
+    def account(self, name: str) -> str:
+        """Returns the account as which a job runs; empty for this process's own."""
+        return self._known().get(name, "")
+
+    def runs_as(self, name: str, account: str) -> None:
+        """Keeps as which account a job runs; it is on the disk when this returns."""
+        if self.account(name) != account:
+            notes = self._folder / ACCOUNTS
+            notes.mkdir(mode=0o700, exist_ok=True)
+            write_durable(notes / name, account)
+            self._known()[name] = account
+
+    def forget(self, name: str) -> None:
+        """Deletes what is kept outside a job's folder."""
+        if self.account(name):
+            self._place(name).unlink(missing_ok=True)
+            (self._folder / ACCOUNTS / name).unlink(missing_ok=True)
+            self._known().pop(name, None)
+
+    def marks(self, name: str) -> Marks | None:
+        """Returns what was kept of a job; None of one that was never submitted here."""
+        try:
+            return Marks(**json.loads(self._place(name).read_text()))
+        except FileNotFoundError:
+            return None
+        except (ValueError, TypeError):
+            # Half a file is none of ours: they are replaced whole. It counts as the worst.
+            return Marks(run=True, released=True)
+
+    def keep(self, name: str, marks: Marks) -> None:
+        """Keeps what is wanted of a job; it is on the disk when this returns."""
+        path = self._place(name)
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        write_durable(path, asdict(marks))
+
+    def _known(self) -> dict[str, str]:
+        if self._accounts is None:
+            notes = (self._folder / ACCOUNTS).glob("*+*+*")
+            self._accounts = {note.name: str(json.loads(note.read_text())) for note in notes}
+        return self._accounts
+
+    def _place(self, name: str) -> Path:
+        own = self._folder / name / STATE
+        return self._folder / MARKS / f"{name}.json" if self.account(name) else own

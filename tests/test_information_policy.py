@@ -115,6 +115,8 @@ END = "the completion of a job one has delegated"
 LEFT = "the files that a job one has delegated has left"
 CLOCK = "the clock of a replay"
 STILL_THERE = "whether the home site has the job still"
+PLACE = "the place of a question among others"
+REFUSAL = "why a question has no answer"
 
 MAY_CROSS = {
     "DescribeRequest.site": NAME,
@@ -126,7 +128,22 @@ MAY_CROSS = {
     "DescribeResponse.fetches_programs": VERSION,
     "DescribeResponse.fetches_inputs": VERSION,
     "DescribeResponse.reserves": VERSION,
+    "DescribeResponse.negotiates": VERSION,
     "DescribeResponse.offer_seen": NUMBER,
+    "PartnerCall.number": PLACE,
+    "PartnerCall.offer": PLACE,
+    "PartnerCall.resolve": PLACE,
+    "PartnerCall.withdraw": PLACE,
+    "PartnerCall.report": PLACE,
+    "PartnerCall.no_longer_awaited": PLACE,
+    "PartnerReply.number": PLACE,
+    "PartnerReply.offer": PLACE,
+    "PartnerReply.status": PLACE,
+    "PartnerReply.report": PLACE,
+    "PartnerReply.error": REFUSAL,
+    "CallError.code": REFUSAL,
+    "CallError.text": REFUSAL,
+    "CallError.details": REFUSAL,
     "OfferId.epoch": NUMBER,
     "OfferId.number": NUMBER,
     "OfferRequest.site": NAME,
@@ -457,14 +474,19 @@ def test_only_what_is_listed_crosses_between_sites() -> None:
 
 
 def test_partners_are_told_nothing_but_by_this_service() -> None:
-    """Ten questions with one answer each; a file alone is streamed, and no message is open-ended."""
+    """Ten questions with one answer each; files are streamed, and four of the questions; nothing is open-ended."""
     methods = {method.name: method for method in PARTNER_SERVICE.methods}
     about_jobs = {"Describe", "Offer", "Resolve", "Withdraw", "Report", "FetchProgram"}
     about_files = {"FetchInput", "ListGuestResults", "FetchGuestResult", "DropGuestResults"}
-    assert set(methods) == about_jobs | about_files
+    assert set(methods) == about_jobs | about_files | {"Negotiate"}
+    streamed = {"FetchGuestResult", "FetchInput", "Negotiate"}
     for method in methods.values():
-        assert not method.client_streaming
-        assert method.server_streaming == (method.name in {"FetchGuestResult", "FetchInput"})
+        assert method.client_streaming == (method.name == "Negotiate")
+        assert method.server_streaming == (method.name in streamed)
+    asked = partner_pb2.PartnerCall.DESCRIPTOR.oneofs_by_name["call"].fields
+    assert {field.name for field in asked} == {
+        *("offer", "resolve", "withdraw", "report", "no_longer_awaited")
+    }
     for message in messages(PARTNER_SERVICE).values():
         assert message.file.package == "grms.v1"  # no Any, no Struct of another package
         assert not message.is_extendable

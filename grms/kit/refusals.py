@@ -4,6 +4,7 @@ Every refusal has a gRPC status, a reason for a person, and details for programs
 defines them.
 """
 
+import inspect
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, NoReturn
@@ -65,9 +66,8 @@ async def refuse(
     raise AssertionError("abort does not return")
 
 
-class _Garbled:
-    # What stands for a request whose bytes are no message.
-    pass
+class Garbled:
+    """What stands for a request whose bytes are no message."""
 
 
 def _reading(deserialize: Callable[[bytes], Any] | None) -> Callable[[bytes], Any] | None:
@@ -78,7 +78,7 @@ def _reading(deserialize: Callable[[bytes], Any] | None) -> Callable[[bytes], An
         try:
             return deserialize(content)
         except DecodeError:
-            return _Garbled()
+            return Garbled()
 
     return read
 
@@ -116,17 +116,29 @@ class Unexpected(aio.ServerInterceptor):
         if known is not None:
             return known
         handler = await continuation(handler_call_details)
-        if handler is None or handler.request_streaming:
+        if handler is None:
             return handler
-        guard = self._stream if handler.response_streaming else self._single
+        if handler.request_streaming:
+            if not inspect.iscoroutinefunction(handler.stream_stream):
+                return handler
+            guard = self._both
+        else:
+            guard = self._stream if handler.response_streaming else self._single
         made = self._guarded[method] = guard(handler, method)
         return made
 
-    def _single(self, handler: Handler, method: str) -> Handler:
-        inner: Any = handler.unary_unary
+    def guarded(
+        self, inner: Callable[[Any, Context], Awaitable[Any]], method: str
+    ) -> Callable[[Any, Context], Awaitable[Any]]:
+        """Returns what answers one request of a method as `inner` does, and tells what comes of it.
 
-        async def guarded(request: Any, context: aio.ServicerContext[Any, Any]) -> Any:
-            if isinstance(request, _Garbled):
+        Args:
+            inner: answers.
+            method: its name, as gRPC writes it.
+        """
+
+        async def answered(request: Any, context: Context) -> Any:
+            if isinstance(request, Garbled):
                 self._on_garbled()
                 await context.abort(grpc.StatusCode.INVALID_ARGUMENT, GARBLED)
             begin = time.perf_counter()
@@ -139,7 +151,29 @@ class Unexpected(aio.ServerInterceptor):
             finally:
                 self._took(method, time.perf_counter() - begin)
 
+        return answered
+
+    def _single(self, handler: Handler, method: str) -> Handler:
         made: Handler = grpc.unary_unary_rpc_method_handler(
+            self.guarded(handler.unary_unary, method),
+            _reading(handler.request_deserializer),
+            handler.response_serializer,
+        )
+        return made
+
+    def _both(self, handler: Handler, method: str) -> Handler:
+        # One that reads and writes by itself; what it reads may be `Garbled`.
+        inner: Any = handler.stream_stream
+
+        async def guarded(requests: Any, context: aio.ServicerContext[Any, Any]) -> None:
+            try:
+                await inner(requests, context)
+            except (aio.AbortError, grpc.RpcError):
+                raise
+            except Exception as error:  # noqa: BLE001  # the last line of defence
+                await self._tell(error, method, context)
+
+        made: Handler = grpc.stream_stream_rpc_method_handler(
             guarded, _reading(handler.request_deserializer), handler.response_serializer
         )
         return made
@@ -148,7 +182,7 @@ class Unexpected(aio.ServerInterceptor):
         inner: Any = handler.unary_stream
 
         async def guarded(request: Any, context: aio.ServicerContext[Any, Any]) -> Any:
-            if isinstance(request, _Garbled):
+            if isinstance(request, Garbled):
                 self._on_garbled()
                 await context.abort(grpc.StatusCode.INVALID_ARGUMENT, GARBLED)
             try:

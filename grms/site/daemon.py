@@ -275,6 +275,8 @@ class Daemon:
         if self._core.dashboard is not None:
             port.on_certificate = self._core.dashboard.recorder.certificate_shown
         door.shown = port.shown
+        door.begin_negotiation = port.begin_negotiation
+        door.end_negotiation = port.end_negotiation
         return port
 
     def _replay(self) -> Replay | None:
@@ -306,7 +308,7 @@ class Daemon:
 
     async def _drain(self, door: Door, watchers: Watchers, servers: list[aio.Server]) -> None:
         core = self._core
-        door.stopping = True
+        door.stop()
         watchers.close()
         self._reservations.close()
         await self._serving(serving=False)

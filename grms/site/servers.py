@@ -24,6 +24,7 @@ from grms.site.kept import Kept, pseudonyms
 from grms.site.links.pseudonyms import Pseudonyms, told_names
 from grms.site.parts import Core
 from grms.site.services.jobs import JobService, Watchers
+from grms.site.services.negotiation import Negotiations
 from grms.site.services.operators import OperatorService, SiteFacts
 from grms.site.services.partners import PartnerService
 from grms.site.services.reload import Reload
@@ -90,7 +91,7 @@ class Servers:
             config_path: the configuration's file, which operators have read anew.
         """
         core, door, owners = self._core, self._door, self._kept.owners
-        server = self._server()
+        server = self._server(self._unexpected())
         observer = core.observer
         facts = SiteFacts(
             clock=core.config.clock.kind,
@@ -138,7 +139,8 @@ class Servers:
             ConfigError: the file with the key of pseudonyms cannot be used.
         """
         core, door = self._core, self._door
-        server = self._server()
+        unexpected = self._unexpected()
+        server = self._server(unexpected)
         links = core.links
 
         async def bring_to(context: Context, moment: float) -> None:
@@ -149,6 +151,8 @@ class Servers:
             replay.set_clock(moment)
 
         self._pseudonyms = pseudonyms(core)
+        negotiations = Negotiations(door, core.config.limits.calls)
+        door.on_stopping.append(negotiations.close)
         service = PartnerService(
             door,
             lambda name: links.links[name].heard(),
@@ -156,6 +160,8 @@ class Servers:
             inputs=self._kept.inputs,
             pseudonyms=self._pseudonyms,
             bring_to=None if replay is None else bring_to,
+            negotiations=negotiations,
+            guard=unexpected.guarded,
         )
         partner_pb2_grpc.add_PartnerServiceServicer_to_server(service, server)
         if core.config.brokers:
@@ -191,11 +197,15 @@ class Servers:
         if self._pseudonyms is not None:
             self._pseudonyms.told = told_names(config)
 
-    def _server(self) -> aio.Server:
-        door, limits, observer = self._door, self._core.config.limits, self._core.observer
+    def _unexpected(self) -> Unexpected:
+        door, observer = self._door, self._core.observer
         more = {} if observer is None else {"took": observer.metrics.call_answered}
+        return Unexpected(self._log, lambda: door.count("invalid"), **more)
+
+    def _server(self, unexpected: Unexpected) -> aio.Server:
+        limits = self._core.config.limits
         return aio.server(
-            interceptors=[Unexpected(self._log, lambda: door.count("invalid"), **more)],
+            interceptors=[unexpected],
             maximum_concurrent_rpcs=limits.calls,
             options=[
                 ("grpc.max_receive_message_length", limits.message_bytes),

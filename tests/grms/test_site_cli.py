@@ -18,7 +18,7 @@ from grms.site.sockets.users import user_of
 from grms.site_cli import guard_lines, job_words, place_words
 from grms.v1 import job_pb2, operator_pb2
 from tests.grms.site.daemons import document, running, two_sites
-from tests.grms.site.links.test_partner_links import Partner, listening
+from tests.grms.site.links.partner import Partner, listening
 from tests.schemas import printed
 from tests.waiting import run, until
 

@@ -92,9 +92,13 @@ class Door:
         refused: how many calls were refused, by reason.
         on_refused: is told the reason of each refusal.
         stopping: the daemon ends; nothing is let in any more.
+        on_stopping: called when that begins.
         partners: whom partners' calls are taken from.
         operators: names of users who may use the operators' service.
         shown: tells what the other side of a connection has shown, by the connection's source.
+        begin_negotiation: is told the source of a connection over which a call stays open; returns how many
+            of these there are.
+        end_negotiation: is told when the other side has ended one.
 
     Args:
         engine: answers.
@@ -128,7 +132,10 @@ class Door:
         self.refused: Counter[str] = Counter()
         self.on_refused: Callable[[str], None] | None = None
         self.stopping = False
+        self.on_stopping: list[Callable[[], None]] = []
         self.shown: Callable[[str], Shown] = lambda _: {}
+        self.begin_negotiation: Callable[[str], int] = lambda _: 0
+        self.end_negotiation: Callable[[str], None] = lambda _: None
         self._users = users
         self.operators = frozenset(operators)
         self._own_uid = own_uid
@@ -187,6 +194,12 @@ class Door:
         who = {"user": user} if isinstance(user, str) else {"user": user.name, "uid": user.uid}
         self._log.info("audit", act=act, **who, **details)
 
+    def stop(self) -> None:
+        """Lets nothing in any more."""
+        self.stopping = True
+        for told in self.on_stopping:
+            told()
+
     # --- who is it? ----------------------------------------------------------------------------
 
     async def user(self, context: Context) -> User:
@@ -237,6 +250,11 @@ class Door:
                 field="site",
             )
         return speaker
+
+    async def check_admitted(self, context: Context) -> None:
+        """Refuses whoever shows no certificate of a partner; without TLS nobody is known before they speak."""
+        if self._tls:
+            await self._certified(context, self.partners, "")
 
     async def reserver(self, context: Context) -> str:
         """Returns who wants to reserve: `user:NAME`, or `broker:NAME` over the network."""

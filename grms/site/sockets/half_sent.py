@@ -3,9 +3,11 @@
 Whoever begins requests and never ends them holds a place in the server for each. gRPC has no limit
 of time for that, so the frames that a client sends are followed (RFC 9113, sections 4.1 and 6), their
 heads alone. At a port where every call has one request, a stream whose client has not ended its side
-is a request that is half sent. (A stream of many requests, such as reflection's, is one until it ends.)
+is a request that is half sent. A stream of many requests is one until it ends, such as reflection's, unless
+its service has said that it stays open (`kept_open`).
 """
 
+from itertools import islice
 from typing import Final
 
 LOOK_S: Final = 1.0
@@ -35,15 +37,16 @@ class HalfSent:
         """Requests that are half sent."""
         return len(self._open)
 
-    def since(self, begin: float) -> float:
+    def since(self, begin: float, kept_open: int = 0) -> float:
         """Returns since when something is half sent; infinity where nothing is.
 
         Args:
             begin: when the connection began, seconds: since then the preface is awaited.
+            kept_open: so many of the requests are meant to stay open; the oldest are taken for these.
         """
         if self._preface:
             return begin
-        moments = [next(iter(self._open.values()))] if self._open else []
+        moments = list(islice(self._open.values(), kept_open, kept_open + 1))
         if self._left or self._head:
             moments.append(self._frame_since)
         return min(moments, default=float("inf"))

@@ -58,11 +58,13 @@ class Peer:
         address: the host it comes from.
         site: as its certificate names it; empty before it has shown one.
         shown: what it has shown.
+        negotiations: calls that are meant to stay open: for that their requests are not half sent.
     """
 
     address: str
     site: str = ""
     shown: Shown = field(default_factory=dict)
+    negotiations: int = 0
 
 
 class EndOwner(Protocol):
@@ -198,8 +200,9 @@ class PartnerEnd(End):
             self._early += data
             return
         self._sent.feed(data, self._owner.clock())
-        if self._sent.count > self._owner.limits.requests:
-            self._hang_up(f"{self._who} has begun {self._sent.count} requests and finished none")
+        count = self._sent.count - self.peer.negotiations
+        if count > self._owner.limits.requests:
+            self._hang_up(f"{self._who} has begun {count} requests and finished none")
             return
         other = self.other()
         if other is not None:
@@ -290,7 +293,7 @@ class PartnerEnd(End):
                 self._owner.handshake_failed(Handshake.SLOW, problem, self.peer.address)
                 self.abort()
             return
-        since = self._sent.since(self._begin)
+        since = self._sent.since(self._begin, self.peer.negotiations)
         if now - since > limits.request_s:
             text = f"{self._who} has begun a request and not finished it within"
             self._hang_up(f"{text} {limits.request_s:g} s")

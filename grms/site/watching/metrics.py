@@ -53,6 +53,7 @@ RefusalReason = Literal[
     "slow_watchers",
     "connections",
     "partner_connections",
+    "negotiations",
     "descriptors",
     "journal",
     "stopping",

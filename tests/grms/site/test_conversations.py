@@ -20,6 +20,7 @@ MASKS = (
     (r"(last_heard_s|end_time_s): [\d.e+-]+", r"\1: TIME"),
     (r"127\.0\.0\.1:\d+", "ADDRESS"),
     (r"problem: .*", "problem: WHY"),
+    (r"details: .*", "details: DETAILS"),
     (r"/\S*/home\.toml", "home.toml"),
 )
 """What is different each time, and nothing else."""

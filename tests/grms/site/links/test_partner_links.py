@@ -2,161 +2,25 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import grpc
-from grpc import aio
 
 from grms.kit.ports import free_port, free_ports
+from grms.site.facts.events import Event, OfferFailed
 from grms.site.links.sender import QUESTIONS_MAX
 from grms.v1 import (
     job_pb2,
     operator_pb2,
     partner_pb2,
-    partner_pb2_grpc,
     request_pb2,
-    results_pb2,
 )
 from tests.grms.mqtt import Cable
-from tests.grms.site.daemons import Running, document, running
+from tests.grms.site.daemons import document, running
+from tests.grms.site.links.partner import BOTH_WAYS, Partner, full, listening
 from tests.waiting import run, until
-
-
-class Partner(partner_pb2_grpc.PartnerServiceServicer):
-    """A partner whose manners a test decides.
-
-    Attributes:
-        name: who it says it is.
-        pause_s: how long it takes to answer an offer.
-        offers: how many it has had.
-        jobs: that were offered.
-        on_offer: what it does before it answers one.
-        reserves: whether it says that it can hold places.
-        held: offers by which it was asked to.
-        confirmed: that were confirmed.
-        fetches: whether it says that it fetches programs.
-        fetches_inputs: the same of files that jobs are given.
-        question_s: how long it takes to say what became of an offer.
-        asked: how often it has been asked that.
-        asked_at_once: how often it is being asked now.
-        asked_at_once_most: the most of these at one time.
-    """
-
-    def __init__(self, name: str = "away", processors: int = 1000) -> None:
-        self.name = name
-        self.processors = processors
-        self.pause_s = 0.0
-        self.offers = 0
-        self.version = 1
-        self.reserves = False
-        self.held: list[int] = []
-        self.confirmed: list[int] = []
-        self.fetches = self.fetches_inputs = False
-        self.jobs: list[request_pb2.JobRequest] = []
-        self.on_offer: Callable[[], Awaitable[None]] | None = None
-        self.state: Any = partner_pb2.OFFER_STATE_UNKNOWN
-        self.question_s = 0.0
-        self.asked = self.asked_at_once = self.asked_at_once_most = 0
-
-    async def Describe(self, request: Any, context: Any) -> partner_pb2.DescribeResponse:  # noqa: ARG002, N802  # gRPC's
-        """Says who it is."""
-        return partner_pb2.DescribeResponse(
-            site=self.name,
-            processors=self.processors,
-            protocol_version=self.version,
-            fetches_programs=self.fetches,
-            fetches_inputs=self.fetches_inputs,
-            reserves=self.reserves,
-        )
-
-    async def Offer(self, request: Any, context: Any) -> partner_pb2.OfferResponse:  # noqa: ARG002, N802  # gRPC's
-        """Accepts, some time."""
-        self.offers += 1
-        if request.reserve:
-            self.held.append(request.offer.number)
-        self.jobs.append(request.job)
-        if self.on_offer is not None:
-            await self.on_offer()
-        await asyncio.sleep(self.pause_s)
-        return partner_pb2.OfferResponse(answer=partner_pb2.ANSWER_ACCEPTED)
-
-    async def Resolve(self, request: Any, context: Any) -> partner_pb2.OfferStatus:  # noqa: ARG002, N802  # gRPC's
-        """Says what it was told to say."""
-        if request.confirm:
-            self.confirmed.append(request.offer.number)
-        self.asked_at_once += 1
-        self.asked_at_once_most = max(self.asked_at_once_most, self.asked_at_once)
-        await asyncio.sleep(self.question_s)
-        self.asked += 1
-        self.asked_at_once -= 1
-        return partner_pb2.OfferStatus(state=self.state)
-
-    async def Withdraw(self, request: Any, context: Any) -> partner_pb2.OfferStatus:  # noqa: ARG002, N802  # gRPC's
-        """Takes note."""
-        return partner_pb2.OfferStatus(state=partner_pb2.OFFER_STATE_WITHDRAWN)
-
-    async def Report(self, request: Any, context: Any) -> partner_pb2.ReportResponse:  # noqa: ARG002, N802  # gRPC's
-        """Takes note."""
-        return partner_pb2.ReportResponse()
-
-    async def FetchProgram(self, request: Any, context: Any) -> partner_pb2.FetchProgramResponse:  # noqa: ARG002, N802  # gRPC's
-        """Answers as one whose version does not know the call."""
-        await context.abort(grpc.StatusCode.UNIMPLEMENTED, "Method not found!")
-        return partner_pb2.FetchProgramResponse()
-
-    async def FetchInput(  # noqa: N802  # gRPC's
-        self,
-        request: Any,  # noqa: ARG002  # same
-        context: Any,
-    ) -> AsyncIterator[results_pb2.ResultChunk]:
-        """Answers as one whose version does not know the call."""
-        await context.abort(grpc.StatusCode.UNIMPLEMENTED, "Method not found!")
-        yield results_pb2.ResultChunk()
-
-    async def ListGuestResults(self, request: Any, context: Any) -> results_pb2.ResultList:  # noqa: ARG002, N802  # gRPC's
-        """Answers as one whose version does not know the call."""
-        await context.abort(grpc.StatusCode.UNIMPLEMENTED, "Method not found!")
-        return results_pb2.ResultList()
-
-    async def FetchGuestResult(  # noqa: N802  # gRPC's
-        self,
-        request: Any,  # noqa: ARG002  # same
-        context: Any,
-    ) -> AsyncIterator[results_pb2.ResultChunk]:
-        """Answers as one whose version does not know the call."""
-        await context.abort(grpc.StatusCode.UNIMPLEMENTED, "Method not found!")
-        yield results_pb2.ResultChunk()
-
-    async def DropGuestResults(  # noqa: N802  # gRPC's
-        self,
-        request: Any,  # noqa: ARG002  # same
-        context: Any,
-    ) -> partner_pb2.DropGuestResultsResponse:
-        """Answers as one whose version does not know the call."""
-        await context.abort(grpc.StatusCode.UNIMPLEMENTED, "Method not found!")
-        return partner_pb2.DropGuestResultsResponse()
-
-
-@asynccontextmanager
-async def listening(partner: Partner, port: int) -> AsyncIterator[aio.Server]:
-    """Yields a partner's server."""
-    server = aio.server()
-    partner_pb2_grpc.add_PartnerServiceServicer_to_server(partner, server)
-    server.add_insecure_port(f"127.0.0.1:{port}")
-    await server.start()
-    try:
-        yield server
-    finally:
-        await server.stop(None)
-
-
-async def full(site: Running) -> None:
-    """Leaves a site no free processor."""
-    await site.submit("fills", processors=4, run_time_s=500.0, requested_time_s=500.0)
 
 
 def test_a_partner_that_says_it_is_someone_else_is_not_asked(tmp_path: Path) -> None:
@@ -184,11 +48,13 @@ def test_a_partner_that_says_it_is_someone_else_is_not_asked(tmp_path: Path) -> 
     run(scene)
 
 
-def test_an_offer_without_answer_is_looked_into(tmp_path: Path) -> None:
+@BOTH_WAYS
+def test_an_offer_without_answer_is_looked_into(tmp_path: Path, *, negotiates: bool) -> None:
     """The job is neither kept nor offered elsewhere until the partner says what became of it."""
 
     async def scene() -> None:
         partner, port = Partner(), free_port()
+        partner.negotiates = negotiates
         partner.pause_s = 60.0
         limits = {"offer_timeout_s": 0.2}
         configuration = document(tmp_path, partners={"away": port}, limits=limits)
@@ -207,15 +73,18 @@ def test_an_offer_without_answer_is_looked_into(tmp_path: Path) -> None:
             other = site.core.engine.state.job(job.job_id)
             assert other is not None
             await until(lambda: other.state.name == "DELEGATED")
+            assert partner.calls == (1 if negotiates else 0)
 
     run(scene)
 
 
-def test_a_silent_partner_is_asked_no_more(tmp_path: Path) -> None:
+@BOTH_WAYS
+def test_a_silent_partner_is_asked_no_more(tmp_path: Path, *, negotiates: bool) -> None:
     """After some calls without an answer the breaker opens, and jobs stay home at once."""
 
     async def scene() -> None:
         partner, port = Partner(), free_port()
+        partner.negotiates = negotiates
         partner.pause_s = 60.0
         limits = {"offer_timeout_s": 0.1}
         configuration = document(tmp_path, partners={"away": port}, limits=limits)
@@ -519,11 +388,15 @@ class Rogue(Partner):
         return partner_pb2.OfferStatus(state=state)
 
 
-def test_a_partner_that_answers_rubbish_is_named_and_asked_no_more(tmp_path: Path) -> None:
+@BOTH_WAYS
+def test_a_partner_that_answers_rubbish_is_named_and_asked_no_more(
+    tmp_path: Path, *, negotiates: bool
+) -> None:
     """After one offer; the next job stays at home. The first is shown as stuck when it is overdue."""
 
     async def scene() -> None:
         partner, port = Rogue(), free_port()
+        partner.negotiates = negotiates
         limits = {"undecided_timeout_s": 0.5}
         configuration = document(tmp_path, partners={"away": port}, limits=limits)
         async with listening(partner, port), running(configuration, tmp_path) as site:
@@ -541,6 +414,67 @@ def test_a_partner_that_answers_rubbish_is_named_and_asked_no_more(tmp_path: Pat
             assert job is not None
             await until(lambda: job.overdue)
             assert job.reason.startswith("away has not said for ")
+
+    run(scene)
+
+
+def test_a_partner_that_does_not_know_what_it_says_it_knows_is_faulty(tmp_path: Path) -> None:
+    """It says that many questions can be one call, and there is no such call; the job stays home."""
+
+    async def scene() -> None:
+        partner, port = Partner(), free_port()
+
+        async def unknown(_requests: Any, context: Any) -> None:
+            await context.abort(grpc.StatusCode.UNIMPLEMENTED, "Method not found!")
+
+        partner.Negotiate = unknown  # type: ignore[method-assign, assignment]  # as a partner that errs
+        configuration = document(tmp_path, partners={"away": port})
+        async with listening(partner, port), running(configuration, tmp_path) as site:
+            await site.linked()
+            await full(site)
+            await site.submit("k")
+            book = site.core.engine.state.partners["away"]
+            await until(lambda: bool(book.faulty))
+            assert "it does not know a call: Method not found!" in book.faulty
+            assert (await site.submit("l")).executed_on == "home"
+
+    run(scene)
+
+
+def test_a_connection_that_begins_anew_has_the_answers_that_are_on_their_way(
+    tmp_path: Path,
+) -> None:
+    """An offer that was made before a certificate was renewed is answered; the next goes the new way."""
+
+    async def scene() -> None:
+        partner, port = Partner(), free_port()
+        made, may = asyncio.Event(), asyncio.Event()
+
+        async def wait() -> None:
+            made.set()
+            await may.wait()
+
+        partner.on_offer, partner.state = wait, partner_pb2.OFFER_STATE_ACCEPTED
+        told: list[Event] = []
+        configuration = document(tmp_path, partners={"away": port})
+        async with listening(partner, port), running(configuration, tmp_path) as site:
+            await site.linked()
+            await full(site)
+            link, state = site.core.links.links["away"], site.core.engine.state
+            site.core.engine.on_event(lambda event, _commands: told.append(event))
+            jobs = [await site.submit("k")]
+            await made.wait()
+            link.renew()
+            assert not link.up
+            may.set()
+            await until(lambda: link.up)
+            jobs.append(await site.submit("l"))
+            for job in jobs:
+                found = state.job(job.job_id)
+                assert found is not None
+                await until(lambda found=found: found.state.name == "DELEGATED")  # type: ignore[misc]  # binds the loop's value
+            assert (partner.offers, partner.calls) == (2, 2)
+            assert not [event for event in told if isinstance(event, OfferFailed)]
 
     run(scene)
 

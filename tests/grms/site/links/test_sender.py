@@ -7,7 +7,7 @@ from grms.kit.ports import free_ports
 from grms.site.facts.events import RoundDue
 from grms.v1 import partner_pb2
 from tests.grms.site.daemons import document, running
-from tests.grms.site.links.test_partner_links import Partner, full, listening
+from tests.grms.site.links.partner import Partner, full, listening
 from tests.waiting import run, until
 
 

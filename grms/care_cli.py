@@ -246,6 +246,7 @@ def advise(  # an option each
     docs/how-to/what-exchange-brings.md explains every figure, and the model.
     """
     from grms.policy.rails import RAILS  # noqa: PLC0415  # see the module's docstring
+    from grms.policy.transfer import without_rails  # noqa: PLC0415  # same
     from grms.policy.words import PolicyShelf  # noqa: PLC0415  # same
     from grms.site.care.look import advice_for_site  # noqa: PLC0415  # see the module's docstring
     from grms.site.configuration.files import load_config, load_policies  # noqa: PLC0415  # same
@@ -260,6 +261,9 @@ def advise(  # an option each
     shelf = PolicyShelf()
     for word in ("awf", *(words or RAILS)):
         policy = shelf.policy_by_name(word)
+        if why := without_rails(policy):
+            text = f"{word}: {why}; or put it into a copy of the site's file and name that with --candidate"
+            raise click.UsageError(text)
         policies[word] = dict.fromkeys(partners, policy)
     asked: dict[str, int | None] = dict.fromkeys(policies, settings.partners_asked)
     for candidate in candidates:

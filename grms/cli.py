@@ -3,15 +3,14 @@
 Everything heavy is imported by the command that needs it, so that help and errors come at once.
 """
 
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import click
 
 from grms.care_cli import COMMANDS as CARE_COMMANDS
 from grms.jobs_cli import COMMANDS as JOBS_COMMANDS
+from grms.learning.rule_bases.cli import train
 from grms.lrms_cli import lrms
 from grms.partners_cli import COMMANDS as PARTNERS_COMMANDS
 from grms.pki.cli import pki
@@ -20,13 +19,9 @@ from grms.site_cli import COMMANDS as SITE_COMMANDS
 from grms.submit_cli import submit
 from grms.top_cli import top
 from grms.tune_cli import tune
-from lrms_sim.commandline.running import EXIT_INTERRUPTED, SEED_MAX, open_console, run_group
+from lrms_sim.commandline.running import open_console, run_group
 from lrms_sim.commandline.sections import SectionedGroup
-from lrms_sim.process_guard import require
 from lrms_sim.version import __version__
-
-if TYPE_CHECKING:
-    from grms.learning.rule_bases.command import TrainOptions
 
 
 @click.group(cls=SectionedGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -47,6 +42,7 @@ def cli() -> None:
 
 for command in (
     pki,
+    train,
     tune,
     top,
     lrms,
@@ -58,125 +54,6 @@ for command in (
     *CARE_COMMANDS,
 ):
     cli.add_command(command)
-
-
-@cli.command()
-@click.argument("scenarios", nargs=-1, required=True, metavar="SCENARIO...")
-@click.option("--site", required=True, help="Whose transfer policy evolves.")
-@click.option(
-    "--partner",
-    "partners",
-    required=True,
-    multiple=True,
-    help="Whom the policy is for; several are averaged, each in a replay of its own.",
-)
-@click.option("--together", is_flag=True, help="One replay with all partners instead.")
-@click.option(
-    "--objective",
-    type=click.Choice(["egoistic", "no-loser"]),
-    default="egoistic",
-    show_default=True,
-    help="The site's AWRT alone, or so that no partner falls behind being alone.",
-)
-@click.option(
-    "--strategy",
-    type=click.Choice(["paper", "self-adaptive", "two-parents", "cma"]),
-    default="paper",
-    show_default=True,
-)
-@click.option("--seed", type=click.IntRange(0, SEED_MAX), default=1, show_default=True)
-@click.option("--generations", type=int, help="Stop after so many.  [default: 150]")
-@click.option("--evaluations", type=int, help="Stop after so many.")
-@click.option("--time-limit", type=float, metavar="SECONDS", help="Stop after so much time.")
-@click.option("--stagnation", type=int, help="Stop after so many generations without gain.")
-@click.option("--target", type=float, help="Stop at this fitness.")
-@click.option("--rules", type=int, default=10, show_default=True, help="Rules in a rule base.")
-@click.option("--parents", type=int, default=13, show_default=True, help="μ")
-@click.option("--offspring", type=int, default=91, show_default=True, help="λ")
-@click.option("--nwp-step", type=float, default=0.01, show_default=True, help="Mutation of NWP.")
-@click.option("--njp-step", type=float, default=0.1, show_default=True, help="Mutation of NJP.")
-@click.option("--flip", type=float, default=0.1, show_default=True, help="Chance of a flip.")
-@click.option(
-    "--executor",
-    type=click.Choice(["threads", "processes", "dask"]),
-    default="threads",
-    show_default=True,
-    help="Who evaluates; the result is the same.",
-)
-@click.option("--workers", type=int, help="How many.  [default: one for each processor]")
-@click.option("--scheduler", metavar="ADDRESS", help="Of a dask scheduler, tcp://HOST:PORT.")
-@click.option(
-    "--output",
-    type=click.Path(path_type=Path),
-    help="Folder for rule base, pictures and checkpoint.  [default: out/train-SITE-for-PARTNER]",
-)
-@click.option("--resume", is_flag=True, help="Go on from the checkpoint in that folder.")
-def train(scenarios: tuple[str, ...], **chosen: Any) -> None:
-    """Evolve a site's transfer policy on the workloads of a scenario.
-
-    A scenario is a TOML file, or the name of one that comes with the program; of several the
-    results are averaged. Partners use the policies that the scenario gives them.
-    """
-    from grms.learning.rule_bases.command import (  # noqa: PLC0415  # see the module's docstring
-        print_outcome,
-        run_training,
-    )
-    from grms.learning.session import (  # noqa: PLC0415  # same
-        TrainingInterrupted,
-        command_to_resume,
-    )
-
-    options = _train_options(scenarios, chosen)
-    require("matplotlib")  # for the pictures at the end
-    if chosen["strategy"] == "cma":
-        require("cma")
-    try:
-        outcome = run_training(options, open_console(stderr=True))
-    except TrainingInterrupted as interruption:
-        click.echo(f"\n{interruption}", err=True)
-        if interruption.resumable:
-            arguments = click.get_current_context().obj or ()
-            again = shlex.join(["grms", *command_to_resume(arguments)])
-            click.echo(f"go on with: {again}", err=True)
-        click.get_current_context().exit(EXIT_INTERRUPTED)
-    print_outcome(open_console(), options, outcome)
-
-
-def _train_options(scenarios: tuple[str, ...], chosen: dict[str, Any]) -> "TrainOptions":
-    from grms.learning.evolution.strategies import StrategySettings  # noqa: PLC0415  # same
-    from grms.learning.rule_bases.command import TrainOptions  # noqa: PLC0415  # see the docstring
-    from grms.learning.rule_bases.encoding import RuleBaseSettings  # noqa: PLC0415  # same
-    from grms.learning.session import Limits, Workers  # noqa: PLC0415  # same
-
-    if chosen["scheduler"] is not None and chosen["executor"] != "dask":
-        raise click.UsageError("--scheduler goes with --executor dask")
-    taken = ("site", "partners", "together", "strategy", "seed")
-    try:
-        return TrainOptions(
-            scenarios=scenarios,
-            objective=chosen["objective"].replace("-", "_"),
-            rules=RuleBaseSettings(
-                rules=chosen["rules"], nwp_step=chosen["nwp_step"], njp_step=chosen["njp_step"]
-            ),
-            settings=StrategySettings(
-                parents=chosen["parents"],
-                offspring=chosen["offspring"],
-                flip_probability=chosen["flip"],
-            ),
-            workers=Workers(chosen["executor"], chosen["workers"], chosen["scheduler"]),
-            limits=Limits(
-                chosen["generations"],
-                chosen["evaluations"],
-                chosen["time_limit"],
-                chosen["stagnation"],
-                chosen["target"],
-            ),
-            output=chosen["output"],
-            resume=chosen["resume"],
-            **{name: chosen[name] for name in taken},
-        )
-    except ValueError as error:
-        raise click.UsageError(str(error)) from error
 
 
 @cli.group()

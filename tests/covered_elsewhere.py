@@ -27,6 +27,7 @@ COVERED_ELSEWHERE = {
         "tests/grms/site/watching/test_observer.py",
         "what is observed",
     ),
+    "grms/learning/rule_bases/cli.py": ("tests/grms/test_cli.py", "by the command"),
     "grms/jobs_cli.py": ("tests/grms/test_site_cli.py", "by the commands"),
     "grms/policy/_awrt_order.pyx": (
         "tests/grms/policy/test_decisions.py",

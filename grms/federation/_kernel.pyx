@@ -424,6 +424,11 @@ cdef class FederationKernel:
             for j in range(count):
                 if transfer[i][j] is not None and i != j:
                     policy = <CompiledTransfer?> transfer[i][j]
+                    if policy.policy.further and not policy.policy.railed:
+                        raise ValueError(
+                            f"a rule base of site {i} looks at more than queue and width, and so "
+                            f"decides within rails alone"
+                        )
                     site.transfer[j] = &policy.policy
                     if policy.policy.kind == WRITTEN:
                         self.written.append(policy)

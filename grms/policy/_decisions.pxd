@@ -12,11 +12,20 @@ cdef enum TransferKind:
     WRITTEN            # in Python
     ALWAYS_AGREE       # offers every job and takes every other: what rails allow is decided by them
 
+cdef enum FeatureBit:
+    # What rules may look at beside the two features of the paper, as bits.
+    REQUESTED_TIME = 1     # decimal logarithm of the seconds
+    STARTS_NOW = 2         # 1 where the site's batch system would start the job at once, else 0
+
 cdef struct TskRule:
     double nwp_gamma
     double nwp_sigma
     double njp_gamma
     double njp_sigma
+    double time_gamma  # of the requested time, where the rules look at it
+    double time_sigma
+    double now_gamma   # of whether the job would start now, where the rules look at it
+    double now_sigma
     double output      # +1 accept, -1 decline
 
 cdef struct MembershipCache:
@@ -36,6 +45,7 @@ cdef struct TransferPolicy:
     uint32_t stamp                   # of this rule base in the cache
     const TskRule* rules
     Py_ssize_t count
+    int further                      # features of the rules beside NWP and NJP
     MembershipCache* cache           # NULL: compute every membership anew
     void* written                    # for WRITTEN: the CompiledTransfer, which outlives this
     bint railed                      # it decides among what the rails allow
@@ -55,7 +65,7 @@ cdef struct KnownJob:
 
 cdef double membership_fast(double x, double gamma, double sigma) noexcept nogil
 cdef double tsk_output_fast(
-    const TransferPolicy* policy, double nwp, double njp
+    const TransferPolicy* policy, double nwp, double njp, KnownJob job, bint starts_now
 ) noexcept nogil
 cdef bint accept_fast(
     const TransferPolicy* policy, KnownJob job, SiteLoad load, const Books* books, bint own

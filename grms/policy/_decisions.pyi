@@ -35,6 +35,14 @@ class TransferQuestion:
     def own(self) -> bool:
         """Whether the job is of the site's own users; else it is a partner's offer."""
 
+    @property
+    def requested_time(self) -> float:
+        """Most that the job may run, seconds."""
+
+    @property
+    def starts_now(self) -> bool:
+        """Whether the site's batch system would start the job at once; asked within rails alone."""
+
 class CompiledTransfer:
     """A transfer policy in the form in which every host executes it."""
 
@@ -44,6 +52,10 @@ class CompiledTransfer:
 
     @property
     def rails(self) -> CompiledRails | None: ...
+    @property
+    def needs_rails(self) -> bool:
+        """Whether its rules look at what is asked within rails alone, and it has none."""
+
     @staticmethod
     def always_keep() -> CompiledTransfer: ...
     @staticmethod
@@ -55,10 +67,13 @@ class CompiledTransfer:
     def accept_when_fit() -> CompiledTransfer: ...
     @staticmethod
     def rule_base(
-        rules: Sequence[tuple[float, float, float, float, float]],
+        rules: Sequence[Sequence[float]],
         table: MembershipTable | None = None,
+        *,
+        requested_time: bool = False,
+        starts_now: bool = False,
     ) -> CompiledTransfer:
-        """Compiles rules (γ and σ for NWP, γ and σ for NJP, ±1)."""
+        """Compiles rules: γ and σ for NWP, for NJP, for each further feature, then ±1."""
 
     @staticmethod
     def written(answer: Callable[[TransferQuestion], object]) -> CompiledTransfer:
@@ -81,9 +96,12 @@ class CompiledTransfer:
     ) -> bool:
         """Returns whether the deciding site wants to run the job itself.
 
-        Only rails look at the requested time, at whether the job would start at once and at the
-        books: own work, own requested, taken and given, as `grms.policy.rails` has them.
+        Only rails, and rules within them, look at the requested time and at whether the job would
+        start at once; only rails look at the books: own work, own requested, taken and given, as
+        `grms.policy.rails` has them.
         """
 
-    def output(self, nwp: float, njp: float) -> float:
+    def output(
+        self, nwp: float, njp: float, *, requested_time: float = 0.0, starts_now: bool = False
+    ) -> float:
         """Returns Σφy of a rule base, whose sign is the decision."""

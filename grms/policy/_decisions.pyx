@@ -5,7 +5,7 @@ arguments and calls the fast one: the federation kernel and a site's daemon deci
 same instructions.
 """
 
-from libc.math cimport exp
+from libc.math cimport exp, log10
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
@@ -22,34 +22,58 @@ cdef double membership_fast(double x, double gamma, double sigma) noexcept nogil
     return exp(-(distance * distance))
 
 
+cdef inline double further_fast(
+    const TransferPolicy* policy, const TskRule* rule, double time, double now
+) noexcept nogil:
+    # What the further features add to the product of equation 7.
+    cdef double degree = 1.0
+    if policy.further & REQUESTED_TIME:
+        degree *= membership_fast(time, rule.time_gamma, rule.time_sigma)
+    if policy.further & STARTS_NOW:
+        degree *= membership_fast(now, rule.now_gamma, rule.now_sigma)
+    return degree
+
+
+cdef inline double time_feature(const TransferPolicy* policy, KnownJob job) noexcept nogil:
+    # Requests go from a minute to weeks: their logarithm spreads them. A second is the least.
+    if not policy.further & REQUESTED_TIME:
+        return 0.0
+    return log10(job.requested_time) if job.requested_time > 1.0 else 0.0
+
+
 cdef double tsk_output_fast(
-    const TransferPolicy* policy, double nwp, double njp
+    const TransferPolicy* policy, double nwp, double njp, KnownJob job, bint starts_now
 ) noexcept nogil:
     # Numerator of equation 2 with the degrees of equation 7. Equation 8 asks for its sign alone,
     # and the denominator is never negative: the division is left out.
     cdef double total = 0.0
+    cdef double degree, time = time_feature(policy, job)
     cdef const TskRule* rule
     cdef Py_ssize_t i
     for i in range(policy.count):
         rule = &policy.rules[i]
-        total += (
+        degree = (
             membership_fast(nwp, rule.nwp_gamma, rule.nwp_sigma)
             * membership_fast(njp, rule.njp_gamma, rule.njp_sigma)
-        ) * rule.output
+        )
+        if policy.further:
+            degree *= further_fast(policy, rule, time, 1.0 if starts_now else 0.0)
+        total += degree * rule.output
     return total
 
 
 cdef double cached_output_fast(
-    const TransferPolicy* policy, processors_t job_processors, processors_sum_t waiting
+    const TransferPolicy* policy, KnownJob job, processors_sum_t waiting, bint starts_now
 ) noexcept nogil:
     # tsk_output_fast to the last bit, at the site of the cache: the same products in the same
     # order, each membership computed once.
     cdef MembershipCache* cache = policy.cache
     cdef Py_ssize_t count = policy.count
+    cdef processors_t job_processors = job.processors
     cdef double* nwp = &cache.nwp[waiting * count]
     cdef double* njp = &cache.njp[job_processors * count]
     cdef double total = 0.0
-    cdef double x
+    cdef double x, now = 1.0 if starts_now else 0.0
     cdef Py_ssize_t i
     if cache.nwp_stamp[waiting] != cache.stamp:
         cache.nwp_stamp[waiting] = cache.stamp
@@ -61,6 +85,13 @@ cdef double cached_output_fast(
         x = 100.0 * job_processors / cache.processors
         for i in range(count):
             njp[i] = membership_fast(x, policy.rules[i].njp_gamma, policy.rules[i].njp_sigma)
+    if policy.further:
+        x = time_feature(policy, job)
+        for i in range(count):
+            total += (
+                nwp[i] * njp[i] * further_fast(policy, &policy.rules[i], x, now)
+            ) * policy.rules[i].output
+        return total
     for i in range(count):
         total += (nwp[i] * njp[i]) * policy.rules[i].output
     return total
@@ -74,17 +105,20 @@ cdef class TransferQuestion:
     cdef readonly int processors_free
     cdef readonly long long processors_waiting
     cdef readonly bint own
+    cdef readonly double requested_time
+    cdef readonly bint starts_now
 
     def __repr__(self):
         return (
             f"TransferQuestion(job_processors={self.job_processors}, "
             f"processors={self.processors}, processors_free={self.processors_free}, "
-            f"processors_waiting={self.processors_waiting}, own={self.own})"
+            f"processors_waiting={self.processors_waiting}, own={self.own}, "
+            f"requested_time={self.requested_time}, starts_now={self.starts_now})"
         )
 
 
 cdef bint accept_written(
-    const TransferPolicy* policy, processors_t job_processors, SiteLoad load, bint own
+    const TransferPolicy* policy, KnownJob job, SiteLoad load, bint own
 ) noexcept with gil:
     # Kernels cannot raise here: they ask for the failure later. Until then own jobs stay.
     cdef CompiledTransfer compiled = <CompiledTransfer> policy.written
@@ -93,11 +127,13 @@ cdef bint accept_written(
         return own
     try:
         question = TransferQuestion.__new__(TransferQuestion)
-        question.job_processors = job_processors
+        question.job_processors = job.processors
         question.processors = load.processors
         question.processors_free = load.processors_free
         question.processors_waiting = load.processors_waiting
         question.own = own
+        question.requested_time = job.requested_time
+        question.starts_now = load.starts_now
         return bool(compiled.answer(question))
     except BaseException as error:
         compiled.failure = error
@@ -126,14 +162,16 @@ cdef bint accept_fast(
             and load.processors == policy.cache.processors
             and load.processors_waiting <= policy.cache.waiting_max
         ):
-            return cached_output_fast(policy, job_processors, load.processors_waiting) > 0.0
+            return cached_output_fast(policy, job, load.processors_waiting, load.starts_now) > 0.0
         return tsk_output_fast(
             policy,
             <double> load.processors_waiting / load.processors,      # equation 9
             100.0 * job_processors / load.processors,                # equation 10, in percent
+            job,
+            load.starts_now,
         ) > 0.0
     if policy.kind == WRITTEN:
-        return accept_written(policy, job_processors, load, own)
+        return accept_written(policy, job, load, own)
     return policy.kind == (ALWAYS_KEEP if own else ALWAYS_AGREE)
 
 
@@ -193,6 +231,7 @@ cdef class CompiledTransfer:
         self.policy.kind = NO_POLICY
         self.policy.rules = NULL
         self.policy.count = 0
+        self.policy.further = 0
         self.policy.cache = NULL
         self.policy.stamp = 0
         self.policy.written = NULL
@@ -225,6 +264,10 @@ cdef class CompiledTransfer:
         cdef CompiledTransfer compiled = CompiledTransfer()
         if self.policy.railed:
             raise ValueError("this policy has rails already")
+        if self.policy.further & STARTS_NOW and not rails.rails.start_now:
+            raise ValueError(
+                "rules that look at whether a job would start need rails that ask it (start_now)"
+            )
         compiled.policy = self.policy
         compiled.policy.railed = True
         compiled.policy.rails = rails.rails
@@ -239,10 +282,18 @@ cdef class CompiledTransfer:
         compiled.policy.kind = ACCEPT_WHEN_FIT
         return compiled
 
+    @property
+    def needs_rails(self):
+        """Whether its rules look at what is asked within rails alone, and it has none."""
+        return self.policy.further != 0 and not self.policy.railed
+
     @staticmethod
-    def rule_base(rules, MembershipTable table=None):
-        """Compiles rules (γ and σ for NWP, γ and σ for NJP, ±1)."""
+    def rule_base(
+        rules, MembershipTable table=None, *, bint requested_time=False, bint starts_now=False
+    ):
+        """Compiles rules: γ and σ for NWP, for NJP, for each further feature, then ±1."""
         cdef CompiledTransfer compiled = CompiledTransfer()
+        cdef TskRule* rule
         cdef Py_ssize_t i
         if len(rules) == 0:
             raise ValueError("a rule base needs at least one rule")
@@ -250,12 +301,19 @@ cdef class CompiledTransfer:
         if compiled.owned_rules == NULL:
             raise MemoryError(f"no memory for {len(rules)} rules")
         for i in range(len(rules)):
-            nwp_gamma, nwp_sigma, njp_gamma, njp_sigma, output = rules[i]
-            compiled.owned_rules[i].nwp_gamma = nwp_gamma
-            compiled.owned_rules[i].nwp_sigma = nwp_sigma
-            compiled.owned_rules[i].njp_gamma = njp_gamma
-            compiled.owned_rules[i].njp_sigma = njp_sigma
-            compiled.owned_rules[i].output = output
+            rule = &compiled.owned_rules[i]
+            rule.nwp_gamma, rule.nwp_sigma, rule.njp_gamma, rule.njp_sigma, *further = rules[i]
+            rule.output = further.pop()
+            if len(further) != 2 * (requested_time + starts_now):
+                raise ValueError(
+                    f"rule {i} has {len(further)} numbers for its further features; "
+                    f"{2 * (requested_time + starts_now)} are needed"
+                )
+            if requested_time:
+                rule.time_gamma, rule.time_sigma, *further = further
+            if starts_now:
+                rule.now_gamma, rule.now_sigma = further
+        compiled.policy.further = REQUESTED_TIME * requested_time | STARTS_NOW * starts_now
         compiled.policy.kind = RULE_BASE
         compiled.policy.rules = compiled.owned_rules
         compiled.policy.count = len(rules)
@@ -297,12 +355,17 @@ cdef class CompiledTransfer:
     ):
         """Returns whether the deciding site wants to run the job itself.
 
-        Only rails look at the requested time, at whether the job would start at once and at the
-        books: own work, own requested, taken and given, as `grms.policy.rails` has them.
+        Only rails, and rules within them, look at the requested time and at whether the job would
+        start at once; only rails look at the books: own work, own requested, taken and given, as
+        `grms.policy.rails` has them.
         """
         cdef SiteLoad load
         cdef KnownJob job
         cdef Books own_books
+        if self.needs_rails:
+            raise ValueError(
+                "a rule base that looks at more than queue and width decides within rails alone"
+            )
         if not 1 <= job_processors <= processors:
             raise ValueError(
                 f"job_processors is {job_processors}; it must be between 1 and the site's "
@@ -325,8 +388,13 @@ cdef class CompiledTransfer:
         self.check()
         return accepted
 
-    def output(self, double nwp, double njp):
+    def output(
+        self, double nwp, double njp, *, double requested_time=0.0, bint starts_now=False
+    ):
         """Returns Σφy of a rule base, whose sign is the decision."""
+        cdef KnownJob job
         if self.policy.kind != RULE_BASE:
             raise ValueError("only a rule base has an output")
-        return tsk_output_fast(&self.policy, nwp, njp)
+        job.processors = 0
+        job.requested_time = requested_time
+        return tsk_output_fast(&self.policy, nwp, njp, job, starts_now)

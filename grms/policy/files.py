@@ -10,18 +10,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from grms.policy.features import FURTHER_FEATURES, PAPER_FEATURES
 from grms.policy.transfer import Gaussian, Rule, RuleBase
 from lrms_sim.spelling import shown
 from lrms_sim.text_files import read_json, write_json
 
 SCHEMA = "hanse.rule-base/1"
 """Value of the key `schema` in files that this version reads and writes."""
-
-FEATURES = (
-    {"name": "nwp", "definition": "waiting processors / site processors", "scale": 1},
-    {"name": "njp", "definition": "job processors / site processors", "scale": 100},
-)
-"""The features of a rule, in their order, with the factor each is multiplied by."""
 
 RULES_MAX = 1000
 """Most rules in one file; far beyond any learned base, and a bound on a decision's time."""
@@ -67,11 +62,7 @@ def rule_base_from_document(document: object, *, source: str) -> RuleBase:
     unknown = sorted(set(top) - {"schema", "name", "features", "rules", "provenance"})
     if unknown:
         raise RuleBaseError(f"{source}: unknown key {unknown[0]!r}")
-    if top.get("features") != list(FEATURES):
-        raise RuleBaseError(
-            f"{source}: features are {top.get('features')!r}; this version knows exactly "
-            f"{json.dumps(FEATURES)}"
-        )
+    further = _further(top.get("features"), source)
     name = top.get("name", "rule base")
     if not isinstance(name, str):
         raise RuleBaseError(f"{source}: name is {name!r}; a text is expected")
@@ -80,7 +71,7 @@ def rule_base_from_document(document: object, *, source: str) -> RuleBase:
         raise RuleBaseError(f"{source}: rules must be a list of 1 to {RULES_MAX} rules")
     provenance = _object(top.get("provenance", {}), source, "provenance")
     return RuleBase(
-        rules=tuple(_rule(rule, source, f"rules[{i}]") for i, rule in enumerate(rules)),
+        rules=tuple(_rule(rule, further, source, f"rules[{i}]") for i, rule in enumerate(rules)),
         name=name,
         provenance=provenance,
     )
@@ -88,14 +79,16 @@ def rule_base_from_document(document: object, *, source: str) -> RuleBase:
 
 def rule_base_to_document(rule_base: RuleBase) -> dict[str, Any]:
     """Returns what a file of this rule base says, ready for JSON."""
+    further = rule_base.further
     return {
         "schema": SCHEMA,
         "name": rule_base.name,
-        "features": list(FEATURES),
+        "features": [*PAPER_FEATURES, *(FURTHER_FEATURES[name].document for name in further)],
         "rules": [
             {
                 "nwp": [rule.nwp.gamma, rule.nwp.sigma],
                 "njp": [rule.njp.gamma, rule.njp.sigma],
+                **{name: _numbers(getattr(rule, name)) for name in further},
                 "accept": 1 if rule.accept else -1,
             }
             for rule in rule_base.rules
@@ -124,9 +117,26 @@ def _object(value: object, source: str, place: str) -> Mapping[str, Any]:
     return value
 
 
-def _rule(value: object, source: str, place: str) -> Rule:
+def _further(features: object, source: str) -> tuple[str, ...]:
+    """Returns the names of the features that a file has beside the two of the paper."""
+    documents = {name: feature.document for name, feature in FURTHER_FEATURES.items()}
+    said = features if isinstance(features, list) else []
+    names = tuple(name for name, document in documents.items() if document in said)
+    if said != [*PAPER_FEATURES, *(documents[name] for name in names)]:
+        raise RuleBaseError(
+            f"{source}: features are {shown(features)}; this version knows {json.dumps(PAPER_FEATURES)}, "
+            f"both always, and after them {json.dumps(list(documents.values()))}"
+        )
+    return names
+
+
+def _numbers(gaussian: Gaussian) -> list[float]:
+    return [gaussian.gamma, gaussian.sigma]
+
+
+def _rule(value: object, further: tuple[str, ...], source: str, place: str) -> Rule:
     rule = _object(value, source, place)
-    unknown = sorted(set(rule) - {"nwp", "njp", "accept"})
+    unknown = sorted(set(rule) - {"nwp", "njp", "accept", *further})
     if unknown:
         raise RuleBaseError(f"{source}: {place} has the unknown key {unknown[0]!r}")
     accept = rule.get("accept")
@@ -136,6 +146,7 @@ def _rule(value: object, source: str, place: str) -> Rule:
         nwp=_gaussian(rule.get("nwp"), source, f"{place}.nwp"),
         njp=_gaussian(rule.get("njp"), source, f"{place}.njp"),
         accept=accept == 1,
+        **{name: _gaussian(rule.get(name), source, f"{place}.{name}") for name in further},
     )
 
 

@@ -14,6 +14,7 @@ from types import FunctionType
 from typing import Any, Final, Protocol
 
 from grms.policy._decisions import CompiledTransfer, TransferQuestion
+from grms.policy.features import FURTHER_FEATURES
 from grms.policy.rails import FAIR_EXCHANGE, Rails
 from lrms_sim.written import name_of_written
 
@@ -144,11 +145,28 @@ class Rule:
         njp: membership of the normalized job parallelism (equation 10), 100 times the job's
             processors over the site's processors; percent, 0 to 100.
         accept: the recommendation, y = +1 or −1 (equation 5).
+        requested_time: of the decimal logarithm of the requested time in seconds; None where rules
+            do not look at it.
+        starts_now: of 1 where the site would start the job at once, else 0; None where rules do
+            not look at it.
     """
 
     nwp: Gaussian
     njp: Gaussian
     accept: bool
+    requested_time: Gaussian | None = None
+    starts_now: Gaussian | None = None
+
+    @property
+    def further(self) -> tuple[str, ...]:
+        """The features it looks at beside NWP and NJP, in their order."""
+        return tuple(name for name in FURTHER_FEATURES if getattr(self, name) is not None)
+
+    @property
+    def numbers(self) -> tuple[float, ...]:
+        """γ and σ of each feature in order."""
+        looked_at = (self.nwp, self.njp, self.requested_time, self.starts_now)
+        return tuple(x for one in looked_at if one is not None for x in (one.gamma, one.sigma))
 
 
 @dataclass(frozen=True)
@@ -156,15 +174,16 @@ class RuleBase(_CompiledOnce):
     """A Takagi-Sugeno-Kang rule base with binary recommendations (the paper, section 4).
 
     The site wants the job iff Σφy > 0, φ being the product of a rule's memberships (equations 2,
-    7, 8). Where all memberships vanish the sum is 0 and the answer no.
+    7, 8). Where all memberships vanish the sum is 0 and the answer no. Rules that look at more than
+    NWP and NJP decide within rails alone.
 
     Attributes:
-        rules: at least one.
+        rules: at least one; all look at the same features.
         name: a word for people.
         provenance: where the rules come from: traces, seed, fitness and the like.
 
     Raises:
-        ValueError: there is no rule.
+        ValueError: there is no rule, or two look at different features.
     """
 
     rules: tuple[Rule, ...]
@@ -172,24 +191,29 @@ class RuleBase(_CompiledOnce):
     provenance: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
-        """Checks that there is a rule."""
+        """Checks the rules."""
         if not self.rules:
             raise ValueError("a rule base needs at least one rule")
+        for number, rule in enumerate(self.rules):
+            if rule.further != self.further:
+                raise ValueError(
+                    f"rule {number} looks at {', '.join(rule.further) or 'no further feature'}, the first "
+                    f"one at {', '.join(self.further) or 'none'}; all must look at the same"
+                )
+
+    @property
+    def further(self) -> tuple[str, ...]:
+        """The features it looks at beside NWP and NJP, in their order."""
+        return self.rules[0].further
 
     @cached_property
     def compiled(self) -> CompiledTransfer:
         """The policy as every host executes it."""
+        further = self.further
         return CompiledTransfer.rule_base(
-            [
-                (
-                    rule.nwp.gamma,
-                    rule.nwp.sigma,
-                    rule.njp.gamma,
-                    rule.njp.sigma,
-                    1.0 if rule.accept else -1.0,
-                )
-                for rule in self.rules
-            ]
+            [(*rule.numbers, 1.0 if rule.accept else -1.0) for rule in self.rules],
+            requested_time="requested_time" in further,
+            starts_now="starts_now" in further,
         )
 
 
@@ -236,3 +260,14 @@ def compiled_transfer(policy: object) -> CompiledTransfer:
             "and an object with a method accept(question)"
         )
     return compiled
+
+
+def without_rails(policy: object) -> str:
+    """Returns why a policy cannot decide without rails, for people; nothing where it can."""
+    if isinstance(policy, RuleBase) and policy.further:
+        return (
+            f"the rule base {policy.name} looks at {' and '.join(policy.further)}, which are known "
+            'within rails alone; give the site rails = "fair-exchange", or name a rule base of queue '
+            "and width"
+        )
+    return ""

@@ -11,7 +11,13 @@ from grms.policy.files import RuleBaseError
 from grms.policy.rails import Rails
 from grms.policy.rails_table import rounds_said
 from grms.policy.selection import nearest_size
-from grms.policy.transfer import AlwaysAgree, AlwaysKeep, Railed, TransferPolicy
+from grms.policy.transfer import (
+    AlwaysAgree,
+    AlwaysKeep,
+    Railed,
+    TransferPolicy,
+    without_rails,
+)
 from grms.policy.words import NO_EXCHANGE, TRANSFER_DEFAULT, PolicyShelf, location_by_name
 from lrms_sim.commandline.mistakes import Mistake
 from lrms_sim.jobs import JOBS_MAX
@@ -282,6 +288,8 @@ class _Shelf:
     def within(self, site: SiteSpec, policy: TransferPolicy) -> TransferPolicy:
         """Returns a policy within a site's rails; one that has rails of its own keeps these."""
         rails = site.rails_in_force
+        if rails is None and (why := without_rails(policy)):
+            self.problems[Mistake(f"sites.{site.name}.transfer", why)] = None
         if rails is None or isinstance(policy, Railed):
             return policy
         # One object for all who have the same, as for policies without rails.

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from grms.cli import run_command
+from grms.policy.files import save_rule_base
+from grms.policy.transfer import Gaussian, Rule, RuleBase
 from grms.site.engine.journal import Journal
 from grms.site.facts import records
 from grms.site.facts.lifecycle import Outcome
@@ -239,3 +241,8 @@ def test_what_cannot_be_advised_on_is_said(
     (tmp_path / "home.journal").unlink()
     assert run_command(["advise", trading(tmp_path), "--policy", "nice.json"]) == 2
     assert "nice.json" in capsys.readouterr().err
+    (tmp_path / "home.journal").unlink()
+    near, file = Gaussian(0, 1), tmp_path / "learned.json"
+    save_rule_base(RuleBase((Rule(near, near, accept=True, starts_now=near),), "mine"), file)
+    assert run_command(["advise", trading(tmp_path), "--policy", str(file)]) == 2
+    assert "the rule base mine looks at starts_now" in capsys.readouterr().err

@@ -12,9 +12,11 @@ import pytest
 from grms import cli
 from grms.learning.evolution.catalog import STRATEGIES
 from grms.learning.evolution.strategies import StrategySettings
+from grms.learning.rule_bases import cli as training_cli
 from grms.learning.rule_bases.encoding import RuleBaseSettings
 from grms.learning.rule_bases.fitness import OBJECTIVES
 from grms.policy.files import load_rule_base, save_rule_base
+from grms.policy.rails_table import RAILS_WORDS
 from lrms_sim.commandline.running import EXIT_INTERRUPTED
 from lrms_sim.version import __version__
 from tests.training_grids import YES
@@ -130,17 +132,37 @@ def test_the_same_seed_gives_the_same_file(
     assert one == two != three
 
 
+def test_self_play_trains_all_sites_and_says_what_it_is_worth(
+    elsewhere: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Within rails; a scenario refuses what was learned where it has none."""
+    (elsewhere / "other.toml").write_text(SMALL.replace("jobs = 400", "jobs = 300"))
+    words = ["--rails", "fair-exchange", "--self-play", "--unseen", "other.toml", "--output", "o"]
+    assert cli.run_command([*TRAIN, *SHORT, *words]) == 0
+    out = capfd.readouterr().out
+    assert "Learned from: small: a, b" in out
+    assert "fair-exchange alone on unseen workloads" in " ".join(out.split())
+    assert "Rule base: o/b-for-a.json\n" in out
+    assert cli.run_command(["policy", "show", "o/a-for-b.json"]) == 0
+    assert "guests that would start now" in capfd.readouterr().out
+    learned = SMALL.replace('name = "a"', 'name = "a"\ntransfer = { b = "o/a-for-b.json" }', 1)
+    (elsewhere / "bare.toml").write_text(learned)
+    assert cli.run_command(["train", "bare.toml", *TRAIN[2:]]) == 2
+    assert "sites.a.transfer: the rule base a in self-play looks at" in capfd.readouterr().err
+
+
 def test_choices_and_defaults_are_those_of_the_library() -> None:
     """The command line repeats them, so that help needs no import."""
     options = {
         parameter.name: parameter
-        for parameter in cli.train.params
+        for parameter in training_cli.train.params
         if isinstance(parameter, click.Option)
     }
     strategy, objective = options["strategy"].type, options["objective"].type
     assert isinstance(strategy, click.Choice)
     assert isinstance(objective, click.Choice)
     assert tuple(strategy.choices) == STRATEGIES
+    assert set(training_cli.RAILS_WORDS) == set(RAILS_WORDS)
     assert tuple(name.replace("-", "_") for name in objective.choices) == OBJECTIVES
     settings, rules = StrategySettings(), RuleBaseSettings()
     for name, value in (
@@ -207,6 +229,23 @@ JOBLESS = SMALL.replace("jobs = 400, load = 0.9", "jobs = 0, load = 0.9")
         ([*TRAIN, "--scheduler", "tcp://127.0.0.1:1"], ["--scheduler goes with --executor dask"]),
         ([*TRAIN, "--executor", "dask", "--scheduler", "x"], ["no dask scheduler at x"]),
         ([*TRAIN, "--strategy", "papr"], ["'papr' is not one of"]),
+        ([*TRAIN, "--self-play"], ["--self-play needs rails", "add --rails fair-exchange"]),
+        ([*TRAIN, "--feature", "starts-now"], ["starts_now cannot be looked at without rails"]),
+        ([*TRAIN, "--feature", "load"], ["'load' is not one of 'requested-time', 'starts-now'"]),
+        (
+            [*TRAIN, "--rails", "start-now", "--feature", "none", "--feature", "starts-now"],
+            ["--feature none means no further feature"],
+        ),
+        (
+            [*TRAIN, "--rails", "start-now", "--feature", "requested-time", "--self-play"],
+            ["--self-play begins with rules that always agree", "--feature starts-now"],
+        ),
+        ([*TRAIN, "--rails", "start-now", "--archive", "3"], ["--archive goes with --self-play"]),
+        (
+            [*TRAIN, "--rails", "start-now", "--self-play", "--archive", "0"],
+            ["an archive of 0 sets; between 1 and 100"],
+        ),
+        ([*TRAIN, "--unseen", "nowhere.toml"], ["'nowhere.toml' is neither a file nor"]),
         ([*TRAIN, "--output", "small.toml"], ["small.toml: is a file; name a folder"]),
         ([*TRAIN, "--output", "small.toml/x"], ["the folder cannot be made: Not a directory"]),
         ([*TRAIN, "--resume", "--output", "new"], ["new/checkpoint.json: is not there"]),

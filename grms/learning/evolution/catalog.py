@@ -8,6 +8,7 @@ from grms.learning.evolution.genes import GeneSpace, Genome
 from grms.learning.evolution.nsga2 import Nsga2
 from grms.learning.evolution.randomness import generator
 from grms.learning.evolution.recorded import Recorded
+from grms.learning.evolution.self_play import SelfPlay
 from grms.learning.evolution.strategies import (
     STEP_RULES,
     EvolutionStrategy,
@@ -60,6 +61,8 @@ def strategy_from_state(state: Mapping[str, Any]) -> Strategy:
     name = state["strategy"]
     if name == Recorded.name:
         return Recorded(strategy_from_state(state["inner"]), state["seen"])
+    if name == SelfPlay.name:
+        return SelfPlay.from_state(state, [strategy_from_state(one) for one in state["players"]])
     if name in STEP_RULES:
         return EvolutionStrategy.from_state(state)
     if name == "cma":

@@ -1,15 +1,20 @@
 """What `grms train` does, apart from its command line."""
 
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from grms.federation.federation import Site
 from grms.learning.evolution.catalog import new_strategy
+from grms.learning.evolution.genes import Genome
+from grms.learning.evolution.self_play import SelfPlay
 from grms.learning.evolution.strategies import Strategy, StrategySettings
+from grms.learning.rule_bases.comparison import ComparedRow, cells, headings, verdict
 from grms.learning.rule_bases.encoding import RuleBaseSettings
 from grms.learning.rule_bases.fingerprint import describe_fitness
 from grms.learning.rule_bases.fitness import Fitness, Objective, TrainingCase
@@ -22,14 +27,21 @@ from grms.learning.rule_bases.outcome import (
     visited_states,
     write_outcome,
 )
+from grms.learning.rule_bases.self_play import within_rails_alone
 from grms.learning.rule_bases.source import (
     SourceError,
     TrainingSource,
     load_source,
     training_cases,
 )
+from grms.learning.rule_bases.unseen import check_same_sites, compared
 from grms.learning.session import Limits, Session, Workers, check_folder
+from grms.learning.training import TrainingResult
+from grms.policy.features import STARTS_NOW
+from grms.policy.rails_table import NO_RAILS, RAILS_WORDS, rails_by_word
+from grms.policy.transfer import AcceptWhenFit
 from lrms_sim.provenance import source_commit
+from lrms_sim.spelling import unknown
 from lrms_sim.version import __version__
 
 
@@ -51,9 +63,13 @@ class TrainOptions:
         workers: who evaluates.
         output: folder for all files; chosen by site and partners where None.
         resume: go on from the checkpoint there.
+        rails: word of the rails within which all sites exchange jobs; `none`: as the scenario says.
+        unseen: scenarios that nothing is learned from, in which what was learned is judged.
+        archive: sets of rule bases that each individual meets in self-play beside its generation;
+            None: no self-play, the partners stay as they are.
 
     Raises:
-        ValueError: an option is out of its bounds.
+        ValueError: an option is out of its bounds, or does not go with another.
     """
 
     scenarios: tuple[str, ...]
@@ -69,15 +85,64 @@ class TrainOptions:
     workers: Workers = field(default_factory=Workers)
     output: Path | None = None
     resume: bool = False
+    rails: str = NO_RAILS
+    unseen: tuple[str, ...] = ()
+    archive: int | None = None
 
     def __post_init__(self) -> None:
         """Checks what can be checked before anything is read."""
+        if self.rails not in RAILS_WORDS:
+            raise ValueError(unknown("word for rails", self.rails, RAILS_WORDS))
+        if self.rails == NO_RAILS and self.rules.further:
+            raise ValueError(
+                f"{' and '.join(self.rules.further)} cannot be looked at without rails: there rules look "
+                f"at queue and width, as in the paper; add --rails fair-exchange, or leave --feature out"
+            )
+        if self.rails == NO_RAILS and self.archive is not None:
+            raise ValueError(
+                "--self-play needs rails: without them sites that learn can ruin each other; add --rails "
+                "fair-exchange"
+            )
+        if self.archive is not None and not self.begins_with_rails:
+            raise ValueError(
+                "--self-play begins with rules that always agree, which takes at least two rules and "
+                "--feature starts-now"
+            )
         self.limits.termination()
         self.new_strategy()
 
+    @property
+    def begins_with_rails(self) -> bool:
+        """Whether evolution begins with a rule base that does what the rails alone do."""
+        return STARTS_NOW.name in self.rules.further and self.rules.rules >= 2
+
     def new_strategy(self) -> Strategy:
         """Returns the strategy, which has not begun."""
-        return new_strategy(self.strategy, self.rules.space, self.settings, self.seed)
+        founders = (self.rules.agreeing,) if self.begins_with_rails else ()
+        if self.archive is None:
+            return self._player(self.seed, founders)
+        count = 1 + len(self.partners)
+        # No two runs with different seeds share the stream of a player.
+        players = [self._player(count * self.seed + place, founders) for place in range(count)]
+        return SelfPlay(players, founders * count, self.archive)
+
+    def _player(self, seed: int, founders: tuple[Genome, ...]) -> Strategy:
+        return new_strategy(self.strategy, self.rules.space, self.settings, seed, founders)
+
+    @property
+    def noted(self) -> dict[str, Any]:
+        """The strategy as plain values, for checkpoint and provenance."""
+        noted: dict[str, Any] = {
+            "name": self.strategy,
+            "seed": self.seed,
+            "settings": self.rules.plain | asdict(self.settings),
+        }
+        return noted | ({} if self.archive is None else {"self_play": {"archive": self.archive}})
+
+    @property
+    def constant(self) -> str:
+        """What needs no learning and has to be beaten, by its word."""
+        return AcceptWhenFit().name if self.rails == NO_RAILS else self.rails
 
     @property
     def folder(self) -> Path:
@@ -88,7 +153,7 @@ class TrainOptions:
 
 @dataclass(frozen=True, slots=True)
 class _Problem:
-    """What is to be learned."""
+    """What is learned from, or what is judged on."""
 
     fitness: Fitness
     case_names: tuple[str, ...]
@@ -117,17 +182,16 @@ def run_training(
     """
     folder = options.folder
     check_folder(folder, resume=options.resume)
-    problem = _load(options, load)
-    for warning in dict.fromkeys(text for one in problem.sources for text in one.warnings):
-        console.print(f"warning: {warning}", markup=False, highlight=False, soft_wrap=True)
-    settings = {
-        "name": options.strategy,
-        "seed": options.seed,
-        "settings": asdict(options.rules) | asdict(options.settings),
-    }
+    problem = _load(options, options.scenarios, load)
+    unseen = _load(options, options.unseen, load) if options.unseen else None
+    if unseen is not None:
+        for case, name in zip(unseen.fitness.cases, unseen.case_names, strict=True):
+            learned = problem.fitness.cases[0].federation.sites
+            check_same_sites(_evolved(learned, case), _evolved(case.federation.sites, case), name)
+    print_warnings(console, (*problem.sources, *(unseen.sources if unseen else ())))
     description = {
         "program": f"hanse {__version__}",
-        "strategy": settings,
+        "strategy": options.noted,
         "fitness": describe_fitness(problem.fitness),
     }
     session = Session(folder, description, options.limits, options.workers, options.resume)
@@ -136,25 +200,53 @@ def run_training(
         problem.fitness,
         result,
         case_names=problem.case_names,
-        settings=settings,
+        settings=options.noted,
         origins=[source.provenance for source in problem.sources],
         commit=source_commit(),
+        compared=_compared(options, problem, unseen, result),
+        constant=options.constant,
     )
     visits = visited_states(problem.fitness, outcome.rule_base)
     write_outcome(folder, rule_base_file(options.site, options.partners), outcome, visits)
     return outcome
 
 
+def print_warnings(console: Console, sources: Sequence[TrainingSource]) -> None:
+    """Prints what a user should know of scenarios, each text once."""
+    for warning in dict.fromkeys(text for one in sources for text in one.warnings):
+        console.print(f"warning: {warning}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _evolved(sites: Sequence[Site], case: TrainingCase) -> list[Site]:
+    return [site for site in sites if site.name == case.site]
+
+
+def _compared(
+    options: TrainOptions, problem: _Problem, unseen: _Problem | None, result: TrainingResult
+) -> tuple[ComparedRow, ...]:
+    """Returns what was learned beside what needs no learning; nothing where nobody has asked."""
+    if options.rails == NO_RAILS and unseen is None:
+        return ()
+    rows = compared(problem.fitness, problem.case_names, result.best.evaluation)
+    if unseen is not None:
+        found = unseen.fitness(result.best.genome)
+        rows += compared(unseen.fitness, unseen.case_names, found, unseen=True)
+    return tuple(rows)
+
+
 def print_outcome(console: Console, options: TrainOptions, outcome: TrainingOutcome) -> None:
     """Prints what has been learned and where it is."""
-    table = Table("replay", "site", title=None)
-    for heading in ("AWRT alone, s", "AWRT after, s", "improvement"):
-        table.add_column(heading, justify="right")
-    for row in outcome.rows:
-        site = f"{row.site}{' *' if row.evolved else ''}"
-        # As Text, for a name may look like markup.
-        table.add_row(*(Text(word) for word in (row.case, site, *awrt_words(row))))
-    console.print(table)
+    if outcome.compared:
+        print_compared(console, outcome.compared, outcome.constant)
+    else:
+        table = Table("replay", "site", title=None)
+        for heading in ("AWRT alone, s", "AWRT after, s", "improvement"):
+            table.add_column(heading, justify="right")
+        for row in outcome.rows:
+            site = f"{row.site}{' *' if row.evolved else ''}"
+            # As Text, for a name may look like markup.
+            table.add_row(*(Text(word) for word in (row.case, site, *awrt_words(row))))
+        console.print(table)
     result = outcome.result
     folder = options.folder
     cost = f"{result.evaluations:,} evaluations in {result.elapsed_s:,.1f} s"
@@ -166,18 +258,41 @@ def print_outcome(console: Console, options: TrainOptions, outcome: TrainingOutc
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
-def _load(options: TrainOptions, load: Callable[[str], TrainingSource]) -> _Problem:
+def print_compared(console: Console, rows: Sequence[ComparedRow], constant: str) -> None:
+    """Prints what was learned beside what needs no learning, and what may be said of it."""
+    replays = dict.fromkeys((row.unseen, row.case) for row in rows)
+    for unseen, case in sorted(replays, key=lambda one: one[0]):
+        title = Text(f"{'Unseen' if unseen else 'Learned from'}: {case}")
+        # The replay is in the title, so that the table has room on a usual terminal.
+        _, *columns = headings(constant)
+        table = Table(title=title, title_justify="left")
+        for place, heading in enumerate(columns):
+            table.add_column(heading, justify="right" if place else "left")
+        for row in rows:
+            if (row.unseen, row.case) == (unseen, case):
+                table.add_row(*(Text(word) for word in cells(row)[1:]))
+        console.print(table)
+    text = verdict(rows, constant).text
+    console.print(Text(text), soft_wrap=False, highlight=False)
+
+
+def _load(
+    options: TrainOptions, scenarios: Sequence[str], load: Callable[[str], TrainingSource]
+) -> _Problem:
     cases: list[TrainingCase] = []
     names: list[str] = []
     sources: list[TrainingSource] = []
-    for reference in options.scenarios:
+    rails = rails_by_word(options.rails)
+    for reference in scenarios:
         source = load(reference)
+        if rails is not None:
+            source = replace(source, sites=tuple(within_rails_alone(source.sites, rails)))
         found = training_cases(source, options.site, options.partners, together=options.together)
         cases += found
         sources += [source] * len(found)
         names += [f"{source.name}: {', '.join(s.name for s in c.federation.sites)}" for c in found]
     try:
-        fitness = Fitness(cases, options.objective)
+        fitness = Fitness(cases, options.objective, rails=rails, further=options.rules.further)
     except ValueError as error:
-        raise SourceError(f"{', '.join(options.scenarios)}: {error}") from error
+        raise SourceError(f"{', '.join(scenarios)}: {error}") from error
     return _Problem(fitness, tuple(names), tuple(sources))

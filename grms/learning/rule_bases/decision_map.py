@@ -27,8 +27,17 @@ NAME_LENGTH_MAX = 20
 _PALE = 0.22  # how strong the colour of a cell is that no decision has visited
 
 
+REQUEST_SHOWN = 3600.0
+"""The requested time that a map is drawn for where nothing was asked, seconds."""
+
+
 def decision_map(
-    rule_base: RuleBase, nwp: npt.NDArray[np.float64], njp: npt.NDArray[np.float64]
+    rule_base: RuleBase,
+    nwp: npt.NDArray[np.float64],
+    njp: npt.NDArray[np.float64],
+    *,
+    requested_time: float = REQUEST_SHOWN,
+    starts_now: bool = False,
 ) -> npt.NDArray[np.bool_]:
     """Returns what a rule base decides on a grid.
 
@@ -36,27 +45,53 @@ def decision_map(
         rule_base: the policy.
         nwp: shape (a,), values of the normalized waiting parallelism.
         njp: shape (b,), values of the normalized job parallelism, percent.
+        requested_time: of the job, seconds, where the rules look at it.
+        starts_now: whether the job would start at once, where the rules look at it.
 
     Returns:
         Shape (b, a); True where the site runs the job itself.
     """
     output = rule_base.compiled.output
-    return np.array([[output(x, y) > 0 for x in nwp.tolist()] for y in njp.tolist()])
+    return np.array(
+        [
+            [
+                output(x, y, requested_time=requested_time, starts_now=starts_now) > 0
+                for x in nwp.tolist()
+            ]
+            for y in njp.tolist()
+        ]
+    )
 
 
-def decision_map_svg(rule_base: RuleBase, visits: Visits, site: str) -> str:
+def usual_request(visits: Visits) -> float:
+    """Returns the requested time that a map is drawn for, seconds: the median of those asked about."""
+    asked = visits.requested_time
+    return REQUEST_SHOWN if asked is None or not len(asked) else float(np.median(asked))
+
+
+def decision_map_svg(
+    rule_base: RuleBase, visits: Visits, site: str, *, starts_now: bool = False
+) -> str:
     """Draws what a rule base decides over NWP × NJP, stronger where a replay has been.
+
+    Of a rule base that looks at more this is one section: for the usual request of what it was asked
+    about, and either own jobs or guests.
 
     Args:
         rule_base: the policy.
         visits: the states in which it was asked.
         site: whose policy it is.
+        starts_now: whether the jobs would start at once, where the rules look at it.
     """
     edge = float(max(1.0, np.quantile(visits.nwp, 0.999))) if len(visits) else 10.0
     nwp_edges = np.linspace(0.0, edge, NWP_CELLS + 1)
     njp_edges = np.linspace(0.0, 100.0, NJP_CELLS + 1)
     accepted = decision_map(
-        rule_base, (nwp_edges[:-1] + nwp_edges[1:]) / 2, (njp_edges[:-1] + njp_edges[1:]) / 2
+        rule_base,
+        (nwp_edges[:-1] + nwp_edges[1:]) / 2,
+        (njp_edges[:-1] + njp_edges[1:]) / 2,
+        requested_time=usual_request(visits),
+        starts_now=starts_now,
     )
     count = np.histogram2d(visits.njp, visits.nwp, (njp_edges, nwp_edges))[0]
     strength = np.where(

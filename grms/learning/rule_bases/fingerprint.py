@@ -2,14 +2,17 @@
 
 import hashlib
 import json
+from dataclasses import asdict
 from typing import Any
 
 from grms.federation.federation import Site
 from grms.learning.fingerprint import jobs_sha256
 from grms.learning.rule_bases.fitness import Fitness
+from grms.learning.rule_bases.self_play import MeetingFitness
 from grms.policy.files import rule_base_to_document
 from grms.policy.location import location_of
-from grms.policy.transfer import RuleBase, TransferPolicy
+from grms.policy.rails import RAILS, Rails
+from grms.policy.transfer import Railed, RuleBase, TransferPolicy
 from lrms_sim.choosing import Policy
 from lrms_sim.criteria import CriterionOrder
 from lrms_sim.disciplines import DISCIPLINES, Discipline
@@ -19,6 +22,8 @@ from lrms_sim.strategy_files import StrategyFile, strategy_to_document
 
 def policy_words(policy: TransferPolicy) -> str:
     """Returns a policy's name, of a rule base with a checksum of its rules."""
+    if isinstance(policy, Railed):
+        return f"{policy_words(policy.policy)} within {policy.rails}"
     if not isinstance(policy, RuleBase):
         return policy.name
     rules = json.dumps(rule_base_to_document(policy)["rules"])
@@ -51,10 +56,12 @@ def describe_fitness(fitness: Fitness) -> dict[str, Any]:
     Returns:
         `objective`, and `cases`: for each the evolved site, its partners and the sites with
         size, discipline, location policy, policies and workload. The policies of the evolved site
-        for these partners are left out: they are what is being learned.
+        for these partners are left out: they are what is being learned. `rails` and `features` are
+        there where the policy evolves within rails.
     """
     return {
         "objective": fitness.objective,
+        **_within(fitness.rails, fitness.further),
         "cases": [
             {
                 "site": case.site,
@@ -67,6 +74,31 @@ def describe_fitness(fitness: Fitness) -> dict[str, Any]:
             for case in fitness.cases
         ],
     }
+
+
+def describe_meetings(fitness: MeetingFitness) -> dict[str, Any]:
+    """Returns all that the values of meetings depend on; see `describe_fitness`."""
+    return {
+        "objective": fitness.objective,
+        **_within(fitness.rails, fitness.settings.further),
+        "self_play": list(fitness.names),
+        "cases": [
+            {
+                "sites": [
+                    _describe_site(site, tuple(site.transfer_policies)) for site in federation.sites
+                ]
+            }
+            for federation in fitness.federations
+        ],
+    }
+
+
+def _within(rails: Rails | None, further: tuple[str, ...]) -> dict[str, Any]:
+    """Returns what a rule base decides within, and what it looks at; nothing as in the paper."""
+    if rails is None:
+        return {}
+    word = next((word for word, known in RAILS.items() if known == rails), "own")
+    return {"rails": {"rules": word, **asdict(rails)}, "features": ["nwp", "njp", *further]}
 
 
 def _describe_site(site: Site, evolving: tuple[str, ...]) -> dict[str, Any]:

@@ -16,7 +16,9 @@ from grms.federation.federation import Federation, ReplayScratch
 from grms.learning.evolution.evaluation import Evaluation
 from grms.learning.evolution.genes import Genome
 from grms.learning.rule_bases.encoding import compile_genome, rule_count
-from grms.policy._decisions import MembershipTable
+from grms.policy._decisions import CompiledTransfer, MembershipTable
+from grms.policy.rails import Rails
+from grms.policy.transfer import AcceptWhenFit, AlwaysAgree
 
 Objective = Literal["egoistic", "no_loser"]
 OBJECTIVES: tuple[Objective, ...] = ("egoistic", "no_loser")
@@ -66,10 +68,14 @@ class Fitness:
     Args:
         cases: at least one, all with an evolved site of one size and the same number of rules.
         objective: which of the two.
+        rails: what the evolved policy decides within; None: nothing.
+        further: the features of its rules beside NWP and NJP, in their order.
 
     Attributes:
         cases: the training cases.
         objective: which of the two.
+        rails: what the evolved policy decides within; None: nothing.
+        further: the features of its rules beside NWP and NJP.
         alone: AWRT of each site without cooperation, seconds, for each case in order; nan for a
             site without jobs.
 
@@ -78,13 +84,21 @@ class Fitness:
             evolved site has no jobs.
     """
 
-    def __init__(self, cases: Sequence[TrainingCase], objective: Objective = "egoistic") -> None:
+    def __init__(
+        self,
+        cases: Sequence[TrainingCase],
+        objective: Objective = "egoistic",
+        *,
+        rails: Rails | None = None,
+        further: tuple[str, ...] = (),
+    ) -> None:
         if not cases:
             raise ValueError("a fitness needs at least one training case")
         self.cases = tuple(cases)
         if objective not in OBJECTIVES:
             raise ValueError(f"the objective is {objective!r}; there are: {', '.join(OBJECTIVES)}")
         self.objective = objective
+        self.rails, self.further = rails, further
         self._indices = [
             [site.name for site in case.federation.sites].index(case.site) for case in cases
         ]
@@ -95,7 +109,7 @@ class Fitness:
         if len(sizes) > 1:
             raise ValueError(f"the evolved site has {sorted(sizes)} processors; one size is needed")
         self._processors = sizes.pop()
-        self.alone = tuple(_awrt_alone(case.federation) for case in cases)
+        self.alone = tuple(awrt_alone(case.federation) for case in cases)
         for case, alone, index in zip(self.cases, self.alone, self._indices, strict=True):
             if math.isnan(alone[index]):
                 raise ValueError(f"site {case.site!r} has no jobs, so there is nothing to learn")
@@ -120,8 +134,25 @@ class Fitness:
             in site order.
         """
         del bound
-        policy = compile_genome(genome, self._table(rule_count(genome)))
-        awrt = tuple(
+        table = self._table(rule_count(genome, self.further))
+        awrt = self._awrt(compile_genome(genome, table, self.further))
+        values = [
+            self._value(result, alone, index)
+            for result, alone, index in zip(awrt, self.alone, self._indices, strict=True)
+        ]
+        return Evaluation(sum(values) / len(values), awrt)
+
+    def constant(self) -> tuple[tuple[float, ...], ...]:
+        """Returns what needs no learning: the AWRT of each site where the evolved one uses it, seconds.
+
+        Within rails that is the rails alone, else accept when fit. A row for each case.
+        """
+        return self._awrt((AcceptWhenFit() if self.rails is None else AlwaysAgree()).compiled)
+
+    def _awrt(self, policy: CompiledTransfer) -> tuple[tuple[float, ...], ...]:
+        if self.rails is not None:
+            policy = policy.railed(self.rails.compiled)
+        return tuple(
             tuple(
                 case.federation.awrt(
                     dict.fromkeys(((case.site, partner) for partner in case.partners), policy),
@@ -130,11 +161,6 @@ class Fitness:
             )
             for number, case in enumerate(self.cases)
         )
-        values = [
-            self._value(result, alone, index)
-            for result, alone, index in zip(awrt, self.alone, self._indices, strict=True)
-        ]
-        return Evaluation(sum(values) / len(values), awrt)
 
     def _value(self, awrt: Sequence[float], alone: Sequence[float], evolved: int) -> float:
         if self.objective == "egoistic":
@@ -163,7 +189,8 @@ class Fitness:
         return scratches[case]
 
 
-def _awrt_alone(federation: Federation) -> tuple[float, ...]:
+def awrt_alone(federation: Federation) -> tuple[float, ...]:
+    """Returns the AWRT of each site without cooperation, seconds; nan for a site without jobs."""
     schedule = federation.replay_alone()
     consumption = schedule.jobs.resource_consumption
     weighted = consumption * schedule.response_time

@@ -12,10 +12,18 @@ import numpy as np
 from grms.federation.federation import Federation
 from grms.learning.pages import document, facts_table, figures_table, image
 from grms.learning.plots import convergence_svg
-from grms.learning.rule_bases.decision_map import decision_map_svg
+from grms.learning.rule_bases.comparison import ComparedRow, verdict
 from grms.learning.rule_bases.encoding import decode
 from grms.learning.rule_bases.fingerprint import describe_fitness
 from grms.learning.rule_bases.fitness import Fitness, TrainingCase
+from grms.learning.rule_bases.recorded import recorded_decisions
+from grms.learning.rule_bases.shown import (
+    DrawnMap,
+    compared_parts,
+    decision_maps,
+    facts_within,
+    map_parts,
+)
 from grms.learning.rule_bases.visits import Visits, decisions
 from grms.learning.training import TrainingResult
 from grms.policy.files import save_rule_base
@@ -24,7 +32,6 @@ from lrms_sim.text_files import write_text
 from lrms_sim.version import __version__
 
 CONVERGENCE = "convergence.svg"
-DECISION_MAP = "decision-map.svg"
 PAGE = "training.html"
 
 STEM_LENGTH_MAX = 100
@@ -65,12 +72,17 @@ class TrainingOutcome:
         rows: AWRT of every site in every training replay.
         result: of the training.
         unit: what a fitness value is, for people.
+        compared: the same beside what needs no learning, on unseen workloads too; empty where
+            nobody has asked.
+        constant: what needs no learning, by its word.
     """
 
     rule_base: RuleBase
     rows: tuple[AwrtRow, ...]
     result: TrainingResult
     unit: str
+    compared: tuple[ComparedRow, ...] = ()
+    constant: str = ""
 
 
 def make_outcome(
@@ -81,6 +93,8 @@ def make_outcome(
     settings: Mapping[str, Any],
     origins: Sequence[Mapping[str, Mapping[str, Any]]],
     commit: str | None,
+    compared: tuple[ComparedRow, ...] = (),
+    constant: str = "",
 ) -> TrainingOutcome:
     """Builds the rule base, its provenance and the table of AWRT.
 
@@ -91,6 +105,8 @@ def make_outcome(
         settings: of the strategy, its name and seed included; plain values.
         origins: for each case what is known of its workloads, by site; plain values.
         commit: of the program's source, where that is known.
+        compared: what was learned beside what needs no learning.
+        constant: what needs no learning, by its word.
     """
     best = result.best
     rows = tuple(
@@ -118,32 +134,63 @@ def make_outcome(
         "program": f"hanse {__version__}",
         **({} if commit is None else {"commit": commit}),
         "strategy": dict(settings),
+        **{key: described[key] for key in ("rails", "features") if key in described},
         "objective": fitness.objective,
         "fitness": best.evaluation.value,
         "generations": result.history[-1].generation,
         "evaluations": result.evaluations,
         "stopped": result.reason,
         "cases": described["cases"],
+        **provenance_of(compared, constant),
     }
     partners = list(dict.fromkeys(p for case in fitness.cases for p in case.partners))
     name = f"{fitness.cases[0].site} for {', '.join(partners)}"
     unit = "AWRT, s" if fitness.objective == "egoistic" else "AWRT / AWRT alone + penalty"
-    return TrainingOutcome(decode(best.genome, name=name, **provenance), rows, result, unit)
+    learned = decode(best.genome, name=name, further=fitness.further, **provenance)
+    return TrainingOutcome(learned, rows, result, unit, compared, constant)
+
+
+def provenance_of(rows: Sequence[ComparedRow], constant: str) -> dict[str, Any]:
+    """Returns what a rule base's file says of unseen workloads; nothing where none were looked at."""
+    unseen = [row for row in rows if row.unseen]
+    if not unseen:
+        return {}
+    return {
+        "unseen": {
+            "constant": constant,
+            "beaten": verdict(rows, constant).beaten,
+            "sites": [
+                {
+                    "scenario": row.case,
+                    "name": row.site,
+                    "awrt_alone_s": _or_none(row.alone),
+                    "awrt_constant_s": _or_none(row.constant),
+                    "awrt_learned_s": _or_none(row.learned),
+                }
+                for row in unseen
+            ],
+        }
+    }
 
 
 def visited_states(fitness: Fitness, rule_base: RuleBase) -> Visits:
     """Returns the states in which the policy is asked in all training replays."""
-    found = [_visits(case, rule_base) for case in fitness.cases]
+    found = [_visits(fitness, case, rule_base) for case in fitness.cases]
+    requests = [one.requested_time for one in found if one.requested_time is not None]
     return Visits(
         np.concatenate([visits.nwp for visits in found]),
         np.concatenate([visits.njp for visits in found]),
         np.concatenate([visits.accepted for visits in found]),
         np.concatenate([visits.own for visits in found]),
         sum(visits.doubtful for visits in found),
+        np.concatenate(requests) if requests else None,
     )
 
 
-def _visits(case: TrainingCase, rule_base: RuleBase) -> Visits:
+def _visits(fitness: Fitness, case: TrainingCase, rule_base: RuleBase) -> Visits:
+    if fitness.rails is not None:
+        pairs = {(case.site, partner): rule_base for partner in case.partners}
+        return recorded_decisions(case.federation, pairs, fitness.rails)[case.site]
     sites = [
         replace(
             site,
@@ -179,21 +226,22 @@ def write_outcome(folder: Path, file: str, outcome: TrainingOutcome, visits: Vis
     """
     site = next(row.site for row in outcome.rows if row.evolved)
     convergence = convergence_svg(outcome.result.history, outcome.unit)
-    decision_map = decision_map_svg(outcome.rule_base, visits, site)
+    maps = decision_maps(outcome.rule_base, visits, site)
     write_text(folder / CONVERGENCE, convergence)
-    write_text(folder / DECISION_MAP, decision_map)
-    write_text(folder / PAGE, page(outcome, convergence, decision_map, file))
+    for one in maps:
+        write_text(folder / one.file, one.picture)
+    write_text(folder / PAGE, page(outcome, convergence, maps, file))
     # Written last: where the rule base is, the files that explain it are complete.
     save_rule_base(outcome.rule_base, folder / file)
 
 
-def page(outcome: TrainingOutcome, convergence: str, decision_map: str, file: str) -> str:
+def page(outcome: TrainingOutcome, convergence: str, maps: Sequence[DrawnMap], file: str) -> str:
     """Returns a self-contained HTML page on a training run.
 
     Args:
         outcome: the run.
         convergence: the picture, SVG.
-        decision_map: the picture, SVG.
+        maps: what the policy does.
         file: name of the rule base's file, which lies beside the page.
     """
     result, provenance = outcome.result, outcome.rule_base.provenance
@@ -202,6 +250,7 @@ def page(outcome: TrainingOutcome, convergence: str, decision_map: str, file: st
     facts = [
         ("strategy", strategy["name"]),
         ("seed", strategy["seed"]),
+        *facts_within(provenance),
         ("objective", provenance["objective"].replace("_", "-")),
         ("fitness", f"{result.best.evaluation.value:,.4f} ({outcome.unit})"),
         ("found in generation", f"{result.best.generation} of {result.history[-1].generation}"),
@@ -220,11 +269,12 @@ def page(outcome: TrainingOutcome, convergence: str, decision_map: str, file: st
             "<h2>Average weighted response time on the training replays</h2>",
             figures_table(_COLUMNS, rows, "Average weighted response times", texts=2),
             _UNSEEN,
+            *compared_parts(outcome.compared, outcome.constant),
             "<h2>Convergence</h2>",
             image(convergence, "Best value so far and mean of each generation"),
             "<h2>What the policy does</h2>",
             _MAP,
-            image(decision_map, "Accepting and declining over waiting and job parallelism"),
+            *map_parts(maps),
         ],
     )
 

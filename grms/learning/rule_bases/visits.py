@@ -32,6 +32,7 @@ class Visits:
         doubtful: jobs of all sites that ran elsewhere than the decisions found here say. 0, but
             for machines that make a pass for each event, where a schedule does not tell the order
             of what happened at one instant.
+        requested_time: shape (n,), seconds; None where rules do not look at it.
     """
 
     nwp: npt.NDArray[np.float64]
@@ -39,6 +40,7 @@ class Visits:
     accepted: npt.NDArray[np.bool_]
     own: npt.NDArray[np.bool_]
     doubtful: int
+    requested_time: npt.NDArray[np.float64] | None = None
 
     def __len__(self) -> int:
         return len(self.nwp)

@@ -13,7 +13,13 @@ from grms.kit.mistakes import Peculiarities, mistakes_of
 from grms.lrms.adapter import LrmsSettings
 from grms.policy.files import RuleBaseError
 from grms.policy.location import LocationPolicy, WrittenLocation
-from grms.policy.transfer import AlwaysAgree, Railed, TransferPolicy, WrittenTransfer
+from grms.policy.transfer import (
+    AlwaysAgree,
+    Railed,
+    TransferPolicy,
+    WrittenTransfer,
+    without_rails,
+)
 from grms.policy.words import NO_EXCHANGE, PolicyShelf, location_by_name
 from grms.site.configuration.config import SiteConfig
 from grms.site.configuration.lrms_kinds import KINDS
@@ -105,6 +111,8 @@ def load_policies(config: SiteConfig, shown: str) -> dict[str, TransferPolicy]:
             if rails is not None and not isinstance(policy, Railed):
                 # One that has rails of its own keeps these.
                 policy = Railed(rails, policy, f"{policy.name} within rails")
+            if why := without_rails(policy):
+                problems[f"{shown}: partners.{partner.name}.transfer: {why}"] = None
             policies[partner.name] = policy
         except RuleBaseError as error:
             problems[f"{shown}: partners.{partner.name}.transfer: {error}"] = None

@@ -44,6 +44,7 @@ def wants(
             processors_free=load.processors_free,
             processors_waiting=load.processors_waiting,
             own=own,
+            requested_time=request.requested_time,
         )
     return compiled.accept(
         request.processors,

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from grms.policy._awrt_order import order_by_awrt
 from grms.policy._decisions import CompiledTransfer, MembershipTable
+from grms.policy.rails import START_NOW, Rails
 from grms.policy.transfer import Gaussian, Rule, RuleBase
 
 finite = st.floats(-200, 200)
@@ -234,3 +235,69 @@ def test_a_table_of_another_size_is_refused() -> None:
     """Both numbers are in the text."""
     with pytest.raises(ValueError, match="2 rules for a table of 3"):
         compiled((Rule(Gaussian(0, 1), Gaussian(0, 1), accept=True),) * 2, MembershipTable(5, 3))
+
+
+further_rules = st.lists(
+    st.builds(
+        Rule, gaussians, gaussians, st.booleans(), requested_time=gaussians, starts_now=gaussians
+    ),
+    min_size=1,
+    max_size=6,
+).map(tuple)
+
+
+@given(
+    further_rules,
+    st.integers(1, 40),
+    st.integers(0, 500),
+    st.sampled_from((0.0, 0.5, 1.0, 90.0, 3600.0, 7e5)),
+    st.booleans(),
+)
+def test_further_features_multiply_the_degree(
+    rules: tuple[Rule, ...], width: int, waiting: int, request: float, starts: bool
+) -> None:
+    """The logarithm of the request, and 1 or 0 for the start; with a table of memberships as without."""
+    base = RuleBase(rules)
+    total = 0.0
+    for rule in rules:
+        assert rule.requested_time is not None
+        assert rule.starts_now is not None
+        degree = plain_membership(waiting / 40, rule.nwp)
+        degree *= plain_membership(100.0 * width / 40, rule.njp)
+        degree *= plain_membership(
+            math.log10(max(request, 1.0)), rule.requested_time
+        ) * plain_membership(float(starts), rule.starts_now)
+        total += degree if rule.accept else -degree
+    found = base.compiled.output(
+        waiting / 40, 100.0 * width / 40, requested_time=request, starts_now=starts
+    )
+    assert found == total
+    rows = [(*rule.numbers, 1.0 if rule.accept else -1.0) for rule in rules]
+    fast = CompiledTransfer.rule_base(
+        rows, MembershipTable(40, len(rules)), requested_time=True, starts_now=True
+    )
+    # What the rails allow is for the rules to say: an own job that waits, a guest that starts.
+    for policy in (base.compiled, fast, fast):
+        assert (total > 0) == policy.railed(START_NOW.compiled).accept(
+            width,
+            processors=40,
+            processors_free=0,
+            processors_waiting=waiting,
+            own=not starts,
+            requested_time=request,
+            starts_now=starts,
+        )
+
+
+def test_further_features_are_known_within_rails_alone() -> None:
+    """Elsewhere nobody asks whether a job would start: no host decides by such rules there."""
+    near = Gaussian(0, 1)
+    base = RuleBase((Rule(near, near, accept=True, starts_now=near),)).compiled
+    assert base.needs_rails
+    with pytest.raises(ValueError, match="within rails alone"):
+        base.accept(1, processors=2, processors_free=2, processors_waiting=0, own=True)
+    with pytest.raises(ValueError, match="need rails that ask it"):
+        base.railed(Rails(start_now=False).compiled)
+    with pytest.raises(ValueError, match="has 2 numbers for its further features; 4 are needed"):
+        CompiledTransfer.rule_base([(0, 1, 0, 1, 0, 1, 1)], requested_time=True, starts_now=True)
+    assert not base.railed(START_NOW.compiled).needs_rails

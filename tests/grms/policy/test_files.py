@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from grms.policy.features import PAPER_FEATURES, STARTS_NOW
 from grms.policy.files import (
     FILE_BYTES_MAX,
     RULES_MAX,
@@ -69,6 +70,13 @@ def put_in_rule(key: str, value: object) -> Callable[[dict[str, Any]], object]:
         (put("schema", "hanse.rule-base/99"), "schema is 'hanse.rule-base/99'"),
         (put("surplus", 1), "unknown key 'surplus'"),
         (put("features", []), "features are"),
+        (put("features", 5), "features are 5"),
+        (put("features", [*PAPER_FEATURES, {"name": "load"}]), "and after them .*requested_time"),
+        (
+            put("features", [*PAPER_FEATURES, STARTS_NOW.document]),
+            r"rules\[0\]\.starts_now is None",
+        ),
+        (put_in_rule("starts_now", [1, 2]), r"rules\[0\] has the unknown key 'starts_now'"),
         (put("name", 5), "name is 5"),
         (put("rules", []), "1 to 1000 rules"),
         (put("rules", "many"), "1 to 1000 rules"),
@@ -145,3 +153,25 @@ def test_a_folder_is_no_rule_base(tmp_path: Path) -> None:
     """A folder's name gives an error, not a traceback."""
     with pytest.raises(RuleBaseError, match="cannot be read"):
         load_rule_base(tmp_path)
+
+
+def test_further_features_come_back_and_are_named(tmp_path: Path) -> None:
+    """A program that does not know them finds them in the list, and refuses the file by it."""
+    near = Gaussian(1, 2)
+    learned = RuleBase(
+        (
+            Rule(
+                near, near, accept=True, requested_time=Gaussian(3, 1), starts_now=Gaussian(1, 0.1)
+            ),
+            Rule(
+                near, near, accept=False, requested_time=Gaussian(4, 1), starts_now=Gaussian(0, 1)
+            ),
+        )
+    )
+    save_rule_base(learned, tmp_path / "rules.json")
+    assert load_rule_base(tmp_path / "rules.json") == learned
+    document = rule_base_to_document(learned)
+    assert [one["name"] for one in document["features"]] == [
+        "nwp", "njp", "requested_time", "starts_now",
+    ]  # fmt: skip
+    assert document["rules"][0]["requested_time"] == [3, 1]

@@ -10,9 +10,11 @@ from grms.policy.transfer import (
     AcceptWhenFit,
     AlwaysKeep,
     Gaussian,
+    Railed,
     Rule,
     RuleBase,
     compiled_transfer,
+    without_rails,
 )
 from lrms_sim.jobs import JobTable
 
@@ -87,3 +89,34 @@ def test_the_policies_there_are_run() -> None:
     """What the error names is not refused."""
     for policy in (AlwaysKeep(), AcceptWhenFit(), RuleBase((RULE,))):
         assert compiled_transfer(policy) is policy.compiled
+
+
+def test_rules_that_look_at_different_features_are_refused() -> None:
+    """One rule base asks one set of questions."""
+    near = Gaussian(0, 1)
+    with pytest.raises(ValueError, match="rule 1 looks at starts_now, the first one at none"):
+        RuleBase((Rule(near, near, accept=True), Rule(near, near, accept=True, starts_now=near)))
+
+
+def test_rules_that_need_rails_say_so() -> None:
+    """Those of the paper do not, and within rails nobody does."""
+    near = Gaussian(0, 1)
+    learned = RuleBase((Rule(near, near, accept=True, requested_time=near),), "learned")
+    assert "learned looks at requested_time" in without_rails(learned)
+    assert 'rails = "fair-exchange"' in without_rails(learned)
+    for policy in (Railed(policy=learned), RuleBase((Rule(near, near, accept=True),))):
+        assert without_rails(policy) == ""
+
+
+def test_a_replay_refuses_rules_that_need_rails() -> None:
+    """It would ask them what it does not know."""
+    near = Gaussian(0, 1)
+    learned = RuleBase((Rule(near, near, accept=True, starts_now=near),))
+    sites = [
+        Site("a", 4, JobTable.empty(), transfer_policies={"b": learned}),
+        Site("b", 4, JobTable.empty()),
+    ]
+    with pytest.raises(
+        ValueError, match="a rule base of site 0 looks at more than queue and width"
+    ):
+        replay(sites)

@@ -85,3 +85,18 @@ def test_any_name_can_be_shown(name: str) -> None:
     out = printed(RuleBase(HALF.rules, name))
     # It is broken where it is wider than the table.
     assert "".join(name.split()) in "".join(out.split())
+
+
+def test_rules_within_rails_have_two_maps() -> None:
+    """One for own jobs that would wait, one for guests that would start, and columns for each feature."""
+    wide, now = Gaussian(0, 1e9), Gaussian(1, 0.03)
+    text = printed(
+        RuleBase((Rule(wide, wide, accept=True, requested_time=wide, starts_now=now),), "learned"),
+        width=140,
+    )
+    assert "request, lg s γ" in text
+    own, guests = text.split("guests that would start now, request of 1 h:")
+    assert "own jobs that would not start now" in own
+    # Beside the legend: the membership of 0 is less than any number.
+    assert own.count(ACCEPT) == 1
+    assert guests.count(ACCEPT) == 1 + MAP_ROWS * MAP_COLUMNS

@@ -101,6 +101,7 @@ def test_a_question_holds_what_compiled_policies_are_given() -> None:
     names = {name for name in dir(question) if not name.startswith("_")}
     assert names == {
         "job_processors", "processors", "processors_free", "processors_waiting", "own",
+        "requested_time", "starts_now",
     }  # fmt: skip
     assert (question.job_processors, question.processors, question.own) == (2, 4, True)
     assert (question.processors_free, question.processors_waiting) == (4, 0)

@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given
 
 from grms.federation.federation import Federation, Site, replay
+from grms.learning.rule_bases.encoding import RuleBaseSettings, decode
+from grms.policy.rails import FAIR_EXCHANGE
 from grms.policy.rounds import Rounds
-from grms.policy.transfer import AcceptWhenFit
+from grms.policy.transfer import AcceptWhenFit, Railed, RuleBase, TransferQuestion, WrittenTransfer
 from grms.policy.words import TRANSFER_POLICIES
 from grms.site.configuration.config import SiteConfig
 from grms.site.configuration.files import location_policy
@@ -294,3 +296,57 @@ def test_recorded_traces_through_states(
     found = ConductedReplay(sites).run()
     assert_same(found, replay(sites))
     assert np.count_nonzero(found.submitted_to != found.executed_on) > 200
+
+
+def test_rules_within_rails_through_states() -> None:
+    """Rules that look at request and start are asked the same by kernel and states, in rounds too.
+
+    And by the kernel as a function written in Python would be, which computes their degrees by itself.
+    """
+    settings = RuleBaseSettings(3, further=("requested_time", "starts_now"))
+    delegated, answers = 0, [0, 0]
+    for seed in range(16):
+        rng = np.random.default_rng(seed)
+        plain = railed_sites(rng, 30, rounds=seed % 2 == 1)
+        genome = settings.agreeing
+        genome.real[:] += rng.normal(0, 0.4, len(genome.real))
+        learned = decode(genome, further=settings.further)
+
+        def written(asked: TransferQuestion, learned: RuleBase = learned) -> bool:
+            wanted = plain_answer(learned, asked)
+            answers[wanted] += 1
+            return wanted
+
+        sites: list[Site] = []
+        others: list[Site] = []
+        for site in map(kernel_site, plain):
+            rails = replace(FAIR_EXCHANGE, guest_length=None, promise=None)
+            for found, inner in ((sites, learned), (others, WrittenTransfer(written))):
+                policies = dict.fromkeys(site.transfer_policies, Railed(rails, inner))
+                found.append(replace(site, transfer_policies=policies))
+        schedule = replay(sites)
+        assert_same(ConductedReplay(sites).run(), schedule)
+        assert_same(replay(others), schedule)
+        delegated += int((schedule.executed_on != schedule.submitted_to).sum())
+    assert delegated > 30
+    assert min(answers) > 30
+
+
+def plain_answer(rules: RuleBase, asked: TransferQuestion) -> bool:
+    """Returns what rules with both further features decide (equations 2, 4, 7 and 8)."""
+    inputs = (
+        asked.processors_waiting / asked.processors,
+        100.0 * asked.job_processors / asked.processors,
+        math.log10(max(1.0, asked.requested_time)),
+        1.0 if asked.starts_now else 0.0,
+    )
+    total = 0.0
+    for rule in rules.rules:
+        looked_at = (rule.nwp, rule.njp, rule.requested_time, rule.starts_now)
+        degrees = [
+            math.exp(-(((x - one.gamma) / one.sigma) ** 2))
+            for x, one in zip(inputs, looked_at, strict=True)
+            if one is not None
+        ]
+        total += math.prod(degrees) * (1 if rule.accept else -1)
+    return total > 0

@@ -9,8 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+from grms.policy.files import save_rule_base
 from grms.policy.rails import FAIR_EXCHANGE, START_NOW
-from grms.policy.transfer import AcceptWhenFit, AlwaysAgree, Railed, TransferPolicy
+from grms.policy.transfer import (
+    AcceptWhenFit,
+    AlwaysAgree,
+    Gaussian,
+    Railed,
+    Rule,
+    RuleBase,
+    TransferPolicy,
+)
 from lrms_sim.schedule import Schedule
 from lrms_sim.schedule_files import write_csv
 from scenarios.errors import SpecError, TraceMissingError, WorkloadError
@@ -274,6 +283,20 @@ def test_rails_go_around_whatever_policy_a_site_has() -> None:
     assert mixed["b"] == Railed(START_NOW, AcceptWhenFit(), "awf")
     assert mixed["c"] == Railed(FAIR_EXCHANGE, name="fair-exchange")
     assert policies(rails="none")["b"] == AcceptWhenFit()
+
+
+def test_rules_that_need_rails_are_refused_without_them(tmp_path: Path) -> None:
+    """With the key; within rails they are what they are."""
+    near = Gaussian(0, 1)
+    file = tmp_path / "learned.json"
+    save_rule_base(RuleBase((Rule(near, near, accept=True, starts_now=near),), "mine"), file)
+    bare = spec(site("a", 8, transfer={"b": str(file)}), site("b", 8))
+    with pytest.raises(SpecError, match=r'sites\.a\.transfer: .*mine.*rails = "fair-exchange"'):
+        load_policies(bare)
+    railed = spec(site("a", 8, transfer={"b": str(file)}, rails="start-now"), site("b", 8))
+    policy = load_policies(railed)["a"]["b"]
+    assert isinstance(policy, Railed)
+    assert policy.policy.name == "mine"
 
 
 def test_rounds_let_more_waiting_jobs_go() -> None:

@@ -1,17 +1,21 @@
 import io
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from rich.console import Console
 
+from grms.federation.federation import Federation
 from grms.learning.checkpoint import CheckpointError
 from grms.learning.evolution.evaluation import Evaluation
 from grms.learning.evolution.genes import Genome
 from grms.learning.evolution.strategies import StrategySettings
 from grms.learning.rule_bases.command import TrainOptions, print_outcome, run_training
+from grms.learning.rule_bases.comparison import verdict
 from grms.learning.rule_bases.encoding import RuleBaseSettings
 from grms.learning.rule_bases.fitness import Fitness
+from grms.learning.rule_bases.self_play import within_rails_alone
 from grms.learning.rule_bases.source import SourceError, TrainingSource
 from grms.learning.session import (
     CHECKPOINT,
@@ -20,10 +24,13 @@ from grms.learning.session import (
     Workers,
 )
 from grms.policy.files import load_rule_base
+from grms.policy.rails import FAIR_EXCHANGE
+from grms.policy.transfer import Railed
 from lrms_sim.jobs import JobTable
 from tests.training_grids import two_sites
 
 SMALL = StrategySettings(parents=3, offspring=6)
+FURTHER = RuleBaseSettings(2, further=("requested_time", "starts_now"))
 
 
 def load(reference: str) -> TrainingSource:
@@ -63,6 +70,11 @@ def texts(console: Console) -> str:
         ({"limits": Limits(seconds=float("inf"))}, "time limit is inf"),
         ({"strategy": "papr"}, "no strategy 'papr'"),
         ({"seed": -1}, "seed is -1"),
+        ({"rails": "fair"}, "'fair' is no word for rails; there are: start-now"),
+        ({"rules": FURTHER}, "cannot be looked at without rails: .* add --rails fair-exchange"),
+        ({"archive": 2}, "--self-play needs rails: .* add --rails fair-exchange"),
+        ({"archive": 2, "rails": "start-now"}, "--self-play begins with rules that always agree"),
+        ({"archive": 0, "rails": "start-now", "rules": FURTHER}, "an archive of 0 sets"),
         ({"strategy": "cma", "settings": StrategySettings(offspring=1)}, "needs at least 2"),
     ],
 )
@@ -266,3 +278,80 @@ def test_names_that_look_like_markup_are_printed(tmp_path: Path) -> None:
     console = quiet()
     print_outcome(console, chosen, outcome)
     assert "[/red]grid-1: a, b" in texts(console)
+
+
+def test_within_rails_the_rails_alone_are_beside_what_was_learned(tmp_path: Path) -> None:
+    """In the terminal, on the page, and in the file; on unseen workloads, and what may be said of it."""
+    chosen = options(tmp_path, rails="fair-exchange", rules=FURTHER, unseen=("other-2",))
+    outcome = run_training(chosen, quiet(), load=load)
+    assert outcome.rule_base.further == ("requested_time", "starts_now")
+    assert load_rule_base(tmp_path / "a-for-b.json") == outcome.rule_base
+    learned_from, unseen = outcome.compared[:2], outcome.compared[2:]
+    # It begins with what the rails do alone, so on what it has learned from it is not worse.
+    assert learned_from[0].evolved
+    assert learned_from[0].learned <= learned_from[0].constant
+    for sites, rows in ((two_sites(1), learned_from), (two_sites(2), unseen)):
+        railed = within_rails_alone(sites, FAIR_EXCHANGE)
+        assert [row.constant for row in rows] == Federation(railed).awrt()
+        policy = Railed(FAIR_EXCHANGE, outcome.rule_base)
+        railed[0] = replace(railed[0], transfer_policies={"b": policy})
+        assert [row.learned for row in rows] == Federation(railed).awrt()
+    provenance = outcome.rule_base.provenance
+    assert provenance["rails"]["rules"] == "fair-exchange"
+    assert provenance["rails"]["guest_length"] == 2.0
+    assert provenance["features"] == ["nwp", "njp", "requested_time", "starts_now"]
+    assert provenance["strategy"]["settings"]["further"] == ["requested_time", "starts_now"]
+    assert [one["scenario"] for one in provenance["unseen"]["sites"]] == ["other-2: a, b"] * 2
+    found = verdict(outcome.compared, "fair-exchange")
+    assert provenance["unseen"]["beaten"] is found.beaten
+    page = (tmp_path / "training.html").read_text(encoding="utf-8")
+    assert found.text in page
+    assert "Beside fair-exchange alone" in page
+    assert {path.name for path in tmp_path.iterdir()} >= {
+        "decision-map-own.svg",
+        "decision-map-guests.svg",
+    }
+    console = quiet()
+    print_outcome(console, chosen, outcome)
+    said = texts(console)
+    assert "Unseen: other-2: a, b" in said
+    assert found.text in " ".join(said.split())
+
+
+def test_without_unseen_workloads_nothing_is_claimed(tmp_path: Path) -> None:
+    """The text says what to do."""
+    chosen = options(tmp_path, rails="start-now", limits=Limits(generations=1))
+    outcome = run_training(chosen, quiet(), load=load)
+    assert outcome.rule_base.further == ()
+    console = quiet()
+    print_outcome(console, chosen, outcome)
+    assert "is not known" in texts(console)
+    assert "unseen" not in outcome.rule_base.provenance
+
+
+def test_the_paper_is_judged_beside_accept_when_fit(tmp_path: Path) -> None:
+    """Where unseen workloads are named; nothing else of such a run changes."""
+    chosen = options(tmp_path, unseen=("other-2",), limits=Limits(generations=1))
+    outcome = run_training(chosen, quiet(), load=load)
+    assert outcome.constant == "awf"
+    expected = Federation(two_sites(2)).awrt()
+    assert [row.constant for row in outcome.compared if row.unseen] == expected
+    plain = run_training(
+        options(tmp_path / "plain", limits=Limits(generations=1)), quiet(), load=load
+    )
+    assert plain.rule_base == outcome.rule_base
+    assert plain.compared == ()
+
+
+def test_unseen_workloads_are_of_the_same_machines(tmp_path: Path) -> None:
+    """A rule base is fitted to a size."""
+
+    def other(reference: str) -> TrainingSource:
+        source = load(reference)
+        if reference == "grid-1":
+            return source
+        a, b = source.sites
+        return replace(source, sites=(replace(a, processors=99), b))
+
+    with pytest.raises(SourceError, match="site a has 99 processors; it has learned with 10"):
+        run_training(options(tmp_path, unseen=("other-2",)), quiet(), load=other)

@@ -143,3 +143,54 @@ def test_settings_out_of_bounds_are_refused(setting: dict[str, Any]) -> None:
 def test_whatever_is_learned_fits_into_a_file() -> None:
     """A genome has no more rules than a rule base file."""
     assert RULES_MAX == files.RULES_MAX
+
+
+def test_further_features_have_genes_after_the_papers() -> None:
+    """γ and σ of each, in the order of files; the rule base of a genome can be saved and encoded again."""
+    settings = RuleBaseSettings(2, further=("starts_now", "requested_time"))
+    assert settings.further == ("requested_time", "starts_now")
+    genome = Genome(np.arange(1.0, 17.0), np.array([True, False]))
+    found = decode(genome, further=settings.further)
+    assert found.rules[1] == Rule(
+        Gaussian(9, 10),
+        Gaussian(11, 12),
+        accept=False,
+        requested_time=Gaussian(13, 14),
+        starts_now=Gaussian(15, 16),
+    )
+    assert same_genome(encode(found), genome)
+    assert settings.space.high.tolist() == [10, 10, 100, 100, 6, 6, 1, 1] * 2
+    assert settings.space.step.tolist() == [0.01, 0.01, 0.1, 0.1, 0.006, 0.006, 0.001, 0.001] * 2
+    with pytest.raises(ValueError, match=r"2 recommendations .* 4 real genes"):
+        rule_count(genome)
+    with pytest.raises(ValueError, match="'load' is no feature"):
+        RuleBaseSettings(2, further=("load",))
+
+
+@pytest.mark.parametrize("rules", [2, 3, 10])
+@pytest.mark.parametrize("further", [("starts_now",), ("requested_time", "starts_now")])
+def test_rules_can_begin_by_always_agreeing(rules: int, further: tuple[str, ...]) -> None:
+    """Every own job is offered and every guest taken, in queues of any length that there is."""
+    settings = RuleBaseSettings(rules, further=further)
+    compiled = compile_genome(settings.agreeing, None, further)
+    for nwp in (0.0, 0.7, 5.0, 50.0, 200.0):
+        for njp in (0.1, 40.0, 100.0):
+            for request in (0.0, 60.0, 3600.0, 1e7):
+                answers = [
+                    compiled.output(nwp, njp, requested_time=request, starts_now=now) > 0
+                    for now in (False, True)
+                ]
+                assert answers == [False, True]
+
+
+def test_only_rules_that_can_tell_own_jobs_from_guests_begin_so() -> None:
+    """And one rule cannot say both."""
+    for settings in (RuleBaseSettings(4), RuleBaseSettings(1, further=("starts_now",))):
+        with pytest.raises(ValueError, match="at least two rules that look at starts_now"):
+            _ = settings.agreeing
+
+
+def test_settings_of_the_paper_are_noted_as_before() -> None:
+    """So runs of before go on."""
+    assert list(RuleBaseSettings().plain) == ["rules", "nwp_max", "njp_max", "nwp_step", "njp_step"]
+    assert RuleBaseSettings(further=("starts_now",)).plain["further"] == ["starts_now"]

@@ -6,10 +6,18 @@ import pytest
 
 from grms.federation.federation import Federation, Site
 from grms.learning.fingerprint import first_difference
-from grms.learning.rule_bases.fingerprint import describe_fitness, discipline_words, policy_words
+from grms.learning.rule_bases.encoding import RuleBaseSettings
+from grms.learning.rule_bases.fingerprint import (
+    describe_fitness,
+    describe_meetings,
+    discipline_words,
+    policy_words,
+)
 from grms.learning.rule_bases.fitness import Fitness, TrainingCase
+from grms.learning.rule_bases.self_play import MeetingFitness
 from grms.policy.location import FixedOrder
-from grms.policy.transfer import AcceptWhenFit, AlwaysKeep, Gaussian, Rule, RuleBase
+from grms.policy.rails import FAIR_EXCHANGE, START_NOW, Rails
+from grms.policy.transfer import AcceptWhenFit, AlwaysKeep, Gaussian, Railed, Rule, RuleBase
 from lrms_sim.choosing import CLASSES, Policy, StrategyTable
 from lrms_sim.criteria import GREEDY_DEFAULT, GroupOrder
 from lrms_sim.disciplines import Easy
@@ -93,3 +101,23 @@ def test_a_difference_is_named_with_its_place(change: dict[str, object], place: 
     difference = first_difference(describe(two_sites()), describe(changed))
     assert difference is not None
     assert difference.startswith(place)
+
+
+def test_rails_and_features_are_told() -> None:
+    """Those of a policy, of a fitness and of meetings; a run of the paper says nothing of them."""
+    assert policy_words(Railed(START_NOW, YES)) != policy_words(Railed(FAIR_EXCHANGE, YES))
+    assert policy_words(Railed(START_NOW)).startswith("agree within Rails(")
+    case = TrainingCase(Federation(two_sites()), "a", ("b",))
+    assert not {"rails", "features"} & set(describe_fitness(Fitness([case])))
+    railed = describe_fitness(Fitness([case], rails=START_NOW, further=("starts_now",)))
+    assert railed["rails"]["rules"] == "start-now"
+    assert railed["rails"]["promise"] is None
+    assert railed["features"] == ["nwp", "njp", "starts_now"]
+    own = describe_fitness(Fitness([case], rails=Rails(guest_length=3.0)))
+    assert (own["rails"]["rules"], own["rails"]["guest_length"]) == ("own", 3.0)
+    settings = RuleBaseSettings(2, further=("starts_now",))
+    meetings = describe_meetings(MeetingFitness([two_sites()], FAIR_EXCHANGE, settings))
+    assert meetings["self_play"] == ["a", "b"]
+    assert meetings["rails"]["balance"] == 86400.0
+    assert [site["policies"] for site in meetings["cases"][0]["sites"]] == [{}, {}]
+    json.dumps(meetings)

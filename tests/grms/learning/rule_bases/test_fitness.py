@@ -13,10 +13,12 @@ from grms.federation.federation import Federation, ReplayScratch, Site
 from grms.learning.evolution.genes import Genome
 from grms.learning.evolution.operators import uniform_genome
 from grms.learning.evolution.randomness import generator
-from grms.learning.rule_bases.encoding import compile_genome, decode, encode
+from grms.learning.rule_bases.encoding import RuleBaseSettings, compile_genome, decode, encode
 from grms.learning.rule_bases.fitness import PENALTY, Fitness, TrainingCase
+from grms.learning.rule_bases.self_play import within_rails_alone
 from grms.policy._decisions import MembershipTable
-from grms.policy.transfer import AcceptWhenFit, AlwaysKeep
+from grms.policy.rails import FAIR_EXCHANGE
+from grms.policy.transfer import AcceptWhenFit, AlwaysKeep, Railed
 from lrms_sim.jobs import JobTable, concatenate
 from lrms_sim.metrics import awrt
 from tests.kernel_sites import kernel_site, plain_policy
@@ -254,3 +256,29 @@ def test_cases_that_do_not_belong_together_are_refused() -> None:
     with pytest.raises(ValueError, match="'selfless'; there are: egoistic, no_loser"):
         Fitness([case], "selfless")  # type: ignore[arg-type]  # the mistake in question
     assert isinstance(two_sites()[0].transfer_policies["b"], AcceptWhenFit)
+
+
+def test_within_rails_the_rules_decide_what_is_left() -> None:
+    """Fitness and constant are those of a federation with the same policies."""
+    further = ("requested_time", "starts_now")
+    settings = RuleBaseSettings(3, further=further)
+    changed = 0
+    for seed in range(6):
+        a, b = within_rails_alone(two_sites(seed), FAIR_EXCHANGE)
+        fitness = Fitness(
+            [TrainingCase(Federation([a, b]), "a", ("b",))], rails=FAIR_EXCHANGE, further=further
+        )
+        assert fitness.constant() == (tuple(Federation([a, b]).awrt()),)
+        assert fitness(settings.agreeing).figures == fitness.constant()
+        genome = uniform_genome(generator(seed), settings.space)
+        railed = Railed(FAIR_EXCHANGE, decode(genome, further=further))
+        expected = Federation([replace(a, transfer_policies={"b": railed}), b]).awrt()
+        assert fitness(genome).figures == (tuple(expected),)
+        changed += fitness(genome).figures != fitness.constant()
+    assert changed > 1
+
+
+def test_the_constant_without_rails_is_accept_when_fit() -> None:
+    """At the site that learns; its partners do what they do."""
+    fitness = small_fitness()
+    assert fitness.constant() == (tuple(Federation(two_sites(1)).awrt()),)

@@ -4,11 +4,20 @@ from pathlib import Path
 
 import pytest
 
+from grms.policy.files import save_rule_base
 from grms.policy.location import AwrtLocation, FixedOrder
 from grms.policy.rails import Promise, Rails
 from grms.policy.rails_table import rounds_said
 from grms.policy.rounds import Rounds
-from grms.policy.transfer import AcceptWhenFit, AlwaysAgree, AlwaysKeep, Railed
+from grms.policy.transfer import (
+    AcceptWhenFit,
+    AlwaysAgree,
+    AlwaysKeep,
+    Gaussian,
+    Railed,
+    Rule,
+    RuleBase,
+)
 from grms.policy.words import TRANSFER_POLICIES
 from grms.site.configuration.files import (
     FILE_BYTES_MAX,
@@ -75,6 +84,19 @@ def test_rails_are_around_every_policy() -> None:
     }
     config = parse_config(('rails = "none"\n' + text).encode(), folder=Path("/etc"), shown="x")
     assert load_policies(config, "x")["ctc"] == AcceptWhenFit()
+
+
+def test_rules_that_need_rails_are_refused_without_them(tmp_path: Path) -> None:
+    """With the partner's key; within rails they are what they are."""
+    near = Gaussian(0, 1)
+    file = tmp_path / "learned.json"
+    save_rule_base(RuleBase((Rule(near, near, accept=True, requested_time=near),), "mine"), file)
+    text = GOOD.replace('transfer = "keep"', f'transfer = "{file}"')
+    config = parse_config(text.encode(), folder=tmp_path, shown="x")
+    with pytest.raises(ConfigError, match=r"x: partners\.sdsc\.transfer: .* requested_time.*rails"):
+        load_policies(config, "x")
+    railed = parse_config(('rails = "start-now"\n' + text).encode(), folder=tmp_path, shown="x")
+    assert load_policies(railed, "x")["sdsc"].name == "mine within rails"
 
 
 def test_what_is_wrong_with_rails_is_said_with_its_key() -> None:

@@ -1,0 +1,186 @@
+"""Evolution against others who evolve: one population for each player, judged in meetings.
+
+A meeting brings together one individual of each player. What an individual is worth depends on whom it
+meets, so one meeting says little: with partners that happen to be kind a policy looks good that another
+day ruins. Two things are done about it.
+
+- **Worst case over an archive.** Every individual meets the individuals of this generation, and each
+  earlier set of individuals in an archive; its value is the worst of these (Rosin and Belew 1997, New
+  Methods for Competitive Coevolution, section 4: a hall of fame). The first set of the archive never
+  changes: it is what all have to be better than.
+- **Sets are chosen, not champions.** The best of each player by itself need not get on with each other.
+  So a whole meeting has a value too, and the best meeting is what the run hands over: people who have
+  met are known to get on. The newest sets of the archive are the best meetings so far, so a meeting of
+  one new individual with the others of such a set is a step of that set.
+
+A meeting is a genome: the players' genes side by side. So executors, checkpoints and the loop of a run
+need not know of any of this.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Self
+
+import numpy as np
+
+from grms.learning.evolution.genes import Genome
+from grms.learning.evolution.strategies import Figures, Individual, Strategy, check_values
+
+ARCHIVE_MAX: Final = 100
+"""Most sets of an archive: each makes a generation longer."""
+
+Meeting = tuple[Genome, ...]
+"""A genome of each player."""
+
+
+def joined(meeting: Sequence[Genome]) -> Genome:
+    """Returns the genes of all players side by side, as one genome."""
+    return Genome(
+        np.concatenate([one.real for one in meeting]),
+        np.concatenate([one.binary for one in meeting]),
+        np.concatenate([one.integer for one in meeting]),
+    )
+
+
+def parted(genome: Genome, players: int) -> Meeting:
+    """Returns the genome of each player in one that `joined` made; all have the same genes.
+
+    Raises:
+        ValueError: the genes cannot be divided among so many.
+    """
+    columns = genome.real, genome.binary, genome.integer
+    if any(len(column) % players for column in columns):
+        raise ValueError(
+            f"genes {[len(one) for one in columns]} are no meeting of {players} players"
+        )
+    parts = zip(*(np.split(column, players) for column in columns), strict=True)
+    return tuple(Genome(*part) for part in parts)
+
+
+def _same(one: Meeting, other: Meeting) -> bool:
+    return joined(one).to_state() == joined(other).to_state()
+
+
+class SelfPlay:
+    """A strategy that asks for meetings, and is told what they were worth to each player.
+
+    The first row of the figures of a meeting is the cost to each player, smaller is better; the
+    value is that of the meeting as a whole.
+
+    Args:
+        players: a strategy for each; all ask for the same number of genomes.
+        first: the set that is in the archive for good.
+        archive: how many sets the archive has at most, 1 to `ARCHIVE_MAX`.
+
+    Raises:
+        ValueError: there are fewer than two players, or the archive is out of its bounds.
+    """
+
+    name = "self-play"
+
+    def __init__(self, players: Sequence[Strategy], first: Meeting, archive: int = 2) -> None:
+        if len(players) < 2:
+            raise ValueError(f"{len(players)} player; self-play needs two")
+        if len(first) != len(players):
+            raise ValueError(f"a set of {len(first)} for {len(players)} players")
+        if not 1 <= archive <= ARCHIVE_MAX:
+            raise ValueError(f"an archive of {archive} sets; between 1 and {ARCHIVE_MAX} can be")
+        self.players = tuple(players)
+        self.sets: list[Meeting] = [tuple(first)]
+        self._archive = archive
+        self._best: Individual | None = None
+
+    @property
+    def generation(self) -> int:
+        """Generations bred and told so far; founders, which nobody bred, do not count."""
+        return self.players[0].generation
+
+    @property
+    def best(self) -> Individual | None:
+        """The best meeting told so far; None before the first generation."""
+        return self._best
+
+    @property
+    def bound(self) -> float:
+        """Infinite: the costs of a meeting matter, whatever its value."""
+        return float("inf")
+
+    @property
+    def exhausted(self) -> str:
+        """Why a player has nothing more to ask; empty while all have."""
+        return next((why for player in self.players if (why := player.exhausted)), "")
+
+    def ask(self) -> list[Genome]:
+        """Returns the meetings of the next generation; the same until they are told."""
+        asked = [player.ask() for player in self.players]
+        together = zip(*asked, strict=True)
+        others = [
+            (*of[:place], one, *of[place + 1 :])
+            for of in self.sets
+            for place, own in enumerate(asked)
+            for one in own
+        ]
+        return [joined(meeting) for meeting in (*together, *others)]
+
+    def tell(self, values: Sequence[float], figures: Sequence[Figures] = ()) -> None:
+        """Learns what the meetings were worth, in the order in which they were asked.
+
+        Args:
+            values: of each meeting as a whole.
+            figures: of each meeting; the first row is the cost to each player.
+
+        Raises:
+            ValueError: there are more or fewer than meetings, a number is not finite, or costs are
+                missing.
+        """
+        asked = self.ask()
+        check_values(values, len(asked))
+        count = len(self.players)
+        costs = [row[0] for row in figures if row and len(row[0]) == count]
+        if len(costs) != len(asked):
+            raise ValueError(f"{len(costs)} of {len(asked)} meetings have a cost for each player")
+        each = len(asked) // (1 + count * len(self.sets))
+        worst = np.array(costs[:each]).T
+        for number, row in enumerate(costs[each:]):
+            place, one = number // each % count, number % each
+            worst[place, one] = max(worst[place, one], row[place])
+        for player, own in zip(self.players, worst.tolist(), strict=True):
+            player.tell(own)
+        first = min(range(len(values)), key=values.__getitem__)
+        if self._best is None or values[first] < self._best.value:
+            self._best = Individual(asked[first], float(values[first]))
+            self._keep(parted(asked[first], count))
+
+    def _keep(self, meeting: Meeting) -> None:
+        # Of a set that is there already a second meeting would say nothing new.
+        if any(_same(meeting, known) for known in self.sets):
+            return
+        later = [*self.sets[1:], meeting]
+        self.sets = [self.sets[0], *later[max(0, len(later) - self._archive + 1) :]]
+
+    def to_state(self) -> dict[str, Any]:
+        """Returns all the strategy knows as plain values that JSON keeps exactly."""
+        best = self._best
+        return {
+            "strategy": self.name,
+            "players": [player.to_state() for player in self.players],
+            "archive": self._archive,
+            "sets": [[one.to_state() for one in meeting] for meeting in self.sets],
+            "best": None
+            if best is None
+            else {"genome": best.genome.to_state(), "value": best.value},
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any], players: Sequence[Strategy]) -> Self:
+        """Returns the strategy that `to_state` described; it goes on bit for bit.
+
+        Args:
+            state: what it described.
+            players: made of the players' states.
+        """
+        sets = [tuple(map(Genome.from_state, meeting)) for meeting in state["sets"]]
+        strategy = cls(players, sets[0], state["archive"])
+        strategy.sets = sets
+        if (best := state["best"]) is not None:
+            strategy._best = Individual(Genome.from_state(best["genome"]), best["value"])
+        return strategy

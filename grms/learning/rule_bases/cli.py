@@ -1,0 +1,218 @@
+"""The command `grms train`."""
+
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lrms_sim.commandline.running import EXIT_INTERRUPTED, SEED_MAX, open_console
+from lrms_sim.process_guard import require
+
+if TYPE_CHECKING:
+    from grms.learning.rule_bases.command import TrainOptions
+
+RAILS_WORDS = ("none", "start-now", "short-guests", "fair-exchange")
+"""The words of `grms.policy.rails_table`, which is slow to import; a test compares them."""
+
+FEATURE_WORDS = ("requested-time", "starts-now", "none")
+"""What rules within rails can look at beside queue and width."""
+
+ARCHIVE = 2
+"""Sets of an archive where nobody says how many: the rails alone, and the best so far."""
+
+
+@click.command()
+@click.argument("scenarios", nargs=-1, required=True, metavar="SCENARIO...")
+@click.option("--site", required=True, help="Whose transfer policy evolves.")
+@click.option(
+    "--partner",
+    "partners",
+    required=True,
+    multiple=True,
+    help="Whom the policy is for; several are averaged, each in a replay of its own.",
+)
+@click.option("--together", is_flag=True, help="One replay with all partners instead.")
+@click.option(
+    "--rails",
+    type=click.Choice(RAILS_WORDS),
+    default="none",
+    show_default=True,
+    help="All sites keep to these rails; the rules decide only what they leave open.",
+)
+@click.option(
+    "--feature",
+    "features",
+    multiple=True,
+    type=click.Choice(FEATURE_WORDS),
+    help="What rules look at beside queue and width.  [default: with rails both, else none]",
+)
+@click.option(
+    "--self-play",
+    is_flag=True,
+    help="The partners evolve as well, and all meet in one replay; needs --rails.",
+)
+@click.option(
+    "--archive",
+    type=int,
+    help=f"Sets of policies that each meets in self-play.  [default: {ARCHIVE}]",
+)
+@click.option(
+    "--unseen",
+    multiple=True,
+    metavar="SCENARIO",
+    help="Judge what was learned on this one as well, beside what needs no learning.",
+)
+@click.option(
+    "--objective",
+    type=click.Choice(["egoistic", "no-loser"]),
+    default="egoistic",
+    show_default=True,
+    help="The site's AWRT alone, or so that no partner falls behind being alone.",
+)
+@click.option(
+    "--strategy",
+    type=click.Choice(["paper", "self-adaptive", "two-parents", "cma"]),
+    default="paper",
+    show_default=True,
+)
+@click.option("--seed", type=click.IntRange(0, SEED_MAX), default=1, show_default=True)
+@click.option("--generations", type=int, help="Stop after so many.  [default: 150]")
+@click.option("--evaluations", type=int, help="Stop after so many.")
+@click.option("--time-limit", type=float, metavar="SECONDS", help="Stop after so much time.")
+@click.option("--stagnation", type=int, help="Stop after so many generations without gain.")
+@click.option("--target", type=float, help="Stop at this fitness.")
+@click.option("--rules", type=int, default=10, show_default=True, help="Rules in a rule base.")
+@click.option("--parents", type=int, default=13, show_default=True, help="μ")
+@click.option("--offspring", type=int, default=91, show_default=True, help="λ")
+@click.option("--nwp-step", type=float, default=0.01, show_default=True, help="Mutation of NWP.")
+@click.option("--njp-step", type=float, default=0.1, show_default=True, help="Mutation of NJP.")
+@click.option("--flip", type=float, default=0.1, show_default=True, help="Chance of a flip.")
+@click.option(
+    "--executor",
+    type=click.Choice(["threads", "processes", "dask"]),
+    default="threads",
+    show_default=True,
+    help="Who evaluates; the result is the same.",
+)
+@click.option("--workers", type=int, help="How many.  [default: one for each processor]")
+@click.option("--scheduler", metavar="ADDRESS", help="Of a dask scheduler, tcp://HOST:PORT.")
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path),
+    help="Folder for rule base, pictures and checkpoint.  [default: out/train-SITE-for-PARTNER]",
+)
+@click.option("--resume", is_flag=True, help="Go on from the checkpoint in that folder.")
+def train(scenarios: tuple[str, ...], **chosen: Any) -> None:
+    """Evolve a site's transfer policy on the workloads of a scenario.
+
+    A scenario is a TOML file, or the name of one that comes with the program; of several the
+    results are averaged. Partners use the policies that the scenario gives them.
+
+    \b
+    As in the paper, for one partner:
+      grms train three-sites-6 --site KTH --partner CTC
+
+    \b
+    Within rails, all sites evolving, judged on months that were not learned from:
+      grms train spring.toml --site ours --partner theirs --rails fair-exchange \\
+        --self-play --objective no-loser --unseen summer.toml
+
+    Use what was learned within rails only where it beats the rails alone on unseen workloads, with
+    several --seed: the last lines say whether it does. docs/training.md explains the rest.
+    """  # noqa: D301  # click's mark for a block that is not wrapped
+    from grms.learning.session import (  # noqa: PLC0415  # see `grms.cli`
+        TrainingInterrupted,
+        command_to_resume,
+    )
+
+    options = _train_options(scenarios, chosen)
+    require("matplotlib")  # for the pictures at the end
+    if chosen["strategy"] == "cma":
+        require("cma")
+    try:
+        print_it = _run(options)
+    except TrainingInterrupted as interruption:
+        click.echo(f"\n{interruption}", err=True)
+        if interruption.resumable:
+            arguments = click.get_current_context().obj or ()
+            again = shlex.join(["grms", *command_to_resume(arguments)])
+            click.echo(f"go on with: {again}", err=True)
+        click.get_current_context().exit(EXIT_INTERRUPTED)
+    print_it()
+
+
+def _run(options: "TrainOptions") -> Callable[[], None]:
+    """Trains, and returns what prints the outcome."""
+    progress = open_console(stderr=True)
+    if options.archive is not None:
+        from grms.learning.rule_bases.self_play_command import (  # noqa: PLC0415  # see `grms.cli`
+            print_self_play,
+            run_self_play,
+        )
+
+        played = run_self_play(options, progress)
+        return lambda: print_self_play(open_console(), options, played)
+    from grms.learning.rule_bases.command import (  # noqa: PLC0415  # same
+        print_outcome,
+        run_training,
+    )
+
+    trained = run_training(options, progress)
+    return lambda: print_outcome(open_console(), options, trained)
+
+
+def _train_options(scenarios: tuple[str, ...], chosen: dict[str, Any]) -> "TrainOptions":
+    from grms.learning.evolution.strategies import StrategySettings  # noqa: PLC0415  # see `grms.cli`
+    from grms.learning.rule_bases.command import TrainOptions  # noqa: PLC0415  # same
+    from grms.learning.rule_bases.encoding import RuleBaseSettings  # noqa: PLC0415  # same
+    from grms.learning.session import Limits, Workers  # noqa: PLC0415  # same
+
+    if chosen["scheduler"] is not None and chosen["executor"] != "dask":
+        raise click.UsageError("--scheduler goes with --executor dask")
+    if chosen["archive"] is not None and not chosen["self_play"]:
+        raise click.UsageError("--archive goes with --self-play")
+    if "none" in chosen["features"] and len(set(chosen["features"])) > 1:
+        raise click.UsageError(
+            "--feature none means no further feature; leave it or the others out"
+        )
+    archive = ARCHIVE if chosen["archive"] is None else chosen["archive"]
+    taken = ("site", "partners", "together", "strategy", "seed", "rails", "unseen")
+    try:
+        return TrainOptions(
+            scenarios=scenarios,
+            objective=chosen["objective"].replace("-", "_"),
+            rules=RuleBaseSettings(
+                rules=chosen["rules"],
+                nwp_step=chosen["nwp_step"],
+                njp_step=chosen["njp_step"],
+                further=_further(chosen["features"], chosen["rails"]),
+            ),
+            settings=StrategySettings(
+                parents=chosen["parents"],
+                offspring=chosen["offspring"],
+                flip_probability=chosen["flip"],
+            ),
+            workers=Workers(chosen["executor"], chosen["workers"], chosen["scheduler"]),
+            limits=Limits(
+                chosen["generations"],
+                chosen["evaluations"],
+                chosen["time_limit"],
+                chosen["stagnation"],
+                chosen["target"],
+            ),
+            output=chosen["output"],
+            resume=chosen["resume"],
+            archive=archive if chosen["self_play"] else None,
+            **{name: chosen[name] for name in taken},
+        )
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+
+
+def _further(words: tuple[str, ...], rails: str) -> tuple[str, ...]:
+    """Returns the further features by their names; the default where none are named."""
+    if words:
+        return tuple(word.replace("-", "_") for word in words if word != "none")
+    return () if rails == "none" else ("requested_time", "starts_now")

@@ -1,0 +1,200 @@
+"""What self-play hands over: a rule base for each site, and one page on all of them."""
+
+import html
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from grms.learning.evolution.self_play import parted
+from grms.learning.pages import document, facts_table, image
+from grms.learning.plots import convergence_svg
+from grms.learning.rule_bases.comparison import ComparedRow
+from grms.learning.rule_bases.encoding import decode
+from grms.learning.rule_bases.fingerprint import describe_meetings
+from grms.learning.rule_bases.outcome import CONVERGENCE, PAGE, provenance_of, rule_base_file
+from grms.learning.rule_bases.recorded import recorded_decisions
+from grms.learning.rule_bases.self_play import MeetingFitness
+from grms.learning.rule_bases.shown import (
+    DrawnMap,
+    compared_parts,
+    decision_maps,
+    facts_within,
+    map_parts,
+)
+from grms.learning.training import TrainingResult
+from grms.policy.files import save_rule_base
+from grms.policy.transfer import RuleBase
+from lrms_sim.text_files import write_text
+from lrms_sim.version import __version__
+
+UNIT = "AWRT / AWRT within rails alone + penalty"
+
+
+@dataclass(frozen=True, slots=True)
+class SelfPlayOutcome:
+    """What self-play hands over.
+
+    Attributes:
+        rule_bases: with provenance, by site; each is for all the others.
+        compared: AWRT beside the rails alone, on all replays.
+        constant: the word of the rails.
+        result: of the run.
+    """
+
+    rule_bases: Mapping[str, RuleBase]
+    compared: tuple[ComparedRow, ...]
+    constant: str
+    result: TrainingResult
+
+    def files(self) -> dict[str, str]:
+        """Returns the names of the rule bases' files by site."""
+        sites = tuple(self.rule_bases)
+        return {site: rule_base_file(site, [s for s in sites if s != site]) for site in sites}
+
+
+def make_self_play_outcome(
+    fitness: MeetingFitness,
+    result: TrainingResult,
+    compared: Sequence[ComparedRow],
+    *,
+    constant: str,
+    case_names: Sequence[str],
+    settings: Mapping[str, Any],
+    origins: Sequence[Mapping[str, Mapping[str, Any]]],
+    commit: str | None,
+) -> SelfPlayOutcome:
+    """Builds the rule bases with their provenance.
+
+    Args:
+        fitness: what was trained with.
+        result: what came of it.
+        compared: AWRT beside the rails alone.
+        constant: the word of the rails.
+        case_names: a word for each case.
+        settings: of the strategy, its name and seed included; plain values.
+        origins: for each case what is known of its workloads, by site; plain values.
+        commit: of the program's source, where that is known.
+    """
+    described = describe_meetings(fitness)
+    learned = [row for row in compared if not row.unseen]
+    for case, name, origin in zip(described["cases"], case_names, origins, strict=True):
+        case["scenario"] = name
+        for site in case["sites"]:
+            row = next(r for r in learned if (r.case, r.site) == (name, site["name"]))
+            site["awrt_alone_s"], site["awrt_after_s"] = row.alone, row.learned
+            site["awrt_constant_s"] = row.constant
+            site["origin"] = dict(origin.get(site["name"], {}))
+    provenance: dict[str, Any] = {
+        "program": f"hanse {__version__}",
+        **({} if commit is None else {"commit": commit}),
+        "strategy": dict(settings),
+        **{key: described[key] for key in ("rails", "features", "self_play")},
+        "objective": fitness.objective,
+        "fitness": result.best.evaluation.value,
+        "generations": result.history[-1].generation,
+        "evaluations": result.evaluations,
+        "stopped": result.reason,
+        "cases": described["cases"],
+        **provenance_of(compared, constant),
+    }
+    parts = parted(result.best.genome, len(fitness.names))
+    rule_bases = {
+        name: decode(
+            part, name=f"{name} in self-play", further=fitness.settings.further, **provenance
+        )
+        for name, part in zip(fitness.names, parts, strict=True)
+    }
+    return SelfPlayOutcome(rule_bases, tuple(compared), constant, result)
+
+
+def write_self_play(folder: Path, fitness: MeetingFitness, outcome: SelfPlayOutcome) -> None:
+    """Writes the rule bases, the pictures and the page.
+
+    Args:
+        folder: is there.
+        fitness: what was trained with; its first case is what the maps show.
+        outcome: what to write.
+
+    Raises:
+        OSError: a file cannot be written.
+    """
+    federation = fitness.federations[0]
+    pairs = {
+        (site.name, partner): outcome.rule_bases[site.name]
+        for site in federation.sites
+        for partner in site.transfer_policies
+    }
+    visits = recorded_decisions(federation, pairs, fitness.rails)
+    files = outcome.files()
+    maps = {
+        site: decision_maps(
+            outcome.rule_bases[site], seen, site, f"map-{files[site].removesuffix('.json')}"
+        )
+        for site, seen in visits.items()
+    }
+    convergence = convergence_svg(outcome.result.history, UNIT)
+    write_text(folder / CONVERGENCE, convergence)
+    for one in (one for drawn in maps.values() for one in drawn):
+        write_text(folder / one.file, one.picture)
+    write_text(folder / PAGE, self_play_page(outcome, convergence, maps))
+    # Written last: where the rule bases are, the files that explain them are complete.
+    for site, file in files.items():
+        save_rule_base(outcome.rule_bases[site], folder / file)
+
+
+def self_play_page(
+    outcome: SelfPlayOutcome, convergence: str, maps: Mapping[str, Sequence[DrawnMap]]
+) -> str:
+    """Returns a self-contained HTML page on a run of self-play.
+
+    Args:
+        outcome: the run.
+        convergence: the picture, SVG.
+        maps: what each rule base does, by site.
+    """
+    result = outcome.result
+    files = outcome.files()
+    provenance = next(iter(outcome.rule_bases.values())).provenance
+    strategy = provenance["strategy"]
+    facts = [
+        ("sites", ", ".join(outcome.rule_bases)),
+        *facts_within(provenance),
+        ("strategy", strategy["name"]),
+        ("archive", f"{strategy['self_play']['archive']} sets"),
+        ("seed", strategy["seed"]),
+        ("objective", provenance["objective"].replace("_", "-")),
+        ("fitness", f"{result.best.evaluation.value:,.4f} ({UNIT})"),
+        ("found in generation", f"{result.best.generation} of {result.history[-1].generation}"),
+        ("meetings", f"{result.evaluations:,} in {result.elapsed_s:,.1f} s"),
+        ("stopped because", result.reason),
+        ("rule bases", ", ".join(files.values())),
+    ]
+    drawn = [
+        part
+        for site, pictures in maps.items()
+        for part in (f"<h3>{html.escape(site)}</h3>", *map_parts(pictures))
+    ]
+    return document(
+        f"Self-play of {', '.join(outcome.rule_bases)}",
+        [
+            facts_table(facts),
+            *compared_parts(outcome.compared, outcome.constant),
+            "<h2>Convergence</h2>",
+            _CONVERGENCE,
+            image(convergence, "Best value so far and mean of each generation"),
+            "<h2>What the policies do</h2>",
+            _MAPS,
+            *drawn,
+        ],
+    )
+
+
+_CONVERGENCE = (
+    "<p>The value of the best meeting so far: 1 is what the rails alone bring, on the workloads learned "
+    "from.</p>"
+)
+_MAPS = (
+    "<p>Left to right the queue gets longer, bottom to top the job wider. The rails decide first; shaded "
+    "is what was left to the rules in the first replay.</p>"
+)

@@ -1,0 +1,123 @@
+"""Parts of the pages on rule bases that were learned: maps, and the comparison with a constant."""
+
+import html
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from grms.learning.pages import image
+from grms.learning.rule_bases.comparison import ComparedRow, comparison_table, verdict
+from grms.learning.rule_bases.decision_map import decision_map_svg, usual_request
+from grms.learning.rule_bases.visits import Visits
+from grms.policy.features import REQUESTED_TIME, STARTS_NOW
+from grms.policy.transfer import RuleBase
+from lrms_sim.spelling import duration
+
+DECISION_MAP: Final = "decision-map"
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnMap:
+    """A picture of what a rule base decides.
+
+    Attributes:
+        file: its name in the folder of the run.
+        caption: which section it is; empty where rules look at queue and width alone.
+        picture: SVG.
+    """
+
+    file: str
+    caption: str
+    picture: str
+
+
+def decision_maps(
+    rule_base: RuleBase, visits: Visits, site: str, stem: str = DECISION_MAP
+) -> tuple[DrawnMap, ...]:
+    """Returns pictures of what a rule base decides: one, or one each for own jobs and guests.
+
+    Args:
+        rule_base: the policy.
+        visits: the states in which it was asked.
+        site: whose policy it is.
+        stem: of the files' names.
+    """
+    if STARTS_NOW.name not in rule_base.further:
+        picture = decision_map_svg(rule_base, visits, site)
+        return (DrawnMap(f"{stem}.svg", _caption(rule_base, visits, ""), picture),)
+    drawn = []
+    for word, own in (("own", True), ("guests", False)):
+        chosen = _of_kind(visits, own=own)
+        text = (
+            "Own jobs that would not start now"
+            if own
+            else "Guests that would start now, and that the rails let in"
+        )
+        drawn.append(
+            DrawnMap(
+                f"{stem}-{word}.svg",
+                _caption(rule_base, chosen, text),
+                decision_map_svg(rule_base, chosen, site, starts_now=not own),
+            )
+        )
+    return tuple(drawn)
+
+
+def map_parts(maps: Sequence[DrawnMap]) -> list[str]:
+    """Returns maps as HTML."""
+    parts = []
+    for one in maps:
+        if one.caption:
+            parts.append(f"<p>{html.escape(one.caption)}</p>")
+        parts.append(image(one.picture, "Accepting and declining over waiting and job parallelism"))
+    return parts
+
+
+def facts_within(provenance: Mapping[str, Any]) -> list[tuple[str, object]]:
+    """Returns rails and features of a rule base's provenance; nothing as in the paper."""
+    if "rails" not in provenance:
+        return []
+    return [
+        ("rails", provenance["rails"]["rules"]),
+        ("features", ", ".join(provenance["features"])),
+    ]
+
+
+def compared_parts(rows: Sequence[ComparedRow], constant: str) -> list[str]:
+    """Returns the comparison with what needs no learning as HTML; nothing where there is none."""
+    if not rows:
+        return []
+    found = verdict(rows, constant)
+    parts = [
+        f"<h2>Beside {html.escape(constant)} alone</h2>",
+        f"<p{'' if found.beaten else _WARNING}>{html.escape(found.text)}</p>",
+    ]
+    for unseen, heading in ((True, "Unseen workloads"), (False, "Workloads learned from")):
+        chosen = [row for row in rows if row.unseen == unseen]
+        if chosen:
+            parts += [f"<h3>{heading}</h3>", comparison_table(chosen, constant)]
+    return parts
+
+
+def _of_kind(visits: Visits, *, own: bool) -> Visits:
+    chosen = visits.own == own
+    asked = visits.requested_time
+    return Visits(
+        visits.nwp[chosen],
+        visits.njp[chosen],
+        visits.accepted[chosen],
+        visits.own[chosen],
+        visits.doubtful,
+        None if asked is None else asked[chosen],
+    )
+
+
+def _caption(rule_base: RuleBase, visits: Visits, text: str) -> str:
+    if REQUESTED_TIME.name not in rule_base.further:
+        return f"{text}." if text else ""
+    return (
+        f"{text or 'Jobs'}; drawn for a request of {duration(usual_request(visits))}, the median."
+    )
+
+
+_WARNING = ' class="warning"'

@@ -1,0 +1,164 @@
+"""Where Slurm's adapter has the end of a job from: the completion log, the controller, accounting, in this order."""
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from grms.lrms.batch.programs import Answer, Programs
+from grms.lrms.batch.slurm import Slurm, SlurmSettings
+from grms.lrms.batch.table import Ending, JobRow, Question
+from grms.lrms.port import LrmsPhase, LrmsUnavailableError
+
+NAME, NUMBER, SUBMITTED = "hanse:A:B/1/2", "12", 1795342847.0
+LINE = (
+    "JobId=12 UserId=grid(1000) GroupId=grid(1000) Name={} JobState={} Partition=main TimeLimit=1 "
+    "StartTime=2026-11-22T10:20:48 EndTime=2026-11-22T10:20:49 NodeList=n1 NodeCnt=1 ProcCnt=1 "
+    "WorkDir=/tmp/a ReservationName= Tres= Account= QOS= WcKey= Cluster=unknown SubmitTime={} "
+    "EligibleTime=2026-11-22T10:20:47 DerivedExitCode=0:0 ExitCode={} \n"
+)
+MOMENT = "2026-11-22T10:20:47"
+SHOWN = "JobId=12 JobName={} JobState={} ExitCode={} StartTime=1795342848 EndTime=1795342850 NodeList=n1\n"
+ACCOUNT = "12|{}|{}|{}|1795342848|1795342851|n1|{}\n"
+
+GONE = Answer(1, b"", "slurm_load_jobs error: Invalid job id specified")
+NOTHING = Answer(0, b"", "")
+DOWN = Answer(1, b"", "Unable to contact slurm controller (connect failure)")
+
+
+@dataclass
+class Says(Programs):
+    """Slurm's programs, which say what they are told to.
+
+    Attributes:
+        shown: of `scontrol show job`.
+        accounting: of `sacct`.
+        asked: programs that were, in order.
+    """
+
+    shown: Answer = GONE
+    accounting: Answer = NOTHING
+    asked: list[str] = field(default_factory=list)
+
+    async def run(
+        self,
+        program: str,
+        *arguments: str,
+        also: Mapping[str, str] | None = None,
+        dies_with_us: bool = False,
+        account: str = "",
+    ) -> Answer:
+        """Answers."""
+        assert NUMBER in arguments
+        assert (also, dies_with_us, account) == ({"SLURM_TIME_FORMAT": "%s"}, False, "")
+        self.asked.append(program)
+        return {"scontrol": self.shown, "sacct": self.accounting}[program]
+
+
+def said(text: str) -> Answer:
+    """Returns what a program prints."""
+    return Answer(0, text.encode(), "")
+
+
+LOGS = {
+    "": "",
+    "7": LINE.format(NAME, "FAILED", MOMENT, "7:0"),
+    "7 twice": LINE.format(NAME, "FAILED", MOMENT, "7:0") * 2,
+    "-contradicts itself": LINE.format(NAME, "FAILED", MOMENT, "7:0")
+    + LINE.format(NAME, "FAILED", MOMENT, "6:0"),
+    "-another submission": LINE.format(NAME, "FAILED", "2026-11-22T10:29:47", "7:0"),
+    "-a requeue": LINE.format(NAME, "PENDING", MOMENT, "0:0"),
+    "-half a line": LINE.format(NAME, "FAILED", MOMENT, "7:0")[:-1],
+}
+"""What the log has; what it says of the job stands first: an exit code, or nothing that counts."""
+SHOWS = {
+    "8": said(SHOWN.format(NAME, "FAILED", "8:0")),
+    "-gone": GONE,
+    "-another job of that number": said(SHOWN.format("other", "FAILED", "8:0")),
+    "-runs still": said(SHOWN.format(NAME, "RUNNING", "0:0")),
+    "-nothing": said("\n"),
+}
+ACCOUNTS = {
+    "9": said(ACCOUNT.format("FAILED", "9:0", "1795342847", NAME)),
+    "9 after a requeue": said(
+        ACCOUNT.format("REQUEUED", "0:0", "1795342847", NAME)
+        + ACCOUNT.format("FAILED", "9:0", "1795342847", NAME)
+    ),
+    "-another submission": said(ACCOUNT.format("FAILED", "9:0", "1795340000", NAME)),
+    "-another name": said(ACCOUNT.format("FAILED", "9:0", "1795342847", f"{NAME}3")),
+    "-nothing": said(""),
+    "-not asked": said(ACCOUNT.format("FAILED", "9:0", "1795342847", NAME)),
+}
+ROW = JobRow(NAME, NUMBER, SUBMITTED, LrmsPhase.ENDED, 1, exact=False)
+
+
+def question(*, in_table: bool) -> Question:
+    """Returns the question about the job, which the table still shows, or not any more."""
+    return Question("B/1/2", NAME, NUMBER, SUBMITTED, ROW if in_table else None, ran=True)
+
+
+def slurm(folder: Path, programs: Says, *, sacct: bool, log: bool = True) -> Slurm:
+    """Returns the adapter's Slurm."""
+    place = str(folder / "log") if log else ""
+    return Slurm(programs, SlurmSettings("A", "grid", completion_log=place, sacct=sacct))
+
+
+def code(found: Mapping[str, Ending]) -> str:
+    """Returns the exit code that was found; empty for none."""
+    return "".join(str(ending.end.exit_code) for ending in found.values())
+
+
+async def test_the_first_that_knows_is_believed(tmp_path: Path) -> None:
+    """The log, then the controller where the table still has the job, then accounting; nobody else is asked."""
+    for log, shows, accounts in itertools.product(LOGS, SHOWS, ACCOUNTS):
+        for in_table in (False, True):
+            programs = Says(SHOWS[shows], ACCOUNTS[accounts])
+            (tmp_path / "log").write_text(LOGS[log])
+            wanted, asked = log[:1].strip("-"), []
+            if not wanted and in_table:
+                asked.append("scontrol")
+                wanted = shows[:1].strip("-")
+            if not wanted and accounts != "-not asked":
+                asked.append("sacct")
+                wanted = accounts[:1].strip("-")
+            system = slurm(tmp_path, programs, sacct=accounts != "-not asked")
+            found = await system.endings([question(in_table=in_table)])
+            case = (log, shows, accounts, in_table)
+            assert (code(found), programs.asked) == (wanted, asked), case
+
+
+async def test_the_log_may_come_later(tmp_path: Path) -> None:
+    """A line that was not whole at the first question is read at the next, and then counts."""
+    (tmp_path / "log").write_text(LOGS["-half a line"])
+    programs = Says()
+    system = slurm(tmp_path, programs, sacct=False)
+    assert await system.endings([question(in_table=False)]) == {}
+    with (tmp_path / "log").open("a") as file:
+        file.write("\n")
+    assert code(await system.endings([question(in_table=False)])) == "7"
+    assert programs.asked == []
+
+
+async def test_who_does_not_answer_is_asked_again_later(tmp_path: Path) -> None:
+    """A controller or a data base that is away has not said that it knows nothing."""
+    (tmp_path / "log").write_text("")
+    system = slurm(tmp_path, Says(shown=DOWN), sacct=True)
+    with pytest.raises(LrmsUnavailableError, match="scontrol: Unable to contact"):
+        await system.endings([question(in_table=True)])
+    away = Answer(1, b"", "sacct: error: slurm_persist_conn_open: Connection refused")
+    system = slurm(tmp_path, Says(accounting=away), sacct=True)
+    with pytest.raises(LrmsUnavailableError, match="Connection refused"):
+        await system.endings([question(in_table=False)])
+    # The log alone is enough for whoever is in it.
+    (tmp_path / "log").write_text(LOGS["7"])
+    system = slurm(tmp_path, Says(shown=DOWN, accounting=away), sacct=True)
+    assert code(await system.endings([question(in_table=True)])) == "7"
+
+
+async def test_without_a_log_it_is_not_missed(tmp_path: Path) -> None:
+    """None is configured, it is not there, or this user may not read it."""
+    for log in (False, True):
+        system = slurm(tmp_path / "none", Says(SHOWS["8"]), sacct=False, log=log)
+        assert code(await system.endings([question(in_table=True)])) == "8"

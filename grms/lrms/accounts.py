@@ -22,7 +22,7 @@ UID_MIN: Final = 1000
 FOLDER_MODE: Final = 0o3770
 _RUN: Final = frozenset(("launch", "program"))
 _READ: Final = frozenset(("values", "outputs.json"))
-WRITTEN: Final = ("stdout", "stderr", "begun", "ended")
+WRITTEN: Final = ("stdout", "stderr", "begun", "begun.died")
 """Files that are there before the job: who would make them could keep them from the daemon."""
 
 

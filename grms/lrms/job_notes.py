@@ -31,12 +31,14 @@ class Marks:
         released: the hold with which it was submitted was lifted, or was about to be.
         number: the batch system's id at that time.
         begun: it had begun to run when its folder was cleared.
+        limit_s: its requested time; 0 where an older site has submitted it.
     """
 
     run: bool
     released: bool = False
     number: str = ""
     begun: bool = False
+    limit_s: float = 0.0
 
 
 class JobNotes:

@@ -13,6 +13,7 @@ class Slips:
         release_undone: releases that were undone, and made again.
         cancel_undone: cancels that were undone, and made again.
         end_undone: jobs that were there again after their end.
+        end_forgotten: jobs that were ended at their limit, or with their node, although their script had ended.
         run_forgotten: jobs that came back held although they had begun to run, and were not repeated.
         copied: second copies of a job, which were cancelled.
         run_again: jobs that ran once more, or at one time with a copy, without being told to.
@@ -22,6 +23,7 @@ class Slips:
     release_undone: int = 0
     cancel_undone: int = 0
     end_undone: int = 0
+    end_forgotten: int = 0
     run_forgotten: int = 0
     copied: int = 0
     run_again: int = 0

@@ -168,6 +168,9 @@ class Machine:
     Args:
         log: the completion log.
         nodes: processors of each.
+
+    Attributes:
+        forgotten: numbers of jobs that run on for it although they have ended, as after a crash.
     """
 
     def __init__(self, log: Path, nodes: Mapping[str, int]) -> None:
@@ -182,6 +185,7 @@ class Machine:
         self._lock = threading.Lock()
         self._asker = ""
         self.now = int(time.time())
+        self.forgotten: set[str] = set()
 
     def answer(self, program: str, arguments: list[str]) -> bytes:
         """Returns exit status, standard error and standard output of a program, NUL between."""
@@ -255,7 +259,7 @@ class Machine:
 
     def _watch(self, job: Job) -> None:
         process = self._processes[job["id"], job["submit"], job["attempt"]]
-        code = process.poll()
+        code = None if job["id"] in self.forgotten else process.poll()
         if set(job["nodes"]) & self._broken:
             self._kill(job)
             self._requeue_or(job, "NF", "NodeDown")

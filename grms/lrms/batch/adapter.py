@@ -15,7 +15,8 @@ from grms.lrms.batch.ledger import MISSING_LOOKS, Act, FollowedJob, JobLedger, O
 from grms.lrms.batch.looks import Looks
 from grms.lrms.batch.orders import Orders
 from grms.lrms.batch.system import BatchSystem
-from grms.lrms.batch.table import Ending, JobRow, Question
+from grms.lrms.batch.table import JobRow, Question
+from grms.lrms.launched import ended_itself, true_end
 from grms.lrms.originals import VARIABLE, Fate, Watched
 from grms.lrms.port import (
     LrmsEnd,
@@ -131,7 +132,12 @@ class BatchLrms:
         if await self._had_before(key):
             return
         folder = await asyncio.to_thread(
-            self._spool.prepare, key, program, run=not held, account=job.account
+            self._spool.prepare,
+            key,
+            program,
+            run=not held,
+            limit_s=job.requested_time,
+            account=job.account,
         )
         self._ledger.intended(key, want)
         try:
@@ -304,7 +310,10 @@ class BatchLrms:
             return known
         question = Question(key, row.name, row.number, row.submit_time, row)
         ending = (await self._system.endings([question])).get(key)
-        return known if ending is None else replace(known, end=ending.end)
+        end = known.end if ending is None else ending.end
+        if end is not None:
+            end = true_end(end, *await asyncio.to_thread(self._spool.script_end, key))
+        return replace(known, end=end)
 
     async def _recorded(self, key: str) -> LrmsRecord | None:
         marks = await asyncio.to_thread(self._spool.marks, key)
@@ -313,8 +322,12 @@ class BatchLrms:
         name = self._system.encode(key)
         question = Question(key, name, marks.number, None, None)
         ending = (await self._system.endings([question])).get(key)
-        if ending is None:
-            reason = "it was released, and no record says how it ended"
-            end = LrmsEnd(LrmsOutcome.UNKNOWN, self._clock(), 0.0, reason=reason)
-            ending = Ending(None, end)
-        return LrmsRecord(LrmsPhase.ENDED, ending.start_time, ending.end)
+        script, limit_s = await asyncio.to_thread(self._spool.script_end, key)
+        if ending is not None:
+            end = true_end(ending.end, script, limit_s)
+            return LrmsRecord(LrmsPhase.ENDED, ending.start_time, end)
+        reason = "it was released, and no record says how it ended"
+        end = LrmsEnd(LrmsOutcome.UNKNOWN, self._clock(), 0.0, reason=reason)
+        if script is not None:
+            end = ended_itself(script, self._clock())
+        return LrmsRecord(LrmsPhase.ENDED, None, end)

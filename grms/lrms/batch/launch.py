@@ -1,13 +1,14 @@
 """The folder in which a job runs: what is in it, and what it says after a restart of the site.
 
 `launch` is what the batch system is given: a constant text, in which nothing of the job stands. It
-reads `values`, where arguments and variables are quoted, and becomes `program`, the job's script as it
+reads `values`, where arguments and variables are quoted, and runs `program`, the job's script as it
 came. So neither passes through a shell as anything but data, or through a batch system at all (Grid
 Engine cuts arguments at a line feed); and lines of the script that a batch system would take for options (`#SBATCH`, `#$`, `#PBS`) are a comment again. Variables
 such as LD_PRELOAD or BASH_ENV reach the job's own process and no other.
 
-Before that it adds a line to `begun`: how often the batch system says to have started it anew. A batch
-system that forgets a run in a crash of its own says so less often than there are lines.
+Beginning and end of each run are lines of `begun` (`grms.lrms.launched`): how often the batch system says to have
+started it anew, and the exit code. A batch system that forgets a run in a crash of its own says so less often than
+there are lines; one that forgets an end says another.
 
 What was wanted of the job, and whether it was released, is kept over a restart (`job_notes`): of a job
 that was released and is in no table and no record any more one may not say that it never ran.
@@ -32,14 +33,8 @@ from grms.kit.shared_folders import NotSharedError, SharedFile, SharedFolders
 from grms.lrms.accounts import common_group, lend
 from grms.lrms.folders import JobFolder
 from grms.lrms.job_notes import STATE, JobNotes, Marks
+from grms.lrms.launched import BEGUN, LAUNCH, ScriptEnd, read_runs, read_script_end
 from grms.lrms.port import JobInput, LrmsRefusedError, Program
-
-LAUNCH: Final = (
-    "#!/bin/sh\n"
-    'echo "${SLURM_RESTART_COUNT:-${RESTARTED:-0}}" >>begun\n'
-    '. ./values || exit 125\nexec ./program "$@"\n'
-)
-"""What the batch system runs, in the job's folder."""
 
 BEGUN_BYTES_MAX: Final = 1024
 """So much is read of the runs that a job has begun; the job itself could write more."""
@@ -169,13 +164,16 @@ class Spool:
         """
         return self._folder / check_key(key).replace("/", "+")
 
-    def prepare(self, key: str, program: Program, *, run: bool, account: str = "") -> Path:
+    def prepare(
+        self, key: str, program: Program, *, run: bool, limit_s: float = 0.0, account: str = ""
+    ) -> Path:
         """Writes a job's folder anew and returns it.
 
         Args:
             key: of the job.
             program: what it runs.
             run: whether it is wanted to run at once.
+            limit_s: its requested time.
             account: as which it runs; empty for this process's own.
 
         Raises:
@@ -198,7 +196,7 @@ class Spool:
         for shared in program.shared:
             self._link(place, shared)
         with _changes:
-            self._keep(key, Marks(run))
+            self._keep(key, Marks(run, limit_s=limit_s))
         if group is not None:
             self._folder.chmod(0o711)  # to be passed through, and not to be looked into
             lend(place, group)
@@ -239,12 +237,24 @@ class Spool:
     def runs(self, key: str) -> list[str]:
         """Returns the runs that a job has begun: of each how often it had been started anew by then."""
         try:
-            descriptor = opened(self.place(key), "begun")
+            descriptor = opened(self.place(key), BEGUN)
         except FileProblemError:
             marks = self.marks(key)
             return ["0"] if marks is not None and marks.begun else []
         with os.fdopen(descriptor, "rb") as file:
-            return file.read(BEGUN_BYTES_MAX).decode("ascii", "replace").split()
+            return read_runs(file.read(BEGUN_BYTES_MAX).decode("ascii", "replace"))
+
+    def script_end(self, key: str) -> tuple[ScriptEnd | None, float]:
+        """Returns how a job's script has ended, by its folder, and the job's requested time, seconds."""
+        marks = self.marks(key)
+        limit_s = 0.0 if marks is None else marks.limit_s
+        try:
+            descriptor = opened(self.place(key), BEGUN)
+        except FileProblemError:
+            return None, limit_s
+        with os.fdopen(descriptor, "rb") as file:
+            file.seek(max(0, os.fstat(descriptor).st_size - BEGUN_BYTES_MAX))
+            return read_script_end(file.read(BEGUN_BYTES_MAX).decode("ascii", "replace")), limit_s
 
     def released(self, key: str, number: str) -> None:
         """Keeps that a job's hold is about to be lifted; it is on the disk when this returns.
@@ -254,7 +264,8 @@ class Spool:
             number: the batch system's id.
         """
         with _changes:
-            self._keep(key, Marks(run=True, released=True, number=number))
+            marks = self.marks(key) or Marks(run=True)
+            self._keep(key, replace(marks, run=True, released=True, number=number))
 
     def _keep(self, key: str, marks: Marks) -> None:
         self._notes.keep(self.place(key).name, marks)

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from grms.lrms.batch.table import Ending, JobRow, Question, Table
+from grms.lrms.launched import ScriptEnd, ended_itself, true_end
 from grms.lrms.port import (
     Accepted,
     Appeared,
@@ -302,13 +303,22 @@ class JobLedger:
                 self._not_shown(job, table, findings)
         return findings
 
-    def conclude(self, question: Question, ending: Ending | None, at: float) -> list[LrmsEvent]:
+    def conclude(
+        self,
+        question: Question,
+        ending: Ending | None,
+        at: float,
+        script: ScriptEnd | None = None,
+        limit_s: float = 0.0,
+    ) -> list[LrmsEvent]:
         """Ends a job whose end was looked up.
 
         Args:
             question: about which job.
             ending: what records say; None where they say nothing.
             at: moment of the look, seconds.
+            script: how its script has ended, by its folder; None where that says nothing.
+            limit_s: its requested time; 0 where that is not known.
 
         Returns:
             What is to be told of it.
@@ -317,6 +327,10 @@ class JobLedger:
         if ending is None and question.row is not None:
             ending = _of_row(question.row)
         if ending is not None:
+            end = true_end(ending.end, script, limit_s)
+            if end != ending.end:
+                self._slip("end_forgotten", job.key)
+                ending = replace(ending, end=end)
             if job.want is Want.GONE and ending.end.signal in _KILLED:
                 # Not every batch system tells a job that it has ended from one that died of itself.
                 end = replace(ending.end, outcome=LrmsOutcome.CANCELLED, signal=None)
@@ -326,6 +340,8 @@ class JobLedger:
             ran = 0.0 if job.start_time is None else max(0.0, at - job.start_time)
             end = LrmsEnd(LrmsOutcome.CANCELLED, at, ran, reason="cancelled, and gone since")
             return self._ended(job, Ending(job.start_time, end))
+        if script is not None:
+            return self._ended(job, Ending(job.start_time, ended_itself(script, at)))
         del self._jobs[job.key]
         if job.released_at is None and not job.left_hold:
             self._slip("submission_forgotten", job.key)

@@ -184,7 +184,8 @@ class Looks:
             return []  # the next look asks again
         events: list[LrmsEvent] = []
         for question in questions:
-            events += self.ledger.conclude(question, endings.get(question.key), at)
+            script = await asyncio.to_thread(self._spool.script_end, question.key)
+            events += self.ledger.conclude(question, endings.get(question.key), at, *script)
         self.tell(events)
         return [event.key for event in events if isinstance(event, Ended)]
 

@@ -14,7 +14,8 @@ from grms.lrms.batch.launch import Spool
 from grms.lrms.batch.ledger import Act, Order, Want
 from grms.lrms.batch.looks import Looks
 from grms.lrms.batch.system import BatchSystem
-from grms.lrms.batch.table import Question
+from grms.lrms.batch.table import Ending, Question
+from grms.lrms.launched import ended_itself
 from grms.lrms.port import LrmsRefusedError
 
 _log = structlog.get_logger()
@@ -118,6 +119,9 @@ class Orders:
         row = order.row
         question = Question(order.key, row.name, row.number, row.submit_time, None, ran=True)
         ending = (await self._system.endings([question])).get(order.key)
+        script, _ = await asyncio.to_thread(self._spool.script_end, order.key)
+        if ending is None and script is not None:
+            ending = Ending(None, ended_itself(script, self._clock()))
         self._looks.tell(self._ledger.run_forgotten(order.key, ending, self._clock()))
         self._looks.write_slips()
         await self._system.cancel(row)

@@ -166,12 +166,14 @@ def _row(fields: list[str]) -> JobRow:
         int(processors),
         start_time,
         end,
-        exact=end is None or end.outcome is not LrmsOutcome.FAILED,
+        exact=end is None or end.outcome not in _INEXACT,
         reason="" if reason == "None" else reason,
         can_start=phase is LrmsPhase.WAITING and why in _CAN_START,
     )
 
 
+# Of a failure the table does not say the code. The others may be wrong: the job's folder knows better.
+_INEXACT = frozenset((LrmsOutcome.FAILED, LrmsOutcome.TIMEOUT, LrmsOutcome.NODE_FAIL))
 _NOT_STARTED = frozenset((LrmsPhase.WAITING, LrmsPhase.HELD, LrmsPhase.UNKNOWN))
 
 

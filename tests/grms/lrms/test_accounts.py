@@ -83,7 +83,7 @@ def test_a_lent_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own = spool.prepare("home/1/2", program, run=True)
     place = spool.prepare("home/1/1", program, run=True, account="ann")
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in place.iterdir()}
-    written = dict.fromkeys(("stdout", "stderr", "begun", "ended"), 0o660)
+    written = dict.fromkeys(("stdout", "stderr", "begun", "begun.died"), 0o660)
     read = {"values": 0o440, "outputs.json": 0o440, "launch": 0o550, "program": 0o550}
     assert modes == written | read
     assert stat.S_IMODE(place.stat().st_mode) == 0o3770

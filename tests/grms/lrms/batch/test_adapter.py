@@ -1,15 +1,28 @@
 """What the adapter does when a job ends between a look and a command; the rest is in the conformance scenes."""
 
+import asyncio
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from grms.lrms.batch.adapter import BatchLrms
+from grms.lrms.batch.kinds import SlurmTable
 from grms.lrms.batch.launch import Spool
-from grms.lrms.batch.table import JobRow
-from grms.lrms.port import LrmsJob, LrmsPhase, LrmsRefusedError, Program
+from grms.lrms.batch.table import Ending, JobRow
+from grms.lrms.port import (
+    Ended,
+    LrmsEnd,
+    LrmsEvent,
+    LrmsJob,
+    LrmsOutcome,
+    LrmsPhase,
+    LrmsRefusedError,
+    Program,
+)
+from tests.clusters.fake_slurm import FakeSlurm
 from tests.grms.lrms.batch.forgetful import END, HELD, KEY, Forgetful
+from tests.waiting import TIME_OUT_S, until
 
 
 class TooLate(Forgetful):
@@ -50,3 +63,62 @@ async def test_a_job_that_may_not_be_held_is_not_cancelled(tmp_path: Path) -> No
     with pytest.raises(LrmsRefusedError, match="does not exist"):
         await lrms.cancel(KEY, only_waiting=True)
     assert system.told == ["submit", "hold"]
+
+
+async def test_what_is_asked_after_a_restart_is_the_truth_too(tmp_path: Path) -> None:
+    """The table, or a record, says that the time was over; or there is none: the job's folder says how it ended."""
+    late = LrmsEnd(LrmsOutcome.TIMEOUT, 1000.0, 960.0)
+    told = replace(HELD, phase=LrmsPhase.ENDED, start_time=40.0, end=late, exact=False)
+    system = Forgetful()
+    await waiting(system, tmp_path)
+    spool = Spool(tmp_path)
+    for rows, ending in (
+        ((told,), None),
+        ((told,), Ending(40.0, late)),
+        ((), Ending(40.0, late)),
+        ((), None),
+    ):
+        for said, code in (("0 1000\n", None), ("0 1000\nended 3 1020\n", 3)):
+            (spool.place(KEY) / "begun").write_text(said)
+            spool.released(KEY, "7")
+            system.rows, system.ending = rows, ending
+            lrms = BatchLrms(system, spool, poll_s=0.01, settle_s=0.0, clock=lambda: 2000.0)
+            record = await lrms.look_up(KEY)
+            assert record is not None
+            assert record.end is not None
+            assert record.end.exit_code == code
+            known = LrmsOutcome.TIMEOUT if rows or ending else LrmsOutcome.UNKNOWN
+            assert record.end.outcome is (LrmsOutcome.FAILED if code else known)
+
+
+async def test_an_end_that_the_controller_has_forgotten_is_told(tmp_path: Path) -> None:
+    """It ends the job at its limit; the user is told what the script has returned, and the slip is counted."""
+    cluster = FakeSlurm(tmp_path / "cluster", nodes=1, cpus=1)
+    cluster.up()
+    lrms = BatchLrms(
+        SlurmTable(kind="slurm", programs=cluster.programs).system("S"),
+        Spool(tmp_path / "jobs"),
+        poll_s=0.1,
+        settle_s=0.0,
+    )
+    events: list[LrmsEvent] = []
+    lrms.listen(events.extend)
+    try:
+        await lrms.open()
+        follows = asyncio.create_task(lrms.run())
+        async with asyncio.timeout(TIME_OUT_S):
+            cluster.machine.forgotten.add("1")
+            script = "#!/bin/sh\nexit 3\n"
+            await lrms.submit(LrmsJob(KEY, 1, 600.0, program=Program(script)))
+            await until(lambda: lrms.folders.script_end(KEY)[0] is not None)
+            assert not any(isinstance(event, Ended) for event in events)
+            cluster.ask("scontrol", "update", "JobId=1", "EndTime=now")
+            await until(lambda: any(isinstance(event, Ended) for event in events))
+        (event,) = [event for event in events if isinstance(event, Ended)]
+        assert (event.end.outcome, event.end.exit_code) == (LrmsOutcome.FAILED, 3)
+        assert lrms.slips.end_forgotten == 1
+        assert "TIMEOUT" in cluster.ask("scontrol", "show", "job", "1")
+        follows.cancel()
+        await asyncio.wait([follows])
+    finally:
+        cluster.down()

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from grms.lrms.batch.ledger import MISSING_LOOKS, Act, JobLedger, Want
 from grms.lrms.batch.table import Ending, JobRow, Table
+from grms.lrms.launched import ScriptEnd
 from grms.lrms.plan import QueuePlan
 from grms.lrms.port import (
     Accepted,
@@ -54,6 +55,7 @@ class Looks:
         )
         self.orders: list[tuple[Act, str]] = []
         self.ending: Ending | None = None
+        self.script: ScriptEnd | None = None
 
     def submit(self, want: Want = Want.RUN, number: str = "7") -> None:
         """Submits the job."""
@@ -71,7 +73,7 @@ class Looks:
         self.orders = [(order.act, order.row.number) for order in findings.orders]
         events = findings.events
         for question in findings.questions:
-            events += self.ledger.conclude(question, self.ending, self.now)
+            events += self.ledger.conclude(question, self.ending, self.now, self.script, 60.0)
         return events
 
     def release(self) -> None:
@@ -126,6 +128,50 @@ def test_of_a_short_job_the_start_is_told_too() -> None:
     looks.look(row(HELD), after=SETTLE_S)
     looks.release()
     assert looks.look(row(ENDED)) == [Started(KEY, 40.0), Ended(KEY, COMPLETED)]
+
+
+def test_an_end_that_was_forgotten_is_the_scripts() -> None:
+    """The batch system ends the job at its limit; its folder says that it had ended long before. It is counted."""
+    late = LrmsEnd(LrmsOutcome.TIMEOUT, 140.0, 100.0, reason="TimeLimit")
+    for recorded in (False, True):
+        looks = running()
+        looks.script = ScriptEnd(3, 20.0)
+        looks.ending = Ending(40.0, late) if recorded else None
+        (event,) = looks.look(row(ENDED, end=late, exact=False))
+        assert isinstance(event, Ended)
+        assert (event.end.outcome, event.end.exit_code) == (LrmsOutcome.FAILED, 3)
+        assert (event.end.run_time, event.end.end_time) == (20.0, 60.0)
+        assert (looks.ledger.slips.end_forgotten, looks.ledger.slipped) == (
+            1,
+            [("end_forgotten", KEY)],
+        )
+    for script in (None, ScriptEnd(0, 61.0)):
+        looks = running()
+        looks.script = script
+        assert looks.look(row(ENDED, end=late, exact=False)) == [Ended(KEY, late)]
+        assert looks.ledger.slips.end_forgotten == 0
+
+
+def test_of_a_job_that_is_gone_its_folder_knows_the_end() -> None:
+    """No record has it, and yet nobody need say that the end is unknown; nothing was promised and not kept."""
+    looks = running()
+    looks.script = ScriptEnd(0, 20.0)
+    events = [event for _ in range(MISSING_LOOKS) for event in looks.look()]
+    (event,) = events
+    assert isinstance(event, Ended)
+    assert (event.end.outcome, event.end.exit_code, event.end.run_time) == (
+        LrmsOutcome.COMPLETED,
+        0,
+        20.0,
+    )
+    assert looks.ledger.slips.end_forgotten == 0
+    looks = running()
+    looks.ledger.job(KEY).want = Want.GONE  # type: ignore[union-attr]  # it is there
+    looks.script = ScriptEnd(0, 20.0)
+    events = [event for _ in range(MISSING_LOOKS) for event in looks.look()]
+    assert [event.end.outcome for event in events if isinstance(event, Ended)] == [
+        LrmsOutcome.CANCELLED
+    ]
 
 
 def test_one_that_never_started_has_no_start() -> None:

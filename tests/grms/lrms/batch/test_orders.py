@@ -69,10 +69,12 @@ class Scene:
         await self.lrms.submit(LrmsJob(KEY, 2, 60.0, program=Program("#!/bin/sh\n")))
         await self.told("release")
 
-    def begins(self) -> None:
+    def begins(self, *, ends: bool = False) -> None:
         """Starts the job as the batch system does, and lets the batch system forget that."""
         folder = self.spool.place(KEY)
         subprocess.run(["/bin/sh", str(folder / "launch")], cwd=folder, check=True, timeout=300)  # noqa: S603  # the folder's own
+        begin, end = (folder / "begun").read_text().splitlines(keepends=True)
+        (folder / "begun").write_text(begin + end if ends else begin)
         self.system.rows = (HELD,)
 
     @property
@@ -124,6 +126,22 @@ async def test_the_end_of_a_run_that_was_forgotten_is_told_where_records_have_it
     await scene.told("cancel")
     assert [event for event in scene.events if isinstance(event, Ended)] == [Ended(KEY, END.end)]
     assert scene.system.told == ["submit", "release", "cancel"]
+
+
+async def test_the_end_of_a_run_that_was_forgotten_is_told_where_its_folder_has_it(
+    tmp_path: Path,
+) -> None:
+    """Its script has ended by itself, so that nobody need say that this is unknown; records go first."""
+    for number, ending in enumerate((None, END)):
+        scene = Scene(tmp_path / str(number))
+        await scene.lrms.open()
+        await scene.released()
+        scene.system.ending = ending
+        scene.begins(ends=True)
+        await scene.told("cancel")
+        (event,) = [event for event in scene.events if isinstance(event, Ended)]
+        assert event.end.exit_code == (0 if ending is None else END.end.exit_code)
+        assert scene.slips == {"run_forgotten": 1}
 
 
 async def test_a_run_that_was_forgotten_is_repeated_where_the_site_allows_it(

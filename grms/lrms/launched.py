@@ -1,0 +1,114 @@
+"""What starts a job in its folder, and what that says there of each run: that it began, and how its script ended.
+
+The script has a process of its own, below the one that the batch system has started: that one waits, writes down
+the exit code with the time, and ends as the script has. A signal that ended the script ends it too, so that the
+batch system sees what it would have seen. A shell tells a signal from an exit code above 128 by saying so on
+standard error alone (POSIX gives both the same status), which here is a file; of SIGINT and SIGPIPE it says
+nothing, and these two become exit codes. What it is sent itself it passes over, as the script is sent it too.
+"""
+
+import re
+from dataclasses import dataclass, replace
+from typing import Final
+
+from grms.lrms.port import LrmsEnd, LrmsOutcome
+
+BEGUN: Final = "begun"
+"""A line for each beginning (how often the batch system had started the job anew, and when) and each end."""
+
+DIED: Final = "begun.died"
+"""What the shell says of the script's end."""
+
+LAUNCH: Final = """\
+#!/bin/sh
+echo "${SLURM_RESTART_COUNT:-${RESTARTED:-0}} $(date +%s)" >>begun
+trap : HUP INT QUIT TERM USR1 USR2
+exec 3>&2 2>begun.died
+(exec 2>&3 3>&-; . ./values || exit 125; exec ./program "$@")
+code=$?
+exec 2>&3 3>&-
+if test "$code" -gt 128 && test -s begun.died; then
+	trap - HUP INT QUIT TERM USR1 USR2
+	ulimit -c 0
+	kill -"$((code - 128))" $$
+fi
+echo "ended $code $(date +%s)" >>begun
+exit "$code"
+"""
+"""What the batch system runs, in the job's folder: nothing of the job stands in it."""
+
+_LINE = re.compile(r"(\d+)(?: (\d+))?")
+_END = re.compile(r"ended (\d{1,3}) (\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptEnd:
+    """How a job's script has ended, by its own folder.
+
+    Attributes:
+        code: exit code.
+        run_time: seconds, by the clock of the node; None where it has not said.
+    """
+
+    code: int
+    run_time: float | None
+
+
+def read_runs(text: str) -> list[str]:
+    """Returns the runs that a job has begun: of each how often it had been started anew by then.
+
+    Args:
+        text: of `begun`; the job itself could have written more.
+    """
+    return [word for line in text.splitlines() for word in line.split()[:1] if word != "ended"]
+
+
+def read_script_end(text: str) -> ScriptEnd | None:
+    """Returns how the last run has ended, by its own word; None where it has not said.
+
+    Args:
+        text: of `begun`, its last lines.
+    """
+    *before, last = text.splitlines() or [""]
+    end = _END.fullmatch(last)
+    if end is None or not text.endswith("\n") or int(end[1]) > 255:
+        return None
+    begin = _LINE.fullmatch(before[-1]) if before else None
+    took = None if begin is None or begin[2] is None else float(int(end[2]) - int(begin[2]))
+    return ScriptEnd(int(end[1]), None if took is None or took < 0 else took)
+
+
+def true_end(end: LrmsEnd, script: ScriptEnd | None, limit_s: float) -> LrmsEnd:
+    """Returns how a job has ended that the batch system says to have been ended at its limit, or with its node.
+
+    A batch system that forgets an end in a crash of its own takes the job for running, and ends it so later.
+
+    Args:
+        end: as the batch system has it.
+        script: how its script has ended; None where it has not said.
+        limit_s: its requested time; 0 where that is not known any more.
+    """
+    if script is None or end.outcome not in {LrmsOutcome.TIMEOUT, LrmsOutcome.NODE_FAIL}:
+        return end
+    early = script.run_time is not None and script.run_time < limit_s - 1.0
+    if end.outcome is LrmsOutcome.TIMEOUT and not early:
+        return end  # it may have ended as it was told that its time is over
+    ran = end.run_time if script.run_time is None else script.run_time
+    return replace(
+        ended_itself(script, end.end_time),
+        end_time=end.end_time - max(0.0, end.run_time - ran),
+        run_time=min(ran, end.run_time),
+        reason=f"the batch system says {end.outcome.value}; its script had ended before",
+    )
+
+
+def ended_itself(script: ScriptEnd, at: float) -> LrmsEnd:
+    """Returns the end of a job of which its folder alone knows.
+
+    Args:
+        script: how its script has ended.
+        at: no later than this, seconds.
+    """
+    outcome = LrmsOutcome.FAILED if script.code else LrmsOutcome.COMPLETED
+    reason = "no record of the batch system says it; its folder does"
+    return LrmsEnd(outcome, at, script.run_time or 0.0, script.code, reason=reason)

@@ -33,12 +33,10 @@ KNOWN_OF_A_JOB = {"processors", "requested_time"}
 """What is known of a job when one decides."""
 
 READ_OF_HOME = {
-    "home.partners",
-    "home.partner_count",
+    "home.partner_count",  # whom of them is asked next is `partner_at`
     "home.transfer",
     "home.partners_asked",  # how many it asks at most
-    "home.asked",  # whom it has asked before, and how often
-    "home.asked_now",
+    "home.asked_now",  # whom it asks in this decision
     "home.asked_count",
     "home.offers",  # counted, and looked at by nobody
     "home.rounds",  # who has declined which of its waiting jobs
@@ -68,12 +66,30 @@ READ_TO_ORDER = {
     "home.consumption",  # of own users' jobs that a partner has run and reported
     "home.weighted_response",  # same
     "home.count_open",
-    "home.asked",
+}
+READ_OF_STANDING = {
+    "home.standing",  # what the two sums make, and how often home has asked the partner
+    "home.standing.awrt",
+}
+READ_OF_PLACES = {
+    "home.settled",  # the order of partners that have none of home's jobs open
+    "home.settled_count",
+    "home.opened",  # the others
+    "home.opened_count",
+    "home.standing",
 }
 READ_TO_TAKE_TURNS = {
     "home.asked_count",
     "home.asked_now",
     "home.turn_place",
+    "home.standing",
+    "home.standing.asked",
+    "home.open_jobs",
+    "home.settled",
+    "home.settled_count",
+    "home.partners",
+    "home.partner_count",
+    "home.count_open",
 }
 READ_OF_OPEN_JOBS = {
     "home.open_consumption",  # what own users' jobs that a partner has have asked for
@@ -84,15 +100,20 @@ READ_OF_OPEN_JOBS = {
     "jobs.submit_time",
 }
 READ_TO_ORDER_NOW = {
-    "home.partners",
-    "home.partner_count",
     "home.consumption",
     "home.weighted_response",
     "home.open_consumption",
     "home.open_submitted",
-    "home.consumption_now",
-    "home.weighted_response_now",
-    "home.asked",
+    "home.opened",
+    "home.opened_count",
+    "home.merged",
+    "home.settled_merged",
+}
+READ_TO_MERGE = {
+    "home.partners",
+    "home.count_open",
+    "home.merged",
+    "home.settled_merged",
 }
 READ_OF_PARTNER = {
     "partner.transfer",  # its own policy, applied to its own load: the question and the answer
@@ -378,15 +399,18 @@ def test_partners_are_ordered_by_what_the_policy_lists_and_no_more() -> None:
     """What became of own users' jobs at a partner; learned when such a job is given to it, and completed."""
     kernel = (ROOT / KERNEL).read_text(encoding="utf-8")
     order = (ROOT / ORDER).read_text(encoding="utf-8")
-    assert reads(function(order, "learn")) == READ_TO_ORDER
+    learned = READ_TO_ORDER | READ_OF_STANDING | {"home.open_jobs"}
+    assert reads(function(order, "learn")) == learned
+    assert reads(function(order, "settle")) == READ_OF_PLACES
+    assert reads(function(order, "unsettle")) == READ_OF_PLACES
     assert reads(function(order, "open_job")) == READ_OF_OPEN_JOBS
     assert reads(function(order, "close_job")) == READ_OF_OPEN_JOBS
-    assert reads(function(order, "order_now")) == READ_TO_ORDER_NOW
-    turns = READ_TO_ORDER - {"home.by_awrt"} | READ_TO_TAKE_TURNS
-    assert reads(function(order, "take_turns")) == turns
+    assert reads(function(order, "order_now")) == READ_TO_ORDER_NOW | READ_OF_STANDING
+    assert reads(function(order, "partner_at")) == READ_TO_MERGE | READ_OF_PLACES
+    assert reads(function(order, "take_turns")) == READ_TO_TAKE_TURNS
     # A policy written in Python is given the same two sums, and says an order.
     chosen = reads(function(kernel, "choose_written")) - {"failures.append"}
-    assert chosen == READ_TO_ORDER - {"home.by_awrt", "home.count_open", "home.asked"} | {
+    assert chosen == READ_TO_ORDER - {"home.by_awrt", "home.count_open"} | {
         "home.chooser",
         "federation.count",
         "federation.failures",

@@ -18,7 +18,7 @@ class FederationKernel:
         self,
         processors: Sequence[int],
         schedulers: Sequence[Scheduler],
-        transfer: Sequence[Sequence[CompiledTransfer | None]],
+        transfer: Sequence[CompiledTransfer | Sequence[CompiledTransfer | None]],
         orders: Sequence[
             Sequence[int] | Callable[[list[float], list[float]], Sequence[int]] | None
         ],

@@ -20,7 +20,14 @@ from grms.federation._ledger cimport (
     ledger_review,
     misreported,
 )
-from grms.federation._order cimport close_job, learn, open_job, order_now, take_turns
+from grms.federation._order cimport (
+    close_job,
+    learn,
+    open_job,
+    order_now,
+    partner_at,
+    take_turns,
+)
 from grms.federation._rogues cimport rogue_hold
 from grms.federation._rounds cimport (
     RoundNotes,
@@ -40,6 +47,7 @@ from grms.federation._sites cimport (
     site_bound,
     site_free,
     site_order,
+    site_policies,
     site_rounds,
     sum_responses,
 )
@@ -49,7 +57,6 @@ from grms.policy._decisions cimport (
     KnownJob,
     SiteLoad,
     TransferPolicy,
-    WRITTEN,
     accept_fast,
 )
 from grms.policy._rails cimport Books, may_offer_fast
@@ -185,7 +192,7 @@ cdef site_index_t ask_partners(
     cdef Py_ssize_t questions = home.partners_asked
     cdef Py_ssize_t i
     for i in range(home.partner_count):
-        index = home.partners[i]
+        index = partner_at(home, i)
         if job.processors > federation.processors[index] or home.transfer[index] == NULL:
             continue
         if wants(home, index, job, now, ask, True):
@@ -201,7 +208,7 @@ cdef site_index_t ask_partners(
         partner = &federation.sites[index]
         home.offers += 1
         questions -= 1
-        if home.asked != NULL:
+        if home.asked_now != NULL:
             home.asked_now[home.asked_count] = <site_index_t> i
             home.asked_count += 1
         if waits and home.rounds != NULL:
@@ -261,6 +268,9 @@ cdef inline int place(
         if site.ledger != NULL:
             site.ledger[home_index].taken += jobs.requested_time[job] * jobs.processors[job]
         if home.transfer[target].railed and home.transfer[target].rails.promise:
+            if home.ledger[target].capacity == 0:
+                home.ledger[target].after = home.delegated_to
+                home.delegated_to = &home.ledger[target]
             ledger_delegate(
                 &home.ledger[target], &home.transfer[target].rails, &federation.delegated, jobs,
                 job, now,
@@ -395,13 +405,12 @@ cdef class FederationKernel:
         partners_asked=None,
     ):
         cdef Py_ssize_t count = len(processors)
-        cdef Py_ssize_t i, j
+        cdef Py_ssize_t i, known
         cdef Scheduler scheduler
-        cdef CompiledTransfer policy
         cdef SiteRun* site
         if not 1 <= count < 2**15:
             raise ValueError(f"{count} sites; between 1 and {2**15 - 1} are possible")
-        self.keep_alive = [list(schedulers), [list(row) for row in transfer], list(orders)]
+        self.keep_alive = [list(schedulers), list(transfer), list(orders)]
         self.keep_alive[1] += [list(takes) for takes, *_ in (rogues or {}).values()]
         self.written = []
         self.failures = []
@@ -421,35 +430,20 @@ cdef class FederationKernel:
             core_open(&site.core, processors[i], scheduler.ops, scheduler.notes)
             site.core.ended.kept = True
             self.federation.processors[i] = processors[i]
-            for j in range(count):
-                if transfer[i][j] is not None and i != j:
-                    policy = <CompiledTransfer?> transfer[i][j]
-                    if policy.policy.further and not policy.policy.railed:
-                        raise ValueError(
-                            f"a rule base of site {i} looks at more than queue and width, and so "
-                            f"decides within rails alone"
-                        )
-                    site.transfer[j] = &policy.policy
-                    if policy.policy.kind == WRITTEN:
-                        self.written.append(policy)
-                    if policy.policy.railed and site.ledger == NULL:
-                        self.federation.railed = True
-                        site.ledger = <PartnerNotes*> calloc(count, sizeof(PartnerNotes))
-                        if site.ledger == NULL:
-                            raise MemoryError(f"no memory for {count} sites")
+            known = site_policies(&self.federation, i, transfer[i], self.written)
             if reoffer is not None and reoffer[i] is not None:
                 site_rounds(&self.federation, site, reoffer[i])
             if rogues is not None and i in rogues:
                 rogue_make(&self.federation, site, rogues[i])
             site_order(site, i, count, self.keep_alive[2][i])
             if partners_asked is not None and partners_asked[i] is not None:
-                site_bound(site, count, partners_asked[i], count - list(transfer[i]).count(None))
+                site_bound(site, count, partners_asked[i], known)
 
     def __dealloc__(self):
         cdef Py_ssize_t i
         if self.federation.sites != NULL:
             for i in range(self.federation.count):
-                site_free(&self.federation.sites[i], self.federation.count)
+                site_free(&self.federation.sites[i])
             free(self.federation.sites)
         free(self.federation.processors)
         due_close(&self.federation.due)

@@ -27,6 +27,7 @@ cdef struct PartnerNotes:
     Py_ssize_t capacity
     bint stale                   # one of them has ended since one has looked
     seconds_t overdue            # when the next of them is overdue; infinity for never
+    PartnerNotes* after          # see SiteRun.delegated_to
 
 
 cdef inline seconds_t reported_run_time(
@@ -57,7 +58,7 @@ cdef inline int ledger_delegate(
     cdef Py_ssize_t capacity
     cdef seconds_t overdue = now + jobs.requested_time[job] + rails.tolerance
     if ledger.count == ledger.capacity:
-        capacity = doubled(ledger.capacity, 64)
+        capacity = doubled(ledger.capacity, 8)
         ledger.open = <job_index_t*> safe_realloc(
             ledger.open, capacity, sizeof(job_index_t), b"open jobs at a partner"
         )

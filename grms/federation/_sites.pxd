@@ -7,8 +7,8 @@ from grms.federation._due cimport DueTimes, due_set
 from grms.federation._ledger cimport MARK_ENDED, Delegated, PartnerNotes, ledger_free
 from grms.federation._rogues cimport RogueNotes, rogue_close, rogue_open
 from grms.federation._rounds cimport RoundNotes, rounds_close, rounds_open
-from grms.policy._awrt_order cimport site_index_t
-from grms.policy._decisions cimport CompiledTransfer, TransferPolicy
+from grms.policy._awrt_order cimport Standing, site_index_t
+from grms.policy._decisions cimport WRITTEN, CompiledTransfer, TransferPolicy
 from lrms_sim._machine cimport (
     JobColumns,
     MachineCore,
@@ -31,21 +31,26 @@ cdef struct SiteRun:
     double* weighted_response        # by partner: Σ p·m·(C−r) of these
     double* open_consumption         # by partner: Σ of requested p·m of own jobs open there
     double* open_submitted           # by partner: Σ of the same times r
-    double* consumption_now          # by partner: what the two above make of `consumption` now,
-    double* weighted_response_now    # and of `weighted_response`
     int32_t* open_jobs               # by partner: how many are open there
+    site_index_t* settled            # where open jobs count: partners without one, in order,
+    Py_ssize_t settled_count
+    site_index_t* opened             # and the others; see _order
+    Py_ssize_t opened_count
+    Py_ssize_t merged                # so many of `partners` are set in this decision,
+    Py_ssize_t settled_merged        # so many of them of `settled`
+    Standing* standing               # by partner, where the order is by AWRT
     const TransferPolicy** transfer  # by partner
     const TransferPolicy** takes     # by partner, for its offers: `transfer`, but at a rogue
     RogueNotes* rogue                # NULL: an honest site
     PartnerNotes* ledger             # by partner; NULL where no policy has rails
+    PartnerNotes* delegated_to       # one of those that had a job of the site; the next is `after`
     double own_work                  # see Books; kept where anybody has rails
     double own_requested
     seconds_t reoffer                # waiting jobs are offered again at its multiples; 0 for never
     RoundNotes* rounds               # NULL: every partner is asked about every job in every round
     seconds_t next_round
     Py_ssize_t partners_asked        # most about one job in one decision; 0: as many as there are
-    int32_t* asked                   # by partner: how often; NULL where that does not count
-    site_index_t* asked_now          # places in the order of those asked in this decision
+    site_index_t* asked_now          # places of those asked now; NULL where that does not count
     Py_ssize_t asked_count
     Py_ssize_t turn_place            # to which the last of these has moved
     int64_t offers                   # questions that have reached partners
@@ -70,7 +75,7 @@ cdef struct Federation:
 
 cdef inline int site_alloc(SiteRun* site, Py_ssize_t count) except -1:
     # Room for what a site keeps of each of so many; `count_open` is set.
-    cdef Py_ssize_t sums = 6 if site.count_open else 2
+    cdef Py_ssize_t sums = 4 if site.count_open else 2
     site.partners = <site_index_t*> calloc(count, sizeof(site_index_t))
     site.consumption = <double*> calloc(sums * count, sizeof(double))
     if site.consumption != NULL:
@@ -78,13 +83,14 @@ cdef inline int site_alloc(SiteRun* site, Py_ssize_t count) except -1:
         if site.count_open:
             site.open_consumption = site.consumption + 2 * count
             site.open_submitted = site.consumption + 3 * count
-            site.consumption_now = site.consumption + 4 * count
-            site.weighted_response_now = site.consumption + 5 * count
             site.open_jobs = <int32_t*> calloc(count, sizeof(int32_t))
+            site.settled = <site_index_t*> calloc(2 * count, sizeof(site_index_t))
+            site.opened = site.settled + count
     site.transfer = <const TransferPolicy**> calloc(count, sizeof(TransferPolicy*))
     if (
         site.partners == NULL or site.consumption == NULL
-        or site.transfer == NULL or (site.count_open and site.open_jobs == NULL)
+        or site.transfer == NULL
+        or (site.count_open and (site.open_jobs == NULL or site.settled == NULL))
     ):
         raise MemoryError(f"no memory for {count} sites")
     site.takes = site.transfer
@@ -100,26 +106,26 @@ cdef inline int site_bound(
     site.partners_asked = asked
     if site.by_awrt:
         site.turn_place = site.partner_count - 1
-        site.asked = <int32_t*> calloc(count, sizeof(int32_t))
         site.asked_now = <site_index_t*> calloc(asked, sizeof(site_index_t))
-        if site.asked == NULL or site.asked_now == NULL:
+        if site.asked_now == NULL:
             raise MemoryError(f"no memory for {count} sites")
     return 0
 
 
-cdef inline void site_free(SiteRun* site, Py_ssize_t count) noexcept:
-    cdef Py_ssize_t i
+cdef inline void site_free(SiteRun* site) noexcept:
     core_close(&site.core)
-    if site.ledger != NULL:
-        for i in range(count):
-            ledger_free(&site.ledger[i])
-        free(site.ledger)
+    while site.delegated_to != NULL:
+        # Most of a thousand partners have never had a job: nobody looks at them.
+        ledger_free(site.delegated_to)
+        site.delegated_to = site.delegated_to.after
+    free(site.ledger)
     rounds_close(site.rounds)
     rogue_close(site.rogue)
     free(site.partners)
     free(site.consumption)
     free(site.open_jobs)
-    free(site.asked)
+    free(site.settled)
+    free(site.standing)
     free(site.asked_now)
     free(site.transfer)
 
@@ -187,17 +193,73 @@ cdef inline int site_order(SiteRun* site, Py_ssize_t index, Py_ssize_t count, or
     # Sets in which order the site of that number asks its partners; the caller keeps a chooser.
     cdef Py_ssize_t j
     site.by_awrt = order is None
+    if order is None:
+        site.standing = <Standing*> calloc(count, sizeof(Standing))
+        if site.standing == NULL:
+            raise MemoryError(f"no memory for {count} sites")
+        for j in range(count):
+            if j != index:
+                site.partners[site.partner_count] = <site_index_t> j
+                if site.count_open:
+                    site.settled[site.partner_count] = <site_index_t> j
+                site.partner_count += 1
+        site.settled_count = site.partner_count
+        return 0
     if callable(order):
         site.chooser = <void*> order
         order = []
-    elif order is None:
-        order = [j for j in range(count) if j != index]
     for j in order:
         if not 0 <= j < count or j == index or site.partner_count == count - 1:
             raise ValueError(f"order {order} of site {index} is no order of its partners")
         site.partners[site.partner_count] = <site_index_t> j
         site.partner_count += 1
     return 0
+
+
+cdef inline int keep_policy(
+    Federation* federation, Py_ssize_t index, CompiledTransfer policy, list written
+) except -1:
+    # Looks whether a site can have a policy, and makes room for what it needs.
+    cdef SiteRun* site = &federation.sites[index]
+    if policy.policy.further and not policy.policy.railed:
+        raise ValueError(
+            f"a rule base of site {index} looks at more than queue and width, and so "
+            f"decides within rails alone"
+        )
+    if policy.policy.kind == WRITTEN:
+        written.append(policy)
+    if policy.policy.railed and site.ledger == NULL:
+        federation.railed = True
+        site.ledger = <PartnerNotes*> calloc(federation.count, sizeof(PartnerNotes))
+        if site.ledger == NULL:
+            raise MemoryError(f"no memory for {federation.count} sites")
+    return 0
+
+
+cdef inline Py_ssize_t site_policies(
+    Federation* federation, Py_ssize_t index, row, list written
+) except -1:
+    # Sets the policies of the site of that number, and returns how many partners it has: one policy
+    # for all of them, or each partner's own and None for no exchange. A thousand sites have a
+    # million pairs, which are not to be looked at in Python.
+    cdef SiteRun* site = &federation.sites[index]
+    cdef CompiledTransfer policy
+    cdef Py_ssize_t known = 0
+    cdef Py_ssize_t i
+    if isinstance(row, CompiledTransfer):
+        policy = <CompiledTransfer> row
+        keep_policy(federation, index, policy, written)
+        for i in range(federation.count):
+            if i != index:
+                site.transfer[i] = &policy.policy
+        return federation.count - 1
+    for i in range(federation.count):
+        if row[i] is not None and i != index:
+            policy = <CompiledTransfer?> row[i]
+            keep_policy(federation, index, policy, written)
+            site.transfer[i] = &policy.policy
+            known += 1
+    return known
 
 
 cdef inline int site_rounds(Federation* federation, SiteRun* site, rounds) except -1:

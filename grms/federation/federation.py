@@ -238,13 +238,16 @@ class Federation:
                 return None
             return compiled_transfer(site.rogue.giving(policy) if site.rogue else policy)
 
-        def row(site: Site) -> list[CompiledTransfer | None]:
+        def row(site: Site) -> CompiledTransfer | list[CompiledTransfer | None]:
             policies = site.transfer_policies
             if instead or site.rogue:
                 return [transfer(site, other) for other in index]
             # A thousand sites have a million pairs, and few policies.
-            distinct = {id(policy): policy for policy in policies.values()}
-            compiled = {key: compiled_transfer(policy) for key, policy in distinct.items()}
+            distinct = set(map(id, policies.values()))
+            if len(distinct) == 1 and len(policies) == len(sites) - 1:
+                return compiled_transfer(next(iter(policies.values())))
+            each = {id(policy): policy for policy in policies.values()}
+            compiled = {key: compiled_transfer(policy) for key, policy in each.items()}
             return [compiled.get(id(policies.get(other))) for other in index]
 
         return FederationKernel(

@@ -5,30 +5,44 @@ from lrms_sim._types cimport seconds_t
 
 ctypedef int16_t site_index_t
 
+cdef struct Standing:
+    # What decides when a partner is asked: side by side, as searches look at many partners.
+    double awrt                  # of what was delegated to it
+    int32_t asked                # how often it has been asked; 0 where that does not count
+
 cdef void order_by_awrt_fast(
-    site_index_t* partners,
-    Py_ssize_t count,
-    const double* consumption,
-    const double* weighted_response,
-    const int32_t* asked,
+    site_index_t* partners, Py_ssize_t count, const Standing* standing
 ) noexcept nogil
 cdef Py_ssize_t move_by_awrt_fast(
     site_index_t* partners,
     Py_ssize_t count,
-    const double* consumption,
-    const double* weighted_response,
-    const int32_t* asked,
+    const Standing* standing,
     Py_ssize_t place,
     Py_ssize_t near,
 ) noexcept nogil
 cdef Py_ssize_t place_by_awrt_fast(
     const site_index_t* partners,
     Py_ssize_t count,
-    const double* consumption,
-    const double* weighted_response,
-    const int32_t* asked,
+    const Standing* standing,
     site_index_t site,
 ) noexcept nogil
+
+
+cdef inline double delegated_awrt(double consumption, double weighted_response) noexcept nogil:
+    # No history counts as 0: such a partner comes first and so gets a chance to have one.
+    return weighted_response / consumption if consumption > 0.0 else 0.0
+
+
+cdef inline bint asked_before(
+    site_index_t one, site_index_t other, const Standing* standing
+) noexcept nogil:
+    # Whether one of two partners is asked before the other: by AWRT; ties go to the one that has
+    # been asked less often where that counts, then by site order.
+    if standing[one].awrt != standing[other].awrt:
+        return standing[one].awrt < standing[other].awrt
+    if standing[one].asked != standing[other].asked:
+        return standing[one].asked < standing[other].asked
+    return one < other
 
 
 cdef inline void count_open_fast(

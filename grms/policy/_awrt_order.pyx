@@ -4,57 +4,25 @@ Each has a fast face (`..._fast`, for kernels, without checks) and a plain face 
 arguments and calls the fast one.
 """
 
-from libc.stdint cimport int32_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memmove
 
 from lrms_sim._types cimport seconds_t
 
 
-cdef inline double delegated_awrt(
-    site_index_t site, const double* consumption, const double* weighted_response
-) noexcept nogil:
-    # No history counts as 0: such a partner comes first and so gets a chance to have one.
-    return weighted_response[site] / consumption[site] if consumption[site] > 0.0 else 0.0
-
-
-cdef inline bint asked_before(
-    site_index_t one,
-    double awrt,
-    site_index_t other,
-    double awrt_other,
-    const int32_t* asked,
-) noexcept nogil:
-    # Whether one of two partners is asked before the other: by AWRT; ties go to the one that has
-    # been asked less often where that counts (`asked` is not NULL), then by site order.
-    if awrt != awrt_other:
-        return awrt < awrt_other
-    if asked != NULL and asked[one] != asked[other]:
-        return asked[one] < asked[other]
-    return one < other
-
-
 cdef void order_by_awrt_fast(
-    site_index_t* partners,
-    Py_ssize_t count,
-    const double* consumption,
-    const double* weighted_response,
-    const int32_t* asked,
+    site_index_t* partners, Py_ssize_t count, const Standing* standing
 ) noexcept nogil:
-    # Insertion sort of `partners` by ascending AWRT of what was delegated to each; sums are
-    # indexed by site. Quick where they are nearly in that order.
+    # Insertion sort of `partners`, of whom `standing` has each by site. Quick where they are nearly
+    # in that order.
     cdef Py_ssize_t i, place
     cdef site_index_t site, other
-    cdef double awrt
     for i in range(1, count):
         site = partners[i]
-        awrt = delegated_awrt(site, consumption, weighted_response)
         place = i
         while place > 0:
             other = partners[place - 1]
-            if asked_before(
-                other, delegated_awrt(other, consumption, weighted_response), site, awrt, asked
-            ):
+            if asked_before(other, site, standing):
                 break
             partners[place] = other
             place -= 1
@@ -64,51 +32,26 @@ cdef void order_by_awrt_fast(
 cdef Py_ssize_t place_by_awrt_fast(
     const site_index_t* partners,
     Py_ssize_t count,
-    const double* consumption,
-    const double* weighted_response,
-    const int32_t* asked,
+    const Standing* standing,
     site_index_t site,
 ) noexcept nogil:
     # Where a site stands, or would stand, among partners that are in order.
-    cdef double awrt = delegated_awrt(site, consumption, weighted_response)
-    cdef site_index_t other
     cdef Py_ssize_t low = 0
     cdef Py_ssize_t high = count
     cdef Py_ssize_t middle
     while low < high:
         middle = (low + high) // 2
-        other = partners[middle]
-        if asked_before(
-            other, delegated_awrt(other, consumption, weighted_response), site, awrt, asked
-        ):
+        if asked_before(partners[middle], site, standing):
             low = middle + 1
         else:
             high = middle
     return low
 
 
-cdef inline bint behind(
-    const site_index_t* partners,
-    Py_ssize_t place,
-    const double* consumption,
-    const double* weighted_response,
-    const int32_t* asked,
-    site_index_t site,
-    double awrt,
-) noexcept nogil:
-    # Whether a site is asked behind the one at that place.
-    cdef site_index_t other = partners[place]
-    return asked_before(
-        other, delegated_awrt(other, consumption, weighted_response), site, awrt, asked
-    )
-
-
 cdef Py_ssize_t move_by_awrt_fast(
     site_index_t* partners,
     Py_ssize_t count,
-    const double* consumption,
-    const double* weighted_response,
-    const int32_t* asked,
+    const Standing* standing,
     Py_ssize_t place,
     Py_ssize_t near,
 ) noexcept nogil:
@@ -117,23 +60,16 @@ cdef Py_ssize_t move_by_awrt_fast(
     # Returns its new place; `near` is a guess at that, or -1: it saves a search through what is
     # not in the processor's cache where there are many sites.
     cdef site_index_t site = partners[place]
-    cdef double awrt = delegated_awrt(site, consumption, weighted_response)
     cdef Py_ssize_t low = place
-    if place < near < count and behind(
-        partners, near, consumption, weighted_response, asked, site, awrt
-    ) and (near + 1 == count or not behind(
-        partners, near + 1, consumption, weighted_response, asked, site, awrt
-    )):
-        low = near
-    elif place > 0 and not behind(
-        partners, place - 1, consumption, weighted_response, asked, site, awrt
+    if place < near < count and asked_before(partners[near], site, standing) and (
+        near + 1 == count or not asked_before(partners[near + 1], site, standing)
     ):
-        low = place_by_awrt_fast(
-            partners, place - 1, consumption, weighted_response, asked, site
-        )
+        low = near
+    elif place > 0 and not asked_before(partners[place - 1], site, standing):
+        low = place_by_awrt_fast(partners, place - 1, standing, site)
     else:
         low = place + place_by_awrt_fast(
-            &partners[place + 1], count - 1 - place, consumption, weighted_response, asked, site
+            &partners[place + 1], count - 1 - place, standing, site
         )
     if low < place:
         memmove(&partners[low + 1], &partners[low], (place - low) * sizeof(site_index_t))
@@ -160,30 +96,24 @@ def order_by_awrt(consumption, weighted_response, asked=None):
     cdef Py_ssize_t count = len(consumption)
     cdef Py_ssize_t i
     cdef site_index_t* partners
-    cdef int32_t* times
-    cdef double* sums
+    cdef Standing* standing
     if len(weighted_response) != count or asked is not None and len(asked) != count:
         raise ValueError(
             f"{count} consumptions, but {len(weighted_response)} weighted responses"
             + ("" if asked is None else f", and {len(asked)} times asked")
         )
     partners = <site_index_t*> calloc(count + 1, sizeof(site_index_t))
-    sums = <double*> calloc(2 * count + 1, sizeof(double))
-    times = <int32_t*> calloc(count + 1, sizeof(int32_t))
+    standing = <Standing*> calloc(count + 1, sizeof(Standing))
     try:
-        if partners == NULL or sums == NULL or times == NULL:
+        if partners == NULL or standing == NULL:
             raise MemoryError(f"no memory for {count} partners")
         for i in range(count):
             partners[i] = <site_index_t> i
-            sums[i] = consumption[i]
-            sums[count + i] = weighted_response[i]
+            standing[i].awrt = delegated_awrt(consumption[i], weighted_response[i])
             if asked is not None:
-                times[i] = asked[i]
-        order_by_awrt_fast(
-            partners, count, sums, sums + count, NULL if asked is None else times
-        )
+                standing[i].asked = asked[i]
+        order_by_awrt_fast(partners, count, standing)
         return [partners[i] for i in range(count)]
     finally:
         free(partners)
-        free(sums)
-        free(times)
+        free(standing)

@@ -1,10 +1,14 @@
 """The commands `scenario study …`."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from lrms_sim.commandline.running import open_console
+
+if TYPE_CHECKING:
+    from grms.learning.session import ExecutorName
 
 _PARTS = ("grids", "rogues", "jitter", "adoption", "headroom")
 
@@ -60,6 +64,64 @@ def nobody_loses(
         draws=max(draws, 4) if complete else draws,
         complete=complete,
         workers=workers,
+    )
+    page = run_command(options, open_console(), open_console(stderr=True))
+    click.echo(f"\nWritten to {page}")
+
+
+@study.command("questions-and-delays")
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path),
+    default=Path("out", "questions-and-delays"),
+    show_default=True,
+    help="Folder for replays, figures and page.",
+)
+@click.option(
+    "--draws",
+    type=click.IntRange(1, 1000),
+    default=3,
+    show_default=True,
+    help="With delays: of the days, the clocks and the late answers.",
+)
+@click.option(
+    "--complete", is_flag=True, help="Five draws at least, and two of half a year for each site."
+)
+@click.option(
+    "--executor",
+    type=click.Choice(["threads", "processes", "dask"]),
+    default="processes",
+    show_default=True,
+    help="Who replays; the result is the same.",
+)
+@click.option("--workers", type=click.IntRange(1, 10_000), help="[default: one a processor]")
+@click.option("--scheduler", metavar="ADDRESS", help="Of a dask scheduler, tcp://HOST:PORT.")
+def questions_and_delays(
+    *,
+    output: Path,
+    draws: int,
+    complete: bool,
+    executor: "ExecutorName",
+    workers: int | None,
+    scheduler: str | None,
+) -> None:
+    """What it does to the gain how many partners are asked, how long messages take, and clocks apart.
+
+    Replays spans of the logs kth, ctc and sdsc05, which it needs, with EASY and FCFS, with rounds and
+    without, and holds statements against what comes of it. It takes some five minutes on two
+    cores, --complete an hour; after Ctrl-C the same command goes on.
+    """
+    from grms.learning.session import Workers  # noqa: PLC0415  # slow
+    from scenarios.papers.questions_and_delays.command import run_command  # noqa: PLC0415  # slow
+    from scenarios.papers.questions_and_delays.study import StudyOptions  # noqa: PLC0415  # same
+
+    if scheduler is not None and executor != "dask":
+        raise click.UsageError("--scheduler goes with --executor dask")
+    options = StudyOptions(
+        folder=output,
+        draws=max(draws, 5) if complete else draws,
+        half_year_draws=2 if complete else 0,
+        workers=Workers(executor, workers, scheduler),
     )
     page = run_command(options, open_console(), open_console(stderr=True))
     click.echo(f"\nWritten to {page}")

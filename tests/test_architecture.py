@@ -57,6 +57,7 @@ PURE = (
     "grms/policy/*.p[yx]*",
     "grms/utility_exchange.py",
     "grms/federation/*.p[yx]*",
+    "grms/conducted/*.py",
     "grms/learning/evolution/*.py",
     "grms/learning/rule_bases/encoding.py",
     "grms/learning/fingerprint.py",

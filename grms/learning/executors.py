@@ -1,5 +1,8 @@
 """Who evaluates a generation: threads, processes, or a cluster.
 
+What judges a genome is a fitness; a study has the cases of a sweep evaluated in the same way, by a function
+of a case and a bound that it does not use.
+
 An executor is a context manager with one method. Values come back in the order of the genomes and
 are those that one thread would find; kind and number of workers decide how long it takes and
 nothing else. Ctrl-C in the middle of an evaluation leaves neither processes nor work behind.
@@ -12,17 +15,19 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from functools import partial
 from multiprocessing.connection import Connection, wait
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypeVar
 
-from grms.learning.evolution.evaluation import Evaluation, FitnessFunction
-from grms.learning.evolution.genes import Genome
+_Case = TypeVar("_Case")
+_Found = TypeVar("_Found")
+Task = Callable[[_Case, float], _Found]
+"""What evaluates one case: a fitness with a genome, or a study's replay."""
 
 WORKERS_MAX = 10_000
 """Most workers of one executor."""
@@ -59,8 +64,8 @@ class Executor(Protocol):
         """Ends all workers that it has started."""
 
     def evaluate(
-        self, fitness: FitnessFunction, genomes: Sequence[Genome], bound: float = math.inf
-    ) -> list[Evaluation]:
+        self, fitness: Task[_Case, _Found], genomes: Sequence[_Case], bound: float = math.inf
+    ) -> list[_Found]:
         """Returns what came of each genome, in their order.
 
         Args:
@@ -102,8 +107,8 @@ class ThreadExecutor:
         self._pool.shutdown(wait=True, cancel_futures=True)
 
     def evaluate(
-        self, fitness: FitnessFunction, genomes: Sequence[Genome], bound: float = math.inf
-    ) -> list[Evaluation]:
+        self, fitness: Task[_Case, _Found], genomes: Sequence[_Case], bound: float = math.inf
+    ) -> list[_Found]:
         """Returns what came of each genome, in their order; see `Executor.evaluate`."""
         # An interrupted `map` cancels what has not begun.
         return list(self._pool.map(partial(_evaluate, fitness, bound), genomes))
@@ -123,7 +128,7 @@ class ProcessExecutor:
         self.workers = check_workers(workers)
         self._pool: ProcessPoolExecutor | None = None
         self._ends: tuple[Connection, ...] = ()
-        self._fitness: FitnessFunction | None = None
+        self._fitness: Task[Any, Any] | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -140,8 +145,8 @@ class ProcessExecutor:
         self._close()
 
     def evaluate(
-        self, fitness: FitnessFunction, genomes: Sequence[Genome], bound: float = math.inf
-    ) -> list[Evaluation]:
+        self, fitness: Task[_Case, _Found], genomes: Sequence[_Case], bound: float = math.inf
+    ) -> list[_Found]:
         """Returns what came of each genome, in their order; see `Executor.evaluate`.
 
         Raises:
@@ -164,7 +169,7 @@ class ProcessExecutor:
                 "workers, or threads"
             ) from error
 
-    def _open(self, fitness: FitnessFunction) -> None:
+    def _open(self, fitness: Task[Any, Any]) -> None:
         self._close()
         # Not by forking: a fork copies locks that other threads hold.
         context = multiprocessing.get_context("spawn")
@@ -219,7 +224,7 @@ class DaskExecutor:
         self._client: Any = None
         self._cluster: Any = None
         self._scattered: Any = None
-        self._fitness: FitnessFunction | None = None
+        self._fitness: Task[Any, Any] | None = None
         count = check_workers(workers)
         # Processes and threads of the cluster inherit that Ctrl-C is not for them.
         with _interrupts_blocked():
@@ -253,8 +258,8 @@ class DaskExecutor:
         self._close_cluster()
 
     def evaluate(
-        self, fitness: FitnessFunction, genomes: Sequence[Genome], bound: float = math.inf
-    ) -> list[Evaluation]:
+        self, fitness: Task[_Case, _Found], genomes: Sequence[_Case], bound: float = math.inf
+    ) -> list[_Found]:
         """Returns what came of each genome, in their order; see `Executor.evaluate`.
 
         Raises:
@@ -283,8 +288,8 @@ class DaskExecutor:
         raise ExecutorError("dask workers went away again and again; see their logs")
 
     def _evaluate(
-        self, fitness: FitnessFunction, genomes: Sequence[Genome], bound: float
-    ) -> list[Evaluation]:
+        self, fitness: Task[_Case, _Found], genomes: Sequence[_Case], bound: float
+    ) -> list[_Found]:
         if fitness is not self._fitness:
             self._client.wait_for_workers(1, timeout=self._patience_s)
             self._scattered = self._client.scatter(fitness, broadcast=True, hash=False)
@@ -348,17 +353,17 @@ def _interrupts_blocked() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _evaluate(fitness: FitnessFunction, bound: float, genome: Genome) -> Evaluation:
+def _evaluate(fitness: Task[_Case, _Found], bound: float, genome: _Case) -> _Found:
     return fitness(genome, bound)
 
 
 # --- in another process --------------------------------------------------------------------------
 
-_here: list[FitnessFunction] = []
+_here: list[Task[Any, Any]] = []
 """The fitness that this process was started with."""
 
 
-def _begin(fitness: FitnessFunction, parents_life: Connection) -> None:
+def _begin(fitness: Task[Any, Any], parents_life: Connection) -> None:
     _here[:] = [fitness]
     threading.Thread(target=_end_with_parent, args=(parents_life,), daemon=True).start()
 
@@ -369,11 +374,11 @@ def _end_with_parent(parents_life: Connection) -> None:
     os._exit(1)
 
 
-def _evaluate_here(bound: float, genome: Genome) -> Evaluation:
+def _evaluate_here(bound: float, genome: Any) -> Any:
     return _here[0](genome, bound)
 
 
 def _evaluate_batch(
-    genomes: Sequence[Genome], fitness: FitnessFunction, bound: float
-) -> list[Evaluation]:
+    genomes: Sequence[_Case], fitness: Task[_Case, _Found], bound: float
+) -> list[_Found]:
     return [fitness(genome, bound) for genome in genomes]

@@ -106,6 +106,11 @@ class Workers:
         """Checks the bound."""
         check_workers(self.count)
 
+    @property
+    def number(self) -> int:
+        """How many there are; of a cluster that is there already, a guess."""
+        return check_workers(self.count)
+
     def started(self) -> AbstractContextManager[Executor]:
         """Returns the workers as a context that ends them.
 

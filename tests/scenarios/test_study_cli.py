@@ -1,4 +1,5 @@
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,3 +31,43 @@ def test_help_says_what_it_takes(capsys: pytest.CaptureFixture[str]) -> None:
     text = " ".join(capsys.readouterr().out.split())
     for part in ("kth, ctc, sdsc05 and sdsc00", "ten minutes", "--complete", "Ctrl-C"):
         assert part in text
+
+
+def test_the_study_of_delays_needs_its_logs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Status 2, and the command that gets them; --complete makes no difference to that."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HANSE_TRACES", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert cli.run_command(["study", "questions-and-delays", "--complete"]) == 2
+    error = capsys.readouterr().err
+    assert "scenario fetch kth" in error
+    assert "Traceback" not in error
+
+
+def test_a_scheduler_needs_dask(capsys: pytest.CaptureFixture[str]) -> None:
+    """As with `grms train`."""
+    words = ["study", "questions-and-delays", "--scheduler", "tcp://127.0.0.1:9"]
+    assert cli.run_command(words) == 2
+    assert "--executor dask" in capsys.readouterr().err
+
+
+def test_the_options_reach_the_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A complete one has half a year, and five draws at least."""
+    from scenarios.papers.questions_and_delays import command  # noqa: PLC0415  # as the command does
+
+    taken: list[Any] = []
+
+    def keep(options: object, *_: object) -> Path:
+        taken.append(options)
+        return tmp_path / "study.html"
+
+    monkeypatch.setattr(command, "run_command", keep)
+    words = ["study", "questions-and-delays", "--output", str(tmp_path), "--workers", "3"]
+    assert cli.run_command([*words, "--draws", "2"]) == 0
+    assert cli.run_command([*words, "--complete", "--executor", "dask"]) == 0
+    short, whole = taken
+    assert (short.folder, short.draws, short.half_year_draws) == (tmp_path, 2, 0)
+    assert (short.workers.executor, short.workers.count) == ("processes", 3)
+    assert (whole.draws, whole.half_year_draws, whole.workers.executor) == (5, 2, "dask")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from grms.conducted.replay import ConductedReplay
 from grms.federation.federation import Federation, Site, replay
 from grms.lrms.simulated import SimulatedSettings
 from grms.policy.location import AwrtLocation, PartnerRecord, WrittenLocation, location_of
@@ -22,7 +23,6 @@ from grms.policy.transfer import (
 from grms.policy.words import PolicyShelf, written_location
 from grms.site.configuration.config import SiteConfig
 from grms.site.configuration.files import ConfigError, load_policies, location_policy
-from grms.testing.conducted import ConductedReplay
 from lrms_sim.disciplines import Easy
 from lrms_sim.jobs import JobTable
 from scenarios.errors import SpecError

@@ -6,13 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from grms.conducted.replay import ConductedReplay
 from grms.policy.transfer import AcceptWhenFit, AlwaysKeep, TransferPolicy, WrittenTransfer
 from grms.policy.words import TRANSFER_POLICIES
 from grms.site.care.accounts import Accounts
 from grms.site.care.advice import Advised, advise
 from grms.site.care.alone import exchange
 from grms.site.facts.records import Record
-from grms.testing.conducted import ConductedReplay
 from lrms_sim.disciplines import Easy, Fcfs
 from tests.grms.site.care.stories import at_home, at_partner, guest
 from tests.kernel_sites import kernel_site

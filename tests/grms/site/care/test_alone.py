@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from grms.conducted.replay import ConductedReplay
 from grms.site.care.accounts import Accounts
 from grms.site.care.alone import ExchangeReport, LeftOut, Traded, exchange
 from grms.site.facts import records
 from grms.site.facts.lifecycle import Outcome
 from grms.site.facts.records import Record
-from grms.testing.conducted import ConductedReplay
 from lrms_sim.disciplines import Easy, Fcfs
 from lrms_sim.machine import simulate
 from lrms_sim.metrics import awrt

@@ -31,6 +31,7 @@ from grms.site.facts.commands import (
     SendOffer,
     SendReport,
     SendResolve,
+    SendWithdraw,
 )
 from grms.site.facts.events import (
     Event,
@@ -47,6 +48,7 @@ from grms.site.facts.events import (
     RoundDue,
     StatusAnswered,
     Submit,
+    WithdrawReceived,
 )
 from grms.site.facts.jobs import Load, Request
 from grms.site.facts.lifecycle import Outcome
@@ -58,6 +60,8 @@ from lrms_sim.schedule import MachineInfo, Schedule
 
 Journal = Callable[[str, tuple[Record, ...]], None]
 """Makes records of a site durable."""
+
+_Asked = SendOffer | SendReport | SendResolve | SendWithdraw
 
 
 class _Host:
@@ -89,9 +93,10 @@ class _Host:
         self.keys: list[str] = []
         self.known: set[str] = set()
         self.rows: list[int] = []
-        self.askers: dict[int, tuple[_Host, SendOffer | SendReport | SendResolve]] = {}
+        self.askers: dict[int, tuple[_Host, _Asked]] = {}
         self.last_id = 0
         self.ahead = 0.0
+        self.owes_pass = False
 
     def load(self) -> Load:
         state = self.machine.state
@@ -127,6 +132,7 @@ class _Host:
         assert command.only_waiting
         if self.machine.withdraw(job, pass_later=True):
             self.keys[job] = ""
+            self.owes_pass = True
             self.happen(LrmsEnded, command.lrms_key, Outcome.CANCELLED, self.federation.now, 0.0)
 
     def hold_round(self) -> None:
@@ -135,9 +141,14 @@ class _Host:
         self.machine.advance(federation.now, inclusive=not self.per_event)
         self.happen(RoundDue, self.load())
         federation.settle()
+        self.make_pass()
+
+    def make_pass(self) -> None:
+        # The pass that follows from jobs that have left the queue.
+        self.owes_pass = False
         self.machine.make_pass()
         self.tell()
-        federation.settle()
+        self.federation.settle()
 
     def tell(self) -> None:
         # Tells the state what the machine has done.
@@ -300,7 +311,7 @@ class ConductedReplay:
                 self._offer(host, command)
             elif isinstance(command, SendReport):
                 self._report(host, command)
-            elif isinstance(command, SendResolve):
+            elif isinstance(command, SendResolve | SendWithdraw):
                 self._resolve(host, command)
             else:
                 self._answer(host, command)
@@ -313,7 +324,7 @@ class ConductedReplay:
             assert isinstance(asked, SendOffer)
             asker.happen(OfferAnswered, asker.load(), asked.partner, asked.offer, command.accepted)
         elif isinstance(command, AnswerStatus):
-            assert isinstance(asked, SendResolve)
+            assert isinstance(asked, SendResolve | SendWithdraw)
             asker.happen(
                 StatusAnswered,
                 asker.load(),
@@ -342,12 +353,16 @@ class ConductedReplay:
             command.reserve,
         )
 
-    def _resolve(self, home: _Host, command: SendResolve) -> None:
-        # A site that has begun anew asks after its jobs; one whose job has left has it started.
+    def _resolve(self, home: _Host, command: SendResolve | SendWithdraw) -> None:
+        # A site that has begun anew asks after its jobs; one whose job has left has it started, and
+        # one whose job has started at home meanwhile takes its offer back.
         partner = self._by_name[command.partner]
         partner.askers[partner.last_id + 1] = (home, command)
         name = home.state.settings.name
-        partner.happen(ResolveReceived, name, command.offer, command.confirm)
+        if isinstance(command, SendWithdraw):
+            partner.happen(WithdrawReceived, name, command.offer, command.cancel)
+        else:
+            partner.happen(ResolveReceived, name, command.offer, command.confirm)
 
     def _report(self, guest: _Host, command: SendReport) -> None:
         home = self._by_name[command.partner]

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from grms.conducted.delayed import DelayedReplay, Delays
 from grms.federation.federation import Federation, Site
 from grms.policy.rails import START_NOW
 from grms.policy.transfer import AcceptWhenFit, Railed, TransferPolicy
 from grms.policy.words import TRANSFER_POLICIES
-from grms.testing.delayed import DelayedReplay, Delays
 from lrms_sim.disciplines import Discipline, Easy, EasyPlusPlus, Fcfs
 from lrms_sim.jobs import JobTable
 from lrms_sim.lublin import generate
@@ -18,7 +18,9 @@ from lrms_sim.schedule import Schedule
 NAMES = ("a", "b", "c")
 
 
-def drawn(policy: TransferPolicy, discipline: Discipline, seed: int) -> list[Site]:
+def drawn(
+    policy: TransferPolicy, discipline: Discipline, seed: int, reoffer: float | None = None
+) -> list[Site]:
     """Returns three sites of unlike load that all deal with each other."""
     return [
         Site(
@@ -27,6 +29,7 @@ def drawn(policy: TransferPolicy, discipline: Discipline, seed: int) -> list[Sit
             generate(16, jobs=40, load=load, seed=seed + number),
             discipline,
             {other: policy for other in NAMES if other != name},
+            reoffer=reoffer,
         )
         for number, (name, load) in enumerate(zip(NAMES, (1.2, 0.6, 0.4), strict=True))
     ]
@@ -58,12 +61,13 @@ def starts(schedule: Schedule) -> list[float]:
     st.sampled_from([AcceptWhenFit(), TRANSFER_POLICIES["fair-exchange"]]),
     st.sampled_from([Fcfs(), Easy()]),
     st.integers(0, 50),
+    st.sampled_from([None, 450.0]),
 )
 def test_without_delay_it_is_the_replay_of_the_kernel(
-    policy: TransferPolicy, discipline: Discipline, seed: int
+    policy: TransferPolicy, discipline: Discipline, seed: int, reoffer: float | None
 ) -> None:
-    """Job by job, and question by question."""
-    sites = drawn(policy, discipline, seed)
+    """Job by job, and question by question, in rounds too."""
+    sites = drawn(policy, discipline, seed, reoffer)
     replay = DelayedReplay(sites, Delays())
     found, expected = replay.run(), Federation(sites).exchange()
     assert starts(found) == starts(expected.schedule)
@@ -72,10 +76,14 @@ def test_without_delay_it_is_the_replay_of_the_kernel(
 
 
 @settings(max_examples=8)
-@given(st.floats(0.0, 600.0), st.floats(0.0, 1.0), st.integers(0, 20))
-def test_every_job_runs_once_wherever_messages_are(delay: float, late: float, seed: int) -> None:
+@given(
+    st.floats(0.0, 600.0), st.floats(0.0, 1.0), st.integers(0, 20), st.sampled_from([None, 450.0])
+)
+def test_every_job_runs_once_wherever_messages_are(
+    delay: float, late: float, seed: int, reoffer: float | None
+) -> None:
     """No machine has more than it can hold, no job starts before it was there."""
-    sites = drawn(TRANSFER_POLICIES["fair-exchange"], Easy(), seed)
+    sites = drawn(TRANSFER_POLICIES["fair-exchange"], Easy(), seed, reoffer)
     delays = Delays(delay, late=late, extra=100.0, clocks=(0.0, 200.0, -200.0))
     schedule = DelayedReplay(sites, delays, np.random.default_rng(seed)).run()
     assert not np.isnan(schedule.end_time).any()
@@ -99,6 +107,45 @@ def test_an_accepted_job_starts_when_its_offer_has_arrived(delay: float, start: 
     assert replay.delivered == (4 if delay else 0)
 
 
+def waiting(run_time: float, *, guest_runs: float = 650.0) -> list[Site]:
+    """Returns a site whose second job waits, and one whose machine is busy until `guest_runs`.
+
+    Both deal with each other, and both hold rounds every 900 s.
+    """
+    times = [run_time, 100.0]
+    own = JobTable.from_columns(
+        job_id=[1, 2],
+        submit_time=[0.0, 1.0],
+        processors=np.array([4, 4], np.int32),
+        run_time=times,
+        requested_time=times,
+    )
+    busy = own.select(np.array([0]))
+    other = JobTable.from_columns(**busy.columns() | {"run_time": np.array([guest_runs])})
+    policy = Railed(START_NOW)
+    return [
+        Site("home", 4, own, Fcfs(), {"away": policy}, reoffer=900.0),
+        Site("away", 4, other, Fcfs(), {"home": policy}, reoffer=900.0),
+    ]
+
+
+@pytest.mark.parametrize(("ahead", "start"), [(0.0, 930.0), (100.0, 830.0), (-50.0, 980.0)])
+def test_a_job_leaves_in_a_round_when_its_messages_have_arrived(ahead: float, start: float) -> None:
+    """A question, a yes, and the word to start it; rounds are held by the site's own clock."""
+    replay = DelayedReplay(waiting(5000.0), Delays(10.0, clocks=(ahead, 0.0)))
+    assert starts(replay.run())[-1] == start
+    assert list(replay.executed_on) == [0, 1, 1]
+
+
+def test_a_job_that_starts_at_home_meanwhile_stays_there() -> None:
+    """The partner lets go of the place that it holds, and takes the next job."""
+    replay = DelayedReplay(waiting(915.0), Delays(10.0))
+    assert starts(replay.run())[-1] == 915.0
+    assert list(replay.executed_on) == [0, 1, 0]
+    away = replay.hosts[1].state
+    assert not away.memory.reserved
+
+
 def test_a_declined_job_waits_at_home_only_when_the_answer_is_there() -> None:
     """Here the partner keeps its machine for itself, and the answer comes late."""
     one, other = pair(Railed(START_NOW))
@@ -119,9 +166,6 @@ def test_what_cannot_be_replayed_is_said() -> None:
         Delays(late=2.0)
     with pytest.raises(ValueError, match="message is -1"):
         Delays(-1.0)
-    rounds = [Site("a", 4, sites[0].jobs, Fcfs(), {}, reoffer=900.0)]
-    with pytest.raises(ValueError, match="has rounds"):
-        DelayedReplay(rounds, Delays())
     per_event = [Site("a", 4, sites[0].jobs, EasyPlusPlus(), {})]
     with pytest.raises(ValueError, match="per event"):
         DelayedReplay(per_event, Delays())

@@ -1,6 +1,6 @@
 """Site states conducted on one clock, with a network that takes its time and clocks that go apart.
 
-The replay of `grms.testing.conducted` with three differences:
+The replay of `grms.conducted.replay` with three differences:
 
 - a message from site to site (an offer, its answer, the report of an end, what acknowledges it) takes `delay`
   seconds, and answers may be later still. An offer is decided by what the partner is when it arrives, and
@@ -9,7 +9,11 @@ The replay of `grms.testing.conducted` with three differences:
   the network run by the true time, and results are in it;
 - every end of a job is told at its own moment, as a report then begins its way.
 
-Nothing is lost, no question is given up, and there are no rounds. With no delay and equal clocks the schedule
+In a round a site puts each question when the one before has its answer, so that a round takes time. A place that
+is held for a waiting job is nothing that the partner's batch system knows of: its own jobs may take the
+processors before the job is there, which then waits. A site holds its rounds by its own clock.
+
+Nothing is lost, no question and no place is given up. With no delay and equal clocks the schedule
 is that of the federation kernel. docs/experiments.md has what it was made for.
 """
 
@@ -22,6 +26,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from grms.conducted.replay import ConductedReplay
 from grms.federation.federation import Site
 from grms.site.facts.commands import (
     AnswerOffer,
@@ -31,11 +36,11 @@ from grms.site.facts.commands import (
     SendOffer,
     SendReport,
     SendResolve,
+    SendWithdraw,
 )
-from grms.testing.conducted import ConductedReplay
 
 if TYPE_CHECKING:
-    from grms.testing.conducted import _Host
+    from grms.conducted.replay import _Host
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +79,12 @@ class DelayedReplay(ConductedReplay):
         delivered: how many messages have arrived so far.
 
     Args:
-        sites: as for `grms.federation.federation.replay`; without rounds.
+        sites: as for `grms.federation.federation.replay`.
         delays: how messages and clocks are late.
         rng: draws which answers are later than others; needed where some are.
 
     Raises:
-        ValueError: a site has rounds or passes per event, there are more or fewer clocks than sites, or
+        ValueError: a site has passes per event, there are more or fewer clocks than sites, or
             nothing to draw from.
     """
 
@@ -87,10 +92,6 @@ class DelayedReplay(ConductedReplay):
         self, sites: Sequence[Site], delays: Delays, rng: np.random.Generator | None = None
     ) -> None:
         for site in sites:
-            if site.reoffer is not None:
-                raise ValueError(
-                    f"site {site.name!r} has rounds, which are not replayed with delays"
-                )
             if site.discipline.per_event:
                 raise ValueError(
                     f"site {site.name!r}: a discipline that makes passes per event is not replayed with delays"
@@ -108,6 +109,7 @@ class DelayedReplay(ConductedReplay):
         self._sent = itertools.count()
         for host, offset in zip(self.hosts, delays.clocks, strict=False):
             host.ahead = offset
+        self._holders = [host for host in self.hosts if host.period < math.inf]
 
     def _reach(self, now: float) -> None:
         self._go_on(now)
@@ -115,11 +117,12 @@ class DelayedReplay(ConductedReplay):
             self.advance(now)
 
     def _go_on(self, until: float) -> None:
-        # Ends of jobs and arrivals of messages up to a moment, each at its own; ends go first.
+        # Ends of jobs, arrivals of messages and rounds up to a moment, each at its own and in this order.
         while True:
             ends = min(host.machine.next_event_time for host in self.hosts)
             arrives = self._under_way[0][0] if self._under_way else math.inf
-            now = min(ends, arrives)
+            due, holders = self._next_round()
+            now = min(ends, arrives, due)
             if now == math.inf or now > until:
                 return
             self.advance(now)
@@ -128,6 +131,35 @@ class DelayedReplay(ConductedReplay):
                 self.delivered += 1
                 deliver()
                 self.settle()
+                self._make_passes()
+            if due <= now:
+                for host in holders:
+                    if host.machine.state.jobs_waiting:
+                        host.hold_round()
+
+    def _make_passes(self) -> None:
+        for host in self.hosts:
+            if host.owes_pass:
+                host.make_pass()
+
+    def _next_round(self) -> tuple[float, "list[_Host]"]:
+        # When the next rounds are held, and who holds them; while nobody waits there are none.
+        due: float = math.inf
+        holders: list[_Host] = []
+        if any(host.machine.state.jobs_waiting for host in self._holders):
+            for host in self._holders:
+                moment = self._round_after(host)
+                if moment < due:
+                    due, holders = moment, []
+                if moment == due:
+                    holders.append(host)
+        return due, holders
+
+    def _round_after(self, host: "_Host") -> float:
+        count = 1 + math.floor((self.now + host.ahead) / host.period)
+        while count * host.period - host.ahead <= self.now:
+            count += 1  # the sum above is rounded
+        return count * host.period - host.ahead
 
     def _send(self, deliver: Callable[[], None], extra: float = 0.0) -> None:
         takes = self._delays.message + extra
@@ -150,7 +182,7 @@ class DelayedReplay(ConductedReplay):
         ask = super()._offer
         self._send(lambda: ask(home, command))
 
-    def _resolve(self, home: "_Host", command: SendResolve) -> None:
+    def _resolve(self, home: "_Host", command: SendResolve | SendWithdraw) -> None:
         ask = super()._resolve
         self._send(lambda: ask(home, command))
 

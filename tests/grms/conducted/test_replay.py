@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
+from grms.conducted.replay import ConductedReplay
 from grms.federation.federation import Federation, Site, replay
 from grms.learning.rule_bases.encoding import RuleBaseSettings, decode
 from grms.policy.rails import FAIR_EXCHANGE
@@ -21,7 +22,6 @@ from grms.site.core.state import SiteState
 from grms.site.facts.compaction import compacted
 from grms.site.facts.invariants import check
 from grms.site.facts.records import JobDelegated, JobEnded, JobLeft, JobReoffered, Record
-from grms.testing.conducted import ConductedReplay
 from grms.testing.findings import known
 from lrms_sim.disciplines import discipline_by_name
 from lrms_sim.jobs import JobTable

@@ -1,0 +1,1 @@
+"""Replays of federations through the states of their sites, on one virtual clock."""

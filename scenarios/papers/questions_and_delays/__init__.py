@@ -1,0 +1,1 @@
+"""What questions, delay and clocks do to the gain of an exchange."""

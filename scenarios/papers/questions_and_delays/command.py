@@ -1,0 +1,136 @@
+"""What `scenario study questions-and-delays` does, apart from its command line."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from scenarios.papers.questions_and_delays.page import render
+from scenarios.papers.questions_and_delays.replays import ALL, WINDOWS
+from scenarios.papers.questions_and_delays.statements import (
+    Line,
+    clock_lines,
+    delay_lines,
+    family_words,
+    lateness_words,
+    question_lines,
+    statements,
+    verdict,
+)
+from scenarios.papers.questions_and_delays.study import Study, StudyOptions, run_study
+from scenarios.papers.samples import Spread
+from scenarios.papers.study_folder import make_folder, write_study
+
+
+def run_command(options: StudyOptions, console: Console, progress: Console) -> Path:
+    """Runs the study, prints its outcome and writes its files.
+
+    Args:
+        options: what a user asks for.
+        console: for the result.
+        progress: for how far it is.
+
+    Returns:
+        The page.
+
+    Raises:
+        TraceMissingError: a log is not on this machine.
+        OutputError: a file cannot be written, or the replays from before cannot be read.
+        WorkersError: workers cannot be reached, or died.
+        KeyboardInterrupt: the user has enough; the same options go on from there.
+    """
+    make_folder(options.folder)
+    study = run_study(options, progress)
+    page = write_study(options.folder, study.to_json(), render(study))
+    print_study(console, study)
+    return page
+
+
+def print_study(console: Console, study: Study) -> None:
+    """Prints the tables, the statements and the verdict, 80 columns wide."""
+    for window, words in WINDOWS.items():
+        by_questions = [each for lines in question_lines(study, window) for each in lines]
+        by_delay = [each for lines in delay_lines(study, window) for each in lines]
+        late = clock_lines(study, window)
+        _print_lines(
+            console,
+            f"{words}: by partners asked",
+            ("asked",),
+            by_questions,
+            lambda line: (_asked(line),),
+        )
+        _print_lines(
+            console,
+            f"{words}: by delay",
+            ("asked", "delay"),
+            by_delay,
+            lambda line: (_asked(line), f"{line.case.delay:g} s"),
+        )
+        _print_lines(
+            console,
+            f"{words}: late answers, clocks apart",
+            ("late",),
+            late,
+            lambda line: (lateness_words(line.case),),
+        )
+    _print_statements(console, study)
+    console.print(verdict(study), highlight=False)
+
+
+def _table(title: str, left: tuple[str, ...], *right: str) -> Table:
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in left:
+        table.add_column(name, no_wrap=name != "statement")
+    for name in right:
+        table.add_column(name, justify="right", no_wrap=True)
+    return table
+
+
+def _number(value: float) -> str:
+    return f"{round(value, 1) + 0.0:.1f}"  # no minus before nothing
+
+
+def _spread(value: Spread) -> str:
+    return f"{_number(value.median)} ({_number(value.low)}…{_number(value.high)})"
+
+
+def _asked(line: Line) -> str:
+    return "all" if line.case.asked == ALL else str(line.case.asked)
+
+
+def _print_lines(
+    console: Console,
+    title: str,
+    more: tuple[str, ...],
+    lines: Sequence[Line],
+    place: Callable[[Line], tuple[str, ...]],
+) -> None:
+    table = _table(title, ("exchange", *more), "mean", "worst site", "offers")
+    for line in lines:
+        table.add_row(
+            family_words(line.case),
+            *place(line),
+            _spread(line.mean),
+            _spread(line.worst),
+            f"{line.offers.median:.0f}",
+        )
+    if lines:
+        console.print(table)
+
+
+def _print_statements(console: Console, study: Study) -> None:
+    for window, words in WINDOWS.items():
+        table = _table(f"{words}: points missing", ("statement",), "points", "verdict")
+        said = ""
+        for each in statements(study):
+            if each.window != window:
+                continue
+            if each.about != said:
+                said = each.about
+                table.add_row(said)
+            holds = "holds" if each.holds else "does not"
+            table.add_row(f"  {each.of}", _spread(each.points), holds)
+        if table.row_count:
+            console.print(table)

@@ -1,0 +1,253 @@
+"""The study as one HTML page: curves, tables, statements with their bounds, and what it does not show."""
+
+from collections.abc import Iterable, Sequence
+from html import escape
+
+from lrms_sim.pages.markup import (
+    brand,
+    cells,
+    column_heads,
+    document,
+    figure,
+    heading,
+    scrolling,
+)
+from scenarios.papers.questions_and_delays.drawings import curves
+from scenarios.papers.questions_and_delays.replays import ALL, PERIOD, WINDOWS
+from scenarios.papers.questions_and_delays.statements import (
+    WORDS,
+    Line,
+    asking_words,
+    clock_lines,
+    delay_lines,
+    family_words,
+    lateness_words,
+    question_lines,
+    statements,
+    verdict,
+)
+from scenarios.papers.questions_and_delays.study import Study
+from scenarios.papers.samples import Spread
+
+TITLE = "What questions, delay and clocks do to the gain"
+WEAK = """\
+No message is lost, and no question is given up on: the fault test of the sites has both, without a gain to measure.
+A place that is held for a waiting job is held until its home site says more; a daemon gives it back after some minutes.
+Every site’s messages take the same time to every other; a late answer is late by the same time.
+Ten days are few: single sites lose in most draws, with delay and without it. Draws of half a year are the same jobs, shifted by days.
+The logs are of three machines. Sites of one log differ in their days and in nothing else.
+""".strip().splitlines()
+"""What these figures do not say."""
+
+
+def render(study: Study) -> str:
+    """Returns the page; equal studies give equal documents."""
+    parts = [_head(study), _statements(study)]
+    for window in WINDOWS:
+        parts += [_questions(study, window), _delays(study, window), _clocks(study, window)]
+    return document(TITLE, [*parts, _weak(), _made(study)])
+
+
+def _head(study: Study) -> str:
+    return (
+        f"<header>\n{brand('study questions-and-delays')}\n<h1>{escape(TITLE)}</h1>\n"
+        f'<p class="headline">{escape(verdict(study))}</p>\n'
+        '<p class="about">Sites of the recorded logs of KTH, CTC and SDSC (DataStar) exchange jobs by fair exchange. '
+        "Each asks at most so many partners about a job, and each message between two sites takes its time: an offer is "
+        "decided by what the partner is when it arrives, and its job neither waits nor runs meanwhile. A site’s clock may "
+        "be ahead or behind. Every figure is a change of the average response time of a site’s own users, weighted by "
+        "work, against the site alone, in percent: positive is better. Medians over draws, and the least and the "
+        "greatest.</p>\n</header>"
+    )
+
+
+def _section(title: str, *parts: str) -> str:
+    return f"<section>\n{heading(title)}\n{''.join(parts)}</section>"
+
+
+def _table(caption: str, first: Sequence[str], heads: Sequence[str], rows: Iterable[str]) -> str:
+    names = "".join(f'<th class="left" scope="col">{escape(name)}</th>' for name in first)
+    return scrolling(
+        f"<table><caption>{escape(caption)}</caption><thead><tr>{names}{column_heads(heads)}</tr>"
+        "</thead><tbody>\n" + "\n".join(rows) + "\n</tbody></table>",
+        caption,
+    )
+
+
+def _row(names: Sequence[str], values: Sequence[str]) -> str:
+    first, *more = names
+    left = "".join(f'<td class="left">{escape(name)}</td>' for name in more)
+    return f'<tr><th class="left" scope="row">{escape(first)}</th>{left}{cells(values)}</tr>'
+
+
+def _number(value: float) -> str:
+    return f"{round(value, 1) + 0.0:.1f}".replace("-", "−")  # no minus before nothing
+
+
+def _spread(value: Spread) -> str:
+    ends = f"{_number(value.low)} … {_number(value.high)}"
+    return f'{_number(value.median)}<span class="of">{ends}</span>'
+
+
+def _mark(*, holds: bool) -> str:
+    tone, word = ("gain", "holds") if holds else ("loss", "does not hold")
+    return f'<strong class="{tone}">{word}</strong>'
+
+
+_FIGURES = ("mean", "worst site", "ran elsewhere", "offers a hundred jobs", "draws")
+
+
+def _figures(line: Line) -> list[str]:
+    return [
+        _spread(line.mean),
+        _spread(line.worst),
+        f"{_number(line.moved.median)} %",
+        _number(line.offers.median),
+        str(line.mean.count),
+    ]
+
+
+def _asked(line: Line) -> str:
+    return "all" if line.case.asked == ALL else str(line.case.asked)
+
+
+def _statements(study: Study) -> str:
+    every = statements(study)
+    tables = []
+    for window, words in WINDOWS.items():
+        rows = []
+        said = ""
+        for each in every:
+            if each.window != window:
+                continue
+            if each.about != said:
+                said = each.about
+                rows.append(
+                    f'<tr><th class="left" scope="rowgroup" colspan="3">{escape(said)}</th></tr>'
+                )
+            rows.append(_row((each.of,), [_spread(each.points), _mark(holds=each.holds)]))
+        if rows:
+            tables.append(_table(words, ("exchange",), ("points missing", "verdict"), rows))
+    if not tables:
+        return ""
+    return _section(
+        "Statements",
+        "<p>What is missing is taken within each draw, on the same days; the median over draws is held against the "
+        "bound. A negative figure says that nothing is missing.</p>",
+        *tables,
+    )
+
+
+def _questions(study: Study, window: str) -> str:
+    found = question_lines(study, window)
+    if not found:
+        return ""
+    rows = [
+        _row((family_words(line.case), _asked(line)), _figures(line))
+        for lines in found
+        for line in lines
+    ]
+    places = [_asked(line) for line in max(found, key=len)]
+    charts = (
+        curves(
+            [(family_words(lines[0].case), [line.mean for line in lines]) for lines in found],
+            places,
+            key=f"{window}-asked",
+            title="All sites: mean gain by partners asked",
+            below="partners asked about one job, at most",
+        ),
+        curves(
+            [(family_words(lines[0].case), [line.worst for line in lines]) for lines in found],
+            places,
+            key=f"{window}-asked-worst",
+            title="Worst site: gain by partners asked",
+            below="partners asked about one job, at most",
+        ),
+    )
+    return _section(
+        f"{WINDOWS[window]}: partners asked",
+        "<p>Messages take no time here. Partners are asked in the order of what a site has learned of them.</p>",
+        figure(charts[0], "Bars go from the least to the greatest draw.", "wide"),
+        figure(charts[1], "", "wide"),
+        _table("By partners asked", ("exchange", "asked"), _FIGURES, rows),
+    )
+
+
+def _delays(study: Study, window: str) -> str:
+    found = delay_lines(study, window)
+    if not found:
+        return ""
+    rows = [
+        _row((asking_words(line.case), f"{line.case.delay:g} s"), _figures(line))
+        for lines in found
+        for line in lines
+    ]
+    places = [f"{line.case.delay:g} s" for line in max(found, key=len)]
+    charts = []
+    for discipline, words in WORDS.items():
+        chosen = [lines for lines in found if lines[0].case.discipline == discipline]
+        for what, title in (("mean", "mean gain"), ("worst", "gain of the worst site")):
+            if chosen:
+                drawn = curves(
+                    [
+                        (asking_words(lines[0].case), [getattr(line, what) for line in lines])
+                        for lines in chosen
+                    ],
+                    places,
+                    key=f"{window}-delay-{discipline}-{what}",
+                    title=f"{words}: {title} by delay",
+                    below="each message takes",
+                )
+                charts.append(figure(drawn, "", "wide"))
+    return _section(
+        f"{WINDOWS[window]}: delay",
+        "<p>Bars go from the least to the greatest draw; no delay has the same draws here.</p>",
+        *charts,
+        _table("By delay", ("exchange", "delay"), _FIGURES, rows),
+    )
+
+
+def _clocks(study: Study, window: str) -> str:
+    found = clock_lines(study, window)
+    if not found:
+        return ""
+    rows = [
+        _row((family_words(line.case), lateness_words(line.case)), _figures(line)) for line in found
+    ]
+    return _section(
+        f"{WINDOWS[window]}: late answers, clocks apart",
+        f"<p>Messages take {found[0].case.delay:g} s, and all partners are asked. Which answers are late and how far each "
+        "clock is ahead or behind is drawn anew in every draw.</p>",
+        _table("Late answers and clocks", ("exchange", "what is late"), _FIGURES, rows),
+    )
+
+
+def _weak() -> str:
+    listed = "".join(f"<li>{escape(point)}</li>" for point in WEAK)
+    return _section("What this does not show", f"<ul>{listed}</ul>")
+
+
+def _made(study: Study) -> str:
+    options = study.options
+    draws = f"{options['draws']} with delays, {options['more_draws']} without"
+    half = options["half_year_draws"]
+    rows = (
+        (
+            "Replays",
+            f"{len(study.runs):,}, without delay by the federation kernel, with delay by the states of sites",
+        ),
+        ("Draws", draws + (f"; of half a year {half} with delays" if half else "; no half year")),
+        ("Seeds", "the number of the draw, from 1, with the name of what is drawn"),
+        (
+            "Ten days",
+            "of each log three spans that do not overlap, drawn; the first draw has those from day 20, 60 and 100",
+        ),
+        (
+            "Half a year",
+            "of each log the days 20 to 179 and 179 to 338, from the second draw on shifted by up to 13 days",
+        ),
+        ("Rounds", f"every {PERIOD / 60:g} minutes, spared questions, in the order of the queue"),
+        ("Program", f"Hanse {study.version}"),
+    )
+    listed = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in rows)
+    return _section("How it was made", f'<dl class="made">{listed}</dl>')

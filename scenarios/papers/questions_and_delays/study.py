@@ -1,0 +1,176 @@
+"""The study: which replays are made, what is kept of them, and all of it together."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+from rich.console import Console
+
+from grms.learning.executors import ExecutorError
+from grms.learning.session import Workers
+from lrms_sim.version import __version__
+from scenarios.errors import ScenarioError
+from scenarios.papers.questions_and_delays.replays import (
+    ALL,
+    BLOCKS,
+    FIRST_BLOCKS,
+    HALF_YEAR,
+    LOGS,
+    PERIOD,
+    POLICY,
+    TEN_DAYS,
+    Case,
+    Replays,
+    read_logs,
+)
+from scenarios.papers.study_folder import RunLog, progress_bar
+
+RESULT_FORMAT: Final = 1
+"""Version of study.json."""
+
+ASKED: Final = {TEN_DAYS: (1, 2, 3, 4, 6, ALL), HALF_YEAR: (1, 2, 3, 4, ALL)}
+SOME: Final = 4
+"""Partners asked where not all are: what the study is to say something about."""
+
+DELAYS: Final = {TEN_DAYS: (5.0, 20.0, 60.0), HALF_YEAR: (20.0, 60.0)}
+CLOCKS: Final = {TEN_DAYS: (60.0, 1800.0, 7200.0), HALF_YEAR: (7200.0,)}
+USUAL_DELAY: Final = 5.0
+"""Of messages where answers are late or clocks are apart, seconds."""
+
+LATE: Final = (0.1, 300.0)
+"""So many answers are later by so much, seconds."""
+
+DISCIPLINES: Final = ("easy", "fcfs")
+CASES_PER_WORKER: Final = 4
+"""So many are handed out at a time, and kept when they have ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class StudyOptions:
+    """What a user asks for.
+
+    Attributes:
+        folder: for figures and page.
+        draws: with delays, of which days and clocks and late answers.
+        more_draws: without delays, where a replay takes milliseconds.
+        half_year_draws: with delays, of half a year; 0 for none of it.
+        workers: who replays.
+    """
+
+    folder: Path
+    draws: int = 3
+    more_draws: int = 20
+    half_year_draws: int = 0
+    workers: Workers = field(default_factory=lambda: Workers("processes"))
+
+
+Found = tuple[tuple[Case, dict[str, Any]], ...]
+
+
+@dataclass(frozen=True)
+class Study:
+    """What was measured.
+
+    Attributes:
+        options: that it was measured with, as plain values.
+        runs: replays with what came of them, in order.
+        version: of the program.
+    """
+
+    options: dict[str, Any]
+    runs: Found
+    version: str = __version__
+
+    def to_json(self) -> str:
+        """Returns the study as a JSON document."""
+        document = {
+            "format": RESULT_FORMAT,
+            "version": self.version,
+            "options": self.options,
+            "runs": [{"case": asdict(case), "found": found} for case, found in self.runs],
+        }
+        return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+
+
+def cases(options: StudyOptions) -> Iterator[Case]:
+    """Yields every replay of the study once; those that take long come last."""
+    windows = {TEN_DAYS: options.draws, HALF_YEAR: options.half_year_draws}
+    for window, draws in windows.items():
+        if draws:
+            yield from _questions(window, max(draws, options.more_draws))
+    for window, draws in windows.items():
+        for draw in range(1, draws + 1):
+            yield from _late(window, draw)
+
+
+def _questions(window: str, draws: int) -> Iterator[Case]:
+    for draw in range(1, draws + 1):
+        for discipline in DISCIPLINES:
+            for rounds in (False, True):
+                for asked in ASKED[window]:
+                    yield Case(window, discipline, rounds, asked, draw)
+
+
+def _late(window: str, draw: int) -> Iterator[Case]:
+    for discipline in DISCIPLINES:
+        some = Case(window, discipline, rounds=False, asked=SOME, draw=draw)
+        every, again = replace(some, asked=ALL), replace(some, rounds=True)
+        for delay in DELAYS[window]:
+            for one in (some, every, again):
+                yield replace(one, delay=delay)
+        usual = replace(every, delay=USUAL_DELAY)
+        if USUAL_DELAY not in DELAYS[window]:
+            yield usual
+        yield replace(usual, late=LATE[0], extra=LATE[1])
+        for apart in CLOCKS[window]:
+            yield replace(usual, apart=apart)
+
+
+class WorkersError(ScenarioError):
+    """Workers of a study that cannot be reached, or that died."""
+
+
+def run_study(options: StudyOptions, console: Console) -> Study:
+    """Runs what is still to be done and returns all of it.
+
+    Args:
+        options: what a user asks for. The folder is there.
+        console: for how far it is.
+
+    Raises:
+        TraceMissingError: a log is not on this machine.
+        OutputError: the file of replays cannot be read or written.
+        WorkersError: workers cannot be reached, or died.
+        KeyboardInterrupt: the user has enough; what is done is kept.
+    """
+    logs, log = read_logs(), RunLog(options.folder)
+    every = list(cases(options))
+    todo = [case for case in every if case.key not in log.known]
+    if todo:
+        try:
+            with progress_bar(console) as progress:
+                done = len(every) - len(todo)
+                bar = progress.add_task("replays", total=len(every), completed=done)
+                for case, found in _replayed(todo, Replays(logs), options.workers):
+                    log.add(case.key, found)
+                    progress.advance(bar)
+        except ExecutorError as error:
+            raise WorkersError(str(error)) from error
+    plain: dict[str, Any] = {
+        name: getattr(options, name) for name in ("draws", "more_draws", "half_year_draws")
+    }
+    plain |= {"logs": list(LOGS), "policy": POLICY, "period": PERIOD}
+    plain |= {"blocks": BLOCKS, "first_blocks": list(FIRST_BLOCKS)}
+    return Study(plain, tuple((case, log.known[case.key]) for case in every))
+
+
+def _replayed(
+    todo: list[Case], replays: Replays, workers: Workers
+) -> Iterator[tuple[Case, dict[str, Any]]]:
+    size = CASES_PER_WORKER * workers.number
+    with workers.started() as executor:
+        for begin in range(0, len(todo), size):
+            some = todo[begin : begin + size]
+            yield from zip(some, executor.evaluate(replays, some), strict=True)

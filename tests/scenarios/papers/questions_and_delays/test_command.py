@@ -1,0 +1,41 @@
+import io
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from scenarios.papers.questions_and_delays import command
+from scenarios.papers.questions_and_delays.study import Study, StudyOptions
+from tests.scenarios.papers.questions_and_delays.measured import as_stated, small_study
+
+
+def test_the_outcome_is_printed_in_80_columns() -> None:
+    """Every table, statement and verdict."""
+    out = io.StringIO()
+    study = small_study(lambda case: as_stated(case) - 20.0 - 0.1 * case.delay, worst=30.0)
+    command.print_study(Console(file=out, width=80), study)
+    text = out.getvalue()
+    for words in (
+        "Nine sites, ten days: by partners asked",
+        "Six sites, half a year: by delay",
+        "FCFS + rounds",
+        "clocks ±30 min",
+        "does not",
+        "of 48 statements hold",
+    ):
+        assert words in text, words
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_page_and_figures_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the folder is; what was measured is asked of the study alone."""
+
+    def measured(_: StudyOptions, _console: Console) -> Study:
+        return replace(small_study(), runs=())
+
+    monkeypatch.setattr(command, "run_study", measured)
+    console = Console(file=io.StringIO(), width=80)
+    page = command.run_command(StudyOptions(tmp_path / "out"), console, console)
+    assert page == tmp_path / "out" / "study.html"
+    assert {path.name for path in page.parent.iterdir()} == {"study.html", "study.json"}

@@ -2,12 +2,14 @@
 
     python -m benchmarks.batch_trace --traces FOLDER            three runs, some 25 minutes
     python -m benchmarks.batch_trace --traces FOLDER --runs 1 --policies alone start-now --dry
+    python -m benchmarks.batch_trace --traces FOLDER --again     simulates anew beside the runs that are kept
 
 One Slurm has KTH's 100 processors, the other CTC's 430, both pretended on one node; a `grms serve` is
 above each. Users submit the jobs of the same hours of both logs as `sleep`, with all times divided by a factor. The
 simulation gets the same jobs with the same times. The hours without exchange are run as well, through the same
 daemons, and the gain of a policy is measured against that: real against real, simulated against
-simulated. Different policies run side by side, each on two Slurms of its own.
+simulated. On a real machine processors stand idle for a second or two from the end of a job to the start of the next one. How
+long is taken from the hours without exchange; a second simulation has it too. Different policies run side by side, each on two Slurms of its own.
 
 With `--scheduler backfill` Slurm runs as it does where nothing is said, beside EASY with limits in whole
 minutes; the default, `builtin`, is first come, first served.
@@ -25,46 +27,20 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
+from benchmarks.batch_simulated import ALONE, POLICIES, Plan, add_idling, simulated, sites_of
 from benchmarks.batch_sites import Cluster, daemons
 from benchmarks.batch_starts import Day, compared, gains, middle
 from benchmarks.run import machine
 from grms.client import Client, Job, Outcome
-from grms.federation.federation import Site, replay, replay_alone
-from grms.policy.files import load_rule_base
-from grms.policy.transfer import TransferPolicy
-from grms.policy.words import TRANSFER_POLICIES
-from lrms_sim.disciplines import Easy, Fcfs
-from lrms_sim.jobs import JobTable
-from lrms_sim.windows import window_by_days
-from scenarios.run.workloads import load_workload
-from scenarios.spec.files import load_spec
+from grms.federation.federation import Site
 from tests.clusters.slurm import SlurmCluster
 
 HERE: Final = Path(__file__).parent
-LIBRARY: Final = HERE.parent / "scenarios/library"
-ALONE: Final = "alone"
-POLICIES: Final[Mapping[str, Mapping[str, str]]] = {
-    ALONE: {},
-    "awf": dict.fromkeys(("KTH", "CTC"), "awf"),
-    "start-now": dict.fromkeys(("KTH", "CTC"), "start-now"),
-    "fair-exchange": dict.fromkeys(("KTH", "CTC"), "fair-exchange"),
-    "learned": {
-        "KTH": str(LIBRARY / "rule-bases/fcfs-egoistic/kth-for-ctc.json"),
-        "CTC": str(LIBRARY / "rule-bases/fcfs-egoistic/ctc-for-kth.json"),
-    },
-}
-"""What each site uses for the other."""
-
-SLACK_S: Final = 40.0
-"""So much longer than it runs a job may run: recorded jobs were ended at their limit, and a limit of Slurm's
-is not so exact that these would end in the same second."""
-
 TIE_S: Final = 2.0
 """Starts are known to a second, and Slurm's scheduler looks once a second."""
 
@@ -72,79 +48,6 @@ SCRIPT: Final = '#!/bin/sh\nexec sleep "$1"\n'
 POLL_S: Final = 1.0
 AFTER_S: Final = 900.0
 """So much later than simulated all may have ended."""
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What is run.
-
-    Attributes:
-        factor: by which all times are divided.
-        first_day: the window of submissions begins there, days of both logs. Chosen by simulation: both
-            sites have a queue, at most 51 jobs run at once, and arrivals a second later change no gain
-            by more than a few points.
-        days: its length.
-        scheduler: of both Slurms: `builtin` or `backfill`.
-    """
-
-    factor: float = 240.0
-    first_day: float = 255.0
-    days: float = 0.5
-    scheduler: str = "builtin"
-
-
-def pressed(jobs: JobTable, factor: float, *, whole_minutes: bool) -> JobTable:
-    """Returns a workload with all times divided.
-
-    Args:
-        jobs: the workload.
-        factor: by which times are divided.
-        whole_minutes: requested times are rounded up, as Slurm does.
-    """
-    requested = np.maximum(jobs.requested_time / factor, jobs.run_time / factor + SLACK_S)
-    if whole_minutes:
-        requested = np.maximum(1.0, np.ceil(requested / 60.0)) * 60.0
-    return JobTable.from_columns(
-        submit_time=jobs.submit_time / factor,
-        processors=jobs.processors,
-        run_time=jobs.run_time / factor,
-        requested_time=requested,
-    )
-
-
-def sites_of(plan: Plan, traces: Path) -> list[Site]:
-    """Returns both sites with the day's jobs, as a scenario of the library has them."""
-    spec = load_spec(LIBRARY / "kth-ctc-6.toml").resolved()
-    place = {**os.environ, "HANSE_TRACES": str(traces)}
-    backfills = plan.scheduler == "backfill"
-    found = []
-    for site in spec.sites:
-        jobs = load_workload(site, spec.clock.shift, place).jobs
-        day = window_by_days(jobs, plan.first_day, plan.first_day + plan.days, shift="window")
-        own = pressed(day, plan.factor, whole_minutes=backfills)
-        found.append(Site(site.name, site.processors, own, Easy() if backfills else Fcfs()))
-    return found
-
-
-def policy_of(word: str) -> TransferPolicy:
-    """Returns a policy by its word or its file."""
-    return load_rule_base(word) if word.endswith(".json") else TRANSFER_POLICIES[word]
-
-
-def simulated(policy: str, sites: Sequence[Site]) -> Day:
-    """Returns what the simulation makes of the day with a policy."""
-    words = POLICIES[policy]
-    if not words:
-        return Day.of_schedule(replay_alone(sites))
-    first, second = sites
-    return Day.of_schedule(
-        replay(
-            [
-                replace(one, transfer_policies={other.name: policy_of(words[one.name])})
-                for one, other in ((first, second), (second, first))
-            ]
-        )
-    )
 
 
 async def run_day(
@@ -320,11 +223,18 @@ def main() -> int:
         "--policies", nargs="+", choices=POLICIES, default=[ALONE, "awf", "start-now", "learned"]
     )
     parser.add_argument("--simulate", action="store_true", help="run nothing but the simulation")
+    parser.add_argument("--again", action="store_true", help="simulate anew beside kept runs")
     parser.add_argument("--dry", action="store_true", help="do not write the figures")
     arguments = parser.parse_args()
     plan = Plan(arguments.factor, arguments.first_day, arguments.days, arguments.scheduler)
     policies = list(dict.fromkeys([ALONE, *arguments.policies]))
     sites = sites_of(plan, arguments.traces)
+    path = HERE / f"figures-batch-trace{'-backfill' * (plan.scheduler == 'backfill')}.json"
+    if arguments.again:
+        document = json.loads(path.read_text())
+        add_idling(document["figures"], sites)
+        path.write_text(json.dumps(document, indent=1) + "\n")
+        return 0
     # Nothing is left behind, whoever ends it.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     runs: list[Mapping[str, Day]] = []
@@ -335,11 +245,11 @@ def main() -> int:
             runs.append(asyncio.run(run_all(plan, policies, sites, Path(folder))))
         print(json.dumps(figures_of(plan, sites, runs[-1:]), indent=1), flush=True)
     figures = figures_of(plan, sites, runs)
+    if not arguments.simulate:
+        add_idling(figures, sites)
     print(json.dumps(figures, indent=1))
     if not (arguments.dry or arguments.simulate):
-        more = "-backfill" if plan.scheduler == "backfill" else ""
         document = {"machine": machine(), "figures": figures}
-        path = HERE / f"figures-batch-trace{more}.json"
         path.write_text(json.dumps(document, indent=1) + "\n")
     return 0
 

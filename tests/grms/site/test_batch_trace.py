@@ -1,10 +1,20 @@
 """How a day that was run is held beside the same day simulated."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
+from benchmarks.batch_simulated import (
+    ALONE,
+    SLACK_S,
+    add_idling,
+    idle_s,
+    pressed,
+    simulated,
+    simulated_idling,
+)
 from benchmarks.batch_starts import Day, compared, gains, middle, turned
-from benchmarks.batch_trace import ALONE, SLACK_S, pressed, simulated
 from grms.federation.federation import Site
 from lrms_sim.jobs import JobTable
 
@@ -75,3 +85,45 @@ def test_the_simulation_exchanges_with_a_policy_and_not_without() -> None:
     exchanged = simulated("awf", sites)
     assert exchanged.start_time.tolist() == [0.0, 1.0, 50.0]
     assert exchanged.place.tolist() == [0.0, 1.0, 1.0]
+
+
+def one_after_the_other() -> list[Site]:
+    """Returns sites with five jobs as wide as the first, of which one arrives when the one before has just ended."""
+    rows = JobTable.from_columns(
+        submit_time=[0.0, 1.0, 2.0, 3.0, 40.5], processors=[100] * 5, run_time=[10.0] * 5
+    )
+    idle = JobTable.from_columns(submit_time=[500.0], processors=[1], run_time=[1.0])
+    return [Site("KTH", 100, rows), Site("CTC", 430, idle)]
+
+
+def test_processors_stand_idle_between_two_jobs() -> None:
+    """Each job behind others starts so much later than the one before; users' work weighs what it did."""
+    sites = one_after_the_other()
+    late = simulated_idling(ALONE, sites, 0.5)
+    assert late.start_time.tolist() == [0.0, 10.5, 21.0, 31.5, 42.0, 500.0]
+    assert late.weight.tolist() == simulated(ALONE, sites).weight.tolist()
+    assert idle_s(sites, late.awrt()["all"]) == pytest.approx(0.5, abs=0.01)
+    assert idle_s(sites, simulated(ALONE, sites).awrt()["all"]) == 0.0
+
+
+def test_what_idling_makes_of_a_policy_is_added() -> None:
+    """A run in which they stood idle as in the simulation has the simulation's gain, and its delegated jobs."""
+    sites = one_after_the_other()
+    runs = []
+    for policy in (ALONE, "start-now"):
+        found = simulated_idling(policy, sites, 0.5)
+        runs.append([compared(found, simulated(policy, sites), 2.0, 1.0)])
+    alone, there = (simulated_idling(policy, sites, 0.5) for policy in (ALONE, "start-now"))
+    runs[0][0]["awrt_s"]["all"] = alone.awrt()["all"]
+    real = gains(there, alone)
+    entry: dict[str, Any] = {"runs": runs[1], "gain_percent": [real]}
+    figures: dict[str, Any] = {
+        "factor": 1.0,
+        "policies": {ALONE: {"runs": runs[0]}, "start-now": entry},
+    }
+    add_idling(figures, sites)
+    assert figures["idle_s"] == [pytest.approx(0.5, abs=0.01)]
+    assert entry["delegated_simulated_idling"] == [int(np.sum(there.place != there.home))]
+    assert entry["most_points_apart_idling"] == {
+        name: pytest.approx(0.0, abs=0.5) for name in ("KTH", "CTC", "all")
+    }

@@ -61,7 +61,8 @@ from lrms_sim.schedule import MachineInfo, Schedule
 Journal = Callable[[str, tuple[Record, ...]], None]
 """Makes records of a site durable."""
 
-_Asked = SendOffer | SendReport | SendResolve | SendWithdraw
+Question = SendOffer | SendReport | SendResolve | SendWithdraw
+"""What one site asks another."""
 
 
 class _Host:
@@ -83,6 +84,7 @@ class _Host:
                 location=site.location_policy,
                 partners_asked=site.partners_asked,
                 reoffer=site.reoffer,
+                conducted=True,
                 limits=_ENDLESS,
             )
         )
@@ -93,7 +95,8 @@ class _Host:
         self.keys: list[str] = []
         self.known: set[str] = set()
         self.rows: list[int] = []
-        self.askers: dict[int, tuple[_Host, _Asked]] = {}
+        self.askers: dict[int, tuple[_Host, int, Question]] = {}
+        self.life = 0
         self.last_id = 0
         self.ahead = 0.0
         self.owes_pass = False
@@ -127,20 +130,30 @@ class _Host:
             self.tell()
 
     def cancel(self, command: LrmsCancel) -> None:
-        # In a replay nobody ends a job but to let a partner have it.
-        job = self.keys.index(command.lrms_key)
+        # In a replay nobody ends a job but to let a partner have it; it may have been let go before.
         assert command.only_waiting
-        if self.machine.withdraw(job, pass_later=True):
+        job = self.keys.index(command.lrms_key) if command.lrms_key in self.keys else -1
+        if job >= 0 and self.machine.withdraw(job, pass_later=True):
             self.keys[job] = ""
             self.owes_pass = True
-            self.happen(LrmsEnded, command.lrms_key, Outcome.CANCELLED, self.federation.now, 0.0)
+            self.let_go(command.lrms_key)
+
+    def let_go(self, key: str) -> None:
+        self.happen(LrmsEnded, key, Outcome.CANCELLED, self.federation.now, 0.0)
 
     def hold_round(self) -> None:
         # Offers what waits; the pass that follows from it is made when all have had their turn.
         federation = self.federation
         self.machine.advance(federation.now, inclusive=not self.per_event)
-        self.happen(RoundDue, self.load())
-        federation.settle()
+        federation.holding = self.state.settings.name
+        life = -1
+        while life != self.life:
+            # Who has died meanwhile is told once more, unless it was over.
+            life, rounds = self.life, self.state.memory.rounds
+            if life == 0 or rounds.open or rounds.begun < federation.now:
+                self.happen(RoundDue, self.load())
+                federation.settle()
+        federation.holding = ""
         self.make_pass()
 
     def make_pass(self) -> None:
@@ -166,6 +179,8 @@ class _Host:
         if command.lookup and command.lrms_key in self.known:
             # Its state has begun anew, and its machine has not.
             self.happen(LrmsAccepted, command.lrms_key)
+            if command.lrms_key not in self.keys:
+                self.let_go(command.lrms_key)
             return
         row = int(command.payload)
         self.known.add(command.lrms_key)
@@ -198,6 +213,7 @@ class ConductedReplay:
         now: the virtual clock, seconds.
         events: how many events the states have handled.
         waiting: commands that are not carried out yet, each with the site that wants it.
+        holding: the site whose round of offers is under way; empty between rounds.
 
     Args:
         sites: as for `grms.federation.federation.replay`.
@@ -209,6 +225,7 @@ class ConductedReplay:
         self.sites = tuple(sites)
         self.now = -math.inf
         self.events = 0
+        self.holding = ""
         self.waiting: deque[tuple[_Host, Command]] = deque()
         self._journal = journal
         self._jobs, origin, rows = concatenate([site.jobs for site in sites])
@@ -256,6 +273,7 @@ class ConductedReplay:
             records: of its journal.
         """
         host = self._by_name[site]
+        host.life += 1
         host.state = SiteState.recover(host.state.settings, records)
         self._meet(host)
         host.happen(Restarted, host.load())
@@ -285,11 +303,7 @@ class ConductedReplay:
                     host.next_round = host.period * (1.0 + math.floor(past / host.period))
 
     def advance(self, now: float) -> None:
-        """Brings all machines to a moment, and tells what has happened there.
-
-        Args:
-            now: seconds.
-        """
+        """Brings all machines to a moment, seconds, and tells what has happened there."""
         self.now = now
         for host in self.hosts:
             host.advance(now)
@@ -297,43 +311,41 @@ class ConductedReplay:
 
     def settle(self) -> None:
         """Carries out commands until nothing waits."""
-        waiting = self.waiting
-        while waiting:
-            host, command = waiting.popleft()
-            if isinstance(command, Append):
-                if self._journal is not None:
-                    self._journal(host.state.settings.name, command.records)
-            elif isinstance(command, LrmsSubmit):
-                host.submit(command)
-            elif isinstance(command, LrmsCancel):
-                host.cancel(command)
-            elif isinstance(command, SendOffer):
-                self._offer(host, command)
-            elif isinstance(command, SendReport):
-                self._report(host, command)
-            elif isinstance(command, SendResolve | SendWithdraw):
-                self._resolve(host, command)
-            else:
-                self._answer(host, command)
+        while self.waiting:
+            self.step()
+
+    def step(self) -> None:
+        """Carries out the next command that waits."""
+        host, command = self.waiting.popleft()
+        if isinstance(command, Append):
+            if self._journal is not None:
+                self._journal(host.state.settings.name, command.records)
+        elif isinstance(command, LrmsSubmit):
+            host.submit(command)
+        elif isinstance(command, LrmsCancel):
+            host.cancel(command)
+        elif isinstance(command, SendOffer):
+            self._offer(host, command)
+        elif isinstance(command, SendReport):
+            self._report(host, command)
+        elif isinstance(command, SendResolve | SendWithdraw):
+            self._resolve(host, command)
+        else:
+            self._answer(host, command)
 
     def _answer(self, host: _Host, command: Command) -> None:
         if isinstance(command, ReplyJob | Publish | PublishRound):
             return
-        asker, asked = host.askers.pop(command.cause)
+        asker, life, asked = host.askers.pop(command.cause)
+        if asker.life != life:
+            return  # who has asked has died since
         if isinstance(command, AnswerOffer):
             assert isinstance(asked, SendOffer)
             asker.happen(OfferAnswered, asker.load(), asked.partner, asked.offer, command.accepted)
         elif isinstance(command, AnswerStatus):
             assert isinstance(asked, SendResolve | SendWithdraw)
-            asker.happen(
-                StatusAnswered,
-                asker.load(),
-                asked.partner,
-                asked.offer,
-                asked.cause,
-                command.status,
-                command.completion,
-            )
+            told = (asked.partner, asked.offer, asked.cause, command.status, command.completion)
+            asker.happen(StatusAnswered, asker.load(), *told)
         else:
             assert isinstance(command, AnswerReport), f"nothing fails here: {command}"
             assert isinstance(asked, SendReport)
@@ -341,7 +353,7 @@ class ConductedReplay:
 
     def _offer(self, home: _Host, command: SendOffer) -> None:
         partner = self._by_name[command.partner]
-        partner.askers[partner.last_id + 1] = (home, command)
+        partner.askers[partner.last_id + 1] = (home, home.life, command)
         partner.happen(
             OfferReceived,
             partner.load(),
@@ -354,19 +366,17 @@ class ConductedReplay:
         )
 
     def _resolve(self, home: _Host, command: SendResolve | SendWithdraw) -> None:
-        # A site that has begun anew asks after its jobs; one whose job has left has it started, and
-        # one whose job has started at home meanwhile takes its offer back.
-        partner = self._by_name[command.partner]
-        partner.askers[partner.last_id + 1] = (home, command)
-        name = home.state.settings.name
-        if isinstance(command, SendWithdraw):
-            partner.happen(WithdrawReceived, name, command.offer, command.cancel)
-        else:
+        # A site that has begun anew asks after its jobs; one whose job has left has it started.
+        partner, name = self._by_name[command.partner], home.state.settings.name
+        partner.askers[partner.last_id + 1] = (home, home.life, command)
+        if isinstance(command, SendResolve):
             partner.happen(ResolveReceived, name, command.offer, command.confirm)
+        else:
+            partner.happen(WithdrawReceived, name, command.offer, command.cancel)
 
     def _report(self, guest: _Host, command: SendReport) -> None:
         home = self._by_name[command.partner]
-        home.askers[home.last_id + 1] = (guest, command)
+        home.askers[home.last_id + 1] = (guest, guest.life, command)
         home.happen(ReportReceived, home.load(), guest.state.settings.name, (command.completion,))
 
     def _schedule(self) -> Schedule:

@@ -58,6 +58,7 @@ class LrmsSite:
         waiting: jobs that the journal has as handed over and not started, oldest first.
         moment: the last moment at which anything is known to have happened, seconds; minus
             infinity where nothing has.
+        passes_held: a round of offers of a replay was under way (`ReplayableLrms.hold_passes`).
     """
 
     name: str
@@ -69,6 +70,7 @@ class LrmsSite:
     running: Sequence[tuple[LrmsJob, float]] = ()
     waiting: Sequence[LrmsJob] = ()
     moment: float = float("-inf")
+    passes_held: bool = False
 
 
 S = TypeVar("S", bound=LrmsSettings)

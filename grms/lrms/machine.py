@@ -30,7 +30,6 @@ from lrms_sim.machine import Machine
 _END, _START, _END_AT_ONCE = range(3)
 """What happens first at one moment."""
 
-
 FORGOTTEN_AFTER = 4096
 """Jobs that have ended are looked up no more when so many further ones have ended."""
 
@@ -74,6 +73,7 @@ class SteppedMachine:
         running: Iterable[tuple[LrmsJob, float]],
         waiting: Sequence[LrmsJob],
         moment: float,
+        passes_held: bool = False,
     ) -> "SteppedMachine":
         """Returns a machine that holds these jobs and goes on from there.
 
@@ -84,8 +84,8 @@ class SteppedMachine:
             discipline: of its queue.
             running: jobs that have started and not ended, with their starts, seconds.
             waiting: jobs that have not started, in the order in which they were submitted.
-            moment: the last moment at which anything is known to have happened, seconds; minus
-                infinity where nothing has.
+            moment: the last one at which anything is known to have happened, seconds; -inf for none.
+            passes_held: jobs were being taken out of the queue, and `make_pass` is still to come.
 
         Raises:
             LrmsRefusedError: a job does not fit into the machine.
@@ -101,6 +101,7 @@ class SteppedMachine:
         lrms._events.extend(
             Started(key, start) for start, key in sorted((start, job.key) for job, start in running)
         )
+        lrms._passes_held = passes_held
         lrms._build_anew(moment)
         return lrms
 

@@ -253,6 +253,7 @@ def _make(settings: SimulatedSettings, site: LrmsSite) -> SimulatedLrms:
         running=site.running,
         waiting=site.waiting,
         moment=site.moment,
+        passes_held=site.passes_held,
     )
     return SimulatedLrms(machine, site.clock)
 

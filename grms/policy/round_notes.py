@@ -16,6 +16,10 @@ REFUSALS_MAX: Final = 16
 """So many are remembered of one partner, for one round."""
 
 
+Pauses = dict[int, dict[str, tuple[float, float]]]
+"""By job and partner: when it is asked again, and how long it was to be left in peace, seconds."""
+
+
 class Waiting(NamedTuple):
     """A job that waits.
 
@@ -30,6 +34,41 @@ class Waiting(NamedTuple):
     requested_time: float
 
 
+def ordered(waiting: Iterable[Waiting], rounds: float | Rounds | None) -> list[Waiting]:
+    """Returns waiting jobs in the order in which they are offered in a round.
+
+    Args:
+        waiting: the jobs, in the order of the queue.
+        rounds: how rounds are held.
+    """
+    order = list(waiting)
+    if not isinstance(rounds, Rounds) or rounds.order == "queue" or len(order) < 2:
+        return order
+    # Sorting keeps the order of equals. Who declines the easiest is hardly asked further.
+    widest = sorted(order, key=lambda one: -one.processors)
+    easiest = min(widest, key=lambda one: (one.processors, one.requested_time))
+    widest.remove(easiest)
+    return [easiest, *widest]
+
+
+def lengthen(pauses: Pauses, rounds: Rounds, job: int, partner: str, now: float) -> None:
+    """Notes that a partner has declined a job: it is left in peace, each time for longer.
+
+    Args:
+        pauses: are changed.
+        rounds: how long pauses are; there may be none.
+        job: its number.
+        partner: its name.
+        now: seconds.
+    """
+    if rounds.pause is None:
+        return
+    of_job = pauses.setdefault(job, {})
+    _, last = of_job.get(partner, (0.0, 0.0))
+    length = min(2.0 * last if last > 0.0 else rounds.period, rounds.pause)
+    of_job[partner] = (now + length, length)
+
+
 class RoundMemory:
     """Notes of one site's rounds.
 
@@ -38,14 +77,14 @@ class RoundMemory:
 
     Args:
         rounds: how questions are spared; a number of seconds: not at all.
+        pauses: of before.
     """
 
-    def __init__(self, rounds: float | Rounds) -> None:
+    def __init__(self, rounds: float | Rounds, pauses: Pauses | None = None) -> None:
         self._rounds = rounds if isinstance(rounds, Rounds) else None
         self.left: float = math.inf
         self._refusals: dict[str, list[tuple[int, float]]] = {}
-        # By job and partner: when it is asked again, and how long it was to be left in peace.
-        self._pauses: dict[int, dict[str, tuple[float, float]]] = {}
+        self._pauses: Pauses = {job: dict(of_job) for job, of_job in (pauses or {}).items()}
 
     def begin(self, waiting: Iterable[Waiting]) -> list[Waiting]:
         """Begins a round.
@@ -56,20 +95,26 @@ class RoundMemory:
         Returns:
             The same in the order in which they are offered.
         """
-        order = list(waiting)
         rounds = self._rounds
+        order = ordered(waiting, rounds)
         if rounds is None:
             return order
         self.left = math.inf if rounds.questions is None else rounds.questions
         self._refusals = {}
         self._pauses = {one.job: self._pauses[one.job] for one in order if one.job in self._pauses}
-        if rounds.order == "queue" or len(order) < 2:
-            return order
-        # Sorting keeps the order of equals. Who declines the easiest is hardly asked further.
-        widest = sorted(order, key=lambda one: -one.processors)
-        easiest = min(widest, key=lambda one: (one.processors, one.requested_time))
-        widest.remove(easiest)
-        return [easiest, *widest]
+        return order
+
+    def go_on(self, questions: int, declined: Iterable[tuple[Waiting, str]]) -> None:
+        """Takes over how far a round has come that was begun here just now, and elsewhere before.
+
+        Args:
+            questions: that were put in it.
+            declined: the jobs that were declined in it, and by whom; pauses know of them.
+        """
+        self.left -= questions
+        if self._rounds is not None:
+            for one, partner in declined:
+                self._refused(one, partner)
 
     def spares(self, one: Waiting, partner: str, now: float) -> bool:
         """Returns whether a partner is not asked about a job, as its answer is known or was no.
@@ -102,11 +147,10 @@ class RoundMemory:
         rounds = self._rounds
         if rounds is None:
             return
-        if rounds.pause is not None:
-            pauses = self._pauses.setdefault(one.job, {})
-            _, last = pauses.get(partner, (0.0, 0.0))
-            length = min(2.0 * last if last > 0.0 else rounds.period, rounds.pause)
-            pauses[partner] = (now + length, length)
+        lengthen(self._pauses, rounds, one.job, partner, now)
+        self._refused(one, partner)
+
+    def _refused(self, one: Waiting, partner: str) -> None:
         # Those that this one makes superfluous go.
         kept = [
             (width, requested_time)

@@ -37,13 +37,21 @@ from grms.site.facts.jobs import HomeJob, Load, OfferId
 from grms.site.facts.lifecycle import PROVISIONAL, JobState, Outcome
 from grms.site.facts.memory import Memory
 from grms.site.facts.partners import PartnerBook, asking_order
-from grms.site.facts.records import JobLeaving, JobLeft, JobReoffered, JobReofferEnded
+from grms.site.facts.records import (
+    JobLeaving,
+    JobLeft,
+    JobReoffered,
+    JobReofferEnded,
+    RoundHeld,
+)
+from grms.site.facts.rounds import as_waiting, may_wait
 
 
 class ReofferDesk:
     """Holds rounds of offers, and follows each job that may leave the queue.
 
-    Notes of rounds are not in the journal: a site that starts again asks a little more.
+    How far a round has come is in the journal (`grms.site.facts.rounds`): a site that dies within one goes on
+    with it when it is next told that a round is due.
 
     Args:
         memory: of the site.
@@ -62,6 +70,8 @@ class ReofferDesk:
         self._silent: set[str] = set()
         self._before: Waiting | None = None
         self._asked: HomeJob | None = None
+        self._awaited = ""
+        self._noted = False
 
     # --- rounds --------------------------------------------------------------------------------
 
@@ -73,28 +83,71 @@ class ReofferDesk:
         if self._queue is not None and self._one is not self._before:
             self._before = self._one
             return
+        book = self.memory.rounds
         if rounds != self._kind:
-            self._kind, self._notes = rounds, RoundMemory(rounds)
-        waiting = [
-            Waiting(job.job, job.request.processors, job.request.requested_time)
-            for job in self.memory.at_lrms.values()
-            if isinstance(job, HomeJob) and _may_leave(job)
-        ]
-        self._queue = deque(self._notes.begin(waiting))
+            if self._kind is not None:
+                book.pauses.clear()
+            self._kind, self._notes = rounds, RoundMemory(rounds, book.pauses)
+        self._noted = take_up = book.open and self._queue is None
+        jobs = may_wait(self.memory.at_lrms.values())
+        waiting = [as_waiting(job) for job in jobs if _may_leave(job)]
+        self._queue = deque(self._notes.begin(book.order if take_up else waiting))
         self._one = self._before = self._asked = None
+        self._awaited = ""
         self._partners.clear()
         self._silent.clear()
+        if take_up:
+            self._take_up(turn)
+            if self._stands():
+                return
         self._go_on(event.load, turn)
+
+    def _take_up(self, turn: Turn) -> None:
+        # Goes on with a round that was under way when the daemon ended.
+        assert self._queue is not None
+        book, settings = self.memory.rounds, self.memory.settings
+        self._notes.go_on(book.questions, book.declined)
+        while book.job and self._queue:
+            self._one = self._queue.popleft()
+            if self._one.job == book.job:
+                break
+        self._asked, self._awaited = self.memory.jobs.get(book.job), book.again
+        self._questions = settings.questions
+        order = asking_order(
+            settings.location,
+            self.memory.books,
+            turn.now,
+            in_turn=self._questions > 0,
+            put=book.put,
+        )
+        self._questions -= len(book.asked)
+        last = book.again or (book.asked[-1] if book.asked else "")
+        if last in order:
+            order = order[order.index(last) + (not book.again) :]
+        self._partners = deque(order)
+
+    def _stands(self) -> bool:
+        # Whether the round cannot go on before something has happened.
+        job, conducted = self._asked, self.memory.settings.conducted
+        if job is not None and (
+            job.state in PROVISIONAL or (job.confirms and (conducted or not job.attempts))
+        ):
+            return True
+        book = self.memory.books.get(self._awaited)
+        if book is None or not book.listed:
+            return False
+        if conducted and not book.reachable:
+            return True
+        # A place that it may hold has to be given back before it is asked for another.
+        return book.reachable and bool(book.abandoned)
 
     def carry_on(self, event: Event, turn: Turn) -> None:
         """Goes on with a round when its last question has come to an end; after every event."""
-        if self._queue is None or isinstance(event, RoundDue):
-            return
-        job = self._asked
-        if job is not None and (job.state in PROVISIONAL or (job.confirms and not job.attempts)):
+        if self._queue is None or isinstance(event, RoundDue) or self._stands():
             return
         if isinstance(event, LoadedEvent):
             self._asked = None
+            self._awaited = ""
             self._go_on(event.load, turn)
 
     def _go_on(self, told: Load | None, turn: Turn) -> None:
@@ -113,9 +166,11 @@ class ReofferDesk:
                 )
                 self._partners = deque(order)
                 continue
-            if self._offered(job, load, turn):
+            if self._is_away(self._partners[0]) or self._offered(job, load, turn):
                 return
         self._queue = None
+        if self.memory.rounds.open:
+            turn.note(RoundHeld(turn.now, over=True, left_out=()))
         turn.do(PublishRound(turn.cause))
 
     def _offered(self, job: HomeJob, load: Load, turn: Turn) -> bool:
@@ -140,6 +195,10 @@ class ReofferDesk:
         self._notes.left -= 1
         self._questions -= 1
         self._asked = job
+        if not self._noted:
+            self._noted = True
+            out = [j.job for j in may_wait(self.memory.at_lrms.values()) if not _may_leave(j)]
+            turn.note(RoundHeld(turn.now, over=False, left_out=tuple(out)))
         number, settled_below = book.next_number, book.settled()
         turn.note(JobReoffered(turn.now, job.job, name, number))
         turn.do(
@@ -154,6 +213,13 @@ class ReofferDesk:
             )
         )
         return True
+
+    def _is_away(self, name: str) -> bool:
+        # Whether a partner is to be asked next, and is waited for.
+        book = self.memory.books[name]
+        away = self.memory.settings.conducted and book.listed and not book.reachable
+        self._awaited = name if away else ""
+        return away
 
     def _askable(self, book: PartnerBook, job: HomeJob) -> bool:
         return (
@@ -186,6 +252,14 @@ class ReofferDesk:
         job = self._provisional(event.partner, event.offer)
         if job is None:
             self.offers.offer_failed(event, turn)
+            return
+        if self.memory.settings.conducted and self._asked is job:
+            # It is asked once more, when it is there.
+            self._awaited = job.partner
+            self._partners.appendleft(job.partner)
+            self._questions += 1
+            self._notes.left += 1
+            self._put_off(job, turn, settled=False)
             return
         if event.sent:
             self._silent.add(event.partner)

@@ -66,6 +66,9 @@ RAILS_VERSION: Final = 6
 REOFFERS_VERSION: Final = 7
 """Of a journal with steps of jobs that were offered while they waited; see `KIND_VERSIONS`."""
 
+ROUNDS_VERSION: Final = 8
+"""Of a journal that says when rounds of offers begin and end; see `KIND_VERSIONS`."""
+
 KIND_VERSIONS: Final = {
     "EpochBegun": LATER_VERSION,
     "JobResubmitted": LATER_VERSION,
@@ -100,6 +103,7 @@ KIND_VERSIONS: Final = {
     "JobLeft": REOFFERS_VERSION,
     "JobReofferEnded": REOFFERS_VERSION,
     "JobReoffered": REOFFERS_VERSION,
+    "RoundHeld": ROUNDS_VERSION,
 }
 """Kinds of records that came later, and the version that a journal with one has.
 
@@ -139,6 +143,7 @@ _KIND = JournalKind(
             LRMS_VERSION,
             RAILS_VERSION,
             REOFFERS_VERSION,
+            ROUNDS_VERSION,
         }
     ),
 )

@@ -1,6 +1,7 @@
 """When a daemon holds its rounds of offers: at the multiples of the period, on the site's clock.
 
-A reload may change the period, or end the rounds. In a replay the conductor says when, and nothing of this
+A reload may change the period, or end the rounds. A round that was under way when the daemon ended goes on as
+soon as partners are there, and at the next such moment at the latest. In a replay the conductor says when, and nothing of this
 runs.
 """
 
@@ -10,7 +11,7 @@ import math
 from grms.policy.rounds import period_of
 from grms.site.engine.engine import Engine
 from grms.site.facts.commands import Command
-from grms.site.facts.events import Event, PoliciesChanged, RoundDue
+from grms.site.facts.events import Event, PartnerUp, PoliciesChanged, RoundDue
 
 
 def next_round(now: float, last: float, period: float) -> float:
@@ -39,26 +40,39 @@ class RoundTimer:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._changed = asyncio.Event()
+        self._there = asyncio.Event()
+        if self._all_there():
+            self._there.set()
         engine.on_event(self._look)
 
     def _look(self, event: Event, _commands: list[Command]) -> None:
         if isinstance(event, PoliciesChanged):
             self._changed.set()
+        elif isinstance(event, PartnerUp) and self._all_there():
+            self._there.set()
+
+    def _all_there(self) -> bool:
+        return all(book.reachable for book in self._engine.state.partners.values() if book.listed)
 
     async def run(self) -> None:
         """Tells of rounds until it is cancelled."""
         engine, last = self._engine, -math.inf
+        if engine.state.memory.rounds.open:
+            moment = next_round(engine.clock.now(), last, period_of(engine.state.settings.reoffer))
+            if await self._reached(moment, self._there):
+                last = moment
+            engine.tell(RoundDue)
         while True:
             self._changed.clear()
             moment = next_round(engine.clock.now(), last, period_of(engine.state.settings.reoffer))
-            if await self._reached(moment):
+            if await self._reached(moment, self._changed):
                 last = moment
                 engine.tell(RoundDue)
 
-    async def _reached(self, moment: float) -> bool:
-        # Waits for the moment; False where the period may have changed before.
+    async def _reached(self, moment: float, before: asyncio.Event) -> bool:
+        # Waits for the moment; False where something has happened before.
         async with asyncio.TaskGroup() as group:
-            changed = group.create_task(self._changed.wait(), name="period of rounds")
+            changed = group.create_task(before.wait(), name="before a round")
             waits: list[asyncio.Task[object]] = [changed]
             due = None
             if moment < math.inf:

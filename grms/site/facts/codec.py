@@ -55,6 +55,7 @@ _FROM_JSON: dict[str, Callable[[Any], Any]] = {
     "exit": lambda value: Exit(*value),
     "closed": tuple,
     "overdue": tuple,
+    "left_out": tuple,
     "promised": lambda rows: tuple(map(tuple, rows)),
 }
 

@@ -30,6 +30,7 @@ from grms.site.facts.records import (
     Record,
     ReportDisbelieved,
     ReservationTally,
+    RoundHeld,
     SiteBooks,
     SiteTally,
 )
@@ -52,9 +53,14 @@ class Reading:
         self.moment = -math.inf
         self._given_up: dict[tuple[str, int], int] = {}
         self._came_to_nothing: set[tuple[str, int]] = set()
+        self._of_round: set[tuple[str, int]] = set()
 
     def apply(self, record: Record) -> None:
         """Takes the next record."""
+        if type(record) is RoundHeld:
+            self._of_round.clear()
+        elif type(record) is JobReoffered:
+            self._of_round.add((record.partner, record.number))
         if type(record) is JobAbandoned:
             job = self.memory.jobs[record.job]
             self._given_up[job.partner, job.offer_number] = job.job
@@ -89,7 +95,9 @@ class Reading:
             if any(given_up[name, number] not in memory.jobs for number in book.abandoned):
                 # Such an offer is still to be withdrawn, and its job is forgotten.
                 return None
-        needed = _Needed(memory, given_up, self._came_to_nothing)
+        # What a round that is under way has come to tells where it goes on.
+        of_round = self._of_round if memory.rounds.open else set()
+        needed = _Needed(memory, given_up, self._came_to_nothing - of_round)
         kept = [record for record in records if needed.covers(record)]
         return [*kept, *_tallies(memory, self.moment if math.isfinite(self.moment) else 0.0)]
 
@@ -134,6 +142,7 @@ class _Needed:
     ) -> None:
         self._came_to_nothing = came_to_nothing
         self._jobs = memory.jobs
+        self._round = memory.rounds.begun if memory.rounds.open else math.nan
         self._reservations = memory.reservations.reservations
         self._given_up = given_up
         self._guests: set[tuple[str, OfferId]] = set()
@@ -148,8 +157,9 @@ class _Needed:
 
     def covers(self, record: Record) -> bool:
         """Returns whether a record is needed."""
-        if isinstance(record, EpochBegun):
-            return True  # what comes after it is numbered by it
+        if isinstance(record, EpochBegun | RoundHeld):
+            # What comes after the first is numbered by it.
+            return isinstance(record, EpochBegun) or self._round == record.time
         if isinstance(record, _SUMS) or self._is_in_vain(record):
             return False  # there will be newer sums
         if isinstance(record, AbandonedSettled):

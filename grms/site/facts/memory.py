@@ -65,10 +65,12 @@ from grms.site.facts.records import (
     PromisesReviewed,
     Record,
     ReportDisbelieved,
+    RoundHeld,
     SiteBooks,
     SiteTally,
 )
 from grms.site.facts.reservations import ReservationBook
+from grms.site.facts.rounds import RoundBook
 from grms.site.facts.settings import SiteSettings
 
 
@@ -91,6 +93,7 @@ class Memory:
         reserved: partners' jobs for which a place is held, by key.
         books: by partner's name, listed ones first and in their order.
         reservations: of resources.
+        rounds: of offers.
         draining: no more work is taken.
         lrms_away: why the batch system does not answer; empty where it does.
         guard_found: what the site's guard has found when it looked last; None before that. All three are of
@@ -119,6 +122,7 @@ class Memory:
         self.reserved: dict[str, GuestJob] = {}
         self.books: dict[str, PartnerBook] = {}
         self.reservations = ReservationBook(settings.resources, settings.limits.reservations_kept)
+        self.rounds = RoundBook()
         self.list_partners()
         self._apply: dict[type[Record], Callable[..., None]] = {
             JobReceived: self._job_received,
@@ -129,6 +133,7 @@ class Memory:
             JobKept: self._job_kept,
             JobReoffered: self._job_reoffered,
             JobReofferEnded: self._job_reoffer_ended,
+            RoundHeld: self._round_held,
             JobLeaving: self._job_leaving,
             JobLeft: self._job_left,
             JobStarted: self._job_started,
@@ -305,16 +310,22 @@ class Memory:
         self.confirm(job)
         job.move(JobState.REOFFERING)
         self._note_offer(job, book, record.number, record.time)
+        self.rounds.ask(job.job, book.name)
 
     def _job_reoffer_ended(self, record: JobReofferEnded) -> None:
         job, book = self.jobs[record.job], self.books[record.partner]
         job.move(JobState.QUEUED)
         if record.settled:
             del book.undecided[record.number]
+            self.rounds.decline(self.settings.reoffer, job, record.time)
         else:
             book.abandoned[record.number] = 0
             book.abandoned_epochs[record.number] = job.offer_epoch
+            self.rounds.give_up(job.job, book.name)
         job.leave_partner()
+
+    def _round_held(self, record: RoundHeld) -> None:
+        self.rounds.held(record, self.at_lrms.values(), self.settings.reoffer)
 
     def _job_leaving(self, record: JobLeaving) -> None:
         job = self.jobs[record.job]
@@ -332,6 +343,7 @@ class Memory:
         if job.state is JobState.LEAVING:
             job.move(JobState.RESOLVING)
             job.confirms = True
+            self.rounds.leave(job.job)
         else:
             job.move(JobState.RECEIVED)
 

@@ -1,5 +1,7 @@
 """What the site remembers of each partner, and in which order it asks them."""
 
+from collections.abc import Mapping
+
 from grms.policy._awrt_order import history_with_open, order_by_awrt
 from grms.policy.location import LocationPolicy, PartnerRecord, WrittenLocation, location_of
 from grms.site.facts.jobs import GuestJob, HomeJob, OfferId
@@ -266,6 +268,7 @@ def asking_order(
     now: float,
     *,
     in_turn: bool = False,
+    put: Mapping[str, int] | None = None,
 ) -> list[str]:
     """Returns the names of partners in the order in which they are to be asked.
 
@@ -274,6 +277,7 @@ def asking_order(
         books: the partners; their order breaks ties.
         now: seconds.
         in_turn: of partners with the same AWRT the one that has been asked less often comes first.
+        put: questions to leave out of that, by partner.
     """
     location = location_of(location)
     if location.order is not None:
@@ -288,7 +292,8 @@ def asking_order(
     if len(names) < 2:
         return names
     sums = [book.history(now, count_open=location.count_open) for book in books.values()]
-    asked = [book.offered for book in books.values()] if in_turn else None
+    put = put or {}
+    asked = [book.offered - put.get(name, 0) for name, book in books.items()] if in_turn else None
     order = order_by_awrt([one for one, _ in sums], [other for _, other in sums], asked)
     # Sorting keeps the order of equals: those who are believed, then the others.
     return sorted([names[index] for index in order], key=lambda name: books[name].distrust > 0)

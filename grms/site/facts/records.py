@@ -109,6 +109,19 @@ class JobReofferEnded(Record):
 
 
 @dataclass(frozen=True, slots=True)
+class RoundHeld(Record):
+    """A round of offers begins, with its first question; or all of its jobs have had their turn.
+
+    Attributes:
+        over: the latter.
+        left_out: numbers of waiting jobs that have no part in it.
+    """
+
+    over: bool
+    left_out: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class JobLeaving(Record):
     """The partner holds a place; written before the batch system is told to let the job go."""
 

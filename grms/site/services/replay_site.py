@@ -16,7 +16,7 @@ from grms.site.engine.engine import Engine
 from grms.site.engine.journal import Journal
 from grms.site.facts.commands import Command, PublishRound
 from grms.site.facts.events import Event, LrmsAccepted, RoundDue, Submit
-from grms.site.facts.jobs import GuestJob, HomeJob, Request
+from grms.site.facts.jobs import GuestJob, Request
 from grms.site.facts.lifecycle import JobState
 from grms.site.facts.wire import executed_on
 from grms.site.links.partner_links import PartnerLinks
@@ -226,7 +226,7 @@ class Replay:
     async def hold_round(self, at: float) -> list[replay_pb2.MovedRow]:
         """Offers again what waits at a moment; returns what has left the queue, and where it is.
 
-        A round that was cut off goes on with what still waits.
+        A round that was cut off goes on where it was; of one that is over the answer is given once more.
 
         Args:
             at: seconds; one that is past changes nothing.
@@ -235,24 +235,26 @@ class Replay:
         if engine.commit.pending:
             await engine.commit.settled()
         self.advance(at)
-        waiting = [job for job in engine.state.memory.at_lrms.values() if isinstance(job, HomeJob)]
+        memory = engine.state.memory
+        rounds = memory.rounds
         # What leaves the queue makes room for others there only when all have had their turn.
         lrms.hold_passes()
         try:
-            self._round = asyncio.get_running_loop().create_future()
-            engine.tell(RoundDue)
-            await self._round
-            for job in waiting:
+            if rounds.open or rounds.begun < at:
+                self._round = asyncio.get_running_loop().create_future()
+                engine.tell(RoundDue)
+                await self._round
+            moved = [memory.jobs[job] for job in rounds.moved] if rounds.begun >= at else []
+            for job in moved:
                 await self._waiter.until(lambda job=job: job.state not in _UNDECIDED)  # type: ignore[misc]  # binds the loop's value
         finally:
             self._round = None
             lrms.make_pass()
         engine.catch_up()
-        places = [(job.job - 1, executed_on(job, self.site)) for job in waiting]
         return [
-            replay_pb2.MovedRow(row=row, executed_on=place)
-            for row, place in places
-            if place not in {"", self.site}
+            replay_pb2.MovedRow(row=job.job - 1, executed_on=place)
+            for job in moved
+            if (place := executed_on(job, self.site)) not in {"", self.site}
         ]
 
     def _round_over(self, _: PublishRound) -> None:

@@ -1,7 +1,8 @@
 """A replay through the states of sites gives the schedule of the federation kernel, job by job."""
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from grms.conducted.replay import ConductedReplay
+from grms.conducted.replay import ConductedReplay, Question
 from grms.federation.federation import Federation, Site, replay
 from grms.learning.rule_bases.encoding import RuleBaseSettings, decode
 from grms.policy.rails import FAIR_EXCHANGE
@@ -19,7 +20,9 @@ from grms.policy.words import TRANSFER_POLICIES
 from grms.site.configuration.config import SiteConfig
 from grms.site.configuration.files import location_policy
 from grms.site.core.state import SiteState
+from grms.site.facts.commands import SendOffer, SendReport
 from grms.site.facts.compaction import compacted
+from grms.site.facts.events import OfferFailed, ReportFailed, StatusFailed
 from grms.site.facts.invariants import check
 from grms.site.facts.records import JobDelegated, JobEnded, JobLeft, JobReoffered, Record
 from grms.testing.findings import known
@@ -27,6 +30,7 @@ from lrms_sim.disciplines import discipline_by_name
 from lrms_sim.jobs import JobTable
 from lrms_sim.schedule import Schedule
 from lrms_sim.windows import window_by_days
+from tests.examples import runs
 from tests.kernel_sites import kernel_site
 from tests.oracles.federation import PlainSite, replay_plainly
 from tests.random_workloads import railed_sites
@@ -193,6 +197,82 @@ def test_restarts_change_nothing(rounds: bool, least: int) -> None:
         delegated += int((found.submitted_to != found.executed_on).sum())
     assert restarts > 250
     assert delegated > least
+
+
+class Dying(Journaled):
+    """A replay in which sites die within rounds of offers, the one that holds it or one that is asked."""
+
+    def __init__(self, sites: list[Site], seed: int) -> None:
+        super().__init__(sites)
+        self.rng = np.random.default_rng(seed)
+        self.deaths: Counter[str] = Counter()
+        self.dies_after = self.steps = 0
+        self.rounds: Counter[tuple[str, float]] = Counter()
+
+    def step(self) -> None:
+        """After a step of a round somebody may die, twice at most."""
+        super().step()
+        if not self.holding or self.steps < 0:
+            return
+        self.steps += 1
+        if self.steps < self.dies_after or self.rounds[self.holding, self.now] == 2:
+            return
+        self.rounds[self.holding, self.now] += 1
+        self.steps, self.dies_after = -1, int(self.rng.integers(1, 12))
+        held = self.rng.random() < 0.7
+        name = self.holding if held else str(self.rng.choice([site.name for site in self.sites]))
+        self.deaths["holds" if name == self.holding else "is asked"] += 1
+        self.restart(name, list(self.journals[name]))
+        self.steps = 0
+
+    def restart(self, site: str, records: Iterable[Record]) -> None:
+        """What the site was about to do is lost with it, and so is what it was asked, or has asked."""
+        (host,) = (host for host in self.hosts if host.state.settings.name == site)
+        unanswered, host.askers = host.askers, {}
+        others = [(one, command) for one, command in self.waiting if one is not host]
+        self.waiting.clear()
+        super().restart(site, records)
+        self.waiting.extend(others)
+        for asker, life, asked in unanswered.values():
+            if asker.life != life:
+                continue
+            if isinstance(asked, SendOffer):
+                asker.happen(OfferFailed, asker.load(), asked.partner, asked.offer)
+            elif isinstance(asked, SendReport):
+                asker.happen(ReportFailed, asked.partner, (asked.completion.offer,))
+            else:
+                asker.happen(StatusFailed, asker.load(), asked.partner, asked.offer, asked.cause)
+
+    def settle(self) -> None:
+        """While a site starts it finds out what its machine has, before it serves or asks anybody."""
+        if self.steps >= 0:
+            super().settle()
+            return
+        said = []
+        while self.waiting:
+            if isinstance(self.waiting[0][1], Question):
+                said.append(self.waiting.popleft())
+            else:
+                self.step()
+        self.waiting.extend(said)
+
+
+def test_deaths_within_rounds_change_nothing() -> None:
+    """A round that was under way goes on where it was, whoever has died after which step."""
+    deaths: Counter[str] = Counter()
+    left = 0
+    for seed in range(runs(8, 60)):
+        sites = frugal_sites(seed)
+        conducted = Dying(sites, seed)
+        assert_same(conducted.run(), replay(sites))
+        deaths += conducted.deaths
+        for host in conducted.hosts:
+            check(host.state.memory)
+            records = conducted.journals[host.state.settings.name]
+            left += sum(isinstance(record, JobLeft) for record in records)
+            assert known(SiteState(host.state.settings, records)) == known(host.state)
+    assert min(deaths["holds"], deaths["is asked"]) > 20
+    assert left > 3
 
 
 def random_sites(count: int) -> list[Site]:

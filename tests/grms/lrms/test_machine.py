@@ -357,6 +357,27 @@ def test_the_past_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     assert lrms.look_up("j19") is not None
 
 
+def test_a_machine_that_was_losing_jobs_goes_on_losing_them() -> None:
+    """What is left in the queue starts with the pass that follows, and not before."""
+    running, waiting = [(job("a", 3), 0.0)], [job("c", 1), job("d", 1)]
+    for held in (False, True):
+        lrms = SteppedMachine.restored(
+            4,
+            discipline_by_name("fcfs"),
+            running=running,
+            waiting=waiting,
+            moment=1.0,
+            passes_held=held,
+        )
+        lrms.hold_passes(1.0)
+        load = lrms.load_at(1.0)
+        assert (load.free, load.waiting) == ((1, 2) if held else (0, 1))
+        assert lrms.withdraw("c", 1.0) is held
+        lrms.make_pass(1.0)
+        started = [one.key for one in lrms.poll(1.0) if isinstance(one, Started)]
+        assert started == (["a", "d"] if held else ["a", "c"])
+
+
 @pytest.mark.parametrize("runs", [True, False])
 def test_a_machine_that_has_become_too_small_is_an_error(*, runs: bool) -> None:
     """An open job that is wider than the machine is named, whether it runs or waits."""

@@ -1,9 +1,12 @@
 """A replay through daemons is the replay in one process, job by job."""
 
 import asyncio
+import json
 import os
+import signal
+import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,7 +33,7 @@ from scenarios.run.workloads import Workload
 from scenarios.spec.files import parse_spec
 from scenarios.spec.spec import ScenarioSpec
 from tests.grms.site.daemons import running
-from tests.waiting import run
+from tests.waiting import run, until
 
 RULES = RuleBase(
     (
@@ -123,12 +126,14 @@ def test_live_equals_in_process(tmp_path: Path, disciplines: tuple[str, str, str
     run(scene)
 
 
-def rounds(folder: Path, count: int) -> tuple[ScenarioSpec, list[Site]]:
-    """Returns three sites with `fair-exchange` and rounds of each kind, EASY at all of them."""
+def rounds(folder: Path, count: int, names: str = "abc") -> tuple[ScenarioSpec, list[Site]]:
+    """Returns three sites, or fewer, with `fair-exchange` and rounds of each kind, EASY at all of them."""
     rng = np.random.default_rng(11)
     text, sizes = 'name = "rounds"\n', {"a": 8, "b": 16, "c": 6}
     kinds = ('"15min"', '{ every = "15min", order = "widest" }', "{ every = 1200, questions = 3 }")
     for (name, processors), kind in zip(sizes.items(), kinds, strict=True):
+        if name not in names:
+            continue
         text += f"""
 [[sites]]
 name = "{name}"
@@ -198,6 +203,67 @@ def test_rounds_through_daemons_equal_those_in_one_process(tmp_path: Path) -> No
         places = [names.index(place) for seat in conductor.places for place in seat]
         order = np.argsort(expected.submitted_to, kind="stable")
         assert places == expected.executed_on[order].tolist()
+
+    run(scene)
+
+
+class Killing(Conductor):
+    """Kills daemons within rounds: the one that holds it, and then one that it asks."""
+
+    kills = 0
+    most = 2
+
+    async def _hold_round(self, seat: Seat, moment: float) -> None:
+        if self.kills == self.most or not seat.waits:
+            await super()._hold_round(seat, moment)
+            return
+        others = [other.process for other in self._seats if other is not seat]
+        for process in others:
+            os.kill(process.pid, signal.SIGSTOP)
+        # With nobody who answers, the first question is as far as the round can come.
+        round_ = asyncio.create_task(super()._hold_round(seat, moment))
+        try:
+            await until(lambda: round_.done() or is_within_a_round(seat.process))
+            if not round_.done():
+                os.kill((seat.process, *others)[self.kills].pid, signal.SIGKILL)
+                self.kills += 1
+        finally:
+            for process in others:
+                if process.pid:
+                    os.kill(process.pid, signal.SIGCONT)
+        await round_
+
+
+def is_within_a_round(process: SiteProcess) -> bool:
+    """Returns whether a daemon's journal has a round that is not over."""
+    path = process.folder / f"{process.name}.journal"
+    with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as journal:
+        rows = journal.execute(
+            "SELECT body FROM records WHERE kind = 'RoundHeld' ORDER BY number DESC LIMIT 1"
+        ).fetchall()
+    return any(not json.loads(body)["over"] for (body,) in rows)
+
+
+def test_daemons_killed_within_rounds_end_as_if_nobody_had_been(tmp_path: Path) -> None:
+    """The round goes on where it was: every job runs where and when it would have run."""
+    spec, sites = rounds(tmp_path, 20, "ac")
+    expected = replay(sites)
+    once = replay([replace(site, reoffer=None) for site in sites])
+    assert (expected.executed_on != once.executed_on).any()
+
+    async def scene() -> None:
+        async with daemons(spec, LiveSettings(tmp_path, tmp_path)) as processes:
+            conductor = Killing(
+                processes,
+                [site.jobs for site in sites],
+                [MachineInfo(site.name, site.processors) for site in sites],
+                replay_id="rounds-2",
+                may_restart=True,
+                periods=[period_of(site.reoffer) for site in sites],
+            )
+            done = await conductor.conduct()
+        assert conductor.kills == Killing.most
+        assert first_difference(done.schedule, expected) == ""
 
     run(scene)
 

@@ -424,6 +424,77 @@ def test_after_a_restart_a_job_goes_on_leaving() -> None:
     assert one(let_go(site), SendResolve).confirm
 
 
+def taken_back(site: Conversation, withdraw: SendWithdraw) -> list[Command]:
+    """Lets a partner say that it has taken note of a withdrawal."""
+    return site(
+        StatusAnswered,
+        load=FULL,
+        partner=withdraw.partner,
+        offer=withdraw.offer,
+        question=withdraw.cause,
+        status=GuestState.WITHDRAWN,
+        completion=None,
+    )
+
+
+@pytest.mark.parametrize("compacts", [False, True])
+def test_after_a_restart_a_round_goes_on(compacts: bool) -> None:
+    """With the question whose answer had not come, once that offer is taken back; no answer is asked for twice."""
+    site = home(2)
+    due(site)
+    site(OfferAnswered, load=FULL, accepted=False, **B1)
+    if compacts:
+        records = compacted(site.settings, lambda: site.journal)
+        assert records is not None
+        site.journal = records
+    site.restart()
+    withdraw = one(site(Restarted, load=FULL), SendWithdraw)
+    site(LrmsAccepted, lrms_key=KEY)
+    site(LrmsAccepted, lrms_key="a/7/2")
+    site.come_up()
+    assert due(site) == []
+    again = one(taken_back(site, withdraw), SendOffer)
+    assert (again.partner, again.offer) == ("c", offer(2))
+    no = {"load": FULL, "accepted": False}
+    second = one(site(OfferAnswered, partner="c", offer=offer(2), **no), SendOffer)
+    assert (second.partner, second.offer, site.job(2).partner) == ("b", offer(2), "b")
+    site(OfferAnswered, partner="b", offer=offer(2), **no)
+    assert PublishRound in map(type, site(OfferAnswered, partner="c", offer=offer(3), **no))
+    assert not site.state.memory.rounds.open
+    assert kinds(due(site)) == ["SendOffer"]  # the next one
+
+
+def test_after_a_restart_a_round_waits_for_what_is_about_to_leave() -> None:
+    """The next job has its turn when the partner has started this one."""
+    site = home(2)
+    due(site)
+    site(OfferAnswered, load=FULL, accepted=True, **B1)
+    site.restart()
+    site(Restarted, load=FULL)
+    site(LrmsAccepted, lrms_key="a/7/2")
+    site.come_up()
+    assert due(site) == []
+    confirm = one(let_go(site), SendResolve)
+    assert confirm.confirm
+    told = {"question": confirm.cause, "status": GuestState.ACCEPTED, "completion": None}
+    assert one(site(StatusAnswered, load=FULL, **B1, **told), SendOffer).offer == offer(2)
+
+
+def test_a_conducted_round_waits_for_who_is_away() -> None:
+    """A partner that has died is brought back, and asked once more."""
+    site = home(2, conducted=True)
+    due(site)
+    withdraw = one(site(OfferFailed, load=FULL, **B1), SendWithdraw)
+    site(PartnerDown, partner="b")
+    assert taken_back(site, withdraw) == []
+    assert site(TimePassed, load=FULL) == []
+    up = {"load": FULL, "processors": 8, "reserves": True}
+    assert one(site(PartnerUp, partner="b", **up), SendOffer).offer == offer(2)
+    site(PartnerDown, partner="c")
+    assert site(OfferAnswered, load=FULL, partner="b", offer=offer(2), accepted=False) == []
+    assert one(site(PartnerUp, partner="c", **up), SendOffer).partner == "c"
+
+
 def test_questions_without_a_yes_are_left_out_of_the_journal() -> None:
     """A job may wait for weeks; what comes after them is the same."""
     site = home()

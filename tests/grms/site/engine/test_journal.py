@@ -16,6 +16,7 @@ from grms.site.engine.journal import (
     RAILS_VERSION,
     REOFFERS_VERSION,
     RESERVATIONS_VERSION,
+    ROUNDS_VERSION,
     SCHEMA_VERSION,
     Journal,
     JournalDamagedError,
@@ -143,9 +144,9 @@ def test_another_sites_journal_is_refused(path: Path) -> None:
 def test_a_later_version_is_refused(path: Path) -> None:
     """What a later program wrote is not guessed at."""
     with Journal(path, "a") as journal:
-        journal._connection.execute(f"PRAGMA user_version={REOFFERS_VERSION + 1}")
+        journal._connection.execute(f"PRAGMA user_version={ROUNDS_VERSION + 1}")
     with pytest.raises(
-        JournalError, match=rf"version {REOFFERS_VERSION + 1}.*version {REOFFERS_VERSION}"
+        JournalError, match=rf"version {ROUNDS_VERSION + 1}.*version {ROUNDS_VERSION}"
     ):
         Journal(path, "a")
 
@@ -385,4 +386,5 @@ def test_every_kind_is_of_before_or_later() -> None:
         LRMS_VERSION,
         RAILS_VERSION,
         REOFFERS_VERSION,
+        ROUNDS_VERSION,
     }

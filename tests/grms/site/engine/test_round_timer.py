@@ -3,12 +3,15 @@
 import asyncio
 import math
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
 
 from grms.site.engine.round_timer import RoundTimer, next_round
-from grms.site.facts.events import Event, PoliciesChanged, RoundDue
+from grms.site.facts.events import Event, PartnerUp, PoliciesChanged, RoundDue
+from grms.site.facts.memory import Memory
+from grms.site.facts.partners import PartnerBook
 from tests.grms.site.conversation import settings
 from tests.waiting import run, until
 
@@ -43,7 +46,12 @@ class Hand:
     """A clock and an engine that a test moves."""
 
     def __init__(self) -> None:
-        self.state: Any = type("State", (), {"settings": settings()})()
+        memory, partners = (
+            Memory(settings()),
+            {name: PartnerBook(name, listed=True) for name in ("b", "c")},
+        )
+        given = {"settings": settings(), "memory": memory, "partners": partners}
+        self.state: Any = type("State", (), given)()
         self.clock = self
         self.moment = 0.0
         self.told: list[tuple[float, type[Event]]] = []
@@ -74,6 +82,11 @@ class Hand:
     def tell(self, kind: type[Event]) -> None:
         """Takes an event."""
         self.told.append((self.moment, kind))
+
+    def up(self, partner: str) -> None:
+        """Lets a partner come up."""
+        self.state.partners[partner].reachable = True
+        self._listener(PartnerUp(1, None, partner, 8), [])
 
     def configure(self, reoffer: float | None) -> None:
         """Changes the period."""
@@ -108,3 +121,30 @@ def test_rounds_follow_the_configuration() -> None:
         await asyncio.gather(timer, return_exceptions=True)
 
     run(scene)
+
+
+def test_a_round_that_was_under_way_goes_on() -> None:
+    """As soon as all partners are there, and when the next one is due at the latest."""
+
+    async def scene(*, comes_up: bool) -> None:
+        hand = Hand()
+        hand.state.settings = replace(hand.state.settings, reoffer=60.0)
+        hand.state.memory.rounds.open = True
+        timer = asyncio.create_task(RoundTimer(hand).run())  # type: ignore[arg-type]  # as above
+        await until(lambda: hand.sleeps == [60.0])
+        hand.up("b")
+        await asyncio.sleep(0)
+        assert hand.told == []
+        if comes_up:
+            hand.up("c")
+            await until(lambda: hand.told == [(0.0, RoundDue)])
+            await until(lambda: hand.sleeps == [60.0, 60.0])
+        else:
+            await hand.move(60.0)
+            await until(lambda: hand.told == [(60.0, RoundDue)])
+            await until(lambda: hand.sleeps == [60.0, 120.0])
+        timer.cancel()
+        await asyncio.gather(timer, return_exceptions=True)
+
+    for comes_up in (True, False):
+        run(partial(scene, comes_up=comes_up))

@@ -304,6 +304,11 @@ class PartnerLink:
     def _went_down(self, problem: str) -> None:
         self.problem = problem
         self._came_up.clear()
+        conversation, self._conversation = self._conversation, None
+        if conversation is not None:
+            # One that is up again is asked in another call: this one may be what did not work.
+            ending = conversation.finish(self._settings.offer_timeout_s)
+            asyncio.get_running_loop().create_task(ending, name=f"finish {self.name}")
         if self.up:
             self.up = False
             self._down_since = time.monotonic()

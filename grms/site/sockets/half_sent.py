@@ -4,7 +4,8 @@ Whoever begins requests and never ends them holds a place in the server for each
 of time for that, so the frames that a client sends are followed (RFC 9113, sections 4.1 and 6), their
 heads alone. At a port where every call has one request, a stream whose client has not ended its side
 is a request that is half sent. A stream of many requests is one until it ends, such as reflection's, unless
-its service has said that it stays open (`kept_open`).
+its service has said that it stays open (`kept_open`); half a message in one of those holds no more than the
+largest message.
 """
 
 from itertools import islice

@@ -9,7 +9,7 @@ from typing import Any
 import grpc
 
 from grms.kit.ports import free_port, free_ports
-from grms.site.facts.events import Event, OfferFailed
+from grms.site.facts.events import Event, OfferFailed, PartnerDown
 from grms.site.links.sender import QUESTIONS_MAX
 from grms.v1 import (
     job_pb2,
@@ -100,6 +100,41 @@ def test_a_silent_partner_is_asked_no_more(tmp_path: Path, *, negotiates: bool) 
             job = await site.submit("quick")
             assert job.executed_on == "home"
             assert partner.offers == offers
+
+    run(scene)
+
+
+def test_a_partner_that_speaks_again_is_asked_in_another_call(tmp_path: Path) -> None:
+    """It was silent in the one before, and counted as down, though it says who it is."""
+
+    async def scene() -> None:
+        partner, port = Partner(), free_port()
+        partner.pause_s = partner.question_s = 3600.0
+        partner.state = partner_pb2.OFFER_STATE_ACCEPTED
+        limits = {"offer_timeout_s": 0.1}
+        configuration = document(tmp_path, partners={"away": port}, limits=limits)
+        async with listening(partner, port), running(configuration, tmp_path) as site:
+            await site.linked()
+            link, state = site.core.links.links["away"], site.core.engine.state
+            downs: list[Event] = []
+            site.core.engine.on_event(
+                lambda event, _commands: (
+                    downs.append(event) if isinstance(event, PartnerDown) else None
+                )
+            )
+            await full(site)
+            number = 0
+            while not downs:
+                number += 1
+                await site.submit(f"k{number}")
+            partner.pause_s = partner.question_s = 0.0
+            while partner.calls < 2:
+                await until(lambda: link.up)
+                number += 1
+                await site.submit(f"k{number}")
+            first = state.job("home-2")
+            assert first is not None
+            await until(lambda: first.state.name == "DELEGATED")
 
     run(scene)
 

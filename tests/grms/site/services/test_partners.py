@@ -275,6 +275,11 @@ def test_certificates_say_who_is_who(tmp_path: Path) -> None:
                         assert answer.answer == partner_pb2.ANSWER_ACCEPTED
                     else:
                         assert await refused(stub.Offer, offer(2, site=claimed)) is expected
+                        if who is not files["away"]:
+                            # Not even let in, before it has said a word.
+                            with pytest.raises(aio.AioRpcError) as error:
+                                await stub.Negotiate(timeout=300).read()
+                            assert error.value.code() is expected
             plain = aio.insecure_channel(site.core.config.listen.partners or "")
             async with plain:
                 stub = partner_pb2_grpc.PartnerServiceStub(plain)

@@ -328,16 +328,25 @@ class Spool:
 
 
 def _remove(place: Path) -> None:
-    # A job may have taken the rights from its own folders. What another account has kept to itself stays.
-    with suppress(FileNotFoundError, PermissionError):
-        place.chmod(0o700)
-    for folder, names, _ in os.walk(place):
-        for name in names:
-            path = Path(folder, name)
-            if not path.is_symlink():
-                with suppress(PermissionError):
-                    path.chmod(0o700)
+    # A job may have taken the rights from its own folders. What another account has kept to itself stays; and it
+    # may lay links meanwhile where a folder was, so that every folder is opened by itself and no link is followed.
+    with suppress(OSError):
+        _open_up(place, None)
+        for _, names, _, descriptor in os.fwalk(place):
+            for name in names:
+                with suppress(OSError):
+                    _open_up(name, descriptor)
     shutil.rmtree(place, ignore_errors=True)
+
+
+def _open_up(name: str | Path, within: int | None) -> None:
+    # Lets its owner into a folder, whatever its rights are; of a link this is an error.
+    flags = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    found = os.open(name, flags, dir_fd=within)
+    try:
+        Path(f"/proc/self/fd/{found}").chmod(0o700)
+    finally:
+        os.close(found)
 
 
 def _lay(place: Path, wanted: JobInput) -> None:

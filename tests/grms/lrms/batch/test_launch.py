@@ -262,6 +262,39 @@ def test_a_folder_knows_how_often_its_job_has_begun(tmp_path: Path) -> None:
     assert len(spool.runs("A/1/1")) == 512
 
 
+def test_nothing_beyond_a_folder_is_touched_when_it_goes(tmp_path: Path) -> None:
+    """Whatever rights and links a job has left there: folders closed to their owner go, what links lead to stays."""
+    spool, beyond = Spool(tmp_path / "jobs"), tmp_path / "beyond"
+    spool.open()
+    (beyond / "deep").mkdir(parents=True)
+    (beyond / "deep").chmod(0o750)
+    beyond.chmod(0o711)
+    for clears in (False, True):
+        place = spool.prepare("A/1/1", Program("#!/bin/sh\n"), run=True)
+        (place / "a/b/c").mkdir(parents=True)
+        (place / "a/b/link").symlink_to(beyond)
+        (place / "link").symlink_to(beyond)
+        for folder in (place / "a/b/c", place / "a/b", place / "a"):
+            folder.chmod(0)
+        if clears:
+            spool.clear("A/1/1")
+            assert [path.name for path in place.iterdir()] == ["state.json"]
+        else:
+            place.chmod(0)
+        spool.remove("A/1/1")
+        assert not place.exists()
+    assert [oct(path.stat().st_mode & 0o777) for path in (beyond, beyond / "deep")] == [
+        "0o711",
+        "0o750",
+    ]
+    spool.place("A/1/2").symlink_to(beyond)
+    spool.remove("A/1/2")
+    assert [oct(path.stat().st_mode & 0o777) for path in (beyond, beyond / "deep")] == [
+        "0o711",
+        "0o750",
+    ]
+
+
 def test_a_folder_knows_how_its_script_has_ended(tmp_path: Path) -> None:
     """With the requested time, which stays over a release; not any more when a further run has begun."""
     spool = Spool(tmp_path)

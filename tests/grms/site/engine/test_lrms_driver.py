@@ -307,6 +307,34 @@ def test_what_a_partners_job_runs_is_fetched(monkeypatch: Any) -> None:
     run(scene)
 
 
+def test_a_partners_job_runs_as_the_account_that_it_is_given() -> None:
+    """An own one never does, and one for which there is none is refused."""
+
+    async def scene() -> None:
+        lrms, clock = Slow(), VirtualClock(0.0)
+
+        async def source(_partner: str, _key: str) -> bytes:
+            return request_pb2.JobRequest(program=PROGRAM).SerializeToString()
+
+        def account(partner: str, key: str) -> str:
+            if key == "b/1/2":
+                raise LrmsRefusedError("its user has no account here")
+            return f"{partner}-guests"
+
+        async with driven(lrms, clock) as (driver, told):
+            driver.connect_programs(source)
+            driver.connect_accounts(account)
+            lrms.answers["submit"] = [None] * 2
+            for command in (to_fetch("b/1/1"), to_fetch("b/1/2"), submission("own")):
+                driver.do(command)
+            await until(lambda: driver.commands_open == 0)
+            accounts = {job.key: job.account for job in lrms.submitted}
+            assert accounts == {"b/1/1": "b-guests", "own": ""}
+            assert told == [LrmsRefused(1, "b/1/2", "its user has no account here")]
+
+    run(scene)
+
+
 def test_a_program_that_never_comes_ends_its_job(monkeypatch: Any) -> None:
     """At once where the home site does not have the job here any more; else when its time is over."""
     monkeypatch.setattr("grms.site.engine.lrms_driver.PAUSE_FIRST_S", 0.001)

@@ -77,6 +77,7 @@ class SlurmCheck:
         found += await self._partitions()
         found += await self._options()
         found += await self._lent()
+        found += hidden(configuration)
         found.append(await self._records(configuration))
         found.append(held(self._settle_s))
         if self._watch is not None:
@@ -280,6 +281,20 @@ def lent(account: str, answer: Answer, line: str) -> Finding:
     if "sudo" in answer.error:
         cure = f"visudo -f /etc/sudoers.d/hanse-guests: {line}"
     return missing("account", f"{account}: {_last(answer.error)}", cure)
+
+
+def hidden(configuration: dict[str, str]) -> list[Finding]:
+    """Returns that others' jobs may not be shown, without which nobody knows who waits; nothing where they are.
+
+    Args:
+        configuration: as `read_configuration` has it.
+    """
+    words = configuration.get("PrivateData", "").split(",")
+    if "jobs" not in (word.strip() for word in words):
+        return []
+    text = "PrivateData has jobs: Slurm shows this user its own alone, and the site takes the queue for empty"
+    cure = "sacctmgr modify user set adminlevel=Operator where name=USER, or leave jobs out of PrivateData"
+    return [doubt("others' jobs", f"{text}, unless it is an operator", cure)]
 
 
 def records(configuration: dict[str, str], completion_log: str) -> Finding:

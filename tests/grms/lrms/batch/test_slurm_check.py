@@ -11,6 +11,7 @@ from grms.lrms.batch.slurm_check import (
     SlurmCheck,
     clock,
     held,
+    hidden,
     lent,
     options_taken,
     partitions,
@@ -86,6 +87,14 @@ def test_options() -> None:
     told(options_taken("own jobs", ["--ntasks=1"], Answer(0, b"", "Job 1 to start")), GOOD)
     refused = Answer(1, b"", "sbatch: error: x\nallocation failure: Invalid partition name\n")
     told(options_taken("own jobs", ["-p"], refused), MISSING, "Invalid partition name; with -p")
+
+
+def test_jobs_that_are_hidden() -> None:
+    """From whoever is no operator; then a full machine looks like one without a queue."""
+    for said in ("none", "", "usage,users"):
+        assert hidden({"PrivateData": said}) == []
+    (finding,) = hidden({"PrivateData": "accounts, jobs,usage"})
+    told(finding, DOUBT, "takes the queue for empty", "Operator")
 
 
 def test_records(tmp_path: Path) -> None:

@@ -25,7 +25,12 @@ from grms.names import parse_endpoint
 from grms.pki.certificates import PkiError
 from grms.policy.rails_table import rounds_said
 from grms.site.configuration.config import SiteConfig
-from grms.site.configuration.files import ConfigError, load_policies, location_policy
+from grms.site.configuration.files import (
+    ConfigError,
+    load_policies,
+    location_policy,
+    place_held,
+)
 from grms.site.configuration.guard_table import guard_of
 from grms.site.configuration.lrms_kinds import KINDS
 from grms.site.core.state import SiteState
@@ -54,9 +59,6 @@ if TYPE_CHECKING:
 
 Log = structlog.typing.FilteringBoundLogger
 
-PLACE_HELD_S = 300.0
-"""So long a place is held for a partner's job that its home site has still, real seconds."""
-
 PROBLEMS_LOGGED_PER_S = 1 / 30
 """How often it is logged why a partner cannot be reached, where that changes."""
 
@@ -83,7 +85,7 @@ def site_settings(config: SiteConfig, epoch: int, shown: str) -> SiteSettings:
         location=location_policy(config),
         partners_asked=config.partners_asked,
         reoffer=rounds_said(config.reoffer),
-        confirm_time_max=math.inf if virtual else PLACE_HELD_S * speed,
+        confirm_time_max=place_held(config),
         guard=guard_of(config.guard),
         resources=tuple(
             Resource(r.resource_id, r.labels, r.processors, r.speed, r.cost_per_hour)

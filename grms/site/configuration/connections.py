@@ -100,11 +100,14 @@ class GuestsConfig(Model):
             looked at.
         unknown_users: what becomes of jobs of users that are not in that file: `run`, as all others of their
             partner; or `refuse`, and they go back to their home site.
+        place_held_s: so long a place is held for a job that its home site has still. Less than ten seconds
+            are too little for a batch system to let the job go; a day is too long for any partner's crash.
     """
 
     banned: list[Annotated[str, AfterValidator(_pseudonym)]] = Field(default_factory=list)
     users: FilePath | None = None
     unknown_users: Literal["run", "refuse"] = "run"
+    place_held_s: Annotated[float, Field(ge=10, le=86_400, allow_inf_nan=False)] = 300.0
 
     @model_validator(mode="after")
     def _check_users(self) -> Self:

@@ -3,6 +3,7 @@
 Everything that is wrong is said at once: the file, the key, the value, and what is allowed.
 """
 
+import math
 from pathlib import Path
 from typing import Any, Final
 
@@ -134,3 +135,12 @@ def location_policy(config: SiteConfig) -> LocationPolicy:
     if isinstance(policy, WrittenLocation):
         return WrittenLocation(CarefulLocation(policy))
     return policy
+
+
+def place_held(config: SiteConfig) -> float:
+    """Returns how long a place is held for a partner's job, seconds of the site's clock.
+
+    In a replay nobody waits in vain: who has died is brought back.
+    """
+    virtual = config.clock.kind == "virtual"
+    return math.inf if virtual else config.guests.place_held_s * config.clock.speed

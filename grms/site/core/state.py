@@ -285,6 +285,11 @@ class SiteState:
             location=event.location,
             partners_asked=event.partners_asked,
             reoffer=event.reoffer,
+            confirm_time_max=(
+                settings.confirm_time_max
+                if event.confirm_time_max is None
+                else event.confirm_time_max
+            ),
             partners=settings.partners if event.partners is None else event.partners,
         )
         self.memory.list_partners()

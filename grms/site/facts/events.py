@@ -1,8 +1,7 @@
 """What can happen to a site: the events that `SiteState.handle` takes.
 
 Every event has an `id`, chosen by the shell and unique while the process lives; every command that
-comes of the event carries it as `cause`. So the shell knows whom to reply to, and a log which
-event led to what.
+comes of the event carries it as `cause`: the shell knows whom to reply to, a log what led to what.
 
 Events that can lead to a decision (`LoadedEvent`) carry the `load` of the batch system, as it is
 known when the event is handed over. Submissions that the state has commanded and that are not
@@ -82,14 +81,14 @@ class Resume(Event):
 class PoliciesChanged(Event):
     """An operator has given the site other policies, and perhaps other partners.
 
-    A policy for a site that is no partner is a ValueError of `handle`, and changes nothing.
-
     Attributes:
-        transfer: by partner's name, replacing all; who is missing is neither asked nor answered.
+        transfer: by partner's name, replacing all; who is missing is neither asked nor answered. One for
+            a site that is no partner is a ValueError of `handle`, and changes nothing.
         location: in which order partners are asked.
         partners: the allow-list; None where it stays. What is known of one taken off it stays.
         partners_asked: how many partners are asked about one job at most; None: all.
         reoffer: when own waiting jobs are offered again; None: never.
+        confirm_time_max: how long places are held, seconds; None where that stays.
     """
 
     transfer: Mapping[str, TransferPolicy]
@@ -97,6 +96,7 @@ class PoliciesChanged(Event):
     partners: tuple[PartnerSettings, ...] | None = None
     partners_asked: int | None = None
     reoffer: float | Rounds | None = None
+    confirm_time_max: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

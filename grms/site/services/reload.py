@@ -16,7 +16,13 @@ import structlog
 from grms.pki.certificates import PkiError
 from grms.policy.rails_table import rounds_said
 from grms.site.configuration.config import SiteConfig
-from grms.site.configuration.files import ConfigError, load_config, load_policies, location_policy
+from grms.site.configuration.files import (
+    ConfigError,
+    load_config,
+    load_policies,
+    location_policy,
+    place_held,
+)
 from grms.site.engine.engine import Engine
 from grms.site.facts.events import PoliciesChanged
 from grms.site.facts.settings import PartnerSettings
@@ -114,6 +120,7 @@ class Reload:
             partners,
             config.partners_asked,
             rounds_said(config.reoffer),
+            place_held(config),
         )
         self._door.partners = frozenset(partner.name for partner in partners)
         self._door.operators = frozenset(config.operators)

@@ -68,6 +68,8 @@ def test_everything_can_be_said() -> None:
         ({"name": "a/b"}, "'a/b' is no name for a site"),
         ({"guests": {"banned": ["north:ann"]}}, "'north:ann' is no user of a partner's"),
         ({"guests": {"unknown_users": "refuse"}}, "it needs guests.users"),
+        ({"guests": {"place_held_s": 9.9}}, "place_held_s"),
+        ({"guests": {"place_held_s": 86_401}}, "place_held_s"),
         ({"guests": {"users": "map"}}, "guests.users needs lrms.kind = 'slurm'"),
         ({"partners": [partner(account="grid")]}, "partners.ctc.account needs lrms.kind = 'slurm'"),
         ({"partners": [partner(account="root")]}, "'root' is no local account for jobs"),

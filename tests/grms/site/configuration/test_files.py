@@ -1,5 +1,6 @@
 """Configuration files, and what their errors say."""
 
+import math
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,7 @@ from grms.site.configuration.files import (
     load_policies,
     location_policy,
     parse_config,
+    place_held,
 )
 
 GOOD = """
@@ -216,3 +218,18 @@ def test_files_that_cannot_be_read_are_said(tmp_path: Path) -> None:
     (tmp_path / "rules.json").write_text("{}")
     with pytest.raises(ConfigError, match=r"site.toml: partners.sdsc.transfer: .*rules.json"):
         load_policies(load_config(path), str(path))
+
+
+def test_how_long_a_place_is_held(tmp_path: Path) -> None:
+    """Five minutes unless the file says more; by a faster clock; and for ever where a conductor leads."""
+
+    def held(text: str) -> float:
+        return place_held(parse_config(text.encode(), folder=tmp_path, shown="kth.toml"))
+
+    assert held(GOOD) == 300.0
+    longer = GOOD + "[guests]\nplace_held_s = 900\n"
+    assert held(longer) == 900.0
+    faster = longer + '[clock]\nkind = "scaled"\nspeed = 10\norigin = 0\n'
+    assert held(faster) == 9000.0
+    conducted = longer + '[clock]\nkind = "virtual"\n'
+    assert held(conducted) == math.inf

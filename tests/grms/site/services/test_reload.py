@@ -166,11 +166,16 @@ def test_what_cannot_be_changed_is_named(tmp_path: Path) -> None:
     async def scene() -> None:
         configuration = document(tmp_path, operators=["ada"])
         async with running(configuration, tmp_path) as site:
-            more = document(tmp_path, processors=8, limits={"drain_s": 3.0}, operators=["eve"])
+            engine, guests = site.core.engine, {"place_held_s": 60.0}
+            assert engine.state.settings.confirm_time_max == 300.0
+            more = document(
+                tmp_path, processors=8, limits={"drain_s": 3.0}, operators=["eve"], guests=guests
+            )
             for _ in range(2):
                 answer = await reload(site, tmp_path, more)
                 assert list(answer.restart_needed) == ["limits.drain_s", "processors"]
-            assert site.core.engine.state.settings.processors == 4
+            assert engine.state.settings.processors == 4
+            assert engine.state.settings.confirm_time_max == 60.0
             bad = document(tmp_path, partners={"home": 5})
             with pytest.raises(aio.AioRpcError) as error:
                 await reload(site, tmp_path, bad)
@@ -188,7 +193,13 @@ def test_differences_are_found_at_any_depth(tmp_path: Path) -> None:
         path.write_text(to_toml(document(tmp_path, **more)), encoding="utf-8")
         return load_config(path)
 
-    changes = {"location": ["a"], "partners": {"a": 1}, "partners_asked": 1, "reoffer": 900}
+    changes: dict[str, Any] = {
+        "location": ["a"],
+        "partners": {"a": 1},
+        "partners_asked": 1,
+        "reoffer": 900,
+        "guests": {"place_held_s": 60},
+    }
     assert differences(config(), config(**changes)) == set()
     assert differences(config(), config(mqtt={"enabled": False})) == {"mqtt"}
     assert differences(config(), config(lrms={"discipline": "easy"}, suspect="resubmit")) == {

@@ -39,7 +39,7 @@ from grms.learning.session import Limits, Session, Workers, check_folder
 from grms.learning.training import TrainingResult
 from grms.policy.features import STARTS_NOW
 from grms.policy.rails_table import NO_RAILS, RAILS_WORDS, rails_by_word
-from grms.policy.transfer import AcceptWhenFit
+from grms.policy.transfer import AcceptWhenFit, Railed
 from lrms_sim.provenance import source_commit
 from lrms_sim.spelling import unknown
 from lrms_sim.version import __version__
@@ -276,6 +276,18 @@ def print_compared(console: Console, rows: Sequence[ComparedRow], constant: str)
     console.print(Text(text), soft_wrap=False, highlight=False)
 
 
+def _check_bare(source: TrainingSource, site: str, partners: Sequence[str]) -> None:
+    """Refuses to learn without rails for a site that keeps to rails in the scenario."""
+    for one in source.sites:
+        if one.name == site and any(
+            isinstance(one.transfer_policies.get(partner), Railed) for partner in partners
+        ):
+            raise SourceError(
+                f"scenario {source.name}: site {site} keeps to rails there; name them with --rails, which "
+                f"then holds for all sites, or take them out to learn without"
+            )
+
+
 def _load(
     options: TrainOptions, scenarios: Sequence[str], load: Callable[[str], TrainingSource]
 ) -> _Problem:
@@ -287,6 +299,8 @@ def _load(
         source = load(reference)
         if rails is not None:
             source = replace(source, sites=tuple(within_rails_alone(source.sites, rails)))
+        else:
+            _check_bare(source, options.site, options.partners)
         found = training_cases(source, options.site, options.partners, together=options.together)
         cases += found
         sources += [source] * len(found)

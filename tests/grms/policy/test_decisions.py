@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from grms.policy._awrt_order import order_by_awrt
@@ -246,6 +246,7 @@ further_rules = st.lists(
 ).map(tuple)
 
 
+@settings(max_examples=50)
 @given(
     further_rules,
     st.integers(1, 40),

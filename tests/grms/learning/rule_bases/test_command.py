@@ -11,6 +11,7 @@ from grms.learning.checkpoint import CheckpointError
 from grms.learning.evolution.evaluation import Evaluation
 from grms.learning.evolution.genes import Genome
 from grms.learning.evolution.strategies import StrategySettings
+from grms.learning.rule_bases import command
 from grms.learning.rule_bases.command import TrainOptions, print_outcome, run_training
 from grms.learning.rule_bases.comparison import verdict
 from grms.learning.rule_bases.encoding import RuleBaseSettings
@@ -318,8 +319,11 @@ def test_within_rails_the_rails_alone_are_beside_what_was_learned(tmp_path: Path
     assert found.text in " ".join(said.split())
 
 
-def test_without_unseen_workloads_nothing_is_claimed(tmp_path: Path) -> None:
+def test_without_unseen_workloads_nothing_is_claimed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The text says what to do."""
+    monkeypatch.setattr(command, "write_outcome", lambda *_: None)
     chosen = options(tmp_path, rails="start-now", limits=Limits(generations=1))
     outcome = run_training(chosen, quiet(), load=load)
     assert outcome.rule_base.further == ()
@@ -329,8 +333,11 @@ def test_without_unseen_workloads_nothing_is_claimed(tmp_path: Path) -> None:
     assert "unseen" not in outcome.rule_base.provenance
 
 
-def test_the_paper_is_judged_beside_accept_when_fit(tmp_path: Path) -> None:
+def test_the_paper_is_judged_beside_accept_when_fit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Where unseen workloads are named; nothing else of such a run changes."""
+    monkeypatch.setattr(command, "write_outcome", lambda *_: None)
     chosen = options(tmp_path, unseen=("other-2",), limits=Limits(generations=1))
     outcome = run_training(chosen, quiet(), load=load)
     assert outcome.constant == "awf"
@@ -341,6 +348,19 @@ def test_the_paper_is_judged_beside_accept_when_fit(tmp_path: Path) -> None:
     )
     assert plain.rule_base == outcome.rule_base
     assert plain.compared == ()
+
+
+def test_rails_of_the_scenario_are_not_lost(tmp_path: Path) -> None:
+    """A rule base that was learned without them would not be what the site uses."""
+
+    def railed(reference: str) -> TrainingSource:
+        source = load(reference)
+        return replace(source, sites=tuple(within_rails_alone(source.sites, FAIR_EXCHANGE)))
+
+    with pytest.raises(
+        SourceError, match="scenario grid-1: site a keeps to rails there; name them"
+    ):
+        run_training(options(tmp_path), quiet(), load=railed)
 
 
 def test_unseen_workloads_are_of_the_same_machines(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 from grms.federation.federation import Federation
 from grms.learning.checkpoint import CheckpointError
 from grms.learning.evolution.genes import Genome
+from grms.learning.rule_bases import self_play_command, self_play_outcome, shown
 from grms.learning.rule_bases.comparison import verdict
 from grms.learning.rule_bases.self_play import MeetingFitness
 from grms.learning.rule_bases.self_play_command import print_self_play, run_self_play
@@ -25,8 +26,11 @@ def playing(folder: Path, **changes: Any) -> Any:
     return options(folder, **usual | changes)
 
 
-def test_every_site_is_handed_a_rule_base(tmp_path: Path) -> None:
+def test_every_site_is_handed_a_rule_base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Used in a federation they bring what the run says, on workloads learned from and on others."""
+    # Pictures are drawn in the test of the command.
+    monkeypatch.setattr(shown, "decision_map_svg", lambda *_, **__: "<svg/>")
+    monkeypatch.setattr(self_play_outcome, "convergence_svg", lambda *_: "<svg/>")
     chosen = playing(tmp_path, unseen=("other-2",), objective="no_loser")
     console = quiet()
     outcome = run_self_play(chosen, console, load=load)
@@ -73,6 +77,7 @@ def test_an_interrupted_run_goes_on_to_the_same_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After Ctrl-C in the middle of a generation; and only with the settings it was begun with."""
+    monkeypatch.setattr(self_play_command, "write_self_play", lambda *_: None)  # it takes a second
     expected = run_self_play(playing(tmp_path / "whole"), quiet(), load=load)
     judged, left = MeetingFitness.__call__, 80
 

@@ -14,7 +14,7 @@ from grms.policy.location import (
     location_of,
 )
 from grms.policy.rounds import Rounds
-from grms.policy.transfer import compiled_transfer
+from grms.policy.transfer import TransferPolicy, compiled_transfer
 from lrms_sim.disciplines import scheduler_of
 from lrms_sim.groups import Int8Array
 from lrms_sim.jobs import FloatArray, Int32Array, concatenate
@@ -84,6 +84,7 @@ class Federation:
         self._log_job_id = np.concatenate([site.jobs.job_id for site in sites])[self._place]
         self._groups = self._merged_groups()
         self._users = self._merged_users()
+        self._alike = [_one_policy(site, len(sites)) for site in sites]
 
     def _merged_groups(self) -> Int8Array | None:
         # A site that orders its queue by group does so with its guests, by their groups at home.
@@ -243,9 +244,8 @@ class Federation:
             if instead or site.rogue:
                 return [transfer(site, other) for other in index]
             # A thousand sites have a million pairs, and few policies.
-            distinct = set(map(id, policies.values()))
-            if len(distinct) == 1 and len(policies) == len(sites) - 1:
-                return compiled_transfer(next(iter(policies.values())))
+            if (alike := self._alike[index[site.name]]) is not None:
+                return compiled_transfer(alike)
             each = {id(policy): policy for policy in policies.values()}
             compiled = {key: compiled_transfer(policy) for key, policy in each.items()}
             return [compiled.get(id(policies.get(other))) for other in index]
@@ -273,6 +273,14 @@ class Federation:
             executed_on=executed_on,
             log_job_id=self._log_job_id,
         )
+
+
+def _one_policy(site: Site, count: int) -> TransferPolicy | None:
+    """Returns the policy that a site has for every one of its partners; None where they differ."""
+    policies = site.transfer_policies
+    if len(policies) != count - 1 or len(set(map(id, policies.values()))) != 1:
+        return None
+    return next(iter(policies.values()))
 
 
 def location_order(

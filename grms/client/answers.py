@@ -4,13 +4,13 @@
 """
 
 import enum
-from dataclasses import dataclass
 from typing import Any, Final
 
 from google.rpc import error_details_pb2, status_pb2
 from grpc import aio
 
 from grms.v1 import job_pb2, request_pb2, results_pb2
+from grms.values import dataclass
 
 _DETAILS_KEY: Final = "grpc-status-details-bin"
 
@@ -147,24 +147,36 @@ class SiteUnavailable(SiteError):  # noqa: N818  # named for what it says
     """The site could not be reached in time, or takes no work now."""
 
 
+_STATES: Final = {
+    number: JobState(name.removeprefix("JOB_STATE_").lower())
+    for name, number in job_pb2.JobState.items()
+    if number != job_pb2.JOB_STATE_UNSPECIFIED
+}
+_OUTCOMES: Final = {request_pb2.OUTCOME_UNSPECIFIED: None} | {
+    number: Outcome(name.removeprefix("OUTCOME_").lower())
+    for name, number in request_pb2.Outcome.items()
+    if number != request_pb2.OUTCOME_UNSPECIFIED
+}
+
+
 def read_job(message: job_pb2.Job) -> Job:
     """Returns a job as its site has told it."""
+    request = message.request
     told = message.detail or message.outcome
-    if told not in request_pb2.Outcome.values():
+    if told not in _OUTCOMES:
         told = message.outcome  # a newer site's word
-    outcome = request_pb2.Outcome.Name(told).removeprefix("OUTCOME_").lower()
     return Job(
         job_id=message.job_id,
         name=message.name,
         user=message.user,
-        processors=message.request.processors,
-        requested_time_s=message.request.requested_time_s,
-        state=JobState(job_pb2.JobState.Name(message.state).removeprefix("JOB_STATE_").lower()),
+        processors=request.processors,
+        requested_time_s=request.requested_time_s,
+        state=_STATES[message.state],
         executed_on=message.executed_on,
         submit_time_s=message.submit_time_s,
         start_time_s=message.start_time_s if message.HasField("start_time_s") else None,
         end_time_s=message.end_time_s if message.HasField("end_time_s") else None,
-        outcome=None if outcome == "unspecified" else Outcome(outcome),
+        outcome=_OUTCOMES[told],
         cancel_requested=message.cancel_requested,
         reason=message.reason,
         stuck=message.stuck,

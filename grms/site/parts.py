@@ -39,7 +39,6 @@ from grms.site.engine.engine import Engine
 from grms.site.engine.group_commit import GroupCommit, timed
 from grms.site.engine.journal import Journal
 from grms.site.engine.lrms_driver import DriverLimits, LrmsDriver
-from grms.site.engine.lrms_history import LrmsHistory
 from grms.site.engine.reservation_notes import take_over_notes
 from grms.site.engine.site_clock import check_clock, make_clock
 from grms.site.engine.upkeep import Progress, compact, read, without_collection
@@ -178,11 +177,10 @@ def load(
         StoppedError: there is no need to go on.
     """
     settings = site_settings(config, journal.epoch, str(config_path))
-    history = LrmsHistory(config.name, journal.epoch)
     if count := take_over_notes(journal):
         log.info("reservations_taken_over", reservations=count)
     with without_collection():
-        reading = read(journal, settings, history, progress or Progress(log, journal.count))
+        reading, history = read(journal, settings, progress or Progress(log, journal.count))
         if config.clock.kind != "virtual":
             # The journal of a replay has to keep its whole schedule.
             compact(journal, reading, log)

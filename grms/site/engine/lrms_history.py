@@ -9,9 +9,9 @@ from google.protobuf.message import DecodeError
 
 from grms.kit.job_files import JobFile
 from grms.lrms.port import JobInput, LrmsJob, LrmsRefusedError, Program, SimulatedRun
-from grms.site.facts.jobs import Request, lrms_key, next_lrms_key
+from grms.site.facts.jobs import HomeJob, Request, lrms_key
+from grms.site.facts.memory import Memory
 from grms.site.facts.records import (
-    EpochBegun,
     GuestAccepted,
     GuestConfirmed,
     GuestEnded,
@@ -21,7 +21,6 @@ from grms.site.facts.records import (
     JobEnded,
     JobKept,
     JobLeft,
-    JobReceived,
     JobRequeued,
     JobStarted,
     Record,
@@ -93,26 +92,24 @@ def _simulated(key: str, said: request_pb2.SimulatedProgram) -> SimulatedRun:
     return SimulatedRun(run_time, group or None)
 
 
-class _Wanted:
-    # What is asked for. It is read when all records have been: most jobs have ended by then.
-    __slots__ = ("key", "partner", "payload", "request", "user")
+class _Guest:
+    # What a partner's job asks for, as a home job has it.
+    __slots__ = ("lrms_key", "partner", "payload", "request")
 
-    def __init__(
-        self, key: str, request: Request, payload: bytes, user: str = "", partner: str = ""
-    ) -> None:
-        self.key = key
-        self.request = request
-        self.payload = payload
-        self.user = user
-        self.partner = partner
+    def __init__(self, key: str, record: GuestAccepted) -> None:
+        self.lrms_key = key
+        self.request = record.request
+        self.payload = record.payload
+        self.partner = record.partner
 
-    def job(self) -> LrmsJob | None:
-        try:
-            return lrms_job(
-                self.key, self.request, self.payload, user=self.user, partner=self.partner
-            )
-        except LrmsRefusedError:
-            return None  # it was refused then, and will be again
+
+def _job_of(wanted: HomeJob | _Guest) -> LrmsJob | None:
+    # It is read when all records have been: most jobs have ended by then.
+    user, partner = (wanted.user, "") if isinstance(wanted, HomeJob) else ("", wanted.partner)
+    try:
+        return lrms_job(wanted.lrms_key, wanted.request, wanted.payload, user=user, partner=partner)
+    except LrmsRefusedError:
+        return None  # it was refused then, and will be again
 
 
 class LrmsHistory:
@@ -123,21 +120,16 @@ class LrmsHistory:
             where nothing has.
 
     Args:
-        site: name of the site.
-        epoch: of its journal.
+        memory: what the records so far make: each of them comes here first, and then becomes a part of it.
     """
 
-    def __init__(self, site: str, epoch: int) -> None:
-        self._site = site
-        self._epoch = epoch
-        self._received: dict[int, _Wanted] = {}
-        self._waiting: dict[str, _Wanted] = {}
-        self._running: dict[str, tuple[_Wanted, float]] = {}
-        self._reserved: dict[str, _Wanted] = {}
+    def __init__(self, memory: Memory) -> None:
+        self._jobs = memory.jobs
+        self._waiting: dict[str, HomeJob | _Guest] = {}
+        self._running: dict[str, tuple[HomeJob | _Guest, float]] = {}
+        self._reserved: dict[str, HomeJob | _Guest] = {}
         self.moment = -math.inf
         self._apply: dict[type[Record], Callable[[Any], None]] = {
-            EpochBegun: self._epoch_begun,
-            JobReceived: self._job_received,
             JobKept: self._job_kept,
             JobLeft: self._job_left,
             JobStarted: self._job_started,
@@ -160,41 +152,30 @@ class LrmsHistory:
     def running(self) -> list[tuple[LrmsJob, float]]:
         """Returns the jobs that have started and not ended, with their starts, seconds."""
         wanted = self._running.values()
-        return [(job, start) for each, start in wanted if (job := each.job()) is not None]
+        return [(job, start) for each, start in wanted if (job := _job_of(each)) is not None]
 
     def waiting(self) -> list[LrmsJob]:
         """Returns the jobs that were handed over and have not started, oldest first."""
-        return [job for each in self._waiting.values() if (job := each.job()) is not None]
-
-    def _epoch_begun(self, record: EpochBegun) -> None:
-        self._epoch = record.epoch
-
-    def _job_received(self, record: JobReceived) -> None:
-        key = lrms_key(self._site, self._epoch, record.job)
-        self._received[record.job] = _Wanted(key, record.request, record.payload, record.user)
+        return [job for each in self._waiting.values() if (job := _job_of(each)) is not None]
 
     def _job_kept(self, record: JobKept) -> None:
-        self._submitted(self._received[record.job], record.time)
+        self._submitted(self._jobs[record.job], record.time)
 
     def _job_left(self, record: JobLeft) -> None:
-        wanted = self._received[record.job]
-        self._ended(wanted.key, record.time)
-        again = next_lrms_key(wanted.key)
-        self._received[record.job] = _Wanted(again, wanted.request, wanted.payload, wanted.user)
+        # Should the batch system get it once more, it has another key by then.
+        self._ended(self._jobs[record.job].lrms_key, record.time)
 
     def _job_started(self, record: JobStarted) -> None:
-        self._started(self._received[record.job].key, record.start_time)
+        self._started(self._jobs[record.job].lrms_key, record.start_time)
 
     def _job_requeued(self, record: JobRequeued) -> None:
-        self._requeued(self._received[record.job].key, record.time)
+        self._requeued(self._jobs[record.job].lrms_key, record.time)
 
     def _job_ended(self, record: JobEnded) -> None:
-        self._ended(self._received.pop(record.job).key, record.end_time)
+        self._ended(self._jobs[record.job].lrms_key, record.end_time)
 
     def _guest_accepted(self, record: GuestAccepted) -> None:
-        key, partner = _guest_key(record), record.partner
-        wanted = _Wanted(key, record.request, record.payload, partner=partner)
-        self._submitted(wanted, record.time)
+        self._submitted(_Guest(_guest_key(record), record), record.time)
 
     def _guest_reserved(self, record: GuestReserved) -> None:
         key = _guest_key(record)
@@ -213,8 +194,8 @@ class LrmsHistory:
         self._reserved.pop(_guest_key(record), None)
         self._ended(_guest_key(record), record.end_time)
 
-    def _submitted(self, wanted: _Wanted, time: float) -> None:
-        self._waiting[wanted.key] = wanted
+    def _submitted(self, wanted: HomeJob | _Guest, time: float) -> None:
+        self._waiting[wanted.lrms_key] = wanted
         self.moment = max(self.moment, time)
 
     def _started(self, key: str, time: float) -> None:

@@ -315,7 +315,7 @@ class LrmsQueue:
     def _found(self, key: str, record: LrmsRecord, *, started: bool) -> list[Event]:
         new = self._new_id
         events: list[Event] = [LrmsAccepted(next(new), key)]
-        waits = record.phase in {LrmsPhase.HELD, LrmsPhase.WAITING}
+        waits = record.phase is LrmsPhase.WAITING or record.phase is LrmsPhase.HELD
         if waits and started:
             events.append(LrmsRequeued(next(new), key, record.reason))
         elif not waits and record.start_time is not None:

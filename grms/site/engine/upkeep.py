@@ -82,14 +82,13 @@ def without_collection() -> Iterator[None]:
 
 
 def read(
-    journal: Journal, settings: SiteSettings, history: LrmsHistory, progress: Progress
-) -> Reading:
-    """Returns what a journal's records make, all in one reading.
+    journal: Journal, settings: SiteSettings, progress: Progress
+) -> tuple[Reading, LrmsHistory]:
+    """Returns what a journal's records make, and the history of the batch system, in one reading.
 
     Args:
         journal: of the site.
         settings: of the site.
-        history: of its batch system; gets the records as well.
         progress: is told how far it is.
 
     Raises:
@@ -97,6 +96,7 @@ def read(
         StoppedError: there is no need to go on.
     """
     reading = Reading(settings)
+    history = LrmsHistory(reading.memory)
     note, remember = history.apply, reading.apply
     left = LOOKED_EVERY
     for count, record in enumerate(journal.records(), start=1):
@@ -106,7 +106,7 @@ def read(
         if not left:
             left = LOOKED_EVERY
             progress.look(count)
-    return reading
+    return reading, history
 
 
 def compact(

@@ -40,6 +40,11 @@ WAITING = frozenset({JobState.QUEUED, JobState.REOFFERING, JobState.LEAVING})
 PROVISIONAL = frozenset({JobState.REOFFERING, JobState.LEAVING})
 """Those in which it also has an offer, which binds nobody before the job has left the queue."""
 
+SHOWN_AS: Mapping[JobState, JobState] = {
+    state: JobState.QUEUED if state in PROVISIONAL else state for state in JobState
+}
+"""Where a job stands for those who watch: one that may leave the queue waits in it."""
+
 SHOWN = tuple(state for state in JobState if state not in PROVISIONAL)
 """The states that those who watch are told of; the wire has the same names."""
 

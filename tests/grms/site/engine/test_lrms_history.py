@@ -7,6 +7,7 @@ from grms.lrms.port import Ended, LrmsError, LrmsJob, LrmsLoad, Program, Simulat
 from grms.site.engine.lrms_history import LrmsHistory, lrms_job
 from grms.site.facts.jobs import OfferId, Request
 from grms.site.facts.lifecycle import Outcome
+from grms.site.facts.memory import Memory
 from grms.site.facts.records import (
     EpochBegun,
     GuestAccepted,
@@ -21,9 +22,11 @@ from grms.site.facts.records import (
     JobReceived,
     JobRequeued,
     JobStarted,
+    Record,
 )
 from grms.v1 import request_pb2
 from lrms_sim.disciplines import Fcfs
+from tests.grms.site.conversation import settings
 
 OFFER = OfferId(7, 1)
 REQUEST = Request(4, 10.0)
@@ -35,6 +38,19 @@ def simulated(run_time: float, group: int = 0) -> bytes:
     message.simulated.run_time_s = run_time
     message.simulated.user_group = group
     return message.SerializeToString()
+
+
+class History(LrmsHistory):
+    """One that makes its own memory of the records."""
+
+    def __init__(self, site: str, epoch: int) -> None:
+        self.memory = Memory(settings(name=site, epoch=epoch))
+        super().__init__(self.memory)
+
+    def apply(self, record: Record) -> None:
+        """Takes a record, and makes it a part of the memory."""
+        super().apply(record)
+        self.memory.apply(record)
 
 
 def machine_of(history: LrmsHistory) -> SteppedMachine:
@@ -73,7 +89,7 @@ def test_what_is_no_job_is_refused(payload: bytes) -> None:
 
 def test_the_journal_gives_the_machine_back() -> None:
     """Jobs that run keep their starts, those that wait their order, those that ended are gone."""
-    run, history = simulated(5.0), LrmsHistory("home", 3)
+    run, history = simulated(5.0), History("home", 3)
     for record in (
         JobReceived(0.0, 1, "me", "k", "", REQUEST, run),
         JobKept(0.0, 1),
@@ -98,7 +114,7 @@ def test_the_journal_gives_the_machine_back() -> None:
 
 def test_a_job_that_was_requeued_waits() -> None:
     """Until it starts once more."""
-    history = LrmsHistory("home", 1)
+    history = History("home", 1)
     for record in (
         JobReceived(0.0, 1, "me", "k", "", REQUEST, simulated(5.0)),
         JobKept(0.0, 1),
@@ -115,7 +131,7 @@ def test_a_job_that_was_requeued_waits() -> None:
 
 def test_what_cannot_be_read_is_left_out() -> None:
     """It was refused when it came, and will be again."""
-    history = LrmsHistory("home", 1)
+    history = History("home", 1)
     history.apply(JobReceived(0.0, 1, "me", "k", "", REQUEST, b"\xff"))
     history.apply(JobKept(0.0, 1))
     assert history.waiting() == []
@@ -123,7 +139,7 @@ def test_what_cannot_be_read_is_left_out() -> None:
 
 def test_keys_follow_the_epoch_in_which_a_job_was_received() -> None:
     """A journal that has begun anew numbers anew."""
-    history = LrmsHistory("kth", 1)
+    history = History("kth", 1)
     for number, epoch in ((1, 0), (2, 9)):
         if epoch:
             history.apply(EpochBegun(float(number), epoch, "put back"))
@@ -134,7 +150,7 @@ def test_keys_follow_the_epoch_in_which_a_job_was_received() -> None:
 
 def test_a_job_that_has_left_the_queue_is_not_there() -> None:
     """Nor one for which a place is held, before it is confirmed; one that comes home has another key."""
-    run, history = simulated(5.0), LrmsHistory("home", 3)
+    run, history = simulated(5.0), History("home", 3)
     for record in (
         JobReceived(0.0, 1, "me", "k", "", REQUEST, run),
         JobKept(0.0, 1),
@@ -152,7 +168,7 @@ def test_a_job_that_has_left_the_queue_is_not_there() -> None:
 
 def test_a_place_that_is_given_back_was_never_a_job() -> None:
     """Nothing of it is left."""
-    history = LrmsHistory("home", 3)
+    history = History("home", 3)
     history.apply(GuestAccepted(2.0, "away", OFFER, 1, REQUEST, simulated(5.0)))
     history.apply(GuestReserved(2.0, "away", OFFER))
     history.apply(GuestEnded(3.0, "away", OFFER, Outcome.LOST, 3.0, 0.0))

@@ -31,6 +31,17 @@ def home_job() -> HomeJob:
     )
 
 
+def test_a_copy_has_all_of_a_job() -> None:
+    """Each of its attributes, and none of what happens to it afterwards."""
+    job = home_job()
+    for name in HomeJob.__slots__:
+        setattr(job, name, object())
+    copy = job.as_it_is()
+    assert all(getattr(copy, name) is getattr(job, name) for name in HomeJob.__slots__)
+    job.partner = "b"
+    assert copy.partner != "b"
+
+
 @pytest.mark.parametrize(
     ("processors", "requested_time", "message"),
     [

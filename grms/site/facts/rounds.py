@@ -83,7 +83,6 @@ class RoundBook:
         self.order = ordered((as_waiting(j) for j in may_wait(at_lrms) if j.job not in out), rounds)
         self.job, self.questions = 0, 0
         self.asked, self.again, self.declined, self.moved = [], "", [], []
-        self.put.clear()
         self.pauses = {
             one.job: self.pauses[one.job] for one in self.order if one.job in self.pauses
         }

@@ -3,9 +3,21 @@
 import math
 from collections import Counter
 
+import pytest
+
 from grms.policy.round_notes import Waiting
 from grms.policy.rounds import Rounds
-from grms.site.facts.jobs import Request
+from grms.site.facts.commands import PublishRound, SendOffer, SendWithdraw
+from grms.site.facts.events import (
+    LrmsAccepted,
+    OfferAnswered,
+    OfferFailed,
+    Restarted,
+    RoundDue,
+    StatusAnswered,
+)
+from grms.site.facts.jobs import OfferId, Request
+from grms.site.facts.lifecycle import GuestState
 from grms.site.facts.memory import Memory
 from grms.site.facts.records import (
     JobKept,
@@ -18,7 +30,8 @@ from grms.site.facts.records import (
     Record,
     RoundHeld,
 )
-from tests.grms.site.conversation import settings
+from grms.site.facts.rounds import RoundBook
+from tests.grms.site.conversation import FULL, Conversation, one, settings
 
 SPARING = Rounds(900.0, "widest", pause=7200.0)
 BEGUN = RoundHeld(900.0, over=False, left_out=())
@@ -46,6 +59,7 @@ def test_a_round_has_the_jobs_that_wait() -> None:
     assert not memory(begun, OVER).rounds.open
     never = memory().rounds
     assert (never.open, never.begun) == (False, -math.inf)
+    assert (never.job, never.again, never.questions) == (0, "", 0)
 
 
 def test_a_round_knows_whom_it_has_asked() -> None:
@@ -63,6 +77,21 @@ def test_a_round_knows_whom_it_has_asked() -> None:
     assert rounds.put == Counter("bcc")
     rounds = memory(*asked, JobReoffered(900.0, 4, "b", 2)).rounds
     assert (rounds.job, rounds.asked, rounds.put) == (4, ["b"], Counter("b"))
+
+
+def test_a_question_that_is_no_part_of_a_round_changes_nothing() -> None:
+    """Its round is over by then, or it was about another job."""
+    late = (JobReoffered(900.0, 1, "b", 1), OVER, JobReofferEnded(902.0, 1, "b", 1, False))
+    rounds = memory(BEGUN, *late).rounds
+    assert (rounds.asked, rounds.again, rounds.questions) == (["b"], "", 1)
+    book = RoundBook()
+    book.open = True
+    book.ask(1, "b")
+    book.give_up(2, "b")
+    book.give_up(1, "c")
+    assert (book.asked, book.again, book.questions) == (["b"], "", 1)
+    book.give_up(1, "b")
+    assert (book.asked, book.again, book.questions) == ([], "b", 0)
 
 
 def test_a_round_knows_what_has_left() -> None:
@@ -83,3 +112,37 @@ def test_pauses_grow_from_round_to_round() -> None:
     assert memory(BEGUN, *no, OVER, later, *more).rounds.pauses == {1: {"b": (3600.0, 1800.0)}}
     gone = memory(BEGUN, *no, OVER, JobStarted(1000.0, 1, 1000.0), later)
     assert gone.rounds.pauses == {}
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_question_that_is_put_once_more_is_one(restarts: bool) -> None:
+    """For the bound of a round, and for that of a job: b's answer is lost, c's is the second of two."""
+    site = Conversation(
+        settings(reoffer=Rounds(900.0, questions=2), partners_asked=2, conducted=True), up=()
+    )
+    for key in ("a/7/1", "a/7/2"):
+        site.submit()
+        site(LrmsAccepted, lrms_key=key)
+    site.up = ("b", "c")
+    site.come_up()
+    lost = one(site(RoundDue, load=FULL), SendOffer)
+    if restarts:
+        site.restart()
+        withdraw = one(site(Restarted, load=FULL), SendWithdraw)
+        for key in ("a/7/1", "a/7/2"):
+            site(LrmsAccepted, lrms_key=key)
+        site.come_up()
+        site(RoundDue, load=FULL)
+    else:
+        withdraw = one(site(OfferFailed, load=FULL, partner="b", offer=lost.offer), SendWithdraw)
+    told = {"question": withdraw.cause, "status": GuestState.WITHDRAWN, "completion": None}
+    for partner, number in (("b", 2), ("c", 1)):
+        commands = (
+            site(StatusAnswered, load=FULL, partner="b", offer=lost.offer, **told)
+            if partner == "b"
+            else site(OfferAnswered, load=FULL, partner="b", offer=OfferId(7, 2), accepted=False)
+        )
+        asked = one(commands, SendOffer)
+        assert (asked.partner, asked.offer) == (partner, OfferId(7, number))
+    over = site(OfferAnswered, load=FULL, partner="c", offer=OfferId(7, 1), accepted=False)
+    assert [type(command) for command in over] == [PublishRound]

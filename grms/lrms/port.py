@@ -440,8 +440,8 @@ class Lrms(Protocol):
 
         Args:
             key: which.
-            only_waiting: leave it alone if it has started. The LRMS itself must decide that, in
-                one step.
+            only_waiting: leave it alone if it has started, also where it waits again since. The LRMS
+                itself must decide that, in one step.
 
         Returns:
             Whether it was there, had not ended, and was told to end.

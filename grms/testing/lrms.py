@@ -101,7 +101,7 @@ class FakeLrms:
 
         Args:
             key: which.
-            only_waiting: one that has started is left alone, too.
+            only_waiting: one that has started is left alone, too, also where it waits again since.
 
         Returns:
             Whether it has ended the job.
@@ -109,7 +109,7 @@ class FakeLrms:
         job = self.jobs.get(key)
         if job is None or job.outcome is not None:
             return False
-        if only_waiting and job.start_time is not None:
+        if only_waiting and job.runs:
             return False
         if job.start_time is None:
             self._waiting.remove(job)

@@ -186,7 +186,7 @@ class BatchLrms:
         # under way, or begins meanwhile.
         async with self._orders.none_of(key):
             row = await self._living(key, only_waiting=True)
-            if row is None:
+            if row is None or await self._has_begun(key):
                 return False
             try:
                 await self._system.hold(row)
@@ -196,10 +196,11 @@ class BatchLrms:
                     raise
                 return False
             row = await self._living(key, only_waiting=True)
-            if row is None:
+            if row is None or await self._has_begun(key):
                 job = self._ledger.job(key)
-                if job is not None and job.row is not None and job.row.phase in _STARTED:
-                    await self._system.release(job.row)
+                left = row if job is None else job.row
+                if left is not None and (row is not None or left.phase in _STARTED):
+                    await self._system.release(left)
                 return False
             try:
                 await self._system.cancel(row)
@@ -303,6 +304,10 @@ class BatchLrms:
         if row.phase is LrmsPhase.COMPLETING or (only_waiting and row.phase in _STARTED):
             return None
         return row
+
+    async def _has_begun(self, key: str) -> bool:
+        # A job that waits again has done something, or no look has shown that it had started.
+        return bool(await asyncio.to_thread(self._spool.runs, key))
 
     async def _record(self, key: str, row: JobRow) -> LrmsRecord:
         known = self._ledger.records([row])[key]

@@ -295,7 +295,8 @@ class ReofferDesk:
         Returns:
             Whether it has: it was told to, and the job had not started.
         """
-        waits = job.state is not JobState.RUNNING and event.run_time == 0.0
+        # One that waits again after a start is let go by nobody of ours: somebody else has cancelled it.
+        waits = job.state is not JobState.RUNNING and not job.requeued and event.run_time == 0.0
         if (
             not (job.leaving and waits)
             or event.outcome is not Outcome.CANCELLED

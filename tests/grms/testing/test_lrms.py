@@ -60,6 +60,17 @@ def test_only_what_waits_is_let_go() -> None:
     assert [job.let_go for job in system.history] == [False, True]
 
 
+def test_what_has_started_once_is_not_let_go() -> None:
+    """It has done something, although it waits again."""
+    clock, system = lrms()
+    system.submit("a", Request(2, 9.0), b"3")
+    clock.advance(1.0)
+    system.hold("a")
+    system.requeue("a")
+    assert not system.cancel("a", only_waiting=True)
+    assert system.cancel("a")
+
+
 def test_a_second_submission_is_a_mistake() -> None:
     """A fake that looked away would hide what it is there to find."""
     _, system = lrms()

@@ -65,6 +65,30 @@ async def test_a_job_that_may_not_be_held_is_not_cancelled(tmp_path: Path) -> No
     assert system.told == ["submit", "hold"]
 
 
+class Restarting(Forgetful):
+    """A batch system whose job starts and waits again while it is about to be held."""
+
+    def __init__(self, begun: Path) -> None:
+        super().__init__()
+        self._begun = begun
+
+    async def hold(self, row: JobRow) -> None:
+        """See `BatchSystem.hold`."""
+        self.told.append("hold")
+        self._begun.write_text("0 41\n")
+        self.rows = (replace(row, phase=LrmsPhase.HELD),)
+
+
+async def test_a_job_that_has_begun_once_is_not_let_go(tmp_path: Path) -> None:
+    """Its folder says so where no look has shown it; one that was held meanwhile goes on."""
+    system = Restarting(Spool(tmp_path).place(KEY) / "begun")
+    lrms = await waiting(system, tmp_path)
+    assert not await lrms.cancel(KEY, only_waiting=True)
+    assert system.told == ["submit", "hold", "release"]
+    assert not await lrms.cancel(KEY, only_waiting=True)
+    assert system.told == ["submit", "hold", "release"]
+
+
 async def test_what_is_asked_after_a_restart_is_the_truth_too(tmp_path: Path) -> None:
     """The table, or a record, says that the time was over; or there is none: the job's folder says how it ended."""
     late = LrmsEnd(LrmsOutcome.TIMEOUT, 1000.0, 960.0)

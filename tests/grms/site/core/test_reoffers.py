@@ -345,12 +345,13 @@ def test_a_job_that_the_batch_system_loses_is_submitted_again() -> None:
     assert site.job().state is JobState.SUBMITTING
 
 
-def test_a_job_that_is_let_go_too_late_comes_home() -> None:
-    """A node fails, the job waits again, and only then the batch system does what it was told."""
+def test_a_job_that_waits_again_is_let_go_by_nobody_of_ours() -> None:
+    """It has started; whoever has cancelled it since did not do so for its partner, and it is over."""
     site = leaving()
     site(LrmsStarted, lrms_key=KEY, start_time=4.0)
     site(LrmsRequeued, lrms_key=KEY, reason="a node failed")
-    assert one(let_go(site), LrmsSubmit).lrms_key == "a/7/1/2"
+    assert kinds(let_go(site)) == []
+    assert (site.job().state, site.job().outcome) == (JobState.ENDED, Outcome.CANCELLED)
 
 
 @pytest.mark.parametrize("said", [GuestState.DECLINED, GuestState.WITHDRAWN, GuestState.ENDED])

@@ -8,24 +8,21 @@ type checker's alone: to that it is the one of the standard library, and whoever
 import dataclasses
 from collections.abc import Callable
 from enum import Enum
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar, dataclass_transform
 
-__all__ = ["QuickEnum", "dataclass"]
+T = TypeVar("T")
 
-if TYPE_CHECKING:
-    from dataclasses import dataclass
-else:
-    T = TypeVar("T")
 
-    def dataclass(*, frozen: bool, slots: bool) -> Callable[[type[T]], type[T]]:
-        """Makes a dataclass whose objects are compared, and hashed, by their fields.
+@dataclass_transform(field_specifiers=(dataclasses.field,))
+def dataclass(*, frozen: bool, slots: bool) -> Callable[[type[T]], type[T]]:
+    """Makes a dataclass whose objects are compared, and hashed, by their fields.
 
-        Args:
-            frozen: has to be; it is what type checkers see to.
-            slots: as in the standard library.
-        """
-        assert frozen
-        return dataclasses.dataclass(slots=slots, unsafe_hash=True)
+    Args:
+        frozen: has to be; it is what type checkers see to.
+        slots: as in the standard library.
+    """
+    assert frozen
+    return dataclasses.dataclass(slots=slots, unsafe_hash=True)
 
 
 class QuickEnum(Enum):

@@ -56,6 +56,9 @@ TOLD_S: Final = 900.0
 GIVEN_UP_S: Final = 20.0
 """A node that is silent for so long is given up by its Slurm (`SlurmdTimeout` of `tests.clusters` is 10)."""
 
+FIGURES_S: Final = 15
+"""A daemon's figures are no older than this, seconds."""
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -287,9 +290,20 @@ async def ordeal(plan: Plan, folder: Path, sockets: Path) -> Outcome:
         jobs = await all_ended(sites, taken)
         for site in sites.values():
             await site.well()
-            outcome.problems += await asyncio.to_thread(_metric_problems, site)
+            outcome.problems += await _figures_of(site)
     _judge(outcome, folder, sites, taken, jobs)
     return outcome
+
+
+async def _figures_of(site: Daemon) -> list[str]:
+    # A daemon sets such figures every so often: what the last look has found may be in the log alone as yet.
+    problems: list[str] = []
+    for _ in range(FIGURES_S):
+        problems = await asyncio.to_thread(_metric_problems, site)
+        if not problems:
+            break
+        await asyncio.sleep(1.0)
+    return problems
 
 
 def _metric_problems(site: Daemon) -> list[str]:

@@ -14,7 +14,7 @@ long is taken from the hours without exchange; a second simulation has it too. D
 With `--scheduler backfill` Slurm runs as it does where nothing is said, beside EASY with limits in whole
 minutes; the default, `builtin`, is first come, first served.
 
-Writes figures-batch-trace.json, or with `backfill` figures-batch-trace-backfill.json.
+Writes figures-batch-trace.json, or with `backfill` figures-batch-trace-backfill.json; other hours have files of their own.
 """
 
 import argparse
@@ -27,6 +27,7 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -207,6 +208,13 @@ def figures_of(
     return found
 
 
+def _ending(plan: Plan) -> str:
+    # Of the name of the file: other hours have one of their own.
+    usual = replace(Plan(), scheduler=plan.scheduler, factor=plan.factor)
+    hours = "" if plan == usual else f"-{plan.days:g}-from-{plan.first_day:g}"
+    return f"{'-backfill' * (plan.scheduler == 'backfill')}{hours}"
+
+
 def main() -> int:
     """Runs what was asked for, and says what came of it."""
     parser = argparse.ArgumentParser(
@@ -229,7 +237,7 @@ def main() -> int:
     plan = Plan(arguments.factor, arguments.first_day, arguments.days, arguments.scheduler)
     policies = list(dict.fromkeys([ALONE, *arguments.policies]))
     sites = sites_of(plan, arguments.traces)
-    path = HERE / f"figures-batch-trace{'-backfill' * (plan.scheduler == 'backfill')}.json"
+    path = HERE / f"figures-batch-trace{_ending(plan)}.json"
     if arguments.again:
         document = json.loads(path.read_text())
         add_idling(document["figures"], sites)

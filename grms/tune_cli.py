@@ -1,14 +1,20 @@
 """The command `grms tune`."""
 
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from grms.learning.run_options import (
+    end_interrupted,
+    limit_options,
+    limits_of,
+    worker_options,
+    workers_of,
+)
 from lrms_sim.commandline.days import two_days
 from lrms_sim.commandline.log_options import PREPARATION, PROCESSORS, preparation_options
-from lrms_sim.commandline.running import EXIT_INTERRUPTED, SEED_MAX, open_console
+from lrms_sim.commandline.running import SEED_MAX, open_console
 from lrms_sim.process_guard import require
 from lrms_sim.shown.option import json_option, print_json
 from lrms_sim.trace_folders import located
@@ -136,23 +142,10 @@ def _paths(_: click.Context, __: click.Parameter, value: tuple[Path, ...]) -> tu
     show_default=True,
     help="Of tables and rules: 13 strategies; with groups by weight over work; orders for EASY.",
 )
-@click.option("--seed", type=click.IntRange(0, SEED_MAX), default=1, show_default=True)
-@click.option("--generations", type=int, help="Stop after so many.  [default: 100; symbiotic: 30]")
-@click.option("--evaluations", type=int, help="Stop after so many.")
-@click.option("--time-limit", type=float, metavar="SECONDS", help="Stop after so much time.")
-@click.option("--stagnation", type=int, help="Stop after so many generations without gain.")
-@click.option("--target", type=float, help="Stop at this value.")
+@limit_options(generations="100; symbiotic: 30", target="value")
 @click.option("--parents", type=int, help="μ  [default: 15; symbiotic: 50]")
 @click.option("--offspring", type=int, help="λ  [default: 105; symbiotic: 350]")
-@click.option(
-    "--executor",
-    type=click.Choice(["threads", "processes", "dask"]),
-    default="threads",
-    show_default=True,
-    help="Who evaluates; the result is the same.",
-)
-@click.option("--workers", type=int, help="How many.  [default: one for each processor]")
-@click.option("--scheduler", metavar="ADDRESS", help="Of a dask scheduler, tcp://HOST:PORT.")
+@worker_options()
 @click.option(
     "--output",
     type=click.Path(path_type=Path),
@@ -181,22 +174,14 @@ def tune(*, as_json: bool, slurm: bool, **chosen: Any) -> None:
         run_tuning,
         slurm_settings,
     )
-    from grms.learning.session import (  # noqa: PLC0415  # same
-        TrainingInterrupted,
-        command_to_resume,
-    )
+    from grms.learning.session import TrainingInterrupted  # noqa: PLC0415  # same
 
     options = _options(chosen)
     require("matplotlib")  # for the pictures at the end
     try:
         tuning = run_tuning(options, open_console(stderr=True))
     except TrainingInterrupted as interruption:
-        click.echo(f"\n{interruption}", err=True)
-        if interruption.resumable:
-            arguments = click.get_current_context().obj or ()
-            again = shlex.join(["grms", *command_to_resume(arguments)])
-            click.echo(f"go on with: {again}", err=True)
-        click.get_current_context().exit(EXIT_INTERRUPTED)
+        end_interrupted(interruption)
     if as_json:
         print_json("grms-tune", figures_document(tuning, slurm=slurm))
         return
@@ -210,11 +195,8 @@ def _options(chosen: dict[str, Any]) -> "TuneOptions":
     from grms.learning.evolution.symbiotic import SymbioticSettings  # noqa: PLC0415  # same
     from grms.learning.local_strategies.problem import TuneOptions  # noqa: PLC0415  # same
     from grms.learning.local_strategies.workloads import WorkloadOptions  # noqa: PLC0415  # same
-    from grms.learning.session import Limits, Workers  # noqa: PLC0415  # same
     from lrms_sim.preparation import PreparationOptions  # noqa: PLC0415  # same
 
-    if chosen["scheduler"] is not None and chosen["executor"] != "dask":
-        raise click.UsageError("--scheduler goes with --executor dask")
     if chosen["scale_factor"] is not None and chosen["scale_to"] is None:
         raise click.UsageError("--scale-factor goes with --scale-to")
     numbers = {key: chosen[key] for key in ("parents", "offspring") if chosen[key] is not None}
@@ -239,14 +221,8 @@ def _options(chosen: dict[str, Any]) -> "TuneOptions":
             ),
             settings=StrategySettings(**({"parents": 15, "offspring": 105} | numbers)),
             symbiotic=SymbioticSettings(**(numbers if symbiotic else {})),
-            limits=Limits(
-                chosen["generations"],
-                chosen["evaluations"],
-                chosen["time_limit"],
-                chosen["stagnation"],
-                chosen["target"],
-            ),
-            workers=Workers(chosen["executor"], chosen["workers"], chosen["scheduler"]),
+            limits=limits_of(chosen),
+            workers=workers_of(chosen),
             output=chosen["output"],
             resume=chosen["resume"],
             **{name: chosen[name] for name in taken},

@@ -1,14 +1,12 @@
 """The commands `scenario study …`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
+from grms.learning.run_options import worker_options, workers_of
 from lrms_sim.commandline.running import open_console
-
-if TYPE_CHECKING:
-    from grms.learning.session import ExecutorName
 
 _PARTS = ("grids", "rogues", "jitter", "adoption", "headroom")
 
@@ -87,41 +85,22 @@ def nobody_loses(
 @click.option(
     "--complete", is_flag=True, help="Five draws at least, and two of half a year for each site."
 )
-@click.option(
-    "--executor",
-    type=click.Choice(["threads", "processes", "dask"]),
-    default="processes",
-    show_default=True,
-    help="Who replays; the result is the same.",
-)
-@click.option("--workers", type=click.IntRange(1, 10_000), help="[default: one a processor]")
-@click.option("--scheduler", metavar="ADDRESS", help="Of a dask scheduler, tcp://HOST:PORT.")
-def questions_and_delays(
-    *,
-    output: Path,
-    draws: int,
-    complete: bool,
-    executor: "ExecutorName",
-    workers: int | None,
-    scheduler: str | None,
-) -> None:
+@worker_options(executor="processes", does="replays")
+def questions_and_delays(*, output: Path, draws: int, complete: bool, **chosen: Any) -> None:
     """What it does to the gain how many partners are asked, how long messages take, and clocks apart.
 
     Replays spans of the logs kth, ctc and sdsc05, which it needs, with EASY and FCFS, with rounds and
     without, and holds statements against what comes of it. It takes some five minutes on two
     cores, --complete an hour; after Ctrl-C the same command goes on.
     """
-    from grms.learning.session import Workers  # noqa: PLC0415  # slow
     from scenarios.papers.questions_and_delays.command import run_command  # noqa: PLC0415  # slow
     from scenarios.papers.questions_and_delays.study import StudyOptions  # noqa: PLC0415  # same
 
-    if scheduler is not None and executor != "dask":
-        raise click.UsageError("--scheduler goes with --executor dask")
     options = StudyOptions(
         folder=output,
         draws=max(draws, 5) if complete else draws,
         half_year_draws=2 if complete else 0,
-        workers=Workers(executor, workers, scheduler),
+        workers=workers_of(chosen),
     )
     page = run_command(options, open_console(), open_console(stderr=True))
     click.echo(f"\nWritten to {page}")

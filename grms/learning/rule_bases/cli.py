@@ -1,13 +1,19 @@
 """The command `grms train`."""
 
-import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from lrms_sim.commandline.running import EXIT_INTERRUPTED, SEED_MAX, open_console
+from grms.learning.run_options import (
+    end_interrupted,
+    limit_options,
+    limits_of,
+    worker_options,
+    workers_of,
+)
+from lrms_sim.commandline.running import open_console
 from lrms_sim.process_guard import require
 
 if TYPE_CHECKING:
@@ -77,27 +83,14 @@ ARCHIVE = 2
     default="paper",
     show_default=True,
 )
-@click.option("--seed", type=click.IntRange(0, SEED_MAX), default=1, show_default=True)
-@click.option("--generations", type=int, help="Stop after so many.  [default: 150]")
-@click.option("--evaluations", type=int, help="Stop after so many.")
-@click.option("--time-limit", type=float, metavar="SECONDS", help="Stop after so much time.")
-@click.option("--stagnation", type=int, help="Stop after so many generations without gain.")
-@click.option("--target", type=float, help="Stop at this fitness.")
+@limit_options(generations="150", target="fitness")
 @click.option("--rules", type=int, default=10, show_default=True, help="Rules in a rule base.")
 @click.option("--parents", type=int, default=13, show_default=True, help="μ")
 @click.option("--offspring", type=int, default=91, show_default=True, help="λ")
 @click.option("--nwp-step", type=float, default=0.01, show_default=True, help="Mutation of NWP.")
 @click.option("--njp-step", type=float, default=0.1, show_default=True, help="Mutation of NJP.")
 @click.option("--flip", type=float, default=0.1, show_default=True, help="Chance of a flip.")
-@click.option(
-    "--executor",
-    type=click.Choice(["threads", "processes", "dask"]),
-    default="threads",
-    show_default=True,
-    help="Who evaluates; the result is the same.",
-)
-@click.option("--workers", type=int, help="How many.  [default: one for each processor]")
-@click.option("--scheduler", metavar="ADDRESS", help="Of a dask scheduler, tcp://HOST:PORT.")
+@worker_options()
 @click.option(
     "--output",
     type=click.Path(path_type=Path),
@@ -122,10 +115,7 @@ def train(scenarios: tuple[str, ...], **chosen: Any) -> None:
     Use what was learned within rails only where it beats the rails alone on unseen workloads, with
     several --seed: the last lines say whether it does. docs/training.md explains the rest.
     """  # noqa: D301  # click's mark for a block that is not wrapped
-    from grms.learning.session import (  # noqa: PLC0415  # see `grms.cli`
-        TrainingInterrupted,
-        command_to_resume,
-    )
+    from grms.learning.session import TrainingInterrupted  # noqa: PLC0415  # see `grms.cli`
 
     options = _train_options(scenarios, chosen)
     require("matplotlib")  # for the pictures at the end
@@ -134,12 +124,7 @@ def train(scenarios: tuple[str, ...], **chosen: Any) -> None:
     try:
         print_it = _run(options)
     except TrainingInterrupted as interruption:
-        click.echo(f"\n{interruption}", err=True)
-        if interruption.resumable:
-            arguments = click.get_current_context().obj or ()
-            again = shlex.join(["grms", *command_to_resume(arguments)])
-            click.echo(f"go on with: {again}", err=True)
-        click.get_current_context().exit(EXIT_INTERRUPTED)
+        end_interrupted(interruption)
     print_it()
 
 
@@ -167,10 +152,7 @@ def _train_options(scenarios: tuple[str, ...], chosen: dict[str, Any]) -> "Train
     from grms.learning.evolution.strategies import StrategySettings  # noqa: PLC0415  # see `grms.cli`
     from grms.learning.rule_bases.command import TrainOptions  # noqa: PLC0415  # same
     from grms.learning.rule_bases.encoding import RuleBaseSettings  # noqa: PLC0415  # same
-    from grms.learning.session import Limits, Workers  # noqa: PLC0415  # same
 
-    if chosen["scheduler"] is not None and chosen["executor"] != "dask":
-        raise click.UsageError("--scheduler goes with --executor dask")
     if chosen["archive"] is not None and not chosen["self_play"]:
         raise click.UsageError("--archive goes with --self-play")
     if "none" in chosen["features"] and len(set(chosen["features"])) > 1:
@@ -194,14 +176,8 @@ def _train_options(scenarios: tuple[str, ...], chosen: dict[str, Any]) -> "Train
                 offspring=chosen["offspring"],
                 flip_probability=chosen["flip"],
             ),
-            workers=Workers(chosen["executor"], chosen["workers"], chosen["scheduler"]),
-            limits=Limits(
-                chosen["generations"],
-                chosen["evaluations"],
-                chosen["time_limit"],
-                chosen["stagnation"],
-                chosen["target"],
-            ),
+            workers=workers_of(chosen),
+            limits=limits_of(chosen),
             output=chosen["output"],
             resume=chosen["resume"],
             archive=archive if chosen["self_play"] else None,

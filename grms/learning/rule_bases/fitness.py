@@ -5,18 +5,18 @@ workloads are merged once, before.
 """
 
 import math
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
-from grms.federation.federation import Federation, ReplayScratch
+from grms.federation.federation import Federation
 from grms.learning.evolution.evaluation import Evaluation
 from grms.learning.evolution.genes import Genome
 from grms.learning.rule_bases.encoding import compile_genome, rule_count
-from grms.policy._decisions import CompiledTransfer, MembershipTable
+from grms.learning.rule_bases.scratch import Scratch
+from grms.policy._decisions import CompiledTransfer
 from grms.policy.rails import Rails
 from grms.policy.transfer import AcceptWhenFit, AlwaysAgree
 
@@ -113,14 +113,7 @@ class Fitness:
         for case, alone, index in zip(self.cases, self.alone, self._indices, strict=True):
             if math.isnan(alone[index]):
                 raise ValueError(f"site {case.site!r} has no jobs, so there is nothing to learn")
-        self._local = threading.local()
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_local"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
-        self._local = threading.local()
+        self._scratch = Scratch()
 
     def __call__(self, genome: Genome, bound: float = math.inf) -> Evaluation:
         """Replays every case with the genome's policy.
@@ -134,7 +127,7 @@ class Fitness:
             in site order.
         """
         del bound
-        table = self._table(rule_count(genome, self.further))
+        table = self._scratch.table(self._processors, rule_count(genome, self.further))
         awrt = self._awrt(compile_genome(genome, table, self.further))
         values = [
             self._value(result, alone, index)
@@ -156,7 +149,7 @@ class Fitness:
             tuple(
                 case.federation.awrt(
                     dict.fromkeys(((case.site, partner) for partner in case.partners), policy),
-                    self._scratch(number),
+                    self._scratch.replay(number, case.federation),
                 )
             )
             for number, case in enumerate(self.cases)
@@ -171,22 +164,6 @@ class Fitness:
             if site != evolved and not math.isnan(alone[site])
         )
         return awrt[evolved] / alone[evolved] + PENALTY * sum(losses)
-
-    def _table(self, rules: int) -> MembershipTable:
-        tables: dict[int, MembershipTable] | None = getattr(self._local, "tables", None)
-        if tables is None:
-            tables = self._local.tables = {}
-        if rules not in tables:
-            tables[rules] = MembershipTable(self._processors, rules)
-        return tables[rules]
-
-    def _scratch(self, case: int) -> ReplayScratch:
-        scratches: dict[int, ReplayScratch] | None = getattr(self._local, "scratches", None)
-        if scratches is None:
-            scratches = self._local.scratches = {}
-        if case not in scratches:
-            scratches[case] = ReplayScratch(len(self.cases[case].federation.jobs))
-        return scratches[case]
 
 
 def awrt_alone(federation: Federation) -> tuple[float, ...]:

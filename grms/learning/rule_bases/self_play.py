@@ -5,18 +5,17 @@ nothing has that for nothing, so an AWRT counts as a part of the AWRT that it br
 """
 
 import math
-import threading
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
-from grms.federation.federation import Federation, ReplayScratch, Site
+from grms.federation.federation import Federation, Site
 from grms.learning.evolution.evaluation import Evaluation
 from grms.learning.evolution.genes import Genome
 from grms.learning.evolution.self_play import parted
 from grms.learning.rule_bases.encoding import RuleBaseSettings, compile_genome
 from grms.learning.rule_bases.fitness import OBJECTIVES, PENALTY, Objective, awrt_alone
-from grms.policy._decisions import CompiledTransfer, MembershipTable
+from grms.learning.rule_bases.scratch import Scratch
+from grms.policy._decisions import CompiledTransfer
 from grms.policy.rails import Rails
 from grms.policy.transfer import Railed
 
@@ -78,14 +77,7 @@ class MeetingFitness:
         for name, figures in zip(self.names, zip(*self.alone, strict=True), strict=True):
             if any(math.isnan(figure) for figure in figures):
                 raise ValueError(f"site {name!r} has no jobs, so there is nothing to learn")
-        self._local = threading.local()
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_local"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
-        self._local = threading.local()
+        self._scratch = Scratch()
 
     def __call__(self, genome: Genome, bound: float = math.inf) -> Evaluation:
         """Replays every case with a rule base at each site.
@@ -127,24 +119,16 @@ class MeetingFitness:
                 for site, policy in zip(federation.sites, policies, strict=True)
                 for partner in site.transfer_policies
             }
-            found.append(tuple(federation.awrt(instead, self._scratch(number))))
+            found.append(tuple(federation.awrt(instead, self._scratch.replay(number, federation))))
         return tuple(found)
 
     def _compiled(self, genome: Genome) -> list[CompiledTransfer]:
-        further = self.settings.further
-        tables: list[MembershipTable] | None = getattr(self._local, "tables", None)
-        if tables is None:
-            rules = self.settings.rules
-            tables = self._local.tables = [MembershipTable(m, rules) for m in self._processors]
+        rules, further = self.settings.rules, self.settings.further
         return [
-            compile_genome(one, table, further).railed(self.rails.compiled)
-            for one, table in zip(parted(genome, len(self.names)), tables, strict=True)
+            compile_genome(one, self._scratch.table(processors, rules), further).railed(
+                self.rails.compiled
+            )
+            for one, processors in zip(
+                parted(genome, len(self.names)), self._processors, strict=True
+            )
         ]
-
-    def _scratch(self, case: int) -> ReplayScratch:
-        scratches: dict[int, ReplayScratch] | None = getattr(self._local, "scratches", None)
-        if scratches is None:
-            scratches = self._local.scratches = {}
-        if case not in scratches:
-            scratches[case] = ReplayScratch(len(self.federations[case].jobs))
-        return scratches[case]

@@ -133,10 +133,6 @@ COVERED_ELSEWHERE = {
     "grms/site/facts/commands.py": ("tests/grms/site/facts/test_lifecycle.py", "data alone"),
     "grms/site/facts/events.py": ("tests/grms/site/facts/test_lifecycle.py", "data alone"),
     "grms/site/dashboard/notes.py": ("tests/grms/site/dashboard/test_recorder.py", "data alone"),
-    "grms/site/core/deadlines.py": (
-        "tests/grms/site/core/test_offers.py",
-        "each is of an offer; also test_intervention.py",
-    ),
     "grms/site/core/faults.py": ("tests/grms/site/core/test_standing.py", "how partners stand"),
     "grms/site/core/turn.py": ("tests/grms/site/core/test_state.py", "a part of the state"),
     "grms/site/facts/records.py": ("tests/grms/site/facts/test_lifecycle.py", "data alone"),

@@ -93,7 +93,6 @@ class ReofferDesk:
         waiting = [as_waiting(job) for job in jobs if _may_leave(job)]
         self._queue = deque(self._notes.begin(book.order if take_up else waiting))
         self._one = self._before = self._asked = None
-        self._awaited = ""
         self._partners.clear()
         self._silent.clear()
         if take_up:

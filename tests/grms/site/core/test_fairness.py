@@ -14,6 +14,7 @@ from grms.site.facts.commands import (
     ReplyPardon,
     SendOffer,
 )
+from grms.site.facts.compaction import compacted
 from grms.site.facts.events import (
     LrmsEnded,
     LrmsStarted,
@@ -210,6 +211,22 @@ def test_one_job_at_a_time_goes_to_a_partner_without_credit() -> None:
     assert offers(home.submit(FULL, request=Request(2, 40.0))) == ["b"]
 
 
+def test_a_job_that_still_runs_is_no_breach_when_another_has_ended() -> None:
+    """Each is looked at by its own request."""
+    home = site(HELD)
+    home.submit(FULL)
+    answered(home, accepted=True)
+    home.now = 60.0
+    ended(home, 1, 55.0, 50.0)
+    for number, requested_time in ((2, 60.0), (3, 40.0)):
+        assert offers(home.submit(FULL, request=Request(2, requested_time))) == ["b"]
+        answered(home, accepted=True, number=number)
+    home.now = 100.0
+    ended(home, 2, 100.0, 40.0)
+    assert offers(home.submit(FULL)) == ["b"]
+    assert home.journal[-2] == PromisesReviewed(100.0, "b", (2,), (), 320.0, 0, 0.0)
+
+
 def test_a_late_job_breaks_the_promise() -> None:
     """Ten seconds where five are tolerated: no offer for a while, and then for twice as long."""
     home = site(HELD)
@@ -290,7 +307,8 @@ def test_nobody_is_held_to_a_promise_without_the_rule() -> None:
     assert home.state.partners["b"].trust.promised == {}
 
 
-def test_what_was_noted_survives_a_restart() -> None:
+@pytest.mark.parametrize("compacts", [False, True])
+def test_what_was_noted_survives_a_restart(compacts: bool) -> None:
     """Suspended before, suspended after, and overdue jobs are counted once."""
     home = site(HELD)
     home.submit(FULL)
@@ -298,6 +316,10 @@ def test_what_was_noted_survives_a_restart() -> None:
     home.now = 200.0
     assert offers(home.submit(FULL)) == []
     before = home.state.partners["b"]
+    if compacts:
+        short = compacted(home.settings, lambda: home.journal)
+        assert short is not None
+        home.journal = short
     home.restart()
     home.come_up()
     after = home.state.partners["b"]

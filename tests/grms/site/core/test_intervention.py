@@ -18,7 +18,6 @@ from grms.site.facts.events import (
     OfferAnswered,
     OfferFailed,
     PartnerDown,
-    PartnerFaulty,
     PartnerLost,
     PartnerUp,
     ReportReceived,
@@ -26,7 +25,6 @@ from grms.site.facts.events import (
     Resubmit,
     StatusAnswered,
     TakeBack,
-    TimePassed,
     WriteOff,
 )
 from grms.site.facts.jobs import Completion
@@ -35,7 +33,6 @@ from grms.site.facts.records import JobReturned, JobTakenBack, JobWrittenOff, Re
 from tests.grms.site.conversation import (
     FREE,
     FULL,
-    REQUEST,
     Conversation,
     kinds,
     offer,
@@ -226,66 +223,6 @@ def test_only_jobs_at_partners_are_decided_about(act: type[Any]) -> None:
     refused = one(site(act, **BY), Refuse)
     assert refused.reason == "job a-1 is ended and at no partner"
     assert site.journal == before
-
-
-# --- deadlines -----------------------------------------------------------------------------------
-
-
-def test_an_undecided_job_is_overdue_after_its_deadline() -> None:
-    """Its operator sees it once, with its reason; until then it is not stuck."""
-    site, _ = undecided(undecided_time_max=300.0)
-    job = site.job()
-    for now, stuck in ((300.0, ""), (300.5, "b has not said for 300 s whether it has it")):
-        site.now = now
-        site(TimePassed, load=FULL)
-        assert (job.overdue, site.state.why_stuck(job, now)) == (bool(stuck), stuck)
-    assert job.reason == stuck
-    revision = job.revision
-    site(TimePassed, load=FULL)
-    assert job.revision == revision
-    assert site(Resubmit, **BY)
-    assert not job.overdue
-
-
-def test_a_delegated_job_is_overdue_after_its_deadline() -> None:
-    """The partner is up, says that it has it, and it never ends."""
-    site = delegated(delegated_time_max=1000.0)
-    job = site.job()
-    site.now = REQUEST.requested_time + 1000.0
-    assert site(TimePassed, load=FULL) == []
-    assert site.state.why_stuck(job, site.now) == ""
-    site.now += 1.0
-    site(TimePassed, load=FULL)
-    said = "accepted by b 1101 s ago, and not ended"
-    assert (job.overdue, job.reason, site.state.why_stuck(job, site.now)) == (True, said, said)
-    # After a restart it is seen again.
-    site.restart()
-    assert site.state.why_stuck(site.job(), site.now) == said
-
-
-def test_a_decided_job_has_a_new_deadline() -> None:
-    """What was overdue as an offer is not overdue as a delegated job."""
-    site, ask = undecided(undecided_time_max=300.0, delegated_time_max=1000.0)
-    site.now = 400.0
-    site(TimePassed, load=FULL)
-    assert site.job().overdue
-    done = {"question": ask.cause, "status": GuestState.ACCEPTED}
-    site(StatusAnswered, load=FULL, **B1, **done)
-    assert not site.job().overdue
-    assert site.job().accept_time == 400.0
-    assert site.state.why_stuck(site.job(), 1500.0) == ""
-
-
-def test_with_resubmission_a_faulty_partners_undecided_job_goes_on_by_itself() -> None:
-    """One whose partner is only out of reach waits until that counts as lost."""
-    for is_faulty in (True, False):
-        site, _ = undecided(undecided_time_max=300.0, on_lost="resubmit")
-        if is_faulty:
-            site(PartnerFaulty, load=FULL, partner="b", reason="it says 7")
-        site.now = 301.0
-        site(TimePassed, load=FULL)
-        assert site.job().state is (JobState.OFFERING if is_faulty else JobState.RESOLVING)
-        assert site.job().overdue is not is_faulty
 
 
 def test_a_suspect_job_is_stuck_and_a_job_at_home_is_not() -> None:

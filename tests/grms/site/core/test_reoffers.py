@@ -1,6 +1,5 @@
 """Jobs that wait are offered again, and leave the queue in an order in which nothing can happen twice."""
 
-import math
 from typing import Any
 
 import pytest
@@ -10,16 +9,12 @@ from grms.policy.rounds import Rounds
 from grms.policy.transfer import AlwaysKeep, Railed
 from grms.site.core.state import SiteState
 from grms.site.facts.commands import (
-    AnswerOffer,
     AnswerReport,
-    AnswerStatus,
     Command,
     LrmsCancel,
     LrmsSubmit,
     PublishRound,
-    Refuse,
     SendOffer,
-    SendReport,
     SendResolve,
     SendWithdraw,
 )
@@ -36,26 +31,22 @@ from grms.site.facts.events import (
     OfferAnswered,
     OfferDisputed,
     OfferFailed,
-    OfferReceived,
     PartnerDown,
     PartnerUp,
+    PoliciesChanged,
     ReportReceived,
-    ResolveReceived,
     Restarted,
     RoundDue,
     StatusAnswered,
     StatusFailed,
     TimePassed,
-    WithdrawReceived,
 )
-from grms.site.facts.jobs import Completion, OfferId, Request
+from grms.site.facts.jobs import Completion
 from grms.site.facts.lifecycle import GuestState, JobState, Outcome
 from grms.site.facts.records import JobLeft, JobReoffered
 from grms.site.facts.wire import write_job
 from tests.grms.site.conversation import (
-    FREE,
     FULL,
-    REQUEST,
     Conversation,
     kinds,
     offer,
@@ -495,6 +486,29 @@ def test_a_conducted_round_waits_for_who_is_away() -> None:
     assert one(site(PartnerUp, partner="c", **up), SendOffer).partner == "c"
 
 
+def test_pauses_hold_over_a_restart_and_not_over_other_rules() -> None:
+    """Who has declined a job is left in peace for a period, unless a reload says how otherwise."""
+    sparing = Rounds(900.0, pause=3600.0)
+    site = home(reoffer=sparing)
+    due(site)
+    for partner in "bc":
+        site(OfferAnswered, load=FULL, accepted=False, partner=partner, offer=offer(1))
+    site.restart()
+    site(Restarted, load=FULL)
+    site(LrmsAccepted, lrms_key=KEY)
+    site.come_up()
+    given = site.settings
+    for reoffer, asked in ((sparing, []), (Rounds(900.0, pause=1800.0), ["SendOffer"])):
+        site(
+            PoliciesChanged,
+            transfer=given.transfer,
+            location=given.location,
+            reoffer=reoffer,
+        )
+        commands = due(site)
+        assert [kind for kind in kinds(commands) if kind == "SendOffer"] == asked
+
+
 def test_questions_without_a_yes_are_left_out_of_the_journal() -> None:
     """A job may wait for weeks; what comes after them is the same."""
     site = home()
@@ -509,92 +523,3 @@ def test_questions_without_a_yes_are_left_out_of_the_journal() -> None:
     again = SiteState.recover(site.settings, records)
     assert again.partners["b"].next_number == 6
     assert again.partners["b"].offered == 5
-
-
-# --- the partner's side --------------------------------------------------------------------------
-
-THEIRS = OfferId(3, 5)
-GUEST = "b/3/5"
-
-
-def holding() -> Conversation:
-    """Returns a site that holds a place for a job of b."""
-    site = Conversation()
-    answer = site(
-        OfferReceived,
-        load=FREE,
-        partner="b",
-        offer=THEIRS,
-        settled_below=1,
-        request=REQUEST,
-        payload=b"run",
-        reserve=True,
-    )
-    assert answer == [AnswerOffer(site.last_id, accepted=True)]
-    return site
-
-
-def test_a_place_is_held_and_nothing_started() -> None:
-    """Its processors count as taken; the same offer has the same answer, also over a restart."""
-    site = holding()
-    assert site.state.memory.unconfirmed == REQUEST.processors
-    site.restart()
-    assert site(Restarted, load=FREE) == []
-    answer = site(ResolveReceived, partner="b", offer=THEIRS)
-    assert answer == [AnswerStatus(site.last_id, GuestState.ACCEPTED)]
-
-
-def test_a_confirmed_job_is_started_once() -> None:
-    """However often that is said; a restart looks it up."""
-    site = holding()
-    answer, submit = site(ResolveReceived, partner="b", offer=THEIRS, confirm=True)
-    assert answer == AnswerStatus(site.last_id, GuestState.ACCEPTED)
-    assert isinstance(submit, LrmsSubmit)
-    assert submit.lrms_key == GUEST
-    assert kinds(site(ResolveReceived, partner="b", offer=THEIRS, confirm=True)) == ["AnswerStatus"]
-    site.restart()
-    assert one(site(Restarted, load=FREE), LrmsSubmit).lookup
-
-
-@pytest.mark.parametrize(("cancel", "outcome"), [(True, Outcome.CANCELLED), (False, Outcome.LOST)])
-def test_a_place_that_is_taken_back_is_free(cancel: bool, outcome: Outcome) -> None:
-    """Nothing has to be ended; a confirmation that comes late starts nothing."""
-    site = holding()
-    report, answer = site(WithdrawReceived, partner="b", offer=THEIRS, cancel=cancel)
-    assert isinstance(report, SendReport)
-    assert (report.completion.outcome, report.completion.run_time) == (outcome, 0.0)
-    assert answer == AnswerStatus(site.last_id, GuestState.ENDED, report.completion)
-    assert site.state.memory.unconfirmed == 0
-    late = site(ResolveReceived, partner="b", offer=THEIRS, confirm=True)
-    assert kinds(late) == ["AnswerStatus"]
-
-
-def test_a_place_is_held_for_some_time_only() -> None:
-    """Its home site hears that the job has not run, and decides it anew."""
-    site = holding()
-    site.now = site.settings.confirm_time_max
-    assert site(TimePassed, load=FREE) == []
-    site.now = math.nextafter(site.now, math.inf)
-    report = one(site(TimePassed, load=FREE), SendReport)
-    assert report.completion == Completion(THEIRS, Outcome.LOST, site.now, 0.0)
-    assert kinds(site(ResolveReceived, partner="b", offer=THEIRS, confirm=True)) == ["AnswerStatus"]
-
-
-def test_what_is_no_place_is_not_confirmed() -> None:
-    """An offer that was never made is unknown, one that was declined stays so."""
-    site = Conversation()
-    answer = site(ResolveReceived, partner="b", offer=THEIRS, confirm=True)
-    assert answer == [AnswerStatus(site.last_id, None)]
-    declined = site(
-        OfferReceived,
-        load=FULL,
-        partner="b",
-        offer=THEIRS,
-        settled_below=1,
-        request=Request(8, 10.0),
-        payload=b"",
-        reserve=True,
-    )
-    assert not any(isinstance(command, Refuse) for command in declined)
-    answer = site(ResolveReceived, partner="b", offer=THEIRS, confirm=True)
-    assert answer == [AnswerStatus(site.last_id, GuestState.DECLINED)]

@@ -6,11 +6,11 @@ import pytest
 from grms.site.facts.events import LrmsAccepted, OfferAnswered, OfferReceived, ReleaseReservation
 from grms.site.facts.invariants import check
 from grms.site.facts.jobs import Request
-from grms.site.facts.lifecycle import GuestState, JobState
+from grms.site.facts.lifecycle import GuestState, JobState, Outcome
 from grms.site.facts.memory import Memory
 from grms.site.facts.records import ReservationReleased
 from grms.site.facts.settings import Limits
-from tests.grms.site.conversation import FREE, FULL, Conversation, offer
+from tests.grms.site.conversation import FREE, FULL, REQUEST, Conversation, offer
 from tests.grms.site.core.test_reservations import Desk
 
 
@@ -31,7 +31,9 @@ def lived() -> Memory:
         request=Request(1, 10.0),
         payload=b"",
     )
-    return site.state.memory
+    memory = site.state.memory
+    memory.books["b"].trust.promise(1, 0.0, REQUEST.requested_time, REQUEST.processors)
+    return memory
 
 
 def test_what_has_been_lived_holds() -> None:
@@ -184,9 +186,31 @@ def _remember_what_is_settled(memory: Memory) -> None:
     memory.books["c"].answered[0] = GuestState.DECLINED
 
 
+def _misjudge_promised_work(memory: Memory) -> None:
+    memory.books["b"].trust.work += 1.0
+
+
+def _promise_a_job_that_is_not_there(memory: Memory) -> None:
+    memory.books["b"].trust.promise(7, 0.0, 10.0, 1)
+
+
+def _be_due_too_late(memory: Memory) -> None:
+    memory.books["b"].trust.due = 101.0
+
+
+def _overlook_an_end(memory: Memory) -> None:
+    trust = memory.books["b"].trust
+    trust.end(1, 5.0, 5.0, Outcome.COMPLETED)
+    trust.stale = False
+
+
 @pytest.mark.parametrize(
     "damage",
     [
+        _misjudge_promised_work,
+        _promise_a_job_that_is_not_there,
+        _be_due_too_late,
+        _overlook_an_end,
         _count_one_more,
         _forget_a_user,
         _forget_a_key,
@@ -208,6 +232,7 @@ def _remember_what_is_settled(memory: Memory) -> None:
 def test_each_contradiction_is_found(damage: Callable[[Memory], None]) -> None:
     """One place changed without the other."""
     memory = lived()
+    check(memory)
     damage(memory)
     with pytest.raises(AssertionError):
         check(memory)

@@ -1,3 +1,5 @@
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -93,6 +95,23 @@ def test_an_ended_job_is_ended_once() -> None:
     assert memory.open_by_user == {}
     with pytest.raises(IllegalMove):
         memory.apply(end)
+
+
+def test_a_job_has_a_start_if_it_has_run() -> None:
+    """One whose start nobody has told began its run time before its end; what was told stays."""
+    for started, run_time, start_time in (
+        (None, 2.0, 7.0),
+        (None, 0.0, math.nan),
+        (3.0, 2.0, 3.0),  # it was stopped for a while, and went on
+        (3.0, 0.0, 3.0),
+    ):
+        memory = Memory(settings())
+        memory.apply(received())
+        memory.apply(JobKept(1.0, 1))
+        if started is not None:
+            memory.apply(JobStarted(started, 1, started))
+        memory.apply(JobEnded(9.0, 1, Outcome.FAILED, 9.0, run_time, ""))
+        assert memory.jobs[1].start_time == pytest.approx(start_time, nan_ok=True)
 
 
 @FEW

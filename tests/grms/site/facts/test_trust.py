@@ -27,6 +27,17 @@ def test_open_work_is_summed_up() -> None:
     assert (trust.work, trust.promised) == (0.0, {})
 
 
+def test_a_partner_without_jobs_has_no_work_of_ours() -> None:
+    """Whatever rounding has left of it: over years that would cost it jobs."""
+    trust = PromiseBook()
+    for number, requested_time in enumerate((0.1, 0.2, 0.3)):
+        trust.promise(number, 0.0, requested_time, 1)
+    for number in range(3):
+        trust.drop(number)
+    assert 0.1 + 0.2 + 0.3 - 0.1 - 0.2 - 0.3 > 0.0
+    assert trust.work == 0.0
+
+
 @pytest.mark.parametrize("outcome", Outcome)
 def test_only_what_has_run_counts_for_credit(outcome: Outcome) -> None:
     """A job that fails at once, or is cancelled, gives none."""

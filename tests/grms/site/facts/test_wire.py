@@ -208,6 +208,15 @@ def test_an_ended_job_names_where_it_ran() -> None:
     assert executed_on(found, "home") == "away"
 
 
+def test_an_ended_job_says_how() -> None:
+    """In words that an older program has too; one that is open says nothing of an end."""
+    found = job(JobState.RUNNING)
+    assert write_job(found, "home").outcome == request_pb2.OUTCOME_UNSPECIFIED
+    found.state, found.outcome, found.exit = JobState.ENDED, Outcome.TIMEOUT, Exit(None, 9)
+    message = write_job(found, "home")
+    assert (message.outcome, message.signal) == (request_pb2.OUTCOME_TIMEOUT, 9)
+
+
 @pytest.mark.parametrize("outcome", DETAILS)
 def test_an_older_program_understands_every_end(outcome: Outcome) -> None:
     """What it does not know is a failure to it; a newer one reads the detail."""

@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from tests.browser import Browser
+    from tests.forks import Nursery
 
 TESTS = Path(__file__).parent
 
@@ -131,6 +132,25 @@ def workflows_folder() -> Path:
     if not path.is_dir():
         pytest.fail(f"HANSE_WORKFLOWS is {folder!r}, but there is no such folder")
     return path
+
+
+@pytest.fixture(scope="session")
+def nursery() -> "Iterator[Nursery]":
+    """Returns the process of this worker that others are forked from."""
+    from tests.forks import Nursery  # noqa: PLC0415  # not every run of some tests needs one
+
+    made = Nursery()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def forks(nursery: "Nursery") -> Iterator[None]:
+    """Lets processes of commands begin without their imports (`tests/forks.py`)."""
+    from tests.forks import forked  # noqa: PLC0415  # see above
+
+    with forked(nursery):
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -28,6 +28,8 @@ from tests.broker.brokers import (
 )
 from tests.grms.keys import new_federation
 
+pytestmark = pytest.mark.usefixtures("forks")
+
 COMPLETED = workflow_pb2.WORKFLOW_STATE_COMPLETED
 CANCELLED = workflow_pb2.WORKFLOW_STATE_CANCELLED
 POOL = tuple(Supply(Resource(name, capacity=2)) for name in ("alpha", "beta", "gamma"))

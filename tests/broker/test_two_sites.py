@@ -5,6 +5,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
+
 from broker.client import BrokerClient
 from broker.core.lifecycle import TaskState
 from broker.core.records import Supply
@@ -22,6 +24,8 @@ from tests.broker.brokers import (
     until_running,
 )
 from tests.broker.site_processes import SiteProcess, plain_sites, pool, running, tls_sites
+
+pytestmark = pytest.mark.usefixtures("forks")
 
 SITES = ("luebeck", "riga")
 POOL = pool(*SITES)

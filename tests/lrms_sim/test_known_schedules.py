@@ -74,8 +74,8 @@ def test_known_schedules_are_complete() -> None:
 def test_known_schedules_tell_the_disciplines_apart() -> None:
     """For any two disciplines there is a file in which they differ."""
     names = tuple(PASSES)
+    starts = [known(path)[1]["start_times"] for path in FILES]
     for position, one in enumerate(names):
         for other in names[:position]:
-            starts = [known(path)[1]["start_times"] for path in FILES]
             both = [start for start in starts if one in start and other in start]
             assert any(start[one] != start[other] for start in both), (one, other)

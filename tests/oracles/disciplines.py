@@ -5,6 +5,7 @@ Each function is one paragraph of docs/disciplines.md. None of them looks at a j
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
 
 from lrms_sim.jobs import JobTable
 from tests.oracles.machine import PlainJob, PlainMachine, plain_jobs
@@ -50,7 +51,7 @@ def easy(machine: PlainMachine, now: float, backfill: Key | None = None) -> None
         later = sorted(later, key=lambda job: (backfill(job, now), job.row))
     for job in later:
         ends_in_time = now + job.requested_time <= shadow_time
-        if machine.fits(job, now) and (ends_in_time or job.processors <= extra_processors):
+        if (ends_in_time or job.processors <= extra_processors) and machine.fits(job, now):
             machine.start(job, now)
             if not ends_in_time:
                 extra_processors -= job.processors
@@ -118,12 +119,13 @@ def on_order(
     machine: PlainMachine, now: float, make_pass: Pass, key: Callable[[PlainJob], float]
 ) -> None:
     """Makes a pass on the queue sorted by a key, ties by arrival, and forgets what it promised."""
-    machine.waiting.sort(key=lambda job: (key(job), job.row))
+    machine.waiting.sort(key=attrgetter("row"))
+    machine.waiting.sort(key=key)
     machine.reservation.clear()
     machine.ended_early = False
     make_pass(machine, now)
     machine.reservation.clear()
-    machine.waiting.sort(key=lambda job: job.row)
+    machine.waiting.sort(key=attrgetter("row"))
 
 
 KEYS: dict[str, Key] = {

@@ -79,16 +79,15 @@ class PlainMachine:
         On a machine with a pass for every event a job whose estimated end has come holds none,
         even if its end has not been handled yet.
         """
-        return self.processors - sum(
-            running.job.processors
-            for running in self.running
-            if not (self.per_event and running.estimated_end <= now)
-        )
+        holding = self.running
+        if self.per_event:
+            holding = [running for running in holding if running.estimated_end > now]
+        return self.processors - sum([running.job.processors for running in holding])
 
     @property
     def processors_waiting(self) -> int:
         """Processors the waiting jobs ask for together."""
-        return sum(job.processors for job in self.waiting)
+        return sum([job.processors for job in self.waiting])
 
     @property
     def next_event_time(self) -> float:

@@ -108,7 +108,7 @@ def easy_on_predictions(machine: PlainMachine, now: float) -> None:
     extra_processors = free_at(shadow_time) - head.processors
     for job in sorted(later, key=lambda job: (machine.predictions[job.row][0], job.row)):
         ends_in_time = now + machine.predictions[job.row][0] <= shadow_time
-        if machine.fits(job, now) and (ends_in_time or job.processors <= extra_processors):
+        if (ends_in_time or job.processors <= extra_processors) and machine.fits(job, now):
             machine.start(job, now)
             if not ends_in_time:
                 extra_processors -= job.processors

@@ -23,6 +23,8 @@ from grms.site.facts.records import (
     Record,
 )
 
+pytestmark = pytest.mark.usefixtures("forks")
+
 PROCESSORS = {"a": 8, "b": 8}
 EPOCHS = {"a": 10, "b": 20}
 OFFER = OfferId(10, 1)

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner, Result
 
 from broker.cli import cli
@@ -9,6 +10,8 @@ from broker.client import BrokerClient
 from broker.files.plans import read_plan
 from tests.broker.brokers import configure, serving
 from tests.schemas import printed, printed_lines
+
+pytestmark = pytest.mark.usefixtures("forks")
 
 FILES = """
 [[resources]]

@@ -1,7 +1,11 @@
 from pathlib import Path
 
+import pytest
+
 from tests.broker.brokers import configure, serving
 from tests.broker.commandline.test_daemon_cli import FILES, gorba
+
+pytestmark = pytest.mark.usefixtures("forks")
 
 
 def test_broken_resources_and_cancelled_workflows(tmp_path: Path) -> None:

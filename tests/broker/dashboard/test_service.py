@@ -17,6 +17,8 @@ from grms.kit.ports import free_port
 from tests.broker.brokers import configure, diamond, register, serving
 from tests.browser import Browser, complaints, is_wider, look, until, violations
 
+pytestmark = pytest.mark.usefixtures("forks")
+
 POOL = tuple(Supply(Resource(name, capacity=1)) for name in ("alpha", "beta"))
 
 

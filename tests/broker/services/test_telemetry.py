@@ -4,6 +4,7 @@ import asyncio
 import signal
 from pathlib import Path
 
+import pytest
 import structlog
 
 from broker.core.events import Submit
@@ -17,6 +18,8 @@ from tests.broker.brokers import configure, diamond, register, serving
 from tests.broker.core.test_state import chain, world
 from tests.grms.keys import new_federation
 from tests.grms.mqtt import Mosquitto, watching
+
+pytestmark = pytest.mark.usefixtures("forks")
 
 PLAN = "hanse/v1/broker/plan"
 PRESENCE = "hanse/v1/broker/presence"

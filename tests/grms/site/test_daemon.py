@@ -31,6 +31,8 @@ from tests.grms.kit.test_reflection import asked
 from tests.grms.site.daemons import document, running, two_sites
 from tests.waiting import run, until
 
+pytestmark = pytest.mark.usefixtures("forks")
+
 COMMAND = (sys.executable, "-c", "from grms.command import main; main()", "serve")
 
 

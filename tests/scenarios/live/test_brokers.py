@@ -19,6 +19,8 @@ from scenarios.run.workflow_source import submissions_of
 from scenarios.spec.files import load_spec
 from scenarios.spec.spec import ScenarioSpec
 
+pytestmark = pytest.mark.usefixtures("forks")
+
 
 @pytest.fixture(scope="module")
 def spec() -> ScenarioSpec:

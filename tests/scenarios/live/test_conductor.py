@@ -35,6 +35,8 @@ from scenarios.spec.spec import ScenarioSpec
 from tests.grms.site.daemons import running
 from tests.waiting import run, until
 
+pytestmark = pytest.mark.usefixtures("forks")
+
 RULES = RuleBase(
     (
         Rule(Gaussian(0.5, 1.0), Gaussian(20.0, 30.0), accept=True),

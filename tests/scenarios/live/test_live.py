@@ -34,6 +34,8 @@ from scenarios.spec.spec import ScenarioSpec
 from tests.examples import runs
 from tests.scenarios.processes import running_with
 
+pytestmark = pytest.mark.usefixtures("forks")
+
 SPEC = """
 name = "two"
 seed = 4

@@ -19,6 +19,8 @@ from scenarios.live.play import first_arrival, play
 from scenarios.live.standing import dashboard_addresses, down
 from scenarios.spec.files import load_spec
 
+pytestmark = pytest.mark.usefixtures("forks")
+
 SCENARIO = """
 name = "moving"
 title = "Two sites"

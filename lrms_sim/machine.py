@@ -186,6 +186,8 @@ class Machine:
         self._group_column = groups
         self._user_column = users
         submit, request, run, start, end = floats
+        self._submit_column, self._request_column, self._run_column = submit, request, run
+        self._start_column, self._end_column = start, end
         self._kernel.bind(submit, widths, request, run, start, end, groups, users)
 
     def submit(
@@ -244,7 +246,10 @@ class Machine:
         if job == len(self._width_column):
             self._room(2 * job)
         since = submit_time if waiting_since is None else min(waiting_since, submit_time)
-        self._float_columns[:3, job] = since, requested_time, run_time
+        # One by one: to make an array of three numbers first takes longer.
+        self._submit_column[job] = since
+        self._request_column[job] = requested_time
+        self._run_column[job] = run_time
         self._width_column[job] = processors
         self._group_column[job] = GROUPS[-1] if group is None else group
         self._user_column[job] = user
@@ -371,7 +376,7 @@ class Machine:
         """
         if not 0 <= job < self._count:
             raise ValueError(f"job is {job}; this machine has taken {self._count} jobs")
-        return float(self._float_columns[3, job]), float(self._float_columns[4, job])
+        return self._start_column.item(job), self._end_column.item(job)
 
     @property
     def next_event_time(self) -> float:

@@ -137,7 +137,7 @@ class Engine:
         self._questions: dict[int, asyncio.Future[Reply]] = {}
         self._waiting: set[asyncio.Future[bool]] = set()
         # Of a job, what it was before each event whose records are not written yet.
-        self._behind: dict[int, deque[HomeJob | None]] = {}
+        self._behind: dict[int, list[HomeJob | None]] = {}
         self._busy = False
         self._ways: dict[type[Command], Callable[[Any], None]] = {
             Append: self._written,
@@ -317,10 +317,10 @@ class Engine:
             return
         self._busy = True
         try:
-            while self._events:
-                event = self._events.popleft()
-                now = self.clock.now()
-                commands = self.state.handle(event, now)
+            events, handle, now = self._events, self.state.handle, self.clock.now
+            while events:
+                event = events.popleft()
+                commands = handle(event, now())
                 if commands:
                     self._carry_out(commands)
                 for tell in self._seen:
@@ -334,13 +334,13 @@ class Engine:
         if isinstance(first, Append):
             self.commit.append(first.records)
             for number, job in first.before.items():
-                self._behind.setdefault(number, deque()).append(job)
+                self._behind.setdefault(number, []).append(job)
         self.commit.after(partial(self._do, commands))
 
     def _written(self, command: Append) -> None:
         for number in command.before:
             behind = self._behind[number]
-            behind.popleft()
+            del behind[0]
             if not behind:
                 del self._behind[number]
 

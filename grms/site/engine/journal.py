@@ -17,6 +17,7 @@ creation, tells partners that it is another.
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -127,6 +128,13 @@ CREATE TABLE records (
     checksum INTEGER NOT NULL
 );
 """
+_ROW = "(?, ?, ?, ?, ?, ?)"
+_INSERTS: Final = tuple(
+    f"INSERT INTO records VALUES {', '.join([_ROW] * rows)}"  # noqa: S608  # no value is in it
+    for rows in range(33)
+)
+"""The statements that append so many rows; the first is none. A connection keeps them prepared."""
+
 _KIND = JournalKind(
     application_id=0x48414E53,  # "HANS"
     version=SCHEMA_VERSION,
@@ -239,13 +247,18 @@ class Journal(JournalFile):
     def _write(
         self, rows: Sequence[tuple[Any, ...]], version: int, *before: tuple[str, ...]
     ) -> None:
-        version = max(version, *(_version_of(row) for row in rows))
-        with self._transaction() as connection:
-            for statement, *values in before:
-                connection.execute(statement, values)
-            if version != self._version:
-                connection.execute(f"PRAGMA user_version={version}")
-            connection.executemany("INSERT INTO records VALUES (?, ?, ?, ?, ?, ?)", rows)
+        version = max(version, *map(_version_of, rows))
+        if len(rows) < len(_INSERTS) and version == self._version and not before:
+            # One statement is a transaction of its own, and costs a third less than one in three.
+            with self._explaining():
+                self._connection.execute(_INSERTS[len(rows)], tuple(chain.from_iterable(rows)))
+        else:
+            with self._transaction() as connection:
+                for statement, *values in before:
+                    connection.execute(statement, values)
+                if version != self._version:
+                    connection.execute(f"PRAGMA user_version={version}")
+                connection.executemany(_INSERTS[1], rows)
         self._count, self._checksum = int(rows[-1][0]), int(rows[-1][-1])
         self._version = version
 

@@ -215,13 +215,14 @@ class LrmsDriver:
     # --- what the batch system tells -----------------------------------------------------------
 
     def _told(self, happened: Sequence[LrmsEvent]) -> None:
-        for one in happened:
-            if isinstance(one, LoadSeen):
-                self._seen = one.load
         events = self._queue.told(happened)
         if self._gathered is not None:
             self._gathered += events
-        elif events:
+            return
+        for one in happened:
+            if isinstance(one, LoadSeen):
+                self._seen = one.load
+        if events:
             self._hear(events)
         self._wanted.set()
 

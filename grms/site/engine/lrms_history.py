@@ -86,7 +86,7 @@ def _simulated(key: str, said: request_pb2.SimulatedProgram) -> SimulatedRun:
     if not (math.isfinite(run_time) and run_time > 0):
         text = f"job {key}: run_time_s is {run_time}; it must be finite and more than 0"
         raise LrmsRefusedError(text)
-    if group not in {0, *GROUPS}:
+    if group and group not in GROUPS:
         text = f"job {key}: user_group is {group}; it must be from 1 to {GROUPS[-1]}"
         raise LrmsRefusedError(text)
     return SimulatedRun(run_time, group or None)

@@ -19,7 +19,7 @@ from typing import Any
 
 from grms.kit.backoff import pause_after
 from grms.lrms import port
-from grms.lrms.port import LrmsEnd, LrmsEvent, LrmsPhase, LrmsRecord
+from grms.lrms.port import LrmsEnd, LrmsEvent, LrmsOutcome, LrmsPhase, LrmsRecord
 from grms.site.facts.commands import LrmsCancel, LrmsSubmit
 from grms.site.facts.events import (
     Event,
@@ -34,7 +34,7 @@ from grms.site.facts.events import (
     LrmsStarted,
     LrmsStays,
 )
-from grms.site.facts.jobs import Exit
+from grms.site.facts.jobs import NO_EXIT, Exit
 from grms.site.facts.lifecycle import Outcome
 from grms.values import QuickEnum, dataclass
 
@@ -43,6 +43,8 @@ PAUSE_FIRST_S = 0.5
 
 PAUSE_MOST_S = 30.0
 """The longest such pause."""
+
+_OUTCOMES = {outcome: Outcome[outcome.name] for outcome in LrmsOutcome}
 
 
 class LrmsStep(QuickEnum):
@@ -325,14 +327,16 @@ class LrmsQueue:
         return events
 
     def _ended(self, key: str, end: LrmsEnd) -> Event:
-        left = Exit(
-            end.exit_code if end.exit_code in range(256) else None,
-            end.signal if end.signal in range(1, 128) else None,
-        )
+        left = NO_EXIT
+        if end.exit_code is not None or end.signal is not None:
+            left = Exit(
+                end.exit_code if end.exit_code in range(256) else None,
+                end.signal if end.signal in range(1, 128) else None,
+            )
         return LrmsEnded(
             next(self._new_id),
             key,
-            Outcome[end.outcome.name],
+            _OUTCOMES[end.outcome],
             end.end_time,
             end.run_time,
             end.reason,

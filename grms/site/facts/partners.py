@@ -295,8 +295,11 @@ def asking_order(
     put = put or {}
     asked = [book.offered - put.get(name, 0) for name, book in books.items()] if in_turn else None
     order = order_by_awrt([one for one, _ in sums], [other for _, other in sums], asked)
-    # Sorting keeps the order of equals: those who are believed, then the others.
-    return sorted([names[index] for index in order], key=lambda name: books[name].distrust > 0)
+    names = [names[index] for index in order]
+    if any(book.distrust > 0 for book in books.values()):
+        # Sorting keeps the order of equals: those who are believed, then the others.
+        names.sort(key=lambda name: books[name].distrust > 0)
+    return names
 
 
 def response_time(submit_time: float, end_time: float) -> float:

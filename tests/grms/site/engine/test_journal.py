@@ -69,6 +69,26 @@ def test_what_was_appended_is_there_after_reopening(path: Path, durability: str)
         assert list(journal.records()) == some(6)
 
 
+@pytest.mark.parametrize("count", [1, 2, 31, 32, 33, 70])
+def test_a_group_is_there_whole_or_not_at_all(path: Path, count: int) -> None:
+    """However many records it has, and whichever of its rows cannot be written."""
+    group = some(count, first=2)
+    with Journal(path, "a") as journal:
+        journal.append(some(1))
+        journal.append(group)
+        with closing(sqlite3.connect(path)) as other, other:
+            other.execute(
+                "INSERT INTO records VALUES (?, 0, 'foreign', '', NULL, 0)", (2 * count + 1,)
+            )
+        with pytest.raises(JournalError):
+            journal.append(group)
+        assert journal.count == count + 1
+        with closing(sqlite3.connect(path)) as other, other:
+            other.execute("DELETE FROM records WHERE kind = 'foreign'")
+        journal.append(group)
+        assert list(journal.records()) == [*some(1), *group, *group]
+
+
 def test_the_records_of_some_kinds_can_be_read_alone(path: Path) -> None:
     """In their order; rows of other kinds are looked at all the same."""
     kept = [JobKept(float(n), n) for n in (1, 2)]

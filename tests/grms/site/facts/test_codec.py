@@ -1,3 +1,5 @@
+import json
+import math
 import re
 from dataclasses import fields
 from pathlib import Path
@@ -10,7 +12,16 @@ from hypothesis import strategies as st
 from grms.site.facts.codec import KINDS, Row, decode, encode
 from grms.site.facts.jobs import Exit, OfferId, Request
 from grms.site.facts.lifecycle import Outcome
-from grms.site.facts.records import JobEnded, JobKept, Record
+from grms.site.facts.records import (
+    JobEnded,
+    JobExited,
+    JobKept,
+    JobReceived,
+    JobStarted,
+    Record,
+    ReservationExtended,
+    RoundHeld,
+)
 from grms.site.facts.trust import PromiseRow
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -100,3 +111,33 @@ def test_what_is_no_record_is_refused(row: Row) -> None:
 def test_a_record_of_a_plain_kind_has_no_payload() -> None:
     """The column is empty where there is nothing to run."""
     assert encode(JobKept(0.0, 1)).payload is None
+
+
+@pytest.mark.parametrize(
+    ("record", "body"),
+    [
+        (
+            JobReceived(1.0, 7, 'a"b', "ü\n\ud800", "\U0001f600", Request(3, 1e22), b"%s"),
+            {
+                "job": 7,
+                "user": 'a"b',
+                "idempotency_key": "ü\n\ud800",
+                "name": "\U0001f600",
+                "request": [3, 1e22],
+            },
+        ),
+        (JobStarted(1.0, 7, math.nan), {"job": 7, "start_time": math.nan}),
+        (JobStarted(1.0, 7, -math.inf), {"job": 7, "start_time": -math.inf}),
+        (JobExited(1.0, 7, Exit(None, 9)), {"job": 7, "exit": [None, 9]}),
+        (RoundHeld(1.0, True, (4, 5)), {"over": True, "left_out": [4, 5]}),
+        (
+            ReservationExtended(1.0, 2, 5e-324, 0.1, False, 2**53 + 0.0),
+            {"reservation": 2, "end": 5e-324, "run_time": 0.1, "cut_off": False, "cost": 2.0**53},
+        ),
+    ],
+)
+def test_a_body_is_what_the_library_makes_of_its_fields(
+    record: Record, body: dict[str, object]
+) -> None:
+    """Texts with any characters, every float, truth and lists are written as JSON has them."""
+    assert encode(record).body == json.dumps(body, separators=(",", ":"))

@@ -137,7 +137,7 @@ class OfferDesk:
         if job is None:
             return
         if event.accepted:
-            self._delegated(job, event.load, turn)
+            self._delegated(job, turn)
         else:
             self._declined(job, event.load, turn)
 
@@ -209,7 +209,7 @@ class OfferDesk:
 
     def _outcome(self, job: HomeJob, event: StatusAnswered, turn: Turn) -> None:
         if event.status is GuestState.ACCEPTED:
-            self._delegated(job, event.load, turn)
+            self._delegated(job, turn)
         elif event.status is None:
             if job.state is JobState.RESOLVING:
                 job.move(JobState.WITHDRAWING)
@@ -218,7 +218,7 @@ class OfferDesk:
         else:
             self._declined(job, event.load, turn)
 
-    def _delegated(self, job: HomeJob, load: Load | None, turn: Turn) -> None:
+    def _delegated(self, job: HomeJob, turn: Turn) -> None:
         turn.note(JobDelegated(turn.now, job.job))
         if held_to(self.memory.settings.transfer.get(job.partner)) is not None:
             turn.note(JobPromised(turn.now, job.job))
@@ -227,8 +227,6 @@ class OfferDesk:
             # A question from before could be answered by "never heard of", which was true then.
             job.question = 0
         turn.publish(job)
-        if job.to_end and not job.cancel_told:
-            self.pursue_cancel(job, load, turn)
 
     def _declined(self, job: HomeJob, load: Load | None, turn: Turn) -> None:
         turn.note(JobDeclined(turn.now, job.job))
@@ -239,14 +237,9 @@ class OfferDesk:
             job.move(JobState.DELEGATED)
             job.reason = ""
             turn.publish(job)
-        if job.to_end and not job.cancel_told:
-            self.ask(job, turn)
 
     def _forgotten(self, job: HomeJob, load: Load | None, turn: Turn) -> None:
         # The partner had accepted the job and does not know it: its journal is lost.
-        if job.to_end and not job.cancel_told:
-            self.ask(job, turn)
-            return
         if job.cancel_requested:
             reason = f"cancelled; {job.partner} had forgotten it"
             self._end_cancelled(job, reason, turn)
@@ -356,6 +349,7 @@ class OfferDesk:
         settings = self.memory.settings
         delay = pause_after(job.attempts, settings.retry_first_s, settings.retry_most_s)
         job.question = turn.cause
+        # Whatever makes a job one that is to end asks at once: no partner that has it is left untold.
         job.cancel_told = job.to_end
         if job.to_end or job.state is JobState.WITHDRAWING:
             turn.do(SendWithdraw(turn.cause, job.partner, job.offer, delay, job.to_end))

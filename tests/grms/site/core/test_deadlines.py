@@ -1,7 +1,9 @@
 """Jobs that are too long at a partner, or on the way to one."""
 
+import math
 from typing import Any
 
+from grms.site.core.deadlines import deadline_of
 from grms.site.facts.commands import Command, Publish, SendResolve
 from grms.site.facts.events import (
     Event,
@@ -13,7 +15,7 @@ from grms.site.facts.events import (
     TimePassed,
 )
 from grms.site.facts.lifecycle import GuestState, JobState
-from tests.grms.site.conversation import FULL, REQUEST, Conversation, offer, one, settings
+from tests.grms.site.conversation import FREE, FULL, REQUEST, Conversation, offer, one, settings
 
 B1 = {"partner": "b", "offer": offer(1)}
 BY = {"load": FULL, "job_id": "a-1", "by": "root"}
@@ -91,6 +93,13 @@ def test_a_decided_job_has_a_new_deadline() -> None:
     assert not site.job().overdue
     assert site.job().accept_time == 400.0
     assert site.state.why_stuck(site.job(), 1500.0) == ""
+
+
+def test_a_job_at_home_has_no_deadline() -> None:
+    """It may wait as long as the queue is."""
+    site = Conversation()
+    site.submit(load=FREE)
+    assert deadline_of(site.job(), site.settings) == math.inf
 
 
 def test_with_resubmission_a_faulty_partners_undecided_job_goes_on_by_itself() -> None:

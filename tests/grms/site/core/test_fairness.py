@@ -6,6 +6,7 @@ import pytest
 
 from grms.policy.rails import FAIR_EXCHANGE, START_NOW, Promise, Rails
 from grms.policy.transfer import AcceptWhenFit, Railed, TransferPolicy
+from grms.site.core.fairness import held_to, review
 from grms.site.facts.commands import (
     AnswerOffer,
     Command,
@@ -225,6 +226,18 @@ def test_a_job_that_still_runs_is_no_breach_when_another_has_ended() -> None:
     ended(home, 2, 100.0, 40.0)
     assert offers(home.submit(FULL)) == ["b"]
     assert home.journal[-2] == PromisesReviewed(100.0, "b", (2,), (), 320.0, 0, 0.0)
+
+
+def test_a_look_in_vain_says_when_the_next_is_due() -> None:
+    """What was due has been taken back since; until the other should be over nobody looks again."""
+    home, rails = site(HELD), held_to(Railed(HELD))
+    assert rails is not None
+    book = home.state.partners["b"]
+    book.trust.promise(1, 0.0, 10.0, 1)
+    book.trust.promise(2, 0.0, 100.0, 1)
+    book.trust.drop(1)
+    assert review(book, rails, 50.0) is None
+    assert book.trust.due == 100.0
 
 
 def test_a_late_job_breaks_the_promise() -> None:

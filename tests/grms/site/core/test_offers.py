@@ -15,8 +15,9 @@ from grms.site.facts.events import (
     Restarted,
     StatusAnswered,
     StatusFailed,
+    TakeBack,
 )
-from grms.site.facts.jobs import Completion, Load, Request, Weighed
+from grms.site.facts.jobs import Completion, Exit, Load, Request, Weighed
 from grms.site.facts.lifecycle import GuestState, JobState, Outcome
 from grms.site.facts.settings import Limits, PartnerSettings
 from tests.grms.site.conversation import (
@@ -484,6 +485,18 @@ def test_a_partner_that_has_forgotten_a_job() -> None:
     assert site.job().outcome is Outcome.CANCELLED
 
 
+@pytest.mark.parametrize("on_lost", ["wait", "resubmit"])
+def test_a_cancelled_job_that_its_partner_has_forgotten_has_ended(on_lost: str) -> None:
+    """Once, as cancelled; it is neither doubted nor decided anew."""
+    site = Conversation(settings(on_lost=on_lost))
+    delegated(site)
+    withdraw = one(cancel(site), SendWithdraw)
+    assert status(site, withdraw, GuestState.WITHDRAWN) == []
+    job = site.job()
+    assert (job.state, job.outcome) == (JobState.ENDED, Outcome.CANCELLED)
+    assert job.reason == "cancelled; b had forgotten it"
+
+
 def test_a_forgotten_job_is_resubmitted_where_that_is_wanted() -> None:
     """With a tombstone at the partner, should an old message still come."""
     site = Conversation(settings(on_lost="resubmit"))
@@ -518,6 +531,49 @@ def test_strangers_change_nothing() -> None:
     assert site(PartnerDown, partner="x") == []
     assert site(PartnerLost, partner="x", **load) == []
     assert site.journal == []
+
+
+def test_an_offer_that_fails_at_a_lost_partner_is_given_up_where_that_is_wanted() -> None:
+    """The next is asked at once, and nobody asks the lost one what became of it."""
+    site = Conversation(settings(on_lost="resubmit"))
+    site.submit()
+    assert site(PartnerLost, load=FULL, partner="b") == []
+    said = site(OfferFailed, load=FULL, **B1)
+    assert kinds(said) == ["SendWithdraw", "SendOffer"]
+    assert one(said, SendOffer).partner == "c"
+
+
+def test_a_cancelled_job_does_not_wait_for_a_lost_partner_where_that_is_wanted() -> None:
+    """An operator has tried to take it back before; it has ended when its user wants it to."""
+    site = Conversation(settings(on_lost="resubmit"))
+    site.submit()
+    site(PartnerLost, load=FULL, partner="b")
+    site(TakeBack, load=FULL, job_id="a-1", by="root")
+    assert site.job().state is JobState.WITHDRAWING
+    cancel(site)
+    assert site.job().outcome is Outcome.CANCELLED
+    assert list(site.state.partners["b"].abandoned) == [1]
+
+
+def test_a_job_that_was_received_and_not_decided_is_cancelled_at_once() -> None:
+    """The process ended between the two."""
+    site = Conversation()
+    site.submit()
+    site.journal = site.journal[:1]
+    site.restart()
+    assert kinds(cancel(site)) == ["ReplyJob"]
+    assert site.job().reason == "cancelled before it ran"
+
+
+def test_an_exit_travels_home() -> None:
+    """With the end of the job, and over a restart."""
+    site = Conversation()
+    delegated(site)
+    ended = Completion(offer(1), Outcome.FAILED, 5.0, 5.0, Exit(3, None))
+    site(ReportReceived, load=FULL, partner="b", completions=(ended,))
+    assert site.job().exit == Exit(3, None)
+    site.restart()
+    assert site.job().exit == Exit(3, None)
 
 
 def test_the_last_resort_is_home() -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from grms.policy.rails import Rails
+from grms.policy.rails import Promise, Rails
 from grms.policy.rounds import Rounds
 from grms.policy.transfer import AlwaysKeep, Railed
 from grms.site.core.state import SiteState
@@ -191,6 +191,14 @@ def test_who_cannot_be_asked_is_passed_over(event: Any, values: dict[str, Any]) 
     assert one(due(site), SendOffer).partner == "c"
 
 
+def test_who_is_not_trusted_is_passed_over() -> None:
+    """As at an arrival."""
+    rails = Railed(Rails(start_now=True, promise=Promise()))
+    site = home(transfer={"b": rails, "c": rails})
+    site.state.partners["b"].trust.suspended_until = 100.0
+    assert one(due(site), SendOffer).partner == "c"
+
+
 def test_what_has_started_once_is_not_given_away() -> None:
     """Nor what is to end."""
     site = home(2)
@@ -325,6 +333,18 @@ def test_a_cancelled_job_does_not_leave() -> None:
     assert site.job().outcome is Outcome.CANCELLED
 
 
+def test_a_job_that_is_let_go_while_another_is_asked_is_decided_anew() -> None:
+    """The first place was disputed after the batch system was told; the second is not needed."""
+    site = leaving()
+    asked = one(site(OfferDisputed, load=FULL, **B1), SendOffer)
+    assert (asked.partner, asked.reserve) == ("c", True)
+    withdraw, decided = let_go(site)
+    assert isinstance(withdraw, SendWithdraw)
+    assert (withdraw.partner, withdraw.offer) == ("c", asked.offer)
+    assert isinstance(decided, LrmsSubmit)
+    assert (decided.lrms_key, site.job().state) == ("a/7/1/2", JobState.SUBMITTING)
+
+
 def test_a_job_that_the_batch_system_loses_is_submitted_again() -> None:
     """It stays: whether it was let go is not known."""
     site = leaving()
@@ -413,6 +433,17 @@ def test_after_a_restart_a_job_goes_on_leaving() -> None:
     assert submit.lookup
     assert cancel == LrmsCancel(site.last_id, KEY, only_waiting=True)
     assert one(let_go(site), SendResolve).confirm
+
+
+def test_after_a_restart_a_cancelled_job_is_cancelled() -> None:
+    """A place was asked for as its user cancelled it; started or not, it is to end."""
+    site = home()
+    due(site)
+    site(Cancel, job_id="a-1", user="ann")
+    site.restart()
+    submit, cancel, _ = site(Restarted, load=FULL)
+    assert isinstance(submit, LrmsSubmit)
+    assert cancel == LrmsCancel(site.last_id, KEY)
 
 
 def taken_back(site: Conversation, withdraw: SendWithdraw) -> list[Command]:

@@ -15,13 +15,15 @@ from grms.site.facts.events import (
     OfferAnswered,
     OfferReceived,
     PoliciesChanged,
+    ReportAnswered,
     ReportReceived,
     Restarted,
     Resume,
     Submit,
 )
-from grms.site.facts.jobs import Completion, OfferId
+from grms.site.facts.jobs import Completion, OfferId, Request
 from grms.site.facts.lifecycle import GuestState, JobState, Outcome
+from grms.site.facts.settings import Limits
 from tests.grms.site.conversation import (
     FREE,
     FULL,
@@ -195,6 +197,20 @@ def test_counts_tell_where_jobs_are() -> None:
     assert counts.pop(JobState.SUBMITTING) == 2
     assert set(counts.values()) == {0}
     assert [job.job_id for job in site.state.jobs()] == ["a-1", "a-2"]
+
+
+def test_counts_tell_where_guests_are() -> None:
+    """Partners' jobs by state, also those that are over, while their offers are not settled."""
+    site = Conversation(settings(limits=Limits(guests_open=2)))
+    values = {"load": FREE, "partner": "b", "settled_below": 1, "payload": b""}
+    for number in (1, 2, 3):
+        request = Request(1, 10.0)
+        site(OfferReceived, offer=OfferId(3, number), request=request, **values)
+    site(LrmsEnded, lrms_key="b/3/1", outcome=Outcome.COMPLETED, end_time=1.0, run_time=1.0)
+    site(ReportAnswered, partner="b", offers=(OfferId(3, 1),))
+    counts = site.state.guest_counts()
+    there = {state.value: count for state, count in counts.items() if count}
+    assert there == {"acknowledged": 1, "accepted": 1, "declined": 1}
 
 
 @pytest.mark.parametrize("name", ["a-2", "b-1", "a-01", "a-", "a--1", "", "1", "a-" + "9" * 400])

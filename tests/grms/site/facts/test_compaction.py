@@ -13,7 +13,11 @@ from grms.site.facts.memory import Memory
 from grms.site.facts.records import (
     AbandonedSettled,
     EpochBegun,
+    GuestAccepted,
+    GuestAcknowledged,
     GuestDeclined,
+    GuestEnded,
+    GuestStarted,
     GuestWithdrawn,
     JobAbandoned,
     JobDelegated,
@@ -21,6 +25,8 @@ from grms.site.facts.records import (
     JobKept,
     JobOffered,
     JobReceived,
+    JobReoffered,
+    JobReofferEnded,
     PartnerFaulted,
     PartnerStanding,
     PartnerTally,
@@ -196,6 +202,44 @@ def test_forgotten_reservations_leave_a_number() -> None:
     for record in records:
         reading.apply(record)
     assert reading.needed_about() == 21
+
+
+def test_a_place_that_is_still_to_be_withdrawn_keeps_everything() -> None:
+    """As any offer of which the partner is still to be told."""
+    partners = (PartnerSettings("b", 4),)
+    settings = SiteSettings(name="a", processors=4, partners=partners, limits=Limits(jobs_kept=1))
+    records: list[Record] = []
+    withdrawn = [JobReoffered(2.0, 1, "b", 1), JobReofferEnded(2.0, 1, "b", 1, settled=False)]
+    for number in (1, 2):
+        records += [
+            JobReceived(1.0, number, "ann", f"k{number}", "", REQUEST, b""),
+            JobKept(1.0, number),
+            *(withdrawn if number == 1 else []),
+            JobEnded(4.0, number, Outcome.COMPLETED, 4.0, 1.0, ""),
+        ]
+    assert compacted(settings, lambda: records) is None
+    records.append(AbandonedSettled(7.0, "b", 1))
+    assert compacted(settings, lambda: records) is not None
+
+
+def test_how_much_is_needed_is_known_without_a_look() -> None:
+    """At most what a journal is left with: a change of a job or guest each, an answer for itself."""
+    partners = (PartnerSettings("b", 4),)
+    settings = SiteSettings(name="a", processors=4, partners=partners)
+    one, two, three = (OfferId(3, number) for number in (1, 2, 3))
+    records: list[Record] = [
+        GuestAccepted(1.0, "b", one, 1, REQUEST, b""),
+        GuestAccepted(1.0, "b", two, 1, REQUEST, b""),
+        GuestDeclined(1.0, "b", three, 1),
+        GuestStarted(2.0, "b", one, 2.0),
+        GuestStarted(2.0, "b", two, 2.0),
+        GuestEnded(3.0, "b", two, Outcome.COMPLETED, 3.0, 1.0),
+        GuestAcknowledged(4.0, "b", two),
+    ]
+    reading = Reading(settings)
+    for record in records:
+        reading.apply(record)
+    assert reading.needed_about() == len(records)
 
 
 def test_an_offer_that_is_still_to_be_withdrawn_keeps_everything() -> None:

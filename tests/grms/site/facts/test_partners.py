@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grms.policy.location import AwrtLocation, FixedOrder
+from grms.policy.location import AwrtLocation, FixedOrder, PartnerRecord, WrittenLocation
 from grms.site.facts.jobs import HomeJob, OfferId, Request, lrms_key
 from grms.site.facts.lifecycle import GuestState
 from grms.site.facts.partners import PartnerBook, asking_order, response_time
@@ -58,6 +58,26 @@ def test_partners_without_history_are_asked_in_turn() -> None:
 def test_a_fixed_order_names_those_that_are_there() -> None:
     """A partner that was taken off the list is left out."""
     assert asking_order(FixedOrder(("c", "x", "b")), books("b", "c", "d"), 0.0) == ["c", "b"]
+
+
+def test_a_written_policy_names_whom_it_wants() -> None:
+    """Of what it is told: the history of each, without the open jobs."""
+    known = books("b", "c", "d")
+    known["b"].count_response(10.0, 50.0)
+    known["b"].open_job(job(1, 0.0))
+    known["d"].count_response(10.0, 20.0)
+    told: list[PartnerRecord] = []
+
+    def ask(partners: list[PartnerRecord]) -> list[str]:
+        told.extend(partners)
+        return ["d", "b"]
+
+    assert asking_order(WrittenLocation(ask), known, 7.0) == ["d", "b"]
+    assert told == [
+        PartnerRecord("b", 10.0, 500.0),
+        PartnerRecord("c", 0.0, 0.0),
+        PartnerRecord("d", 10.0, 200.0),
+    ]
 
 
 def test_a_black_hole_sinks() -> None:

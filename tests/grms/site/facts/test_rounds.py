@@ -85,6 +85,8 @@ def test_a_question_that_is_no_part_of_a_round_changes_nothing() -> None:
     rounds = memory(BEGUN, *late).rounds
     assert (rounds.asked, rounds.again, rounds.questions) == (["b"], "", 1)
     book = RoundBook()
+    book.ask(1, "b")
+    assert (book.job, book.asked, book.questions) == (0, [], 0)
     book.open = True
     book.ask(1, "b")
     book.give_up(2, "b")

@@ -19,14 +19,17 @@ from grms.site.facts.lifecycle import PROVISIONAL, WAITING, GuestState, JobState
 from grms.site.facts.wire import (
     DETAILS,
     WireError,
+    declared_outputs,
     executed_on,
     given_inputs,
+    is_to_fetch,
     read_completion,
     read_job_state,
     read_offer,
     read_request,
     read_status,
     shared_files,
+    without_program,
     write_completion,
     write_job,
     write_offer,
@@ -213,8 +216,10 @@ def test_an_ended_job_says_how() -> None:
     found = job(JobState.RUNNING)
     assert write_job(found, "home").outcome == request_pb2.OUTCOME_UNSPECIFIED
     found.state, found.outcome, found.exit = JobState.ENDED, Outcome.TIMEOUT, Exit(None, 9)
+    found.start_time, found.end_time = 4.0, 6.0
     message = write_job(found, "home")
     assert (message.outcome, message.signal) == (request_pb2.OUTCOME_TIMEOUT, 9)
+    assert (message.start_time_s, message.end_time_s) == (4.0, 6.0)
 
 
 @pytest.mark.parametrize("outcome", DETAILS)
@@ -268,6 +273,24 @@ def test_files_in_place_that_are_none(message: request_pb2.JobRequest, field: st
     with pytest.raises(WireError) as caught:
         read_request(message, "job")
     assert caught.value.field.endswith(field)
+
+
+def test_an_offer_has_a_script_to_fetch_and_not_the_script() -> None:
+    """What has no script is told as it is."""
+    message = request_pb2.JobRequest(processors=1, requested_time_s=1.0)
+    message.simulated.run_time_s = 2.0
+    _, simulated = read_request(message, "job")
+    assert without_program(simulated) == simulated
+    assert not is_to_fetch(simulated)
+    assert declared_outputs(simulated) is None
+    message.program.script = "#!/bin/sh\n"
+    message.program.outputs.append("table")
+    _, script = read_request(message, "job")
+    assert not is_to_fetch(script)
+    assert declared_outputs(script) == ("table",)
+    offered = without_program(script)
+    assert is_to_fetch(offered)
+    assert request_pb2.JobRequest.FromString(offered).HasField("to_fetch")
 
 
 def test_a_script_is_here_or_in_place() -> None:

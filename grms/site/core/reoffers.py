@@ -93,7 +93,6 @@ class ReofferDesk:
         waiting = [as_waiting(job) for job in jobs if _may_leave(job)]
         self._queue = deque(self._notes.begin(book.order if take_up else waiting))
         self._one = self._before = self._asked = None
-        self._partners.clear()
         self._silent.clear()
         if take_up:
             self._take_up(turn)
@@ -145,8 +144,6 @@ class ReofferDesk:
         if self._queue is None or isinstance(event, RoundDue) or self._stands():
             return
         if isinstance(event, LoadedEvent):
-            self._asked = None
-            self._awaited = ""
             self._go_on(event.load, turn)
 
     def _go_on(self, told: Load | None, turn: Turn) -> None:

@@ -127,6 +127,12 @@ def test_a_batch_system_that_does_not_answer_keeps_its_jobs() -> None:
     assert kinds(Conversation().submit(load=None)) == ["ReplyJob", "LrmsSubmit"]
 
 
+def test_a_job_may_be_as_wide_as_a_machine() -> None:
+    """At home, where it waits until all is free, and at a partner of that size."""
+    assert kinds(Conversation().submit(FREE, request=Request(8, 1.0))) == ["ReplyJob", "LrmsSubmit"]
+    assert one(Conversation().submit(FULL, request=Request(8, 1.0)), SendOffer).partner == "b"
+
+
 def test_a_machine_that_has_shrunk_gives_wide_jobs_away() -> None:
     """A job wider than what is left of the machine is offered."""
     site = Conversation()
@@ -137,8 +143,9 @@ def test_a_decision_has_its_time() -> None:
     """When that is over the job stays at home, whoever has not been asked yet."""
     for now, then in ((10.0, "SendOffer"), (10.5, "LrmsSubmit")):
         site = Conversation(settings(decision_time_max=10.0))
+        site.now = 50.0
         site.submit()
-        site.now = now
+        site.now += now
         assert kinds(site(OfferAnswered, load=FULL, accepted=False, **B1)) == [then]
 
 
@@ -514,6 +521,18 @@ def test_a_partner_that_is_up_is_asked_once() -> None:
     site(PartnerDown, partner="b")
     assert kinds(site(PartnerUp, load=FULL, partner="b", processors=8)) == ["SendResolve"]
     assert site(PartnerUp, load=FULL, partner="b", processors=8) == []
+
+
+def test_a_partner_that_is_back_is_asked_at_once() -> None:
+    """However often it was asked in vain before it went."""
+    site = Conversation()
+    delegated(site)
+    up = {"load": FULL, "partner": "b", "processors": 8}
+    site(PartnerDown, partner="b")
+    question = one(site(PartnerUp, **up), SendResolve)
+    site(PartnerDown, partner="b")
+    assert site(StatusFailed, load=FULL, question=question_of(question), **B1) == []
+    assert one(site(PartnerUp, **up), SendResolve).delay_s == 0.0
 
 
 def test_strangers_change_nothing() -> None:

@@ -7,7 +7,6 @@ import pytest
 from grms.policy.rails import Promise, Rails
 from grms.policy.rounds import Rounds
 from grms.policy.transfer import AlwaysKeep, Railed
-from grms.site.core.state import SiteState
 from grms.site.facts.commands import (
     AnswerReport,
     Command,
@@ -18,7 +17,6 @@ from grms.site.facts.commands import (
     SendResolve,
     SendWithdraw,
 )
-from grms.site.facts.compaction import compacted
 from grms.site.facts.events import (
     Cancel,
     LrmsAccepted,
@@ -33,7 +31,7 @@ from grms.site.facts.events import (
     OfferFailed,
     PartnerDown,
     PartnerUp,
-    PoliciesChanged,
+    ProbeAnswered,
     ReportReceived,
     Restarted,
     RoundDue,
@@ -41,9 +39,9 @@ from grms.site.facts.events import (
     StatusFailed,
     TimePassed,
 )
-from grms.site.facts.jobs import Completion
+from grms.site.facts.jobs import Completion, Load
 from grms.site.facts.lifecycle import GuestState, JobState, Outcome
-from grms.site.facts.records import JobLeft, JobReoffered
+from grms.site.facts.records import JobLeft
 from grms.site.facts.wire import write_job
 from tests.grms.site.conversation import (
     FULL,
@@ -176,6 +174,57 @@ def test_what_home_wants_stays() -> None:
     assert one(due(home(transfer={"b": rails, "c": AlwaysKeep()})), SendOffer).partner == "b"
 
 
+def test_what_home_has_no_room_for_is_offered_whatever_it_wants() -> None:
+    """A machine that has shrunk may still run a job as wide as what is left of it."""
+    for left, said in ((2, "PublishRound"), (1, "SendOffer")):
+        site = home(transfer={"b": AlwaysKeep(), "c": AlwaysKeep()})
+        assert kinds(site(RoundDue, load=Load(left, 0, 3))) == [said]
+
+
+def test_a_round_may_have_a_bound() -> None:
+    """Of questions, whomever they are put to; the next begins anew."""
+    site = home(2, reoffer=Rounds(900.0, questions=1))
+    for number in (1, 2):
+        assert one(due(site), SendOffer).offer == offer(number)
+        over = site(OfferAnswered, load=FULL, accepted=False, partner="b", offer=offer(number))
+        assert over == [PublishRound(site.last_id)]
+
+
+def test_a_question_that_is_put_once_more_is_one_of_those_about_a_job() -> None:
+    """A conductor has it repeated; only one partner may be asked about a job."""
+    site = home(conducted=True, partners_asked=1)
+    due(site)
+    withdraw = one(site(OfferFailed, load=FULL, **B1), SendWithdraw)
+    again = status(site, withdraw.cause, GuestState.WITHDRAWN)
+    assert one(again, SendOffer).offer == offer(2)
+    over = site(OfferAnswered, load=FULL, accepted=False, partner="b", offer=offer(2))
+    assert over == [PublishRound(site.last_id)]
+
+
+def test_a_late_no_is_about_its_own_job() -> None:
+    """The round in which it was asked for is over: what it says of the partner now is nothing."""
+    site = home(3, reoffer=Rounds(900.0))
+    due(site)
+    assert due(site) == []
+    asked = one(due(site), SendOffer)
+    assert (asked.partner, site.job(2).partner) == ("b", "b")
+    assert site(OfferAnswered, load=FULL, accepted=False, **B1) == []
+    site(OfferAnswered, load=FULL, accepted=True, partner="b", offer=asked.offer)
+    confirm = one(let_go(site, lrms_key="a/7/2"), SendResolve)
+    said = {"question": confirm.cause, "status": GuestState.ACCEPTED}
+    following = site(StatusAnswered, load=FULL, partner="b", offer=asked.offer, **said)
+    assert (one(following, SendOffer).partner, site.job(3).partner) == ("b", "b")
+
+
+def test_an_answer_about_a_place_is_a_good_one() -> None:
+    """A partner that was faulty is probed after short pauses again, as after any offer."""
+    site = home()
+    due(site)
+    site.state.partners["b"].faults_in_row = 3
+    site(OfferAnswered, load=FULL, accepted=False, **B1)
+    assert site.state.partners["b"].faults_in_row == 0
+
+
 @pytest.mark.parametrize(
     ("event", "values"),
     [
@@ -237,6 +286,16 @@ def test_a_partner_that_does_not_answer_keeps_nobody_waiting() -> None:
     assert (asked.partner, site.job(2).state) == ("c", JobState.REOFFERING)
 
 
+def test_a_partner_that_did_not_answer_is_asked_again_in_the_next_round() -> None:
+    """It may have been restarted meanwhile."""
+    site = home()
+    due(site)
+    site(OfferFailed, load=FULL, **B1)
+    assert kinds(site(OfferAnswered, load=FULL, accepted=False, **C1)) == ["PublishRound"]
+    asked = one(due(site), SendOffer)
+    assert (asked.partner, asked.offer) == ("b", offer(2))
+
+
 def test_an_offer_that_was_not_sent_need_not_be_withdrawn() -> None:
     """Nobody has heard of it."""
     site = home()
@@ -253,11 +312,13 @@ def test_an_offer_with_the_number_of_another_holds_no_place() -> None:
 
 
 def test_a_partner_that_disputes_an_offer_is_asked_no_more_in_the_round() -> None:
-    """Neither about that job nor about the next."""
+    """Neither about that job nor about the next, though a probe finds it well meanwhile."""
     site = home(2)
     due(site)
     asked = one(site(OfferDisputed, load=FULL, **B1), SendOffer)
     assert asked.partner == "c"
+    site(ProbeAnswered, partner="b", status=None)
+    assert not site.state.partners["b"].faulty
     answer = {"partner": "c", "offer": asked.offer, "accepted": False}
     asked = one(site(OfferAnswered, load=FULL, **answer), SendOffer)
     assert (asked.partner, site.job(2).state) == ("c", JobState.REOFFERING)
@@ -297,6 +358,21 @@ def test_it_is_confirmed_until_that_is_heard() -> None:
     site.restart()
     site.come_up()
     assert one(site(Restarted, load=FULL), SendResolve).confirm
+
+
+@pytest.mark.parametrize("conducted", [False, True])
+def test_others_have_their_turn_when_a_confirmation_is_not_heard_at_once(conducted: bool) -> None:
+    """Before that the round stands; a conductor's stands until the partner has said that it has the job."""
+    site = home(2, conducted=conducted)
+    due(site)
+    site(OfferAnswered, load=FULL, accepted=True, **B1)
+    assert kinds(let_go(site)) == ["SendResolve"]
+    assert site(TimePassed, load=FULL) == []
+    told = site.job().question
+    failed = site(StatusFailed, load=FULL, question=told, **B1)
+    assert kinds(failed) == ["SendResolve", *([] if conducted else ["SendOffer"])]
+    if conducted:
+        assert kinds(status(site, site.job().question, GuestState.ACCEPTED)) == ["SendOffer"]
 
 
 def test_a_job_that_has_started_stays() -> None:
@@ -406,151 +482,3 @@ def test_what_becomes_of_a_place_is_not_believed_before_it_is_confirmed() -> Non
     told = site(ReportReceived, load=FULL, partner="b", completions=(ended,))
     assert told == [AnswerReport(site.last_id)]
     assert site.job().state is JobState.LEAVING
-
-
-# --- restarts ------------------------------------------------------------------------------------
-
-
-def test_after_a_restart_an_open_question_is_withdrawn() -> None:
-    """The job waits, and has not started: if it is not found, it is submitted."""
-    site = home()
-    due(site)
-    site.restart()
-    submit, withdraw = site(Restarted, load=FULL)
-    assert isinstance(submit, LrmsSubmit)
-    assert isinstance(withdraw, SendWithdraw)
-    assert (submit.lookup, submit.started) == (True, False)
-    site.restart()
-    assert not one(site(Restarted, load=FULL), LrmsSubmit).started
-
-
-def test_after_a_restart_a_job_goes_on_leaving() -> None:
-    """It is looked up, and then taken out: it may be out already."""
-    site = leaving()
-    site.restart()
-    submit, cancel = site(Restarted, load=FULL)
-    assert isinstance(submit, LrmsSubmit)
-    assert submit.lookup
-    assert cancel == LrmsCancel(site.last_id, KEY, only_waiting=True)
-    assert one(let_go(site), SendResolve).confirm
-
-
-def test_after_a_restart_a_cancelled_job_is_cancelled() -> None:
-    """A place was asked for as its user cancelled it; started or not, it is to end."""
-    site = home()
-    due(site)
-    site(Cancel, job_id="a-1", user="ann")
-    site.restart()
-    submit, cancel, _ = site(Restarted, load=FULL)
-    assert isinstance(submit, LrmsSubmit)
-    assert cancel == LrmsCancel(site.last_id, KEY)
-
-
-def taken_back(site: Conversation, withdraw: SendWithdraw) -> list[Command]:
-    """Lets a partner say that it has taken note of a withdrawal."""
-    return site(
-        StatusAnswered,
-        load=FULL,
-        partner=withdraw.partner,
-        offer=withdraw.offer,
-        question=withdraw.cause,
-        status=GuestState.WITHDRAWN,
-        completion=None,
-    )
-
-
-@pytest.mark.parametrize("compacts", [False, True])
-def test_after_a_restart_a_round_goes_on(compacts: bool) -> None:
-    """With the question whose answer had not come, once that offer is taken back; no answer is asked for twice."""
-    site = home(2)
-    due(site)
-    site(OfferAnswered, load=FULL, accepted=False, **B1)
-    if compacts:
-        records = compacted(site.settings, lambda: site.journal)
-        assert records is not None
-        site.journal = records
-    site.restart()
-    withdraw = one(site(Restarted, load=FULL), SendWithdraw)
-    site(LrmsAccepted, lrms_key=KEY)
-    site(LrmsAccepted, lrms_key="a/7/2")
-    site.come_up()
-    assert due(site) == []
-    again = one(taken_back(site, withdraw), SendOffer)
-    assert (again.partner, again.offer) == ("c", offer(2))
-    no = {"load": FULL, "accepted": False}
-    second = one(site(OfferAnswered, partner="c", offer=offer(2), **no), SendOffer)
-    assert (second.partner, second.offer, site.job(2).partner) == ("b", offer(2), "b")
-    site(OfferAnswered, partner="b", offer=offer(2), **no)
-    assert PublishRound in map(type, site(OfferAnswered, partner="c", offer=offer(3), **no))
-    assert not site.state.memory.rounds.open
-    assert kinds(due(site)) == ["SendOffer"]  # the next one
-
-
-def test_after_a_restart_a_round_waits_for_what_is_about_to_leave() -> None:
-    """The next job has its turn when the partner has started this one."""
-    site = home(2)
-    due(site)
-    site(OfferAnswered, load=FULL, accepted=True, **B1)
-    site.restart()
-    site(Restarted, load=FULL)
-    site(LrmsAccepted, lrms_key="a/7/2")
-    site.come_up()
-    assert due(site) == []
-    confirm = one(let_go(site), SendResolve)
-    assert confirm.confirm
-    told = {"question": confirm.cause, "status": GuestState.ACCEPTED, "completion": None}
-    assert one(site(StatusAnswered, load=FULL, **B1, **told), SendOffer).offer == offer(2)
-
-
-def test_a_conducted_round_waits_for_who_is_away() -> None:
-    """A partner that has died is brought back, and asked once more."""
-    site = home(2, conducted=True)
-    due(site)
-    withdraw = one(site(OfferFailed, load=FULL, **B1), SendWithdraw)
-    site(PartnerDown, partner="b")
-    assert taken_back(site, withdraw) == []
-    assert site(TimePassed, load=FULL) == []
-    up = {"load": FULL, "processors": 8, "reserves": True}
-    assert one(site(PartnerUp, partner="b", **up), SendOffer).offer == offer(2)
-    site(PartnerDown, partner="c")
-    assert site(OfferAnswered, load=FULL, partner="b", offer=offer(2), accepted=False) == []
-    assert one(site(PartnerUp, partner="c", **up), SendOffer).partner == "c"
-
-
-def test_pauses_hold_over_a_restart_and_not_over_other_rules() -> None:
-    """Who has declined a job is left in peace for a period, unless a reload says how otherwise."""
-    sparing = Rounds(900.0, pause=3600.0)
-    site = home(reoffer=sparing)
-    due(site)
-    for partner in "bc":
-        site(OfferAnswered, load=FULL, accepted=False, partner=partner, offer=offer(1))
-    site.restart()
-    site(Restarted, load=FULL)
-    site(LrmsAccepted, lrms_key=KEY)
-    site.come_up()
-    given = site.settings
-    for reoffer, asked in ((sparing, []), (Rounds(900.0, pause=1800.0), ["SendOffer"])):
-        site(
-            PoliciesChanged,
-            transfer=given.transfer,
-            location=given.location,
-            reoffer=reoffer,
-        )
-        commands = due(site)
-        assert [kind for kind in kinds(commands) if kind == "SendOffer"] == asked
-
-
-def test_questions_without_a_yes_are_left_out_of_the_journal() -> None:
-    """A job may wait for weeks; what comes after them is the same."""
-    site = home()
-    for number in range(1, 6):
-        due(site)
-        site(OfferAnswered, load=FULL, accepted=False, partner="b", offer=offer(number))
-        site(OfferAnswered, load=FULL, accepted=False, partner="c", offer=offer(number))
-    assert sum(isinstance(record, JobReoffered) for record in site.journal) == 10
-    records = compacted(site.settings, lambda: site.journal)
-    assert records is not None
-    assert not any(isinstance(record, JobReoffered) for record in records)
-    again = SiteState.recover(site.settings, records)
-    assert again.partners["b"].next_number == 6
-    assert again.partners["b"].offered == 5

@@ -290,6 +290,9 @@ class Collected:
         functions: dict[tuple[str, str, int], list[FunctionType]],
     ) -> Callable[[], int]:
         def work() -> int:
+            if not tests:
+                # If it runs at all, then as its module is imported, before there were any tests.
+                return NOT_TAKEN
             _silence()
             try:
                 changed = changed_functions(mutant)

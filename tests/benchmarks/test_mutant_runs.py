@@ -17,7 +17,12 @@ ROOT = Path(__file__).resolve().parents[2]
 MODULE = """
 from threading import Event
 
-LIMIT = 3 if 1 < 2 else 4
+
+def limit():
+    return 3 if 1 < 2 else 4
+
+
+LIMIT = limit()
 
 
 def count(number):
@@ -41,7 +46,7 @@ def told():
     return event
 """
 """A change of `count` never ends, one of `told` lets its test wait for ever; `larger` has a bound that no
-test looks at; the first line runs once."""
+test looks at; `limit` runs once, before there is a test."""
 
 TESTS = """
 from small import count, larger, told, within
@@ -104,7 +109,8 @@ def test_every_mutant_has_its_fate(tmp_path: Path) -> None:
         for place, change, fate in map(json.loads, done.stdout.split("\n")[:-1])
     }
     assert fates == {
-        ("", "1 < 2 → 1 <= 2"): LIVES,
+        ("limit", "return 3 if 1 < 2 else 4 → return None"): FOUND,
+        ("limit", "1 < 2 → 1 <= 2"): LIVES,
         ("count", "steps != number → steps == number"): FOUND,
         ("count", "steps += 1 → pass"): ENDLESS,
         ("count", "return steps → return None"): FOUND,

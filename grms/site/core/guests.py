@@ -240,7 +240,8 @@ class GuestDesk:
         """Notes that a job waits again; one that is to end is ended once more."""
         if guest.state is GuestState.RUNNING:
             turn.note(GuestRequeued(turn.now, guest.partner, guest.offer))
-        self.appeared(guest, turn)
+        if guest.cancel_requested:
+            turn.do(LrmsCancel(turn.cause, guest.lrms_key))
 
     def lost(self, guest: GuestJob, event: LrmsLost, turn: Turn) -> None:
         """Submits a job again that the batch system has forgotten, once."""
@@ -264,12 +265,6 @@ class GuestDesk:
         self._end(guest, event.outcome, event.end_time, event.run_time, turn)
         if event.outcome is Outcome.UNKNOWN:
             # It may be there after all.
-            turn.do(LrmsCancel(turn.cause, guest.lrms_key))
-
-    @staticmethod
-    def appeared(guest: GuestJob, turn: Turn) -> None:
-        """Ends a job once more whose end was undone."""
-        if guest.cancel_requested:
             turn.do(LrmsCancel(turn.cause, guest.lrms_key))
 
     def _end(

@@ -203,7 +203,8 @@ class HomeDesk:
         if job.state is JobState.RUNNING:
             turn.note(JobRequeued(turn.now, job.job, event.reason))
             turn.publish(job)
-        self.appeared(job, turn)
+        if job.cancel_requested:
+            turn.do(LrmsCancel(turn.cause, job.lrms_key))
 
     def lost(self, job: HomeJob, event: LrmsLost, turn: Turn) -> None:
         """Submits a job again that the batch system has forgotten, once."""
@@ -237,11 +238,6 @@ class HomeDesk:
         )
         if event.outcome is Outcome.UNKNOWN:
             # It may be there after all.
-            turn.do(LrmsCancel(turn.cause, job.lrms_key))
-
-    def appeared(self, job: HomeJob, turn: Turn) -> None:
-        """Ends a job once more whose end was undone."""
-        if job.cancel_requested:
             turn.do(LrmsCancel(turn.cause, job.lrms_key))
 
     # --- after a restart -----------------------------------------------------------------------

@@ -319,13 +319,9 @@ class SiteState:
 
     def _lrms_appeared(self, event: LrmsAppeared, turn: Turn) -> None:
         job = self.memory.at_lrms.get(event.lrms_key)
-        if job is None:
-            # Nobody waits for it: it was ended, or the journal that knew of it is gone.
+        if job is None or job.cancel_requested:
+            # Nobody waits for it: it was or is to be ended, or the journal that knew of it is gone.
             turn.do(LrmsCancel(event.id, event.lrms_key))
-        elif isinstance(job, HomeJob):
-            self._home.appeared(job, turn)
-        else:
-            self._guests.appeared(job, turn)
 
     def _lrms_away(self, event: LrmsAway, _turn: Turn) -> None:
         self.memory.lrms_away = event.reason or "it does not answer"

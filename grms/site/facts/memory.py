@@ -267,7 +267,6 @@ class Memory:
         job.offer_epoch = self.epoch
         job.offer_number = number
         job.offer_time = now
-        job.attempts = 0
         book.undecided[number] = job
         book.next_number = number + 1
         book.offered += 1

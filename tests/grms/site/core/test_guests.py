@@ -280,6 +280,7 @@ def test_an_acknowledgement_before_the_end_is_nothing() -> None:
     """Whoever sends it."""
     site = Conversation()
     offered(site)
+    assert site(ReportFailed, partner="b", offers=(THEIRS,)) == []
     site(ReportAnswered, partner="b", offers=(THEIRS,))
     site(ReportAnswered, partner="x", offers=(THEIRS,))
     assert site(ReportFailed, partner="x", offers=(THEIRS,)) == []
@@ -467,7 +468,9 @@ def test_a_guest_that_waits_again_starts_again() -> None:
 def test_a_guest_that_was_forgotten_is_submitted_again_once() -> None:
     """The second time its home site is told that it is lost, and what may be on its way is ended."""
     site, key = waiting_guest()
-    assert one(site(LrmsLost, lrms_key=key, reason="a crash"), LrmsSubmit).lookup
+    site.now = 5.0
+    again = one(site(LrmsLost, lrms_key=key, reason="a crash"), LrmsSubmit)
+    assert (again.lookup, again.since) == (True, 5.0)
     assert site.state.guest_counts()[GuestState.ACCEPTED] == 1
     assert site.state.memory.unconfirmed == REQUEST.processors
     site.restart()

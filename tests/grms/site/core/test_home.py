@@ -288,12 +288,16 @@ def test_a_job_that_waits_again_starts_again() -> None:
 def test_a_job_that_was_forgotten_is_submitted_again_once() -> None:
     """It counts as on its way until it is confirmed; forgotten twice it has ended as lost."""
     site = Conversation(settings(transfer=KEEP))
-    key = one(site.submit(load=FREE), LrmsSubmit).lrms_key
+    site.now = 3.0
+    first = one(site.submit(load=FREE), LrmsSubmit)
+    key = first.lrms_key
+    assert (first.lookup, first.since) == (False, 3.0)
     site(LrmsAccepted, lrms_key=key)
     site.now = 5.0
     again = one(site(LrmsLost, lrms_key=key, reason="a crash"), LrmsSubmit)
     assert (again.lrms_key, again.lookup, again.started, again.since) == (key, True, False, 5.0)
     assert site.job().state is JobState.SUBMITTING
+    assert site.job().reason == "lost by the batch system: a crash"
     assert site.state.memory.unconfirmed == REQUEST.processors
     site.restart()
     assert one(site(Restarted, load=FREE), LrmsSubmit).since == 5.0

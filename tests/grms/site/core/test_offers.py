@@ -235,6 +235,17 @@ def test_a_late_answer_to_the_offer_counts() -> None:
     assert site.job().state is JobState.DELEGATED
 
 
+def test_a_late_answer_to_the_offer_ends_the_pauses() -> None:
+    """What is asked of the partner after that is asked at once."""
+    site = Conversation()
+    question = unknown(site)
+    for _ in range(2):
+        failed = site(StatusFailed, load=FULL, question=question_of(question), **B1)
+        question = one(failed, SendResolve)
+    site(OfferAnswered, load=FULL, accepted=True, **B1)
+    assert one(cancel(site), SendWithdraw).delay_s == 0.0
+
+
 def test_the_end_may_overtake_the_answer() -> None:
     """A report of a job whose offer is open is its acceptance and its end."""
     for steps in (0, 1, 2):

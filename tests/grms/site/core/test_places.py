@@ -52,10 +52,11 @@ def test_a_place_is_held_and_nothing_started() -> None:
 def test_a_confirmed_job_is_started_once() -> None:
     """However often that is said; a restart looks it up."""
     site = holding()
+    site.now = 9.0
     answer, submit = site(ResolveReceived, partner="b", offer=THEIRS, confirm=True)
     assert answer == AnswerStatus(site.last_id, GuestState.ACCEPTED)
     assert isinstance(submit, LrmsSubmit)
-    assert submit.lrms_key == GUEST
+    assert (submit.lrms_key, submit.since) == (GUEST, 9.0)
     assert kinds(site(ResolveReceived, partner="b", offer=THEIRS, confirm=True)) == ["AnswerStatus"]
     site.restart()
     assert one(site(Restarted, load=FREE), LrmsSubmit).lookup

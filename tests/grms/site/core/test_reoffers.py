@@ -456,6 +456,16 @@ def test_a_place_that_is_gone_brings_the_job_home(said: GuestState) -> None:
     assert site.job().state is JobState.QUEUED
 
 
+def test_a_job_that_came_back_is_not_about_to_leave() -> None:
+    """Who cancels it in the batch system now ends it."""
+    site, told = left()
+    status(site, told.cause, GuestState.DECLINED)
+    site(OfferAnswered, load=FULL, accepted=False, **C1)
+    site(LrmsAccepted, lrms_key="a/7/1/2")
+    assert let_go(site, lrms_key="a/7/1/2") == []
+    assert site.job().outcome is Outcome.CANCELLED
+
+
 def test_a_partner_that_has_forgotten_the_place_is_withdrawn_first() -> None:
     """As with any offer of which nobody has heard."""
     site, told = left()

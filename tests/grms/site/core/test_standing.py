@@ -231,6 +231,8 @@ def seen(site: Conversation, epoch: int, number: int) -> list[Any]:
 def test_a_partner_that_has_seen_more_tells_that_the_journal_is_old() -> None:
     """A new epoch begins before it is offered anything; what it has seen of this one is no sign."""
     site = Conversation(up="c")
+    seen(site, 6, 99)
+    assert site.journal == []
     seen(site, 7, 1)
     why = "b has seen offer 7/1, and this journal knows of 7/0 at most: it is an older copy"
     assert site.journal == [EpochBegun(0.0, 8, why)]

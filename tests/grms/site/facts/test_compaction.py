@@ -35,6 +35,7 @@ from grms.site.facts.records import (
     ReservationBooked,
     ReservationReleased,
     ReservationTally,
+    RoundHeld,
     SiteTally,
 )
 from grms.site.facts.settings import Limits, PartnerSettings, SiteSettings
@@ -140,6 +141,7 @@ def test_a_forgotten_job_leaves_its_number_alone() -> None:
     assert short is not None
     assert [type(record).__name__ for record in short] == ["JobReceived", "JobEnded", "SiteTally"]
     assert short[-1] == SiteTally(3.0, 4)
+    assert everything(settings, short) == everything(settings, records)
 
 
 def test_what_partners_are_trusted_with_survives() -> None:
@@ -219,7 +221,59 @@ def test_a_place_that_is_still_to_be_withdrawn_keeps_everything() -> None:
         ]
     assert compacted(settings, lambda: records) is None
     records.append(AbandonedSettled(7.0, "b", 1))
-    assert compacted(settings, lambda: records) is not None
+    short = compacted(settings, lambda: records)
+    assert short is not None
+    assert everything(settings, short) == everything(settings, records)
+    # With a job that is remembered it is kept that its partner knows.
+    longer = replace(settings, limits=Limits(jobs_kept=2))
+    short = compacted(longer, lambda: records)
+    assert short is not None
+    assert records[-1] in short
+    assert everything(longer, short) == everything(longer, records)
+
+
+def test_what_a_round_has_come_to_is_kept_while_it_is_open() -> None:
+    """Of those that are over no question is left that came to nothing."""
+    partners = (PartnerSettings("b", 4),)
+    settings = SiteSettings(name="a", processors=4, partners=partners)
+
+    def round_(time: float, number: int) -> list[Record]:
+        return [
+            RoundHeld(time, over=False, left_out=()),
+            JobReoffered(time, 1, "b", number),
+            JobReofferEnded(time, 1, "b", number, settled=True),
+        ]
+
+    received = [JobReceived(1.0, 1, "ann", "k1", "", REQUEST, b""), JobKept(1.0, 1)]
+    over = [RoundHeld(1801.0, over=True, left_out=())]
+    for end, kept in (([], round_(1800.0, 2)), (over, [])):
+        records = [*received, *round_(900.0, 1), *round_(1800.0, 2), *end]
+        short = compacted(settings, records.copy)
+        assert short is not None
+        assert short[:-2] == [*received, *kept]
+        again, before = Memory(settings), Memory(settings)
+        for memory, given in ((again, short), (before, records)):
+            for record in given:
+                memory.apply(record)
+        assert again.rounds.open == before.rounds.open == bool(kept)
+        if kept:
+            assert vars(again.rounds) == vars(before.rounds)
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        PartnerFaulted(1.0, "b", "it says 7"),
+        ReportDisbelieved(1.0, "b", 1, "a lie"),
+    ],
+)
+def test_one_cause_is_enough_for_a_partner_to_be_remembered(record: Record) -> None:
+    """Whether it has become faulty or has lied."""
+    settings = SiteSettings(name="a", processors=4, partners=(PartnerSettings("b", 4),))
+    short = compacted(settings, lambda: [record])
+    assert short is not None
+    assert isinstance(short[-1], PartnerStanding)
+    assert everything(settings, short) == everything(settings, [record])
 
 
 def test_how_much_is_needed_is_known_without_a_look() -> None:
@@ -240,6 +294,10 @@ def test_how_much_is_needed_is_known_without_a_look() -> None:
     for record in records:
         reading.apply(record)
     assert reading.needed_about() == len(records)
+    short = reading.compacted(records)
+    assert short is not None
+    assert short[: len(records)] == records
+    assert everything(settings, short) == everything(settings, records)
 
 
 def test_an_offer_that_is_still_to_be_withdrawn_keeps_everything() -> None:

@@ -186,6 +186,10 @@ def _remember_what_is_settled(memory: Memory) -> None:
     memory.books["c"].answered[0] = GuestState.DECLINED
 
 
+def _go_on_deciding(memory: Memory) -> None:
+    memory.jobs[3].remaining = ["b"]
+
+
 def _misjudge_promised_work(memory: Memory) -> None:
     memory.books["b"].trust.work += 1.0
 
@@ -207,6 +211,7 @@ def _overlook_an_end(memory: Memory) -> None:
 @pytest.mark.parametrize(
     "damage",
     [
+        _go_on_deciding,
         _misjudge_promised_work,
         _promise_a_job_that_is_not_there,
         _be_due_too_late,

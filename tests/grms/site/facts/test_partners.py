@@ -60,6 +60,16 @@ def test_a_fixed_order_names_those_that_are_there() -> None:
     assert asking_order(FixedOrder(("c", "x", "b")), books("b", "c", "d"), 0.0) == ["c", "b"]
 
 
+def test_who_does_not_decide_is_no_better_than_who_does_not_complete() -> None:
+    """An open offer counts from its submission on, until it is given up on."""
+    book = books("b")["b"]
+    book.undecided[1] = job(1, 40.0)
+    assert book.awrt(100.0, count_open=True) == 60.0
+    assert book.awrt(100.0, count_open=False) == 0.0
+    book.abandoned[1] = 0
+    assert book.awrt(100.0, count_open=True) == 0.0
+
+
 def test_a_written_policy_names_whom_it_wants() -> None:
     """Of what it is told: the history of each, without the open jobs."""
     known = books("b", "c", "d")
@@ -172,7 +182,10 @@ def test_answers_of_an_older_epoch_are_forgotten() -> None:
     book = PartnerBook("b", listed=True)
     book.see(OfferId(7, 3))
     book.answered[3] = GuestState.DECLINED
+    book.settle(3)
+    assert book.is_stale(OfferId(7, 2))
     assert book.answer_to(OfferId(7, 3)) is GuestState.DECLINED
     book.see(OfferId(8, 1))
+    assert not book.is_stale(OfferId(8, 2))
     assert book.answer_to(OfferId(8, 3)) is None
     assert (book.epoch, book.number_seen, book.settled_below, book.answered) == (8, 1, 1, {})

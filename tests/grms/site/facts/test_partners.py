@@ -50,6 +50,8 @@ def test_partners_without_history_are_asked_in_turn() -> None:
     known["c"].offered = 1
     assert asking_order(AwrtLocation(), known, 0.0) == ["b", "c", "d"]
     assert asking_order(AwrtLocation(), known, 0.0, in_turn=True) == ["d", "c", "b"]
+    put = {"b": 2, "c": 0}
+    assert asking_order(AwrtLocation(), known, 0.0, in_turn=True, put=put) == ["b", "d", "c"]
     known["d"].count_response(10.0, 50.0)
     assert asking_order(AwrtLocation(), known, 0.0, in_turn=True) == ["c", "b", "d"]
     assert asking_order(FixedOrder(("c", "d")), known, 0.0, in_turn=True) == ["c", "d"]

@@ -64,6 +64,10 @@ def test_a_look_closes_and_counts() -> None:
     trust.look((4,), (3,), 0.0, 1, 500.0)
     assert (trust.credit, trust.breaches, trust.suspended_until) == (0.0, 1, 500.0)
     assert (trust.work, trust.due, trust.stale) == (200.0, math.inf, False)
+    assert trust.overdue == 1
+    trust.promise(5, 60.0, 10.0, 1)
+    trust.end(3, 600.0, 90.0, Outcome.COMPLETED)
+    assert trust.overdue == 0
     trust.pardon()
     assert (trust.breaches, trust.suspended_until) == (0, 0.0)
 

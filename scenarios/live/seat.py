@@ -11,7 +11,9 @@ from grpc import aio
 
 from grms.v1 import replay_pb2, replay_pb2_grpc
 from lrms_sim.jobs import JobTable
+from scenarios.errors import LiveError
 from scenarios.live.sites import SiteProcess
+from scenarios.live.steps import StepLine
 
 BLOCK_ROWS: Final = 20_000
 """Rows of a workload in one message."""
@@ -37,8 +39,7 @@ class Seat:
         sittings: how often its workload was handed over.
         next_report: from then on it may have an end to report, seconds.
         channel: to it; None while it is away.
-        advances: the open call that moves its clock; None while it is away.
-        arrivals: the open call by which jobs arrive; None while it is away.
+        line: by which it is asked for steps; None while it is away.
         places: where its users' jobs went.
         period: of its rounds of offers, seconds; infinity for none.
         next_round: when it holds the next, seconds; minus infinity before the first arrival.
@@ -54,15 +55,19 @@ class Seat:
     sittings: int = 0
     next_report: float = math.inf
     channel: aio.Channel | None = None
-    advances: Any = None
-    arrivals: Any = None
+    line: StepLine | None = None
     places: list[str] = field(default_factory=list)
     period: float = math.inf
     next_round: float = -math.inf
     waits: bool = False
 
     async def sit_down(self) -> None:
-        """Connects with the daemon and hands it its workload."""
+        """Connects with the daemon and hands it its workload.
+
+        Raises:
+            LiveError: it does not listen for steps.
+            grpc.aio.AioRpcError: it does not take the workload.
+        """
         self.channel = aio.insecure_channel(
             self.process.conductor_address,
             options=[
@@ -72,8 +77,13 @@ class Seat:
         )
         stub: Any = replay_pb2_grpc.ReplayServiceStub(self.channel)
         await stub.Load(self._blocks())
-        self.advances = stub.Advance()
-        self.arrivals = stub.Arrive()
+        try:
+            self.line = await StepLine.to(self.process.steps_path)
+        except OSError as error:
+            raise LiveError(
+                f"the daemon of {self.process.name} does not listen for steps: "
+                f"{error.strerror or error}; see {self.process.log_path}"
+            ) from error
         self.sittings += 1
 
     async def _blocks(self) -> AsyncIterator[replay_pb2.LoadRequest]:
@@ -91,36 +101,34 @@ class Seat:
             )
 
     async def get_up(self) -> None:
-        """Ends the calls and the connection."""
-        for call in (self.advances, self.arrivals):
-            if call is not None:
-                call.cancel()
-        self.advances = self.arrivals = None
+        """Ends the connections."""
+        if self.line is not None:
+            self.line.close()
+            self.line = None
         if self.channel is not None:
             await self.channel.close(None)
             self.channel = None
 
-    async def advance(self, moment: float) -> Any:
+    async def advance(self, moment: float) -> replay_pb2.AdvanceResponse:
         """Moves the daemon's clock; returns its answer."""
-        await self.advances.write(replay_pb2.AdvanceRequest(to_s=moment))
-        return await self._read(self.advances)
+        step = replay_pb2.StepRequest(advance=replay_pb2.AdvanceRequest(to_s=moment))
+        return (await self._step(step)).advance
 
-    async def arrive(self, rows: int) -> Any:
+    async def arrive(self, rows: int) -> replay_pb2.ArriveResponse:
         """Lets at most so many jobs arrive; returns the daemon's answer."""
-        await self.arrivals.write(replay_pb2.ArriveRequest(first_row=self.arrived, rows=rows))
-        return await self._read(self.arrivals)
+        arrive = replay_pb2.ArriveRequest(first_row=self.arrived, rows=rows)
+        return (await self._step(replay_pb2.StepRequest(arrive=arrive))).arrive
 
-    async def hold_round(self, moment: float) -> Any:
+    async def hold_round(self, moment: float) -> replay_pb2.HoldRoundResponse:
         """Has the daemon offer its waiting jobs again; returns its answer."""
-        assert self.channel is not None
-        stub: Any = replay_pb2_grpc.ReplayServiceStub(self.channel)
-        return await stub.HoldRound(replay_pb2.HoldRoundRequest(at_s=moment))
+        held = replay_pb2.HoldRoundRequest(at_s=moment)
+        return (await self._step(replay_pb2.StepRequest(hold_round=held))).hold_round
 
-    async def _read(self, call: Any) -> Any:
-        answer = await call.read()
-        if answer is aio.EOF:
-            raise ConnectionError(f"{self.process.name} has hung up")
-        return answer
+    async def _step(self, step: replay_pb2.StepRequest) -> replay_pb2.StepResponse:
+        if self.line is None:
+            # It is being brought back, on behalf of somebody else.
+            raise ConnectionError(f"{self.process.name} is not there")
+        return await self.line.ask(step)
 
 
 def is_gone(error: aio.AioRpcError) -> bool:

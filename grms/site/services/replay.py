@@ -1,22 +1,24 @@
 """What a conductor asks of a site in a replay, over gRPC.
 
-The order in which a replay happens is in `proto/grms/v1/replay.proto`. A response is given when the
-site (`replay_site`) is at rest.
+The order in which a replay happens is in `proto/grms/v1/replay.proto`. What a step does, and how one is
+asked for without gRPC, is in `replay_steps`.
 """
 
-import math
-from collections.abc import AsyncIterator
-from typing import Final
+from collections.abc import AsyncIterator, Awaitable
+from typing import Final, TypeVar
 
 import grpc
 
 from grms.kit.refusals import Context, refuse
 from grms.site.services.replay_site import Replay
+from grms.site.services.replay_steps import StepRefusedError, Steps
 from grms.site.services.replay_workload import ReplayWorkload
 from grms.v1 import replay_pb2, replay_pb2_grpc
 
 BLOCK_ROWS: Final = 20_000
 """Rows in one block of a schedule."""
+
+Answer = TypeVar("Answer")
 
 
 class ReplayService(replay_pb2_grpc.ReplayServiceServicer):
@@ -24,10 +26,12 @@ class ReplayService(replay_pb2_grpc.ReplayServiceServicer):
 
     Args:
         replay: the site's part.
+        steps: of the site.
     """
 
-    def __init__(self, replay: Replay) -> None:
+    def __init__(self, replay: Replay, steps: Steps) -> None:
         self._replay = replay
+        self._steps = steps
 
     async def Load(  # noqa: N802  # gRPC's name
         self, request_iterator: AsyncIterator[replay_pb2.LoadRequest], context: Context
@@ -52,59 +56,21 @@ class ReplayService(replay_pb2_grpc.ReplayServiceServicer):
         self, request_iterator: AsyncIterator[replay_pb2.AdvanceRequest], context: Context
     ) -> AsyncIterator[replay_pb2.AdvanceResponse]:
         """Brings the site to moments, one after the other."""
-        replay = self._replay
         async for request in request_iterator:
-            if math.isnan(request.to_s):
-                await _invalid(context, "to_s is not a number")
-            replay.advance(request.to_s)
-            await replay.rest()
-            yield replay_pb2.AdvanceResponse(
-                next_event_time_s=replay.next_event_time,
-                next_report_time_s=replay.next_report_time(),
-                waits=replay.waits,
-            )
+            yield await _made(context, self._steps.advance(request))
 
     async def Arrive(  # noqa: N802  # gRPC's name
         self, request_iterator: AsyncIterator[replay_pb2.ArriveRequest], context: Context
     ) -> AsyncIterator[replay_pb2.ArriveResponse]:
         """Lets jobs arrive, each decided before the next."""
-        replay = self._replay
         async for request in request_iterator:
-            problem = replay.problem_of(request.first_row, request.rows)
-            if problem:
-                await refuse(context, grpc.StatusCode.FAILED_PRECONDITION, problem)
-            places: list[str] = []
-            for row in range(request.first_row, request.first_row + request.rows):
-                places.append(await replay.arrive(row))
-                if places[-1] != replay.site:
-                    # From now on another site may have an end to report before the next row.
-                    break
-            await replay.rest()
-            yield replay_pb2.ArriveResponse(
-                executed_on=places,
-                next_event_time_s=replay.next_event_time,
-                next_report_time_s=replay.next_report_time(),
-                waits=replay.waits,
-            )
+            yield await _made(context, self._steps.arrive(request))
 
     async def HoldRound(  # noqa: N802  # gRPC's name
         self, request: replay_pb2.HoldRoundRequest, context: Context
     ) -> replay_pb2.HoldRoundResponse:
         """Offers waiting jobs again."""
-        replay = self._replay
-        if not math.isfinite(request.at_s):
-            await _invalid(context, f"at_s is {request.at_s}; it must be finite")
-        if not replay.holds_rounds:
-            text = f"{replay.site} holds no rounds of offers"
-            await refuse(context, grpc.StatusCode.FAILED_PRECONDITION, text)
-        moved = await replay.hold_round(request.at_s)
-        await replay.rest()
-        return replay_pb2.HoldRoundResponse(
-            moved=moved,
-            next_event_time_s=replay.next_event_time,
-            next_report_time_s=replay.next_report_time(),
-            waits=replay.waits,
-        )
+        return await _made(context, self._steps.hold_round(request))
 
     async def Finish(  # noqa: N802  # gRPC's name
         self,
@@ -121,6 +87,13 @@ class ReplayService(replay_pb2_grpc.ReplayServiceServicer):
         for begin in range(0, max(len(own), len(guests)), BLOCK_ROWS):
             end = begin + BLOCK_ROWS
             yield replay_pb2.FinishResponse(own=own[begin:end], guests=guests[begin:end])
+
+
+async def _made(context: Context, step: Awaitable[Answer]) -> Answer:
+    try:
+        return await step
+    except StepRefusedError as error:
+        await refuse(context, error.code, str(error))
 
 
 async def _invalid(context: Context, reason: str) -> None:

@@ -16,7 +16,7 @@ creation, tells partners that it is another.
 """
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -31,7 +31,8 @@ from grms.kit.journal import (
     row_checksum,
 )
 from grms.names import check_site_name
-from grms.site.facts.codec import decode, encode
+from grms.site.facts._rows import RowError, check, hand_over
+from grms.site.facts.codec import decode, encode, form_of
 from grms.site.facts.lifecycle import Outcome
 from grms.site.facts.records import Record
 
@@ -45,6 +46,9 @@ __all__ = [
     "JournalTakenError",
     "check_to_read",
 ]
+
+ROWS_AT_ONCE: Final = 4096
+"""Rows that are read before any of them is handed on."""
 
 SCHEMA_VERSION: Final = 1
 """Of the tables and of the records in them; a later one may not be readable by this program."""
@@ -272,24 +276,58 @@ class Journal(JournalFile):
             JournalDamagedError: a row is missing or not what was written; the text names it.
         """
         wanted = None if kinds is None else {kind.__name__ for kind in kinds}
-        expected, checksum = 1, 0
+        for rows in self._blocks():
+            for row in rows:
+                if wanted is None or row[1] in wanted:
+                    yield self._decoded(row)
+
+    def hand_over(
+        self,
+        record: Callable[[Record], None],
+        plain: Mapping[str, Callable[..., None]],
+        look: Callable[[int], None],
+    ) -> None:
+        """Hands the records to whoever takes them, oldest first.
+
+        Args:
+            record: takes a record.
+            plain: takes the fields of a record of a kind instead, by the kind's name, so that none
+                has to be made.
+            look: is told now and then how many have been handed over.
+
+        Raises:
+            JournalDamagedError: a row is missing or not what was written; the text names it.
+        """
+        takers = {kind: (form_of(kind), take) for kind, take in plain.items()}
+        count = 0
+        for rows in self._blocks():
+            try:
+                hand_over(rows, takers, lambda row: record(self._decoded(row)))
+            except RowError as error:
+                raise self.damaged(f"record {error.number}: {error}") from error
+            count += len(rows)
+            look(count)
+
+    def _decoded(self, row: tuple[Any, ...]) -> Record:
+        try:
+            return decode(row)
+        except ValueError as error:
+            raise self.damaged(f"record {row[4]}: {error}") from error
+
+    def _blocks(self) -> Iterator[list[tuple[Any, ...]]]:
+        """Yields rows as they were written, some thousand at a time: time to checksum."""
+        count, checksum = 0, 0
         with self._explaining():
-            rows = self._connection.execute(
+            cursor = self._connection.execute(
                 "SELECT time, kind, body, payload, number, checksum FROM records ORDER BY number"
             )
-            for row in rows:
-                kind, number = row[1], row[4]
-                if number != expected:
-                    raise self.damaged(f"record {expected} is missing")
-                checksum = row_checksum(checksum, number, row)
-                if checksum != row[5]:
-                    raise self.damaged(f"record {number} is not what was written")
-                expected += 1
-                if wanted is None or kind in wanted:
-                    try:
-                        yield decode(row[:4])
-                    except ValueError as error:
-                        raise self.damaged(f"record {number}: {error}") from error
+            while rows := cursor.fetchmany(ROWS_AT_ONCE):
+                try:
+                    checksum = check(rows, count + 1, checksum)
+                except ValueError as error:
+                    raise self.damaged(str(error)) from error
+                count += len(rows)
+                yield rows
 
     @property
     def count(self) -> int:

@@ -158,8 +158,12 @@ class LrmsHistory:
         """Returns the jobs that were handed over and have not started, oldest first."""
         return [job for each in self._waiting.values() if (job := _job_of(each)) is not None]
 
+    def kept(self, time: float, number: int) -> None:
+        """Takes what `JobKept` says."""
+        self._submitted(self._jobs[number], time)
+
     def _job_kept(self, record: JobKept) -> None:
-        self._submitted(self._jobs[record.job], record.time)
+        self.kept(record.time, record.job)
 
     def _job_left(self, record: JobLeft) -> None:
         # Should the batch system get it once more, it has another key by then.

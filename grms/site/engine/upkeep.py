@@ -11,13 +11,11 @@ import structlog
 from grms.site.engine.journal import Journal, JournalFullError
 from grms.site.engine.lrms_history import LrmsHistory
 from grms.site.facts.compaction import Reading
+from grms.site.facts.records import Record
 from grms.site.facts.settings import SiteSettings
 
 COMPACTED_FROM: Final = 10_000
 """A journal of so many records is compacted."""
-
-LOOKED_EVERY: Final = 4096
-"""Records between two looks at the clock while a journal is read."""
 
 PROGRESS_S: Final = 2.0
 """How often it is told how far the reading is, seconds."""
@@ -97,15 +95,17 @@ def read(
     """
     reading = Reading(settings)
     history = LrmsHistory(reading.memory)
-    note, remember = history.apply, reading.apply
-    left = LOOKED_EVERY
-    for count, record in enumerate(journal.records(), start=1):
-        note(record)
-        remember(record)
-        left -= 1
-        if not left:
-            left = LOOKED_EVERY
-            progress.look(count)
+    receive, keep = reading.plain("JobReceived"), reading.plain("JobKept")
+
+    def take(record: Record) -> None:
+        history.apply(record)
+        reading.apply(record)
+
+    def kept(time: float, number: int) -> None:
+        history.kept(time, number)
+        keep(time, number)
+
+    journal.hand_over(take, {"JobReceived": receive, "JobKept": kept}, progress.look)
     return reading, history
 
 

@@ -4,18 +4,20 @@ A row has the record's time, its kind (the name of its class), the rest of its f
 object, and what runs as bytes. Floats keep every bit.
 
 A start of the daemon reads all records of its journal, and one that works on many jobs writes thousands
-a second, so what is the same for all records of a kind is worked out once (`_Form`).
+a second, so what is the same for all records of a kind is worked out once (`_Form`), and rows are read
+by a kernel.
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from json.encoder import encode_basestring_ascii
 from math import isfinite
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from grms.site.facts import records as module
+from grms.site.facts._rows import Form
 from grms.site.facts.jobs import Exit, OfferId, Request
 from grms.site.facts.lifecycle import Outcome
 from grms.site.facts.records import Record
@@ -44,20 +46,19 @@ KINDS: dict[str, type[Record]] = {
 }
 """Every kind of record by name."""
 
-_FROM_JSON: dict[str, Callable[[Any], Any]] = {
-    "request": lambda value: Request(*value),
-    "offer": lambda value: OfferId(*value),
-    "outcome": Outcome,
-    "exit": lambda value: Exit(*value),
-    "closed": tuple,
-    "overdue": tuple,
-    "left_out": tuple,
-    "promised": lambda rows: tuple(map(tuple, rows)),
+_FROM_JSON: dict[str, tuple[Callable[..., Any], bool]] = {
+    "request": (Request, True),
+    "offer": (OfferId, True),
+    "outcome": (Outcome, False),
+    "exit": (Exit, True),
+    "closed": (tuple, False),
+    "overdue": (tuple, False),
+    "left_out": (tuple, False),
+    "promised": (lambda rows: tuple(map(tuple, rows)), False),
 }
+"""What makes a field of a value of JSON, and whether it takes the values of a row one by one."""
 
 _encode_json = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
-_decode_json: Callable[[str, int], tuple[Any, int]] = json.JSONDecoder().scan_once  # type: ignore[attr-defined]  # not in the stubs
-"""Returns the value that begins at a place of a text, and where it ends; StopIteration where none does."""
 
 
 def _text(value: Any) -> str:
@@ -86,31 +87,25 @@ class _Form:
 
     Attributes:
         kind: their class.
-        names: of the fields that are in the body, in order.
-        body: the body, with a place for each of their values.
-        values: returns these values of a record in that order.
-        items: returns the values of a body in that order.
-        read: places among them, each with what makes a field of a value of JSON; of few fields alone.
-        payload_at: where the payload stands among the fields behind the time; -1 for none.
+        body: the body, with a place for each value of its fields.
+        values: returns these values of a record in their order.
+        read: reads a row.
+        has_payload: whether there is one behind the body.
     """
 
-    __slots__ = ("body", "items", "kind", "names", "payload_at", "read", "values")
+    __slots__ = ("body", "has_payload", "kind", "read", "values")
 
     def __init__(self, kind: type[Record]) -> None:
         behind = [field.name for field in fields(kind) if field.name != "time"]
-        names = [name for name in behind if name != "payload"]
+        names = tuple(name for name in behind if name != "payload")
         self.kind: Callable[..., Record] = kind
-        self.names = tuple(names)
         self.body = "{" + ",".join(f'"{name}":%s' for name in names) + "}"
-        self.read = tuple(
-            (at, _FROM_JSON[name]) for at, name in enumerate(names) if name in _FROM_JSON
-        )
-        self.payload_at = behind.index("payload") if "payload" in behind else -1
         values: Callable[[Any], Any] = attrgetter(*names)
-        items: Callable[[Any], Any] = itemgetter(*names)
         # A getter of one thing returns that thing, and not a tuple of one.
         self.values = values if len(names) > 1 else lambda record: (values(record),)
-        self.items = items if len(names) > 1 else lambda body: (items(body),)
+        self.has_payload = "payload" in behind
+        payload_at = behind.index("payload") if self.has_payload else -1
+        self.read = Form(kind.__name__, names, tuple(map(_FROM_JSON.get, names)), payload_at)
 
 
 _FORMS = {name: _Form(kind) for name, kind in KINDS.items()}
@@ -121,37 +116,29 @@ def encode(record: Record) -> Row:
     kind = type(record).__name__
     form = _FORMS[kind]
     texts = [_TEXTS.get(type(value), _encode_json)(value) for value in form.values(record)]
-    payload = getattr(record, "payload") if form.payload_at >= 0 else None  # noqa: B009  # only some kinds have it
+    payload = getattr(record, "payload") if form.has_payload else None  # noqa: B009  # only some kinds have it
     return Row(record.time, kind, form.body % tuple(texts), payload)
 
 
-def decode(row: tuple[float, str, str, bytes | None]) -> Record:
+def decode(row: Sequence[Any]) -> Record:
     """Returns a row as the record it was.
+
+    Args:
+        row: as `encode` makes it; what stands behind is not looked at.
 
     Raises:
         ValueError: the row is of no kind that is known, or not as `encode` makes it.
     """
-    moment, kind, body, payload = row
-    form = _FORMS.get(kind)
+    form = _FORMS.get(row[1])
     if form is None:
-        raise ValueError(f"{kind!r} is no kind of record")
-    # A start of the daemon does this for every record: what is checked is checked cheaply.
-    try:
-        found, end = _decode_json(body, 0)
-        if (
-            len(found) != len(form.names)
-            or end != len(body)
-            or (payload is None) == (form.payload_at >= 0)
-        ):
-            raise ValueError(f"a {kind} has not the fields {', '.join(found)}")  # noqa: TRY301  # all of it is one error to the caller
-        values = form.items(found)
-        if form.read or payload is not None:
-            changed = list(values)
-            for at, convert in form.read:
-                changed[at] = convert(changed[at])
-            if payload is not None:
-                changed.insert(form.payload_at, bytes(payload))
-            return form.kind(float(moment), *changed)
-        return form.kind(float(moment), *values)
-    except (TypeError, AttributeError, KeyError, ValueError, StopIteration) as error:
-        raise ValueError(f"this is no {kind}: {body!r:.200} ({error})") from error
+        raise ValueError(f"{row[1]!r} is no kind of record")
+    return form.kind(float(row[0]), *form.read.values(row[2], row[3]))
+
+
+def form_of(kind: str) -> Form:
+    """Returns what reads the rows of a kind.
+
+    Args:
+        kind: one of `KINDS`.
+    """
+    return _FORMS[kind].read

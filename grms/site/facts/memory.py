@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import fields
 
 from grms.policy.guard import GuardFound
+from grms.site.facts.arrivals import keep, receive
 from grms.site.facts.jobs import (
     Completion,
     GuestJob,
@@ -238,23 +239,10 @@ class Memory:
     # --- home jobs -----------------------------------------------------------------------------
 
     def _job_received(self, record: JobReceived) -> None:
-        settings, number = self.settings, record.job
-        job = HomeJob(
-            job=number,
-            job_id=f"{settings.name}-{number}",
-            lrms_key=lrms_key(settings.name, self.epoch, number),
-            user=record.user,
-            idempotency_key=record.idempotency_key,
-            name=record.name,
-            request=record.request,
-            payload=record.payload,
-            submit_time=record.time,
+        receive(
+            *(self, record.time, record.job, record.user, record.idempotency_key),
+            *(record.name, record.request, record.payload),
         )
-        self.jobs[number] = job
-        self.jobs_open += 1
-        self.keys[job.user, job.idempotency_key] = number
-        self.open_by_user[job.user] = self.open_by_user.get(job.user, 0) + 1
-        self.next_job = number + 1
 
     def _job_offered(self, record: JobOffered) -> None:
         job, book = self.jobs[record.job], self.book(record.partner)
@@ -297,11 +285,7 @@ class Memory:
         )
 
     def _job_kept(self, record: JobKept) -> None:
-        job = self.jobs[record.job]
-        job.move(JobState.SUBMITTING)
-        self.unconfirmed += job.request.processors
-        self.at_lrms[job.lrms_key] = job
-        job.kept_time = record.time
+        keep(self, record.time, record.job)
 
     def _job_reoffered(self, record: JobReoffered) -> None:
         job, book = self.jobs[record.job], self.book(record.partner)

@@ -45,10 +45,15 @@ REQUEST = Request(1, 10.0)
 
 
 def everything(settings: SiteSettings, records: list[Record]) -> object:
-    """Returns all that a memory holds of records, every job and guest with every attribute."""
+    """Returns all that a memory holds of records."""
     memory = Memory(settings)
     for record in records:
         memory.apply(record)
+    return inside(memory)
+
+
+def inside(memory: Memory) -> object:
+    """Returns all that a memory holds, every job and guest with every attribute."""
 
     def shown(thing: Any) -> object:
         return [(name, repr(getattr(thing, name))) for name in thing.__slots__]
@@ -61,7 +66,7 @@ def everything(settings: SiteSettings, records: list[Record]) -> object:
         ]
         for book in memory.books.values()
     ]
-    inside = [
+    guests = [
         (
             list(book.undecided),
             list(book.open),
@@ -73,7 +78,7 @@ def everything(settings: SiteSettings, records: list[Record]) -> object:
     jobs = [shown(job) for job in memory.jobs.values()]
     reservations = memory.reservations
     return (
-        (jobs, books, inside, memory.keys, memory.open_by_user, list(memory.ended)),
+        (jobs, books, guests, memory.keys, memory.open_by_user, list(memory.ended)),
         (memory.next_job, memory.jobs_open, memory.unconfirmed, list(memory.at_lrms)),
         (memory.own_work, memory.own_requested),
         (repr(reservations.reservations), reservations.keys, list(reservations.open)),

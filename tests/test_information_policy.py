@@ -277,8 +277,8 @@ def foreign_loads(body: str) -> list[str]:
     """Returns where a site's own side is used for anything but that site's own answer."""
     rest = body
     for asked in (
-        r"\bwants\(\s*home, index, job, now, ask, True\s*\)",
-        r"\bwants\(\s*partner, home_index, job, now, True, False\s*\)",
+        r"\bwants\(\s*home, index, job, now, ask, True, waits\s*\)",
+        r"\bwants\(\s*partner, home_index, job, now, True, False, False\s*\)",
     ):
         rest = re.sub(asked, "", rest)
     return re.findall(r"\baccept_fast\b|\bwants\b|\bSiteLoad\b|\bBooks\b", rest)
@@ -437,11 +437,11 @@ def test_a_load_is_seen_by_its_own_site_alone() -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "if wants(partner, index, job, now, ask, True):",
+        "if wants(partner, index, job, now, ask, True, waits):",
         "accept_fast(home.transfer[index], job, load, &books, True)",
         "cdef SiteLoad load",
         "cdef Books books",
-        "wants(partner, home_index, other_job, now, True, False)",
+        "wants(partner, home_index, other_job, now, True, False, False)",
     ],
 )
 def test_a_look_at_a_foreign_load_is_caught(line: str) -> None:

@@ -121,10 +121,10 @@ cdef inline int advance_all(Federation* federation, seconds_t now) except -1 nog
 
 
 cdef inline bint wants(
-    SiteRun* site, site_index_t other, KnownJob job, seconds_t now, bint ask, bint own
+    SiteRun* site, site_index_t other, KnownJob job, seconds_t now, bint ask, bint own, bint waits
 ) noexcept nogil:
     # Whether a site wants to run a job itself, by its own policy for another site, its own load
-    # and its own books.
+    # and its own books. A job that `waits` is in the queue, and does not count itself.
     cdef const TransferPolicy* policy = site.transfer[other] if own else site.takes[other]
     cdef const View* view = &site.core.view
     cdef SiteLoad load
@@ -132,6 +132,8 @@ cdef inline bint wants(
     load.processors = view.processors
     load.processors_free = view.processors_free
     load.processors_waiting = view.processors_waiting
+    if waits:
+        load.processors_waiting -= job.processors
     load.starts_now = False
     if policy.railed:
         if ask and policy.rails.start_now:
@@ -195,7 +197,7 @@ cdef site_index_t ask_partners(
         index = partner_at(home, i)
         if job.processors > federation.processors[index] or home.transfer[index] == NULL:
             continue
-        if wants(home, index, job, now, ask, True):
+        if wants(home, index, job, now, ask, True, waits):
             return home_index
         if home.transfer[index].rails.start_now:
             ask = False
@@ -214,7 +216,7 @@ cdef site_index_t ask_partners(
         if waits and home.rounds != NULL:
             home.rounds.left -= 1
         if partner.transfer[home_index] != NULL and wants(
-            partner, home_index, job, now, True, False
+            partner, home_index, job, now, True, False, False
         ):
             return index
         if waits and home.rounds != NULL:

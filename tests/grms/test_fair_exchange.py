@@ -8,7 +8,7 @@ import pytest
 
 from grms.federation.federation import Federation, FederationReplay, Site
 from grms.policy.rails import Promise, Rails
-from grms.policy.transfer import AcceptWhenFit, Railed
+from grms.policy.transfer import AcceptWhenFit, Gaussian, Railed, Rule, RuleBase
 from lrms_sim.disciplines import discipline_by_name
 from lrms_sim.jobs import JobTable
 from tests.kernel_sites import kernel_site
@@ -153,6 +153,23 @@ def test_a_waiting_job_is_offered_again_at_the_multiples_of_the_period() -> None
     """The partner has room from 11 on; the round at 12 takes the job there, home would at 20."""
     jobs = table((0, 4, 20, 20), (1, 4, 10, 10), (2, 4, 10, 10))
     assert run(jobs, table(), BARE, reoffer=4) == ([0, 1, 1], [0, 1, 12], (5, 0))
+
+
+def test_a_job_that_is_offered_again_does_not_wait_for_itself() -> None:
+    """Rules that keep a job where others wait let go of the only one: it does not count itself."""
+    alone, behind = Gaussian(0, 0.4), Gaussian(1, 0.4)
+    any_width = Gaussian(50, 1000)
+    rules = RuleBase((Rule(alone, any_width, accept=False), Rule(behind, any_width, accept=True)))
+    home = Site(
+        "a", 4, table((1, 4, 20, 20), (2, 4, 10, 10)), transfer_policies={"b": rules}, reoffer=4
+    )
+    # The partner is busy until 10; the round at 12 takes the job there, home would at 21.
+    partner = Site("b", 4, table((0, 4, 10, 10)), transfer_policies={"a": AcceptWhenFit()})
+    found = Federation([home, partner]).exchange()
+    mine = found.schedule.submitted_to == 0
+    assert found.schedule.executed_on[mine].tolist() == [0, 1]
+    assert found.schedule.start_time[mine].tolist() == [1, 12]
+    assert found.offers == (5, 0)
 
 
 def test_a_guest_is_no_longer_than_own_jobs_allow() -> None:

@@ -169,7 +169,8 @@ class PlainFederation:
         if policy == "awf":
             return job.processors <= machine.processors_free(now)
         assert not isinstance(policy, str | PlainRailed)
-        nwp = machine.processors_waiting / machine.processors
+        others = [other for other in machine.waiting if other is not job]
+        nwp = sum(other.processors for other in others) / machine.processors
         njp = 100.0 * job.processors / machine.processors
         signed, certainty = rule_base_output(policy, nwp, njp)
         self.closest_call = min(self.closest_call, certainty)

@@ -33,8 +33,12 @@ def wants(
         request: of the job, no wider than the machine.
         load: of the batch system.
         own: the job is of an own user, and not of the partner's.
-        waits: it is in the queue already, and so does not start at once.
+        waits: it is in the queue already; so it does not start at once, and is none of those that
+            wait before it comes.
     """
+    waiting = load.processors_waiting
+    if waits:  # what the batch system has said may be older than the job
+        waiting = max(0, waiting - request.processors)
     compiled = compiled_transfer(policy)
     rails = compiled.rails
     if rails is None:
@@ -42,7 +46,7 @@ def wants(
             request.processors,
             processors=load.processors,
             processors_free=load.processors_free,
-            processors_waiting=load.processors_waiting,
+            processors_waiting=waiting,
             own=own,
             requested_time=request.requested_time,
         )
@@ -50,7 +54,7 @@ def wants(
         request.processors,
         processors=load.processors,
         processors_free=load.processors_free,
-        processors_waiting=load.processors_waiting,
+        processors_waiting=waiting,
         own=own,
         requested_time=request.requested_time,
         starts_now=rails.start_now and not waits and load.starts_now(request),

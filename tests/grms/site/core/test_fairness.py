@@ -5,8 +5,14 @@ from dataclasses import replace
 import pytest
 
 from grms.policy.rails import FAIR_EXCHANGE, START_NOW, Promise, Rails
-from grms.policy.transfer import AcceptWhenFit, Railed, TransferPolicy
-from grms.site.core.fairness import held_to, review
+from grms.policy.transfer import (
+    AcceptWhenFit,
+    Railed,
+    TransferPolicy,
+    TransferQuestion,
+    WrittenTransfer,
+)
+from grms.site.core.fairness import held_to, review, wants
 from grms.site.facts.commands import (
     AnswerOffer,
     Command,
@@ -128,6 +134,28 @@ def test_a_policy_inside_decides_among_what_is_left() -> None:
     """Accept when fit keeps what fits, though it would wait."""
     assert offers(site(BARE, AcceptWhenFit()).submit(QUEUED)) == []
     assert offers(site(BARE, AcceptWhenFit()).submit(FULL)) == ["b"]
+
+
+@pytest.mark.parametrize("railed", [False, True], ids=["bare", "within rails"])
+def test_a_job_that_waits_already_does_not_wait_for_itself(railed: bool) -> None:
+    """What a policy is told of the queue is the others, as it was on the job's arrival."""
+    told: list[int] = []
+
+    def no(question: TransferQuestion) -> bool:
+        told.append(question.processors_waiting)
+        return False
+
+    written = WrittenTransfer(no)
+    policy = Railed(BARE, written) if railed else written
+    host = Conversation(settings(transfer={"b": policy}))
+    book = host.state.memory.books["b"]
+    for waiting, waits in ((6, False), (6, True), (0, True)):
+        load = Load(8, 0, waiting)
+        assert not wants(
+            policy, host.state.memory, book, Request(2, 50.0), load, own=True, waits=waits
+        )
+    # The batch system may have said that before it knew of the job.
+    assert told == [6, 4, 0]
 
 
 def test_rails_without_start_now_do_not_ask() -> None:

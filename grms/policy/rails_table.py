@@ -23,6 +23,7 @@ from lrms_sim.spelling import shown as shown_value
 from lrms_sim.spelling import unknown
 
 NO_RAILS: Final = "none"
+_NO_RULE: Final = Rails(start_now=False, guest_length=None, balance=None, promise=None)
 RAILS_WORDS: Final = (*RAILS, NO_RAILS)
 
 _UNITS: Final = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
@@ -75,12 +76,12 @@ def _period(value: float) -> float:
 Span = Annotated[float, BeforeValidator(span)]
 Period = Annotated[float, BeforeValidator(span), AfterValidator(_period)]
 RailsWord = Annotated[str, AfterValidator(_rails_word)]
-Factor = Annotated[float | int, Field(gt=0, le=1e9, allow_inf_nan=False)]
-Weight = Annotated[float | int, Field(ge=0, le=1e9, allow_inf_nan=False)]
+Factor = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
+Weight = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
 
 
 class RailsSpec(BaseModel):
-    """Rails whose numbers are others than those of their word.
+    """Rails whose numbers are others than those of their word; a number puts its rule in force.
 
     Attributes:
         rules: which rules are in force: a word for rails.
@@ -107,10 +108,14 @@ class RailsSpec(BaseModel):
     @property
     def rails(self) -> Rails | None:
         """The same for a transfer policy; None where nothing is in force."""
+        given = self.model_dump(exclude_none=True, exclude={"rules"})
         rails = rails_by_word(self.rules)
         if rails is None:
-            return None
-        given = self.model_dump(exclude_none=True, exclude={"rules"})
+            if not given:
+                return None
+            rails = _NO_RULE
+        if "balance_weight" in given and rails.balance is None:
+            given.setdefault("balance", Rails.balance)
         promise = {
             name: given.pop(name)
             for name in ("tolerance", "trust", "suspension", "doublings")

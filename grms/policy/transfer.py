@@ -262,9 +262,21 @@ def compiled_transfer(policy: object) -> CompiledTransfer:
     return compiled
 
 
-def without_rails(policy: object) -> str:
-    """Returns why a policy cannot decide without rails, for people; nothing where it can."""
-    if isinstance(policy, RuleBase) and policy.further:
+def without_rails(policy: object, rails: Rails | None = None) -> str:
+    """Returns why a policy cannot decide with these rails alone, for people; nothing where it can.
+
+    Args:
+        policy: one that has to decide.
+        rails: what is to be around it; None for none.
+    """
+    if not isinstance(policy, RuleBase):
+        return ""
+    if rails is not None and not rails.start_now and "starts_now" in policy.further:
+        return (
+            f"the rule base {policy.name} looks at starts_now, which rails without start-now do not ask; "
+            'give the site rails with rules = "start-now" or more'
+        )
+    if rails is None and policy.further:
         return (
             f"the rule base {policy.name} looks at {' and '.join(policy.further)}, which are known "
             'within rails alone; give the site rails = "fair-exchange", or name a rule base of queue '

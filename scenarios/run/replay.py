@@ -288,9 +288,9 @@ class _Shelf:
     def within(self, site: SiteSpec, policy: TransferPolicy) -> TransferPolicy:
         """Returns a policy within a site's rails; one that has rails of its own keeps these."""
         rails = site.rails_in_force
-        if rails is None and (why := without_rails(policy)):
+        if why := without_rails(policy, rails):
             self.problems[Mistake(f"sites.{site.name}.transfer", why)] = None
-        if rails is None or isinstance(policy, Railed):
+        if why or rails is None or isinstance(policy, Railed):
             return policy
         # One object for all who have the same, as for policies without rails.
         return self._railed.setdefault((rails, id(policy)), Railed(rails, policy, policy.name))

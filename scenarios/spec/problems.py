@@ -63,6 +63,8 @@ def _said(details: ErrorDetails) -> str | None:
     if loc[2:] == ("location",) and kind not in {WRONG, "missing"}:
         words = ", ".join(map(repr, LOCATION_WORDS))
         return must_be_text(value, f"{words} or a list of all partners' names")
+    if loc[2:] == ("transfer",) and kind == "model_type":
+        return must_be_text(value, 'a table, as { default = "fair-exchange" }')
     if loc == ("sites",) and kind in {"list_type", "too_short"}:
         return must_be_text(value, "a list of one table or more, each begun with [[sites]]")
     if kind == "string_pattern_mismatch":

@@ -109,11 +109,11 @@ def load_policies(config: SiteConfig, shown: str) -> dict[str, TransferPolicy]:
                 policy = shelf.policy_by_name(partner.transfer)
             if isinstance(policy, WrittenTransfer):
                 policy = WrittenTransfer(CarefulTransfer(policy))
+            if why := without_rails(policy, rails):
+                problems[f"{shown}: partners.{partner.name}.transfer: {why}"] = None
             if rails is not None and not isinstance(policy, Railed):
                 # One that has rails of its own keeps these.
                 policy = Railed(rails, policy, f"{policy.name} within rails")
-            if why := without_rails(policy):
-                problems[f"{shown}: partners.{partner.name}.transfer: {why}"] = None
             policies[partner.name] = policy
         except RuleBaseError as error:
             problems[f"{shown}: partners.{partner.name}.transfer: {error}"] = None

@@ -1,5 +1,6 @@
 """Rails and spans of time as files say them."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -79,11 +80,35 @@ def test_a_table_changes_numbers() -> None:
     found = site(rails={"guest_length": 3, "balance": "2d", "trust": "1h"}).rails_in_force
     assert found == Rails(guest_length=3, balance=2 * DAY, promise=Promise(trust=HOUR))
     assert site(rails={}).rails_in_force == FAIR_EXCHANGE
-    assert site(rails={"rules": "none", "balance": 5}).rails_in_force is None
     found = site(rails={"rules": "start-now", "doublings": 0}).rails_in_force
     assert found == Rails(guest_length=None, balance=None, promise=Promise(doublings=0))
     with pytest.raises(ValidationError):
         RailsSpec.model_validate({"guest_lenght": 3})
+
+
+def test_a_number_puts_its_rule_in_force_whatever_the_word() -> None:
+    """Nobody who has written a bound goes without it."""
+    bare = Rails(start_now=False, guest_length=None, balance=None, promise=None)
+    assert site(rails={"rules": "none"}).rails_in_force is None
+    found = site(rails={"rules": "none", "balance": 5}).rails_in_force
+    assert found == replace(bare, balance=5)
+    found = site(rails={"rules": "none", "guest_length": 3, "tolerance": 9}).rails_in_force
+    assert found == replace(bare, guest_length=3, promise=Promise(tolerance=9))
+    found = site(rails={"rules": "start-now", "balance_weight": 1}).rails_in_force
+    assert found == replace(START_NOW, balance=DAY, balance_weight=1)
+
+
+@pytest.mark.parametrize("key", ["guest_length", "balance_weight"])
+@pytest.mark.parametrize("value", ["2", True, -1, 10**12])
+def test_a_number_that_is_none_is_one_mistake(key: str, value: object) -> None:
+    """Whole numbers and others are one kind."""
+    one = {"name": "a", "processors": 4, "workload": WORKLOAD, "rails": {key: value}}
+    document = to_toml({"name": "x", "sites": [one]})
+    with pytest.raises(SpecError) as caught:
+        parse_spec(document.encode(), folder=Path(), shown="x.toml")
+    (problem,) = caught.value.problems
+    assert problem.key == f"sites.a.rails.{key}"
+    assert problem.text.startswith("is ")
 
 
 def test_rounds_are_a_period_or_a_table() -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from grms.federation.federation import Site, replay
 from grms.policy._decisions import CompiledTransfer
+from grms.policy.rails import START_NOW, Rails
 from grms.policy.transfer import (
     AcceptWhenFit,
     AlwaysKeep,
@@ -106,6 +107,19 @@ def test_rules_that_need_rails_say_so() -> None:
     assert 'rails = "fair-exchange"' in without_rails(learned)
     for policy in (Railed(policy=learned), RuleBase((Rule(near, near, accept=True),))):
         assert without_rails(policy) == ""
+
+
+def test_rules_that_need_another_rail_say_so() -> None:
+    """Rails that ask nobody whether a job would start have no answer for rules that look at it."""
+    near = Gaussian(0, 1)
+    quick = RuleBase((Rule(near, near, accept=True, starts_now=near),), "quick")
+    unasked = Rails(start_now=False)
+    assert "quick looks at starts_now, which rails without start-now" in without_rails(
+        quick, unasked
+    )
+    assert without_rails(quick, START_NOW) == ""
+    long = RuleBase((Rule(near, near, accept=True, requested_time=near),), "long")
+    assert without_rails(long, unasked) == ""
 
 
 def test_a_replay_refuses_rules_that_need_rails() -> None:

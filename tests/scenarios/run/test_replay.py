@@ -297,6 +297,10 @@ def test_rules_that_need_rails_are_refused_without_them(tmp_path: Path) -> None:
     policy = load_policies(railed)["a"]["b"]
     assert isinstance(policy, Railed)
     assert policy.policy.name == "mine"
+    rails = {"rules": "none", "balance": "1d"}
+    unasked = spec(site("a", 8, transfer={"b": str(file)}, rails=rails), site("b", 8))
+    with pytest.raises(SpecError, match=r"sites\.a\.transfer: .*mine.* rails without start-now"):
+        load_policies(unasked)
 
 
 def test_rounds_let_more_waiting_jobs_go() -> None:

@@ -69,6 +69,10 @@ ONE_BY_ONE = [
     ),
     (with_sites({"name": "A"}) | {"clock": 3}, "clock: is 3; it must be a table"),
     (
+        with_sites({"name": "A", "transfer": "awf"}),
+        "sites.A.transfer: is 'awf'; it must be a table, as { default = \"fair-exchange\" }",
+    ),
+    (
         with_sites({"name": "A", "disciplin": "easy"}),
         (
             "sites.A.disciplin: 'disciplin' is no key here, did you mean 'discipline'? "

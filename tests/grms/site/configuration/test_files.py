@@ -99,6 +99,11 @@ def test_rules_that_need_rails_are_refused_without_them(tmp_path: Path) -> None:
         load_policies(config, "x")
     railed = parse_config(('rails = "start-now"\n' + text).encode(), folder=tmp_path, shown="x")
     assert load_policies(railed, "x")["sdsc"].name == "mine within rails"
+    save_rule_base(RuleBase((Rule(near, near, accept=True, starts_now=near),), "mine"), file)
+    head = 'rails = { rules = "none", balance = "1d" }\n'
+    unasked = parse_config((head + text).encode(), folder=tmp_path, shown="x")
+    with pytest.raises(ConfigError, match=r"partners\.sdsc\.transfer: .* rails without start-now"):
+        load_policies(unasked, "x")
 
 
 def test_what_is_wrong_with_rails_is_said_with_its_key() -> None:

@@ -176,9 +176,10 @@ def test_moments_that_no_longer_count_are_not_gathered() -> None:
             ReservationExtended(1.0, 1, 1e9 + number, 0.0, cut_off=False, cost=1.0)
         )
         lengths.append(len(book._due))
+        assert book.next_time == 1000.0
     assert max(lengths) == 2 * 2 + 64
     assert lengths[:10] == list(range(3, 13))
-    assert (book.next_time, book.next_due.number) == (1000.0, 2)
+    assert book.next_due.number == 2
     many = made(*(booked(number) for number in range(1, 151)))
     for _ in range(10):
         many.changes[ReservationExtended](EXTENDED)

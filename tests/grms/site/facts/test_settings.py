@@ -49,6 +49,15 @@ def test_bounds_themselves_are_possible() -> None:
     assert (pauses.retry_first_s, pauses.retry_most_s) == (0.0, 0.0)
 
 
+def test_a_bound_that_all_partners_keep_to_is_none() -> None:
+    """Where as many may be asked as there are with a policy, nobody need be asked in turn."""
+    partners = tuple(PartnerSettings(name) for name in "bcd")
+    transfer = {"b": AcceptWhenFit(), "c": AcceptWhenFit()}
+    for bound, questions in ((None, -1), (1, 1), (2, -1), (3, -1)):
+        given = SiteSettings("a", 4, partners=partners, transfer=transfer, partners_asked=bound)
+        assert given.questions == questions
+
+
 def test_every_limit_leaves_room() -> None:
     """A limit of nothing is refused by name."""
     with pytest.raises(ValueError, match="jobs_kept is 0; it must be at least 1"):

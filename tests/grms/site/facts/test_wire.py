@@ -251,6 +251,16 @@ def used_in_place(name: str = "in", path: str = "/a/in", **more: Any) -> request
     return message
 
 
+@pytest.mark.parametrize("field", ["processors", "requested_time_s"])
+def test_a_request_without_a_number_is_refused_by_its_name(field: str) -> None:
+    """As it is called in the message."""
+    message = request_pb2.JobRequest(processors=1, requested_time_s=1.0)
+    message.ClearField(field)
+    with pytest.raises(WireError) as error:
+        read_request(message, "job")
+    assert error.value.field == f"job.{field}"
+
+
 def test_files_in_place_are_apart_from_those_that_are_given() -> None:
     """One list for each, so that a number names the same file at both sites."""
     _, payload = read_request(used_in_place(written=True), "job")

@@ -448,6 +448,19 @@ def waiting_guest() -> tuple[Conversation, str]:
     return site, key
 
 
+def test_a_guest_that_waits_is_part_of_the_load() -> None:
+    """The batch system counts it, so the site does no more."""
+    site, _ = waiting_guest()
+    assert site.state.guest_counts()[GuestState.SUBMITTED] == 1
+    assert site.state.memory.unconfirmed == 0
+
+
+def test_the_first_offer_of_a_partner_is_the_first_of_its_first_epoch() -> None:
+    """As a new partner's journal numbers it."""
+    site = Conversation()
+    assert one(offered(site, offer=OfferId(1, 1)), AnswerOffer).accepted
+
+
 def test_a_guest_that_waits_again_starts_again() -> None:
     """Its home site hears nothing of that."""
     site, key = waiting_guest()

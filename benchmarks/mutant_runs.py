@@ -161,20 +161,26 @@ class Reach:
         seconds: of processor time that it takes while its lines are noted.
         failed: whether it fails.
         lines: those it reaches, by file.
+        entered: the functions that it calls, by file, name and first line.
     """
 
     seconds: float = 0.0
     failed: bool = False
     lines: dict[str, set[int]] = field(default_factory=dict)
+    entered: set[tuple[str, str, int]] = field(default_factory=set)
 
 
 class _Tracer:
     def __init__(self, files: set[str]) -> None:
         self.lines: dict[str, set[int]] = {file: set() for file in files}
+        self.entered: set[tuple[str, str, int]] = set()
 
     def begin(self, frame: FrameType, event: str, argument: Any) -> Any:
         del event, argument
-        return self._line if frame.f_code.co_filename in self.lines else None
+        if frame.f_code.co_filename not in self.lines:
+            return None
+        self.entered.add(_key(frame.f_code))
+        return self._line
 
     def _line(self, frame: FrameType, event: str, argument: Any) -> Any:
         del event, argument
@@ -199,6 +205,7 @@ class Collected:
         self._mutants, self._workers, self._own, self._report = mutants, workers, own, report
         self._failed = False
         self._ends_at_failure = False
+        self._entered: set[tuple[str, str, int]] = set()
 
     def _tell(self, **words: Any) -> None:
         os.write(self._report, (json.dumps(words) + "\n").encode())
@@ -224,6 +231,7 @@ class Collected:
         for file in {mutant.file for mutant in self._mutants}:
             parts_of(file)  # once, for all of them
         reaches = self._reaches(items)
+        self._entered = {key for one in reaches for key in one.entered}
         broken = [item.nodeid for item, one in zip(items, reaches, strict=True) if one.failed]
         if broken:
             self._tell(broken=broken)
@@ -250,9 +258,9 @@ class Collected:
             found: dict[int, Reach] = {}
             for part in range(self._workers):
                 noted = json.loads((Path(folder) / str(part)).read_text(encoding="utf-8"))
-                for index, seconds, failed, lines in noted:
+                for index, seconds, failed, lines, entered in noted:
                     sets = {file: set(reached) for file, reached in lines.items()}
-                    found[index] = Reach(seconds, failed, sets)
+                    found[index] = Reach(seconds, failed, sets, set(map(tuple, entered)))
         return [found[index] for index in range(len(items))]
 
     def _note(self, items: Sequence[pytest.Item], part: range, files: set[str], folder: str) -> int:
@@ -266,7 +274,8 @@ class Collected:
             items[index].config.hook.pytest_runtest_protocol(item=items[index], nextitem=following)
             sys.settrace(None)
             lines = {file: sorted(reached) for file, reached in tracer.lines.items() if reached}
-            noted.append((index, time.process_time() - begun, self._failed, lines))
+            spent = time.process_time() - begun
+            noted.append((index, spent, self._failed, lines, sorted(tracer.entered)))
         (Path(folder) / str(part.start)).write_text(json.dumps(noted), encoding="utf-8")
         return LIVES
 
@@ -290,14 +299,11 @@ class Collected:
         functions: dict[tuple[str, str, int], list[FunctionType]],
     ) -> Callable[[], int]:
         def work() -> int:
-            if not tests:
-                # If it runs at all, then as its module is imported, before there were any tests.
-                return NOT_TAKEN
             _silence()
             try:
                 changed = changed_functions(mutant)
-                if not changed:
-                    return NOT_TAKEN
+                if not any(_key(old) in self._entered for old, _ in changed):
+                    return NOT_TAKEN  # it runs as its module is imported, if ever
                 for old, new in changed:
                     for function in functions[_key(old)]:
                         function.__code__ = new

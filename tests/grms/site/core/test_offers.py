@@ -7,6 +7,7 @@ from grms.site.facts.events import (
     Cancel,
     OfferAnswered,
     OfferFailed,
+    PartnerUp,
     ReportReceived,
     Restarted,
     StatusAnswered,
@@ -332,6 +333,16 @@ def test_a_restart_asks_about_open_offers(cancelled: bool) -> None:
     site.restart()
     commands = site(Restarted, load=FULL)
     assert kinds(commands) == ["SendWithdraw" if cancelled else "SendResolve"]
+    assert site.job().state is (JobState.WITHDRAWING if cancelled else JobState.RESOLVING)
+
+
+def test_after_a_restart_a_delegated_job_is_where_it_was() -> None:
+    """Its partner is asked about it when it is found to be up."""
+    site = Conversation()
+    delegated(site)
+    site.restart()
+    assert site(Restarted, load=FULL) == []
+    assert kinds(site(PartnerUp, load=FULL, partner="b", processors=8)) == ["SendResolve"]
 
 
 # --- cancelling ----------------------------------------------------------------------------------

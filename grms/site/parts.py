@@ -20,6 +20,7 @@ from grms.handshakes import why_refused
 from grms.kit.debug import checks_wanted
 from grms.kit.shared_folders import SharedFolders
 from grms.lrms.adapter import LrmsSite
+from grms.lrms.immediate import ReplayableLrms
 from grms.lrms.port import Lrms
 from grms.names import parse_endpoint
 from grms.pki.certificates import PkiError
@@ -275,7 +276,10 @@ def build_core(
         in_thread=config.journal.survives == "power_loss",
         on_problem=on_problem,
     )
-    engine = Engine(loaded.state, commit, driver, loaded.clock, new_id)
+    engine = Engine(
+        *(loaded.state, commit, driver, loaded.clock, new_id),
+        ahead=config.clock.kind == "virtual" and isinstance(loaded.lrms, ReplayableLrms),
+    )
     driver.connect(engine.hear)
     if checks_wanted():
         engine.on_event(lambda _event, _commands: check(engine.state.memory))

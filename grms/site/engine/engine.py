@@ -7,6 +7,10 @@ The state is ahead of the journal while records are being written, or cannot be 
 leaves this place that is not in the journal: answers, messages to partners and commands to the
 batch system follow the records that they rest on, and `job` and `jobs` show own users' jobs as the
 journal has them.
+
+A simulated machine in a replay does not leave this place: after a restart the journal makes it anew, and
+the conductor's clock moves it as before. So it may be as far as the state is (`ahead`), and what nobody
+outside waits for gathers until something is to leave, as one group: arrivals that stay here, say.
 """
 
 import asyncio
@@ -14,16 +18,14 @@ import itertools
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Any, ParamSpec, Protocol, TypeVar, get_args
+from typing import Any, Final, ParamSpec, Protocol, TypeVar, get_args
 
 from grms.lrms.slips import Slips
 from grms.site.core.state import SiteState
 from grms.site.engine.clock import Clock
 from grms.site.engine.group_commit import GroupCommit
+from grms.site.engine.outside import REPLIES, TO_LRMS, WAITED_FOR, Reply, Send
 from grms.site.facts.commands import (
-    AnswerOffer,
-    AnswerReport,
-    AnswerStatus,
     Append,
     Command,
     LrmsCancel,
@@ -33,27 +35,16 @@ from grms.site.facts.commands import (
     PublishRound,
     Refusal,
     Refuse,
-    ReplyJob,
-    ReplyPardon,
-    ReplyReservation,
-    SendOffer,
-    SendProbe,
-    SendReport,
-    SendResolve,
-    SendWithdraw,
 )
 from grms.site.facts.events import Event, Kind, LoadedEvent
 from grms.site.facts.jobs import HomeJob, Load
 from grms.site.facts.lifecycle import SHOWN, JobState
 from grms.site.facts.reservations import Reservation
 
-Reply = (
-    ReplyJob | ReplyPardon | ReplyReservation | Refuse | AnswerOffer | AnswerStatus | AnswerReport
-)
-"""What a question is answered with."""
+__all__ = ["Driver", "Engine", "EngineFailedError", "Outward", "Reply", "Send"]
 
-Send = SendOffer | SendResolve | SendWithdraw | SendReport | SendProbe
-"""What is said to a partner."""
+HELD_S: Final = 0.05
+"""So long at most what nobody waits for is held back from the journal, where it is at all, seconds."""
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -113,6 +104,7 @@ class Engine:
         driver: the batch system.
         clock: tells the time.
         new_id: gives each event its id; shared with the driver.
+        ahead: whether the batch system may be ahead of the journal; see the module.
     """
 
     def __init__(
@@ -122,6 +114,8 @@ class Engine:
         driver: Driver,
         clock: Clock,
         new_id: "itertools.count[int]",
+        *,
+        ahead: bool = False,
     ) -> None:
         self.state = state
         self.commit = commit
@@ -139,6 +133,9 @@ class Engine:
         # Of a job, what it was before each event whose records are not written yet.
         self._behind: dict[int, list[HomeJob | None]] = {}
         self._busy = False
+        self._ahead = ahead
+        self._leaves = False
+        self._held: asyncio.TimerHandle | None = None
         self._ways: dict[type[Command], Callable[[Any], None]] = {
             Append: self._written,
             LrmsSubmit: self._drive,
@@ -234,6 +231,7 @@ class Engine:
 
         False while the journal cannot be written.
         """
+        self.flush()
         if not self.commit.pending:
             return True
         if self.commit.problem:
@@ -289,10 +287,19 @@ class Engine:
 
     def _run(self) -> None:
         self._guarded(self._drain)
+        if self._leaves or not self._ahead:
+            self.flush()
+        elif self._held is None and self.commit.pending:
+            self._held = asyncio.get_running_loop().call_later(HELD_S, self._let_go)
+
+    def _let_go(self) -> None:
+        # Most of it has been written by then, with what was to leave.
+        self._held = None
         self.flush()
 
     def flush(self) -> None:
         """Writes what has gathered, unless a thread does that."""
+        self._leaves = False
         self._guarded(self.commit.flush)
 
     def _guarded(self, action: Callable[[], None]) -> None:
@@ -335,7 +342,17 @@ class Engine:
             self.commit.append(first.records)
             for number, job in first.before.items():
                 self._behind.setdefault(number, []).append(job)
+        if self._ahead:
+            self._act_ahead(commands)
         self.commit.after(partial(self._do, commands))
+
+    def _act_ahead(self, commands: list[Command]) -> None:
+        for command in commands:
+            kind = type(command)
+            if kind in TO_LRMS:
+                self._events.extend(self.driver.do(command))  # type: ignore[arg-type]  # it is one
+            elif kind in WAITED_FOR or (kind in REPLIES and command.cause in self._questions):
+                self._leaves = True
 
     def _written(self, command: Append) -> None:
         for number in command.before:
@@ -354,6 +371,8 @@ class Engine:
             _answer(future, value=command)
 
     def _drive(self, command: LrmsSubmit | LrmsCancel) -> None:
+        if self._ahead:
+            return  # it was told at once
         self._events.extend(self.driver.do(command))
         self._guarded(self._drain)
 

@@ -254,8 +254,10 @@ class Journal(JournalFile):
         version = max(version, *map(_version_of, rows))
         if len(rows) < len(_INSERTS) and version == self._version and not before:
             # One statement is a transaction of its own, and costs a third less than one in three.
-            with self._explaining():
+            try:
                 self._connection.execute(_INSERTS[len(rows)], tuple(chain.from_iterable(rows)))
+            except sqlite3.Error as error:
+                raise self._explained(error) from error
         else:
             with self._transaction() as connection:
                 for statement, *values in before:

@@ -140,11 +140,26 @@ class Replay:
         if to > self._clock.now():
             self._clock.advance(to)
 
+    async def reported(self) -> None:
+        """Returns when every end was reported.
+
+        Own jobs that have started or ended need not be in the journal yet: a site that has forgotten
+        that finds it again when its clock is moved on, wherever the clock then stands.
+        """
+        if self._links.reports_open:
+            await self._waiter.until(lambda: self._links.reports_open == 0)
+
     async def rest(self) -> None:
         """Returns when every end was reported and everything is in the journal."""
-        await self._waiter.until(lambda: self._links.reports_open == 0)
-        if self._engine.commit.pending:
-            await self._engine.commit.settled()
+        await self.reported()
+        await self._settled()
+
+    async def _settled(self) -> None:
+        engine = self._engine
+        if engine.commit.pending:
+            engine.flush()
+            if engine.commit.pending:
+                await engine.commit.settled()
 
     @property
     def now(self) -> float:
@@ -184,9 +199,6 @@ class Replay:
         """Lets one job arrive, unless it has; returns where it went, once that is decided."""
         assert self.workload is not None
         engine, work = self._engine, self.workload
-        if engine.commit.pending:
-            # The batch system gets the row before once that is in the journal.
-            await engine.commit.settled()
         if row == self.rows_arrived:
             self.set_clock(work.submit_time[row])
             program = request_pb2.JobRequest()
@@ -232,8 +244,7 @@ class Replay:
             at: seconds; one that is past changes nothing.
         """
         engine, lrms = self._engine, self._lrms
-        if engine.commit.pending:
-            await engine.commit.settled()
+        await self._settled()
         self.advance(at)
         memory = engine.state.memory
         rounds = memory.rounds

@@ -1,5 +1,7 @@
 """The steps of a replay, each answered when the site is at rest, and the socket where they are asked.
 
+That the clock was moved need not be in the journal by then, where it will be moved again.
+
 A step takes so little that gRPC would cost several times as much: each message there takes a thread of
 its own and several turns of the loop. So the conductor, which is on the same machine and the same user,
 writes its steps to a socket (`proto/grms/v1/replay.proto`), one turn of the loop for each.
@@ -74,7 +76,8 @@ class Steps:
         if math.isnan(request.to_s):
             raise StepRefusedError(grpc.StatusCode.INVALID_ARGUMENT, "to_s is not a number")
         replay.advance(request.to_s)
-        await replay.rest()
+        # After the last move nobody moves its clock any more.
+        await (replay.rest() if request.to_s == math.inf else replay.reported())
         return replay_pb2.AdvanceResponse(
             next_event_time_s=replay.next_event_time,
             next_report_time_s=replay.next_report_time(),

@@ -1,19 +1,34 @@
 """The engine keeps order, and stops for good where nothing can be relied on."""
 
 import asyncio
+import itertools
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, cast
 
 import grpc
 import pytest
 from grpc import aio
 
 from grms.kit.debug import CHECK
+from grms.site.core.state import SiteState
 from grms.site.engine import group_commit
-from grms.site.engine.engine import EngineFailedError
+from grms.site.engine.clock import VirtualClock
+from grms.site.engine.engine import Driver, Engine, EngineFailedError
+from grms.site.engine.group_commit import GroupCommit
 from grms.site.engine.journal import JournalError, JournalFullError
-from grms.site.facts.events import Cancel, Resume
+from grms.site.facts.commands import (
+    AnswerReport,
+    Append,
+    Command,
+    LrmsCancel,
+    LrmsSubmit,
+    SendProbe,
+)
+from grms.site.facts.events import Cancel, Event, LrmsAccepted, Resume
+from grms.site.facts.jobs import OfferId, Request
 from grms.site.facts.lifecycle import JobState
-from grms.site.facts.records import JobReceived
+from grms.site.facts.records import JobKept, JobReceived, Record
 from grms.v1 import job_pb2, operator_pb2, request_pb2
 from tests.grms.site.daemons import document, running
 from tests.waiting import run, until
@@ -161,5 +176,103 @@ def test_questions_are_answered_one_by_one(tmp_path: Path) -> None:
             replies = await asyncio.gather(*(engine.ask(Cancel, each, None) for each in ids))
             assert len({reply.cause for reply in replies}) == 3
             assert [type(reply).__name__ for reply in replies] == ["ReplyJob", "Refuse", "ReplyJob"]
+
+    run(scene)
+
+
+class Scripted:
+    """A state and what surrounds an engine: it wants what it is told to want, and notes what is done."""
+
+    def __init__(self, *, ahead: bool) -> None:
+        self.wants: dict[int, list[Command]] = {}
+        self.done: list[str] = []
+        self.full = False
+        commit = GroupCommit(self.write, in_thread=False)
+        parts = cast("Any", self)
+        self.engine = Engine(
+            *(cast("SiteState", parts), commit, cast("Driver", parts), VirtualClock(0.0)),
+            itertools.count(1),
+            ahead=ahead,
+        )
+        self.engine.connect(parts)
+
+    def handle(self, event: Event, _: float) -> list[Command]:
+        """As the state's door."""
+        self.done.append(type(event).__name__)
+        return self.wants.get(event.id, [])
+
+    def write(self, records: Sequence[Record]) -> None:
+        """As the journal's end."""
+        if self.full:
+            raise JournalFullError("the disk is full")
+        self.done.append(f"written {len(records)}")
+
+    def do(self, command: LrmsSubmit | LrmsCancel) -> list[Event]:
+        """As the driver of a batch system that takes everything at once."""
+        self.done.append("told")
+        return [LrmsAccepted(next(self.engine.new_id), command.lrms_key)]
+
+    def send(self, _: Command) -> None:
+        """As the links to partners."""
+        self.done.append("sent")
+
+    def want(self, cause: int, *commands: Command) -> None:
+        """Sets what an event leads to, by its id; a record is always noted."""
+        self.wants[cause] = [Append(cause, (JobKept(0.0, cause),)), *commands]
+
+
+def submission(cause: int) -> LrmsSubmit:
+    """Returns a command to the batch system."""
+    return LrmsSubmit(cause, f"a/1/{cause}", Request(1, 1.0), b"", lookup=False)
+
+
+def test_the_batch_system_is_told_when_that_is_in_the_journal() -> None:
+    """Each event's records are written before anything is done, and what follows comes after."""
+
+    async def scene() -> None:
+        site = Scripted(ahead=False)
+        site.want(1, submission(1))
+        site.engine.tell(Resume)
+        assert site.done == ["Resume", "written 1", "told", "LrmsAccepted"]
+
+    run(scene)
+
+
+def test_a_simulated_machine_may_be_ahead_and_nothing_else() -> None:
+    """What stays in the process is done at once and written in one group, before anything leaves."""
+
+    async def scene() -> None:
+        site = Scripted(ahead=True)
+        site.want(1, submission(1))
+        site.want(3, submission(3))
+        site.want(5, SendProbe(5, "b", OfferId(1, 0), 0.0))
+        for _ in range(2):
+            site.engine.tell(Resume)
+        assert site.done == ["Resume", "told", "LrmsAccepted"] * 2
+        site.done.clear()
+        site.engine.tell(Resume)
+        assert site.done == ["Resume", "written 3", "sent"]
+        site.done.clear()
+        site.want(6, AnswerReport(6))
+        assert await site.engine.ask(Resume) == AnswerReport(6)
+        assert site.done == ["Resume", "written 1"]
+        # While the disk is full nothing leaves, and what is done is not forgotten.
+        site.done.clear()
+        site.full = True
+        site.want(7, submission(7), SendProbe(7, "b", OfferId(1, 0), 0.0))
+        site.engine.tell(Resume)
+        assert site.done == ["Resume", "told", "LrmsAccepted"]
+        assert not await site.engine.durable()
+        site.full = False
+        retrying = asyncio.create_task(site.engine.commit.run())
+        await site.engine.commit.settled()
+        retrying.cancel()
+        assert site.done[3:] == ["written 1", "sent"]
+        # Where nobody waits it is written all the same, soon.
+        site.want(9, submission(9))
+        site.engine.tell(Resume)
+        assert site.engine.commit.pending
+        await until(lambda: not site.engine.commit.pending)
+        assert site.done[-1] == "written 1"
 
     run(scene)

@@ -76,15 +76,21 @@ async def status_of(call: Any) -> grpc.StatusCode:
 
 @pytest.mark.parametrize("discipline", ["fcfs", "easy", "conservative", "list"])
 def test_one_site_replays_like_the_simulator(tmp_path: Path, discipline: str) -> None:
-    """Without partners the schedule is the simulator's, to the last bit, and in the journal."""
+    """Without partners the schedule is the simulator's, to the last bit, and in the journal.
+
+    Arrivals of one message are one group of records.
+    """
 
     async def scene() -> None:
         jobs = JOBS.shifted(0.1)
         async with conducted(tmp_path, lrms={"discipline": discipline}) as (site, stub):
             loaded = await stub.Load(iter([block(jobs)]))
             assert (loaded.rows_arrived, loaded.now_s) == (0, -math.inf)
+            groups = site.core.engine.commit.groups
             assert await arrive(stub, (0, 2), (2, 3)) == [["home"] * 2, ["home"] * 3]
+            assert site.core.engine.commit.groups == groups + 2
             assert await advance(stub, math.inf) == [(math.inf, math.inf)]
+            assert not site.core.engine.commit.pending
             own = [
                 row
                 async for answer in stub.Finish(replay_pb2.FinishRequest())

@@ -74,6 +74,9 @@ _LEVELS: Final[dict[type[Record], str]] = {
     **dict.fromkeys(_DECISIONS, "info"),
 }
 
+_SHOWN: Final = frozenset({*_LEVELS, records.JobEnded})
+"""Kinds of records of which an entry is made at another level than `debug`, of some at least."""
+
 _EVENTS: Final[dict[type[Event], str]] = {
     events.PartnerUp: "info",
     events.PartnerDown: "warning",
@@ -127,7 +130,7 @@ class EventLog:
         self._log = log
         self._engine = engine
         self._complete = complete
-        self._counts: Counter[str] = Counter()
+        self._counts: Counter[type[Record]] = Counter()
         self._timer: asyncio.TimerHandle | None = None
         engine.on_event(self.seen)
 
@@ -144,8 +147,14 @@ class EventLog:
             self._log.info("taken_up", jobs=jobs, cause=event.id)
         # What is noted comes first.
         if commands and isinstance(append := commands[0], Append):
+            sums, complete = self._counts, self._complete
             for record in append.records:
-                self._record(record, append)
+                noted = type(record)
+                sums[noted] += 1
+                if complete or noted in _SHOWN:
+                    self._record(record, append)
+            if self._timer is None:
+                self._begin()
 
     def close(self) -> None:
         """Tells what has happened since it was last told."""
@@ -162,7 +171,6 @@ class EventLog:
         if kind in _QUIET:
             return
         name = _NAMES[kind]
-        self._count(name)
         level = _LEVELS.get(kind, "debug")
         if isinstance(record, records.JobEnded) and record.outcome in _FAILURES:
             level = "info"
@@ -180,18 +188,19 @@ class EventLog:
     def _write(self, level: str, name: str, cause: int, values: dict[str, Any]) -> None:
         getattr(self._log, level)(name, cause=cause, **values)
 
-    def _count(self, name: str) -> None:
-        self._counts[name] += 1
-        if self._timer is None:
-            try:
-                loop = asyncio.get_running_loop()
-            except RuntimeError:
-                return  # nobody is there to be told later
-            self._timer = loop.call_later(ACTIVITY_S, self._tell)
+    def _begin(self) -> None:
+        if self._counts.keys() <= _QUIET:
+            return
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return  # nobody is there to be told later
+        self._timer = loop.call_later(ACTIVITY_S, self._tell)
 
     def _tell(self) -> None:
         self._timer = None
-        counts, self._counts = self._counts, Counter()
+        counts = {_NAMES[kind]: self._counts[kind] for kind in self._counts.keys() - _QUIET}
+        self._counts.clear()
         self._log.info("activity", **dict(sorted(counts.items())))
 
 

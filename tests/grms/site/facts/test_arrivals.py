@@ -3,9 +3,27 @@
 from grms.site.core.state import SiteState
 from grms.site.facts.arrivals import PLAIN
 from grms.site.facts.codec import encode, form_of
+from grms.site.facts.lifecycle import JobState
 from grms.site.facts.memory import Memory
+from grms.site.facts.records import JobKept, JobReceived
 from grms.testing.trial import Trial
+from tests.grms.site.conversation import REQUEST, settings
 from tests.grms.site.facts.test_compaction import inside
+
+
+def test_a_job_is_what_was_received_and_kept() -> None:
+    """Each thing by its name, whoever looks it up, and how many there are."""
+    memory = Memory(settings())
+    memory.apply(JobReceived(1.5, 3, "ann", "key", "fluid", REQUEST, b"run"))
+    job = memory.jobs[3]
+    assert (job.job, job.job_id, job.lrms_key) == (3, "a-3", "a/7/3")
+    assert (job.user, job.idempotency_key, job.name) == ("ann", "key", "fluid")
+    assert (job.request, job.payload, job.submit_time) == (REQUEST, b"run", 1.5)
+    assert (memory.jobs_open, memory.open_by_user, memory.next_job) == (1, {"ann": 1}, 4)
+    assert memory.keys == {("ann", "key"): 3}
+    memory.apply(JobKept(2.5, 3))
+    assert (job.state, job.kept_time) == (JobState.SUBMITTING, 2.5)
+    assert (memory.unconfirmed, memory.at_lrms) == (REQUEST.processors, {"a/7/3": job})
 
 
 def test_fields_do_what_records_do() -> None:

@@ -42,6 +42,20 @@ def test_a_copy_has_all_of_a_job() -> None:
     assert copy.partner != "b"
 
 
+def test_a_job_that_leaves_its_partner_has_nothing_of_the_offer() -> None:
+    """What it was asked or told there is nothing to the next; all else is as it was."""
+    job = home_job()
+    job.user, job.asked = "bob", ("b",)
+    names = ("partner", "offer_epoch", "offer_number", "offer_time", "accept_time", "question")
+    for name in (*names, "confirms", "take_back", "overdue", "attempts"):
+        setattr(job, name, 7)
+    job.leave_partner()
+    new = home_job()
+    changed = {"user", "asked"}
+    for name in HomeJob.__slots__:
+        assert (repr(getattr(job, name)) == repr(getattr(new, name))) == (name not in changed), name
+
+
 @pytest.mark.parametrize(
     ("processors", "requested_time", "message"),
     [

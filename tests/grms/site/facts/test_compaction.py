@@ -149,6 +149,17 @@ def test_a_forgotten_job_leaves_its_number_alone() -> None:
     assert everything(settings, short) == everything(settings, records)
 
 
+def test_a_number_is_not_given_again_though_its_job_was_the_first_to_be_forgotten() -> None:
+    """The last job ended before the others."""
+    settings = SiteSettings("a", 4, limits=Limits(jobs_kept=1))
+    received = [JobReceived(1.0, n, "u", f"k{n}", "", REQUEST, b"") for n in (1, 2)]
+    ended = [JobEnded(2.0, n, Outcome.CANCELLED, 2.0, 0.0, "") for n in (2, 1)]
+    records = [*received, *ended]
+    short = compacted(settings, records.copy)
+    assert short == [received[0], ended[1], SiteTally(2.0, 3)]
+    assert everything(settings, short) == everything(settings, records)
+
+
 def test_what_partners_are_trusted_with_survives() -> None:
     """Faults, doubts, epochs and what was seen last: kept though their records go."""
     partners = (PartnerSettings("b", 4),)

@@ -42,6 +42,23 @@ def test_a_copy_has_all_of_a_job() -> None:
     assert copy.partner != "b"
 
 
+def test_a_new_job_is_at_home_and_nothing_has_happened_to_it() -> None:
+    """All that it has is what its user has said."""
+    job = home_job()
+    said = (job.job, job.job_id, job.lrms_key, job.user, job.idempotency_key, job.name)
+    assert said == (1, "a-1", "a/1/1", "ann", "k", "")
+    assert (job.request, job.payload, job.submit_time) == (Request(1, 10.0), b"", 0.0)
+    assert (job.state, job.story, job.revision) == (JobState.RECEIVED, [JobState.RECEIVED], 1)
+    assert (job.asked, job.remaining, job.questions_left, job.weighed) == ((), None, -1, None)
+    assert (job.partner, job.offer, job.question, job.attempts) == ("", OfferId(0, 0), 0, 0)
+    assert (job.outcome, job.exit, job.reason) == (None, Exit(), "")
+    for name in ("decision", "offer", "accept", "start", "end", "kept"):
+        assert math.isnan(getattr(job, f"{name}_time")), name
+    no = ("cancel_requested", "cancel_told", "confirms", "take_back", "overdue")
+    for name in (*no, "leaving", "lost", "requeued"):
+        assert getattr(job, name) is False, name
+
+
 def test_a_job_that_leaves_its_partner_has_nothing_of_the_offer() -> None:
     """What it was asked or told there is nothing to the next; all else is as it was."""
     job = home_job()

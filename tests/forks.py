@@ -29,21 +29,28 @@ from typing import Any, Final
 
 import pytest
 
-PRELOADED: Final = (
-    "grms.cli",
-    "grms.site_cli",
-    "grms.site.start",
-    "broker.cli",
-    "broker.daemon",
-)
-"""What most processes of tests import, with all that these do."""
+IMPORTS: Final = {
+    "grms.command": ("grms.cli",),
+    "grms.command serve": ("grms.site_cli", "grms.site.start"),
+    "grms.command train": (
+        "grms.learning.rule_bases.command",
+        "lrms_sim.pages.svg",
+        "scenarios.run.training_source",
+    ),
+    "broker.command": ("broker.cli", "broker.commandline.plan_command"),
+    "broker.daemon": ("broker.daemon",),
+    "lrms_sim.command": ("lrms_sim.cli", "lrms_sim.run_report", "lrms_sim.lublin"),
+    "scenarios.command": ("scenarios.cli", "scenarios.live_cli", "scenarios.run.replay"),
+    "scenarios.command run": ("scenarios.live.live", "scenarios.report.html"),
+}
+"""What a program imports in which all these words are, of its text and its first argument. Each nursery
+imports what it meets; what is missing here costs time and nothing else."""
 
 CLONE: Final = {"x86_64": 56, "aarch64": 220}.get(platform.machine())
 """The number of clone(2); on other machines every process begins as always."""
 
 CLONE_PARENT: Final = 0x8000
 NURSERY: Final = "from tests.forks import nursery; exec(nursery())"
-READY: Final = b"ready"
 ROOM: Final = 8192
 """Bytes for the arguments of a fork, which take the place of those of the nursery."""
 
@@ -53,14 +60,9 @@ _INHERITED = ("PYTHON", "LD_", "MALLOC_")
 
 
 class Nursery:
-    """The process that is forked.
+    """The process that is forked."""
 
-    Args:
-        names: modules that it imports.
-    """
-
-    def __init__(self, names: tuple[str, ...] = PRELOADED) -> None:
-        self._ready = False
+    def __init__(self) -> None:
         self._one_at_a_time = threading.Lock()
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._environment = _beginning(os.environ)
@@ -69,7 +71,7 @@ class Nursery:
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
         with theirs:
             self.process = subprocess.Popen(  # noqa: S603  # this very interpreter
-                [sys.executable, "-c", NURSERY, str(theirs.fileno()), ",".join(names), "x" * ROOM],
+                [sys.executable, "-c", NURSERY, str(theirs.fileno()), "x" * ROOM],
                 env=environment,
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
@@ -107,12 +109,6 @@ class Nursery:
             socket.send_fds(self._socket, [text], streams)
             return int(self._socket.recv(64))
 
-    def until_ready(self) -> None:
-        """Returns when it has imported everything."""
-        if not self._ready:
-            assert self._socket.recv(64) == READY
-            self._ready = True
-
     def close(self) -> None:
         """Ends it; what it was forked to lives on."""
         self._socket.close()
@@ -134,7 +130,6 @@ def _arguments(program: str, words: list[str]) -> bytes:
 @contextmanager
 def forked(nursery: Nursery) -> Iterator[None]:
     """Lets processes of `python -c …` begin in the nursery."""
-    nursery.until_ready()
     usual: Any = subprocess.Popen._execute_child  # type: ignore[attr-defined]  # see below
     parameters = inspect.signature(usual)
 
@@ -183,24 +178,37 @@ def nursery() -> str:
     """Forks this process whenever it is asked to; returns in each fork, with the text of its program."""
     ours = socket.socket(fileno=int(sys.argv[1]))
     interrupted = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    for name in sys.argv[2].split(","):
-        importlib.import_module(name)
-    gc.collect()
-    gc.freeze()
-    ours.send(READY)
     while True:
         text, streams, _, _ = socket.recv_fds(ours, _MESSAGE_MAX, 3)
         if not text:
             os._exit(0)
+        asked = json.loads(text)
+        _import_for(" ".join([asked["program"], *asked["words"][:1]]))
         alone = len(list(Path("/proc/self/task").iterdir())) == 1
         pid = _sibling() if alone and CLONE is not None else -1
         if pid == 0:
             ours.close()
             signal.signal(signal.SIGINT, interrupted)
-            return _become(json.loads(text), streams)
+            return _become(asked, streams)
         for each in streams:
             os.close(each)
         ours.send(str(max(pid, 0)).encode())
+
+
+def _import_for(words: str) -> None:
+    """Imports what a program will import."""
+    modules = [
+        module
+        for needed, modules in IMPORTS.items()
+        if all(word in words for word in needed.split())
+        for module in modules
+        if module not in sys.modules
+    ]
+    for module in modules:
+        importlib.import_module(module)
+    if modules:
+        gc.collect()
+        gc.freeze()  # a fork need not look through it
 
 
 def _sibling() -> int:

@@ -13,6 +13,7 @@ import pytest
 pytestmark = pytest.mark.usefixtures("forks")
 
 TELLS = """
+# As if it were: from grms.command import main
 import json, os, sys
 with open("/proc/self/cmdline", "rb") as words:
     cmdline = words.read().rstrip(b"\\0").decode().split("\\0")
@@ -106,7 +107,7 @@ async def test_asyncio_starts_it_too() -> None:
 )
 def test_what_it_cannot_do_begins_as_always(options: dict[str, object]) -> None:
     """Where the interpreter or the kernel has to do something else, nothing is forked."""
-    asks = "import sys; print('grms.cli' in sys.modules)"
+    asks = "import sys; print('grms.cli' in sys.modules)  # no grms.command"
     command = [sys.executable, "-c", asks]
     assert subprocess.check_output(command) == b"True\n"  # noqa: S603  # a program of this test
     assert subprocess.check_output(command, **options) == b"False\n"  # type: ignore[call-overload]  # noqa: S603

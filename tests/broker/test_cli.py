@@ -200,6 +200,7 @@ def environment() -> dict[str, str]:
     return os.environ | {"PYTHONPATH": path, "COLUMNS": "100"}
 
 
+@pytest.mark.usefixtures("forks")
 def test_ctrl_c_ends_with_the_best_plan_so_far(elsewhere: Path) -> None:
     """The search stops, the plan is written, and the status is that of success."""
     arguments = ("plan", "small.json", "--search-time", "1h", "--json", "p.json", "--workers", "1")

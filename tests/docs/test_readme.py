@@ -47,6 +47,17 @@ def console_lines() -> list[str]:
     return [line.removeprefix("$ ").partition("   #")[0].strip() for line in lines]
 
 
+COMMANDS = {"lrms-sim": "lrms_sim", "grms": "grms", "gorba": "broker", "scenario": "scenarios"}
+"""The package of each command."""
+
+
+def words_of(line: str) -> list[str]:
+    """Returns the program and the arguments of a line; commands begin as their scripts begin them."""
+    command, *arguments = shlex.split(line)
+    program = f"from {COMMANDS[command]}.command import main; main()"
+    return [sys.executable, "-c", program, *arguments]
+
+
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Returns a folder like a checkout, with small logs in place of the recorded ones."""
@@ -67,6 +78,7 @@ def test_every_line_is_run_or_says_why_not() -> None:
         assert any(line.startswith(beginning) for line in lines), beginning
 
 
+@pytest.mark.usefixtures("forks")
 def test_the_readme_runs_from_top_to_bottom(place: Path) -> None:
     """Each line ends with status 0, in the order of the page, in one folder."""
     environment = {
@@ -82,7 +94,7 @@ def test_the_readme_runs_from_top_to_bottom(place: Path) -> None:
         for long, short in SHORTER.items():
             line = line.replace(long, short)  # noqa: PLW2901  # the same line, quicker
         done = subprocess.run(  # noqa: S603  # commands of this repository
-            shlex.split(line),
+            words_of(line),
             cwd=place,
             env=environment,
             capture_output=True,

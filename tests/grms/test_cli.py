@@ -348,6 +348,7 @@ def interrupted(arguments: list[str], after: Callable[[str], bool]) -> tuple[int
     return process.returncode, out, error
 
 
+@pytest.mark.usefixtures("forks")
 @pytest.mark.parametrize("executor", ["threads", "processes"])
 def test_ctrl_c_leaves_a_checkpoint_that_leads_to_the_same_result(
     elsewhere: Path, executor: str, capfd: pytest.CaptureFixture[str]
@@ -371,6 +372,7 @@ def test_ctrl_c_leaves_a_checkpoint_that_leads_to_the_same_result(
         assert parts.read_bytes() == whole.read_bytes()
 
 
+@pytest.mark.usefixtures("forks")
 def test_ctrl_c_before_the_first_generation_leaves_nothing(elsewhere: Path) -> None:
     """No checkpoint, no advice that would not work."""
     # Founders that take far longer than any test.

@@ -23,9 +23,11 @@ def fcfs(machine: PlainMachine, now: float) -> None:
 
 def list_scheduling(machine: PlainMachine, now: float) -> None:
     """Goes through the queue once and starts whatever fits at its turn."""
+    free = machine.processors_free(now)
     for job in list(machine.waiting):
-        if machine.fits(job, now):
+        if job.processors <= free:
             machine.start(job, now)
+            free = machine.processors_free(now)
 
 
 def easy(machine: PlainMachine, now: float, backfill: Key | None = None) -> None:
@@ -38,21 +40,23 @@ def easy(machine: PlainMachine, now: float, backfill: Key | None = None) -> None
         return
     head, *later = machine.waiting
 
-    def free_by_estimates(moment: float) -> int:
-        return machine.processors - sum(
-            running.job.processors for running in machine.running if running.estimated_end > moment
-        )
+    widths = [(running.estimated_end, running.job.processors) for running in machine.running]
 
-    releases = sorted(running.estimated_end for running in machine.running)
+    def free_by_estimates(moment: float) -> int:
+        return machine.processors - sum([width for end, width in widths if end > moment])
+
+    releases = sorted(end for end, _ in widths)
     shadow_time = next(t for t in releases if free_by_estimates(t) >= head.processors)
     extra_processors = free_by_estimates(shadow_time) - head.processors
     machine.first_shadow.setdefault(head.row, shadow_time)
     if backfill is not None:
         later = sorted(later, key=lambda job: (backfill(job, now), job.row))
+    free = machine.processors_free(now)
     for job in later:
         ends_in_time = now + job.requested_time <= shadow_time
-        if (ends_in_time or job.processors <= extra_processors) and machine.fits(job, now):
+        if job.processors <= free and (ends_in_time or job.processors <= extra_processors):
             machine.start(job, now)
+            free = machine.processors_free(now)
             if not ends_in_time:
                 extra_processors -= job.processors
 
@@ -95,12 +99,12 @@ def earliest_fit(machine: PlainMachine, job: PlainJob, now: float) -> float:
     plans = list(planned(machine))
 
     def fits_at(moment: float) -> bool:
-        in_use = sum(width for begin, end, width in plans if begin <= moment < end)
+        in_use = sum([width for begin, end, width in plans if begin <= moment < end])
         return in_use + job.processors <= machine.processors
 
     def fits_from(start: float) -> bool:
-        beginnings = [b for b, _, _ in plans if start < b < start + job.requested_time]
-        return all(fits_at(moment) for moment in [start, *beginnings])
+        end = start + job.requested_time
+        return fits_at(start) and all(fits_at(b) for b, _, _ in plans if start < b < end)
 
     moments = [now, *sorted(end for _, end, _ in plans if end > now)]
     return next(moment for moment in moments if fits_from(moment))

@@ -90,7 +90,7 @@ def plain_place(
     ends = [placed[workflow.name, name].end for name in task.predecessors]
     earliest = max([problem.now, workflow.earliest_start, *ends])
     cheapest = strategy == 2 or (strategy == 3 and workflow.preference >= 0.5)
-    varies = any(len(resource.price_steps()) > 1 for resource in used_resources(problem))
+    varies = cheapest and any(len(each.price_steps()) > 1 for each in used_resources(problem))
     best: tuple[tuple[object, ...], Placement] | None = None
     for alternative in dict.fromkeys(task.alternatives):
         if not problem.is_possible(task, alternative):
@@ -106,7 +106,7 @@ def plain_place(
             for demand, resource in zip(alternative.demands, resources, strict=True)
         )
         rank = preference_rank(problem, alternative, cheapest=cheapest)
-        asked = float(Fraction(cost).limit_denominator(10**6)) if cheapest and varies else 0.0
+        asked = float(Fraction(cost).limit_denominator(10**6)) if varies else 0.0
         placement = Placement(workflow.name, task.name, alternative.demands, start, end, cost)
         if best is None or (start, asked, *rank) < best[0]:
             best = ((start, asked, *rank), placement)
@@ -192,12 +192,12 @@ def used_resources(problem: Problem) -> list[Resource]:
     """Returns the resources that some task that is not fixed can use."""
     fixed = {placement.key for placement in problem.fixed}
     names = {
-        name
+        demand.resource
         for workflow in problem.workflows
         for task in workflow.tasks
         if (workflow.name, task.name) not in fixed
         for alternative in task.alternatives
-        for name in alternative.resources
+        for demand in alternative.demands
     }
     return [resource for resource in problem.resources if resource.name in names]
 

@@ -106,9 +106,11 @@ def easy_on_predictions(machine: PlainMachine, now: float) -> None:
     ends = sorted(machine.predicted_end(running) for running in machine.running)
     shadow_time = next(t for t in ends if t >= now and free_at(t) >= head.processors)
     extra_processors = free_at(shadow_time) - head.processors
+    free = machine.processors_free(now)
     for job in sorted(later, key=lambda job: (machine.predictions[job.row][0], job.row)):
         ends_in_time = now + machine.predictions[job.row][0] <= shadow_time
-        if (ends_in_time or job.processors <= extra_processors) and machine.fits(job, now):
+        if job.processors <= free and (ends_in_time or job.processors <= extra_processors):
             machine.start(job, now)
+            free = machine.processors_free(now)
             if not ends_in_time:
                 extra_processors -= job.processors

@@ -247,6 +247,7 @@ def test_every_command_and_option_is_documented() -> None:
     assert wanted - words - common == set()
 
 
+@pytest.mark.usefixtures("forks")
 def test_ctrl_c_ends_with_130_and_leaves_nothing(elsewhere: Path) -> None:
     """Interrupted while it works, a run leaves the folder as it was."""
     # Shells have background jobs ignore Ctrl-C, and children inherit that.

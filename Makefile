@@ -18,7 +18,7 @@ help:  ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
 # Each tool that is missing is named with the package that has it.
-$(VENV)/.installed: pyproject.toml
+$(VENV)/.tools: pyproject.toml
 	@command -v $(PYTHON) >/dev/null \
 	  || { echo "There is no $(PYTHON); on Debian: apt install python3, or: make PYTHON=python3.12 …" >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -32,15 +32,19 @@ $(VENV)/.installed: pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Installing what Hanse needs into $(VENV); this takes a minute …"
 	@$(PIP) 'pip>=26' 'setuptools>=77' 'cython>=3.1' wheel  # older pips write commands that start slowly
+	@touch $@
+
+# What is installed and what is compiled need nothing of each other: `make -j2 setup` does both at once.
+$(VENV)/.installed: $(VENV)/.tools
 	@HANSE_WITHOUT_KERNELS=1 $(PIP) --no-build-isolation --editable '.[dev]'
 	@touch $@
 
-$(VENV)/.built: $(VENV)/.installed $(SOURCES)
+$(VENV)/.built: $(VENV)/.tools $(SOURCES)
 	@echo "Compiling the kernels; this takes some minutes …"
 	@$(BIN)/python setup.py --quiet build_ext --inplace
 	@touch $@
 
-setup: $(VENV)/.built  ## Create the virtual environment and compile the kernels
+setup: $(VENV)/.installed $(VENV)/.built  ## Create the virtual environment and compile the kernels
 
 run: setup  ## Replay three synthetic sites, alone, federated, and through live daemons; write the report
 	@$(BIN)/scenario run synthetic-three-sites --live --output out/synthetic-three-sites

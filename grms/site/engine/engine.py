@@ -231,7 +231,8 @@ class Engine:
 
         False while the journal cannot be written.
         """
-        self.flush()
+        if self._ahead:
+            self.flush()
         if not self.commit.pending:
             return True
         if self.commit.problem:

@@ -149,6 +149,20 @@ def test_a_forgotten_job_leaves_its_number_alone() -> None:
     assert everything(settings, short) == everything(settings, records)
 
 
+def test_what_the_fields_of_records_say_is_as_good_as_records() -> None:
+    """The same memory, and the same last moment, whichever came last."""
+    settings = SiteSettings("a", 4)
+    reading = Reading(settings)
+    reading.plain("JobReceived")(2.0, 1, "u", "k1", "", REQUEST, b"")
+    reading.plain("JobKept")(1.5, 1)
+    assert reading.moment == 2.0
+    records: list[Record] = [JobReceived(2.0, 1, "u", "k1", "", REQUEST, b""), JobKept(1.5, 1)]
+    memory = Memory(settings)
+    for record in records:
+        memory.apply(record)
+    assert inside(reading.memory) == inside(memory)
+
+
 def test_a_number_is_not_given_again_though_its_job_was_the_first_to_be_forgotten() -> None:
     """The last job ended before the others."""
     settings = SiteSettings("a", 4, limits=Limits(jobs_kept=1))

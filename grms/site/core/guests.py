@@ -23,7 +23,6 @@ from grms.site.facts.commands import (
     SendReport,
 )
 from grms.site.facts.events import (
-    LrmsAccepted,
     LrmsEnded,
     LrmsLost,
     LrmsRequeued,
@@ -225,7 +224,7 @@ class GuestDesk:
 
     # --- the batch system ----------------------------------------------------------------------
 
-    def accepted(self, guest: GuestJob, _event: LrmsAccepted, _turn: Turn) -> None:
+    def accepted(self, guest: GuestJob) -> None:
         """Knows that a job waits in the batch system."""
         if guest.state is GuestState.ACCEPTED:
             self.memory.confirm(guest)

@@ -16,7 +16,6 @@ from grms.site.facts.commands import (
 )
 from grms.site.facts.events import (
     Cancel,
-    LrmsAccepted,
     LrmsEnded,
     LrmsLost,
     LrmsRequeued,
@@ -180,12 +179,13 @@ class HomeDesk:
 
     # --- the batch system ----------------------------------------------------------------------
 
-    def accepted(self, job: HomeJob, _event: LrmsAccepted, turn: Turn) -> None:
-        """Knows that a job waits in the batch system."""
-        if job.state is JobState.SUBMITTING:
+    def accepted(self, job: HomeJob) -> bool:
+        """Knows that a job waits in the batch system; returns whether that is news."""
+        news = job.state is JobState.SUBMITTING
+        if news:
             self.memory.confirm(job)
             job.move(JobState.QUEUED)
-            turn.publish(job)
+        return news
 
     def started(self, job: HomeJob, event: LrmsStarted, turn: Turn) -> None:
         """Notes a start."""
@@ -245,7 +245,9 @@ class HomeDesk:
     def take_up(self, load: Load | None, turn: Turn) -> None:
         """Goes on with every job that had not ended."""
         for job in list(self.memory.jobs.values()):
-            if job.state is JobState.RECEIVED:
+            if job.state in _HERE:
+                self._look_up(job, turn)
+            elif job.state is JobState.RECEIVED:
                 self.offers.decide(job, load, turn)
             elif job.state is JobState.OFFERING:
                 job.move(JobState.WITHDRAWING if job.to_end else JobState.RESOLVING)
@@ -254,8 +256,6 @@ class HomeDesk:
                 self.offers.ask(job, turn)
             elif job.state in PROVISIONAL:
                 self.reoffers.take_up(job, turn)
-            elif job.state in _HERE:
-                self._look_up(job, turn)
             elif job.state is JobState.DELEGATED and job.to_end:
                 self.offers.ask(job, turn)
         for book in self.memory.books.values():

@@ -122,7 +122,6 @@ class SiteState:
         self._deadlines = DeadlineDesk(self.memory, self._offers)
         self._reservations = ReservationDesk(self.memory)
         self._told: dict[type[Event], _OfAJob] = {
-            LrmsAccepted: (self._home.accepted, self._guests.accepted),
             LrmsStarted: (self._home.started, self._guests.started),
             LrmsRequeued: (self._home.requeued, self._guests.requeued),
             LrmsEnded: (self._home.ended, self._guests.ended),
@@ -167,6 +166,7 @@ class SiteState:
             ReleaseReservation: self._reservations.release,
             ReservationsDue: self._reservations.due,
             **dict.fromkeys(self._told, self._lrms_told),
+            LrmsAccepted: self._lrms_accepted,
             LrmsRefused: self._lrms_refused,
             LrmsAppeared: self._lrms_appeared,
             LrmsAway: self._lrms_away,
@@ -309,6 +309,17 @@ class SiteState:
             home(job, event, turn)
         elif job is not None:
             guest(job, event, turn)
+
+    def _lrms_accepted(self, event: LrmsAccepted, turn: Turn) -> None:
+        at_lrms, changed = self.memory.at_lrms, list[str]()
+        for key in (event.lrms_key, *event.also):
+            job = at_lrms.get(key)
+            if isinstance(job, HomeJob):
+                if self._home.accepted(job):
+                    changed.append(job.job_id)
+            elif job is not None:
+                self._guests.accepted(job)
+        turn.publish_all(changed)
 
     def _lrms_refused(self, event: LrmsRefused, turn: Turn) -> None:
         outcome, reason = Outcome.FAILED, f"the batch system refused it: {event.reason}"

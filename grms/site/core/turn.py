@@ -1,5 +1,7 @@
 """One turn of a site's state: the handling of one event."""
 
+from collections.abc import Sequence
+
 from grms.site.facts.commands import Append, Command, LrmsSubmit, Publish
 from grms.site.facts.jobs import GuestJob, HomeJob
 from grms.site.facts.lifecycle import Outcome
@@ -51,6 +53,11 @@ class Turn:
         """Tells watchers that a job has changed."""
         self._commands.append(Publish(self.cause, job.job_id))
 
+    def publish_all(self, job_ids: Sequence[str]) -> None:
+        """Tells watchers of several, or of none."""
+        if job_ids:
+            self._commands.append(Publish(self.cause, job_ids[0], tuple(job_ids[1:])))
+
     def submit(self, job: HomeJob | GuestJob, *, lookup: bool, started: bool = False) -> None:
         """Wants a job in the batch system's queue.
 
@@ -59,6 +66,7 @@ class Turn:
             lookup: the batch system may have it.
             started: it is known to have started.
         """
+        user, partner = (job.user, "") if isinstance(job, HomeJob) else ("", job.partner)
         self._commands.append(
             LrmsSubmit(
                 self.cause,
@@ -67,8 +75,8 @@ class Turn:
                 job.payload,
                 lookup=lookup,
                 started=started,
-                user=job.user if isinstance(job, HomeJob) else "",
-                partner=job.partner if isinstance(job, GuestJob) else "",
+                user=user,
+                partner=partner,
                 since=job.kept_time,
             )
         )

@@ -18,13 +18,12 @@ import itertools
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Any, Final, ParamSpec, Protocol, TypeVar, get_args
+from typing import Any, Final, ParamSpec, TypeVar, get_args
 
-from grms.lrms.slips import Slips
 from grms.site.core.state import SiteState
 from grms.site.engine.clock import Clock
 from grms.site.engine.group_commit import GroupCommit
-from grms.site.engine.outside import REPLIES, TO_LRMS, WAITED_FOR, Reply, Send
+from grms.site.engine.outside import REPLIES, TO_LRMS, WAITED_FOR, Driver, Outward, Reply, Send
 from grms.site.facts.commands import (
     Append,
     Command,
@@ -46,44 +45,15 @@ __all__ = ["Driver", "Engine", "EngineFailedError", "Outward", "Reply", "Send"]
 HELD_S: Final = 0.05
 """So long at most what nobody waits for is held back from the journal, where it is at all, seconds."""
 
+TOGETHER: Final = 16
+"""From so many commands of one event on, jobs that are looked up are looked up together."""
+
 T = TypeVar("T")
 P = ParamSpec("P")
 
 
 class EngineFailedError(Exception):
     """The site's state cannot be relied on any more; its cause says why."""
-
-
-class Driver(Protocol):
-    """Carries out commands to the batch system; what happens there is told through `Engine.hear`."""
-
-    @property
-    def load_age(self) -> float | None:
-        """How old the load is, seconds; None where there has been none."""
-
-    @property
-    def commands_open(self) -> int:
-        """How many commands the batch system has not answered."""
-
-    @property
-    def slips(self) -> Slips:
-        """How often the batch system has not kept what it said."""
-
-    def load(self) -> Load | None:
-        """Returns the load as it is known now; None where it is not."""
-
-    def due(self) -> Iterable[Event]:
-        """Returns what has happened by now, where that can be known at once."""
-
-    def do(self, command: LrmsSubmit | LrmsCancel) -> Iterable[Event]:
-        """Takes a command, and returns what has come of it so far."""
-
-
-class Outward(Protocol):
-    """Says to partners what the state wants said."""
-
-    def send(self, command: Send) -> None:
-        """Begins to send; the outcome comes back as an event."""
 
 
 class Engine:
@@ -363,8 +333,18 @@ class Engine:
                 del self._behind[number]
 
     def _do(self, commands: list[Command]) -> None:
-        for command in commands:
-            self._ways[type(command)](command)
+        if len(commands) < TOGETHER or self._ahead:
+            for command in commands:
+                self._ways[type(command)](command)
+            return
+        for looks_up, several in itertools.groupby(commands, _looks_up):
+            if looks_up:
+                for events in self.driver.look_up(list(several)):  # type: ignore[arg-type]  # they are
+                    self._events.extend(events)
+                    self._guarded(self._drain)
+            else:
+                for command in several:
+                    self._ways[type(command)](command)
 
     def _reply(self, command: Reply) -> None:
         future = self._questions.get(command.cause)
@@ -378,8 +358,9 @@ class Engine:
         self._guarded(self._drain)
 
     def _show(self, command: Publish) -> None:
-        for tell in self._publish:
-            tell(command.job_id)
+        for job_id in (command.job_id, *command.also):
+            for tell in self._publish:
+                tell(job_id)
 
     def _show_reservation(self, command: PublishReservation) -> None:
         for tell in self._publish_reservation:
@@ -392,6 +373,10 @@ class Engine:
     def _send(self, command: Send) -> None:
         assert self._outward is not None
         self._outward.send(command)
+
+
+def _looks_up(command: Command) -> bool:
+    return type(command) is LrmsSubmit and command.lookup
 
 
 def _answer(future: asyncio.Future[T], *, value: T) -> None:

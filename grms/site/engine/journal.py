@@ -15,6 +15,7 @@ partners (docs/protocol.md). Where a journal is lost a new one is begun; its epo
 creation, tells partners that it is another.
 """
 
+import math
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -288,7 +289,7 @@ class Journal(JournalFile):
         record: Callable[[Record], None],
         plain: Mapping[str, Callable[..., None]],
         look: Callable[[int], None],
-    ) -> None:
+    ) -> float:
         """Hands the records to whoever takes them, oldest first.
 
         Args:
@@ -297,18 +298,23 @@ class Journal(JournalFile):
                 has to be made.
             look: is told now and then how many have been handed over.
 
+        Returns:
+            The latest moment of those whose fields were taken; minus infinity for none.
+
         Raises:
             JournalDamagedError: a row is missing or not what was written; the text names it.
         """
         takers = {kind: (form_of(kind), take) for kind, take in plain.items()}
-        count = 0
+        count, latest = 0, -math.inf
         for rows in self._blocks():
             try:
-                hand_over(rows, takers, lambda row: record(self._decoded(row)))
+                reached = hand_over(rows, takers, lambda row: record(self._decoded(row)))
             except RowError as error:
                 raise self.damaged(f"record {error.number}: {error}") from error
+            latest = max(latest, reached)
             count += len(rows)
             look(count)
+        return latest
 
     def _decoded(self, row: tuple[Any, ...]) -> Record:
         try:

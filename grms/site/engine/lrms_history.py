@@ -29,6 +29,9 @@ from grms.site.facts.wire import given_inputs, shared_files
 from grms.v1 import request_pb2
 from lrms_sim.groups import GROUPS
 
+_GROUPS_SAID = frozenset({0, *GROUPS})
+"""The numbers of groups that a request may have; 0 is none."""
+
 
 def lrms_job(
     key: str,
@@ -58,7 +61,10 @@ def lrms_job(
     except DecodeError as error:
         raise LrmsRefusedError(f"job {key}: what it runs cannot be read") from error
     program, simulated = None, None
-    if message.HasField("program"):
+    runs = message.WhichOneof("payload")
+    if runs == "simulated":
+        simulated = _simulated(key, message.simulated)
+    elif runs == "program":
         said = message.program
         files = enumerate(given_inputs(payload))
         program = Program(
@@ -72,10 +78,8 @@ def lrms_job(
             ),
             shared_files(payload),
         )
-    if message.HasField("to_fetch"):
+    elif runs == "to_fetch":
         program = Program("")  # a simulated machine does not run it, and no other is given it so
-    if message.HasField("simulated"):
-        simulated = _simulated(key, message.simulated)
     return LrmsJob(
         key, request.processors, request.requested_time, user, partner, program, simulated
     )
@@ -160,7 +164,9 @@ class LrmsHistory:
 
     def kept(self, time: float, number: int) -> None:
         """Takes what `JobKept` says."""
-        self._submitted(self._jobs[number], time)
+        job = self._jobs[number]
+        self._waiting[job.lrms_key] = job
+        self.moment = max(self.moment, time)
 
     def _job_kept(self, record: JobKept) -> None:
         self.kept(record.time, record.job)

@@ -4,12 +4,14 @@ import gc
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Final
 
 import structlog
 
 from grms.site.engine.journal import Journal, JournalFullError
 from grms.site.engine.lrms_history import LrmsHistory
+from grms.site.facts.arrivals import keep, receive
 from grms.site.facts.compaction import Reading
 from grms.site.facts.records import Record
 from grms.site.facts.settings import SiteSettings
@@ -95,7 +97,7 @@ def read(
     """
     reading = Reading(settings)
     history = LrmsHistory(reading.memory)
-    receive, keep = reading.plain("JobReceived"), reading.plain("JobKept")
+    memory = reading.memory
 
     def take(record: Record) -> None:
         history.apply(record)
@@ -103,9 +105,14 @@ def read(
 
     def kept(time: float, number: int) -> None:
         history.kept(time, number)
-        keep(time, number)
+        keep(memory, time, number)
 
-    journal.hand_over(take, {"JobReceived": receive, "JobKept": kept}, progress.look)
+    plain: dict[str, Callable[..., None]] = {
+        "JobReceived": partial(receive, memory),
+        "JobKept": kept,
+    }
+    latest = journal.hand_over(take, plain, progress.look)
+    reading.moment = max(reading.moment, latest)
     return reading, history
 
 

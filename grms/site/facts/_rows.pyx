@@ -12,6 +12,7 @@ import zlib
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.mem cimport PyMem_Free
 from cpython.unicode cimport PyUnicode_AsUTF8AndSize, PyUnicode_DecodeASCII
+from libc.math cimport INFINITY
 from libc.stdio cimport snprintf
 from libc.string cimport memcmp, memcpy, strlen
 
@@ -290,9 +291,13 @@ def hand_over(list rows not None, dict takers not None, other):
         takers: by kind, the form of its records and what takes a moment and the other fields.
         other: takes a row of another kind.
 
+    Returns:
+        The latest moment of those that were handed to takers; minus infinity for none.
+
     Raises:
         RowError: a row is not as it is written.
     """
+    cdef double latest = -INFINITY
     cdef tuple row
     cdef Form form
     cdef list values
@@ -307,6 +312,8 @@ def hand_over(list rows not None, dict takers not None, other):
         except ValueError as error:
             raise RowError(row[4], str(error)) from error
         take(row[0], *values)
+        latest = max(latest, <double> row[0])
+    return latest
 
 
 class RowError(ValueError):

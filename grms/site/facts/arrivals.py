@@ -1,11 +1,10 @@
 """What the two records change that every job at home has: it was received, and it is kept.
 
 The journal of a site with many open jobs has hardly any others. So a start of the daemon hands over
-what they say as it stands in the journal (`PLAIN`), without making a record of it first; it comes to
+what they say as it stands in the journal, without making a record of it first; it comes to
 the same as `Memory.apply`, which does what stands here, too.
 """
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from grms.site.facts.jobs import Request, blank_job, lrms_key
@@ -51,7 +50,3 @@ def keep(memory: "Memory", time: float, number: int) -> None:
     memory.unconfirmed += job.request.processors
     memory.at_lrms[job.lrms_key] = job
     job.kept_time = time
-
-
-PLAIN: dict[str, Callable[..., None]] = {"JobReceived": receive, "JobKept": keep}
-"""By a record's kind, what takes the memory and the fields of the record in their order."""

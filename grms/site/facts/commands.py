@@ -266,9 +266,15 @@ class LrmsCancel(Command):
 
 @dataclass(frozen=True, slots=True)
 class Publish(Command):
-    """Tells watchers that a home job has changed; its present state is in `SiteState.jobs`."""
+    """Tells watchers that a home job has changed; its present state is in `SiteState.jobs`.
+
+    Attributes:
+        job_id: which.
+        also: further ones that have changed by the same.
+    """
 
     job_id: str
+    also: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

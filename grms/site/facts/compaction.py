@@ -10,9 +10,7 @@ tombstone keeps from happening twice is kept from it as long as before.
 
 import math
 from collections.abc import Callable, Iterable
-from typing import Any
 
-from grms.site.facts.arrivals import PLAIN
 from grms.site.facts.jobs import GuestJob, OfferId
 from grms.site.facts.memory import Memory
 from grms.site.facts.records import (
@@ -73,20 +71,6 @@ class Reading:
                 self._given_up[record.partner, record.number] = record.job
         self.memory.apply(record)
         self.moment = max(self.moment, record.time)
-
-    def plain(self, kind: str) -> Callable[..., None]:
-        """Returns what takes the fields of a record instead of the record, beginning with the time.
-
-        Args:
-            kind: of the record; one of `arrivals.PLAIN`.
-        """
-        take, memory = PLAIN[kind], self.memory
-
-        def taken(time: float, *values: Any) -> None:
-            take(memory, time, *values)
-            self.moment = max(self.moment, time)
-
-        return taken
 
     def needed_about(self) -> int:
         """Returns how many records are needed, without a look at them; it may be a little less."""

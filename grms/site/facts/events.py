@@ -6,8 +6,7 @@ comes of the event carries it as `cause`: the shell knows whom to reply to, a lo
 Events that can lead to a decision (`LoadedEvent`) carry the `load` of the batch system, as it is
 known when the event is handed over. Submissions that the state has commanded and that are not
 confirmed by `LrmsAccepted` are counted in by the state, so that the shell may gather events while a
-commit is under way. None means that the batch system does not answer, or has not for too long: an
-own job then stays at home, an offer is declined.
+commit is under way. None means that nobody knows it: own jobs stay at home, offers are declined.
 
 Any event may be handed over twice, late, or after it has lost its meaning; it then changes
 nothing, and where it was a question it gets the same answer.
@@ -509,9 +508,10 @@ class ProbeFailed(Event):
 
 @dataclass(frozen=True, slots=True)
 class LrmsAccepted(Event):
-    """The batch system has a job that was submitted with `LrmsSubmit`."""
+    """The batch system has a job that was submitted with `LrmsSubmit`, and `also` has these."""
 
     lrms_key: str
+    also: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

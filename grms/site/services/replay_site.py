@@ -103,9 +103,10 @@ class Replay:
     def _follow_guest(self, event: Event, _commands: list[Command]) -> None:
         # The ends of partners' jobs alone are reported to somebody.
         if isinstance(event, LrmsAccepted):
-            job = self._engine.state.memory.at_lrms.get(event.lrms_key)
-            if isinstance(job, GuestJob):
-                self._lrms.follow(event.lrms_key)
+            at_lrms = self._engine.state.memory.at_lrms
+            for key in (event.lrms_key, *event.also):
+                if isinstance(at_lrms.get(key), GuestJob):
+                    self._lrms.follow(key)
 
     @property
     def rows_arrived(self) -> int:

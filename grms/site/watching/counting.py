@@ -109,7 +109,8 @@ class Counting:
             for record in command.records:
                 self._note_record(record, command)
         elif isinstance(command, Publish):
-            self._changed(command.job_id)
+            for job_id in (command.job_id, *command.also):
+                self._changed(job_id)
         elif isinstance(command, PublishRound):
             self._metrics.rounds.held()
         elif isinstance(command, SendOffer):

@@ -4,12 +4,18 @@ from pathlib import Path
 
 import grpc
 import pytest
+import structlog
 from grpc import aio
 from structlog.testing import capture_logs
 
+from grms.site.core.state import SiteState
 from grms.site.engine import upkeep
 from grms.site.engine.journal import Journal, JournalFullError
+from grms.site.engine.lrms_history import LrmsHistory
+from grms.site.facts.compaction import Reading
+from grms.testing.trial import Trial
 from tests.grms.site.daemons import document, running, two_sites
+from tests.grms.site.facts.test_compaction import inside
 from tests.waiting import run, until
 
 
@@ -51,6 +57,29 @@ def test_a_daemon_forgets_what_it_need_not_know(
             assert len(list(journal.records())) == journal.count
 
     run(scene)
+
+
+def test_a_journal_is_read_as_its_records_say(tmp_path: Path) -> None:
+    """In blocks and by fields: the memory, the batch system's jobs, the last moment, every bit."""
+    for seed in range(4):
+        trial = Trial(seed, SiteState)
+        trial.run()
+        for site in trial.sites.values():
+            path = tmp_path / f"{site.settings.name}-{seed}.journal"
+            with Journal(path, site.settings.name, durability="process") as journal:
+                journal.append(site.journal)
+                log = structlog.get_logger()
+                found, history = upkeep.read(journal, site.settings, upkeep.Progress(log, 0))
+            plain = Reading(site.settings)
+            other = LrmsHistory(plain.memory)
+            for record in site.journal:
+                other.apply(record)
+                plain.apply(record)
+            assert inside(found.memory) == inside(plain.memory)
+            assert found.moment == plain.moment
+            assert history.running() == other.running()
+            assert history.waiting() == other.waiting()
+            assert history.moment == other.moment
 
 
 def test_a_full_disk_leaves_the_journal_as_it_is(

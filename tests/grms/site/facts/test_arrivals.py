@@ -1,7 +1,9 @@
 """Jobs that are received and kept, by records and by the fields of records alone."""
 
+from collections.abc import Callable
+
 from grms.site.core.state import SiteState
-from grms.site.facts.arrivals import PLAIN
+from grms.site.facts.arrivals import keep, receive
 from grms.site.facts.codec import encode, form_of
 from grms.site.facts.lifecycle import JobState
 from grms.site.facts.memory import Memory
@@ -9,6 +11,8 @@ from grms.site.facts.records import JobKept, JobReceived
 from grms.testing.trial import Trial
 from tests.grms.site.conversation import REQUEST, settings
 from tests.grms.site.facts.test_compaction import inside
+
+PLAIN: dict[str, Callable[..., None]] = {"JobReceived": receive, "JobKept": keep}
 
 
 def test_a_job_is_what_was_received_and_kept() -> None:

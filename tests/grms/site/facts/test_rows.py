@@ -1,6 +1,7 @@
 """The reading of rows: whatever they say, it is what the standard library makes of them."""
 
 import json
+import math
 from typing import Any
 
 import pytest
@@ -132,8 +133,9 @@ def test_rows_go_to_whoever_takes_them() -> None:
     taken: list[object] = []
     rows = [(1.0, "JobKept", '{"job":7}', None, 1), (2.0, "Other", "", None, 2)]
     takers = {"JobKept": (form_of("JobKept"), lambda *values: taken.append(values))}
-    hand_over(rows, takers, taken.append)
+    assert hand_over(rows, takers, taken.append) == 1.0
     assert taken == [(1.0, 7), rows[1]]
+    assert hand_over(rows[1:], takers, taken.append) == -math.inf
     with pytest.raises(RowError, match="this is no JobKept") as error:
         hand_over([(1.0, "JobKept", '{"job":', None, 5)], takers, taken.append)
     assert error.value.number == 5

@@ -6,6 +6,7 @@ from typing import Any, Literal
 import pytest
 
 from grms.site.core.state import SiteState
+from grms.site.facts.arrivals import keep, receive
 from grms.site.facts.compaction import Reading, compacted
 from grms.site.facts.jobs import OfferId, Request
 from grms.site.facts.lifecycle import Outcome
@@ -150,17 +151,16 @@ def test_a_forgotten_job_leaves_its_number_alone() -> None:
 
 
 def test_what_the_fields_of_records_say_is_as_good_as_records() -> None:
-    """The same memory, and the same last moment, whichever came last."""
+    """They make the same memory."""
     settings = SiteSettings("a", 4)
-    reading = Reading(settings)
-    reading.plain("JobReceived")(2.0, 1, "u", "k1", "", REQUEST, b"")
-    reading.plain("JobKept")(1.5, 1)
-    assert reading.moment == 2.0
+    plain = Memory(settings)
+    receive(plain, 2.0, 1, "u", "k1", "", REQUEST, b"")
+    keep(plain, 1.5, 1)
     records: list[Record] = [JobReceived(2.0, 1, "u", "k1", "", REQUEST, b""), JobKept(1.5, 1)]
     memory = Memory(settings)
     for record in records:
         memory.apply(record)
-    assert inside(reading.memory) == inside(memory)
+    assert inside(plain) == inside(memory)
 
 
 def test_a_number_is_not_given_again_though_its_job_was_the_first_to_be_forgotten() -> None:

@@ -13,6 +13,7 @@ import math
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, Final
 
 import numpy as np
@@ -39,6 +40,8 @@ RECOVERY_PAUSES: Final = BackoffSettings(first_s=0.1, most_s=5.0)
 
 END_S: Final = 1.0
 """So long after its connection has broken a process may take to be gone."""
+
+_next_report = attrgetter("next_report")
 
 PROGRESS_ROWS: Final = 200
 """Arrivals between two calls of a progress function."""
@@ -191,25 +194,27 @@ class Conductor:
         submit_time, run_time, origin = self._submit_time, self._run_time, self._origin
         count, row = len(origin), 0
         next_progress = PROGRESS_ROWS
+        names = [seat.process.name for seat in self._seats]
+        others = [[seat for seat in self._seats if seat is not home] for home in self._seats]
         while row < count:
-            home = self._seats[origin[row]]
+            home = origin[row]
             moment = submit_time[row]
-            await self._hold_rounds(moment)
+            if self._holders:
+                await self._hold_rounds(moment)
             # Ends that are due count in the decision, so they are reported first.
-            await self._report_until(moment, [seat for seat in self._seats if seat is not home])
+            until = min(map(_next_report, others[home]), default=math.inf)
+            if until <= moment:
+                await self._report_until(moment, others[home])
+                until = min(map(_next_report, others[home]), default=math.inf)
             # The home site takes further arrivals by itself until another site has a part in it.
-            until = min((s.next_report for s in self._seats if s is not home), default=math.inf)
-            until = min((until, *(seat.next_round for seat in self._holders)))
-            last = row + 1
-            while (
-                last < count
-                and last - row < ROWS_MAX
-                and self._seats[origin[last]] is home
-                and submit_time[last] < until
-            ):
+            for seat in self._holders:
+                until = min(until, seat.next_round)
+            last, most = row + 1, min(count, row + ROWS_MAX)
+            while last < most and origin[last] == home and submit_time[last] < until:
                 last += 1
-            for place in await self._arrive(home, last - row):
-                if place != home.process.name:
+            name = names[home]
+            for place in await self._arrive(self._seats[home], last - row):
+                if place != name:
                     there = self._seats[self._index[place]]
                     earliest = submit_time[row] + run_time[row]
                     there.next_report = min(there.next_report, earliest)
@@ -267,9 +272,9 @@ class Conductor:
     async def _arrive(self, seat: Seat, rows: int) -> Sequence[str]:
         answer = await self._asked(seat, lambda: seat.arrive(rows))
         seat.next_report, seat.waits = answer.next_report_time_s, answer.waits
-        places: list[str] = list(answer.executed_on)
+        places: Sequence[str] = answer.executed_on
         if not 1 <= len(places) <= rows or not self._index.keys() >= set(places):
-            raise LiveError(f"the daemon of {seat.process.name} says jobs went to {places}")
+            raise LiveError(f"the daemon of {seat.process.name} says jobs went to {list(places)}")
         seat.arrived += len(places)
         seat.places += places
         return places

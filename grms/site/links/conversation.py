@@ -124,7 +124,8 @@ class _Talk:
         self._last = 0
         self._finishing = False
         self._outbox: deque[partner_pb2.PartnerCall] = deque()
-        self.waiting: dict[int, tuple[str, asyncio.Future[Any]]] = {}
+        self.waiting: dict[int, tuple[str, asyncio.Future[Any], float]] = {}
+        self._timer: asyncio.TimerHandle | None = None
         self.over = False
         self._writer: asyncio.Task[None] | None = None
         self.reader = self._loop.create_task(self._read(), name="negotiation")
@@ -133,14 +134,14 @@ class _Talk:
         self._last += 1
         number = self._last
         answer: asyncio.Future[Any] = self._loop.create_future()
-        self.waiting[number] = kind, answer
+        deadline = self._loop.time() + timeout_s
+        self.waiting[number] = kind, answer, deadline
         question: dict[str, Any] = {kind: request}
         self._send(partner_pb2.PartnerCall(number=number, **question))
-        deadline = self._loop.call_later(timeout_s, self._expire, number)
+        self._watch(deadline)
         try:
             return await answer
         finally:
-            deadline.cancel()
             self._give_up(number)
 
     def finish(self) -> None:
@@ -180,11 +181,26 @@ class _Talk:
         finally:
             self._writer = None
 
-    def _expire(self, number: int) -> None:
-        _, answer = self.waiting[number]
-        if not answer.done():
-            text = "Deadline Exceeded"
-            answer.set_exception(_error(grpc.StatusCode.DEADLINE_EXCEEDED, text))
+    def _watch(self, deadline: float) -> None:
+        # One timer serves all: nearly every question has its answer long before its deadline.
+        timer = self._timer
+        if timer is None or deadline < timer.when():
+            if timer is not None:
+                timer.cancel()
+            self._timer = self._loop.call_at(deadline, self._expire, deadline)
+
+    def _expire(self, due: float) -> None:
+        self._timer = None
+        # A timer may be early by what the clock cannot tell apart.
+        now = max(due, self._loop.time())
+        text, rest = "Deadline Exceeded", []
+        for _, answer, deadline in self.waiting.values():
+            if deadline > now:
+                rest.append(deadline)
+            elif not answer.done():
+                answer.set_exception(_error(grpc.StatusCode.DEADLINE_EXCEEDED, text))
+        if rest:
+            self._watch(min(rest))
 
     def _give_up(self, number: int) -> None:
         # The one way out for those whose deadline has passed and for those who are cancelled.
@@ -224,9 +240,10 @@ class _Talk:
             raise SenselessError("its answer cannot be read")
         if not 1 <= reply.number <= self._last:
             raise SenselessError(f"it answers question {reply.number}, which was not asked")
-        kind, answer = self.waiting.pop(reply.number, ("", None))
-        if answer is None or answer.done():
+        asked = self.waiting.pop(reply.number, None)
+        if asked is None or asked[1].done():
             return  # nobody waits any more, or it comes twice
+        kind, answer, _ = asked
         found = reply.WhichOneof("reply")
         if found == "error":
             answer.set_exception(_refusal(reply.error))
@@ -237,8 +254,11 @@ class _Talk:
 
     def _end(self, error: Exception) -> None:
         self.over = True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         waiting, self.waiting = self.waiting, {}
-        for _, answer in waiting.values():
+        for _, answer, _ in waiting.values():
             if not answer.done():
                 answer.set_exception(error)
         self._outbox.clear()

@@ -187,6 +187,16 @@ class Replay:
             return f"the workload has {self.workload.total} rows, not {first_row + rows}"
         return ""
 
+    def submit_time(self, row: int) -> float:
+        """Returns when a row arrives, seconds."""
+        assert self.workload is not None
+        return self.workload.submit_time[row]
+
+    def first_end_of(self, row: int) -> float:
+        """Returns when a row ends where it starts at once, seconds: nowhere does it end before."""
+        assert self.workload is not None
+        return self.workload.submit_time[row] + self.workload.run_time[row]
+
     def next_report_time(self) -> float:
         """Returns before which moment no partner's job ends here, seconds."""
         return self._lrms.first_end()

@@ -94,13 +94,16 @@ class Steps:
         problem = replay.problem_of(first, rows)
         if problem:
             raise StepRefusedError(grpc.StatusCode.FAILED_PRECONDITION, problem)
-        site = replay.site
+        site, until = replay.site, math.inf
         places: list[str] = []
         for row in range(first, first + rows):
-            places.append(await replay.arrive(row))
-            if places[-1] != site:
-                # From now on another site may have an end to report before the next row.
+            if replay.submit_time(row) >= until:
                 break
+            place = await replay.arrive(row)
+            places.append(place)
+            if place != site:
+                # Another site may have an end to report from then on, and not before.
+                until = min(until, replay.first_end_of(row))
         await replay.rest()
         return replay_pb2.ArriveResponse(
             executed_on=places,

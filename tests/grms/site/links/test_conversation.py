@@ -396,3 +396,22 @@ def test_a_partner_that_does_not_answer_is_not_waited_for_too_long() -> None:
         await found.conversation.finish(0.0)
         assert [type(failure) for failure in await found.failures()] == [ConnectionError] * 2
         assert found.stream.cancelled
+
+
+def test_each_deadline_is_its_own() -> None:
+    """One that is asked later and waits for less ends too, and who has more time waits on."""
+
+    @scene()
+    async def _(found: Scene) -> None:
+        patient, hasty = found.ask(1), found.ask(2, timeout_s=0.02)
+        await turns()
+        hastier = found.ask(3, timeout_s=0.01)
+        await asyncio.wait([hasty, hastier])
+        for task in (hasty, hastier):
+            error = task.exception()
+            assert isinstance(error, aio.AioRpcError)
+            assert error.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+        await turns()
+        assert found.conversation.under_way == 1
+        found.stream.say(reply(1))
+        await patient

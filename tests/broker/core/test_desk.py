@@ -142,8 +142,11 @@ def test_workflows_that_have_ended_are_forgotten_in_order() -> None:
     """As many are kept as is said, at the next submission."""
     made = state()
     for number in range(3):
-        made.handle(Submit(1, f"k{number}", flow(f"x{number}")), number)
+        said = made.handle(Submit(1, f"k{number}", flow(f"x{number}")), number)
         made.handle(Cancel(2, f"x{number}"), number)
+        # Nothing is noted where none is forgotten.
+        (append,) = [each for each in said if isinstance(each, Append)]
+        assert (type(append.records[0]) is Counted) == (number > 1)
     assert list(made.memory.workflows) == ["w2", "w3"]
     said = made.handle(Submit(1, "k3", flow("x3")), 9)
     assert list(made.memory.workflows) == ["w3", "w4"]

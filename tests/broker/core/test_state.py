@@ -117,6 +117,7 @@ def test_nothing_is_lost_whatever_happens(seed: int) -> None:
     for name in RESOURCES:
         made.tell(Update(0, made.supply(name)))
     made.tell(SiteUp(0, ""))
+    assert made.state.sites_down == frozenset()
     made.run()
     for workflow in made.state.memory.workflows.values():
         name = workflow.workflow.name
@@ -293,7 +294,9 @@ def running_world() -> World:
 def test_what_runs_at_a_silent_site_is_waited_for() -> None:
     """Only what is not launched is planned again; with the site everything is back."""
     made = running_world()
+    assert made.state.sites_down == frozenset()
     made.tell(SiteDown(0, ""))
+    assert made.state.sites_down == {""}
     assert states(made) == {"flow/t0": TaskState.RUNNING, "flow/t1": TaskState.WAITING}
     made.tell(SiteLost(0, ""))
     assert states(made)["flow/t0"] is TaskState.RUNNING

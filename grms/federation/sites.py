@@ -1,7 +1,7 @@
 """Sites that exchange jobs, as a replay is given them, and what of them cannot be."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from grms.federation.rogues import Rogue
@@ -105,7 +105,7 @@ def check_sites(sites: Sequence[Site]) -> None:
                         f"site {site.name!r} has {what} {partner!r}; the sites are "
                         f"{_listed(list(names))}"
                     )
-    _check_rounds(sites)
+    _check_order(sites)
 
 
 def taking(site: Site, partner: str) -> TransferPolicy | None:
@@ -116,27 +116,39 @@ def taking(site: Site, partner: str) -> TransferPolicy | None:
     return site.rogue.taking(policy)
 
 
-def _check_rounds(sites: Sequence[Site]) -> None:
-    # A job that is offered again comes to its machine out of order. It may where it starts at once.
-    by_name = {site.name: site for site in sites}
+def _check_order(sites: Sequence[Site]) -> None:
+    for name, problem in out_of_order(sites):
+        raise ValueError(f"site {name!r} {problem}")
+
+
+def out_of_order(sites: Sequence[Site]) -> Iterator[tuple[str, str]]:
+    """Yields sites that would have guests which their discipline cannot have, and why.
+
+    A job that is offered again comes to its machine out of order, and may where it starts at once.
+
+    Args:
+        sites: of a federation; their jobs are not looked at.
+    """
     for site in sites:
-        if site.rogue and site.rogue.holds and not scheduler_of(site.discipline).any_order:
-            raise ValueError(
-                f"site {site.name!r} puts guests aside ({site.rogue.name}); its discipline "
-                f"{site.discipline.name!r} cannot have guests that come out of order"
-            )
-    for home in sites:
-        partners = home.transfer_policies if home.reoffer is not None else ()
-        for site in (by_name[partner] for partner in partners):
-            policy = taking(site, home.name)
-            if policy is None or scheduler_of(site.discipline).any_order:
+        if scheduler_of(site.discipline).any_order:
+            continue
+        cannot = (
+            f"its discipline {site.discipline.name!r} cannot have guests that come out of order"
+        )
+        if site.rogue and site.rogue.holds:
+            yield site.name, f"puts guests aside ({site.rogue.name}); {cannot}"
+            continue
+        for home in sites:
+            if home.reoffer is None or site.name not in home.transfer_policies:
                 continue
-            rails = compiled_transfer(policy).rails
-            if rails is None or not rails.start_now:
-                raise ValueError(
-                    f"site {home.name!r} offers waiting jobs again, and site {site.name!r} takes what would "
-                    f"wait there; its discipline {site.discipline.name!r} cannot have guests that come out of order"
+            policy = taking(site, home.name)
+            rails = None if policy is None else compiled_transfer(policy).rails
+            if policy is not None and (rails is None or not rails.start_now):
+                yield (
+                    site.name,
+                    f"takes what would wait there, and {home.name!r} offers waiting jobs again; {cannot}",
                 )
+                break
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -7,6 +7,7 @@ from os import environ as process_environment
 from pathlib import Path
 
 from grms.federation.federation import Site, replay, replay_alone
+from grms.federation.sites import out_of_order
 from grms.policy.files import RuleBaseError
 from grms.policy.rails import Rails
 from grms.policy.rails_table import rounds_said
@@ -20,11 +21,18 @@ from grms.policy.transfer import (
 )
 from grms.policy.words import NO_EXCHANGE, TRANSFER_DEFAULT, PolicyShelf, location_by_name
 from lrms_sim.commandline.mistakes import Mistake
-from lrms_sim.jobs import JOBS_MAX
+from lrms_sim.disciplines import Discipline, Fcfs
+from lrms_sim.jobs import JOBS_MAX, JobTable
 from lrms_sim.schedule import Schedule
 from scenarios.errors import SpecError, WorkloadError
 from scenarios.run.broker_result import BrokerResult, evaluate_broker
-from scenarios.run.queues import groups_at_home, looks_at_groups, queue_problems, queues_of
+from scenarios.run.queues import (
+    discipline_of,
+    groups_at_home,
+    looks_at_groups,
+    queue_problems,
+    queues_of,
+)
 from scenarios.run.results import ScenarioResult, evaluate
 from scenarios.run.workloads import Workload, first_arrivals, load_workload
 from scenarios.spec.spec import PoolEntry, ScenarioSpec, SiteSpec
@@ -75,7 +83,7 @@ def run_scenario(
     spec = spec.resolved()
     policies = load_policies(spec, shown=shown)
     workloads = _load_workloads(spec, environment, notify, progress)
-    sites = build_sites(spec, policies, workloads)
+    sites = build_sites(spec, policies, workloads, shown=shown)
     total = sum(len(workload.jobs) for workload in workloads)
     if total > JOBS_MAX:
         raise WorkloadError(f"the sites have {total} jobs together; at most {JOBS_MAX} can be run")
@@ -136,6 +144,8 @@ def build_sites(
     spec: ScenarioSpec,
     policies: Mapping[str, Mapping[str, TransferPolicy]],
     workloads: Sequence[Workload],
+    *,
+    shown: str | None = None,
 ) -> list[Site]:
     """Returns a scenario's sites as a federation takes them.
 
@@ -143,16 +153,32 @@ def build_sites(
         spec: the scenario.
         policies: what `load_policies` returned for it.
         workloads: one for each site, in their order.
+        shown: what errors call its file; its name where left out.
 
     Raises:
-        SpecError: a strategy file cannot be used, or nobody knows what time it is at a site.
+        SpecError: a strategy file cannot be used, nobody knows what time it is at a site, or a
+            discipline cannot have the guests that would come.
         WorkloadError: user groups are needed, and the users of a workload are not known.
     """
+    queues = queues_of(spec.sites, workloads, shown or spec.name)
+    jobs = [workload.jobs for workload in workloads]
+    sites = _sites(spec, policies, jobs, queues)
+    if problems := _order_problems(sites):
+        raise SpecError(shown or spec.name, problems)
+    return sites
+
+
+def _sites(
+    spec: ScenarioSpec,
+    policies: Mapping[str, Mapping[str, TransferPolicy]],
+    jobs: Sequence[JobTable],
+    queues: Sequence[Discipline],
+) -> list[Site]:
     return [
         Site(
             name=site.name,
             processors=site.processors,
-            jobs=workload.jobs,
+            jobs=own,
             discipline=queue,
             transfer_policies=policies[site.name],
             location_policy=location_by_name(site.location, awrt="awrt-completed"),
@@ -160,9 +186,14 @@ def build_sites(
             partners_asked=site.partners_asked,
             rogue=site.deals_as,
         )
-        for site, workload, queue in zip(
-            spec.sites, workloads, queues_of(spec.sites, workloads, spec.name), strict=True
-        )
+        for site, own, queue in zip(spec.sites, jobs, queues, strict=True)
+    ]
+
+
+def _order_problems(sites: Sequence[Site]) -> list[Mistake]:
+    return [
+        Mistake(f"sites.{name}.discipline", f"{name!r} {problem}")
+        for name, problem in out_of_order(sites)
     ]
 
 
@@ -266,9 +297,14 @@ def check_files(spec: ScenarioSpec, *, shown: str | None = None) -> None:
         except ValueError as error:
             problems.append(Mistake(f"sites.{site.name}.location", str(error)))
     try:
-        load_policies(spec, shown=shown)
+        policies = load_policies(spec, shown=shown)
     except SpecError as error:
         problems += error.problems
+    if not problems:
+        # What a strategy does is known when its site's time is, which its log may have to say.
+        queues = [discipline_of(site) if site.strategy is None else Fcfs() for site in spec.sites]
+        empty = [JobTable.empty()] * len(queues)
+        problems = _order_problems(_sites(spec, policies, empty, queues))
     if problems:
         raise SpecError(shown or spec.name, problems)
 

@@ -303,6 +303,31 @@ def test_rules_that_need_rails_are_refused_without_them(tmp_path: Path) -> None:
         load_policies(unasked)
 
 
+@pytest.mark.parametrize(
+    ("a", "b", "text"),
+    [
+        ({"rogue": "starts-nothing"}, {}, "puts guests aside"),
+        (
+            {},
+            {"reoffer": "15min"},
+            "takes what would wait there, and 'b' offers waiting jobs again",
+        ),
+    ],
+    ids=["aside", "rounds"],
+)
+def test_guests_that_a_discipline_cannot_have_are_said_with_the_key(
+    a: dict[str, Any], b: dict[str, Any], text: str
+) -> None:
+    """By a run, and by a look at the file alone."""
+    wrong = spec(site("a", 8, discipline="conservative", **a), site("b", 8, **b))
+    for look in (run_scenario, check_files):
+        with pytest.raises(SpecError, match=rf"^name: sites\.a\.discipline: 'a' {text}") as caught:
+            look(wrong, shown="name")
+        assert len(caught.value.problems) == 1
+    kept: dict[str, Any] = {**a, "rails": "start-now"} if b else {}
+    check_files(spec(site("a", 8, discipline="conservative", **kept), site("b", 8, **b)))
+
+
 def test_rounds_let_more_waiting_jobs_go() -> None:
     """Whatever found no place on its arrival is offered again."""
 

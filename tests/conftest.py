@@ -25,17 +25,27 @@ TESTS = Path(__file__).parent
 
 WAITING = frozenset(
     {
+        "broker/commandline/test_daemon_cli.py",
+        "broker/commandline/test_resources_cli.py",
+        "broker/dashboard/test_service.py",
+        "broker/services/test_telemetry.py",
         "broker/test_daemon.py",
         "broker/test_two_sites.py",
         "docs/test_readme.py",
         "docs/test_tutorial.py",
         "grms/lrms/test_conformance.py",
+        "grms/site/originals/test_real_slurm.py",
         "grms/site/test_daemon.py",
         "grms/site/test_real_batch.py",
+        "scenarios/live/test_conductor.py",
+        "scenarios/live/test_live.py",
+        "scenarios/live/test_play.py",
+        "scenarios/test_real_faults.py",
     }
 )
 """Tests that mostly wait, for seconds each. One worker begins with all of them, while the others have
-the processors; workers that wait at the same time would leave those idle."""
+the processors; workers that wait at the same time would leave those idle. Most processes that tests
+fork (`tests/forks.py`) are theirs, so one worker imports for all."""
 
 # Compiled code is loaded by the first example, so a deadline for each would fail by chance.
 settings.register_profile("dev", max_examples=50, deadline=None)

@@ -6,7 +6,7 @@ import os
 import signal
 import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager, closing
+from contextlib import AsyncExitStack, asynccontextmanager, closing, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -231,8 +231,10 @@ class Killing(Conductor):
                 self.kills += 1
         finally:
             for process in others:
-                if process.pid:
-                    os.kill(process.pid, signal.SIGCONT)
+                # One that was killed may be gone before the loop is told.
+                with suppress(ProcessLookupError):
+                    if process.pid:
+                        os.kill(process.pid, signal.SIGCONT)
         await round_
 
 

@@ -12,6 +12,7 @@ from lrms_sim.disciplines import Discipline, Fcfs, scheduler_of
 from lrms_sim.groups import Int8Array, check_groups, known_user_groups
 from lrms_sim.jobs import JobTable
 from lrms_sim.machine import check_machine
+from lrms_sim.written import name_of_written
 
 SITES_MAX = 2**15 - 1
 """Most sites in one federation: the kernel numbers them with 16 bits."""
@@ -132,9 +133,8 @@ def out_of_order(sites: Sequence[Site]) -> Iterator[tuple[str, str]]:
     for site in sites:
         if scheduler_of(site.discipline).any_order:
             continue
-        cannot = (
-            f"its discipline {site.discipline.name!r} cannot have guests that come out of order"
-        )
+        discipline = name_of_written(site.discipline)
+        cannot = f"its discipline {discipline!r} cannot have guests that come out of order"
         if site.rogue and site.rogue.holds:
             yield site.name, f"puts guests aside ({site.rogue.name}); {cannot}"
             continue

@@ -276,10 +276,8 @@ def build_core(
         in_thread=config.journal.survives == "power_loss",
         on_problem=on_problem,
     )
-    engine = Engine(
-        *(loaded.state, commit, driver, loaded.clock, new_id),
-        ahead=config.clock.kind == "virtual" and isinstance(loaded.lrms, ReplayableLrms),
-    )
+    in_replay = config.clock.kind == "virtual" and isinstance(loaded.lrms, ReplayableLrms)
+    engine = Engine(loaded.state, commit, driver, loaded.clock, new_id, ahead=in_replay)
     driver.connect(engine.hear)
     if checks_wanted():
         engine.on_event(lambda _event, _commands: check(engine.state.memory))

@@ -14,7 +14,7 @@ from cpython.mem cimport PyMem_Free
 from cpython.unicode cimport PyUnicode_AsUTF8AndSize, PyUnicode_DecodeASCII
 from libc.math cimport INFINITY
 from libc.stdio cimport snprintf
-from libc.string cimport memcmp, memcpy, strlen
+from libc.string cimport memcmp, memcpy, strlen, strncmp
 
 cdef extern from "Python.h":
     char* PyOS_double_to_string(double value, char code, int precision, int flags, int* kind) \
@@ -95,16 +95,17 @@ cdef object read_number(const char** at):
 
 cdef object read_scalar(const char** at, object before):
     cdef char c = at[0][0]
+    # What compares up to the zero behind a text does not read beyond it.
     if c == c'"':
         at[0] += 1
         return read_text(at, <str> before if type(before) is str else None)
-    if c == c't' and memcmp(at[0], b"true", 4) == 0:
+    if c == c't' and strncmp(at[0], b"true", 4) == 0:
         at[0] += 4
         return True
-    if c == c'f' and memcmp(at[0], b"false", 5) == 0:
+    if c == c'f' and strncmp(at[0], b"false", 5) == 0:
         at[0] += 5
         return False
-    if c == c'n' and memcmp(at[0], b"null", 4) == 0:
+    if c == c'n' and strncmp(at[0], b"null", 4) == 0:
         at[0] += 4
         return None
     return read_number(at)

@@ -48,11 +48,16 @@ def children() -> dict[int, str]:
 
 @contextmanager
 def nothing_left() -> Iterator[None]:
-    """Asserts that the block leaves no process, and no thread that evaluates."""
+    """Asserts that the block leaves no Python, and no thread that evaluates."""
     before = children()
     yield
-    # Python's own helper that cleans up after spawned processes stays until the end.
-    new = [name for pid, name in children().items() if pid not in before]
+    # The browser of other tests starts what it likes. Python's own helper that cleans up after
+    # spawned processes stays until the end.
+    new = [
+        name
+        for pid, name in children().items()
+        if pid not in before and name.startswith(sys.executable)
+    ]
     assert [name for name in new if "resource_tracker" not in name] == []
     assert [one.name for one in threading.enumerate() if "evaluation" in one.name] == []
 

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -134,6 +135,17 @@ def test_what_a_policy_raises_comes_out() -> None:
         location_of(3)
     with pytest.raises(ValueError, match="jobs waiting on an idle machine"):
         Federation(sites(AcceptWhenFit(), None, lambda _: None)).replay()
+
+
+def test_a_discipline_in_python_has_no_guests_out_of_order() -> None:
+    """Jobs that are offered again would come to it so; the error has its name."""
+
+    def first_only(view: Any) -> list[int]:
+        return [0][: len(view.queue)]
+
+    exchanging = [replace(site, reoffer=900.0) for site in sites(AcceptWhenFit(), None, first_only)]
+    with pytest.raises(ValueError, match="its discipline 'first_only' cannot have guests"):
+        Federation(exchanging)
 
 
 def test_names_in_files(mine: Any) -> None:

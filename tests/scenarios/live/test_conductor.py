@@ -248,6 +248,7 @@ def is_within_a_round(process: SiteProcess) -> bool:
     return any(not json.loads(body)["over"] for (body,) in rows)
 
 
+@pytest.mark.timeout(180)  # it takes four seconds, and waits for the disk
 def test_daemons_killed_within_rounds_end_as_if_nobody_had_been(tmp_path: Path) -> None:
     """The round goes on where it was: every job runs where and when it would have run."""
     spec, sites = rounds(tmp_path, 20, "ac")

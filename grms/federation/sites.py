@@ -130,6 +130,7 @@ def out_of_order(sites: Sequence[Site]) -> Iterator[tuple[str, str]]:
     Args:
         sites: of a federation; their jobs are not looked at.
     """
+    homes = [site for site in sites if site.reoffer is not None]
     for site in sites:
         if scheduler_of(site.discipline).any_order:
             continue
@@ -138,8 +139,8 @@ def out_of_order(sites: Sequence[Site]) -> Iterator[tuple[str, str]]:
         if site.rogue and site.rogue.holds:
             yield site.name, f"puts guests aside ({site.rogue.name}); {cannot}"
             continue
-        for home in sites:
-            if home.reoffer is None or site.name not in home.transfer_policies:
+        for home in homes:
+            if site.name not in home.transfer_policies:
                 continue
             policy = taking(site, home.name)
             rails = None if policy is None else compiled_transfer(policy).rails

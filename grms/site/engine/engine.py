@@ -40,8 +40,6 @@ from grms.site.facts.jobs import HomeJob, Load
 from grms.site.facts.lifecycle import SHOWN, JobState
 from grms.site.facts.reservations import Reservation
 
-__all__ = ["Driver", "Engine", "EngineFailedError", "Outward", "Reply", "Send"]
-
 HELD_S: Final = 0.05
 """So long at most what nobody waits for is held back from the journal, where it is at all, seconds."""
 

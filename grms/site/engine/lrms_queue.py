@@ -275,12 +275,13 @@ class LrmsQueue:
         return [LrmsRequeued(next(self._new_id), one.key, one.reason)]
 
     def _lost(self, one: port.Lost) -> list[Event]:
-        pending = self._pending.get(one.key, (None,))[-1]
-        if pending is not None and isinstance(pending.command, LrmsSubmit):
-            # It is not there and has not run, so that nothing stands against submitting it again.
-            pending.command = replace(pending.command, started=False)
-            pending.since, pending.doubted = math.inf, True
-            return []
+        for pending in reversed(self._pending.get(one.key, ())):
+            if isinstance(pending.command, LrmsSubmit):
+                # It is not there and has not run, so that nothing stands against submitting it again. A
+                # cancel behind that ends it then: until it is over, nobody may say that it never ran.
+                pending.command = replace(pending.command, started=False)
+                pending.since, pending.doubted = math.inf, True
+                return []
         return [LrmsLost(next(self._new_id), one.key, one.reason)]
 
     def _vanished(self, one: port.Vanished) -> list[Event]:

@@ -240,8 +240,14 @@ class Memory:
 
     def _job_received(self, record: JobReceived) -> None:
         receive(
-            *(self, record.time, record.job, record.user, record.idempotency_key),
-            *(record.name, record.request, record.payload),
+            self,
+            record.time,
+            record.job,
+            record.user,
+            record.idempotency_key,
+            record.name,
+            record.request,
+            record.payload,
         )
 
     def _job_offered(self, record: JobOffered) -> None:

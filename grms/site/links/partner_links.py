@@ -6,7 +6,8 @@ from functools import partial
 
 import numpy as np
 
-from grms.site.engine.engine import Engine, Send
+from grms.site.engine.engine import Engine
+from grms.site.engine.outside import Send
 from grms.site.links.calls import ChannelMaker, Problems
 from grms.site.links.link import LinkSettings, PartnerLink
 from grms.site.links.sender import Sender

@@ -7,7 +7,8 @@ from typing import Any, Final
 import grpc
 from grpc import aio
 
-from grms.site.engine.engine import Engine, Send
+from grms.site.engine.engine import Engine
+from grms.site.engine.outside import Send
 from grms.site.facts.commands import SendOffer, SendProbe, SendReport, SendResolve, SendWithdraw
 from grms.site.facts.events import (
     OfferAnswered,

@@ -8,7 +8,7 @@ from typing import Final
 import grpc
 
 from grms.kit.refusals import Context, refuse
-from grms.site.engine.engine import Reply
+from grms.site.engine.outside import Reply
 from grms.site.facts.commands import AnswerOffer, AnswerStatus
 from grms.site.facts.events import (
     OfferReceived,

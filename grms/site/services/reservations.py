@@ -9,7 +9,8 @@ import grpc
 
 from grms.kit.refusals import Context, refuse
 from grms.site.core.reservations import window_problem
-from grms.site.engine.engine import Engine, Reply
+from grms.site.engine.engine import Engine
+from grms.site.engine.outside import Reply
 from grms.site.facts.commands import ReplyReservation
 from grms.site.facts.events import (
     BookReservation,

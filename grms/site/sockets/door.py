@@ -13,7 +13,8 @@ import grpc
 import structlog
 
 from grms.kit.refusals import Context, refuse
-from grms.site.engine.engine import Engine, Reply
+from grms.site.engine.engine import Engine
+from grms.site.engine.outside import Reply
 from grms.site.facts.commands import Refusal, Refuse
 from grms.site.facts.events import Kind
 from grms.site.facts.wire import WireError

@@ -14,9 +14,10 @@ from grms.kit.debug import CHECK
 from grms.site.core.state import SiteState
 from grms.site.engine import group_commit
 from grms.site.engine.clock import VirtualClock
-from grms.site.engine.engine import Driver, Engine, EngineFailedError
+from grms.site.engine.engine import Engine, EngineFailedError
 from grms.site.engine.group_commit import GroupCommit
 from grms.site.engine.journal import JournalError, JournalFullError
+from grms.site.engine.outside import Driver
 from grms.site.facts.commands import (
     AnswerReport,
     Append,

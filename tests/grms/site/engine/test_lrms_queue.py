@@ -250,11 +250,20 @@ def test_what_is_lost_while_it_is_looked_up_is_looked_up_again() -> None:
     assert steps(waiting.calls()) == [("submit", "a")]
 
 
-def test_what_is_lost_and_not_wanted_is_told() -> None:
-    """Behind the submission there is a cancel."""
+def test_what_is_lost_while_a_cancel_waits_behind_its_submission_is_cancelled() -> None:
+    """The submission may still come to something, so who waits is told of the end that it really has."""
     waiting = queue()
-    waiting.add(submission("a"))
+    waiting.add(submission("a", lookup=True))
     waiting.add(LrmsCancel(0, "a"))
+    (call,) = waiting.calls()
+    assert waiting.told([port.Lost("a", "crash")]) == []
+    asked = []
+    for answer in (None, None, None, True):
+        assert waiting.answered(call, answer, 1.0) == []
+        asked += (calls := waiting.calls())
+        call = calls[0] if calls else call
+    assert steps(asked) == [("look up", "a"), ("submit", "a"), ("cancel", "a")]
+    assert len(waiting) == 0
     assert waiting.told([port.Lost("a", "crash")]) == [LrmsLost(1, "a", "crash")]
 
 

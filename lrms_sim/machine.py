@@ -23,6 +23,17 @@ PROGRESS_ROWS = 250_000
 USERS_MAX: Final = 2**24
 """Most users of a machine that is driven step by step."""
 
+SUBMITTED: Final = np.dtype(
+    [
+        ("processors", np.int64),
+        ("requested_time", np.float64),
+        ("run_time", np.float64),
+        ("group", np.int64),
+        ("waiting_since", np.float64),
+    ]
+)
+"""What is said of a job that is put into a queue together with others; see `Machine.submit`."""
+
 History = tuple[float, float] | tuple[tuple[int, float, float], ...]
 """What a discipline remembers of ended jobs: two sums (rules), or rows by user (EASY++)."""
 
@@ -256,6 +267,46 @@ class Machine:
         self._count += 1
         self._kernel.enqueue(job, submit_time)
         return job
+
+    def submit_all(self, submit_time: float, jobs: npt.NDArray[np.void]) -> int:
+        """Puts jobs of unknown users into the queue, in order, as `submit` does with one.
+
+        Args:
+            submit_time: seconds, of all of them.
+            jobs: shape (n,), of the type `SUBMITTED`; their fields are the arguments of `submit`.
+
+        Returns:
+            The number of the first; the others follow.
+
+        Raises:
+            ValueError: something is out of its bounds. No job has been submitted.
+        """
+        first = self._count
+        behind = first + len(jobs)
+        processors, group = jobs["processors"], jobs["group"]
+        requested_time, run_time = jobs["requested_time"], jobs["run_time"]
+        fit = (processors >= 1) & (processors <= self._processors)
+        fit &= (run_time > 0) & (requested_time >= run_time) & np.isfinite(requested_time)
+        fit &= (group >= GROUPS[0]) & (group <= GROUPS[-1])
+        if not (
+            math.isfinite(submit_time)
+            and submit_time >= self._kernel.now
+            and behind <= JOBS_MAX
+            and bool(fit.all())
+        ):
+            raise ValueError("one of these jobs is out of its bounds; `submit` says which")
+        if behind > len(self._width_column):
+            self._room(max(behind, 2 * first))
+        rows = slice(first, behind)
+        self._submit_column[rows] = np.minimum(jobs["waiting_since"], submit_time)
+        self._request_column[rows] = requested_time
+        self._run_column[rows] = run_time
+        self._width_column[rows] = processors
+        self._group_column[rows] = group
+        self._count = behind
+        for job in range(first, behind):
+            self._kernel.enqueue(job, submit_time)
+        return first
 
     def advance(self, to: float, *, inclusive: bool = True) -> None:
         """Brings the clock to a moment and does everything due up to and including it.

@@ -29,6 +29,9 @@ class ImmediateLrms(Lrms, Protocol):
     def look_up_now(self, key: str) -> LrmsRecord | None:
         """Does what `look_up` does."""
 
+    def waits_now(self, key: str) -> bool:
+        """Returns whether a job waits in the queue, as `look_up` would say."""
+
     def load_now(self) -> LrmsLoad:
         """Returns the load as it is at this moment."""
 

@@ -11,6 +11,8 @@ import math
 from collections import deque
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+
 from grms.lrms.followed import FollowedJobs
 from grms.lrms.local_job import LocalJob, end_of, group_of, run_time_of
 from grms.lrms.port import (
@@ -25,13 +27,16 @@ from grms.lrms.port import (
     Started,
 )
 from lrms_sim.disciplines import Discipline
-from lrms_sim.machine import Machine
+from lrms_sim.machine import SUBMITTED, Machine
 
 _END, _START, _END_AT_ONCE = range(3)
 """What happens first at one moment."""
 
 FORGOTTEN_AFTER = 4096
 """Jobs that have ended are looked up no more when so many further ones have ended."""
+
+TOGETHER = 64
+"""So many jobs are put into the queue of a new machine together, which is sooner than one by one."""
 
 REBUILT_AFTER = 1_000_000
 """A machine that has had so many jobs is built anew, without those that have ended."""
@@ -266,6 +271,10 @@ class SteppedMachine:
             return None
         return LrmsRecord(known.phase, known.start_time, known.end)
 
+    def waits(self, key: str) -> bool:
+        """Returns whether a job is in the queue, as `look_up` would say."""
+        return key in self._waiting
+
     @property
     def processors(self) -> int:
         """Its size."""
@@ -368,8 +377,7 @@ class SteppedMachine:
                     "processors; was the machine larger before?"
                 )
         self._collect()
-        for key in self._waiting:
-            self._resubmit(self._jobs[key], now)
+        self._resubmit_all([self._jobs[key] for key in self._waiting], now)
         self.advance(now)
 
     def _start_of(self, key: str) -> float:
@@ -381,6 +389,32 @@ class SteppedMachine:
         self._ended.append(key)
         if len(self._ended) > FORGOTTEN_AFTER:
             del self._jobs[self._ended.popleft()]
+
+    def _resubmit_all(self, waiting: list[LocalJob], time: float) -> None:
+        # After a restart there may be very many.
+        if len(waiting) < TOGETHER:
+            for known in waiting:
+                self._resubmit(known, time)
+            return
+        wanted = (
+            (
+                known.job.processors,
+                known.job.requested_time,
+                known.run_time,
+                group_of(known.job),
+                time if known.submit_time is None else known.submit_time,
+            )
+            for known in waiting
+        )
+        try:
+            first = self._machine.submit_all(time, np.fromiter(wanted, SUBMITTED, len(waiting)))
+        except ValueError:
+            for known in waiting:
+                self._resubmit(known, time)  # which says whose it is
+            return
+        for number, known in enumerate(waiting, first):
+            known.number = number
+        self._by_number.extend(self._waiting)
 
     def _resubmit(self, known: LocalJob, time: float) -> None:
         try:

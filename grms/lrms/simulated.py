@@ -204,6 +204,10 @@ class SimulatedLrms:
             return LrmsRecord(LrmsPhase.HELD)
         return self._machine.look_up(key)
 
+    def waits_now(self, key: str) -> bool:
+        """See `ImmediateLrms.waits_now`."""
+        return self._machine.waits(key)
+
     def load_now(self) -> LrmsLoad:
         """See `ImmediateLrms.load_now`."""
         return self._machine.load_at(self._clock.now())

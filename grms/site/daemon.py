@@ -195,7 +195,7 @@ class Daemon:
         if core.dashboard is not None:
             stack.enter_context(core.dashboard)
         watchers = Watchers(config.limits.watchers)
-        core.engine.on_publish(lambda job_id: self._tell(watchers, job_id))
+        core.engine.on_publish(watchers.tell)
         door = Door(
             core.engine,
             users=users,
@@ -250,13 +250,6 @@ class Daemon:
         if replay is not None:
             servers.append(made.conductor(replay, stack))
         return door, watchers, servers
-
-    def _tell(self, watchers: Watchers, job_id: str) -> None:
-        if not watchers.there:
-            return
-        job = self._core.engine.job(job_id)
-        if job is not None:
-            watchers.tell(job)
 
     def _partner_port(
         self, door: Door, refused: RefusedConnections, limits: PortLimits

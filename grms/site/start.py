@@ -19,7 +19,7 @@ from grms.site.configuration.config import SiteConfig
 from grms.site.configuration.files import load_config
 from grms.site.daemon import Daemon
 from grms.site.engine.journal import Journal
-from grms.site.engine.upkeep import Progress, StoppedError
+from grms.site.engine.upkeep import Progress, StoppedError, without_collection
 from grms.site.parts import Loaded, build_core, check_certificate, load
 from grms.site.sockets.descriptors import connection_limits, user_socket
 from grms.site.sockets.waiting_room import waiting_room
@@ -100,13 +100,14 @@ def serve(config_path: Path, log: Log, *, until_eof: bool = False) -> None:
 
                     tell(f"reading the journal: {journal.count} records")
                     progress = Progress(log, journal.count, stopping.is_set, tell)
-                    loaded = await _loaded(config, config_path, journal, progress, log)
+                    with without_collection():
+                        loaded = await _loaded(config, config_path, journal, progress, log)
+                        # What was read stays; Python need never look through it for garbage.
+                        gc.freeze()
                 if loaded is None:
                     log.info("stopped")
                     return
                 core = build_core(config, config_path, journal, log, loaded)
-                # What was read stays; Python need not look through it for garbage again.
-                gc.freeze()
                 daemon = Daemon(core, config_path, log, (users, port_limits))
                 if stopping.is_set():
                     daemon.stop()

@@ -34,7 +34,7 @@ from grms.site.facts.events import (
     ResolveReceived,
     WithdrawReceived,
 )
-from grms.site.facts.jobs import NO_EXIT, GuestJob, OfferId, end_of_lost
+from grms.site.facts.jobs import NO_EXIT, GuestJob, Load, OfferId, end_of_lost
 from grms.site.facts.lifecycle import GuestState, Outcome
 from grms.site.facts.memory import Memory
 from grms.site.facts.partners import PartnerBook
@@ -307,14 +307,19 @@ class GuestDesk:
 
     # --- after a restart -----------------------------------------------------------------------
 
-    def take_up(self, turn: Turn) -> None:
+    def take_up(self, load: Load | None, turn: Turn) -> None:
         """Goes on with every guest job that is not acknowledged as ended."""
+        waits = None if load is None else load.waits
         for book in self.memory.books.values():
             for guest in list(book.guests.values()):
                 if guest.completion is not None:
                     self.report(guest, turn)
                     continue
                 if guest.reserved:
+                    continue
+                new = guest.state is GuestState.ACCEPTED and not guest.cancel_requested
+                if new and waits is not None and waits(guest.lrms_key):
+                    self.accepted(guest)
                     continue
                 # One that was requeued has started once, too.
                 turn.submit(guest, lookup=True, started=guest.state is not GuestState.ACCEPTED)

@@ -244,7 +244,8 @@ class HomeDesk:
 
     def take_up(self, load: Load | None, turn: Turn) -> None:
         """Goes on with every job that had not ended."""
-        for job in list(self.memory.jobs.values()):
+        found = self._found_waiting(load, turn)
+        for job in [job for job in self.memory.jobs.values() if job.job not in found]:
             if job.state in _HERE:
                 self._look_up(job, turn)
             elif job.state is JobState.RECEIVED:
@@ -261,6 +262,23 @@ class HomeDesk:
         for book in self.memory.books.values():
             for number in book.abandoned:
                 self.offers.withdraw_abandoned(book, number, 0.0, turn)
+
+    def _found_waiting(self, load: Load | None, turn: Turn) -> set[int]:
+        # Before anything is decided: the batch system counts them in its load, so they are not on
+        # their way to it. Nothing more has to be done about them, and there may be very many.
+        waits = None if load is None else load.waits
+        if waits is None:
+            return set()
+        found = [
+            job
+            for job in self.memory.jobs.values()
+            if job.state is JobState.SUBMITTING and not job.cancel_requested and waits(job.lrms_key)
+        ]
+        for job in found:
+            self.accepted(job)
+        numbers = [job.job for job in found]
+        turn.publish_all(numbers)
+        return set(numbers)
 
     @staticmethod
     def _look_up(job: HomeJob, turn: Turn) -> None:

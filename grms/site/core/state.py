@@ -256,7 +256,7 @@ class SiteState:
     # --- the daemon itself ---------------------------------------------------------------------
 
     def _restarted(self, event: Restarted, turn: Turn) -> None:
-        self._guests.take_up(turn)
+        self._guests.take_up(event.load, turn)
         self._home.take_up(event.load, turn)
         self._reservations.settle(turn)
 
@@ -311,15 +311,12 @@ class SiteState:
             guest(job, event, turn)
 
     def _lrms_accepted(self, event: LrmsAccepted, turn: Turn) -> None:
-        at_lrms, changed = self.memory.at_lrms, list[str]()
-        for key in (event.lrms_key, *event.also):
-            job = at_lrms.get(key)
-            if isinstance(job, HomeJob):
-                if self._home.accepted(job):
-                    changed.append(job.job_id)
-            elif job is not None:
-                self._guests.accepted(job)
-        turn.publish_all(changed)
+        job = self.memory.at_lrms.get(event.lrms_key)
+        if isinstance(job, HomeJob):
+            if self._home.accepted(job):
+                turn.publish(job)
+        elif job is not None:
+            self._guests.accepted(job)
 
     def _lrms_refused(self, event: LrmsRefused, turn: Turn) -> None:
         outcome, reason = Outcome.FAILED, f"the batch system refused it: {event.reason}"

@@ -51,12 +51,12 @@ class Turn:
 
     def publish(self, job: HomeJob) -> None:
         """Tells watchers that a job has changed."""
-        self._commands.append(Publish(self.cause, job.job_id))
+        self._commands.append(Publish(self.cause, job.job))
 
-    def publish_all(self, job_ids: Sequence[str]) -> None:
-        """Tells watchers of several, or of none."""
-        if job_ids:
-            self._commands.append(Publish(self.cause, job_ids[0], tuple(job_ids[1:])))
+    def publish_all(self, jobs: Sequence[int]) -> None:
+        """Tells watchers of several jobs, by their numbers, or of none."""
+        if jobs:
+            self._commands.append(Publish(self.cause, jobs[0], tuple(jobs[1:])))
 
     def submit(self, job: HomeJob | GuestJob, *, lookup: bool, started: bool = False) -> None:
         """Wants a job in the batch system's queue.

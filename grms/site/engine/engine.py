@@ -43,9 +43,6 @@ from grms.site.facts.reservations import Reservation
 HELD_S: Final = 0.05
 """So long at most what nobody waits for is held back from the journal, where it is at all, seconds."""
 
-TOGETHER: Final = 16
-"""From so many commands of one event on, jobs that are looked up are looked up together."""
-
 T = TypeVar("T")
 P = ParamSpec("P")
 
@@ -91,7 +88,7 @@ class Engine:
         self.new_id = new_id
         self.driver = driver
         self._outward: Outward | None = None
-        self._publish: list[Callable[[str], None]] = []
+        self._publish: list[Callable[[HomeJob], None]] = []
         self._publish_reservation: list[Callable[[Reservation], None]] = []
         self._publish_round: list[Callable[[PublishRound], None]] = []
         self._seen: list[Callable[[Event, list[Command]], None]] = []
@@ -121,8 +118,8 @@ class Engine:
         """Says who speaks to partners; before the first event."""
         self._outward = outward
 
-    def on_publish(self, tell: Callable[[str], None]) -> None:
-        """Calls a function with the id of every job that has changed, once that is durable."""
+    def on_publish(self, tell: Callable[[HomeJob], None]) -> None:
+        """Calls a function with every job that has changed, as the journal has it, once it does."""
         self._publish.append(tell)
 
     def on_reservation(self, tell: Callable[[Reservation], None]) -> None:
@@ -331,18 +328,8 @@ class Engine:
                 del self._behind[number]
 
     def _do(self, commands: list[Command]) -> None:
-        if len(commands) < TOGETHER or self._ahead:
-            for command in commands:
-                self._ways[type(command)](command)
-            return
-        for looks_up, several in itertools.groupby(commands, _looks_up):
-            if looks_up:
-                for events in self.driver.look_up(list(several)):  # type: ignore[arg-type]  # they are
-                    self._events.extend(events)
-                    self._guarded(self._drain)
-            else:
-                for command in several:
-                    self._ways[type(command)](command)
+        for command in commands:
+            self._ways[type(command)](command)
 
     def _reply(self, command: Reply) -> None:
         future = self._questions.get(command.cause)
@@ -356,9 +343,13 @@ class Engine:
         self._guarded(self._drain)
 
     def _show(self, command: Publish) -> None:
-        for job_id in (command.job_id, *command.also):
-            for tell in self._publish:
-                tell(job_id)
+        jobs = self.state.memory.jobs
+        for number in (command.job, *command.also):
+            job = jobs.get(number)
+            job = None if job is None else self.written(job)
+            if job is not None:
+                for tell in self._publish:
+                    tell(job)
 
     def _show_reservation(self, command: PublishReservation) -> None:
         for tell in self._publish_reservation:
@@ -371,10 +362,6 @@ class Engine:
     def _send(self, command: Send) -> None:
         assert self._outward is not None
         self._outward.send(command)
-
-
-def _looks_up(command: Command) -> bool:
-    return type(command) is LrmsSubmit and command.lookup
 
 
 def _answer(future: asyncio.Future[T], *, value: T) -> None:

@@ -11,7 +11,7 @@ last; one that is too old counts as none.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -27,7 +27,6 @@ from grms.lrms.port import (
     LrmsEvent,
     LrmsJob,
     LrmsLoad,
-    LrmsPhase,
     LrmsRecord,
     LrmsRefusedError,
     LrmsSnapshot,
@@ -148,9 +147,10 @@ class LrmsDriver:
         now = self._clock.now()
         if seen is None or now - seen.taken_at > self._limits.load_age:
             return None
-        asked = None if self._now is None else self._now.starts_now
-        if seen.plan is not None:
-            asked = partial(seen.plan.starts_now, now=now)
+        if self._now is not None:
+            own = self._now.starts_now, self._now.waits_now
+            return Load(seen.processors, seen.free, seen.waiting, *own)
+        asked = None if seen.plan is None else partial(seen.plan.starts_now, now=now)
         return Load(seen.processors, seen.free, seen.waiting, asked)
 
     @property
@@ -199,26 +199,6 @@ class LrmsDriver:
         finally:
             self._gathered = None
         return events
-
-    def look_up(self, commands: Sequence[LrmsSubmit]) -> Iterator[list[Event]]:
-        """Takes commands with look-ups, and yields step by step what has come of them so far.
-
-        Of jobs that wait, one behind the other, it is told at once: nothing else comes of them, and
-        after a restart there may be very many.
-        """
-        waiting: list[str] = []
-        for command in commands:
-            if self._now is not None and not command.started:
-                known = self._now.look_up_now(command.lrms_key)
-                if known is not None and known.phase is LrmsPhase.WAITING:
-                    waiting.append(command.lrms_key)
-                    continue
-            if waiting:
-                yield [self._queue.wait(waiting)]
-                waiting = []
-            yield self.do(command)
-        if waiting:
-            yield [self._queue.wait(waiting)]
 
     def _do_now(self, lrms: ImmediateLrms, command: LrmsSubmit | LrmsCancel) -> list[Event]:
         # Nothing is ever under way, so that nothing has to wait for its turn.

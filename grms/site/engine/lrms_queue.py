@@ -13,7 +13,7 @@
 import dataclasses
 import math
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -295,14 +295,6 @@ class LrmsQueue:
     def _came_back(self, _: port.Back) -> list[Event]:
         self.away = False
         return [LrmsBack(next(self._new_id))]
-
-    def wait(self, keys: Sequence[str]) -> Event:
-        """Returns the event that jobs wait in the batch system.
-
-        Args:
-            keys: of at least one.
-        """
-        return LrmsAccepted(next(self._new_id), keys[0], tuple(keys[1:]))
 
     def seen_first(self, jobs: Iterable[tuple[str, LrmsRecord]]) -> list[Event]:
         """Returns what the first look at a batch system leads to.

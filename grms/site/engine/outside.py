@@ -5,7 +5,7 @@ system is the engine's to judge, as a simulated one is in the process. Others ch
 who watch, which is never ahead of the journal.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from typing import Final, Protocol, get_args
 
 from grms.lrms.slips import Slips
@@ -74,9 +74,6 @@ class Driver(Protocol):
 
     def do(self, command: LrmsSubmit | LrmsCancel) -> Iterable[Event]:
         """Takes a command, and returns what has come of it so far."""
-
-    def look_up(self, commands: Sequence[LrmsSubmit]) -> Iterator[Iterable[Event]]:
-        """Takes commands with look-ups, and yields step by step what has come of them so far."""
 
 
 class Outward(Protocol):

@@ -26,6 +26,7 @@ cdef extern from "Python.h":
 cdef enum:
     DIGITS_MAX = 18     # of a whole number that surely fits into 64 bits
     NUMBER_BYTES = 24   # room for one, and a blank
+    MOMENT_BYTES = 32   # room for any number with a fraction
 
 cdef object _decode = json.JSONDecoder().scan_once
 cdef object _crc32 = zlib.crc32
@@ -230,26 +231,46 @@ cdef class Form:
         return values
 
 
-cdef unsigned int checksum_of(unsigned int before, tuple row) except? 0:
+cdef struct Moment:
+    # A moment and how it is written; all records of one event have the same.
+    double time
+    Py_ssize_t length       # 0 before the first
+    char text[MOMENT_BYTES]
+
+
+cdef int write_moment(Moment* moment, double time) except -1:
+    cdef char* text
+    # Zero is written with its sign, which no comparison sees.
+    if moment.length and time == moment.time and time != 0.0:
+        return 0
+    text = PyOS_double_to_string(time, c'r', 0, Py_DTSF_ADD_DOT_0, NULL)
+    try:
+        moment.length = strlen(text)
+        if moment.length > MOMENT_BYTES:
+            raise ValueError("a moment is longer than any number is")
+        memcpy(moment.text, text, moment.length)
+        moment.time = time
+    finally:
+        PyMem_Free(text)
+    return 0
+
+
+cdef unsigned int checksum_of(unsigned int before, tuple row, Moment* moment) except? 0:
     # As `grms.kit.journal.row_checksum` has it, of a row (time, kind, body, payload, number, …).
     cdef Py_ssize_t kind_bytes, body_bytes, length
     cdef char number[NUMBER_BYTES]
     cdef const char* kind = PyUnicode_AsUTF8AndSize(row[1], &kind_bytes)
     cdef const char* body = PyUnicode_AsUTF8AndSize(row[2], &body_bytes)
-    cdef char* moment = PyOS_double_to_string(row[0], c'r', 0, Py_DTSF_ADD_DOT_0, NULL)
-    cdef Py_ssize_t moment_bytes = strlen(moment)
     cdef bytes head
     cdef char* at
-    try:
-        length = snprintf(number, NUMBER_BYTES, b"%lld ", <long long> row[4])
-        head = PyBytes_FromStringAndSize(NULL, length + moment_bytes + kind_bytes + body_bytes + 3)
-        at = PyBytes_AS_STRING(head)
-        memcpy(at, number, length)
-        at += length
-        memcpy(at, moment, moment_bytes)
-        at += moment_bytes
-    finally:
-        PyMem_Free(moment)
+    write_moment(moment, row[0])
+    length = snprintf(number, NUMBER_BYTES, b"%lld ", <long long> row[4])
+    head = PyBytes_FromStringAndSize(NULL, length + moment.length + kind_bytes + body_bytes + 3)
+    at = PyBytes_AS_STRING(head)
+    memcpy(at, number, length)
+    at += length
+    memcpy(at, moment.text, moment.length)
+    at += moment.length
     at[0] = c' '
     memcpy(at + 1, kind, kind_bytes)
     at += 1 + kind_bytes
@@ -272,12 +293,14 @@ def check(list rows not None, long long expected, unsigned int checksum):
         ValueError: a row is missing, or not what was written.
     """
     cdef tuple row
+    cdef Moment moment
+    moment.length = 0
     for row in rows:
         if row[4] != expected:
             raise ValueError(f"record {expected} is missing")
         if type(row[0]) is not float or type(row[1]) is not str or type(row[2]) is not str:
             raise ValueError(f"record {expected} is not what was written")
-        checksum = checksum_of(checksum, row)
+        checksum = checksum_of(checksum, row, &moment)
         if checksum != row[5]:
             raise ValueError(f"record {expected} is not what was written")
         expected += 1

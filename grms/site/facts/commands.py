@@ -269,12 +269,12 @@ class Publish(Command):
     """Tells watchers that a home job has changed; its present state is in `SiteState.jobs`.
 
     Attributes:
-        job_id: which.
-        also: further ones that have changed by the same.
+        job: its number.
+        also: those of further ones that have changed by the same.
     """
 
-    job_id: str
-    also: tuple[str, ...] = ()
+    job: int
+    also: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

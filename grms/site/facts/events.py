@@ -508,10 +508,9 @@ class ProbeFailed(Event):
 
 @dataclass(frozen=True, slots=True)
 class LrmsAccepted(Event):
-    """The batch system has a job that was submitted with `LrmsSubmit`, and `also` has these."""
+    """The batch system has a job that was submitted with `LrmsSubmit`."""
 
     lrms_key: str
-    also: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,12 +63,15 @@ class Load:
         processors_waiting: waiting parallelism, the sum of the waiting jobs' processors.
         asked: the batch system's own answer to the question whether it would start a job at that
             moment; to be asked while the event is handled, and never after. None where it has none.
+        waits: its own answer whether a job waits in its queue, by its key; to be asked likewise. None
+            where it has to be looked up.
     """
 
     processors: int
     processors_free: int
     processors_waiting: int
     asked: StartsNow | None = field(default=None, compare=False, repr=False)
+    waits: Callable[[str], bool] | None = field(default=None, compare=False, repr=False)
 
     def starts_now(self, request: Request) -> bool:
         """Returns whether the batch system would start a job at once, behind all that wait.

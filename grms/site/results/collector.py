@@ -90,17 +90,15 @@ class Collector:
         self._under_way: set[str] = set()
         self._room = asyncio.Semaphore(AT_ONCE)
 
-    def _told(self, job_id: str) -> None:
-        job = self._engine.job(job_id)
-        if job is not None and _leaves_files(job):
-            self._wanted.put_nowait(job_id)
+    def _told(self, job: HomeJob) -> None:
+        if _leaves_files(job):
+            self._wanted.put_nowait(job.job_id)
 
     async def run(self) -> None:
         """Gets files until it is cancelled."""
         self._engine.on_publish(self._told)
         for job in self._engine.jobs():
-            if _leaves_files(job):
-                self._wanted.put_nowait(job.job_id)
+            self._told(job)
         async with asyncio.TaskGroup() as group:
             while True:
                 job_id = await self._wanted.get()

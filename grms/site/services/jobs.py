@@ -57,17 +57,14 @@ class Watchers:
         self.closed = False
 
     @property
-    def there(self) -> bool:
-        """Whether anybody watches."""
-        return self._count > 0
-
-    @property
     def full(self) -> bool:
         """Whether nobody more can watch."""
         return self._count >= self._most
 
     def tell(self, job: HomeJob) -> None:
         """Passes a change to its watchers; one that does not keep up is given None, which ends it."""
+        if not self._count:
+            return
         for queues in (self._by_job.get(job.job_id), self._by_user.get(job.user)):
             for queue in list(queues or ()):
                 if queue.full():

@@ -103,10 +103,9 @@ class Replay:
     def _follow_guest(self, event: Event, _commands: list[Command]) -> None:
         # The ends of partners' jobs alone are reported to somebody.
         if isinstance(event, LrmsAccepted):
-            at_lrms = self._engine.state.memory.at_lrms
-            for key in (event.lrms_key, *event.also):
-                if isinstance(at_lrms.get(key), GuestJob):
-                    self._lrms.follow(key)
+            key = event.lrms_key
+            if isinstance(self._engine.state.memory.at_lrms.get(key), GuestJob):
+                self._lrms.follow(key)
 
     @property
     def rows_arrived(self) -> int:

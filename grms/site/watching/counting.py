@@ -79,7 +79,7 @@ class Counting:
         self._state = state
         self._now = now
         self._job_changed = job_changed
-        self._open: dict[str, tuple[JobState, str]] = {}
+        self._open: dict[int, tuple[JobState, str]] = {}
         self._guests: Counter[str] = Counter()
         self._offered: dict[tuple[str, OfferId], float] = {}
 
@@ -109,8 +109,8 @@ class Counting:
             for record in command.records:
                 self._note_record(record, command)
         elif isinstance(command, Publish):
-            for job_id in (command.job_id, *command.also):
-                self._changed(job_id)
+            for number in (command.job, *command.also):
+                self._changed(number)
         elif isinstance(command, PublishRound):
             self._metrics.rounds.held()
         elif isinstance(command, SendOffer):
@@ -167,21 +167,21 @@ class Counting:
         state = self._state
         for job in state.jobs():
             if job.state is not JobState.ENDED:
-                self._open[job.job_id] = (job.shown, job.partner)
+                self._open[job.job] = (job.shown, job.partner)
         counts = {_name(key): number for key, number in state.job_counts().items()}
         self._metrics.set_jobs(counts)
         for name, book in state.partners.items():
             self._guests[name] = sum(guest.state in _GUEST_OPEN for guest in book.guests.values())
             self._metrics.set_guests(name, self._guests[name])
 
-    def _changed(self, job_id: str) -> None:
-        job = self._state.job(job_id)
+    def _changed(self, number: int) -> None:
+        job = self._state.memory.jobs.get(number)
         if job is None:
             return
         after = (job.shown, job.partner)
-        before = self._open.pop(job_id, None)
+        before = self._open.pop(number, None)
         if job.state is not JobState.ENDED:
-            self._open[job_id] = after
+            self._open[number] = after
         if before == after:
             return
         jobs = self._state.memory.jobs

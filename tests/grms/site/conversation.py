@@ -81,10 +81,10 @@ class Conversation:
         if self.see is not None:
             self.see(happened, commands)
         # Watchers hear of every job whose state has changed; at a restart there are none yet.
-        told = {command.job_id for command in commands if isinstance(command, Publish)}
+        told = {command.job for command in commands if isinstance(command, Publish)}
         for job in self.state.memory.jobs.values():
             same = job.shown is before.get(job.job_id)
-            assert same or job.job_id in told or event is Restarted, job.job_id
+            assert same or job.job in told or event is Restarted, job.job_id
         check(self.state.memory)
         assert all(command.cause == self.last_id for command in commands)
         appends = [command for command in commands if isinstance(command, Append)]

@@ -43,7 +43,7 @@ def told(site: Conversation, now: float) -> list[str]:
     names: list[str] = []
 
     def see(_event: Event, commands: list[Command]) -> None:
-        names.extend(each.job_id for each in commands if isinstance(each, Publish))
+        names.extend(f"a-{each.job}" for each in commands if isinstance(each, Publish))
 
     site.now, site.see = now, see
     site(TimePassed, load=FULL)

@@ -30,7 +30,7 @@ def test_records_come_first_and_all_at_once() -> None:
     assert turn.commands() == [
         Append(5, (RECEIVED, JobKept(1.0, 1))),
         ReplyJob(5, "a-1"),
-        Publish(5, "a-1"),
+        Publish(5, 1),
     ]
 
 

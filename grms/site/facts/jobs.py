@@ -7,6 +7,7 @@ are carried from the user to a batch system and never looked into here.
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import field
+from functools import lru_cache
 
 from grms._copies import Copier
 from grms.site.facts.lifecycle import (
@@ -475,7 +476,13 @@ def lrms_key(home: str, epoch: int, number: int) -> str:
         number: of the offer for a guest, of the job for a home job. A site is never its own
             partner, so that the two cannot meet.
     """
-    return f"{home}/{epoch:x}/{number}"
+    return f"{_key_begin(home, epoch)}{number}"
+
+
+@lru_cache(maxsize=256)
+def _key_begin(home: str, epoch: int) -> str:
+    # The same for all jobs of a site until its journal is lost.
+    return f"{home}/{epoch:x}/"
 
 
 def next_lrms_key(key: str) -> str:

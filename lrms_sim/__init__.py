@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from lrms_sim.groups import user_groups
     from lrms_sim.jobs import JobTable
     from lrms_sim.lublin import generate
-    from lrms_sim.machine import Machine, simulate
+    from lrms_sim.machine import simulate
     from lrms_sim.metrics import (
         awrt,
         makespan,
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from lrms_sim.preparation import PreparationOptions, prepare
     from lrms_sim.scaling import scale_to
     from lrms_sim.schedule import Schedule
+    from lrms_sim.stepped import Machine
     from lrms_sim.strategies import Strategy
     from lrms_sim.swf import read_swf, write_swf
     from lrms_sim.windows import window_by_days
@@ -52,7 +53,7 @@ _HOMES: Final = {
     "Fcfs": "disciplines",
     "JobTable": "jobs",
     "ListScheduling": "disciplines",
-    "Machine": "machine",
+    "Machine": "stepped",
     "PreparationOptions": "preparation",
     "Schedule": "schedule",
     "Strategy": "strategies",

@@ -10,7 +10,9 @@ from functools import cache
 
 from hypothesis import strategies as st
 
+from lrms_sim.disciplines import discipline_by_name
 from lrms_sim.jobs import JobTable
+from lrms_sim.machine import simulate
 from tests.oracles.disciplines import PASSES
 from tests.oracles.federation import PlainPolicy, PlainRule, PlainSite
 
@@ -98,6 +100,13 @@ disciplines = st.sampled_from(DISCIPLINES)
 
 
 # Federations, as the oracle's plain sites.
+
+
+def full_speed(case: OneMachine, discipline: str) -> list[float]:
+    """Returns the start times of the full-speed face."""
+    schedule = simulate(case.jobs, case.processors, discipline_by_name(discipline))
+    start_time: list[float] = schedule.start_time.tolist()
+    return start_time
 
 
 def rules() -> st.SearchStrategy[PlainRule]:

@@ -55,8 +55,8 @@ from grms.site.facts.lifecycle import Outcome
 from grms.site.facts.records import Record
 from grms.site.facts.settings import Limits, PartnerSettings, SiteSettings
 from lrms_sim.jobs import concatenate
-from lrms_sim.machine import Machine
 from lrms_sim.schedule import MachineInfo, Schedule
+from lrms_sim.stepped import Machine
 
 Journal = Callable[[str, tuple[Record, ...]], None]
 """Makes records of a site durable."""

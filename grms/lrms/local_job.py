@@ -1,10 +1,15 @@
 """A job as a simulated machine knows it: how long it runs, and how it ends."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
+import numpy.typing as npt
+
 from grms.lrms.port import LrmsEnd, LrmsJob, LrmsOutcome, LrmsPhase
 from lrms_sim.groups import GROUPS
+from lrms_sim.stepped import SUBMITTED
 
 NOT_RUN: Final = "simulated: its script was not run"
 """The reason that a job with a script ends with."""
@@ -36,6 +41,26 @@ def run_time_of(job: LrmsJob) -> float:
 def group_of(job: LrmsJob) -> int:
     """Returns the user group of a job, 1 to 5."""
     return (job.simulated.group if job.simulated is not None else None) or GROUPS[-1]
+
+
+def submitted(jobs: Sequence[LocalJob], time: float) -> npt.NDArray[np.void]:
+    """Returns what a machine is told of jobs that it gets together, one row each.
+
+    Args:
+        jobs: that wait.
+        time: seconds; since then wait those whose machine is gone.
+    """
+    rows = (
+        (
+            known.job.processors,
+            known.job.requested_time,
+            known.run_time,
+            group_of(known.job),
+            time if known.submit_time is None else known.submit_time,
+        )
+        for known in jobs
+    )
+    return np.fromiter(rows, SUBMITTED, len(jobs))
 
 
 def end_of(known: LocalJob, time: float) -> LrmsEnd:

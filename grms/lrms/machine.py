@@ -11,10 +11,9 @@ import math
 from collections import deque
 from collections.abc import Iterable, Sequence
 
-import numpy as np
-
 from grms.lrms.followed import FollowedJobs
-from grms.lrms.local_job import LocalJob, end_of, group_of, run_time_of
+from grms.lrms.local_job import LocalJob, end_of, group_of, run_time_of, submitted
+from grms.lrms.moments import Kind, moments
 from grms.lrms.port import (
     Ended,
     LrmsEnd,
@@ -27,16 +26,10 @@ from grms.lrms.port import (
     Started,
 )
 from lrms_sim.disciplines import Discipline
-from lrms_sim.machine import SUBMITTED, Machine
-
-_END, _START, _END_AT_ONCE = range(3)
-"""What happens first at one moment."""
+from lrms_sim.stepped import Machine
 
 FORGOTTEN_AFTER = 4096
 """Jobs that have ended are looked up no more when so many further ones have ended."""
-
-TOGETHER = 64
-"""So many jobs are put into the queue of a new machine together, which is sooner than one by one."""
 
 REBUILT_AFTER = 1_000_000
 """A machine that has had so many jobs is built anew, without those that have ended."""
@@ -324,25 +317,12 @@ class SteppedMachine:
         return -math.inf if self._events else self._machine.next_event_time
 
     def _collect(self) -> None:
-        started, ended = self._machine.collect()
-        if not started and not ended:
-            return
-        # Both are in order of time; merged, ends of a moment come before its starts.
-        moments: list[tuple[float, int, int, str]] = []
-        for order, number in enumerate(ended):
-            start, end = self._machine.times_of(number)
-            # A job too short for the clock's resolution still starts before it ends.
-            kind = _END if end > start else _END_AT_ONCE
-            moments.append((end, kind, order, self._by_number[number]))
-        for order, number in enumerate(started):
-            start, _ = self._machine.times_of(number)
-            moments.append((start, _START, order, self._by_number[number]))
-        moments.sort()
-        for time, kind, _, key in moments:
+        for time, kind, number in moments(self._machine):
+            key = self._by_number[number]
             known = self._jobs[key]
-            if kind == _START and known.phase is LrmsPhase.RUNNING:
+            if kind is Kind.START and known.phase is LrmsPhase.RUNNING:
                 continue  # it did so on the machine before this one
-            if kind != _START:
+            if kind is not Kind.START:
                 known.phase, known.end = LrmsPhase.ENDED, end_of(known, time)
                 self._running.pop(key, None)
                 self._over(key)
@@ -391,23 +371,9 @@ class SteppedMachine:
             del self._jobs[self._ended.popleft()]
 
     def _resubmit_all(self, waiting: list[LocalJob], time: float) -> None:
-        # After a restart there may be very many.
-        if len(waiting) < TOGETHER:
-            for known in waiting:
-                self._resubmit(known, time)
-            return
-        wanted = (
-            (
-                known.job.processors,
-                known.job.requested_time,
-                known.run_time,
-                group_of(known.job),
-                time if known.submit_time is None else known.submit_time,
-            )
-            for known in waiting
-        )
+        # Together, as there may be very many after a restart.
         try:
-            first = self._machine.submit_all(time, np.fromiter(wanted, SUBMITTED, len(waiting)))
+            first = self._machine.submit_all(time, submitted(waiting, time))
         except ValueError:
             for known in waiting:
                 self._resubmit(known, time)  # which says whose it is

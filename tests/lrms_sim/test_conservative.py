@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from lrms_sim._conservative import ConservativeScheduler
 from lrms_sim.disciplines import Conservative
 from lrms_sim.jobs import JobTable
-from lrms_sim.machine import Machine, simulate
+from lrms_sim.machine import simulate
+from lrms_sim.stepped import Machine
 from tests.long_queues import NEVER, LongFrom, flood
 from tests.oracles.disciplines import simulate_plainly
 from tests.oracles.machine import plain_jobs

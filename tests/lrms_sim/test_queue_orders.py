@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from lrms_sim.criteria import KEY_ORDERS, ORDER_WORDS
 from lrms_sim.disciplines import EasyPlusPlus, discipline_by_name
 from lrms_sim.jobs import JobTable
-from lrms_sim.machine import Machine, simulate
+from lrms_sim.machine import simulate
+from lrms_sim.stepped import Machine
 from lrms_sim.strategies import ALGORITHMS, Strategy
 from lrms_sim.strategy_files import (
     StrategyFile,

@@ -14,7 +14,8 @@ from lrms_sim._kernel import MachineKernel
 from lrms_sim._scheduler import Scheduler
 from lrms_sim.disciplines import discipline_by_name
 from lrms_sim.jobs import JobTable
-from lrms_sim.machine import Machine, simulate
+from lrms_sim.machine import simulate
+from lrms_sim.stepped import Machine
 from tests.oracles.disciplines import simulate_plainly
 from tests.random_workloads import backlog, random_jobs
 from tests.strategies import DISCIPLINES, OneMachine, one_machine

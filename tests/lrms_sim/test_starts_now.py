@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lrms_sim.disciplines import Discipline, discipline_by_name
-from lrms_sim.machine import Machine
+from lrms_sim.stepped import Machine
 from tests.long_queues import LongFrom
 from tests.oracles.disciplines import PASSES, PER_EVENT
 from tests.oracles.machine import PlainJob, PlainMachine, plain_jobs

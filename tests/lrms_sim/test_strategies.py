@@ -28,8 +28,9 @@ from lrms_sim.criteria import (
 )
 from lrms_sim.disciplines import Easy, Fcfs, ListScheduling
 from lrms_sim.jobs import JobTable
-from lrms_sim.machine import Machine, simulate
+from lrms_sim.machine import simulate
 from lrms_sim.situations import Calendar
+from lrms_sim.stepped import Machine
 from lrms_sim.strategies import ALGORITHMS, Strategy, paper_strategies
 from tests.oracles.disciplines import simulate_plainly
 from tests.oracles.machine import plain_jobs

@@ -10,7 +10,8 @@ from hypothesis import given
 
 from lrms_sim.disciplines import discipline_by_name
 from lrms_sim.jobs import JobTable
-from lrms_sim.machine import Machine, simulate
+from lrms_sim.machine import simulate
+from lrms_sim.stepped import Machine
 from lrms_sim.written import WrittenDiscipline
 from tests.random_workloads import random_jobs
 from tests.strategies import OneMachine, one_machine

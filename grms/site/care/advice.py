@@ -28,7 +28,7 @@ from grms.site.facts.partners import PartnerBook
 from lrms_sim.disciplines import Discipline
 from lrms_sim.groups import GROUPS
 from lrms_sim.jobs import BoolArray, FloatArray, Int64Array
-from lrms_sim.machine import Machine
+from lrms_sim.stepped import Machine
 
 ALONE: Final = "alone"
 AS_IT_WAS: Final = "as it was"

@@ -115,6 +115,25 @@ def test_a_held_job_waits_for_its_release() -> None:
     run(scene)
 
 
+def test_it_says_at_once_who_waits() -> None:
+    """Jobs in the queue; not those that are held, run, have ended or were never there."""
+    clock = VirtualClock(0.0)
+    lrms = SimulatedLrms(SteppedMachine(4, Fcfs()), clock)
+    for key in ("runs", "waits", "too"):
+        lrms.submit_now(job(key))
+    asyncio.run(lrms.submit(job("held"), held=True))
+    keys = ("runs", "waits", "too", "held", "nobody's")
+    assert [lrms.waits_now(key) for key in keys] == [False, True, True, False, False]
+    for key in keys:
+        known = lrms.look_up_now(key)
+        assert lrms.waits_now(key) == (known is not None and known.phase is LrmsPhase.WAITING)
+    assert lrms.cancel_now("waits", only_waiting=True)
+    assert not lrms.waits_now("waits")
+    clock.advance(1e9)
+    lrms.tell_now()
+    assert not lrms.waits_now("too")
+
+
 def test_a_job_that_has_started_is_not_waiting() -> None:
     """A cancel of waiting jobs leaves it alone."""
 

@@ -9,7 +9,7 @@ survives; everything else is gone.
 import math
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -186,7 +186,7 @@ class SimulatedSite:
         self._lrms_begin()
         self._say("starts")
         life = self._life
-        self.happen(lambda i: Restarted(i, self.load()))
+        self.happen(lambda i: Restarted(i, self._load_at_start()))
         for partner in self.settings.partners:
             self._unanswered[partner.name] = 0
             self._probe(life, partner.name)
@@ -507,6 +507,20 @@ class SimulatedSite:
 
     def _lrms_leave(self) -> None:
         self.lrms.listener = None
+
+    def _load_at_start(self) -> Load | None:
+        # Every other life the batch system says at once who waits, as a simulated one does.
+        load = self.load()
+        if load is None or self.crash_count % 2 == 0:
+            return load
+        return replace(load, waits=self._lrms_waits)
+
+    def _lrms_waits(self, key: str) -> bool:
+        job = self.lrms.find(key)
+        if job is None or job.start_time is not None or job.outcome is not None:
+            return False
+        self._watched.add(key)
+        return True
 
     def _lrms_submit(self, command: LrmsSubmit) -> None:
         key = command.lrms_key

@@ -20,7 +20,7 @@ from grms.site.facts.records import (
 from grms.testing.promises import PromiseJudge
 from grms.testing.trial import run_trial
 
-RUNS = 80
+RUNS = 100
 
 STARTS_NOTHING = (146, 307, 349)
 """Seeds of runs in which a partner takes jobs, starts none, and is asked for another in vain."""

@@ -86,7 +86,8 @@ class Nursery:
             program: text of a program.
             words: its arguments.
             streams: descriptors that become its standard streams.
-            how: its environment (`env`), folder (`cwd`), and whether it gets a session (`session`).
+            how: its environment (`env`), folder (`cwd`), whether it gets a session (`session`), and
+                whether modules come from its folder too (`folder_first`).
         """
         environment = dict(os.environ if how["env"] is None else how["env"])
         asked = {
@@ -95,6 +96,7 @@ class Nursery:
             "environment": environment,
             "folder": str(Path(how["cwd"] or ".").absolute()),
             "session": how["session"],
+            "folder_first": how["folder_first"],
             "cores": sorted(os.sched_getaffinity(0)),
             "files": resource.getrlimit(resource.RLIMIT_NOFILE),
         }
@@ -129,7 +131,7 @@ def _arguments(program: str, words: list[str]) -> bytes:
 
 @contextmanager
 def forked(nursery: Nursery) -> Iterator[None]:
-    """Lets processes of `python -c …` begin in the nursery."""
+    """Lets processes of `python -c …` and `python -P -c …` begin in the nursery."""
     usual: Any = subprocess.Popen._execute_child  # type: ignore[attr-defined]  # see below
     parameters = inspect.signature(usual)
 
@@ -153,10 +155,11 @@ def forked(nursery: Nursery) -> Iterator[None]:
 def _in_nursery(nursery: Nursery, given: dict[str, Any]) -> int:
     """Returns the id of a process that the nursery has begun; 0 where it is none for it."""
     args = given["args"]
+    at = 3 if "-P" in args[1:2] else 2
     plain = (
         isinstance(args, list | tuple)
-        and len(args) >= 3
-        and list(map(str, args[:2])) == [sys.executable, "-c"]
+        and len(args) >= at + 1
+        and list(map(str, args[:at])) in ([sys.executable, "-c"], [sys.executable, "-P", "-c"])
         and not any(given.get(name) for name in ("preexec_fn", "shell", "pass_fds", "executable"))
         and all(given.get(name) is None for name in ("gid", "gids", "uid"))
         and all(given.get(name, -1) == -1 for name in ("umask", "process_group"))
@@ -167,8 +170,13 @@ def _in_nursery(nursery: Nursery, given: dict[str, Any]) -> int:
         return 0
     pipes = [given[name] for name in ("p2cread", "c2pwrite", "errwrite")]
     streams = [own if pipe == -1 else pipe for own, pipe in enumerate(pipes)]
-    how = {"env": given["env"], "cwd": given["cwd"], "session": given["start_new_session"]}
-    return nursery.begins(str(args[2]), [os.fspath(word) for word in args[3:]], streams, how)
+    how = {
+        "env": given["env"],
+        "cwd": given["cwd"],
+        "session": given["start_new_session"],
+        "folder_first": at == 2,
+    }
+    return nursery.begins(str(args[at]), [os.fspath(word) for word in args[at + 1 :]], streams, how)
 
 
 # --- in the nursery ---------------------------------------------------------------------------------
@@ -236,7 +244,8 @@ def _become(asked: dict[str, Any], streams: list[int]) -> str:
     os.environ.clear()
     os.environ.update(asked["environment"])
     paths = asked["environment"].get("PYTHONPATH", "").split(os.pathsep)
-    sys.path[:0] = ["", *(path for path in paths if path and path not in sys.path)]
+    first = [""] if asked["folder_first"] else []
+    sys.path[:0] = [*first, *(path for path in paths if path and path not in sys.path)]
     sys.argv = ["-c", *asked["words"]]
     _show_arguments(_arguments(asked["program"], asked["words"]))
     return str(asked["program"])

@@ -262,7 +262,9 @@ class SiteProcess:
         Raises:
             LiveError: it has ended, or does not serve in time; the text has what it wrote last.
         """
-        command = [sys.executable, "-c", f"from {self._program} import main; main()", "serve"]
+        # Without -P a file of the user's folder that is called as a module would be imported for it.
+        program = f"from {self._program} import main; main()"
+        command = [sys.executable, "-P", "-c", program, "serve"]
         config = str(self.config_path.resolve())
         begin = self.log_path.stat().st_size if self.log_path.exists() else 0
         with self.log_path.open("ab") as log:

@@ -91,6 +91,25 @@ def test_a_daemon_that_cannot_serve_says_why(tmp_path: Path) -> None:
     run(scene)
 
 
+def test_files_of_the_users_folder_are_no_modules_of_a_daemon(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file there that has the name of a module is not run in its place."""
+    settings = LiveSettings(tmp_path, tmp_path)
+    document = site_documents(spec(), settings, free_ports(2))["a"]
+    (tmp_path / "secrets.py").write_text("raise SystemExit('a file of the user')")
+    monkeypatch.chdir(tmp_path)
+
+    async def scene() -> None:
+        process = SiteProcess("a", tmp_path, tmp_path)
+        process.configure(document)
+        for detached in (False, True):
+            await process.start(detached=detached)
+            await process.stop()
+
+    run(scene)
+
+
 ORPHAN = """
 import asyncio, sys
 from pathlib import Path

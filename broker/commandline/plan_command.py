@@ -102,6 +102,19 @@ class Wanted:
         return replace(base, stability=self.stability)
 
 
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """How a search ended.
+
+    Attributes:
+        plan: the best that was found.
+        interrupted: Ctrl-C ended it.
+    """
+
+    plan: Plan
+    interrupted: bool
+
+
 def prepared(request: Request) -> tuple[Problem, Plan | None]:
     """Returns the problem that the files make, and the plan from before.
 
@@ -124,8 +137,8 @@ def run_plan(
     *,
     old: Plan | None = None,
     files: Sequence[Path] = (),
-) -> Plan:
-    """Plans, prints and writes; returns the plan.
+) -> Planned:
+    """Plans, prints and writes; returns the plan, and whether Ctrl-C ended the search.
 
     Args:
         wanted: how, and what to write.
@@ -174,7 +187,7 @@ def run_plan(
     for path in (wanted.html, wanted.json):
         if path is not None and path != STANDARD_OUTPUT:
             err.print(f"written to {path}", highlight=False, markup=False, soft_wrap=True)
-    return best.plan
+    return Planned(best.plan, comparison.stopped)
 
 
 def _page(

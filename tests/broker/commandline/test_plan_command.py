@@ -42,8 +42,9 @@ def test_everything_asked_for_is_written(tmp_path: Path) -> None:
     """The page and the plan have the same; where they went is said apart from the result."""
     out, err = consoles()
     wanted = replace(QUICK, html=tmp_path / "p.html", json=tmp_path / "p.json", title="Mine")
-    plan = run_plan(wanted, SMALL, out, err, files=[Path("some/small.toml")])
-    assert read_plan(tmp_path / "p.json") == plan
+    planned = run_plan(wanted, SMALL, out, err, files=[Path("some/small.toml")])
+    assert read_plan(tmp_path / "p.json") == planned.plan
+    assert not planned.interrupted
     document = json.loads((tmp_path / "p.json").read_text())
     assert document["made"]["files"] == "small.toml"
     assert document["made"]["each search"] == "any time, 60 schedules"
@@ -103,11 +104,11 @@ def test_planning_goes_on_from_an_old_plan(tmp_path: Path) -> None:
     files = tmp_path / "small.json"
     write_document(files, document_of(POOL, SMALL.workflows, now=0.0))
     old = tmp_path / "old.json"
-    before = run_plan(replace(QUICK, json=old), prepared(request(files))[0], *consoles())
+    before = run_plan(replace(QUICK, json=old), prepared(request(files))[0], *consoles()).plan
     problem, read = prepared(request(files, now=4.0, old=old))
     assert read == before
     assert 0 < len(problem.fixed) < len(before)
-    after = run_plan(QUICK, problem, *consoles(), old=read)
+    after = run_plan(QUICK, problem, *consoles(), old=read).plan
     for placement in problem.fixed:
         assert after.placement(*placement.key) == placement
 
@@ -118,7 +119,7 @@ def test_moments_beyond_the_calendar_are_planned_and_told(tmp_path: Path, begin:
     workflow = replace(SMALL.workflows[0], earliest_start=begin, due_date=1e300)
     late = Problem((workflow,), SMALL.resources, now=1_772_438_400.0)
     out, err = consoles()
-    plan = run_plan(replace(QUICK, html=tmp_path / "p.html"), late, out, err)
+    plan = run_plan(replace(QUICK, html=tmp_path / "p.html"), late, out, err).plan
     assert min(each.start for each in plan) == begin
     assert "after 9999" in text_of(out)
     assert "after 9999" in (tmp_path / "p.html").read_text()

@@ -25,6 +25,8 @@ class FakeLrmsJob:
         by_others: somebody else has cancelled it.
         let_go: it was cancelled as it waited, by whoever wanted no more than that.
         runs: how often it has started.
+        told_to_leave: how often the batch system was told to let it go, whether it has answered or not.
+        refused: it has said that it does not.
     """
 
     key: str
@@ -38,6 +40,8 @@ class FakeLrmsJob:
     by_others: bool = False
     let_go: bool = False
     runs: int = 0
+    told_to_leave: int = 0
+    refused: bool = False
 
 
 @dataclass(slots=True)

@@ -41,12 +41,15 @@ def draw_rounds(draws: Draws, sites: Iterable[SimulatedSite]) -> None:
 def has_left(site: SimulatedSite, ran: FakeLrmsJob) -> bool:
     """Returns whether others have cancelled a job as it was about to leave its home's queue.
 
-    That is all the same: it has left, and runs elsewhere.
+    That is all the same: it has left, and runs elsewhere. But where the batch system has said that it does not
+    let the job go, at the first and only time that it was told to by a daemon that has never died, it is over.
 
     Args:
         site: above the batch system.
         ran: a job that it has had.
     """
+    if ran.refused and ran.told_to_leave == 1 and site.crash_count == 0:
+        return False
     home = ran.key.startswith(f"{site.settings.name}/")
     keys = {job.lrms_key for job in site.state.jobs()} if ran.by_others and home else set()
     return bool(keys) and ran.runs == 0 and ran.key not in keys

@@ -47,6 +47,7 @@ class Moods:
         loss: probability that it forgets a job that waits, between two looks.
         requeue: probability that it starts a running one anew.
         others: probability that somebody else cancels one.
+        refusal: probability that it does not let go one that waits.
         hold: probability that somebody else holds one that waits, for `hold_mean` seconds.
         hold_mean: seconds.
         look_s: between two looks.
@@ -59,6 +60,7 @@ class Moods:
     loss: float = 0.0
     requeue: float = 0.0
     others: float = 0.0
+    refusal: float = 0.0
     hold: float = 0.0
     hold_mean: float = 5.0
     look_s: float = 0.5
@@ -66,6 +68,7 @@ class Moods:
     def calm(self) -> None:
         """Ends all misfortunes; answers are late for good."""
         self.silence = self.away = self.loss = self.requeue = self.others = self.hold = 0.0
+        self.refusal = 0.0
 
 
 class ScriptedLrms:
@@ -159,14 +162,27 @@ class ScriptedLrms:
 
     async def cancel(self, key: str, *, only_waiting: bool = False) -> bool:
         """See `Lrms.cancel`."""
-        done = False
+        done = refused = False
+        job = self.machine.find(key)
+        if only_waiting and job is not None:
+            job.told_to_leave += 1
 
         def do() -> None:
-            nonlocal done
-            done = self.machine.cancel(key, only_waiting=only_waiting)
+            nonlocal done, refused
+            refused = only_waiting and self._waits(key) and self._draws.chance(self.moods.refusal)
+            if not refused:
+                done = self.machine.cancel(key, only_waiting=only_waiting)
 
         await self._asked(do)
+        if refused:
+            assert job is not None
+            job.refused = True
+            raise LrmsRefusedError("this job is not to be cancelled")
         return done
+
+    def _waits(self, key: str) -> bool:
+        job = self.machine.find(key)
+        return job is not None and job.start_time is None and job.outcome is None
 
     async def look_up(self, key: str) -> LrmsRecord | None:
         """See `Lrms.look_up`."""
@@ -282,6 +298,7 @@ def drawn_moods(draws: Draws, *, always: bool) -> Moods | None:
         away=(0.0, 0.01)[draws.integer(0, 1)],
         loss=(0.0, 0.02)[draws.integer(0, 1)],
         requeue=(0.0, 0.01)[draws.integer(0, 1)],
-        others=(0.0, 0.005)[draws.integer(0, 1)],
+        others=(others := (0.0, 0.005)[draws.integer(0, 1)]),
+        refusal=60.0 * others,
         hold=(0.0, 0.05)[draws.integer(0, 1)],
     )

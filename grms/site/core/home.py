@@ -194,9 +194,9 @@ class HomeDesk:
             turn.note(JobStarted(turn.now, job.job, event.start_time))
             turn.publish(job)
 
-    def stays(self, job: HomeJob, _event: LrmsStays, turn: Turn) -> None:
+    def stays(self, job: HomeJob, event: LrmsStays, turn: Turn) -> None:
         """Leaves a job where it is that cannot be taken out of the queue."""
-        self.reoffers.stays(job, turn)
+        self.reoffers.refused(job, turn, certain=event.certain)
 
     def requeued(self, job: HomeJob, event: LrmsRequeued, turn: Turn) -> None:
         """Notes that a job waits again; one that is to end is ended once more."""

@@ -42,6 +42,7 @@ from grms.site.facts.records import (
     JobLeft,
     JobReoffered,
     JobReofferEnded,
+    JobStays,
     RoundHeld,
 )
 from grms.site.facts.rounds import as_waiting, may_wait
@@ -72,6 +73,7 @@ class ReofferDesk:
         self._asked: HomeJob | None = None
         self._awaited = ""
         self._noted = False
+        self._told_once: set[int] = set()
 
     # --- rounds --------------------------------------------------------------------------------
 
@@ -240,6 +242,10 @@ class ReofferDesk:
         elif job.cancel_requested:
             self._put_off(job, turn, settled=False)
         else:
+            if job.leaving:
+                self._told_once.discard(job.job)
+            else:
+                self._told_once.add(job.job)
             turn.note(JobLeaving(turn.now, job.job))
             turn.do(LrmsCancel(turn.cause, job.lrms_key, only_waiting=True))
 
@@ -285,6 +291,23 @@ class ReofferDesk:
         if job.state in PROVISIONAL:
             self._put_off(job, turn, settled=False)
 
+    def refused(self, job: HomeJob, turn: Turn, *, certain: bool) -> None:
+        """Leaves a job in the queue that the batch system does not let go.
+
+        It was told to once, by this process, and has answered at once: so there is nothing that it may
+        still do. Should the job be cancelled later, that is somebody else's doing.
+
+        Args:
+            job: which.
+            turn: of the event.
+            certain: no attempt has had no answer.
+        """
+        self.stays(job, turn)
+        once = job.job in self._told_once
+        self._told_once.discard(job.job)
+        if once and certain and job.leaving:
+            turn.note(JobStays(turn.now, job.job))
+
     def let_go(self, job: HomeJob, event: LrmsEnded, turn: Turn) -> bool:
         """Has the partner start a job that the batch system has let go.
 
@@ -301,6 +324,7 @@ class ReofferDesk:
             return False
         if job.state is JobState.REOFFERING:
             self._put_off(job, turn, settled=False)
+        self._told_once.discard(job.job)
         turn.note(JobLeft(turn.now, job.job))
         if job.state is JobState.RESOLVING:
             self.offers.ask(job, turn)

@@ -75,6 +75,9 @@ REOFFERS_VERSION: Final = 7
 ROUNDS_VERSION: Final = 8
 """Of a journal that says when rounds of offers begin and end; see `KIND_VERSIONS`."""
 
+STAYS_VERSION: Final = 9
+"""Of a journal that says of a job that its batch system will not let it go; see `KIND_VERSIONS`."""
+
 KIND_VERSIONS: Final = {
     "EpochBegun": LATER_VERSION,
     "JobResubmitted": LATER_VERSION,
@@ -110,6 +113,7 @@ KIND_VERSIONS: Final = {
     "JobReofferEnded": REOFFERS_VERSION,
     "JobReoffered": REOFFERS_VERSION,
     "RoundHeld": ROUNDS_VERSION,
+    "JobStays": STAYS_VERSION,
 }
 """Kinds of records that came later, and the version that a journal with one has.
 
@@ -148,17 +152,7 @@ _KIND = JournalKind(
     program="daemon",
     only_one="only one daemon may run for a site at a time",
     look="looking into the batch system for jobs that run",
-    versions_read=frozenset(
-        {
-            COMPACTED_VERSION,
-            LATER_VERSION,
-            RESERVATIONS_VERSION,
-            LRMS_VERSION,
-            RAILS_VERSION,
-            REOFFERS_VERSION,
-            ROUNDS_VERSION,
-        }
-    ),
+    versions_read=frozenset(range(COMPACTED_VERSION, STAYS_VERSION + 1)),
 )
 
 

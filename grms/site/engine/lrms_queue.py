@@ -200,11 +200,17 @@ class LrmsQueue:
             undelivered: what the job runs has not come in time.
         """
         self._under_way.discard(call.key)
+        first = self._pending[call.key][0].attempts == 0
         self._done(call.key)
-        return self.refusal(call.command, reason, undelivered=undelivered)
+        return self.refusal(call.command, reason, undelivered=undelivered, first=first)
 
     def refusal(
-        self, command: LrmsSubmit | LrmsCancel, reason: str, *, undelivered: bool = False
+        self,
+        command: LrmsSubmit | LrmsCancel,
+        reason: str,
+        *,
+        undelivered: bool = False,
+        first: bool = True,
     ) -> list[Event]:
         """Returns what a refusal leads to.
 
@@ -212,11 +218,12 @@ class LrmsQueue:
             command: that is refused.
             reason: for a person.
             undelivered: what the job runs has not come in time.
+            first: no attempt before had no answer.
         """
         if isinstance(command, LrmsSubmit):
             return [LrmsRefused(next(self._new_id), command.lrms_key, reason, undelivered)]
         if command.only_waiting:
-            return [LrmsStays(next(self._new_id), command.lrms_key)]
+            return [LrmsStays(next(self._new_id), command.lrms_key, certain=first)]
         return []
 
     def unanswered(self, call: Call, began: float) -> float:

@@ -11,6 +11,7 @@ import zlib
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.mem cimport PyMem_Free
+from cpython.object cimport PyObject
 from cpython.unicode cimport PyUnicode_AsUTF8AndSize, PyUnicode_DecodeASCII
 from libc.math cimport INFINITY
 from libc.stdio cimport snprintf
@@ -19,7 +20,7 @@ from libc.string cimport memcmp, memcpy, strlen, strncmp
 cdef extern from "Python.h":
     char* PyOS_double_to_string(double value, char code, int precision, int flags, int* kind) \
         except NULL
-    double PyOS_string_to_double(const char* text, char** end, object overflow) except? -1.0
+    double PyOS_string_to_double(const char* text, char** end, PyObject* overflow) except? -1.0
     bint PyUnicode_IS_ASCII(object text)
     int Py_DTSF_ADD_DOT_0
 
@@ -87,7 +88,8 @@ cdef object read_number(const char** at):
             return _NOT_FLAT
         while is_digit(last[0]):
             last += 1
-    value = PyOS_string_to_double(first, &end, None)
+    # Without an error of its own, what is beyond all numbers is infinite, as in the standard library.
+    value = PyOS_string_to_double(first, &end, NULL)
     if end != last:
         return _NOT_FLAT
     at[0] = last

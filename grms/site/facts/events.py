@@ -61,8 +61,7 @@ Kind = (
 class Restarted(LoadedEvent):
     """The daemon has begun to work, with what the journal held; handed over once, first.
 
-    The commands that come of it take up what was open: submissions are looked up in the batch
-    system and made if they are not there, offers are resolved, ends reported.
+    What was open is taken up: submissions are looked up, offers are resolved, ends reported.
     """
 
 
@@ -575,9 +574,10 @@ class LrmsLost(Event):
 
 @dataclass(frozen=True, slots=True)
 class LrmsStays(Event):
-    """The batch system refuses to let a waiting job go, as it was told to with `only_waiting`."""
+    """The batch system will not let a waiting job go; `certain`: no attempt had no answer."""
 
     lrms_key: str
+    certain: bool = False
 
 
 @dataclass(frozen=True, slots=True)

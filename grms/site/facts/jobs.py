@@ -202,7 +202,7 @@ class HomeJob:
         attempts: how often in a row that question had no answer.
         kept_time: since when the batch system is to have it, seconds; nan before.
         confirms: its partner holds a place for it, and is to be told to start it.
-        leaving: the batch system was told to let it go, and may do so.
+        leaving: the batch system was told to let it go, and may do so, or still do so.
         lost: the batch system has forgotten it once.
         requeued: it had started, and waits again.
         start_time: nan before.

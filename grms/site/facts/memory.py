@@ -56,6 +56,7 @@ from grms.site.facts.records import (
     JobResubmitted,
     JobReturned,
     JobStarted,
+    JobStays,
     JobTakenBack,
     JobWrittenOff,
     PartnerBooks,
@@ -136,6 +137,7 @@ class Memory:
             JobReofferEnded: self._job_reoffer_ended,
             RoundHeld: self._round_held,
             JobLeaving: self._job_leaving,
+            JobStays: self._job_stays,
             JobLeft: self._job_left,
             JobStarted: self._job_started,
             JobRequeued: self._job_requeued,
@@ -322,6 +324,9 @@ class Memory:
         job.leaving = True
         if job.partner not in job.asked:
             job.asked += (job.partner,)
+
+    def _job_stays(self, record: JobStays) -> None:
+        self.jobs[record.job].leaving = False
 
     def _job_left(self, record: JobLeft) -> None:
         job = self.jobs[record.job]

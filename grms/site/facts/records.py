@@ -129,6 +129,13 @@ class JobLeaving(Record):
 
 
 @dataclass(frozen=True, slots=True)
+class JobStays(Record):
+    """The batch system will not let a job go: who cancels it from now on has reasons of his own."""
+
+    job: int
+
+
+@dataclass(frozen=True, slots=True)
 class JobLeft(Record):
     """The batch system has let go a job that had not started, as it was told to.
 

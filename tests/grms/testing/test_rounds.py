@@ -1,9 +1,14 @@
 """Rounds of the fault test; tests/grms/testing/test_trial.py has the runs with them."""
 
+import pytest
+
 from grms.policy.rounds import Rounds
+from grms.site.core.reoffers import ReofferDesk
+from grms.site.core.turn import Turn
+from grms.site.facts.jobs import HomeJob
 from grms.testing.draws import Draws
 from grms.testing.rounds import draw_rounds, has_left
-from grms.testing.trial import Trial
+from grms.testing.trial import Trial, run_trial
 
 
 def test_rounds_of_every_kind_are_drawn() -> None:
@@ -41,3 +46,21 @@ def test_what_others_cancel_has_not_left() -> None:
     assert has_left(site, ran)
     ran.key = job.lrms_key
     assert not has_left(site, ran)
+
+
+STAYS = (951, 1147)
+"""Seeds of runs in which a batch system keeps a job, and somebody else cancels it as it waits."""
+
+
+@pytest.mark.parametrize("seed", STAYS)
+def test_a_site_that_takes_every_cancel_for_its_own_is_found_out(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would run once more what an administrator has cancelled."""
+
+    def refused(desk: ReofferDesk, job: HomeJob, turn: Turn, **_certain: bool) -> None:
+        desk.stays(job, turn)
+
+    assert not run_trial(seed, rails=True, reoffers=True, rogues=True).problems
+    monkeypatch.setattr(ReofferDesk, "refused", refused)
+    assert run_trial(seed, rails=True, reoffers=True, rogues=True).problems

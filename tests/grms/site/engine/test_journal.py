@@ -18,6 +18,7 @@ from grms.site.engine.journal import (
     RESERVATIONS_VERSION,
     ROUNDS_VERSION,
     SCHEMA_VERSION,
+    STAYS_VERSION,
     Journal,
     JournalDamagedError,
     JournalError,
@@ -164,9 +165,9 @@ def test_another_sites_journal_is_refused(path: Path) -> None:
 def test_a_later_version_is_refused(path: Path) -> None:
     """What a later program wrote is not guessed at."""
     with Journal(path, "a") as journal:
-        journal._connection.execute(f"PRAGMA user_version={ROUNDS_VERSION + 1}")
+        journal._connection.execute(f"PRAGMA user_version={STAYS_VERSION + 1}")
     with pytest.raises(
-        JournalError, match=rf"version {ROUNDS_VERSION + 1}.*version {ROUNDS_VERSION}"
+        JournalError, match=rf"version {STAYS_VERSION + 1}.*version {STAYS_VERSION}"
     ):
         Journal(path, "a")
 
@@ -407,4 +408,5 @@ def test_every_kind_is_of_before_or_later() -> None:
         RAILS_VERSION,
         REOFFERS_VERSION,
         ROUNDS_VERSION,
+        STAYS_VERSION,
     }

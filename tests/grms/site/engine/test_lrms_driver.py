@@ -261,7 +261,7 @@ def test_an_answer_comes_later(monkeypatch: Any) -> None:
             lrms.answers["let go"] = [LrmsRefusedError("not allowed")]
             driver.do(LrmsCancel(0, "a", only_waiting=True))
             await until(lambda: len(told) == 4)
-            assert told[3] == LrmsStays(4, "a")
+            assert told[3] == LrmsStays(4, "a", certain=True)
 
     run(scene)
 

@@ -62,9 +62,20 @@ def test_a_job_that_may_not_leave_stays() -> None:
     for only_waiting in (False, True):
         waiting.add(LrmsCancel(0, "a", only_waiting=only_waiting))
         (call,) = waiting.calls()
-        stays = [LrmsStays(1, "a")] if only_waiting else []
+        stays = [LrmsStays(1, "a", certain=True)] if only_waiting else []
         assert waiting.refused(call, "not allowed") == stays
     assert len(waiting) == 0
+
+
+def test_a_refusal_is_certain_where_nothing_came_before() -> None:
+    """An attempt without an answer may still be carried out, whatever the next one is told."""
+    waiting = queue()
+    waiting.add(LrmsCancel(0, "a", only_waiting=True))
+    (call,) = waiting.calls()
+    waiting.unanswered(call, 5.0)
+    waiting.again(call)
+    (call,) = waiting.calls()
+    assert waiting.refused(call, "not allowed") == [LrmsStays(1, "a", certain=False)]
 
 
 def test_a_submission_without_an_answer_is_looked_up_first() -> None:

@@ -64,6 +64,7 @@ def test_what_is_written_is_read(body: str) -> None:
 @example('{"job":0,"user":1,"more":2}', 7, 0, "0")
 @example('{"job":1,"user":1,"more":2}', 8, 0, ".")
 @example('{"job":1,"user":1,"more":2}', 8, 0, "e")
+@example('{"job":1,"user":1,"more":2308}', 25, 0, "E")
 @example('{"job":1,"user":[1],"more":2}', 18, 1, ",")
 @example('{"job":1,"user":1,"more":2}', 26, 1, "")
 @example('{"job":"a","user":1,"more":2}', 8, 0, "\n")

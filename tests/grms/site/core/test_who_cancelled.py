@@ -1,0 +1,170 @@
+"""A job that waits is cancelled: by the site that has it leave for a partner, or by somebody else.
+
+The batch system says the same of both. Only as long as a cancel of the site's own may still be carried
+out, it may have been that.
+"""
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grms.site.facts.commands import LrmsCancel, LrmsSubmit, SendOffer, SendWithdraw
+from grms.site.facts.events import (
+    LrmsAccepted,
+    LrmsEnded,
+    LrmsStays,
+    OfferAnswered,
+    Restarted,
+    RoundDue,
+    StatusAnswered,
+)
+from grms.site.facts.jobs import HomeJob
+from grms.site.facts.lifecycle import GuestState, JobState, Outcome
+from grms.site.facts.records import JobLeft, JobStays
+from tests.grms.site.conversation import FULL, Conversation, one, settings
+
+KEY = "a/7/1"
+
+
+class Waits(Conversation):
+    """A site with one partner, and with one job that waits."""
+
+    def __init__(self) -> None:
+        super().__init__(settings(reoffer=900.0), up=())
+        self.submit()
+        self(LrmsAccepted, lrms_key=KEY)
+        self.up = ("b",)
+        self.come_up()
+
+    def told_to_leave(self) -> None:
+        """Has the partner hold a place, and the batch system told to let the job go."""
+        self.now += 1000.0
+        asked = one(self(RoundDue, load=FULL), SendOffer)
+        commands = self(OfferAnswered, load=FULL, partner="b", offer=asked.offer, accepted=True)
+        assert commands == [LrmsCancel(self.last_id, KEY, only_waiting=True)]
+        assert self.job().leaving
+
+    def refused(self, *, certain: bool) -> None:
+        """Has the batch system refuse; the partner gets its place back."""
+        withdraw = one(self(LrmsStays, lrms_key=KEY, certain=certain), SendWithdraw)
+        self(
+            StatusAnswered,
+            load=FULL,
+            partner="b",
+            offer=withdraw.offer,
+            question=withdraw.cause,
+            status=GuestState.WITHDRAWN,
+        )
+        assert self.job().state is JobState.QUEUED
+
+    def died(self) -> None:
+        """Kills the daemon; the next one finds the job in the queue, and the partner there."""
+        self.restart()
+        self(Restarted, load=FULL)
+        self.come_up()
+        self(LrmsAccepted, lrms_key=KEY)
+
+    def cancelled(self) -> HomeJob:
+        """Has the batch system tell that the job was cancelled as it waited; returns it as it is then."""
+        self(
+            LrmsEnded,
+            lrms_key=KEY,
+            outcome=Outcome.CANCELLED,
+            end_time=self.now,
+            run_time=0.0,
+            reason="by root",
+        )
+        return self.job()
+
+
+def test_what_an_administrator_cancels_is_over() -> None:
+    """The batch system had refused to let the job go, so that this is not the site's own cancel."""
+    site = Waits()
+    site.told_to_leave()
+    site.refused(certain=True)
+    assert [type(record) for record in site.journal].count(JobStays) == 1
+    job = site.cancelled()
+    assert (job.state, job.outcome) == (JobState.ENDED, Outcome.CANCELLED)
+    assert job.reason == "cancelled in the batch system: by root"
+
+
+def test_a_restart_does_not_forget_that_the_job_stays() -> None:
+    """It is in the journal."""
+    site = Waits()
+    site.told_to_leave()
+    site.refused(certain=True)
+    site.died()
+    assert site.cancelled().state is JobState.ENDED
+
+
+def test_a_cancel_without_an_answer_may_be_carried_out_late() -> None:
+    """The attempt after it was refused; so it may have been the first that ended the job."""
+    site = Waits()
+    site.told_to_leave()
+    site.refused(certain=False)
+    job = site.cancelled()
+    assert job.lrms_key != KEY
+    assert job.state is JobState.SUBMITTING
+
+
+def test_a_cancel_of_a_daemon_that_has_died_may_be_carried_out_late() -> None:
+    """The next daemon's is refused at once, and says nothing of that one."""
+    site = Waits()
+    site.told_to_leave()
+    site.restart()
+    commands = site(Restarted, load=FULL)
+    told = [type(command) for command in commands]
+    assert told == [LrmsSubmit, LrmsCancel]
+    site.come_up()
+    site(LrmsAccepted, lrms_key=KEY)
+    site(LrmsStays, lrms_key=KEY, certain=True)
+    assert site.job().state is JobState.QUEUED
+    assert site.cancelled().state is JobState.SUBMITTING
+
+
+def test_a_second_answer_says_nothing_new() -> None:
+    """It is told of once, however often it is said."""
+    site = Waits()
+    site.told_to_leave()
+    site.refused(certain=True)
+    assert site(LrmsStays, lrms_key=KEY, certain=True) == []
+    assert [type(record) for record in site.journal].count(JobStays) == 1
+
+
+STEPS = ("refused", "refused late", "died")
+
+
+@pytest.mark.parametrize("steps", list(itertools.product(STEPS, repeat=2)), ids="-".join)
+def test_every_two_things_that_can_happen(steps: tuple[str, ...]) -> None:
+    """Each after the batch system was told to let the job go."""
+    follow(list(steps))
+
+
+@given(steps=st.lists(st.sampled_from(STEPS), max_size=7))
+def test_whatever_has_happened_before(steps: list[str]) -> None:
+    """The job is over if no cancel of the site's own can be under way, and is decided anew else."""
+    follow(steps)
+
+
+def follow(steps: list[str]) -> None:
+    """Lets things happen one after the other, then has the job cancelled by nobody knows whom."""
+    site, open_cancels = Waits(), 0
+    for step in steps:
+        site.told_to_leave()
+        open_cancels += 1
+        if step == "died":
+            # Told once more by the next daemon, and refused; the first may be under way for ever.
+            site.restart()
+            site(Restarted, load=FULL)
+            site.come_up()
+            site(LrmsAccepted, lrms_key=KEY)
+            open_cancels += 1
+        certain = step != "refused late"
+        site.refused(certain=certain)
+        if certain and open_cancels == 1:
+            open_cancels = 0
+    job = site.cancelled()
+    assert job.state is (JobState.SUBMITTING if open_cancels else JobState.ENDED)
+    assert any(isinstance(record, JobLeft) for record in site.journal) == (open_cancels > 0)

@@ -14,14 +14,13 @@ from broker.commandline.daemon_cli import COMMANDS, show_plan
 from broker.commandline.generate_cli import generate
 from broker.errors import BrokerError
 from grms.kit.journal import JournalError
-from lrms_sim.commandline.running import EXIT_INTERRUPTED, SEED_MAX, open_console, run_group
+from lrms_sim.commandline.running import SEED_MAX, open_console, run_group
 from lrms_sim.commandline.sections import SectionedGroup, file_or_second_word
 from lrms_sim.renamed import renamed_option
 from lrms_sim.shown.option import json_option, print_json
 from lrms_sim.version import __version__
 
 if TYPE_CHECKING:
-    from broker.commandline.plan_command import Planned
     from broker.files.importing import ImportOptions
 
 METHODS = ("gleam", "asma-best", "asma", "asma-shift")
@@ -247,7 +246,7 @@ def plan(
     planned = run_plan(
         wanted, problem, open_console(), open_console(stderr=True), old=before, files=request.files
     )
-    _end(planned)
+    planned.end()
 
 
 @cli.command(short_help="Plan a job shop.")
@@ -298,13 +297,7 @@ def jobshop(
     )
     if json is None or str(json) != "-":
         click.echo(f"Makespan: {planned.plan.makespan_end:.15g}")
-    _end(planned)
-
-
-def _end(planned: "Planned") -> None:
-    """Ends a command with the status that all commands have after Ctrl-C, if that ended its search."""
-    if planned.interrupted:
-        click.get_current_context().exit(EXIT_INTERRUPTED)
+    planned.end()
 
 
 @cli.command(short_help="Check files of workflows and resources.")

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Final, Literal
 
+import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
@@ -29,6 +30,7 @@ from broker.planner.goals import MAKESPAN_ONLY, Goals
 from broker.planner.methods import TITLES, Comparison, Result
 from broker.planner.search import Budget
 from broker.planner.search import Progress as SearchProgress
+from lrms_sim.commandline.running import EXIT_INTERRUPTED
 from lrms_sim.spelling import count, duration
 from lrms_sim.version import __version__
 
@@ -113,6 +115,11 @@ class Planned:
 
     plan: Plan
     interrupted: bool
+
+    def end(self) -> None:
+        """Ends the command with the status that all commands have after Ctrl-C, if that ended the search."""
+        if self.interrupted:
+            click.get_current_context().exit(EXIT_INTERRUPTED)
 
 
 def prepared(request: Request) -> tuple[Problem, Plan | None]:

@@ -175,8 +175,20 @@ async def _kill(process: asyncio.subprocess.Process) -> None:
     except ProcessLookupError:
         pass
     except PermissionError:
+        _close_pipes(process)
         return  # sudo's: it ends by itself, and nobody reads what it says
+    _close_pipes(process)
     await asyncio.shield(process.wait())
+
+
+def _close_pipes(process: asyncio.subprocess.Process) -> None:
+    # What the program has started in a session of its own may hold them for long, and asyncio takes no
+    # process for ended before they are closed.
+    transport: asyncio.SubprocessTransport = process._transport  # type: ignore[attr-defined]  # noqa: SLF001  # no other way
+    for number in (1, 2):
+        pipe = transport.get_pipe_transport(number)
+        if pipe is not None:
+            pipe.close()
 
 
 async def _read(stream: asyncio.StreamReader, most: int) -> bytes:

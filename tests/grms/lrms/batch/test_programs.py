@@ -2,7 +2,9 @@
 
 import asyncio
 import contextlib
+import gc
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,7 @@ import pytest
 from grms.lrms.batch import programs as module
 from grms.lrms.batch.programs import Programs
 from grms.lrms.port import LrmsRefusedError, LrmsUnavailableError
-from tests.waiting import until
+from tests.waiting import run, until
 
 
 def script(folder: Path, text: str) -> str:
@@ -43,6 +45,28 @@ async def test_one_that_does_not_answer_is_killed(tmp_path: Path) -> None:
         await programs.run("tool")
     child = int((tmp_path / "child").read_text())
     await until(lambda: not runs(child))
+
+
+def test_what_a_killed_program_leaves_open_is_closed(tmp_path: Path) -> None:
+    """What it has started in a session of its own has its output still, and is not waited for."""
+    folder = script(
+        tmp_path,
+        f"setsid sleep 600 & echo $! >{tmp_path}/new; mv {tmp_path}/new {tmp_path}/child; exec sleep 600",
+    )
+
+    async def scene() -> None:
+        async with asyncio.TaskGroup() as group:
+            call = group.create_task(Programs({}, folder=folder).run("tool"))
+            await until((tmp_path / "child").exists)
+            child = int((tmp_path / "child").read_text())
+            await until(lambda: os.getsid(child) == child)
+            call.cancel()
+        assert runs(child)
+        os.kill(child, signal.SIGKILL)
+
+    run(scene)
+    # What is left of a pipe would be closed here, on a loop that is none any more: a warning.
+    gc.collect()
 
 
 async def test_a_call_that_is_given_up_leaves_no_process(tmp_path: Path) -> None:

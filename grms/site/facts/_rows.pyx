@@ -88,7 +88,7 @@ cdef object read_number(const char** at):
             return _NOT_FLAT
         while is_digit(last[0]):
             last += 1
-    # Without an error of its own, what is beyond all numbers is infinite, as in the standard library.
+    # Without an error of its own, what is beyond all numbers is infinite, as in the library.
     value = PyOS_string_to_double(first, &end, NULL)
     if end != last:
         return _NOT_FLAT

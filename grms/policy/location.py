@@ -6,6 +6,7 @@ policy for `order` and `count_open`; one written in Python is asked with a `Part
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from types import FunctionType
 from typing import Any, Final, Literal
 
@@ -154,9 +155,16 @@ class WrittenLocation:
 
         Raises:
             ValueError: the policy has named somebody twice, or who is no partner.
+            TypeError: it has returned one text and not several.
         """
         ask = getattr(self.written, "ask", self.written)
-        names = list(ask(list(partners)))
+        answer = ask(list(partners))
+        if isinstance(answer, str):
+            raise TypeError(
+                f"location policy {self.name!r} returns {answer!r}; it must be a list of names"
+            )
+        # One more than there are is enough to see a name twice, and an iterator may have no end.
+        names = list(islice(answer, len(partners) + 1))
         known = {partner.name for partner in partners}
         for place, name in enumerate(names):
             if name not in known or name in names[:place]:

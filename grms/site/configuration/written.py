@@ -17,6 +17,9 @@ from grms.policy.transfer import WrittenTransfer
 FAILURES_SAID_MAX: Final = 20
 """Most different failures of a policy that are logged; each is once."""
 
+LONGEST_FAILURE: Final = 500
+"""Most characters of a failure that are logged."""
+
 
 class _Careful:
     """What both kinds have in common.
@@ -30,8 +33,11 @@ class _Careful:
         self._kind = kind
         self._said: set[str] = set()
 
-    def _failed(self, error: Exception) -> None:
-        text = f"{type(error).__name__}: {error}"
+    def _failed(self, error: BaseException) -> None:
+        try:
+            text = f"{type(error).__name__}: {error}"[:LONGEST_FAILURE]
+        except Exception:  # noqa: BLE001  # the text of an error is the user's too
+            text = type(error).__name__
         if text not in self._said and len(self._said) < FAILURES_SAID_MAX:
             self._said.add(text)
             log = structlog.get_logger()
@@ -53,7 +59,7 @@ class CarefulTransfer(_Careful):
         """Says whether the site wants to run the job itself."""
         try:
             return bool(self._accept(question))
-        except Exception as error:  # noqa: BLE001  # a user's module may raise anything
+        except (Exception, SystemExit) as error:  # noqa: BLE001  # a user's module may raise anything
             self._failed(error)
             return question.own
 
@@ -73,6 +79,6 @@ class CarefulLocation(_Careful):
         """Says whom to ask, in order."""
         try:
             return self._policy.asking_order(partners)
-        except Exception as error:  # noqa: BLE001  # as above
+        except (Exception, SystemExit) as error:  # noqa: BLE001  # as above
             self._failed(error)
             return [partner.name for partner in partners]

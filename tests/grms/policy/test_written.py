@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +132,10 @@ def test_what_a_policy_raises_comes_out() -> None:
         replay(sites(AcceptWhenFit(), stranger))
     with pytest.raises(ValueError, match="which is named twice"):
         replay(sites(lambda _: False, lambda partners: 2 * [partners[0].name]))
+    with pytest.raises(ValueError, match="which is named twice"):
+        replay(sites(lambda _: False, lambda partners: cycle([partners[0].name])))
+    with pytest.raises(TypeError, match=r"returns '[abc]'; it must be a list of names"):
+        replay(sites(lambda _: False, lambda partners: partners[0].name))
     with pytest.raises(TypeError, match="3 is no location policy"):
         location_of(3)
     with pytest.raises(ValueError, match="jobs waiting on an idle machine"):

@@ -1,6 +1,7 @@
 """Policies of users in a daemon: what goes wrong in one is said, and jobs go on."""
 
 import sys
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,12 @@ from structlog.testing import capture_logs
 from grms.kit.ports import free_port
 from grms.policy.location import PartnerRecord, WrittenLocation
 from grms.policy.transfer import WrittenTransfer, compiled_transfer
-from grms.site.configuration.written import FAILURES_SAID_MAX, CarefulLocation, CarefulTransfer
+from grms.site.configuration.written import (
+    FAILURES_SAID_MAX,
+    LONGEST_FAILURE,
+    CarefulLocation,
+    CarefulTransfer,
+)
 from grms.v1 import request_pb2
 from tests.grms.site.daemons import document, running
 from tests.waiting import run
@@ -40,6 +46,29 @@ def test_a_transfer_policy_that_fails_keeps_own_jobs_alone() -> None:
     assert [answer(good, own=own) for own in (True, False)] == [False, True]
 
 
+def test_a_policy_cannot_end_the_daemon() -> None:
+    """Nor can an error that says nothing of itself, or very much, keep it from deciding."""
+
+    class WordlessError(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError("no words")
+
+    for mistake, said in (
+        (SystemExit(3), "SystemExit: 3"),
+        (WordlessError(), "WordlessError"),
+        (ValueError("x" * 10_000), f"ValueError: {'x' * 10_000}"[:LONGEST_FAILURE]),
+    ):
+
+        def wrong(_: Any, mistake: BaseException = mistake) -> Any:
+            raise mistake
+
+        with capture_logs() as logs:
+            assert answer(CarefulTransfer(WrittenTransfer(wrong)), own=True)
+            location = CarefulLocation(WrittenLocation(wrong))
+            assert location.ask([PartnerRecord("b", 0.0, 0.0)]) == ["b"]
+        assert [each["error"] for each in logs] == [said, said]
+
+
 def test_no_log_is_filled_by_a_policy() -> None:
     """Errors that are all different are said up to a number."""
     count = iter(range(10 * FAILURES_SAID_MAX))
@@ -54,9 +83,20 @@ def test_no_log_is_filled_by_a_policy() -> None:
     assert len(logs) == FAILURES_SAID_MAX
 
 
-@pytest.mark.parametrize("wrong", [fails, lambda _: ["x"], lambda _: ["b", "b"], lambda _: 3])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        fails,
+        lambda _: ["x"],
+        lambda _: ["b", "b"],
+        lambda _: 3,
+        lambda _: "ab",
+        lambda _: cycle("b"),
+        lambda _: cycle("ba"),
+    ],
+)
 def test_a_location_policy_that_fails_asks_all_in_order(wrong: Any) -> None:
-    """Also one that names who is no partner, or names nobody as it should."""
+    """Also one that names who is no partner, or names nobody as it should, or never stops naming."""
     partners = [PartnerRecord("b", 0.0, 0.0), PartnerRecord("a", 0.0, 0.0)]
     with capture_logs() as logs:
         policy = WrittenLocation(CarefulLocation(WrittenLocation(wrong)))

@@ -24,6 +24,7 @@ class FakeSite(reservation_pb2_grpc.ReservationServiceServicer):
         lose_answers: so many answers get lost, after the call took effect.
         refuse: what is refused: "book", "launch" or "extend"; "extend?" for a site that does not
             have the call.
+        busy: resources that cannot be booked.
         offers: what it says that it has.
     """
 
@@ -34,6 +35,7 @@ class FakeSite(reservation_pb2_grpc.ReservationServiceServicer):
         self.calls: list[str] = []
         self.lose_answers = 0
         self.refuse = ""
+        self.busy: set[str] = set()
         self.offers = reservation_pb2.ResourceOfferResponse()
         self._keys: dict[str, str] = {}
         self._queues: set[asyncio.Queue[reservation_pb2.Reservation]] = set()
@@ -92,7 +94,7 @@ class FakeSite(reservation_pb2_grpc.ReservationServiceServicer):
         self.calls.append("book")
         known = self._keys.get(request.idempotency_key)
         if known is None:
-            if self.refuse == "book":
+            if self.refuse == "book" or request.resource_id in self.busy:
                 await context.abort(grpc.StatusCode.FAILED_PRECONDITION, "not free")
             known = str(len(self.reservations) + 1)
             self._keys[request.idempotency_key] = known

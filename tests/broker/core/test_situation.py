@@ -79,6 +79,7 @@ def test_what_runs_out_of_reach_keeps_its_time_and_its_resource_gets_nothing() -
     placement = Placement("flow", "a", (Demand("beta"),), -20, 30, 1)
     posed = pose(Situation(0, (workflow,), (ALPHA,), (placement,)))
     assert posed.problem is not None
+    assert posed.unplanned == ()
     assert [each.name for each in posed.problem.resources] == ["alpha", "beta"]
     assert [each.resources for each in posed.problem.workflows[0].tasks[1].alternatives] == [
         ("alpha",)

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -289,6 +290,46 @@ def test_what_was_booked_before_a_restart_is_not_booked_again(tmp_path: Path) ->
         made.launch(again)
         await until(lambda: made.heard(Ended))
         assert made.site.calls == ["book", "launch", "launch"]
+
+    play(tmp_path, act)
+
+
+def test_a_run_of_before_a_restart_is_heard_of(tmp_path: Path) -> None:
+    """Its end is told as soon as the site tells it, without another call."""
+
+    async def act(made: Scene) -> None:
+        await until(lambda: made.site.watched)
+        made.site.reservations["7"] = reservation_pb2.Reservation(
+            reservation_id="7", state=STATES.RESERVATION_STATE_RUNNING, start_time_s=1.0
+        )
+        made.dispatcher.do(Book(booking("a", reservations=("7",))))
+        made.site.finish("7")
+        await until(lambda: made.heard(Ended))
+        assert made.events == [
+            Started(0, "e-1", 1.0),
+            Ended(0, "e-1", Outcome.COMPLETED, 1.0, 9.0),
+        ]
+        assert made.dispatcher._entries == {}
+
+    play(tmp_path, act)
+
+
+@pytest.mark.parametrize(("end", "asked"), [(FAR + 100, ["book", "book", "release"]), (0.0, [])])
+def test_what_may_have_been_reserved_is_released(
+    tmp_path: Path, end: float, asked: list[str]
+) -> None:
+    """Whether it was is asked, unless its time is over; what the site refuses it does not have."""
+
+    async def act(made: Scene) -> None:
+        what = booking("a", "b")
+        what.placement = replace(what.placement, start=end - 100, end=end)
+        made.site.busy.add("b")
+        made.dispatcher.do(Release(what))
+        await until(lambda: made.heard(Released))
+        assert made.site.calls == asked
+        assert made.events == [Released(0, "e-1")]
+        assert made.dispatcher._entries == {}
+        assert made.dispatcher._by_reservation == {}
 
     play(tmp_path, act)
 

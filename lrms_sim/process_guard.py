@@ -8,7 +8,8 @@ with the status that shells expect, 128 plus the signal's number, and never with
 Three phases. While the command's own module is imported nothing has begun: a signal ends the
 process at once. While the command runs, a signal raises `KeyboardInterrupt`, but never in the
 middle of an import: there it may come out as another error, or be lost. The signal then comes
-again a few milliseconds later. When the command is done, a signal ends the process at once.
+again a few milliseconds later. When the command is done, a signal ends the process at once, and so
+does one that was to come again.
 
 Before the first line here, for some ten milliseconds, the interpreter itself answers to Ctrl-C: it
 is killed by it, or shows a traceback of its own start.
@@ -87,16 +88,18 @@ def run(module: str) -> None:
     # asyncio takes Ctrl-C over, to cancel its tasks, where it finds this very function.
     signal.default_int_handler = _interrupt  # type: ignore[assignment]  # it need not always raise
     signal.signal(signal.SIGALRM, _again)
-    _listen(heard, _interrupt)
     try:
-        status = run_command(sys.argv[1:])
+        try:
+            _listen(heard, _interrupt)
+            status = run_command(sys.argv[1:])
+        finally:
+            _listen(heard, _leave)
+            _leave_if_put_off()
     except KeyboardInterrupt:
         os.write(2, b"interrupted\n")
         status = EXIT_INTERRUPTED
     except ModuleNotFoundError as error:
         status = _missing(error)
-    finally:
-        _listen(heard, _leave)
     if status == EXIT_INTERRUPTED and _received:
         status = 128 + _received[0]
     sys.exit(status)
@@ -159,6 +162,21 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
         signal.setitimer(signal.ITIMER_REAL, AGAIN_S)
     else:
         raise KeyboardInterrupt
+
+
+def _leave_if_put_off() -> None:
+    # A signal that came in the last import of a command has nobody left to come again to; the
+    # interpreter, at its end, would be killed by the alarm instead.
+    import signal  # noqa: PLC0415  # see `run`
+
+    signal.signal(signal.SIGALRM, _leave_late)
+    remaining_s, _ = signal.setitimer(signal.ITIMER_REAL, 0.0)
+    if remaining_s:
+        _leave_late(signal.SIGALRM, None)
+
+
+def _leave_late(_: int, frame: FrameType | None) -> None:
+    _leave(_received[0], frame)
 
 
 def _again(_: int, frame: FrameType | None) -> None:

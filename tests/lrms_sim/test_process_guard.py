@@ -123,6 +123,38 @@ def test_an_import_within_a_command_is_not_broken_off(
     assert done == (status, "imports\ninterrupted in order\n", "")
 
 
+LAST = """
+import sys, time
+import scenarios.cli
+from lrms_sim import process_guard
+
+def run_command(arguments):
+    import slow_to_import
+    return 0
+
+class Last:
+    def __del__(self, sleep=time.sleep):
+        sleep(1)  # the interpreter has no handlers any more
+
+sys.last = Last()
+process_guard.AGAIN_S = 0.3
+scenarios.cli.run_command = run_command
+"""
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_in_the_last_import_of_a_command_is_not_forgotten(
+    tmp_path: Path, number: int, status: int
+) -> None:
+    """The alarm that was to bring it again ended the interpreter, with a status of its own."""
+    (tmp_path / "slow_to_import.py").write_text(
+        "import time\nfrom lrms_sim import process_guard\nprint('imports', flush=True)\n"
+        "while not process_guard._received:\n    time.sleep(0.001)\n"
+    )
+    done = signalled(HEARING + LAST + COMMAND, number, tmp_path)
+    assert done == (status, "imports\n", "interrupted\n")
+
+
 LATE = """
 import threading, time
 import scenarios.cli

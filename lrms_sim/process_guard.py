@@ -23,8 +23,8 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     # Named like the constant of `typing`, the import of which takes longer than all else here.
-    from collections.abc import Callable, Iterable, Sequence
-    from types import FrameType
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from types import CodeType, FrameType
 
 EXIT_INTERRUPTED = 130
 """Status of the process after Ctrl-C, as shells have it: 128 plus the signal's number."""
@@ -54,6 +54,7 @@ EXTRAS = {
 _EXIT_MISSING = 2
 _FRAMES_MAX = 1000
 _IMPORTS = ("<frozen importlib", "<frozen zipimport")
+_RUNNER = ("Runner.run", "Runner._lazy_init")
 
 _received: list[int] = []
 
@@ -157,8 +158,9 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
         _received.append(number)
     handler = signal.getsignal(signal.SIGINT)
     if callable(handler) and handler is not _interrupt:
-        handler(signal.SIGINT, frame)
-    elif _importing(frame):
+        # Not by a call: what asyncio has there does nothing, it reads signals from a descriptor.
+        signal.raise_signal(signal.SIGINT)
+    elif _importing(frame) or _preparing_asyncio(frame):
         signal.setitimer(signal.ITIMER_REAL, AGAIN_S)
     else:
         raise KeyboardInterrupt
@@ -185,10 +187,26 @@ def _again(_: int, frame: FrameType | None) -> None:
 
 def _importing(frame: FrameType | None) -> bool:
     """Returns whether a module is being imported there."""
+    return any(code.co_filename.startswith(_IMPORTS) for code in _codes(frame))
+
+
+def _preparing_asyncio(frame: FrameType | None) -> bool:
+    """Returns whether asyncio is about to take Ctrl-C over, or has just given it back.
+
+    Here are half an event loop, which complains when it is thrown away, and a task that nobody
+    would cancel.
+    """
+    for code in _codes(frame):
+        if code.co_name == "run_until_complete":
+            return False
+        if code.co_qualname in _RUNNER and code.co_filename.endswith("asyncio/runners.py"):
+            return True
+    return False
+
+
+def _codes(frame: FrameType | None) -> Iterator[CodeType]:
     for _ in range(_FRAMES_MAX):
         if frame is None:
-            return False
-        if frame.f_code.co_filename.startswith(_IMPORTS):
-            return True
+            return
+        yield frame.f_code
         frame = frame.f_back
-    return False

@@ -33,6 +33,8 @@ async def signals(stop: Callable[[], None]) -> AsyncIterator[None]:
     for number in ENDING:
         loop.add_signal_handler(number, handle)
     try:
+        # Whom an earlier signal has cancelled leaves here, where nothing has begun that has to end.
+        await asyncio.sleep(0)
         yield
     finally:
         for number in ENDING:

@@ -123,6 +123,14 @@ def test_an_import_within_a_command_is_not_broken_off(
     assert done == (status, "imports\ninterrupted in order\n", "")
 
 
+WAITS = """
+import time
+from lrms_sim import process_guard
+print("imports", flush=True)
+while not process_guard._received:
+    time.sleep(0.001)
+"""
+
 LAST = """
 import sys, time
 import scenarios.cli
@@ -147,12 +155,68 @@ def test_a_signal_in_the_last_import_of_a_command_is_not_forgotten(
     tmp_path: Path, number: int, status: int
 ) -> None:
     """The alarm that was to bring it again ended the interpreter, with a status of its own."""
-    (tmp_path / "slow_to_import.py").write_text(
-        "import time\nfrom lrms_sim import process_guard\nprint('imports', flush=True)\n"
-        "while not process_guard._received:\n    time.sleep(0.001)\n"
-    )
+    (tmp_path / "slow_to_import.py").write_text(WAITS)
     done = signalled(HEARING + LAST + COMMAND, number, tmp_path)
     assert done == (status, "imports\n", "interrupted\n")
+
+
+DAEMON = """
+import asyncio
+import scenarios.cli
+from grms.kit.signals import signals
+from lrms_sim import process_guard
+
+async def serve():
+    stopping = asyncio.Event()
+    async with signals(stopping.set):
+        print("serves", flush=True)
+        await stopping.wait()
+        print("ended in order", flush=True)
+
+def run_command(arguments):
+    import slow_to_import
+    asyncio.run(serve())
+    return 0
+
+process_guard.AGAIN_S = 0.3
+scenarios.cli.run_command = run_command
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_daemon_hears_a_signal_that_came_among_its_imports(tmp_path: Path, number: int) -> None:
+    """It comes again when asyncio has taken signals over, and was lost: the daemon served on."""
+    (tmp_path / "slow_to_import.py").write_text(WAITS)
+    done = signalled(HEARING + DAEMON + COMMAND, number, tmp_path)
+    assert done == (0, "imports\nserves\nended in order\n", "")
+
+
+PREPARES = """
+import asyncio
+import scenarios.cli
+from lrms_sim import process_guard
+
+class Loop(asyncio.SelectorEventLoop):
+    def __init__(self):
+        print("prepares", flush=True)
+        while not process_guard._received:
+            pass
+        super().__init__()
+        print("prepared", flush=True)
+
+def run_command(arguments):
+    asyncio.DefaultEventLoopPolicy._loop_factory = Loop
+    asyncio.run(asyncio.sleep(60))
+
+scenarios.cli.run_command = run_command
+"""
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_half_an_event_loop_is_not_thrown_away(number: int, status: int) -> None:
+    """It complains of what it has not, and of a task that never ran."""
+    done = signalled(HEARING + PREPARES + COMMAND, number)
+    assert done == (status, "prepares\nprepared\n", "interrupted\n")
 
 
 LATE = """

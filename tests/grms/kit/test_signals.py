@@ -50,3 +50,23 @@ def test_the_second_signal_ends_at_once() -> None:
         assert process.stdout.readline() == "stopping\n"
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=300) == 128 + signal.SIGTERM
+
+
+async def test_who_was_cancelled_before_begins_nothing() -> None:
+    """A signal that comes just before is not left for the first wait within."""
+    begun = False
+
+    async def begin() -> None:
+        nonlocal begun
+        async with signals(lambda: None):
+            begun = True
+
+    async def cancelled() -> None:
+        current = asyncio.current_task()
+        assert current is not None
+        current.cancel()
+        await begin()
+
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.create_task(cancelled())
+    assert not begun

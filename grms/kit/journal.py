@@ -30,6 +30,8 @@ MODE: Final = 0o600
 OTHERS: Final = 0o077
 """The permissions that nobody but a journal's user has."""
 
+_NO_UTF8: Final = "Could not decode to UTF-8"
+
 _NOTES = "CREATE TABLE notes (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;"
 
 
@@ -190,19 +192,17 @@ class JournalFile:
                     beside.chmod(MODE)
 
     def _open(self, durability: str) -> sqlite3.Connection:
-        try:
+        level = {"power": "FULL", "process": "NORMAL"}[durability]
+        with self._explaining():
             connection = sqlite3.connect(
                 self.path, timeout=BUSY_S, isolation_level=None, check_same_thread=False
             )
             try:
                 connection.execute("PRAGMA journal_mode=WAL")
-                level = {"power": "FULL", "process": "NORMAL"}[durability]
                 connection.execute(f"PRAGMA synchronous={level}")
             except BaseException:
                 connection.close()
                 raise
-        except sqlite3.Error as error:
-            raise self._explained(error) from error
         return connection
 
     def _prepare(self) -> None:
@@ -255,11 +255,15 @@ class JournalFile:
 
     @contextmanager
     def _explaining(self) -> Iterator[None]:
-        """Makes errors of the database those of a journal."""
+        """Makes errors of the database those of a journal, and of what cannot be read of it."""
         try:
             yield
         except sqlite3.Error as error:
             raise self._explained(error) from error
+        except (TypeError, ValueError) as error:
+            # One flipped bit makes a text of a number, and of a text what is no UTF-8; also in
+            # what SQLite says of it.
+            raise self.damaged(f"something in it is not what was written ({error})") from error
 
     def note(self, key: str) -> str | None:
         """Returns a note that was set, or None; "epoch" and others are the journal's own."""
@@ -312,6 +316,8 @@ class JournalFile:
         )
 
     def _explained(self, error: sqlite3.Error) -> JournalError:
+        if _NO_UTF8 in str(error):  # what follows is all of the text, which is not to be shown
+            return self.damaged("a text in it is not UTF-8")
         extended = int(getattr(error, "sqlite_errorcode", 0))
         code = extended & 0xFF
         # The second: no room for the file by which readers find their way in the log.

@@ -187,8 +187,8 @@ class Journal(JournalFile):
             last = self._connection.execute(
                 "SELECT number, checksum FROM records ORDER BY number DESC LIMIT 1"
             ).fetchone()
-        self._count = int(last[0]) if last else 0
-        self._checksum = int(last[1]) if last else 0
+            self._count = int(last[0]) if last else 0
+            self._checksum = int(last[1]) if last else 0
         self._version = self._pragma("user_version")
 
     def _check_header(self) -> None:
@@ -200,7 +200,7 @@ class Journal(JournalFile):
                 f"another file in the site's configuration"
             )
         self.epoch = int(self.note("epoch") or 0)
-        if self.epoch < 1:
+        if not 1 <= self.epoch < 2**63:
             raise self.damaged("it has no epoch")
 
     def append(self, records: Iterable[Record]) -> None:

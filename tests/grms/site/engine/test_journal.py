@@ -5,8 +5,11 @@ import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from grms.site.engine.journal import (
     COMPACTED_VERSION,
@@ -226,6 +229,69 @@ def test_a_damaged_file_is_noticed(path: Path) -> None:
     middle = len(content) // 2
     path.write_bytes(content[:middle] + os.urandom(9000) + content[middle + 9000 :])
     with pytest.raises(JournalDamagedError, match="damaged"), Journal(path, "a") as journal:
+        list(journal.records())
+
+
+@given(
+    st.lists(
+        st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 7)), min_size=1, max_size=8
+    )
+)
+def test_flipped_bits_are_noticed_or_mean_nothing(flips: list[tuple[float, int]]) -> None:
+    """Wherever they are: in records, in notes, in what SQLite keeps of its tables."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "journal")
+        with Journal(path, "a") as journal:
+            journal.append(some(9))
+        content = bytearray(path.read_bytes())
+        for where, bit in flips:
+            content[int(where * len(content))] ^= 1 << bit
+        path.write_bytes(content)
+        try:
+            with Journal(path, "a") as journal:
+                assert list(journal.records()) == some(journal.count)
+        except JournalError:
+            pass
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "what"),
+    [
+        (b"ann", b"\xffnn", "a text in it is not UTF-8;"),
+        (b"TABLE records", b"TABLE rec\xffrds", "malformed|not what was written"),
+        (b"JobReceived", b"Job\xffeceived", "a text in it is not UTF-8;"),
+    ],
+)
+def test_a_text_that_is_none_any_more_is_damage(
+    path: Path, before: bytes, after: bytes, what: str
+) -> None:
+    """It is said so, without the text, in which may be what is nobody's business."""
+    with Journal(path, "a") as journal:
+        journal.append(some(2))
+    content = path.read_bytes()
+    assert before in content
+    path.write_bytes(content.replace(before, after))
+    with pytest.raises(JournalDamagedError, match=what) as damage, Journal(path, "a") as journal:
+        list(journal.records())
+    assert "idempotency" not in str(damage.value)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE notes SET value = 'x' WHERE key = 'epoch'",
+        f"UPDATE notes SET value = '{2**63}' WHERE key = 'epoch'",
+        "UPDATE records SET payload = 'text' WHERE number = 2",
+        "UPDATE records SET checksum = 'text' WHERE number = 2",
+        "UPDATE records SET checksum = 'text' WHERE number = 4",
+    ],
+)
+def test_a_value_of_another_kind_is_damage(path: Path, change: str) -> None:
+    """It is no fault of the program, and shows no traceback."""
+    with Journal(path, "a") as journal:
+        journal.append(some(4))
+        journal._connection.execute(change)
+    with pytest.raises(JournalDamagedError), Journal(path, "a") as journal:
         list(journal.records())
 
 

@@ -280,7 +280,7 @@ def test_a_text_that_is_none_any_more_is_damage(
     "change",
     [
         "UPDATE notes SET value = 'x' WHERE key = 'epoch'",
-        f"UPDATE notes SET value = '{2**63}' WHERE key = 'epoch'",
+        "UPDATE notes SET value = '9223372036854775808' WHERE key = 'epoch'",
         "UPDATE records SET payload = 'text' WHERE number = 2",
         "UPDATE records SET checksum = 'text' WHERE number = 2",
         "UPDATE records SET checksum = 'text' WHERE number = 4",

@@ -30,6 +30,8 @@ MODE: Final = 0o600
 OTHERS: Final = 0o077
 """The permissions that nobody but a journal's user has."""
 
+_MAGIC: Final = b"SQLite format 3\0"
+
 _NO_UTF8: Final = "Could not decode to UTF-8"
 
 _NOTES = "CREATE TABLE notes (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;"
@@ -141,6 +143,8 @@ class JournalFile:
     # --- opening -------------------------------------------------------------------------------
 
     def _take(self) -> IO[bytes]:
+        if self.path.exists() and not self.path.is_file():  # a folder, a device, a pipe
+            raise JournalError(f"{self.path}: this is no file; name one for the journal")
         beside = self.path.with_name(self.path.name + ".lock")
         try:
             number = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, MODE)
@@ -174,7 +178,9 @@ class JournalFile:
                     f"{self.path}: this journal has {found.st_nlink} names (hard links), and a lock "
                     "protects one of them; remove the others"
                 )
-            if stat.S_IMODE(found.st_mode) & OTHERS:
+            # Of what is no journal nothing is changed.
+            ours = os.pread(number, len(_MAGIC), 0) in {b"", _MAGIC}
+            if ours and stat.S_IMODE(found.st_mode) & OTHERS:
                 os.fchmod(number, MODE)
                 self.narrowed = stat.S_IMODE(found.st_mode)
         except OSError as error:

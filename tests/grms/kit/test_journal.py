@@ -132,12 +132,29 @@ def test_a_file_that_is_no_database_and_a_missing_folder_are_said(tmp_path: Path
     """Neither is touched."""
     text = tmp_path / "text"
     text.write_text("no database, but long enough to be looked at " * 50)
+    text.chmod(0o644)
     with pytest.raises(JournalDamagedError, match="damaged"):
         Things(text)
     assert text.read_text().startswith("no database")
+    assert text.stat().st_mode & 0o777 == 0o644
     with pytest.raises(JournalError, match="folder must exist"):
         Things(tmp_path / "missing" / "j")
     assert not (tmp_path / "missing").exists()
+
+
+@pytest.mark.parametrize("kind", ["folder", "pipe"])
+def test_what_is_no_file_is_left_alone(tmp_path: Path, kind: str) -> None:
+    """A device would have lost its mode; and nothing is made beside it."""
+    path = tmp_path / "j"
+    if kind == "folder":
+        path.mkdir(0o755)
+    else:
+        os.mkfifo(path, 0o666)
+    before = path.stat().st_mode
+    with pytest.raises(JournalError, match="this is no file; name one"):
+        Things(path)
+    assert path.stat().st_mode == before
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_journal_is_its_users_alone(tmp_path: Path) -> None:

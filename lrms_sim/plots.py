@@ -4,6 +4,7 @@ Each function draws into axes that are given, or into a new figure, and returns 
 matplotlib and no display.
 """
 
+from bisect import bisect_left
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -44,19 +45,50 @@ def places(schedule: Schedule, machine: int = 0) -> list[list[tuple[int, int]]]:
     """
     ranges: list[list[tuple[int, int]]] = [[] for _ in range(len(schedule))]
     rows = np.flatnonzero(schedule.executed_on == machine)
-    free = np.ones(schedule.machines[machine].processors, bool)
+    # Spans from a processor to before another, in order and apart: a machine may have millions.
+    free = [(0, int(schedule.machines[machine].processors))]
     events = sorted(
         [(float(schedule.end_time[row]), 0, int(row)) for row in rows]
         + [(float(schedule.start_time[row]), 1, int(row)) for row in rows]
     )
     for _, kind, row in events:
         if kind == 1:
-            held = np.flatnonzero(free)[: schedule.jobs.processors[row]]
-            breaks = np.flatnonzero(np.diff(held) > 1) + 1
-            ranges[row] = [(int(part[0]), len(part)) for part in np.split(held, breaks)]
-        for first, count in ranges[row]:
-            free[first : first + count] = kind == 0
+            ranges[row] = _lowest(free, int(schedule.jobs.processors[row]))
+        else:
+            for first, count in ranges[row]:
+                _give_back(free, first, first + count)
     return ranges
+
+
+def _lowest(free: list[tuple[int, int]], wanted: int) -> list[tuple[int, int]]:
+    # Takes the free processors with the least numbers.
+    taken: list[tuple[int, int]] = []
+    whole = 0
+    for first, end in free:
+        if wanted == 0:
+            break
+        count = min(wanted, end - first)
+        taken.append((first, count))
+        wanted -= count
+        if first + count < end:
+            free[whole] = first + count, end
+        else:
+            whole += 1
+    del free[:whole]
+    return taken
+
+
+def _give_back(free: list[tuple[int, int]], first: int, end: int) -> None:
+    # Spans that touch become one.
+    at = bisect_left(free, (first, end))
+    begin = at
+    if at < len(free) and free[at][0] == end:
+        end = free[at][1]
+        at += 1
+    if begin > 0 and free[begin - 1][1] == first:
+        begin -= 1
+        first = free[begin][0]
+    free[begin:at] = [(first, end)]
 
 
 def gantt(schedule: Schedule, machine: int = 0, *, axes: Axes | None = None) -> Axes:

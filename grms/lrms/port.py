@@ -201,12 +201,14 @@ class LrmsRecord:
         start_time: of its present or last run, seconds; None where it has not started.
         end: how it ended; None where it has not.
         reason: why it stands where it stands, in the words of the LRMS; may be empty.
+        restarted: it is known to have started, and waits again.
     """
 
     phase: LrmsPhase
     start_time: float | None = None
     end: LrmsEnd | None = None
     reason: str = ""
+    restarted: bool = False
 
 
 @dataclass(frozen=True, slots=True)

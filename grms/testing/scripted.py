@@ -225,7 +225,8 @@ class ScriptedLrms:
         phase = LrmsPhase.WAITING if start is None else LrmsPhase.RUNNING
         if job.held:
             phase = LrmsPhase.HELD
-        return LrmsRecord(phase if end is None else LrmsPhase.ENDED, start, end)
+        again = start is None and end is None and job.runs > 0
+        return LrmsRecord(phase if end is None else LrmsPhase.ENDED, start, end, restarted=again)
 
     def _end(self, job: FakeLrmsJob) -> LrmsEnd | None:
         if job.end_time is None or job.outcome is None:

@@ -30,6 +30,7 @@ from grms.lrms.port import (
 )
 from grms.lrms.slips import Slips
 
+_WAITS = frozenset((LrmsPhase.WAITING, LrmsPhase.HELD))
 _STARTED = frozenset((LrmsPhase.RUNNING, LrmsPhase.SUSPENDED, LrmsPhase.COMPLETING))
 
 
@@ -311,6 +312,8 @@ class BatchLrms:
 
     async def _record(self, key: str, row: JobRow) -> LrmsRecord:
         known = self._ledger.records([row])[key]
+        if known.phase in _WAITS and await self._has_begun(key):
+            known = replace(known, restarted=True)
         if row.exact or self._ledger.job(key) is not None:
             return known
         question = Question(key, row.name, row.number, row.submit_time, row)

@@ -199,7 +199,14 @@ class HomeDesk:
         self.reoffers.refused(job, turn, certain=event.certain)
 
     def requeued(self, job: HomeJob, event: LrmsRequeued, turn: Turn) -> None:
-        """Notes that a job waits again; one that is to end is ended once more."""
+        """Notes that a job waits again; one that is to end is ended once more.
+
+        It has started, also where nobody has told of that: then its start is taken to be now, until the
+        next record says that it waits. So it is not given away, and not taken for one that has left.
+        """
+        self.reoffers.stays(job, turn)
+        if job.state in {JobState.SUBMITTING, JobState.QUEUED} and not job.requeued:
+            turn.note(JobStarted(turn.now, job.job, turn.now))
         if job.state is JobState.RUNNING:
             turn.note(JobRequeued(turn.now, job.job, event.reason))
             turn.publish(job)

@@ -326,7 +326,7 @@ class LrmsQueue:
         new = self._new_id
         events: list[Event] = [LrmsAccepted(next(new), key)]
         waits = record.phase is LrmsPhase.WAITING or record.phase is LrmsPhase.HELD
-        if waits and started:
+        if waits and (started or record.restarted):
             events.append(LrmsRequeued(next(new), key, record.reason))
         elif not waits and record.start_time is not None:
             events.append(LrmsStarted(next(new), key, record.start_time))

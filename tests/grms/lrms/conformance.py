@@ -212,6 +212,9 @@ async def requeued(site: Site) -> None:
     number = await site.number(job.key)
     site.world.requeue(number)
     await site.told(job.key, Requeued)
+    record = await site.lrms.look_up(job.key)
+    assert record is not None
+    assert record.restarted == (record.phase in {LrmsPhase.WAITING, LrmsPhase.HELD})
     await asyncio.to_thread(site.world.hasten, number)
     await site.ended(job.key)
     assert site.kinds(job.key) == ["Accepted", "Started", "Requeued", "Started", "Ended"]

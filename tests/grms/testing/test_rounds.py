@@ -3,9 +3,13 @@
 import pytest
 
 from grms.policy.rounds import Rounds
+from grms.site.core.home import HomeDesk
 from grms.site.core.reoffers import ReofferDesk
 from grms.site.core.turn import Turn
+from grms.site.facts.events import LrmsRequeued
 from grms.site.facts.jobs import HomeJob
+from grms.site.facts.lifecycle import JobState
+from grms.site.facts.records import JobRequeued
 from grms.testing.draws import Draws
 from grms.testing.rounds import draw_rounds, has_left
 from grms.testing.trial import Trial, run_trial
@@ -64,3 +68,17 @@ def test_a_site_that_takes_every_cancel_for_its_own_is_found_out(
     assert not run_trial(seed, rails=True, reoffers=True, rogues=True).problems
     monkeypatch.setattr(ReofferDesk, "refused", refused)
     assert run_trial(seed, rails=True, reoffers=True, rogues=True).problems
+
+
+def test_a_site_that_forgets_starts_it_was_not_told_of_is_found_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It would run elsewhere what has started, waits again, and was cancelled by an administrator."""
+
+    def requeued(_: HomeDesk, job: HomeJob, event: LrmsRequeued, turn: Turn) -> None:
+        if job.state is JobState.RUNNING:
+            turn.note(JobRequeued(turn.now, job.job, event.reason))
+
+    assert not run_trial(83664, rails=True, reoffers=True, rogues=True).problems
+    monkeypatch.setattr(HomeDesk, "requeued", requeued)
+    assert run_trial(83664, rails=True, reoffers=True, rogues=True).problems

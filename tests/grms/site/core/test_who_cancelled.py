@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grms.site.facts.commands import LrmsCancel, LrmsSubmit, SendOffer, SendWithdraw
+from grms.site.facts.commands import Command, LrmsCancel, LrmsSubmit, SendOffer, SendWithdraw
 from grms.site.facts.events import (
     LrmsAccepted,
     LrmsEnded,
+    LrmsRequeued,
     LrmsStays,
     OfferAnswered,
     Restarted,
@@ -22,7 +23,7 @@ from grms.site.facts.events import (
 )
 from grms.site.facts.jobs import HomeJob
 from grms.site.facts.lifecycle import GuestState, JobState, Outcome
-from grms.site.facts.records import JobLeft, JobStays
+from grms.site.facts.records import JobLeft, JobRequeued, JobStarted, JobStays
 from tests.grms.site.conversation import FULL, Conversation, one, settings
 
 KEY = "a/7/1"
@@ -131,6 +132,43 @@ def test_a_second_answer_says_nothing_new() -> None:
     site.refused(certain=True)
     assert site(LrmsStays, lrms_key=KEY, certain=True) == []
     assert [type(record) for record in site.journal].count(JobStays) == 1
+
+
+def requeued(site: Waits) -> list[Command]:
+    """Has the batch system tell that the job waits again, whose start it has told to nobody."""
+    return site(LrmsRequeued, lrms_key=KEY, reason="a node failed")
+
+
+def test_a_job_that_waits_again_is_not_given_away() -> None:
+    """Also where its start was told to a daemon that was dead; and its end is its end."""
+    site = Waits()
+    requeued(site)
+    assert site.job().requeued
+    site.now += 1000.0
+    assert SendOffer not in map(type, site(RoundDue, load=FULL))
+    assert site.cancelled().state is JobState.ENDED
+
+
+def test_a_job_that_waits_again_as_it_is_to_leave_stays() -> None:
+    """The partner gets its place back; who cancels it then is somebody else, as it has started."""
+    site = Waits()
+    site.told_to_leave()
+    place = one(requeued(site), SendWithdraw)
+    assert (place.partner, place.cancel) == ("b", True)
+    assert site.job().state is JobState.QUEUED
+    assert [type(record) for record in site.journal[-2:]] == [JobStarted, JobRequeued]
+    assert requeued(site) == []
+    job = site.cancelled()
+    assert (job.state, job.outcome, job.lrms_key) == (JobState.ENDED, Outcome.CANCELLED, KEY)
+
+
+def test_a_restart_does_not_forget_that_a_job_waits_again() -> None:
+    """It is in the journal; the batch system may not have told the next daemon yet."""
+    site = Waits()
+    site.told_to_leave()
+    requeued(site)
+    site.died()
+    assert site.cancelled().state is JobState.ENDED
 
 
 STEPS = ("refused", "refused late", "died")

@@ -135,6 +135,16 @@ def test_a_job_that_ran_and_waits_was_requeued() -> None:
     assert found == [LrmsAccepted(1, "a"), LrmsRequeued(2, "a", "node down")]
 
 
+@pytest.mark.parametrize("phase", [LrmsPhase.WAITING, LrmsPhase.HELD])
+def test_the_batch_system_may_know_of_a_start_that_the_site_does_not(phase: LrmsPhase) -> None:
+    """The job started and was requeued while the daemon was away."""
+    waiting = queue()
+    waiting.add(submission("a", lookup=True))
+    (call,) = waiting.calls()
+    found = waiting.answered(call, LrmsRecord(phase, reason="node down", restarted=True), 1.0)
+    assert found == [LrmsAccepted(1, "a"), LrmsRequeued(2, "a", "node down")]
+
+
 @pytest.mark.parametrize(("started", "now"), [(True, 1.0), (False, 301.0)])
 def test_what_may_have_ended_is_not_repeated(*, started: bool, now: float) -> None:
     """One that was seen running, and one that may have been forgotten since it ended."""

@@ -3,7 +3,9 @@
 A link has one channel, a task that finds out whether the partner is there, and a circuit breaker. A
 partner is asked only while it is up; it is up from the moment it has said who it is until calls to it
 fail several times in a row, or the connection breaks. So a dead partner costs a decision nothing once
-it is known to be dead, and at most one deadline before.
+it is known to be dead, and at most one deadline before. One that goes down before its next heartbeat is looked
+for after a pause, longer each time: it may say who it is and answer nothing else, and would be up and down
+without end.
 """
 
 import asyncio
@@ -113,12 +115,14 @@ class PartnerLink:
         self.address = address
         self._make_channel = make_channel
         self._backoff = Backoff(settings.probe, rng)
+        self._relapses = Backoff(settings.probe, rng)
         self._channel: aio.Channel | None = None
         self._stub: Any = None
         self._conversation: Conversation | None = None
         self._failures = 0
         self._down_since = time.monotonic()
         self._lost = False
+        self._steady = self._relapsed = False
         self._look = asyncio.Event()
         self._came_up = asyncio.Event()
         self.up = False
@@ -150,7 +154,7 @@ class PartnerLink:
     def heard(self) -> None:
         """Notes that the partner has said something: it is worth asking it who it is."""
         self.last_heard = self._engine.clock.now()
-        if not self.up:
+        if not self.up and not self._relapsed:
             self._look.set()
 
     def move(self, address: str) -> None:
@@ -164,6 +168,7 @@ class PartnerLink:
             return
         self.address = address
         self._hang_up(f"it has moved to {address}")
+        self._relapsed = False
         self._look.set()
 
     def give_up(self) -> None:
@@ -174,6 +179,7 @@ class PartnerLink:
     def renew(self) -> None:
         """Begins the connection anew; calls that are on their way still have their answers."""
         self._hang_up("its connection begins anew", grace_s=self._settings.offer_timeout_s)
+        self._relapsed = False
         self._look.set()
 
     def _hang_up(self, problem: str, grace_s: float | None = None) -> None:
@@ -194,6 +200,10 @@ class PartnerLink:
                 pause = HEARTBEAT_S if self.up else self._backoff.next_s()
                 self._check_lost()
                 await self._until_worth_looking(pause)
+                if self._relapsed:
+                    self._look.clear()
+                    await self._until_worth_looking(self._relapses.next_s())
+                    self._relapsed = False
         finally:
             if self._conversation is not None:
                 self._conversation.close()
@@ -295,7 +305,10 @@ class PartnerLink:
         self.problem = ""
         self._backoff.reset()
         self._lost = False
-        if not self.up:
+        if self.up:
+            self._steady = True
+            self._relapses.reset()
+        else:
             self.up = True
             self._came_up.set()
             engine = self._engine
@@ -311,6 +324,7 @@ class PartnerLink:
             asyncio.get_running_loop().create_task(ending, name=f"finish {self.name}")
         if self.up:
             self.up = False
+            self._relapsed, self._steady = not self._steady, False
             self._down_since = time.monotonic()
             self._engine.tell(PartnerDown, self.name)
 

@@ -9,7 +9,7 @@ from typing import Any
 import grpc
 
 from grms.kit.ports import free_port, free_ports
-from grms.site.facts.events import Event, OfferFailed, PartnerDown
+from grms.site.facts.events import Event, OfferFailed, PartnerDown, PartnerUp
 from grms.site.links.sender import QUESTIONS_MAX
 from grms.v1 import (
     job_pb2,
@@ -346,6 +346,37 @@ def test_a_dead_partner_is_tried_with_pauses(tmp_path: Path) -> None:
             await until(lambda: attempts >= 4)
             # At least half of 0.2, 0.4 and 0.8 s.
             assert time.monotonic() - begin >= 0.5
+
+    run(scene)
+
+
+@BOTH_WAYS
+def test_a_partner_that_only_says_who_it_is_is_not_up_and_down_without_end(
+    tmp_path: Path, *, negotiates: bool
+) -> None:
+    """It refuses every question about a job that it may have: it is asked again after pauses that grow."""
+
+    async def scene() -> None:
+        partner, port = Partner(), free_port()
+        partner.negotiates = negotiates
+
+        async def refuse(_request: Any, context: Any) -> Any:
+            await context.abort(grpc.StatusCode.UNAVAILABLE, "not today")
+
+        partner.Offer = partner.Resolve = refuse  # type: ignore[method-assign]  # as a partner that errs
+        configuration = document(tmp_path, partners={"away": port})
+        async with listening(partner, port), running(configuration, tmp_path) as site:
+            await site.linked()
+            ups: list[Event] = []
+            site.core.engine.on_event(
+                lambda event, _commands: ups.append(event) if isinstance(event, PartnerUp) else None
+            )
+            await full(site)
+            begin = time.monotonic()
+            await site.submit("k")
+            await until(lambda: len(ups) >= 4)
+            # At least half of 0.2, 0.4, 0.8 and 1.6 s.
+            assert time.monotonic() - begin >= 1.4
 
     run(scene)
 

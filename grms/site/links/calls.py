@@ -21,6 +21,10 @@ CHANNEL_OPTIONS: Final = (
 )
 """Of every channel to a partner: a dead connection is noticed within half a minute."""
 
+WORDS_MAX: Final = 500
+"""So many characters of what a partner says in words are kept. They are shown, logged and journaled, and a
+message has room for a million."""
+
 ChannelMaker = Callable[[str, str], aio.Channel]
 """Makes a channel to a partner (its name) at an address."""
 
@@ -51,6 +55,12 @@ def channel_maker(
     return make
 
 
+def in_short(words: str | None) -> str:
+    """Returns what a partner has said in words, as far as it is kept."""
+    words = words or ""
+    return words if len(words) <= WORDS_MAX else f"{words[:WORDS_MAX]}…"
+
+
 class SenselessError(Exception):
     """A partner has answered what the protocol does not have; the text says what, for a person."""
 
@@ -67,7 +77,7 @@ async def answer_to(call: Awaitable[Any]) -> Any:
         answer = await call
     except aio.AioRpcError as error:
         if error.code() is grpc.StatusCode.UNIMPLEMENTED:
-            raise SenselessError(f"it does not know a call: {error.details()}") from error
+            raise SenselessError(f"it does not know a call: {in_short(error.details())}") from error
         raise
     except asyncio.CancelledError:
         # A channel that is closed cancels its calls. To who waits for one that looks like the end

@@ -30,7 +30,7 @@ from grms.site.facts.events import (
 )
 from grms.site.facts.jobs import OfferId
 from grms.site.facts.wire import PROTOCOL_VERSION, WireError, read_offer
-from grms.site.links.calls import ChannelMaker, Problems, SenselessError, answer_to
+from grms.site.links.calls import ChannelMaker, Problems, SenselessError, answer_to, in_short
 from grms.site.links.conversation import Conversation
 from grms.v1 import partner_pb2, partner_pb2_grpc
 
@@ -250,7 +250,7 @@ class PartnerLink:
             return  # it has moved meanwhile
         if answer.site != self.name:
             # This connection would lead to the same one for ever, whoever is at the address by now.
-            self._hang_up(f"who answers at {self.address} says it is {answer.site!r}")
+            self._hang_up(f"who answers at {self.address} says it is {in_short(answer.site)!r}")
         elif answer.protocol_version != PROTOCOL_VERSION:
             self._incompatible(answer.protocol_version)
         elif not 1 <= answer.processors < 2**31:
@@ -348,7 +348,7 @@ class PartnerLink:
             if _NOT_CONNECTED in text:
                 # gRPC tells of each of its attempts; the last word is the system's.
                 text = f"not connected:{text.rpartition(_NOT_CONNECTED)[2].rpartition(':')[2]}"
-            problem = f"{error.code().name}: {text}"
+            problem = f"{error.code().name}: {in_short(text)}"
             broken = error.code() in {
                 grpc.StatusCode.UNAVAILABLE,
                 grpc.StatusCode.UNAUTHENTICATED,

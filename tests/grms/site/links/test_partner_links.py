@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import grpc
+import pytest
 
 from grms.kit.ports import free_port, free_ports
 from grms.site.facts.events import Event, OfferFailed, PartnerDown, PartnerUp
@@ -480,6 +481,36 @@ def test_a_partner_that_answers_rubbish_is_named_and_asked_no_more(
             assert job is not None
             await until(lambda: job.overdue)
             assert job.reason.startswith("away has not said for ")
+
+    run(scene)
+
+
+@pytest.mark.parametrize("code", [grpc.StatusCode.UNIMPLEMENTED, grpc.StatusCode.UNAVAILABLE])
+def test_what_a_partner_says_in_words_is_kept_in_short(
+    tmp_path: Path, code: grpc.StatusCode
+) -> None:
+    """Neither journal nor log nor the answer to an operator grows by what it likes to write into an error."""
+
+    async def scene() -> None:
+        partner, port = Partner(), free_port()
+
+        async def refuse(_request: Any, context: Any) -> Any:
+            await context.abort(code, "x" * 900_000)
+
+        partner.Offer = partner.Resolve = refuse  # type: ignore[method-assign]  # as a partner that errs
+        configuration = document(tmp_path, partners={"away": port})
+        async with listening(partner, port), running(configuration, tmp_path) as site:
+            await site.linked()
+            await full(site)
+            await site.submit("k")
+            link, book = site.core.links.links["away"], site.core.engine.state.partners["away"]
+            await until(lambda: "x" in book.faulty + link.problem)
+            assert len(book.faulty + link.problem) < 1000
+        partner.name = "y" * 900_000
+        async with listening(partner, port), running(configuration, tmp_path) as site:
+            link = site.core.links.links["away"]
+            await until(lambda: "says it is 'y" in link.problem)
+            assert len(link.problem) < 1000
 
     run(scene)
 

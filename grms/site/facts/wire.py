@@ -1,7 +1,7 @@
 """Between the state's values and the messages of the wire."""
 
 import math
-from typing import Any
+from typing import Any, Final
 
 from grms.kit.file_names import check_outputs
 from grms.kit.job_files import JobFile
@@ -15,6 +15,10 @@ PROTOCOL_VERSION = 1
 """Of `proto/grms/v1`."""
 
 SHA256_BYTES = 32
+
+REQUESTED_TIME_MAX: Final = 1e15
+"""Longest time that a job may ask for, seconds: what a site keeps are sums of such times, and a sum that is
+infinite, or hides all others behind it, says nothing of a partner any more."""
 
 OUTCOMES = {
     Outcome.COMPLETED: request_pb2.OUTCOME_COMPLETED,
@@ -80,6 +84,11 @@ def read_request(message: request_pb2.JobRequest, field: str) -> tuple[Request, 
         name = str(error).partition(" ")[0]
         wire_name = "requested_time_s" if name == "requested_time" else name
         raise WireError(f"{field}.{wire_name}", str(error)) from error
+    if request.requested_time > REQUESTED_TIME_MAX:
+        raise WireError(
+            f"{field}.requested_time_s",
+            f"requested_time_s is {request.requested_time}; it must be at most {REQUESTED_TIME_MAX:g}",
+        )
     _check_files(message.program, f"{field}.program")
     program = request_pb2.JobRequest()
     program.CopyFrom(message)

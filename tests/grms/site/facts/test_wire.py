@@ -91,6 +91,15 @@ def test_any_bytes_are_a_request_or_an_error(data: bytes) -> None:
         assert write_request(request, payload).processors == message.processors
 
 
+def test_a_request_for_longer_than_sums_can_hold_is_refused() -> None:
+    """One job of a partner that asks for 1e308 s on four processors would make its account infinite, and then nan."""
+    message = request_pb2.JobRequest(processors=4, requested_time_s=1e308)
+    with pytest.raises(WireError) as error:
+        read_request(message, "job")
+    assert error.value.field == "job.requested_time_s"
+    assert str(error.value) == "requested_time_s is 1e+308; it must be at most 1e+15"
+
+
 @pytest.mark.parametrize("run_time", [0.0, -1.0, math.inf, math.nan])
 def test_a_simulated_job_runs_for_some_time(run_time: float) -> None:
     """The error names the field, and says what is wrong in words alone."""

@@ -3,7 +3,8 @@
 The pure state does not log; what it notes and what happens to it passes here on the way. `debug` has
 every fact, with the job, the offer, the partner and the event that led to it (`cause`). `info` has what
 a person wants to see of a busy site: partners that come and go, what goes wrong, and once a minute how
-much of everything there was (`activity`). What people do is in audit lines (`Door.audit`).
+much of everything there was (`activity`). What people do is in audit lines (`Door.audit`). A partner that says
+something else with each of its calls, or what makes no sense, does not fill the log with that.
 """
 
 import asyncio
@@ -20,9 +21,13 @@ from grms.site.facts.events import Event
 from grms.site.facts.jobs import Exit, Request
 from grms.site.facts.lifecycle import Outcome
 from grms.site.facts.records import Record
+from grms.site.sockets.door import Rate
 
 ACTIVITY_S: Final = 60.0
 """How often it is told how much has happened, seconds."""
+
+ALIKE_LOGGED_PER_S: Final = 0.5
+"""How often the same event of one partner is logged above `debug`, with ten seconds' worth at once."""
 
 _LEFT_OUT: Final = frozenset(
     {"time", "payload", "idempotency_key", "launch_key", "name", "settled_below", "load"}
@@ -132,6 +137,8 @@ class EventLog:
         self._complete = complete
         self._counts: Counter[type[Record]] = Counter()
         self._timer: asyncio.TimerHandle | None = None
+        self._alike = Rate(ALIKE_LOGGED_PER_S)
+        self._untold: Counter[tuple[type[Event], str]] = Counter()
         engine.on_event(self.seen)
 
     def seen(self, event: Event, commands: list[Command]) -> None:
@@ -140,7 +147,7 @@ class EventLog:
         level = _EVENTS.get(kind)
         if level is not None:
             if level != "debug" or self._complete:
-                self._write(level, _NAMES[kind], event.id, _values(event, self._site))
+                self._event(level, event)
         elif kind is events.Restarted:
             counts = self._engine.state.job_counts()
             jobs = {state.value: number for state, number in counts.items() if number}
@@ -165,6 +172,16 @@ class EventLog:
     @property
     def _site(self) -> str:
         return self._engine.state.settings.name
+
+    def _event(self, level: str, event: Event) -> None:
+        kind, partner = type(event), getattr(event, "partner", "")
+        key, more = (kind, partner), {}
+        if partner and not self._complete:
+            if self._alike.wait_s(f"{_NAMES[kind]} {partner}") > 0:
+                self._untold[key] += 1
+                return
+            more = {"left_out": left} if (left := self._untold.pop(key, 0)) else {}
+        self._write(level, _NAMES[kind], event.id, {**_values(event, self._site), **more})
 
     def _record(self, record: Record, append: Append) -> None:
         kind = type(record)

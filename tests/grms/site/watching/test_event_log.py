@@ -11,7 +11,9 @@ import pytest
 from grpc import aio
 from structlog.testing import capture_logs
 
+from grms.kit.ports import free_port
 from grms.site.facts import events, records
+from grms.site.sockets.door import Rate
 from grms.site.sockets.users import user_of
 from grms.site.watching import event_log
 from grms.site.watching.event_log import event_name
@@ -142,6 +144,36 @@ def test_strangers_are_told_and_counted(tmp_path: Path) -> None:
         (entry,) = found(logs, "refused", reason="not_listed")
         assert entry["log_level"] == "warning"
         assert "mallory" in entry["text"]
+
+    run(scene)
+
+
+def test_a_partner_does_not_fill_the_log(tmp_path: Path) -> None:
+    """One that speaks another version with each call is told of some times, with how often it was left out."""
+
+    async def scene() -> None:
+        configuration = document(
+            tmp_path, partners={"away": free_port()}, port=free_port(), **TERSE
+        )
+        with capture_logs() as logs:
+            async with running(configuration, tmp_path) as site:
+                now = 0.0
+                site.core.events._alike = Rate(event_log.ALIKE_LOGGED_PER_S, lambda: now)
+
+                async def says(version: int) -> None:
+                    request = partner_pb2.DescribeRequest(
+                        site="away", processors=1, protocol_version=version
+                    )
+                    await site.partner.Describe(request, timeout=300)
+
+                for version in range(2, 102):
+                    await says(version)
+                assert len(found(logs, "partner_incompatible")) == 5
+                now = 2.0
+                await says(7)
+        told = found(logs, "partner_incompatible")
+        assert [entry.get("left_out") for entry in told] == [None] * 5 + [95]
+        assert told[-1]["version"] == 7
 
     run(scene)
 

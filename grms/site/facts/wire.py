@@ -46,6 +46,10 @@ _JOB_STATES_READ = {number: state for state, number in JOB_STATES.items()}
 
 _TO_FETCH = request_pb2.JobRequest(to_fetch=request_pb2.ProgramToFetch()).SerializeToString()
 
+EPOCH_AHEAD_NS: Final = 86_400 * 10**9
+"""So much later than now the epoch of an offer may be that a partner says it has seen, nanoseconds: the clock was
+ahead when the journal was made. Who followed any claim would one day have an epoch that no new journal reaches."""
+
 _OFFER_STATES = {
     None: partner_pb2.OFFER_STATE_UNKNOWN,
     GuestState.ACCEPTED: partner_pb2.OFFER_STATE_ACCEPTED,
@@ -222,6 +226,28 @@ def read_offer(message: partner_pb2.OfferId, field: str = "offer") -> OfferId:
             f"offer {message.epoch}/{message.number} is none; both numbers are at least 1",
         )
     return OfferId(message.epoch, message.number)
+
+
+def read_seen(message: partner_pb2.DescribeResponse, *, epoch: int, now_ns: int) -> OfferId | None:
+    """Returns the last of this site's offers that a partner has seen; None where it knows of none.
+
+    Args:
+        message: by which the partner describes itself.
+        epoch: of this site.
+        now_ns: nanoseconds since 1970.
+
+    Raises:
+        WireError: there can be no such offer. An epoch is the moment at which a journal was made.
+    """
+    if not message.HasField("offer_seen"):
+        return None
+    seen = read_offer(message.offer_seen, "offer_seen")
+    if seen.epoch > max(epoch, now_ns + EPOCH_AHEAD_NS):
+        raise WireError(
+            "offer_seen",
+            f"it says it has seen offer {seen.epoch}/{seen.number}, of an epoch that is still to come",
+        )
+    return seen
 
 
 def write_offer(offer: OfferId) -> partner_pb2.OfferId:

@@ -29,7 +29,7 @@ from grms.site.facts.events import (
     PartnerUp,
 )
 from grms.site.facts.jobs import OfferId
-from grms.site.facts.wire import PROTOCOL_VERSION, WireError, read_offer
+from grms.site.facts.wire import PROTOCOL_VERSION, WireError, read_seen
 from grms.site.links.calls import ChannelMaker, Problems, SenselessError, answer_to, in_short
 from grms.site.links.conversation import Conversation
 from grms.v1 import partner_pb2, partner_pb2_grpc
@@ -235,7 +235,8 @@ class PartnerLink:
         try:
             stub = await self._connected()
             answer = await answer_to(stub.Describe(request, timeout=settings.offer_timeout_s))
-            seen = read_offer(answer.offer_seen) if answer.HasField("offer_seen") else None
+            epoch = self._engine.state.memory.epoch
+            seen = read_seen(answer, epoch=epoch, now_ns=time.time_ns())
         except (SenselessError, WireError) as error:
             if address == self.address:
                 self.senseless(f"asked who it is: {error}")

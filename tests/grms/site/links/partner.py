@@ -9,6 +9,8 @@ import grpc
 import pytest
 from grpc import aio
 
+from grms.site.facts.jobs import OfferId
+from grms.site.facts.wire import write_offer
 from grms.site.services.negotiation import Negotiations
 from grms.site.sockets.door import Door
 from grms.v1 import partner_pb2, partner_pb2_grpc, request_pb2, results_pb2
@@ -25,6 +27,7 @@ class Partner(partner_pb2_grpc.PartnerServiceServicer):
         offers: how many it has had.
         jobs: that were offered.
         on_offer: what it does before it answers one.
+        seen: the last of the other's offers that it says it has seen.
         negotiates: whether it says that many questions can be one call.
         calls: open calls that it has had.
         reserves: whether it says that it can hold places.
@@ -44,6 +47,7 @@ class Partner(partner_pb2_grpc.PartnerServiceServicer):
         self.pause_s = 0.0
         self.offers = 0
         self.version = 1
+        self.seen: OfferId | None = None
         self.negotiates = True
         self.calls = 0
         self.reserves = False
@@ -62,6 +66,7 @@ class Partner(partner_pb2_grpc.PartnerServiceServicer):
             site=self.name,
             processors=self.processors,
             protocol_version=self.version,
+            offer_seen=None if self.seen is None else write_offer(self.seen),
             fetches_programs=self.fetches,
             fetches_inputs=self.fetches_inputs,
             reserves=self.reserves,

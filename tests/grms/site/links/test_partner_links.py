@@ -11,6 +11,7 @@ import pytest
 
 from grms.kit.ports import free_port, free_ports
 from grms.site.facts.events import Event, OfferFailed, PartnerDown, PartnerUp
+from grms.site.facts.jobs import OfferId
 from grms.site.links.sender import QUESTIONS_MAX
 from grms.v1 import (
     job_pb2,
@@ -364,7 +365,7 @@ def test_a_partner_that_only_says_who_it_is_is_not_up_and_down_without_end(
         async def refuse(_request: Any, context: Any) -> Any:
             await context.abort(grpc.StatusCode.UNAVAILABLE, "not today")
 
-        partner.Offer = partner.Resolve = refuse  # type: ignore[method-assign]  # as a partner that errs
+        partner.Offer = partner.Resolve = refuse  # type: ignore[method-assign, assignment]  # as a partner that errs
         configuration = document(tmp_path, partners={"away": port})
         async with listening(partner, port), running(configuration, tmp_path) as site:
             await site.linked()
@@ -497,7 +498,7 @@ def test_what_a_partner_says_in_words_is_kept_in_short(
         async def refuse(_request: Any, context: Any) -> Any:
             await context.abort(code, "x" * 900_000)
 
-        partner.Offer = partner.Resolve = refuse  # type: ignore[method-assign]  # as a partner that errs
+        partner.Offer = partner.Resolve = refuse  # type: ignore[method-assign, assignment]  # as a partner that errs
         configuration = document(tmp_path, partners={"away": port})
         async with listening(partner, port), running(configuration, tmp_path) as site:
             await site.linked()
@@ -596,6 +597,25 @@ def test_a_partner_that_is_well_again_is_asked_again(tmp_path: Path) -> None:
             found = site.core.engine.state.job(job.job_id)
             assert found is not None
             await until(lambda: found.state.name == "DELEGATED")
+
+    run(scene)
+
+
+def test_a_partner_cannot_use_up_the_epochs(tmp_path: Path) -> None:
+    """One that has seen an offer of a journal to come is faulty; else no later journal would ever be new to others."""
+
+    async def scene() -> None:
+        partner, port = Partner(), free_port()
+        partner.seen = OfferId(2**62 - 1, 7)
+        configuration = document(tmp_path, partners={"away": port})
+        async with listening(partner, port), running(configuration, tmp_path) as site:
+            memory = site.core.engine.state.memory
+            epoch, book = memory.epoch, memory.books["away"]
+            await until(lambda: "still to come" in book.faulty)
+            assert (memory.epoch, book.reachable) == (epoch, False)
+            partner.seen = OfferId(epoch + 3600 * 10**9, 7)
+            await until(lambda: book.reachable)
+            assert memory.epoch == epoch + 3600 * 10**9 + 1
 
     run(scene)
 

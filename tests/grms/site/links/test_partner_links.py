@@ -7,11 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import grpc
-import pytest
 
 from grms.kit.ports import free_port, free_ports
-from grms.site.facts.events import Event, OfferFailed, PartnerDown, PartnerUp
-from grms.site.facts.jobs import OfferId
+from grms.site.facts.events import Event, OfferFailed, PartnerDown
 from grms.site.links.sender import QUESTIONS_MAX
 from grms.v1 import (
     job_pb2,
@@ -352,37 +350,6 @@ def test_a_dead_partner_is_tried_with_pauses(tmp_path: Path) -> None:
     run(scene)
 
 
-@BOTH_WAYS
-def test_a_partner_that_only_says_who_it_is_is_not_up_and_down_without_end(
-    tmp_path: Path, *, negotiates: bool
-) -> None:
-    """It refuses every question about a job that it may have: it is asked again after pauses that grow."""
-
-    async def scene() -> None:
-        partner, port = Partner(), free_port()
-        partner.negotiates = negotiates
-
-        async def refuse(_request: Any, context: Any) -> Any:
-            await context.abort(grpc.StatusCode.UNAVAILABLE, "not today")
-
-        partner.Offer = partner.Resolve = refuse  # type: ignore[method-assign, assignment]  # as a partner that errs
-        configuration = document(tmp_path, partners={"away": port})
-        async with listening(partner, port), running(configuration, tmp_path) as site:
-            await site.linked()
-            ups: list[Event] = []
-            site.core.engine.on_event(
-                lambda event, _commands: ups.append(event) if isinstance(event, PartnerUp) else None
-            )
-            await full(site)
-            begin = time.monotonic()
-            await site.submit("k")
-            await until(lambda: len(ups) >= 4)
-            # At least half of 0.2, 0.4, 0.8 and 1.6 s.
-            assert time.monotonic() - begin >= 1.4
-
-    run(scene)
-
-
 def test_a_partner_that_is_back_is_found_at_once(tmp_path: Path) -> None:
     """Who calls is looked for at once, however long the pause between attempts has become."""
 
@@ -486,36 +453,6 @@ def test_a_partner_that_answers_rubbish_is_named_and_asked_no_more(
     run(scene)
 
 
-@pytest.mark.parametrize("code", [grpc.StatusCode.UNIMPLEMENTED, grpc.StatusCode.UNAVAILABLE])
-def test_what_a_partner_says_in_words_is_kept_in_short(
-    tmp_path: Path, code: grpc.StatusCode
-) -> None:
-    """Neither journal nor log nor the answer to an operator grows by what it likes to write into an error."""
-
-    async def scene() -> None:
-        partner, port = Partner(), free_port()
-
-        async def refuse(_request: Any, context: Any) -> Any:
-            await context.abort(code, "x" * 900_000)
-
-        partner.Offer = partner.Resolve = refuse  # type: ignore[method-assign, assignment]  # as a partner that errs
-        configuration = document(tmp_path, partners={"away": port})
-        async with listening(partner, port), running(configuration, tmp_path) as site:
-            await site.linked()
-            await full(site)
-            await site.submit("k")
-            link, book = site.core.links.links["away"], site.core.engine.state.partners["away"]
-            await until(lambda: "x" in book.faulty + link.problem)
-            assert len(book.faulty + link.problem) < 1000
-        partner.name = "y" * 900_000
-        async with listening(partner, port), running(configuration, tmp_path) as site:
-            link = site.core.links.links["away"]
-            await until(lambda: "says it is 'y" in link.problem)
-            assert len(link.problem) < 1000
-
-    run(scene)
-
-
 def test_a_partner_that_does_not_know_what_it_says_it_knows_is_faulty(tmp_path: Path) -> None:
     """It says that many questions can be one call, and there is no such call; the job stays home."""
 
@@ -597,25 +534,6 @@ def test_a_partner_that_is_well_again_is_asked_again(tmp_path: Path) -> None:
             found = site.core.engine.state.job(job.job_id)
             assert found is not None
             await until(lambda: found.state.name == "DELEGATED")
-
-    run(scene)
-
-
-def test_a_partner_cannot_use_up_the_epochs(tmp_path: Path) -> None:
-    """One that has seen an offer of a journal to come is faulty; else no later journal would ever be new to others."""
-
-    async def scene() -> None:
-        partner, port = Partner(), free_port()
-        partner.seen = OfferId(2**62 - 1, 7)
-        configuration = document(tmp_path, partners={"away": port})
-        async with listening(partner, port), running(configuration, tmp_path) as site:
-            memory = site.core.engine.state.memory
-            epoch, book = memory.epoch, memory.books["away"]
-            await until(lambda: "still to come" in book.faulty)
-            assert (memory.epoch, book.reachable) == (epoch, False)
-            partner.seen = OfferId(epoch + 3600 * 10**9, 7)
-            await until(lambda: book.reachable)
-            assert memory.epoch == epoch + 3600 * 10**9 + 1
 
     run(scene)
 

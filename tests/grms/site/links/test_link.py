@@ -1,0 +1,95 @@
+"""What the link to one partner makes of one that is up and down, and of what it says about itself."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+from grms.kit.ports import free_port
+from grms.site.facts.events import Event, PartnerUp
+from grms.site.facts.jobs import OfferId
+from tests.grms.site.daemons import document, running
+from tests.grms.site.links.partner import BOTH_WAYS, Partner, full, listening
+from tests.waiting import run, until
+
+
+@BOTH_WAYS
+def test_a_partner_that_only_says_who_it_is_is_not_up_and_down_without_end(
+    tmp_path: Path, *, negotiates: bool
+) -> None:
+    """It refuses every question about a job that it may have: it is asked again after pauses that grow."""
+
+    async def scene() -> None:
+        partner, port = Partner(), free_port()
+        partner.negotiates = negotiates
+
+        async def refuse(_request: Any, context: Any) -> Any:
+            await context.abort(grpc.StatusCode.UNAVAILABLE, "not today")
+
+        partner.Offer = partner.Resolve = refuse  # type: ignore[method-assign, assignment]  # as a partner that errs
+        configuration = document(tmp_path, partners={"away": port})
+        async with listening(partner, port), running(configuration, tmp_path) as site:
+            await site.linked()
+            ups: list[Event] = []
+            site.core.engine.on_event(
+                lambda event, _commands: ups.append(event) if isinstance(event, PartnerUp) else None
+            )
+            await full(site)
+            begin = time.monotonic()
+            await site.submit("k")
+            await until(lambda: len(ups) >= 4)
+            # At least half of 0.2, 0.4 and 0.8 s, also where it had been up for a heartbeat.
+            assert time.monotonic() - begin >= 0.7
+
+    run(scene)
+
+
+@pytest.mark.parametrize("code", [grpc.StatusCode.UNIMPLEMENTED, grpc.StatusCode.UNAVAILABLE])
+def test_what_a_partner_says_in_words_is_kept_in_short(
+    tmp_path: Path, code: grpc.StatusCode
+) -> None:
+    """Neither journal nor log nor the answer to an operator grows by what it likes to write into an error."""
+
+    async def scene() -> None:
+        partner, port = Partner(), free_port()
+
+        async def refuse(_request: Any, context: Any) -> Any:
+            await context.abort(code, "x" * 900_000)
+
+        partner.Offer = partner.Resolve = refuse  # type: ignore[method-assign, assignment]  # as a partner that errs
+        configuration = document(tmp_path, partners={"away": port})
+        async with listening(partner, port), running(configuration, tmp_path) as site:
+            await site.linked()
+            await full(site)
+            await site.submit("k")
+            link, book = site.core.links.links["away"], site.core.engine.state.partners["away"]
+            await until(lambda: "x" in book.faulty + link.problem)
+            assert len(book.faulty + link.problem) < 1000
+        partner.name = "y" * 900_000
+        async with listening(partner, port), running(configuration, tmp_path) as site:
+            link = site.core.links.links["away"]
+            await until(lambda: "says it is 'y" in link.problem)
+            assert len(link.problem) < 1000
+
+    run(scene)
+
+
+def test_a_partner_cannot_use_up_the_epochs(tmp_path: Path) -> None:
+    """One that has seen an offer of a journal to come is faulty; else no later journal would ever be new to others."""
+
+    async def scene() -> None:
+        partner, port = Partner(), free_port()
+        partner.seen = OfferId(2**62 - 1, 7)
+        configuration = document(tmp_path, partners={"away": port})
+        async with listening(partner, port), running(configuration, tmp_path) as site:
+            memory = site.core.engine.state.memory
+            epoch, book = memory.epoch, memory.books["away"]
+            await until(lambda: "still to come" in book.faulty)
+            assert (memory.epoch, book.reachable) == (epoch, False)
+            partner.seen = OfferId(epoch + 3600 * 10**9, 7)
+            await until(lambda: book.reachable)
+            assert memory.epoch == epoch + 3600 * 10**9 + 1
+
+    run(scene)

@@ -15,13 +15,13 @@ from prometheus_client import (
     Counter,
     Gauge,
     Histogram,
-    ProcessCollector,
 )
 from prometheus_client.core import CounterMetricFamily, Metric
 
 from grms.handshakes import Handshake
 from grms.site.care.alone import Compared
 from grms.site.watching.lrms_figures import LrmsFigures
+from grms.site.watching.process_figures import ProcessFigures
 from grms.site.watching.round_figures import RoundFigures
 from grms.telemetry.payloads import JobStateName
 from lrms_sim.version import __version__
@@ -210,7 +210,7 @@ class SiteMetrics:
             "hanse_build_info", "1; the labels say what runs.", ("version", "python")
         )
         build.labels(__version__, platform.python_version()).set(1)
-        ProcessCollector(registry=self.registry)
+        ProcessFigures(registry=self.registry)
 
     # --- what the daemon tells ---------------------------------------------------------------
 

@@ -96,7 +96,7 @@ class Counting:
         elif isinstance(event, OfferFailed):
             self._answered(event, "unknown")
         elif isinstance(event, PartnerUp | PartnerDown):
-            metrics.set_reachable(event.partner, reachable=isinstance(event, PartnerUp))
+            metrics.partners.set_reachable(event.partner, reachable=isinstance(event, PartnerUp))
         elif isinstance(event, Drain | Resume):
             metrics.set_draining(draining=isinstance(event, Drain))
         elif isinstance(event, Restarted):
@@ -140,7 +140,7 @@ class Counting:
                 self._metrics.job_started("guest", max(0.0, record.start_time - guest.accept_time))
         elif isinstance(record, GuestAccepted | GuestEnded):
             self._guests[record.partner] += 1 if isinstance(record, GuestAccepted) else -1
-            self._metrics.set_guests(record.partner, self._guests[record.partner])
+            self._metrics.partners.set_guests(record.partner, self._guests[record.partner])
 
     def _confirmed(self, before: HomeJob | None) -> None:
         # By the record: a round may be over before its last job is confirmed.
@@ -172,7 +172,7 @@ class Counting:
         self._metrics.set_jobs(counts)
         for name, book in state.partners.items():
             self._guests[name] = sum(guest.state in _GUEST_OPEN for guest in book.guests.values())
-            self._metrics.set_guests(name, self._guests[name])
+            self._metrics.partners.set_guests(name, self._guests[name])
 
     def _changed(self, number: int) -> None:
         job = self._state.memory.jobs.get(number)

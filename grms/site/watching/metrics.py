@@ -21,6 +21,7 @@ from prometheus_client.core import CounterMetricFamily, Metric
 from grms.handshakes import Handshake
 from grms.site.care.alone import Compared
 from grms.site.watching.lrms_figures import LrmsFigures
+from grms.site.watching.partner_figures import OTHER, PartnerFigures
 from grms.site.watching.process_figures import ProcessFigures
 from grms.site.watching.round_figures import RoundFigures
 from grms.telemetry.payloads import JobStateName
@@ -59,9 +60,6 @@ RefusalReason = Literal[
     "stopping",
 ]
 """Why a call was refused, in the words of `grms.site.sockets.door`."""
-
-OTHER = "other"
-"""The label for a partner that is on no list."""
 
 _LATENCY_BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _COMMIT_BUCKETS_S = (0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1.0, 5.0)
@@ -112,14 +110,14 @@ class SiteMetrics:
     Attributes:
         registry: what Prometheus collects.
         lrms: the figures of the batch system.
+        partners: the figures of how partners are.
         rounds: the figures of rounds of offers.
     """
 
     def __init__(self, partners: Iterable[str] = ()) -> None:
         self.registry = CollectorRegistry(auto_describe=True)
-        self._partners = frozenset(partners)
+        self.partners = PartnerFigures(self.registry, partners)
         self._jobs = self._gauge("hanse_jobs", "Jobs of own users by state.", ("state",))
-        self._guests = self._gauge("hanse_guest_jobs", "Partners' jobs here.", ("partner",))
         self._own = self._counter(
             "hanse_own_decisions_total", "What the policy wanted with own jobs.", ("decision",)
         )
@@ -150,9 +148,6 @@ class SiteMetrics:
             registry=self.registry,
             buckets=_COMMIT_BUCKETS_S,
         )
-        self._reachable = self._gauge(
-            "hanse_partner_reachable", "1 where a partner answers.", ("partner",)
-        )
         self._draining = self._gauge("hanse_draining", "1 while no work is taken.")
         self._watch_site()
         for state in get_args(JobStateName):
@@ -165,27 +160,12 @@ class SiteMetrics:
             self._own.labels(decision)
 
     def _watch_site(self) -> None:
-        """Makes the figures of batch system, partners, calls, journal and process."""
+        """Makes the figures of batch system, jobs, calls, journal and process."""
         self.lrms = LrmsFigures(self.registry)
         self.rounds = RoundFigures(self.registry)
         self._waits = self._job_times("hanse_job_wait_seconds", "From submission to start.")
         self._responses = self._job_times("hanse_job_response_seconds", "From submission to end.")
         self._ends = self._counter("hanse_jobs_ended_total", "Own jobs that ended.", ("outcome",))
-        self._awrt = self._gauge(
-            "hanse_partner_awrt_seconds", "By which partners are put in order.", ("partner",)
-        )
-        self._open = self._gauge(
-            "hanse_partner_open_jobs", "Own jobs that are open at a partner.", ("partner",)
-        )
-        self._suspended = self._gauge(
-            "hanse_partner_suspended", "1 while broken promises keep it from offers.", ("partner",)
-        )
-        self._breaches = self._gauge(
-            "hanse_partner_breaches", "Promises that a partner has broken.", ("partner",)
-        )
-        self._credit = self._gauge(
-            "hanse_partner_credit_seconds", "Processor seconds done as promised.", ("partner",)
-        )
         self._exchange_awrt = self._gauge(
             "hanse_exchange_awrt_seconds", "Of own users' jobs of a week.", ("users",)
         )
@@ -230,23 +210,19 @@ class SiteMetrics:
         """Sets how many jobs have ended and are remembered."""
         self._jobs.labels("ended").set(count)
 
-    def set_guests(self, partner: str, count: int) -> None:
-        """Sets how many jobs of a partner are here and have not ended."""
-        self._guests.labels(self._label(partner)).set(count)
-
     def own_decision(self, decision: Decision) -> None:
         """Counts what the policy wanted with a job of own users."""
         self._own.labels(decision).inc()
 
     def offer_sent(self, partner: str, answer: Answer, latency_s: float) -> None:
         """Counts a partner's answer to an offer, and the time it took in seconds."""
-        label = self._label(partner)
+        label = self.partners.label(partner)
         self._sent.labels(label, answer).inc()
         self._offer_latency.labels(label).observe(latency_s)
 
     def offer_received(self, partner: str, answer: Literal["accept", "decline"]) -> None:
         """Counts the answer to a partner's offer."""
-        self._received.labels(self._label(partner), answer).inc()
+        self._received.labels(self.partners.label(partner), answer).inc()
 
     def refused(self, reason: str) -> None:
         """Counts a call that was refused; the reason is a `RefusalReason`."""
@@ -262,11 +238,7 @@ class SiteMetrics:
 
     def set_partners(self, partners: Iterable[str]) -> None:
         """Replaces the allow-list; what was counted of others stays."""
-        self._partners = frozenset(partners)
-
-    def set_reachable(self, partner: str, *, reachable: bool) -> None:
-        """Sets whether a partner answers."""
-        self._reachable.labels(self._label(partner)).set(reachable)
+        self.partners.set_partners(partners)
 
     def watch_certificate(self, end: Callable[[], float]) -> None:
         """Lets the end of the site's certificate be asked for whenever Prometheus collects.
@@ -292,26 +264,6 @@ class SiteMetrics:
         """Counts the end of an own user's job."""
         self._ends.labels(outcome).inc()
 
-    def set_partner(self, partner: str, *, awrt_s: float, open_jobs: int) -> None:
-        """Sets how a partner does with the jobs given to it."""
-        label = self._label(partner)
-        self._awrt.labels(label).set(awrt_s)
-        self._open.labels(label).set(open_jobs)
-
-    def set_promise(self, partner: str, *, suspended: bool, breaches: int, credit: float) -> None:
-        """Sets how a partner keeps its promises, where it is held to them.
-
-        Args:
-            partner: its name.
-            suspended: it is offered nothing.
-            breaches: promises that it has broken.
-            credit: processor seconds.
-        """
-        label = self._label(partner)
-        self._suspended.labels(label).set(suspended)
-        self._breaches.labels(label).set(breaches)
-        self._credit.labels(label).set(credit)
-
     def set_exchange(self, own: Compared, works: Mapping[str, tuple[float, float]]) -> None:
         """Sets what exchange has brought; a mean of no jobs is `NaN`.
 
@@ -328,7 +280,7 @@ class SiteMetrics:
             gauge.labels(users).set(value)
         self._exchange_work.clear()
         for partner, (given, taken) in works.items():
-            label = self._label(partner)
+            label = self.partners.label(partner)
             self._exchange_work.labels(label, "given").inc(given)
             self._exchange_work.labels(label, "taken").inc(taken)
 
@@ -385,9 +337,6 @@ class SiteMetrics:
                 labels = ",".join(f'{key}="{value}"' for key, value in sample.labels.items())
                 found[f"{sample.name}{{{labels}}}" if labels else sample.name] = sample.value
         return found
-
-    def _label(self, partner: str) -> str:
-        return partner if partner in self._partners else OTHER
 
     def _job_times(self, name: str, text: str) -> Histogram:
         return Histogram(name, text, ("kind",), registry=self.registry, buckets=_JOB_BUCKETS_S)

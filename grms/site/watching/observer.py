@@ -60,8 +60,6 @@ class Observer:
         self._log = log
         self._settings = telemetry_settings(config, log)
         self.metrics = SiteMetrics([partner.name for partner in config.partners])
-        for entry in config.partners:
-            self._count_from_nothing(entry.name)
         if config.tls is not None:
             certificate = Path(config.tls.certificate)
             self.metrics.watch_certificate(partial(certificate_end, certificate))
@@ -102,16 +100,8 @@ class Observer:
     def set_partners(self, config: SiteConfig) -> None:
         """Takes the partners of another configuration, and looks for those that are new."""
         assert self._service is not None
-        known = {partner.name for partner in self._config.partners}
         self._config = config
         self._service.set_partners(endpoints(config))
-        for partner in config.partners:
-            if partner.name not in known:
-                self._count_from_nothing(partner.name)
-
-    def _count_from_nothing(self, partner: str) -> None:
-        self.metrics.set_reachable(partner, reachable=False)
-        self.metrics.set_guests(partner, 0)
 
     @property
     def connected(self) -> bool:
@@ -189,8 +179,8 @@ class Observer:
         for partner in state.settings.partners:
             book = state.partners[partner.name]
             awrt = book.awrt(now, count_open=count_open)
-            metrics.set_partner(partner.name, awrt_s=awrt, open_jobs=len(book.open))
-            metrics.set_promise(
+            metrics.partners.set_standing(partner.name, awrt_s=awrt, open_jobs=len(book.open))
+            metrics.partners.set_promise(
                 partner.name,
                 suspended=now < book.trust.suspended_until,
                 breaches=book.trust.breaches,

@@ -15,8 +15,9 @@ from grms.lrms.slips import Slips
 from grms.site.facts import commands
 from grms.site.facts.jobs import Load
 from grms.site.watching.exchange_watch import GuardFigures
-from grms.site.watching.metrics import OTHER, RefusalReason, SiteMetrics
+from grms.site.watching.metrics import RefusalReason, SiteMetrics
 from grms.site.watching.metrics_endpoint import MetricsEndpoint, MetricsError, MetricsSettings
+from grms.site.watching.partner_figures import OTHER
 from grms.telemetry.payloads import METRICS_MAX, JobStateName, Metrics, encode
 from grms.tls import AdmissionRefusal
 
@@ -41,7 +42,7 @@ def test_prometheus_collects_what_the_daemon_tells() -> None:
     metrics.job_moved(None, "received")
     metrics.job_moved("queued", "running")
     metrics.job_moved("running", None)
-    metrics.set_guests("CTC", 4)
+    metrics.partners.set_guests("CTC", 4)
     metrics.own_decision("keep")
     metrics.own_decision("offer")
     metrics.offer_sent("CTC", "accept", 0.02)
@@ -49,8 +50,8 @@ def test_prometheus_collects_what_the_daemon_tells() -> None:
     metrics.offer_received("SDSC", "decline")
     metrics.refused("not_listed")
     metrics.journal_committed(0.004)
-    metrics.set_reachable("CTC", reachable=True)
-    metrics.set_reachable("SDSC", reachable=False)
+    metrics.partners.set_reachable("CTC", reachable=True)
+    metrics.partners.set_reachable("SDSC", reachable=False)
     metrics.watch_certificate(lambda: 2e9)
     metrics.set_draining(draining=True)
     metrics.watch_telemetry(connected=lambda: True, outbox_length=lambda: 17, dropped=lambda: 5)
@@ -89,7 +90,7 @@ def test_strangers_do_not_make_the_figures_grow() -> None:
     metrics.offer_received("CTC", "accept")
     for number in range(100):
         metrics.offer_received(f"stranger{number}", "decline")
-        metrics.set_guests(f"stranger{number}", 1)
+        metrics.partners.set_guests(f"stranger{number}", 1)
     values = metrics.values()
     assert values[f'hanse_offers_received_total{{partner="{OTHER}",answer="decline"}}'] == 100
     assert len([name for name in values if "offers_received" in name]) == 2
@@ -105,10 +106,10 @@ def test_the_values_fit_into_a_payload() -> None:
     for name in names:
         metrics.offer_sent(name, "accept", 0.1)
         metrics.offer_received(name, "decline")
-        metrics.set_reachable(name, reachable=True)
-        metrics.set_guests(name, 1)
-        metrics.set_partner(name, awrt_s=1.0, open_jobs=2)
-        metrics.set_promise(name, suspended=True, breaches=2, credit=5.0)
+        metrics.partners.set_reachable(name, reachable=True)
+        metrics.partners.set_guests(name, 1)
+        metrics.partners.set_standing(name, awrt_s=1.0, open_jobs=2)
+        metrics.partners.set_promise(name, suspended=True, breaches=2, credit=5.0)
     values = metrics.values()
     assert not [name for name in values if "bucket" in name or "created" in name]
     assert len(values) <= METRICS_MAX
@@ -186,8 +187,8 @@ def test_the_machine_the_queue_and_the_partners_have_figures() -> None:
     """What capacity planning and alerts need, with what runs and the process itself."""
     metrics = SiteMetrics(["CTC"])
     metrics.lrms.set_load(Load(16, 4, 90), 7)
-    metrics.set_partner("CTC", awrt_s=120.5, open_jobs=3)
-    metrics.set_promise("CTC", suspended=True, breaches=2, credit=7200.0)
+    metrics.partners.set_standing("CTC", awrt_s=120.5, open_jobs=3)
+    metrics.partners.set_promise("CTC", suspended=True, breaches=2, credit=7200.0)
     metrics.job_started("home", 30.0)
     metrics.job_ended("delegated", 400.0)
     metrics.own_job_ended("timeout")

@@ -9,7 +9,8 @@ passwords are kept out of the text of dataclasses as well (`repr=False`).
 import logging
 import re
 import sys
-from collections.abc import Iterator, Mapping, MutableMapping
+import time
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from typing import Any, Literal, TextIO
 
@@ -17,6 +18,9 @@ import structlog
 
 LogFormat = Literal["json", "console"]
 LogLevel = Literal["debug", "info", "warning", "error"]
+
+LIBRARY_ENTRIES_PER_MINUTE = 20
+"""Entries of one library that are logged; strangers may be what it complains of, as often as they like."""
 
 SECRET = "[secret]"  # noqa: S105  # what stands in its place
 VALUE_CHARACTERS_MAX = 16_384
@@ -53,8 +57,8 @@ def configure_logs(
 ) -> structlog.typing.FilteringBoundLogger:
     """Sets up the log of this process and returns its logger.
 
-    What libraries write to Python's own logging goes the same way, from warnings on. Calling it
-    again replaces what was set up before.
+    What libraries write to Python's own logging goes the same way, from warnings on, and not without
+    bound (`LibraryLimit`). Calling it again replaces what was set up before.
 
     Args:
         site: bound to every entry; None for a process that is no site's.
@@ -87,6 +91,7 @@ def configure_logs(
             processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *render],
         )
     )
+    handler.addFilter(LibraryLimit())
     root = logging.getLogger()
     for old in [each for each in root.handlers if getattr(each, "_hanse", False)]:
         root.removeHandler(old)
@@ -104,6 +109,36 @@ def configure_logs(
     )
     logger: structlog.typing.FilteringBoundLogger = structlog.get_logger("hanse").bind(**given)
     return logger
+
+
+class LibraryLimit(logging.Filter):
+    """Lets through only so many entries of each library in a minute; the next one says how many were left out.
+
+    What the daemon itself logs always passes.
+
+    Args:
+        clock: tells real seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._clock = clock
+        self._minutes: dict[str, tuple[float, int, int]] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Returns whether an entry is logged."""
+        if isinstance(record.msg, dict):
+            return True  # structlog's, so the daemon's own
+        now = self._clock()
+        begin, logged, left_out = self._minutes.get(record.name, (now, 0, 0))
+        if now - begin >= 60.0:  # a minute
+            begin, logged = now, 0
+        if logged >= LIBRARY_ENTRIES_PER_MINUTE:
+            self._minutes[record.name] = begin, logged, left_out + 1
+            return False
+        self._minutes[record.name] = begin, logged + 1, 0
+        record.left_out = left_out
+        return True
 
 
 @contextmanager
@@ -171,4 +206,6 @@ def _name_foreign(_: object, __: str, event: MutableMapping[str, Any]) -> Mutabl
     event["library"] = record.name if isinstance(record, logging.LogRecord) else ""
     event["message"] = event["event"]
     event["event"] = "library_message"
+    if left_out := getattr(record, "left_out", 0):
+        event["left_out"] = left_out
     return event

@@ -13,9 +13,11 @@ from hypothesis import strategies as st
 
 from grms.kit.logs import (
     DEPTH_MAX,
+    LIBRARY_ENTRIES_PER_MINUTE,
     SECRET,
     THIRD_PARTIES,
     VALUE_CHARACTERS_MAX,
+    LibraryLimit,
     bound,
     configure_logs,
     redact,
@@ -103,6 +105,36 @@ def test_libraries_go_the_same_way() -> None:
     (entry,) = entries(stream)
     assert (entry["event"], entry["message"]) == ("library_message", "client x is odd")
     assert (entry["library"], entry["level"], entry["site"]) == ("amqtt.broker", "warning", "KTH")
+
+
+def test_no_library_fills_the_log() -> None:
+    """Of each there are so many entries in a minute; how many more there were is said by the next."""
+    now = 100.0
+    limit = LibraryLimit(lambda: now)
+
+    def passed(library: str) -> int:
+        record = logging.makeLogRecord({"name": library, "msg": "No data"})
+        return record.left_out if limit.filter(record) else -1  # type: ignore[attr-defined]  # set by it
+
+    assert [passed("amqtt.broker") for _ in range(1000)].count(0) == LIBRARY_ENTRIES_PER_MINUTE
+    assert passed("asyncio") == 0
+    now += 59
+    assert passed("amqtt.broker") == -1
+    now += 1
+    assert passed("amqtt.broker") == 1000 - LIBRARY_ENTRIES_PER_MINUTE + 1
+    assert passed("amqtt.broker") == 0
+
+
+def test_a_library_that_complains_without_end_is_cut_short() -> None:
+    """The daemon's own entries are not, whatever a library writes."""
+    stream = io.StringIO()
+    log = configure_logs("KTH", stream=stream)
+    for number in range(LIBRARY_ENTRIES_PER_MINUTE + 5):
+        logging.getLogger("amqtt.broker").error("No data")
+        log.info("own", number=number)
+    events = [entry["event"] for entry in entries(stream)]
+    assert events.count("library_message") == LIBRARY_ENTRIES_PER_MINUTE
+    assert events.count("own") == LIBRARY_ENTRIES_PER_MINUTE + 5
 
 
 @pytest.mark.parametrize("form", ["json", "console"])

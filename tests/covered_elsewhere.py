@@ -19,10 +19,6 @@ COVERED_ELSEWHERE = {
         "tests/grms/site/watching/test_counting.py",
         "what is counted",
     ),
-    "grms/site/watching/metrics_endpoint.py": (
-        "tests/grms/site/watching/test_metrics.py",
-        "it serves the figures there",
-    ),
     "grms/site/watching/settings.py": (
         "tests/grms/site/watching/test_observer.py",
         "what is observed",

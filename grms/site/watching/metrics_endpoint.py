@@ -1,15 +1,34 @@
-"""Where Prometheus collects a site's figures: an HTTP server on a loopback address."""
+"""Where Prometheus collects a site's figures: an HTTP server on a loopback address.
 
+Every local user reaches it. So there are a few connections and no more: the oldest makes room for a new
+one, as Prometheus asks at once and has its answer in milliseconds. What somebody does to a connection of
+theirs is not told.
+"""
+
+import contextlib
+import socket
 from dataclasses import dataclass
-from threading import Thread
+from socketserver import ThreadingMixIn
+from threading import Lock, Thread
+from time import sleep
 from types import TracebackType
-from typing import Self
-from wsgiref.simple_server import WSGIServer
+from typing import Any, Final, Self
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
-from prometheus_client import start_http_server
+from prometheus_client import make_wsgi_app
 
+from grms.kit.descriptors import beside
 from grms.names import PORT_MAX, is_loopback
 from grms.site.watching.metrics import SiteMetrics
+
+CONNECTIONS_MAX: Final = 16
+"""Most connections at one time, each with a thread."""
+
+REQUEST_S: Final = 10.0
+"""How long the next byte of a request is waited for, seconds."""
+
+RETRY_S: Final = 1.0
+"""After so many seconds it is tried again to take a connection, where there are no descriptors."""
 
 
 class MetricsError(OSError):
@@ -67,7 +86,7 @@ class MetricsEndpoint:
         """
         settings = self._settings
         try:
-            self._running = start_http_server(settings.port, settings.host, self._metrics.registry)
+            self._running = _serve(settings, self._metrics)
         except OSError as error:
             raise MetricsError(
                 f"metrics cannot be served on {settings.host}:{settings.port}: "
@@ -88,3 +107,68 @@ class MetricsEndpoint:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+class _Handler(WSGIRequestHandler):
+    """Answers one connection, and is silent about it."""
+
+    timeout = REQUEST_S
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  # the name it has there
+        """Says nothing."""
+
+
+class _Server(ThreadingMixIn, WSGIServer):
+    """Answers each connection in a thread of its own."""
+
+    daemon_threads = True
+    request_queue_size = 4
+
+    def __init__(self, *args: Any) -> None:
+        self._lock = Lock()
+        self._open: dict[socket.socket, None] = {}
+        super().__init__(*args)
+
+    def get_request(self) -> tuple[socket.socket, Any]:
+        """Takes a connection; where that cannot be, not again at once."""
+        try:
+            return super().get_request()
+        except OSError:
+            sleep(RETRY_S)
+            raise
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Begins to answer, and makes room."""
+        with self._lock:
+            if len(self._open) >= beside(CONNECTIONS_MAX):
+                oldest = next(iter(self._open))
+                del self._open[oldest]
+                # Its thread reads the end, and closes it.
+                with contextlib.suppress(OSError):
+                    oldest.shutdown(socket.SHUT_RDWR)
+            self._open[request] = None
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        """Closes a connection."""
+        with self._lock:
+            self._open.pop(request, None)
+        super().shutdown_request(request)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Says nothing: who asks may hang up when they like."""
+
+
+class _Server6(_Server):
+    address_family = socket.AF_INET6
+
+
+def _serve(settings: MetricsSettings, metrics: SiteMetrics) -> tuple[WSGIServer, Thread]:
+    family = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)[0][0]
+    kind = _Server6 if family == socket.AF_INET6 else _Server
+    server = make_server(
+        settings.host, settings.port, make_wsgi_app(metrics.registry), kind, _Handler
+    )
+    thread = Thread(target=server.serve_forever, name="metrics", daemon=True)
+    thread.start()
+    return server, thread

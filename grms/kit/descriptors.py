@@ -1,0 +1,26 @@
+"""How many connections a door beside the main ones may take: pages, figures, an MQTT broker.
+
+Each takes one descriptor of the process. Whoever reaches such a door, every local user at that, is not to
+use up those that the daemon needs for its users, its partners and its journal.
+"""
+
+import resource
+from typing import Final
+
+PART: Final = 16
+"""Such a door has one of so many descriptors at most."""
+
+LEAST: Final = 2
+"""Connections that it has however few there are."""
+
+
+def beside(most: int) -> int:
+    """Returns how many connections a door may take, by the descriptors that the process may have.
+
+    Args:
+        most: that it takes where there are enough.
+    """
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if limit == resource.RLIM_INFINITY:
+        return most
+    return min(most, max(LEAST, limit // PART))

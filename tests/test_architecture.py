@@ -175,6 +175,7 @@ EXTRAS = {
     "lrms_sim/frames.py": "frames",
     "grms/learning/executors.py": "cluster",
     "grms/kit/pages.py": "dashboard",
+    "grms/kit/visitors.py": "dashboard",
     "grms/site/dashboard/service.py": "dashboard",
     "broker/dashboard/service.py": "dashboard",
 }

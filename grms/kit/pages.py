@@ -33,6 +33,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from grms.kit.access import write_access
+from grms.kit.visitors import Visitor
 from grms.names import is_loopback
 
 SHARED: Final = Path(__file__).with_name("static")
@@ -41,8 +42,8 @@ SHARED: Final = Path(__file__).with_name("static")
 STREAMS_MAX: Final = 16
 """Most browsers that are kept informed at one time."""
 
-CONNECTIONS_MAX: Final = 64
-"""Most connections at one time."""
+BACKLOG: Final = 16
+"""Connections that are taken at once at most, before it is looked whether they are too many."""
 
 END_S: Final = 3.0
 """How long the end of a daemon waits for its pages."""
@@ -226,7 +227,7 @@ class PageServer:
         try:
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listening.bind((settings.host, settings.port))
-            listening.listen(CONNECTIONS_MAX)
+            listening.listen(BACKLOG)
             self.port = int(listening.getsockname()[1])
             self.token = write_access(settings.access, self.address)
         except BaseException:
@@ -243,7 +244,8 @@ class PageServer:
                 access_log=False,
                 server_header=False,
                 proxy_headers=False,
-                limit_concurrency=CONNECTIONS_MAX,
+                http=Visitor,
+                backlog=BACKLOG,
                 timeout_graceful_shutdown=1,
             )
         )

@@ -1,0 +1,69 @@
+"""A connection to pages: there are so many and no more, and each says soon what it wants.
+
+uvicorn keeps a connection that asks for nothing as long as it likes, and takes as many as come: any local
+user could so use up the descriptors of the daemon. Here the one that has waited longest without being
+answered makes room for a new one, so that a browser, which asks at once, always finds some.
+
+Needs the extra `dashboard`.
+"""
+
+import asyncio
+from typing import Final
+
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
+
+from grms.kit.descriptors import beside
+
+CONNECTIONS_MAX: Final = 64
+"""Most connections at one time."""
+
+REQUEST_S: Final = 20.0
+"""How long one may be there without having asked for something, seconds; up to twice as long until it is
+looked."""
+
+
+class Visitor(H11Protocol):
+    """One of these connections."""
+
+    _since = 0.0
+    _timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # uvicorn's own
+        """Makes room, where there is none, by closing the one that has waited longest."""
+        super().connection_made(transport)
+        self._since = self.loop.time()
+        self._look_later()
+        there = [
+            each
+            for each in self.connections
+            if isinstance(each, Visitor) and not each.transport.is_closing()
+        ]
+        if len(there) > beside(CONNECTIONS_MAX):
+            waiting = [each for each in there if each.waits]
+            min(waiting, key=lambda each: each._since).transport.abort()  # noqa: SLF001  # of its own kind
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Is looked at no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+        super().connection_lost(exc)
+
+    def on_response_complete(self) -> None:
+        """Waits again from now on."""
+        self._since = self.loop.time()
+        super().on_response_complete()
+
+    @property
+    def waits(self) -> bool:
+        """Whether nothing is being answered on it."""
+        cycle: RequestResponseCycle | None = self.cycle  # which uvicorn does not say
+        return cycle is None or cycle.response_complete
+
+    def _look_later(self) -> None:
+        self._timer = self.loop.call_later(REQUEST_S, self._look)
+
+    def _look(self) -> None:
+        if self.waits and self.loop.time() - self._since >= REQUEST_S:
+            self.transport.abort()
+        else:
+            self._look_later()

@@ -13,6 +13,18 @@ PART: Final = 16
 LEAST: Final = 2
 """Connections that it has however few there are."""
 
+PAGES_MAX: Final = 64
+"""Most connections to pages at one time."""
+
+FIGURES_MAX: Final = 16
+"""Most connections to where figures are collected."""
+
+MQTT_MAX: Final = 256
+"""Most connections to an MQTT broker in the daemon."""
+
+BACKLOG: Final = 16
+"""Connections that are taken at once at most, before it is looked whether they are too many."""
+
 
 def beside(most: int) -> int:
     """Returns how many connections a door may take, by the descriptors that the process may have.

@@ -33,6 +33,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from grms.kit.access import write_access
+from grms.kit.descriptors import BACKLOG
 from grms.kit.visitors import Visitor
 from grms.names import is_loopback
 
@@ -41,9 +42,6 @@ SHARED: Final = Path(__file__).with_name("static")
 
 STREAMS_MAX: Final = 16
 """Most browsers that are kept informed at one time."""
-
-BACKLOG: Final = 16
-"""Connections that are taken at once at most, before it is looked whether they are too many."""
 
 END_S: Final = 3.0
 """How long the end of a daemon waits for its pages."""

@@ -12,10 +12,7 @@ from typing import Final
 
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
-from grms.kit.descriptors import beside
-
-CONNECTIONS_MAX: Final = 64
-"""Most connections at one time."""
+from grms.kit.descriptors import PAGES_MAX, beside
 
 REQUEST_S: Final = 20.0
 """How long one may be there without having asked for something, seconds; up to twice as long until it is
@@ -38,7 +35,7 @@ class Visitor(H11Protocol):
             for each in self.connections
             if isinstance(each, Visitor) and not each.transport.is_closing()
         ]
-        if len(there) > beside(CONNECTIONS_MAX):
+        if len(there) > beside(PAGES_MAX):
             waiting = [each for each in there if each.waits]
             min(waiting, key=lambda each: each._since).transport.abort()  # noqa: SLF001  # of its own kind
 

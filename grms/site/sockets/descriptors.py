@@ -2,7 +2,8 @@
 
 A connection takes three: where it comes from, and both ends of the way to gRPC. Where there are fewer
 than the configuration wants, fewer connections are taken, so that journal, partners and operators
-have theirs whatever others do.
+have theirs whatever others do. What doors beside these may take, each of one descriptor, is kept for them
+(`grms.kit.descriptors`).
 """
 
 import resource
@@ -11,6 +12,7 @@ from typing import Final
 
 import structlog
 
+from grms.kit.descriptors import FIGURES_MAX, MQTT_MAX, PAGES_MAX, beside
 from grms.site.configuration.config import SiteConfig
 from grms.site.sockets.partner_end import PortLimits
 from grms.site.sockets.users import Shares, UserSocket
@@ -31,6 +33,21 @@ def available() -> int:
         except (ValueError, OSError):
             most = limit  # a sandbox may forbid it
     return most - sum(1 for _ in Path("/proc/self/fd").iterdir())
+
+
+def beside_all(config: SiteConfig) -> int:
+    """Returns how many descriptors the doors of a site beside its main ones may take in all.
+
+    Args:
+        config: of the site.
+    """
+    own_broker = config.publishes and (config.mqtt is None or config.mqtt.address is None)
+    doors = (
+        (config.dashboard is not None, PAGES_MAX),
+        (config.metrics is not None, FIGURES_MAX),
+        (own_broker, MQTT_MAX),
+    )
+    return sum(beside(most) for there, most in doors if there)
 
 
 def affordable(there: int, partners: int, wanted: tuple[int, int]) -> tuple[int, int]:
@@ -62,6 +79,8 @@ def connection_limits(
     limits, listen = config.limits, config.listen
     wanted = (limits.connections, limits.partner_connections if listen.partners else 0)
     there = available()
+    # After that: the limit is what it will be.
+    there = max(0, there - beside_all(config))
     users, partners = affordable(there, len(config.partners), wanted)
     if (users, partners) != wanted:
         log.warning(

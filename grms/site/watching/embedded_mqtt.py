@@ -23,14 +23,15 @@ from amqtt.errors import AMQTTError
 from amqtt.plugins.base import BaseAuthPlugin, BaseTopicPlugin
 from amqtt.session import Session
 
+from grms.kit.descriptors import BACKLOG, MQTT_MAX, beside
 from grms.names import is_loopback
 from grms.site.configuration.config import WATCHER
 from grms.telemetry import topics
 from grms.telemetry.link import MqttSettings
 from lrms_sim.text_files import write_secret
 
-CONNECTIONS_MAX = 256
-"""Most connections at a time; a further one is closed at once."""
+CONNECT_S = 10.0
+"""A connection whose client has not said by then who it is is closed, seconds."""
 
 _LISTENER = "default"
 _PASSWORD_BYTES = 24
@@ -128,6 +129,29 @@ def _may(allowed: tuple[str, ...], asked: str) -> bool:
     return any(covers(each, asked) for each in allowed)
 
 
+class _Writer(StreamWriterAdapter):
+    """Notes that the broker has answered: it is known then who the client is."""
+
+    answered = False
+
+    def write(self, data: bytes) -> None:
+        self.answered = True
+        super().write(data)
+
+
+class _Reader(StreamReaderAdapter):
+    """Waits so long, and no longer, for a client to say who it is."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: _Writer) -> None:
+        super().__init__(reader)
+        self._writer = writer
+        self._until = asyncio.get_running_loop().time() + CONNECT_S
+
+    async def read(self, n: int = -1) -> bytes:
+        async with asyncio.timeout_at(None if self._writer.answered else self._until):
+            return await super().read(n)
+
+
 class EmbeddedBrokerError(OSError):
     """The broker cannot be started; the text says why and what to do."""
 
@@ -181,7 +205,9 @@ class EmbeddedBroker:
         self._broker = Broker(config)
         await self._broker.start()
         try:
-            self._server = await asyncio.start_server(self._connected, self.host, self.port)
+            self._server = await asyncio.start_server(
+                self._connected, self.host, self.port, backlog=BACKLOG
+            )
         except OSError as error:
             await self._broker.shutdown()
             raise EmbeddedBrokerError(
@@ -206,16 +232,15 @@ class EmbeddedBroker:
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         assert self._broker is not None
-        if self._connections >= CONNECTIONS_MAX:
+        if self._connections >= beside(MQTT_MAX):
             writer.close()
             return
         self._connections += 1
+        writing = _Writer(writer)
         try:
             # Whatever a client does wrong is logged by amqtt and ends that client alone.
             with suppress(AMQTTError, OSError):
-                await self._broker.external_connected(
-                    StreamReaderAdapter(reader), StreamWriterAdapter(writer), _LISTENER
-                )
+                await self._broker.external_connected(_Reader(reader, writing), writing, _LISTENER)
         finally:
             self._connections -= 1
             writer.close()

@@ -17,12 +17,9 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from prometheus_client import make_wsgi_app
 
-from grms.kit.descriptors import beside
+from grms.kit.descriptors import FIGURES_MAX, beside
 from grms.names import PORT_MAX, is_loopback
 from grms.site.watching.metrics import SiteMetrics
-
-CONNECTIONS_MAX: Final = 16
-"""Most connections at one time, each with a thread."""
 
 REQUEST_S: Final = 10.0
 """How long the next byte of a request is waited for, seconds."""
@@ -140,7 +137,7 @@ class _Server(ThreadingMixIn, WSGIServer):
     def process_request(self, request: Any, client_address: Any) -> None:
         """Begins to answer, and makes room."""
         with self._lock:
-            if len(self._open) >= beside(CONNECTIONS_MAX):
+            if len(self._open) >= beside(FIGURES_MAX):
                 oldest = next(iter(self._open))
                 del self._open[oldest]
                 # Its thread reads the end, and closes it.

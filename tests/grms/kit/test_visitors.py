@@ -13,8 +13,8 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from grms.kit import visitors
+from grms.kit.descriptors import PAGES_MAX
 from grms.kit.pages import PageServer
-from grms.kit.visitors import CONNECTIONS_MAX
 from tests.grms.kit.test_pages import ask, serving
 
 HALF = b"GET / HTTP/1.1\r\nHost: localhost\r\nX"
@@ -31,10 +31,10 @@ def connected(server: PageServer, stack: ExitStack, said: bytes = b"") -> socket
 def test_connections_that_ask_for_nothing_do_not_add_up(tmp_path: Path, said: bytes) -> None:
     """The one that has waited longest makes room, and who asks at once is answered."""
     with serving(tmp_path) as server, ExitStack() as stack:
-        idle = [connected(server, stack, said) for _ in range(3 * CONNECTIONS_MAX)]
+        idle = [connected(server, stack, said) for _ in range(3 * PAGES_MAX)]
         for _ in range(3):
             assert ask(server, authorization=f"Bearer {server.token}")[0] == 200
-        for each in idle[:CONNECTIONS_MAX]:
+        for each in idle[:PAGES_MAX]:
             with contextlib.suppress(ConnectionResetError):  # over, in either way
                 assert each.recv(1) == b""
 
@@ -60,7 +60,7 @@ def test_who_is_being_answered_is_not_sent_away(tmp_path: Path) -> None:
         heard = b""
         while b"first" not in heard:
             heard += browser.recv(1000)
-        idle = [connected(server, stack) for _ in range(2 * CONNECTIONS_MAX)]
+        idle = [connected(server, stack) for _ in range(2 * PAGES_MAX)]
         assert idle[0].recv(1) == b""
         browser.setblocking(False)
         with pytest.raises(BlockingIOError):

@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from grms.kit.descriptors import MQTT_MAX
 from grms.site.configuration.config import WATCHER
+from grms.site.watching import embedded_mqtt
 from grms.site.watching.embedded_mqtt import (
-    CONNECTIONS_MAX,
     Account,
     EmbeddedBroker,
     EmbeddedBrokerError,
@@ -169,9 +170,7 @@ async def test_rubbish_ends_only_its_own_connection(
 async def test_connections_are_limited(accounts: dict[str, Account]) -> None:
     """Beyond the limit a connection is closed at once; those that are there go on."""
     async with EmbeddedBroker(accounts) as broker, watching(broker.settings(WATCHER)) as watcher:
-        idle = [
-            await asyncio.open_connection(broker.host, broker.port) for _ in range(CONNECTIONS_MAX)
-        ]
+        idle = [await asyncio.open_connection(broker.host, broker.port) for _ in range(MQTT_MAX)]
         reader, _ = idle[-1]
         async with asyncio.timeout(300):
             assert await reader.read() == b""
@@ -243,3 +242,22 @@ asyncio.run(main())
         check=False,
     )
     assert (done.stdout, done.stderr, done.returncode) == ("True\n", "", 0)
+
+
+@pytest.mark.parametrize("said", [b"", b"\x10\x30\x00"])
+async def test_who_does_not_say_who_they_are_is_not_waited_for(
+    accounts: dict[str, Account], monkeypatch: pytest.MonkeyPatch, said: bytes
+) -> None:
+    """Any local user could otherwise take all connections; a client that is known may be silent."""
+    async with EmbeddedBroker(accounts) as broker, watching(broker.settings(WATCHER)) as watcher:
+        monkeypatch.setattr(embedded_mqtt, "CONNECT_S", 0.1)
+        reader, writer = await asyncio.open_connection(broker.host, broker.port)
+        writer.write(said)
+        async with asyncio.timeout(300):
+            assert await reader.read() == b""
+        writer.close()
+        await writer.wait_closed()
+        monkeypatch.undo()
+        async with client(broker.settings("KTH")) as kth:
+            await kth.publish(topics.presence("KTH"), b"{}", 1)
+        await watcher.until(lambda: len(watcher.seen) == 1)

@@ -11,9 +11,10 @@ from contextlib import contextmanager
 
 import pytest
 
+from grms.kit.descriptors import FIGURES_MAX
 from grms.site.watching import metrics_endpoint
 from grms.site.watching.metrics import SiteMetrics
-from grms.site.watching.metrics_endpoint import CONNECTIONS_MAX, MetricsEndpoint, MetricsSettings
+from grms.site.watching.metrics_endpoint import MetricsEndpoint, MetricsSettings
 from tests.waiting import until
 
 
@@ -41,14 +42,14 @@ def test_connections_that_ask_for_nothing_do_not_add_up() -> None:
     with serving() as endpoint:
         idle = [
             socket.create_connection(("127.0.0.1", endpoint.port), 300)
-            for _ in range(3 * CONNECTIONS_MAX)
+            for _ in range(3 * FIGURES_MAX)
         ]
         assert "hanse_jobs" in scraped(endpoint)
         # The first ones are over: they read the end.
-        for each in idle[:CONNECTIONS_MAX]:
+        for each in idle[:FIGURES_MAX]:
             each.settimeout(300)
             assert each.recv(1) == b""
-        asyncio.run(until(lambda: threads() <= CONNECTIONS_MAX))
+        asyncio.run(until(lambda: threads() <= FIGURES_MAX))
         for each in idle:
             each.close()
 

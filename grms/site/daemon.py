@@ -214,6 +214,7 @@ class Daemon:
         refused = RefusedConnections(
             door.count, None if metrics is None else metrics.handshake_failed, self._log
         )
+        door.on_stopping.append(refused.stop)
         users.is_operator = door.is_operator
         users.on_refused = partial(refused.refused, "connections")
         users.on_exhausted = refused.exhausted

@@ -86,8 +86,8 @@ class EndOwner(Protocol):
     def left(self, end: "PartnerEnd") -> None:
         """Notes that a connection is over."""
 
-    def refuse(self, reason: str) -> None:
-        """Tells why a connection is closed or not taken."""
+    def refuse(self, reason: str, limit: str = "") -> None:
+        """Tells why a connection is closed or not taken, and by which limit of the configuration."""
 
     def handshake_failed(self, handshake: Handshake, problem: str, address: str) -> None:
         """Tells of a handshake that has failed."""
@@ -202,7 +202,7 @@ class PartnerEnd(End):
         self._sent.feed(data, self._owner.clock())
         count = self._sent.count - self.peer.negotiations
         if count > self._owner.limits.requests:
-            self._hang_up(f"{self._who} has begun {count} requests and finished none")
+            self._hang_up(f"{self._who} has begun {count} requests and finished none", "calls")
             return
         other = self.other()
         if other is not None:
@@ -296,8 +296,8 @@ class PartnerEnd(End):
         since = self._sent.since(self._begin, self.peer.negotiations)
         if now - since > limits.request_s:
             text = f"{self._who} has begun a request and not finished it within"
-            self._hang_up(f"{text} {limits.request_s:g} s")
+            self._hang_up(f"{text} {limits.request_s:g} s", "request_timeout_s")
 
-    def _hang_up(self, reason: str) -> None:
-        self._owner.refuse(reason)
+    def _hang_up(self, reason: str, limit: str) -> None:
+        self._owner.refuse(reason, limit)
         self.abort()

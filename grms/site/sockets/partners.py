@@ -31,7 +31,7 @@ class PartnerPort:
     Attributes:
         on_handshake_failed: is told of each handshake that fails: what it was, in words, and from
             which address.
-        on_refused: is told why a connection is closed or not taken.
+        on_refused: is told why a connection is closed or not taken, and by which limit of the configuration.
         on_exhausted: is told why none can be taken for now.
         on_certificate: is told which site has shown which certificate (PEM) that TLS has verified.
 
@@ -53,7 +53,7 @@ class PartnerPort:
         self.tls = tls
         self.clock = clock
         self.on_handshake_failed: Callable[[Handshake, str, str], None] | None = None
-        self.on_refused: Callable[[str], None] | None = None
+        self.on_refused: Callable[[str, str], None] | None = None
         self.on_exhausted: Callable[[str], None] | None = None
         self.on_certificate: Callable[[str, bytes], None] | None = None
         self._endpoint = endpoint
@@ -152,16 +152,17 @@ class PartnerPort:
         except OSError:
             connection.close()
             return
-        problem = ""
+        problem, limit = "", ""
         if len(self._ends) >= self.limits.connections:
             problem = f"{len(self._ends)} connections of partners are open; {address} is refused"
+            limit = "partner_connections"
         elif self.tls and self._unknown[address] >= self.limits.handshakes_per_address:
             problem = (
                 f"{self._unknown[address]} connections from {address} have not shown who they are"
             )
         if problem:
             connection.close()
-            self.refuse(problem)
+            self.refuse(problem, limit)
             return
         end = PartnerEnd(self, Peer(address))
         self._ends.add(end)
@@ -173,7 +174,8 @@ class PartnerPort:
         peer = end.peer
         site = peer.site
         if site and self._by_site[site] >= self.limits.connections_per_site:
-            self.refuse(f"{site} has {self._by_site[site]} connections, as many as a site may have")
+            problem = f"{site} has {self._by_site[site]} connections, as many as a site may have"
+            self.refuse(problem, "partner_connections_per_site")
             return None
         try:
             link = self._relay.connect(end, peer)
@@ -203,10 +205,10 @@ class PartnerPort:
         if not self._by_site[site]:
             del self._by_site[site]
 
-    def refuse(self, reason: str) -> None:
+    def refuse(self, reason: str, limit: str = "") -> None:
         """See `EndOwner.refuse`."""
         if self.on_refused is not None:
-            self.on_refused(reason)
+            self.on_refused(reason, limit)
 
     def handshake_failed(self, handshake: Handshake, problem: str, address: str) -> None:
         """See `EndOwner.handshake_failed`."""

@@ -35,18 +35,28 @@ class RefusedConnections:
         self._count = count
         self._handshake = handshake
         self._log = log
+        self._stopping = False
         self._refusals_logged = Rate(REFUSALS_LOGGED_PER_S)
         self._exhaustion_logged = Rate(EXHAUSTION_LOGGED_PER_S)
 
-    def refused(self, kind: str, reason: str) -> None:
+    def stop(self) -> None:
+        """Is told that the daemon ends: whoever connects now is no matter of the log."""
+        self._stopping = True
+
+    def refused(self, kind: str, reason: str, limit: str = "") -> None:
         """Tells of a connection that is closed or not taken.
 
         Args:
-            kind: which limit of the configuration it is about.
+            kind: by which it is counted.
             reason: for a person.
+            limit: of the configuration that it is about; empty where it is about none.
         """
-        if self._refusals_logged.wait_s(kind) == 0.0:
-            self._log.warning("connection_refused", reason=reason, limit=f"limits.{kind}")
+        if self._stopping:
+            self._count("stopping")
+            return
+        if self._refusals_logged.wait_s(f"{kind} {limit}") == 0.0:
+            more = {"limit": f"limits.{limit}"} if limit else {}
+            self._log.warning("connection_refused", reason=reason, **more)
         self._count(kind)
 
     def exhausted(self, why: str) -> None:

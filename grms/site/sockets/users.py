@@ -97,7 +97,7 @@ class UserSocket:
     Attributes:
         path: where users connect.
         refused: connections refused.
-        on_refused: is told why each one is.
+        on_refused: is told why each one is, and by which limit of the configuration.
         on_exhausted: is told why none can be taken for now.
         is_operator: tells operators from others.
 
@@ -123,7 +123,7 @@ class UserSocket:
         self.requests = requests
         self.clock = clock
         self.refused = 0
-        self.on_refused: Callable[[str], None] | None = None
+        self.on_refused: Callable[[str, str], None] | None = None
         self.on_exhausted: Callable[[str], None] | None = None
         self.is_operator: Callable[[User], bool] = lambda user: user.uid in {0, os.getuid()}
         self._shares = Shares(shares, shares, 0) if isinstance(shares, int) else shares
@@ -205,27 +205,31 @@ class UserSocket:
         problem = self._problem(user)
         if problem:
             connection.close()
-            self.refuse(problem)
+            self.refuse(*problem)
             return
         self._by_user[uid] += 1
         end = _Outer(self, user)
         self._ends.add(end)
         self._relay.start(connection, end)
 
-    def _problem(self, user: User) -> str:
+    def _problem(self, user: User) -> tuple[str, str] | None:
+        # In words, and by which limit of the configuration.
         shares, there = self._shares, sum(self._by_user.values())
         if there >= shares.total:
-            return f"{shares.total} connections of users are open; {user.name} is refused"
+            text = f"{shares.total} connections of users are open; {user.name} is refused"
+            return text, "connections"
         if self.is_operator(user):
-            return ""
+            return None
         if there >= shares.total - shares.reserved:
-            return (
+            text = (
                 f"{there} connections of users are open, and the last {shares.reserved} are kept "
                 f"for operators; {user.name} is refused"
             )
+            return text, "connections"
         if self._by_user[user.uid] >= shares.per_user:
-            return f"{user.name} has {shares.per_user} connections, as many as one user may have"
-        return ""
+            text = f"{user.name} has {shares.per_user} connections, as many as one user may have"
+            return text, "connections_per_user"
+        return None
 
     def link(self, outer: "_Outer") -> Link | None:
         """Returns the way of a connection to gRPC, None where there is none."""
@@ -250,11 +254,11 @@ class UserSocket:
             end.look(now)
         self._look = asyncio.get_running_loop().call_later(LOOK_S, self._look_again)
 
-    def refuse(self, reason: str) -> None:
-        """Tells why a connection is closed or not taken."""
+    def refuse(self, reason: str, limit: str = "") -> None:
+        """Tells why a connection is closed or not taken, and by which limit of the configuration."""
         self.refused += 1
         if self.on_refused is not None:
-            self.on_refused(reason)
+            self.on_refused(reason, limit)
 
     def _exhausted(self, why: str) -> None:
         if self.on_exhausted is not None:
@@ -284,17 +288,18 @@ class _Outer(End):
     def data_received(self, data: bytes) -> None:
         self._sent.feed(data, self._owner.clock())
         if self._sent.count > self._owner.requests:
-            self._hang_up(f"has begun {self._sent.count} requests and finished none")
+            self._hang_up(f"has begun {self._sent.count} requests and finished none", "calls")
             return
         super().data_received(data)
 
     def look(self, now: float) -> None:
         limit = self._owner.request_s
         if now - self._sent.since(self._begin) > limit:
-            self._hang_up(f"has begun a request and not finished it within {limit:g} s")
+            text = f"has begun a request and not finished it within {limit:g} s"
+            self._hang_up(text, "request_timeout_s")
 
-    def _hang_up(self, reason: str) -> None:
-        self._owner.refuse(f"{self.user.name} {reason}")
+    def _hang_up(self, reason: str, limit: str) -> None:
+        self._owner.refuse(f"{self.user.name} {reason}", limit)
         if self.transport is not None:
             self.transport.abort()
 

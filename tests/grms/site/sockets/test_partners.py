@@ -56,7 +56,7 @@ async def front(
     port = PartnerPort(Endpoint("127.0.0.1", 0), tls, limits or PortLimits(), **more)
     found = Front(port)
     port.on_handshake_failed = lambda *told: found.failed.append(told)
-    port.on_refused = found.refused.append
+    port.on_refused = lambda reason, limit: found.refused.append(f"{limit}: {reason}")
 
     async def who(_: bytes, context: aio.ServicerContext[bytes, bytes]) -> bytes:
         return b"".join(port.shown(context.peer()).get("x509_pem_cert", [b"nothing"]))
@@ -199,17 +199,17 @@ def test_nobody_can_fill_the_port(federation: Federation) -> None:
             await until(lambda: found.port._by_site["CTC"] == 2)
             third = await keep(shaken(found.number, ctc))
             assert await third.read() == b""
-            assert "CTC has 2 connections" in found.refused.pop()
+            assert "connections_per_site: CTC has 2 connections" in found.refused.pop()
             for _ in range(3):
                 await keep(asyncio.open_connection("127.0.0.1", found.number))
             await until(lambda: found.port.connections == 5)
             fourth = await keep(asyncio.open_connection("127.0.0.1", found.number))
             assert await fourth.read() == b""
-            assert "3 connections from 127.0.0.1 have not shown" in found.refused.pop()
+            assert ": 3 connections from 127.0.0.1 have not shown" in found.refused.pop()
             found.port.limits = PortLimits(connections=5)
             with pytest.raises(OSError):  # noqa: PT011  # reset, or closed in the handshake
                 await shaken(found.number, lanl)
-            assert "5 connections of partners are open" in found.refused.pop()
+            assert "partner_connections: 5 connections of partners are open" in found.refused.pop()
 
     run(scene)
 
@@ -246,7 +246,10 @@ def test_what_is_half_sent_is_cut_off(federation: Federation) -> None:
                         pass
                     raise ConnectionResetError
             assert len(found.refused) == 2
-            assert "CTC has begun a request and not finished it within 20 s" in found.refused[0]
+            assert (
+                "request_timeout_s: CTC has begun a request and not finished it within 20 s"
+                in found.refused[0]
+            )
             await until(lambda: found.port.connections == 1)
             _, writer = await shaken(found.number, ctc)
             stack.callback(writer.close)

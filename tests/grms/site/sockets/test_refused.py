@@ -22,11 +22,11 @@ class Scene:
 
 
 def test_all_are_counted_and_one_of_each_kind_is_logged() -> None:
-    """With the limit of the configuration that it is about."""
+    """With the limit of the configuration that it is about, if it is about one."""
     scene = Scene()
     with capture_logs() as logged:
         for number in range(3):
-            scene.told.refused("connections", f"user {number}")
+            scene.told.refused("connections", f"user {number}", "connections_per_user")
             scene.told.refused("partner_connections", f"site {number}")
     assert scene.counted == ["connections", "partner_connections"] * 3
     assert logged == [
@@ -34,15 +34,23 @@ def test_all_are_counted_and_one_of_each_kind_is_logged() -> None:
             "event": "connection_refused",
             "log_level": "warning",
             "reason": "user 0",
-            "limit": "limits.connections",
+            "limit": "limits.connections_per_user",
         },
         {
             "event": "connection_refused",
             "log_level": "warning",
             "reason": "site 0",
-            "limit": "limits.partner_connections",
         },
     ]
+
+
+def test_who_connects_while_the_daemon_ends_is_no_matter_of_the_log() -> None:
+    """Partners do, at each restart; it is counted as what it is."""
+    scene = Scene()
+    scene.told.stop()
+    with capture_logs() as logged:
+        scene.told.refused("partner_connections", "the daemon's own socket: No such file")
+    assert (scene.counted, logged) == (["stopping"], [])
 
 
 def test_that_nothing_is_left_is_an_error() -> None:

@@ -165,7 +165,7 @@ def test_no_user_takes_the_connections_of_all() -> None:
             async with AsyncExitStack() as stack:
                 users = await stack.enter_async_context(greeter(path, Shares(10, 3, 2)))
                 told: list[str] = []
-                users.on_refused = told.append
+                users.on_refused = lambda reason, limit: told.append(f"{limit}: {reason}")
                 for uid, there in ((54321, 3), (54322, 3), (54323, 2)):
                     before = len(told)
                     crowd = await asyncio.create_subprocess_exec(
@@ -179,7 +179,8 @@ def test_no_user_takes_the_connections_of_all() -> None:
 
                     await until(settled)
                     assert users._by_user[uid] == there
-                assert told.count("54321 has 3 connections, as many as one user may have") == 2
+                many = "has 3 connections, as many as one user may have"
+                assert told.count(f"connections_per_user: 54321 {many}") == 2
                 assert told[-1].endswith("the last 2 are kept for operators; 54323 is refused")
                 async with aio.insecure_channel(f"unix:{path}") as channel:
                     who: Any = channel.unary_unary("/t.T/Who")
@@ -205,7 +206,7 @@ def test_requests_that_are_never_finished_are_hung_up(tmp_path: Path) -> None:
         path, moment = tmp_path / "users.sock", [100.0]
         async with greeter(path, request_s=20.0, requests=3, clock=lambda: moment[0]) as users:
             told: list[str] = []
-            users.on_refused = told.append
+            users.on_refused = lambda reason, limit: told.append(f"{limit}: {reason}")
             me = user_of(os.getuid()).name
             async with aio.insecure_channel(f"unix:{path}") as channel:
                 call: Any = channel.unary_unary("/t.T/Who")
@@ -218,12 +219,12 @@ def test_requests_that_are_never_finished_are_hung_up(tmp_path: Path) -> None:
                 another.write(PREFACE + b"".join(headers(stream) for stream in (1, 3, 5, 7)))
                 with suppress(ConnectionResetError):
                     await greedy.read()
-                assert told == [f"{me} has begun 4 requests and finished none"]
+                assert told == [f"calls: {me} has begun 4 requests and finished none"]
                 moment[0] += 0.1
                 with suppress(ConnectionResetError):
                     await slow.read()
                 text = "has begun a request and not finished it within 20 s"
-                assert told[1:] == [f"{me} {text}"]
+                assert told[1:] == [f"request_timeout_s: {me} {text}"]
                 moment[0] += 1000.0
                 assert await call(b"x" * 100_000, timeout=300)
                 assert users.connections == 1

@@ -18,7 +18,7 @@ from grms.site.engine.engine import Engine
 from grms.site.facts import events, records
 from grms.site.facts.commands import Append, Command
 from grms.site.facts.events import Event
-from grms.site.facts.jobs import Exit, Request
+from grms.site.facts.jobs import Exit, OfferId, Request
 from grms.site.facts.lifecycle import Outcome
 from grms.site.facts.records import Record
 from grms.site.sockets.door import Rate
@@ -62,6 +62,9 @@ _DECISIONS: Final[tuple[type[Record], ...]] = (
     records.PartnerPardoned,
 )
 """Records of what an operator has decided."""
+
+_BEGUN: Final[tuple[type[Record], ...]] = (records.JobOffered, records.JobReoffered)
+"""Records with which an offer begins."""
 
 _FAILURES: Final = frozenset(
     {
@@ -199,8 +202,23 @@ class EventLog:
         if before is not None and before.partner and "partner" not in values:
             # With whom it was: after the fact the job may be nobody's.
             values["partner"] = before.partner
-            values["offer"] = f"{before.offer_epoch:x}/{before.offer_number}"
+            values["offer"] = _offer_name(before.offer)
+        elif "number" in values and (named := self._named(record, append)):
+            del values["number"]
+            values |= named
         self._write(level, name, append.cause, values)
+
+    def _named(self, record: Any, append: Append) -> dict[str, str]:
+        """Returns what a record is about that has an offer's number alone: the offer, and its job."""
+        for job in append.before.values():
+            if job is not None and (job.partner, job.offer_number) == (
+                record.partner,
+                record.number,
+            ):
+                return {"job": f"{self._site}-{job.job}", "offer": _offer_name(job.offer)}
+        if type(record) in _BEGUN:
+            return {"offer": _offer_name(OfferId(self._engine.state.memory.epoch, record.number))}
+        return {}
 
     def _write(self, level: str, name: str, cause: int, values: dict[str, Any]) -> None:
         getattr(self._log, level)(name, cause=cause, **values)
@@ -231,10 +249,10 @@ def _values(thing: Event | Record, site: str) -> dict[str, Any]:
         value = getattr(thing, name)
         if name == "job":
             value = f"{site}-{value}"
-        elif name == "offer":
-            value = f"{value.epoch:x}/{value.number}"
+        elif isinstance(value, OfferId):
+            value = _offer_name(value)
         elif name == "offers":
-            value = [f"{offer.epoch:x}/{offer.number}" for offer in value]
+            value = [_offer_name(offer) for offer in value]
         elif isinstance(value, Request | Exit):
             values |= _spread(value)
             continue
@@ -244,6 +262,10 @@ def _values(thing: Event | Record, site: str) -> dict[str, Any]:
             continue
         values[name] = value
     return values
+
+
+def _offer_name(offer: OfferId) -> str:
+    return f"{offer.epoch:x}/{offer.number}"
 
 
 def _spread(value: Request | Exit) -> dict[str, Any]:

@@ -4,19 +4,24 @@ import asyncio
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import grpc
 import pytest
+import structlog
 from grpc import aio
 from structlog.testing import capture_logs
 
 from grms.kit.ports import free_port
+from grms.site.engine.engine import Engine
 from grms.site.facts import events, records
+from grms.site.facts.commands import Append
+from grms.site.facts.jobs import HomeJob, OfferId, Request
 from grms.site.sockets.door import Rate
 from grms.site.sockets.users import user_of
 from grms.site.watching import event_log
-from grms.site.watching.event_log import event_name
+from grms.site.watching.event_log import EventLog, event_name
 from grms.v1 import job_pb2, operator_pb2, partner_pb2
 from tests.grms.site.daemons import document, running, two_sites
 from tests.waiting import run, until
@@ -52,10 +57,12 @@ def test_a_job_can_be_followed(tmp_path: Path) -> None:
         assert "payload" not in received
         (offered,) = found(logs, "job_offered", job=job.job_id)
         assert offered["partner"] == "away"
+        assert "number" not in offered
         (delegated,) = found(logs, "job_delegated", job=job.job_id)
         assert delegated["partner"] == "away"
         assert delegated["cause"] > received["cause"]
         offer = delegated["offer"]
+        assert offered["offer"] == offer
         for event in ("guest_accepted", "guest_started", "guest_ended", "guest_acknowledged"):
             (entry,) = found(logs, event, offer=offer, partner="home")
             assert entry["log_level"] == "debug"
@@ -85,6 +92,44 @@ def test_info_is_readable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         assert not [entry for entry in logs if str(entry["event"]).startswith("job_")]
 
     run(scene)
+
+
+def test_an_offer_has_one_name_wherever_it_is_told() -> None:
+    """Also where a record has its number alone, or a partner has seen it."""
+    seen: list[Any] = []
+    memory = SimpleNamespace(epoch=0x2A)
+    state = SimpleNamespace(settings=SimpleNamespace(name="home"), memory=memory)
+    engine = cast("Engine", SimpleNamespace(on_event=seen.append, state=state))
+    job = HomeJob(
+        job=7,
+        job_id="home-7",
+        lrms_key="",
+        user="ann",
+        idempotency_key="k",
+        name="",
+        request=Request(4, 60.0),
+        payload=b"",
+        submit_time=1.0,
+    )
+    job.partner, job.offer_epoch, job.offer_number = "away", 0x2B, 3
+    noted = (
+        records.JobReoffered(1.0, 8, "away", 4),
+        records.ReportDisbelieved(2.0, "away", 3, "it ran for longer than it could"),
+        records.AbandonedSettled(3.0, "away", 9),
+    )
+    with capture_logs() as logs:
+        log = EventLog(structlog.get_logger(), engine, complete=True)
+        log.seen(events.PartnerUp(1, None, "away", 4, OfferId(0x2A, 3)), [])
+        log.seen(events.TimePassed(2, None), [Append(2, noted, {7: job})])
+    assert [
+        (one["event"], one.get("job"), one.get("offer"), one.get("number")) for one in logs
+    ] == [
+        ("partner_up", None, None, None),
+        ("job_reoffered", "home-8", "2a/4", None),
+        ("report_disbelieved", "home-7", "2b/3", None),
+        ("abandoned_settled", None, None, 9),
+    ]
+    assert logs[0]["offer_seen"] == "2a/3"
 
 
 def test_activity_is_told_by_the_clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

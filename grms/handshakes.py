@@ -67,7 +67,7 @@ _ALERTS: Final = {
     "UNKNOWN_CA": "its authority is not known there",
     "CERTIFICATE_EXPIRED": "it has expired, or the clocks differ",
     "CERTIFICATE_REQUIRED": "none was shown",
-    "BAD_CERTIFICATE": "it is bad",
+    "BAD_CERTIFICATE": "it is bad, or not valid yet by the clock there",
     "UNSUPPORTED_CERTIFICATE": "it is of an unsupported kind, or for something else",
     "CERTIFICATE_REVOKED": "it was revoked",
     "CERTIFICATE_UNKNOWN": "it cannot be used",

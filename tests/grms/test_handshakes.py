@@ -48,6 +48,8 @@ def test_who_is_refused_reads_why(federation: Federation, tmp_path: Path) -> Non
             assert "its authority is not known there" in await asked(endpoint, wrong)
             ended = federation.site("SDSC", now=long_ago)
             assert "it has expired" in await asked(endpoint, ended)
+            early = federation.site("LUND", now=datetime.now(UTC) + timedelta(days=1))
+            assert "not valid yet by the clock there" in await asked(endpoint, early)
             mine = federation.site("CTC")
             text = await asked(endpoint, mine, "LANL")
             assert text == "who answers there has a certificate, but not that of LANL"

@@ -8,7 +8,7 @@ longer than many a command.
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, is_dataclass
+from dataclasses import fields, is_dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -85,14 +85,18 @@ def print_json(schema: str, values: object, *, line: bool = False) -> None:
     checked = model_of(schema).model_validate(_plain(values))
     document = checked.model_dump(mode="json", by_alias=True, exclude_unset=True)
     text = json.dumps(document, indent=None if line else 2, ensure_ascii=False, allow_nan=False)
-    # What could steer a terminal is the same value as an escape of JSON.
-    click.echo("".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text))
+    if not text.replace("\n", "").isprintable():
+        # What could steer a terminal is the same value as an escape of JSON.
+        text = "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
+    click.echo(text)
 
 
 def _plain(value: Any) -> Any:
     """Returns a value with null, which JSON has, for nan, which it has not."""
+    if value is None or isinstance(value, str | int):
+        return value  # most are, and lists are long
     if is_dataclass(value) and not isinstance(value, type):
-        return _plain(asdict(value))
+        return {each.name: _plain(getattr(value, each.name)) for each in fields(value)}
     if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

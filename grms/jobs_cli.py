@@ -4,6 +4,7 @@ Everything heavy is imported by the command that needs it, so that help and erro
 """
 
 import itertools
+import sys
 import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -88,6 +89,8 @@ def jobs(
     """
     from grms.client import JobState  # noqa: PLC0415  # see the module's docstring
 
+    since_s = 0.0 if since is None else _moment(since)
+    limit = None if limit is None else min(limit, sys.maxsize)
     wanted = states or (STATES[:-1] if only_open else ())
     head = _JOB_COLUMNS.format("JOB", "USER", "PROCS", "REQUESTED/s", "STATE", "RUNS ON", "NAME")
     with client_of(socket, timeout_s) as site:
@@ -96,7 +99,7 @@ def jobs(
             all_users=all_users or bool(user),
             user=user,
             partner=partner,
-            since_s=0.0 if since is None else since.timestamp(),
+            since_s=since_s,
             stuck=stuck,
         )
         if as_json:
@@ -117,6 +120,18 @@ def jobs(
                 lines.clear()
         if lines:
             click.echo("\n".join(lines))
+
+
+def _moment(since: "datetime") -> float:
+    """Returns a local time in seconds since 1970.
+
+    Raises:
+        BadParameter: it is too near to the first or the last year that there is.
+    """
+    try:
+        return since.timestamp()
+    except (ValueError, OverflowError) as error:
+        raise click.BadParameter(f"{since} is out of range", param_hint="--since") from error
 
 
 def job_line(job: "Job") -> str:

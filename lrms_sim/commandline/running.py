@@ -31,6 +31,12 @@ EXIT_PIPE: Final = 141
 
 SEED_MAX: Final = 2**63 - 1
 
+WORD_MAX: Final = 200
+"""Characters of a word of the command line that are repeated, where it is no text."""
+
+_SURROGATES: Final = "surrogates not allowed"
+# What Python says where bytes of the command line that are not UTF-8 are to be sent as text.
+
 PIPE_WIDTH: Final = 120
 """Columns of a table that goes to a file or another program."""
 
@@ -86,15 +92,24 @@ def run_group(
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_PIPE
     except Exception as error:
-        said = str(error)
-        if isinstance(error, MemoryError):
-            said = said or f"not enough memory; {no_memory}"
-        elif not isinstance(error, user_errors()):
-            raise
+        said = _said(error, no_memory)
+        if said is None:
+            if not isinstance(error, user_errors()):
+                raise
+            said = str(error)
         for line in said.splitlines():
             click.echo(f"Error: {printable(line)}", err=True)
         return EXIT_ERROR
     return status if isinstance(status, int) else 0
+
+
+def _said(error: Exception, no_memory: str) -> str | None:
+    """Returns what is told of an error that any command can meet, None of any other."""
+    if isinstance(error, MemoryError):
+        return str(error) or f"not enough memory; {no_memory}"
+    if isinstance(error, UnicodeEncodeError) and error.reason == _SURROGATES:
+        return f"{error.object[:WORD_MAX]} is not UTF-8"
+    return None
 
 
 def open_console(*, stderr: bool = False, pipe_width: int = PIPE_WIDTH) -> "Console":

@@ -278,6 +278,11 @@ def test_jobs_are_found_by_what_is_asked(
                 f"home-{number}" for number in range(1, 8)
             ]
             assert len(await shown("--limit", "2")) == 2
+            assert len(await shown("--limit", str(10**30))) == 7
+            assert await grms("jobs", "--since", "0001-01-01", *site) == 2
+            assert "--since: 0001-01-01 00:00:00 is out of range" in capsys.readouterr().err
+            assert await grms("jobs", "--user", "ann\udcff", *site) == 2
+            assert capsys.readouterr().err == "Error: ann\\udcff is not UTF-8\n"
             assert len(await shown("--state", "running", "--state", "queued")) == 4
             assert all("away" in line for line in await shown("--partner", "away"))
             assert len(await shown("--partner", "away")) == 3

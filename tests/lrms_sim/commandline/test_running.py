@@ -34,6 +34,12 @@ def ended(error: BaseException | None, status: int | None = None) -> int:
     )
 
 
+def _encoded(text: str) -> UnicodeEncodeError:
+    with pytest.raises(UnicodeEncodeError) as met:
+        text.encode()
+    return met.value
+
+
 @pytest.mark.parametrize(
     ("error", "status", "said"),
     [
@@ -43,6 +49,7 @@ def ended(error: BaseException | None, status: int | None = None) -> int:
         (OSError(2, "No such file", "x"), EXIT_ERROR, "Error: [Errno 2] No such file: 'x'\n"),
         (MemoryError(), EXIT_ERROR, "Error: not enough memory; try less\n"),
         (MemoryError("the table is too wide"), EXIT_ERROR, "Error: the table is too wide\n"),
+        (_encoded("a\udcff"), EXIT_ERROR, "Error: a\\udcff is not UTF-8\n"),
         (KeyboardInterrupt(), EXIT_INTERRUPTED, "\ninterrupted\n"),
         (click.Abort(), EXIT_INTERRUPTED, "interrupted\n"),
     ],

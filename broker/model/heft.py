@@ -44,10 +44,11 @@ def heft(problem: Problem) -> Plan:
             unplanned.append((workflow.name, task.name))
             continue
         start, end, alternative = best
+        duration = problem.resource[alternative.primary].duration(task.work)
         cost = 0.0
         for demand in alternative.demands:
             timelines[demand.resource].add(start, end, demand.units)
-            cost += problem.resource[demand.resource].cost(start, end, demand.units)
+            cost += problem.resource[demand.resource].cost_for(start, duration, demand.units)
         placements[workflow.name, task.name] = Placement(
             workflow.name, task.name, alternative.demands, start, end, cost
         )

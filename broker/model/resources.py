@@ -173,11 +173,20 @@ class Resource:
 
     def cost(self, start: float, end: float, units: int = 1) -> float:
         """Returns the price of some units from start to end: the integral in equation 2.3."""
-        return units * (self._cost_until(end) - self._cost_until(start))
+        return self.cost_for(start, end - start, units)
+
+    def cost_for(self, start: float, duration: float, units: int = 1) -> float:
+        """Returns the price of some units from a start on.
+
+        Who knows how long a task takes asks for that: a moment since 1970 is rounded to a quarter of
+        a microsecond, which is more than a budget may be exceeded by.
+        """
+        second = (start + self._shift()) % WEEK
+        return units * (self._cost_until(second + duration) - self._cost_until(second))
 
     def mean_price(self) -> float:
         """Returns the price for a second of one unit, averaged over the week."""
-        return self._cost_until(WEEK - self._shift()) / WEEK
+        return self._cost_until(WEEK) / WEEK
 
     def opening_spans(self) -> list[tuple[float, float]]:
         """Returns the opening hours as spans of the week, joined, in order; none means always.
@@ -194,13 +203,12 @@ class Resource:
         return EPOCH_IN_WEEK + self.utc_offset
 
     def _cost_until(self, moment: float) -> float:
-        # From the beginning of the week of 1970-01-01 to the moment.
-        local = moment + self._shift()
+        # From the begin of a week until that many seconds later.
         steps = self.price_steps()
         if len(steps) == 1:
-            return local * steps[0][1]
-        weeks = math.floor(local / WEEK)
-        second = local - weeks * WEEK
+            return moment * steps[0][1]
+        weeks = math.floor(moment / WEEK)
+        second = moment - weeks * WEEK
         ends = [begin for begin, _ in steps[1:]] + [WEEK]
         parts = list(zip(steps, ends, strict=True))
         week = sum((end - begin) * price for (begin, price), end in parts)
@@ -246,3 +254,5 @@ def gaps(
 def _check_price(price: float) -> None:
     if not (math.isfinite(price) and price >= 0):
         raise ValueError(f"the price is {price}; it must be a finite number of at least 0")
+    if price > PRICE_MAX:
+        raise ValueError(f"the price is {price:g}; at most {PRICE_MAX:g} for a second")

@@ -40,15 +40,17 @@ cdef int place_task(Scratch* scratch, task_t task, Strategy strategy) except -1 
     cdef resource_t resource
     cdef Slot best
     cdef Span full
+    cdef seconds_t duration
     cdef int32_t i
     cdef workflow_t workflow = instance.workflow[task]
     find_place(scratch, task, strategy, &best)
     scratch.choice[task] = best.choice
     if best.choice < 0:
         return 0
+    duration = instance.work[task] / instance.performance[best.choice]
     scratch.start[task] = best.start
-    scratch.end[task] = best.start + instance.work[task] / instance.performance[best.choice]
-    scratch.cost[task] = placement_cost_fast(instance, best.choice, best.start, scratch.end[task])
+    scratch.end[task] = best.start + duration
+    scratch.cost[task] = placement_cost_fast(instance, best.choice, best.start, duration)
     scratch.left[workflow] -= scratch.cost[task]
     scratch.least_left[workflow] -= instance.least_cost[task]
     scratch.order[scratch.planned] = task

@@ -128,9 +128,7 @@ cdef task_t cheaper_place(const Bench* bench, task_t task, Random* random) noexc
         if not bit & 1:
             continue
         duration = instance.work[task] / instance.performance[choice]
-        cost = placement_cost_fast(
-            instance, choice, scratch.start[other], scratch.start[other] + duration
-        )
+        cost = placement_cost_fast(instance, choice, scratch.start[other], duration)
         if cost >= scratch.cost[task]:
             continue
         second_count += 1
@@ -138,7 +136,7 @@ cdef task_t cheaper_place(const Bench* bench, task_t task, Random* random) noexc
             second = other
         duration = instance.work[other] / instance.performance[scratch.choice[task]]
         change = placement_cost_fast(
-            instance, scratch.choice[task], scratch.start[task], scratch.start[task] + duration
+            instance, scratch.choice[task], scratch.start[task], duration
         ) - scratch.cost[other]
         if bench.scratch.spent[theirs] + change <= bench.goals.budget[theirs]:
             count += 1

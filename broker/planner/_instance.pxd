@@ -85,7 +85,7 @@ cdef class CompiledProblem:
     cdef bind_workflows(self)
 
 cdef money_t placement_cost_fast(
-    const Instance* instance, choice_t choice, seconds_t start, seconds_t end
+    const Instance* instance, choice_t choice, seconds_t start, seconds_t duration
 ) noexcept nogil
 
 # The first element of an array, which is kept elsewhere.

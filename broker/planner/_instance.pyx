@@ -126,20 +126,19 @@ cdef class CompiledProblem:
         """Returns one of the arrays; not to be written to."""
         return self.arrays[name]
 
-    def placement_cost(self, choice_t choice, seconds_t start, seconds_t end) -> float:
-        """Returns what a choice costs from start to end."""
+    def placement_cost(self, choice_t choice, seconds_t start, seconds_t duration) -> float:
+        """Returns what a choice costs from a start on."""
         if not 0 <= choice < self.instance.choices:
             raise ValueError(f"choice {choice} of {self.instance.choices}")
-        return placement_cost_fast(&self.instance, choice, start, end)
+        return placement_cost_fast(&self.instance, choice, start, duration)
 
 
 cdef money_t price_until(
     const Instance* instance, resource_t resource, seconds_t moment
 ) noexcept nogil:
-    # What a unit costs from the begin of the week of 1970-01-01 until the moment.
-    cdef seconds_t local = moment + instance.shift[resource]
-    cdef double weeks = floor(local / WEEK)
-    cdef seconds_t second = local - weeks * WEEK
+    # What a unit costs from the begin of a week until that many seconds later.
+    cdef double weeks = floor(moment / WEEK)
+    cdef seconds_t second = moment - weeks * WEEK
     cdef int32_t begin = instance.price_begin[resource]
     cdef int32_t step = instance.price_begin[resource + 1] - 1
     while step > begin and instance.price_from[step] > second:
@@ -151,18 +150,30 @@ cdef money_t price_until(
     )
 
 
+cdef money_t price_between(
+    const Instance* instance, resource_t resource, seconds_t start, seconds_t duration
+) noexcept nogil:
+    # What a unit costs from a start on. Counted from the week of the start: a moment since 1970 is
+    # rounded by more than budgets are looked at.
+    cdef seconds_t local = start + instance.shift[resource]
+    cdef seconds_t second = local - floor(local / WEEK) * WEEK
+    return (
+        price_until(instance, resource, second + duration)
+        - price_until(instance, resource, second)
+    )
+
+
 cdef money_t placement_cost_fast(
-    const Instance* instance, choice_t choice, seconds_t start, seconds_t end
+    const Instance* instance, choice_t choice, seconds_t start, seconds_t duration
 ) noexcept nogil:
     # The integral of equation 2.3.
     cdef money_t rate = instance.rate[choice]
     cdef money_t cost = 0.0
     cdef int32_t i
     if not isnan(rate):
-        return rate * (end - start)
+        return rate * duration
     for i in range(instance.demand_begin[choice], instance.demand_begin[choice + 1]):
-        cost += instance.demand_units[i] * (
-            price_until(instance, instance.demand_resource[i], end)
-            - price_until(instance, instance.demand_resource[i], start)
+        cost += instance.demand_units[i] * price_between(
+            instance, instance.demand_resource[i], start, duration
         )
     return cost

@@ -84,7 +84,7 @@ cdef inline void consider(
     if start > best.start or start == INFINITY:
         return
     if order == CHEAPEST and instance.prices_vary:
-        cost = placement_cost_fast(instance, choice, start, start + duration)
+        cost = placement_cost_fast(instance, choice, start, duration)
     better = start < best.start or cost < best.cost or (cost == best.cost and rank < best.rank)
     if better:
         best.choice = choice
@@ -215,7 +215,7 @@ cdef inline void consider_end(
     if end > best.end or start == INFINITY or (end == best.end and choice > best.choice):
         return
     if isnan(rate) and share < INFINITY and (
-        placement_cost_fast(instance, choice, start, end) > share
+        placement_cost_fast(instance, choice, start, duration) > share
     ):
         return
     best.choice = choice

@@ -84,8 +84,9 @@ class Compilation:
                 unplanned.append((workflow.name, task.name))
                 continue
             demands = self.choices[number].demands
-            end = begin + task.work / self.problem.resource[demands[0].resource].performance
-            cost = self.compiled.placement_cost(number, begin, end)
+            duration = self.problem.resource[demands[0].resource].duration(task.work)
+            cost = self.compiled.placement_cost(number, begin, duration)
+            end = begin + duration
             placements.append(Placement(workflow.name, task.name, demands, begin, end, cost))
         return Plan(tuple(placements), tuple(unplanned))
 

@@ -149,6 +149,17 @@ def test_one_overdue_workflow_does_not_hide_the_lateness_of_another() -> None:
         assert ratio == pytest.approx(0.8, rel=1e-6)
 
 
+def test_a_budget_that_is_just_enough_is_kept_at_dates_of_today() -> None:
+    """The cheapest plan costs what it costs at second 0: rounded dates make no workflow too dear."""
+    tasks = tuple(Task(f"t{n}", 200.0, (Alternative.of("a"),)) for n in range(5))
+    pool = (Resource("a", performance=3.0, price=0.03),)
+    for now in (0.0, 1.79e9):
+        flow = Workflow("w", tasks, budget=10.0)
+        (worth,) = worths(Problem((flow,), pool, now), Goals(), (0,))
+        assert (worth.over_budget, worth.excess) == (0, 0.0)
+        assert worth.cost == pytest.approx(10.0, rel=1e-12)
+
+
 def test_no_penalty_is_so_large_that_plans_become_equal() -> None:
     """Workflows a million times later than allowed, by one second more or less."""
     goals = Goals(tardiness_third=1e-6)

@@ -6,6 +6,7 @@ studies begin at second 0. Times of day are "08:30" or "08:30:15", or seconds si
 
 import math
 import re
+import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime, time
 from typing import Final, TypeGuard
@@ -42,7 +43,8 @@ def moment(value: object) -> float:
         if value.tzinfo is None:
             raise wrong(f"is {value.isoformat()!r}; it needs an offset, such as Z or +01:00")
         return value.timestamp()
-    if _is_number(value) and math.isfinite(value):
+    # A whole number may have more digits than a float can say.
+    if _is_number(value) and abs(value) <= sys.float_info.max:
         return float(value)
     raise must_be(value, _MOMENT_WORDS)
 

@@ -16,7 +16,15 @@ from broker.errors import FileError
 from broker.files import moments
 from broker.files.documents import read_document
 from broker.model.pool import KIND_DEFAULT, Pool
-from broker.model.resources import DAY, WEEKDAYS, Calendar, PriceRule, Resource, WeeklyWindow
+from broker.model.resources import (
+    DAY,
+    PRICE_MAX,
+    WEEKDAYS,
+    Calendar,
+    PriceRule,
+    Resource,
+    WeeklyWindow,
+)
 from broker.model.workflow import Alternative, Demand, Task, Workflow
 from grms.kit.mistakes import mistakes_of, path_of
 from grms.kit.models import Model, wrong
@@ -29,6 +37,8 @@ HOUR: Final = 3600.0
 Name = Annotated[str, Field(min_length=1, max_length=4096)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+SecondPrice = Annotated[float, Field(ge=0, le=PRICE_MAX, allow_inf_nan=False)]
+HourPrice = Annotated[float, Field(ge=0, le=PRICE_MAX * HOUR, allow_inf_nan=False)]
 Units = Annotated[int, Field(ge=1, le=2**31 - 1)]
 Moment = Annotated[float, BeforeValidator(moments.moment)]
 TimeOfDay = Annotated[float, BeforeValidator(moments.time_of_day)]
@@ -87,7 +97,7 @@ class _Hours(Model):
 
     @model_validator(mode="after")
     def _check_span(self) -> "_Hours":
-        if self.begin == self.end:
+        if self.begin == self.end or (self.begin, self.end) == (DAY, 0.0):
             raise wrong(f"begins and ends at {moments.written_time_of_day(self.begin)}")
         return self
 
@@ -102,8 +112,8 @@ class _Hours(Model):
 
 
 class _Priced(Model):
-    price_per_hour: NotNegative | None = None
-    price_per_second: NotNegative | None = None
+    price_per_hour: HourPrice | None = None
+    price_per_second: SecondPrice | None = None
 
     @model_validator(mode="after")
     def _check_price(self) -> "_Priced":

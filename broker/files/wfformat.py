@@ -16,7 +16,7 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from broker.errors import FileError
-from broker.model.workflow import WORK_MAX, find_cycle
+from broker.model.workflow import WORK_MAX, cycle_words, find_cycle
 from grms.kit.mistakes import mistakes_of
 from lrms_sim.commandline.mistakes import Mistake
 from lrms_sim.spelling import shown
@@ -160,7 +160,7 @@ def parse_wfformat(document: dict[str, Any], *, file: str) -> RecordedWorkflow:
     mistakes = [*_specification_mistakes(specified), *_execution_mistakes(specified, execution)]
     predecessors = _predecessors(specified)
     if not mistakes and (cycle := find_cycle(predecessors)):
-        around = " waits for ".join(cycle[:20])
+        around = cycle_words(cycle, " waits for ")
         mistakes = [Mistake(_SPECIFICATION, f"tasks wait for each other: {around}")]
     if mistakes:
         raise FileError(file, mistakes)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from broker.model.resources import Resource
-from broker.model.workflow import Alternative, Demand, find_cycle
+from broker.model.workflow import Alternative, Demand, cycle_words, find_cycle
 
 KIND_DEFAULT: Final = "cpu"
 """Kind of resource that a task runs on where nothing else is said."""
@@ -34,7 +34,7 @@ class Pool:
             for name, demands in self.requires.items()
         }
         if cycle := find_cycle(graph):
-            raise ValueError(f"resources require each other: {' → '.join(cycle)}")
+            raise ValueError(f"resources require each other: {cycle_words(cycle)}")
 
     def alternatives(self, kinds: Iterable[str], units: int = 1) -> tuple[Alternative, ...]:
         """Returns one alternative for each resource of the kinds that is large enough.

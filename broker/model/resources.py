@@ -23,6 +23,12 @@ EPOCH_IN_WEEK = 3 * DAY
 WEEKDAYS = tuple(range(7))
 """Monday is 0."""
 
+PERFORMANCE_MIN = 1e-6
+"""Slower ones would take the longest tasks beyond what numbers can say to the second."""
+
+PRICE_MAX = 1e9
+"""For a second of a unit; beyond it is a mistake, and sums could become infinite."""
+
 
 @dataclass(frozen=True, slots=True)
 class WeeklyWindow:
@@ -63,11 +69,11 @@ class PriceRule:
     """Another price at certain times of the week.
 
     Attributes:
-        price: for a second of one unit, at least 0.
+        price: for a second of one unit, from 0 to `PRICE_MAX`.
         window: when it holds.
 
     Raises:
-        ValueError: the price is negative or not finite.
+        ValueError: the price is negative, not finite or beyond `PRICE_MAX`.
     """
 
     price: float
@@ -109,8 +115,8 @@ class Resource:
     Attributes:
         name: unique.
         kind: a word for what it is, such as "cpu" or "licence".
-        performance: how many seconds of work it does in one second; more than 0.
-        price: for a second of one unit, at least 0.
+        performance: how many seconds of work it does in one second; at least `PERFORMANCE_MIN`.
+        price: for a second of one unit, from 0 to `PRICE_MAX`.
         price_rules: other prices by time of day and weekday; a later rule wins.
         calendar: when it can be used.
         capacity: units that can be in use at once, at least 1.
@@ -135,6 +141,10 @@ class Resource:
         where = f"resource {self.name!r}"
         if not (math.isfinite(self.performance) and self.performance > 0):
             raise ValueError(f"{where}: performance is {self.performance}; it must be more than 0")
+        if self.performance < PERFORMANCE_MIN:
+            raise ValueError(
+                f"{where}: performance is {self.performance:g}; at least {PERFORMANCE_MIN:g}"
+            )
         if self.capacity < 1:
             raise ValueError(f"{where}: capacity is {self.capacity}; it must be at least 1")
         if not abs(self.utc_offset) <= DAY:

@@ -5,7 +5,7 @@ The paper (004, section 2) calls a workflow an application job, and a task a gri
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,6 +16,12 @@ MOMENT_MAX: Final = 1e12
 
 WORK_MAX: Final = 1e10
 """Seconds: three centuries; beyond them it is a mistake, and sums lose their seconds."""
+
+BUDGET_MAX: Final = 1e15
+"""Of any currency; beyond it sums lose their cents."""
+
+CYCLE_SHOWN_MAX: Final = 20
+"""Most names of a circle that an error says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,21 +178,23 @@ class Workflow:
                     )
         cycle = find_cycle({task.name: task.predecessors for task in self.tasks})
         if cycle:
-            raise ValueError(f"{where}: tasks wait for each other: {' → '.join(cycle)}")
+            raise ValueError(f"{where}: tasks wait for each other: {cycle_words(cycle)}")
         self._check_limits(where)
 
     def _check_limits(self, where: str) -> None:
         for word, value in (("earliest start", self.earliest_start), ("due date", self.due_date)):
             if math.isnan(value):
                 raise ValueError(f"{where}: the {word} is not a number")
+            if math.isfinite(value) and abs(value) > MOMENT_MAX:
+                raise ValueError(
+                    f"{where}: the {word} is {value:g}; at most {MOMENT_MAX:g} s from 1970"
+                )
         if self.earliest_start == math.inf:
             raise ValueError(f"{where}: the earliest start is infinite")
-        if self.earliest_start > MOMENT_MAX:
-            raise ValueError(
-                f"{where}: the earliest start is {self.earliest_start:g}; at most {MOMENT_MAX:g} s"
-            )
         if not self.budget >= 0:
             raise ValueError(f"{where}: the budget is {self.budget}; it must be at least 0")
+        if BUDGET_MAX < self.budget < math.inf:
+            raise ValueError(f"{where}: the budget is {self.budget:g}; at most {BUDGET_MAX:g}")
         if not 0 <= self.preference <= 1:
             raise ValueError(f"{where}: the preference is {self.preference}; it is from 0 to 1")
 
@@ -194,6 +202,17 @@ class Workflow:
     def work(self) -> float:
         """Seconds that all tasks take, one after another, at performance 1."""
         return math.fsum(task.work for task in self.tasks)
+
+
+def cycle_words(cycle: Sequence[str], joint: str = " → ") -> str:
+    """Returns the names of a circle for an error, `CYCLE_SHOWN_MAX` of them at most.
+
+    Args:
+        cycle: as `find_cycle` returns it.
+        joint: stands between two names.
+    """
+    more = len(cycle) - CYCLE_SHOWN_MAX
+    return joint.join(cycle[:CYCLE_SHOWN_MAX]) + (f" … and {more} more" if more > 0 else "")
 
 
 def find_cycle(predecessors: Mapping[str, Iterable[str]]) -> list[str]:

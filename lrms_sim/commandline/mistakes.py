@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from lrms_sim.spelling import printable
+
 MISTAKES_SHOWN_MAX: Final = 20
 """Most mistakes of one file that are said; one slip in a large file is made many times."""
 
@@ -30,7 +32,8 @@ def said_of(file: str, mistakes: Sequence[Mistake]) -> str:
         mistakes: at least one.
     """
     lines = [
-        f"{file}: {each.key}: {each.text}" if each.key else f"{file}: {each.text}"
+        # A name within the path may have line ends; every mistake is one line.
+        f"{file}: {printable(each.key)}: {each.text}" if each.key else f"{file}: {each.text}"
         for each in mistakes[:MISTAKES_SHOWN_MAX]
     ]
     if (more := len(mistakes) - MISTAKES_SHOWN_MAX) > 0:

@@ -11,6 +11,12 @@ def test_each_mistake_has_a_line() -> None:
     assert error.file == "pool.toml"
 
 
+def test_a_mistake_is_one_line_whatever_the_names_in_its_path() -> None:
+    """A task may be called after a line end; the line says it as text of Python does."""
+    error = FileError("pool.toml", [Mistake("tasks.a\nb", "is 1")])
+    assert str(error) == "pool.toml: tasks.a\\nb: is 1"
+
+
 @pytest.mark.parametrize("kind", [InputError, OutputError])
 def test_all_errors_for_users_have_one_base(kind: type[Exception]) -> None:
     """A command catches one type."""

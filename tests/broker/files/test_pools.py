@@ -168,6 +168,19 @@ A = '[[resources]]\nname = "a"\n'
             "resources.a.opening[0]: begins and ends at 08:00",
         ),
         (
+            A + "opening = [{ begin = '24:00', end = '00:00' }]",
+            "resources.a.opening[0]: begins and ends at 24:00",
+        ),
+        (
+            A + "price_per_second = 1e10",
+            "resources.a.price_per_second: is 10000000000.0; it must be at most 1e+09",
+        ),
+        (
+            A + "prices = [{ price_per_hour = 1e300 }]",
+            "resources.a.prices[0].price_per_hour: is 1e+300; it must be at most 3.6e+12",
+        ),
+        (A + "closures = [{ end = " + 400 * "9" + " }]", "resources.a.closures[0].end: is 9999"),
+        (
             A + "opening = [{ weekdays = ['Mon'] }]",
             (
                 "resources.a.opening[0].weekdays: 'Mon' is no weekday, did you mean 'mon'? there "

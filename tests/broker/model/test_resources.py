@@ -115,6 +115,8 @@ def test_a_whole_week_is_always() -> None:
         (lambda: Calendar(closures=((3, 3),)), "closure from 3 to 3"),
         (lambda: Resource("a", performance=0), "'a': performance is 0"),
         (lambda: Resource("a", performance=math.inf), "performance is inf"),
+        (lambda: Resource("a", performance=5e-324), "'a': performance is 4.94066e-324; at least"),
+        (lambda: Resource("a", price=1e300), "'a': the price is 1e+300; at most 1e+09"),
         (lambda: Resource("a", capacity=0), "'a': capacity is 0"),
         (lambda: Resource("a", price=math.nan), "'a': the price is nan"),
         (lambda: Resource("a", utc_offset=2 * DAY), "'a': the offset to UTC is 172800"),

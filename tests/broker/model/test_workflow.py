@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.model.workflow import Alternative, Demand, Instant, Task, Workflow, find_cycle
+from broker.model.workflow import (
+    Alternative,
+    Demand,
+    Instant,
+    Task,
+    Workflow,
+    cycle_words,
+    find_cycle,
+)
 
 ON_A = (Alternative.of("a"),)
 
@@ -59,6 +67,13 @@ def test_a_workflow_knows_its_work() -> None:
         (lambda: Workflow("w", (task("x"),), math.nan), "earliest start is not a number"),
         (lambda: Workflow("w", (task("x"),), math.inf), "earliest start is infinite"),
         (lambda: Workflow("w", (task("x"),), due_date=math.nan), "due date is not a number"),
+        (
+            lambda: Workflow("w", (task("x"),), earliest_start=-1e300),
+            "'w': the earliest start is -1e+300; at most 1e+12 s from 1970",
+        ),
+        (lambda: Workflow("w", (task("x"),), due_date=1.7e308), "'w': the due date is 1.7e+308"),
+        (lambda: Workflow("w", (task("x"),), due_date=-1.7e308), "the due date is -1.7e+308"),
+        (lambda: Workflow("w", (task("x"),), budget=1.7e308), "budget is 1.7e+308; at most 1e+15"),
         (lambda: Workflow("w", (task("x"),), budget=-1), "budget is -1"),
         (lambda: Workflow("w", (task("x"),), budget=math.nan), "budget is nan"),
         (lambda: Workflow("w", (task("x"),), preference=1.5), "preference is 1.5"),
@@ -90,6 +105,13 @@ def test_a_cycle_is_found_iff_there_is_one(edges: list[tuple[int, int]]) -> None
         assert free
         for each in free:
             del left[each]
+
+
+def test_a_long_circle_is_not_said_in_full() -> None:
+    """Twenty names, and how many more there are."""
+    circle = [f"t{number}" for number in range(100)]
+    assert cycle_words(["a", "b", "a"], " waits for ") == "a waits for b waits for a"
+    assert cycle_words([*circle, "t0"]) == " → ".join(circle[:20]) + " … and 81 more"
 
 
 def test_a_long_chain_is_no_trouble() -> None:

@@ -14,7 +14,7 @@ from broker.model.critical import critical_path
 from broker.model.measures import Measures, measure
 from broker.model.plan import Placement, Plan
 from broker.model.problem import Problem
-from broker.model.workflow import Demand
+from broker.model.workflow import BUDGET_MAX, Demand
 from broker.planner.methods import Result
 from grms.kit.mistakes import mistakes_of
 from grms.kit.models import Model, wrong
@@ -30,7 +30,7 @@ _Moment = Annotated[float, BeforeValidator(moment)]
 
 class _Demand(Model):
     resource: _Name
-    units: Annotated[int, Field(ge=1)] = 1
+    units: Annotated[int, Field(ge=1, le=2**31 - 1)] = 1
 
 
 class _Placement(Model):
@@ -39,7 +39,7 @@ class _Placement(Model):
     resources: Annotated[list[_Demand], Field(min_length=1)]
     start: _Moment
     end: _Moment
-    cost: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    cost: Annotated[float, Field(ge=0, le=BUDGET_MAX, allow_inf_nan=False)]
 
 
 class _Unplanned(Model):

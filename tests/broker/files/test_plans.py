@@ -98,6 +98,29 @@ def test_what_is_wrong_is_said(tmp_path: Path, changes: dict[str, object], said:
     assert str(caught.value).startswith(f"{path}: {said}")
 
 
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"cost": 1e308}, "cost: is 1e+308; it must be at most 1e+15"),
+        (
+            {"resources": [{"resource": "a", "units": 10**30}]},
+            "resources[0].units: is 1000000000000000000000000000000; it must be at most",
+        ),
+    ],
+)
+def test_numbers_that_nothing_can_be_planned_with_are_said(
+    tmp_path: Path, changes: dict[str, object], said: str
+) -> None:
+    """As those in a file of workflows are."""
+    document = plan_document(*closing())
+    document["placements"][0] |= changes
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps(document))
+    with pytest.raises(FileError) as caught:
+        read_plan(path)
+    assert str(caught.value).startswith(f"{path}: placements[0].{said}")
+
+
 def test_a_task_that_is_placed_twice_is_said(tmp_path: Path) -> None:
     """A file that was tampered with is refused."""
     document = plan_document(*closing())

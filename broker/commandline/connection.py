@@ -1,11 +1,15 @@
 """How the commands of `gorba` reach a broker."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import wraps
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
+
+if TYPE_CHECKING:
+    from broker.core.records import Supply
+    from broker.model.pool import Pool
 
 SOCKET_VARIABLE: Final = "GORBA_SOCKET"
 """Names the socket of the broker where no option does."""
@@ -53,3 +57,23 @@ def with_broker(command: Callable[..., None]) -> Callable[..., None]:
             command(broker=broker, **given)
 
     return connected
+
+
+def pool_of(supplies: "Iterable[Supply]") -> "Pool":
+    """Returns the resources of a broker, with what each of them requires.
+
+    Args:
+        supplies: the later one counts where two have the same name.
+
+    Raises:
+        InputError: resources require each other in a circle.
+    """
+    from broker.errors import InputError  # noqa: PLC0415  # help should come at once
+    from broker.model.pool import Pool  # noqa: PLC0415  # same
+
+    by_name = {each.name: each for each in supplies}
+    resources = tuple(each.resource for each in by_name.values())
+    try:
+        return Pool(resources, {each.name: each.requires for each in by_name.values()})
+    except ValueError as error:
+        raise InputError(str(error)) from None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from broker.commandline.command_types import duration, moment, preference
-from broker.commandline.connection import with_broker
+from broker.commandline.connection import pool_of, with_broker
 from broker.commandline.resources_cli import resources
 from lrms_sim.renamed import renamed_option
 from lrms_sim.shown.option import json_option, print_json
@@ -164,9 +164,8 @@ def _workflows(files: Sequence[Path], broker: "BrokerClient") -> list["Workflow"
     from broker.files.importing import ImportOptions, to_workflow  # noqa: PLC0415  # same
     from broker.files.pools import parse_file  # noqa: PLC0415  # same
     from broker.files.wfformat import is_wfformat, parse_wfformat  # noqa: PLC0415  # same
-    from broker.model.pool import Pool  # noqa: PLC0415  # same
 
-    pool = Pool(tuple(supply.resource for supply in broker.resources()), {})
+    pool = pool_of(broker.resources())
     found: list[Workflow] = []
     for path in files:
         content = read_document(path)

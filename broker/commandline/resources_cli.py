@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from broker.commandline.connection import with_broker
+from broker.commandline.connection import pool_of, with_broker
 from lrms_sim.shown.option import json_option, print_json
 
 if TYPE_CHECKING:
@@ -72,15 +72,20 @@ def resources_add(
     from broker.core.records import Supply  # noqa: PLC0415  # same
     from broker.files.pools import read_file  # noqa: PLC0415  # see the module's docstring
 
-    found = [each for path in files for each in read_file(path).pool.resources]
-    known = {supply.name for supply in broker.resources()} if replaces else set()
-    for resource in found:
-        supply = Supply(resource, site)
-        if resource.name in known:
+    pools = [read_file(path).pool for path in files]
+    found = [
+        Supply(each, site, requires=pool.requires[each.name])
+        for pool in pools
+        for each in pool.resources
+    ]
+    there = {supply.name: supply for supply in broker.resources()}
+    pool_of([*there.values(), *found])  # a circle is refused before any of it is there
+    for supply in found:
+        if replaces and supply.name in there:
             broker.update(supply)
         else:
             broker.register(supply)
-        click.echo(resource.name)
+        click.echo(supply.name)
 
 
 @resources.command("broken", short_help="Say that resources are broken, or in order again.")

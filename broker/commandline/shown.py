@@ -95,6 +95,7 @@ class ResourceShown(Shown):
     site: str = Field(description="Empty for the simulation.")
     site_resource: str
     broken: bool
+    requires: list[DemandShown] = Field(description="What tasks hold together with it.")
 
 
 class ResourcesShown(Shown):
@@ -220,8 +221,11 @@ def resource(supply: Supply) -> dict[str, Any]:
     has = supply.resource
     numbers = ("name", "kind", "performance", "capacity", "price")
     where = ("site", "site_resource", "broken")
-    return {name: getattr(has, name) for name in numbers} | {
-        name: getattr(supply, name) for name in where
+    requires = [{"resource": each.resource, "units": each.units} for each in supply.requires]
+    return {
+        **{name: getattr(has, name) for name in numbers},
+        **{name: getattr(supply, name) for name in where},
+        "requires": requires,
     }
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from broker.core.lifecycle import TaskState
 from broker.model.plan import Placement
 from broker.model.resources import Resource
-from broker.model.workflow import Workflow
+from broker.model.workflow import Demand, Workflow
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +33,15 @@ class Supply:
         site: the site that has it; empty for the simulated launcher.
         site_resource: its name there.
         broken: nothing can run on it.
+        requires: what tasks hold together with it, which may require more in its turn; counted in
+            by whoever hands in a workflow.
     """
 
     resource: Resource
     site: str = ""
     site_resource: str = ""
     broken: bool = False
+    requires: tuple[Demand, ...] = ()
 
     @property
     def name(self) -> str:

@@ -225,7 +225,15 @@ def read_supply(message: resource_pb2.Resource) -> Supply:
         )
     except ValueError as error:
         raise WireError("resource", str(error)) from error
-    return Supply(resource, message.site, message.site_resource, message.broken)
+    try:
+        requires = tuple(Demand(each.resource, each.units) for each in message.requires)
+    except ValueError as error:
+        raise WireError("resource.requires", str(error)) from error
+    names = [each.resource for each in requires]
+    if len({message.name, *names}) <= len(names):
+        reason = f"resource {message.name!r} requires itself, or another twice: {', '.join(names)}"
+        raise WireError("resource.requires", reason)
+    return Supply(resource, message.site, message.site_resource, message.broken, requires)
 
 
 def _read_window(message: resource_pb2.WeeklyWindow) -> WeeklyWindow:
@@ -252,6 +260,7 @@ def write_supply(supply: Supply) -> resource_pb2.Resource:
         site_resource=supply.site_resource,
         broken=supply.broken,
         opening=[_write_window(each) for each in resource.calendar.opening],
+        requires=write_demands(supply.requires),
     )
     for rule in resource.price_rules:
         message.price_rules.add(price=rule.price, window=_write_window(rule.window))

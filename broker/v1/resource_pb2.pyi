@@ -1,3 +1,4 @@
+from broker.v1 import workflow_pb2 as _workflow_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
@@ -33,7 +34,7 @@ class Closure(_message.Message):
     def __init__(self, begin_s: _Optional[float] = ..., end_s: _Optional[float] = ...) -> None: ...
 
 class Resource(_message.Message):
-    __slots__ = ("name", "kind", "performance", "price", "price_rules", "opening", "closures", "capacity", "utc_offset_s", "site", "site_resource", "broken")
+    __slots__ = ("name", "kind", "performance", "price", "price_rules", "opening", "closures", "capacity", "utc_offset_s", "site", "site_resource", "broken", "requires")
     NAME_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     PERFORMANCE_FIELD_NUMBER: _ClassVar[int]
@@ -46,6 +47,7 @@ class Resource(_message.Message):
     SITE_FIELD_NUMBER: _ClassVar[int]
     SITE_RESOURCE_FIELD_NUMBER: _ClassVar[int]
     BROKEN_FIELD_NUMBER: _ClassVar[int]
+    REQUIRES_FIELD_NUMBER: _ClassVar[int]
     name: str
     kind: str
     performance: float
@@ -58,7 +60,8 @@ class Resource(_message.Message):
     site: str
     site_resource: str
     broken: bool
-    def __init__(self, name: _Optional[str] = ..., kind: _Optional[str] = ..., performance: _Optional[float] = ..., price: _Optional[float] = ..., price_rules: _Optional[_Iterable[_Union[PriceRule, _Mapping]]] = ..., opening: _Optional[_Iterable[_Union[WeeklyWindow, _Mapping]]] = ..., closures: _Optional[_Iterable[_Union[Closure, _Mapping]]] = ..., capacity: _Optional[int] = ..., utc_offset_s: _Optional[float] = ..., site: _Optional[str] = ..., site_resource: _Optional[str] = ..., broken: bool = ...) -> None: ...
+    requires: _containers.RepeatedCompositeFieldContainer[_workflow_pb2.Demand]
+    def __init__(self, name: _Optional[str] = ..., kind: _Optional[str] = ..., performance: _Optional[float] = ..., price: _Optional[float] = ..., price_rules: _Optional[_Iterable[_Union[PriceRule, _Mapping]]] = ..., opening: _Optional[_Iterable[_Union[WeeklyWindow, _Mapping]]] = ..., closures: _Optional[_Iterable[_Union[Closure, _Mapping]]] = ..., capacity: _Optional[int] = ..., utc_offset_s: _Optional[float] = ..., site: _Optional[str] = ..., site_resource: _Optional[str] = ..., broken: bool = ..., requires: _Optional[_Iterable[_Union[_workflow_pb2.Demand, _Mapping]]] = ...) -> None: ...
 
 class RegisterRequest(_message.Message):
     __slots__ = ("resource",)

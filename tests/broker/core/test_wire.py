@@ -20,7 +20,7 @@ from broker.core.wire import (
     write_workflow,
 )
 from broker.model.resources import Calendar, Resource
-from broker.model.workflow import Alternative, Task, Workflow
+from broker.model.workflow import Alternative, Demand, Task, Workflow
 from broker.v1 import resource_pb2, workflow_pb2
 from grms.v1 import request_pb2
 from tests.broker import drawn
@@ -41,9 +41,10 @@ def test_workflows_come_back_as_they_were(data: st.DataObject) -> None:
 @FEW
 @given(st.data())
 def test_resources_come_back_as_they_were(data: st.DataObject) -> None:
-    """Prices, opening hours and closures too."""
+    """Prices, opening hours, closures and what they require too."""
     resource = data.draw(drawn.resources("alpha"))
-    supply = Supply(resource, "riga", "a1", data.draw(st.booleans()))
+    requires = data.draw(st.sampled_from(((), (Demand("os", 3), Demand("licence")))))
+    supply = Supply(resource, "riga", "a1", data.draw(st.booleans()), requires)
     assert read_supply(write_supply(supply)) == supply
 
 
@@ -125,6 +126,14 @@ def test_a_message_that_is_no_resource_is_refused() -> None:
         read_supply(resource_pb2.Resource())
     assert caught.value.args == (str(caught.value),)
     assert read_supply(resource_pb2.Resource(name="a")).resource.capacity == 1
+    for requires, said in (
+        ([workflow_pb2.Demand(resource="b")], "0 units of 'b'"),
+        ([workflow_pb2.Demand(resource="a", units=1)], "'a' requires itself"),
+        ([workflow_pb2.Demand(resource="b", units=1)] * 2, "another twice: b, b"),
+    ):
+        with pytest.raises(WireError, match=said) as refused:
+            read_supply(resource_pb2.Resource(name="a", requires=requires))
+        assert is_field(resource_pb2.RegisterRequest.DESCRIPTOR, refused.value.field)
 
 
 def test_a_workflow_is_shown_as_it_stands() -> None:

@@ -182,17 +182,20 @@ cdef class PythonScheduler(Scheduler):
         return 0
 
     cdef int make_pass(self, View* view) except -1:
+        cdef View* before = self.seen.view
         self.seen.view = view
         try:
             self.decide(self.seen)
         finally:
-            self.seen.view = NULL
+            self.seen.view = before
         return 0
 
     cdef int call(self, View* view, notice, QueuedJob job) except -1:
+        # A job that is started can be gone at once: then this is told within a pass, which goes on.
+        cdef View* before = self.seen.view
         self.seen.view = view
         try:
             notice(self.seen, job)
         finally:
-            self.seen.view = NULL
+            self.seen.view = before
         return 0

@@ -184,7 +184,8 @@ def discipline_by_name(name: str) -> Discipline:
             `package.module:name`.
 
     Raises:
-        ValueError: there is none, or it cannot be loaded; the text lists those there are.
+        ValueError: there is none, it cannot be loaded, or it is none that a machine can run; the text
+            says what there is.
     """
     if name in DISCIPLINES:
         return DISCIPLINES[name]()
@@ -195,8 +196,11 @@ def discipline_by_name(name: str) -> Discipline:
         )
     discipline: Discipline = load_written(DISCIPLINE_GROUP, name, "discipline")
     if decides_in_python(discipline):
-        return WrittenDiscipline(discipline)
-    scheduler_of(discipline)
+        discipline = WrittenDiscipline(discipline)
+    try:
+        scheduler_of(discipline)
+    except TypeError as error:
+        raise ValueError(str(error)) from error
     return discipline
 
 

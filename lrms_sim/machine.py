@@ -70,7 +70,7 @@ def simulate(
         TypeError: the discipline is none that a machine can run.
     """
     check_machine(jobs, processors, name)
-    scheduler = scheduler_of(cast("Discipline", discipline or Fcfs()))
+    scheduler = scheduler_of(cast("Discipline", Fcfs() if discipline is None else discipline))
     count = len(jobs)
     if groups is not None:
         groups = check_groups(groups, count)

@@ -70,7 +70,7 @@ class Machine:
     def __init__(self, processors: int, discipline: Discipline | None = None) -> None:
         check_machine(JobTable.empty(), processors, "machine")
         self._processors = processors
-        scheduler = scheduler_of(discipline or Fcfs())
+        scheduler = scheduler_of(Fcfs() if discipline is None else discipline)
         self._scheduler = scheduler
         self._kernel = MachineKernel(processors, scheduler)
         self._kernel.keep_log()

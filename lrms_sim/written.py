@@ -17,6 +17,7 @@ import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import entry_points
+from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
 from types import FunctionType
 from typing import Any, Final, Protocol
 
@@ -68,20 +69,60 @@ class WrittenDiscipline:
     @property
     def per_event(self) -> bool:
         """Whether a pass follows every single event."""
-        return bool(getattr(self.written, "per_event", False))
+        return self._flag("per_event")
 
     def scheduler(self) -> PythonScheduler:
-        """Returns a new scheduler; each machine owns one of its own."""
-        own = copy.deepcopy(self.written)
+        """Returns a new scheduler; each machine owns one of its own.
+
+        Raises:
+            TypeError: it cannot be copied, or what it has under one of the names above is of another kind.
+        """
+        try:
+            own = copy.deepcopy(self.written)
+        # Whatever a class of a user raises here means that it cannot be copied.
+        except Exception as error:
+            raise TypeError(
+                f"discipline {self.name!r} cannot be copied: {error}; every machine has a deep copy of its "
+                "own, so it holds no locks, open files and the like"
+            ) from error
         notices: dict[str, Callable[[MachineView, QueuedJob], object]] = {
-            name: getattr(own, name) for name in ("submitted", "ended") if hasattr(own, name)
+            name: self._called(own, name)
+            for name in ("submitted", "ended")
+            if getattr(own, name, None) is not None
         }
         return PythonScheduler(
-            getattr(own, "decide", own),
+            self._called(own, "decide") if hasattr(own, "decide") else self._runs(own, "it"),
             per_event=self.per_event,
-            needs_groups=bool(getattr(own, "needs_groups", False)),
+            needs_groups=self._flag("needs_groups"),
             **notices,
         )
+
+    def _flag(self, name: str) -> bool:
+        flag = getattr(self.written, name, False)
+        if not isinstance(flag, bool):
+            raise TypeError(
+                f"{name} of discipline {self.name!r} is {flag!r}; it must be True or False"
+            )
+        return flag
+
+    def _called(self, own: Any, name: str) -> Any:
+        method = getattr(own, name)
+        if not callable(method):
+            raise TypeError(
+                f"{name} of discipline {self.name!r} is {method!r}; it must be a method"
+            )
+        return self._runs(method, name)
+
+    def _runs(self, call: Any, name: str) -> Any:
+        # Of these a call makes an object and runs nothing: every job would wait for ever.
+        if any(
+            kind(call) for kind in (isgeneratorfunction, iscoroutinefunction, isasyncgenfunction)
+        ):
+            raise TypeError(
+                f"discipline {self.name!r}: {name} is a generator or a coroutine, which a call does not "
+                "run; it must be a plain function that starts jobs with view.start(job)"
+            )
+        return call
 
 
 def decides_in_python(discipline: object) -> bool:
@@ -124,7 +165,7 @@ def load_written(group: str, name: str, what: str) -> Any:
                 loaded = getattr(loaded, part)
         return loaded() if isinstance(loaded, type) else loaded
     # Whatever the module of a user raises is a mistake in what was named.
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ValueError(
             f"{what} {name!r} cannot be loaded: {type(error).__name__}: {error}; it is an entry "
             f"point of the group {group}, or package.module:name of a module on Python's path"

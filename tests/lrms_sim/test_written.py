@@ -87,8 +87,9 @@ def test_names_that_cannot_be_loaded() -> None:
     ):
         with pytest.raises(ValueError, match=f"'{name}' cannot be loaded: {found}; it is an entry"):
             discipline_by_name(name)
-    with pytest.raises(TypeError, match="a queue discipline is one of those"):
-        discipline_by_name("my_policies:math")
+    for name in ("my_policies:math", "tests.lrms_sim.test_written:yields"):
+        with pytest.raises(ValueError, match=r"a queue discipline is one of those|is a generator"):
+            discipline_by_name(name)
 
 
 class Curious:
@@ -179,6 +180,108 @@ def test_mistakes_of_a_discipline(discipline: Any, error: type[Exception], text:
     jobs = JobTable.from_columns(submit_time=[0, 0], processors=[3, 3], run_time=[5, 5])
     with pytest.raises(error, match=text):
         simulate(jobs, 4, discipline)
+
+
+class Stack(list[Any]):
+    """A discipline that is false as long as it is empty."""
+
+    def decide(self, view: Any) -> None:
+        """Starts the job that came last."""
+        if view.waiting[-1].processors <= view.processors_free:
+            view.start(view.waiting[-1])
+
+
+def test_what_is_given_runs_whatever_its_truth_value() -> None:
+    """An empty container with `decide` is a discipline; what is none is not taken for the default."""
+    jobs = JobTable.from_columns(submit_time=[0, 0], processors=[4, 4], run_time=[5, 5])
+    assert simulate(jobs, 4, Stack()).start_time.tolist() == [5, 0]
+    machine = Machine(4, WrittenDiscipline(Stack()))
+    for _ in range(2):
+        machine.submit(submit_time=0.0, processors=4, requested_time=5.0, run_time=5.0)
+    machine.advance(100)
+    assert machine.start_time.tolist() == [5, 0]
+    nothing: Any
+    for nothing in (0, "", [], False):
+        with pytest.raises(TypeError, match="is none that a machine can run"):
+            simulate(jobs, 4, nothing)
+        with pytest.raises(TypeError, match="is none that a machine can run"):
+            Machine(4, nothing)
+
+
+class ToldAtOnce:
+    """Starts all that fits, with a pass per event, and wants to know of ends."""
+
+    per_event = True
+
+    def ended(self, view: Any, job: Any) -> None:
+        """Looks at the machine."""
+        SEEN.append((view.now, job.number, view.processors_free))
+
+    def decide(self, view: Any) -> None:
+        """Looks at the machine after each start."""
+        for job in view.waiting:
+            if job.processors <= view.processors_free:
+                view.start(job)
+
+
+def test_a_pass_goes_on_after_a_job_that_is_gone_as_it_starts() -> None:
+    """Where the clock cannot show its request it ends within the pass, which is told so and goes on."""
+    SEEN.clear()
+    jobs = JobTable.from_columns(
+        submit_time=[1e9, 1e9, 1e9], processors=[4, 2, 2], run_time=[1, 1e-9, 1e-9]
+    )
+    assert simulate(jobs, 4, ToldAtOnce()).start_time.tolist() == [1e9, 1e9 + 1, 1e9 + 1]
+    assert SEEN == [(1e9 + 1, 0, 4), (1e9 + 1, 1, 4), (1e9 + 1, 2, 4)]
+
+
+class Wrong:
+    """FCFS; what else it has is of another kind than it should be."""
+
+    name = "wrong"
+
+    def __init__(self, **attributes: Any) -> None:
+        vars(self).update(attributes)
+
+    def decide(self, view: Any) -> None:
+        """Starts the head."""
+        view.start(view.head)
+
+
+def yields(view: Any) -> Any:
+    """Starts nobody, as nobody asks for the next."""
+    yield view.start(view.head)
+
+
+async def waits(view: Any) -> None:
+    """Starts nobody, as nobody awaits it."""
+    view.start(view.head)
+
+
+@pytest.mark.parametrize(
+    ("discipline", "text"),
+    [
+        (Wrong(per_event="no"), "per_event of discipline 'wrong' is 'no'; it must be True or Fa"),
+        (
+            Wrong(needs_groups=1),
+            "needs_groups of discipline 'wrong' is 1; it must be True or False",
+        ),
+        (Wrong(submitted=3), "submitted of discipline 'wrong' is 3; it must be a method"),
+        (Wrong(ended=yields), "discipline 'wrong': ended is a generator or a coroutine"),
+        (Wrong(decide=waits), "discipline 'wrong': decide is a generator or a coroutine"),
+        (yields, "discipline 'yields': it is a generator or a coroutine"),
+        (waits, "it must be a plain function that starts jobs with view.start"),
+        (
+            Wrong(file=sys.stdout),
+            "discipline 'wrong' cannot be copied: cannot pickle .*; every mac",
+        ),
+    ],
+)
+def test_a_discipline_that_could_not_work_is_refused_before_the_first_job(
+    discipline: Any, text: str
+) -> None:
+    """The error says what is possible."""
+    with pytest.raises(TypeError, match=text):
+        simulate(JobTable.empty(), 4, discipline)
 
 
 def test_an_installed_distribution_brings_disciplines(

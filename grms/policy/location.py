@@ -4,7 +4,7 @@ All know of a partner what a site may know: its name, and how one's own jobs far
 policy for `order` and `count_open`; one written in Python is asked with a `PartnerRecord` of each partner.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from types import FunctionType
@@ -155,11 +155,11 @@ class WrittenLocation:
 
         Raises:
             ValueError: the policy has named somebody twice, or who is no partner.
-            TypeError: it has returned one text and not several.
+            TypeError: it has not returned several names.
         """
         ask = getattr(self.written, "ask", self.written)
         answer = ask(list(partners))
-        if isinstance(answer, str):
+        if isinstance(answer, str) or not isinstance(answer, Iterable):
             raise TypeError(
                 f"location policy {self.name!r} returns {answer!r}; it must be a list of names"
             )
@@ -167,10 +167,11 @@ class WrittenLocation:
         names = list(islice(answer, len(partners) + 1))
         known = {partner.name for partner in partners}
         for place, name in enumerate(names):
-            if name not in known or name in names[:place]:
+            named = isinstance(name, str) and name in known
+            if not named or name in names[:place]:
                 raise ValueError(
                     f"location policy {self.name!r} asks {name!r}, which is "
-                    f"{'named twice' if name in known else 'no partner'}"
+                    f"{'named twice' if named else 'no partner'}"
                 )
         return names
 
@@ -184,10 +185,12 @@ def location_of(policy: Any) -> LocationPolicy:
     Raises:
         TypeError: it is none.
     """
+    # First what asks by itself: a class of a user may be derived from one of those above.
+    asks = callable(getattr(policy, "ask", None)) and not isinstance(policy, type)
+    if isinstance(policy, FunctionType) or asks:
+        return WrittenLocation(policy)
     if isinstance(policy, LocationPolicy):
         return policy
-    if isinstance(policy, FunctionType) or callable(getattr(policy, "ask", None)):
-        return WrittenLocation(policy)
     raise TypeError(
         f"{policy!r} is no location policy; possible are AwrtLocation and FixedOrder, a function, "
         "and an object with a method ask(partners)"

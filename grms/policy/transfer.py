@@ -13,6 +13,8 @@ from functools import cached_property
 from types import FunctionType
 from typing import Any, Final, Protocol
 
+import numpy as np
+
 from grms.policy._decisions import CompiledTransfer, TransferQuestion
 from grms.policy.features import FURTHER_FEATURES
 from grms.policy.rails import FAIR_EXCHANGE, Rails
@@ -247,11 +249,10 @@ def compiled_transfer(policy: object) -> CompiledTransfer:
     Raises:
         TypeError: it has no such form.
     """
-    if isinstance(policy, FunctionType):
-        return CompiledTransfer.written(policy)
-    accept = getattr(policy, "accept", None)
+    accept = policy if isinstance(policy, FunctionType) else getattr(policy, "accept", None)
     if callable(accept) and not isinstance(policy, type | CompiledTransfer):
-        return CompiledTransfer.written(accept)
+        name = name_of_written(policy)
+        return CompiledTransfer.written(lambda question: yes_or_no(accept(question), name))
     compiled = getattr(policy, "compiled", None)
     if type(compiled) is not CompiledTransfer or not compiled.decides:
         raise TypeError(
@@ -260,6 +261,26 @@ def compiled_transfer(policy: object) -> CompiledTransfer:
             "and an object with a method accept(question)"
         )
     return compiled
+
+
+def yes_or_no(answer: object, name: str) -> bool:
+    """Returns what a transfer policy written in Python has answered.
+
+    Any object has a truth value: without this check a forgotten `return` would decline every job.
+
+    Args:
+        answer: of the policy.
+        name: of the policy, for people.
+
+    Raises:
+        TypeError: it is neither True nor False, 1 nor 0.
+    """
+    if isinstance(answer, bool | np.bool_) or (isinstance(answer, int) and answer in {0, 1}):
+        return bool(answer)
+    raise TypeError(
+        f"transfer policy {name!r} has answered {answer!r:.200}; it must be True (the site wants to run "
+        "the job itself) or False"
+    )
 
 
 def without_rails(policy: object, rails: Rails | None = None) -> str:

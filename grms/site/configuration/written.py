@@ -12,7 +12,7 @@ import structlog
 
 from grms.policy._decisions import TransferQuestion
 from grms.policy.location import PartnerRecord, WrittenLocation
-from grms.policy.transfer import WrittenTransfer
+from grms.policy.transfer import WrittenTransfer, yes_or_no
 
 FAILURES_SAID_MAX: Final = 20
 """Most different failures of a policy that are logged; each is once."""
@@ -58,7 +58,7 @@ class CarefulTransfer(_Careful):
     def accept(self, question: TransferQuestion) -> bool:
         """Says whether the site wants to run the job itself."""
         try:
-            return bool(self._accept(question))
+            return yes_or_no(self._accept(question), self.name)
         except (Exception, SystemExit) as error:  # noqa: BLE001  # a user's module may raise anything
             self._failed(error)
             return question.own

@@ -142,6 +142,46 @@ def test_what_a_policy_raises_comes_out() -> None:
         Federation(sites(AcceptWhenFit(), None, lambda _: None)).replay()
 
 
+def yields(_: Any) -> Any:
+    """Answers nothing before somebody asks for it."""
+    yield False
+
+
+@pytest.mark.parametrize("wrong", [None, "no", 2, -1, 0.0, np.array([True, False]), [], yields(0)])
+def test_a_transfer_policy_answers_yes_or_no(wrong: Any) -> None:
+    """Anything else is a mistake and no answer: a forgotten `return` would decline everything."""
+    with pytest.raises(
+        TypeError, match=r"transfer policy '<lambda>' has answered .*; it must be True .* or False"
+    ):
+        replay(sites(lambda _: wrong))
+    for right in (True, 1, np.True_):
+        assert same(replay(sites(lambda _, right=right: right)), replay(sites(lambda _: True)))
+    declines = replay(sites(lambda question: np.bool_(question.own)))
+    assert (declines.executed_on == declines.submitted_to).all()
+
+
+@pytest.mark.parametrize("wrong", [None, 3, "b"])
+def test_a_location_policy_returns_names(wrong: Any) -> None:
+    """What is no list of them is told with its policy, and so is a name that is none."""
+    with pytest.raises(TypeError, match=f"policy '<lambda>' returns {wrong!r}; it must be a list"):
+        replay(sites(AcceptWhenFit(), lambda _: wrong))
+    with pytest.raises(ValueError, match=r"policy '<lambda>' asks \['b'\], which is no partner"):
+        replay(sites(AcceptWhenFit(), lambda _: [["b"]]))
+
+
+def test_a_class_derived_from_a_location_policy_asks_by_itself() -> None:
+    """Its `ask` counts, as `accept` does of a transfer policy; the class without an object does not."""
+
+    class Never(AwrtLocation):
+        def ask(self, _partners: Any) -> list[str]:
+            return []
+
+    stays = replay(sites(AcceptWhenFit(), Never()))
+    assert (stays.executed_on == stays.submitted_to).all()
+    with pytest.raises(TypeError, match="Never'> is no location policy"):
+        location_of(Never)
+
+
 def test_a_discipline_in_python_has_no_guests_out_of_order() -> None:
     """Jobs that are offered again would come to it so; the error has its name."""
 

@@ -46,6 +46,17 @@ def test_a_transfer_policy_that_fails_keeps_own_jobs_alone() -> None:
     assert [answer(good, own=own) for own in (True, False)] == [False, True]
 
 
+def test_a_transfer_policy_that_answers_neither_yes_nor_no_fails() -> None:
+    """As one that raises: own jobs stay, partners' are declined, and the log has what it said."""
+    with capture_logs() as logs:
+        policy = CarefulTransfer(WrittenTransfer(lambda _: None))
+        assert [answer(policy, own=own) for own in (True, False)] == [True, False]
+    (entry,) = logs
+    assert entry["error"].startswith(
+        "TypeError: transfer policy '<lambda>' has answered None; it must be"
+    )
+
+
 def test_a_policy_cannot_end_the_daemon() -> None:
     """Nor can an error that says nothing of itself, or very much, keep it from deciding."""
 

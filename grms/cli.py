@@ -4,6 +4,8 @@ Everything heavy is imported by the command that needs it, so that help and erro
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 
 import click
@@ -116,32 +118,27 @@ def run_command(arguments: Sequence[str]) -> int:
     )
 
 
+USER_ERRORS = {
+    "grms.client": "SiteError",
+    "grms.kit.unix_sockets": "SocketInUseError",
+    "grms.learning.checkpoint": "CheckpointError",
+    "grms.learning.executors": "ExecutorError",
+    "grms.learning.local_strategies.workloads": "WorkloadError",
+    "grms.learning.rule_bases.source": "SourceError",
+    "grms.lrms.port": "LrmsError",
+    "grms.pki.certificates": "PkiError",
+    "grms.policy.files": "RuleBaseError",
+    "grms.site.configuration.files": "ConfigError",
+    "grms.site.engine.journal": "JournalError",
+}
+"""The errors that a user can put right, by module; their text says what, where and how."""
+
+
 def _user_errors() -> tuple[type[Exception], ...]:
-    """Returns the errors that a user can put right; their text says what, where and how."""
-    try:
-        return _all_user_errors()
-    except ModuleNotFoundError:
-        # Of a part that is not installed nothing can have come; an `OSError` and a file's mistakes can.
-        from grms.learning.local_strategies.workloads import WorkloadError  # noqa: PLC0415  # same
-        from grms.learning.rule_bases.source import SourceError  # noqa: PLC0415  # same
-        from grms.policy.files import RuleBaseError  # noqa: PLC0415  # same
-
-        return (RuleBaseError, SourceError, WorkloadError, OSError)
-
-
-def _all_user_errors() -> tuple[type[Exception], ...]:
-    from grms.client import SiteError  # noqa: PLC0415  # same
-    from grms.kit.unix_sockets import SocketInUseError  # noqa: PLC0415  # same
-    from grms.learning.checkpoint import CheckpointError  # noqa: PLC0415  # see the docstring
-    from grms.learning.executors import ExecutorError  # noqa: PLC0415  # same
-    from grms.learning.local_strategies.workloads import WorkloadError  # noqa: PLC0415  # same
-    from grms.learning.rule_bases.source import SourceError  # noqa: PLC0415  # same
-    from grms.lrms.port import LrmsError  # noqa: PLC0415  # same
-    from grms.pki.certificates import PkiError  # noqa: PLC0415  # same
-    from grms.policy.files import RuleBaseError  # noqa: PLC0415  # same
-    from grms.site.configuration.files import ConfigError  # noqa: PLC0415  # same
-    from grms.site.engine.journal import JournalError  # noqa: PLC0415  # same
-
-    training = (CheckpointError, ExecutorError, RuleBaseError, SourceError, WorkloadError)
-    serving = (ConfigError, JournalError, LrmsError, PkiError, SiteError, SocketInUseError)
-    return (*training, *serving, OSError)
+    """Returns the errors that a user can put right."""
+    found: list[type[Exception]] = [OSError]
+    for module, name in USER_ERRORS.items():
+        # Of a part that is not installed nothing can have come.
+        with suppress(ModuleNotFoundError):
+            found.append(getattr(import_module(module), name))
+    return tuple(found)

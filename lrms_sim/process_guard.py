@@ -131,7 +131,8 @@ def _missing(error: ModuleNotFoundError) -> int:
     name = (error.name or "").partition(".")[0]
     if name not in EXTRAS:
         raise error
-    words = f"Error: this needs {name}; get it with: pip install 'hanse[{EXTRAS[name]}]'\n"
+    package = "protobuf" if name == "google" else name
+    words = f"Error: this needs {package}; get it with: pip install 'hanse[{EXTRAS[name]}]'\n"
     os.write(2, words.encode())
     return _EXIT_MISSING
 

@@ -7,6 +7,7 @@ import sys
 import tomllib
 from pathlib import Path
 
+import grms.cli
 from lrms_sim.process_guard import EXTRAS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -93,6 +94,18 @@ def test_what_is_missing_is_named(tmp_path: Path) -> None:
     assert re.fullmatch(
         r"Error: this needs \w+; get it with: pip install 'hanse\[site\]'\n", done.stderr
     )
+    done = bare(LACKS, tmp_path, "jobs", "--socket", "users.sock")
+    assert done.stderr == "Error: this needs protobuf; get it with: pip install 'hanse[site]'\n"
+
+
+def test_mistakes_in_files_need_no_extra(tmp_path: Path) -> None:
+    """A site's file that is wrong, or a checkpoint that is none, is told without a traceback."""
+    for words in (("lrms", "check", "site.toml"), ("dashboard", "site.toml")):
+        done = bare(LACKS, tmp_path, *words)
+        assert done.stderr == "Error: site.toml: cannot be read: No such file or directory\n"
+        assert done.returncode == 2
+    errors = grms.cli._user_errors()
+    assert {each.__name__ for each in errors} == {"OSError", *grms.cli.USER_ERRORS.values()}
 
 
 def test_every_extra_that_is_named_exists() -> None:

@@ -96,9 +96,10 @@ class SwfHeader:
         return self._values.get(key, ())
 
     def _number(self, key: str) -> int | None:
-        # Logs add remarks: "MaxProcs: 1664 (72, 1368, 224)".
-        found = re.match(r"-?\d{1,18}(?![\d.])", self.fields.get(key, ""))
-        return int(found.group()) if found else None
+        # Logs add remarks: "MaxProcs: 1664 (72, 1368, 224)". What else goes on is another number,
+        # as "1,024" or "1 024", of which the beginning would be a machine of one processor.
+        found = re.match(r"(-?\d{1,18})(?:[,;]?(?:\s+(?!\d{3}\b)|$)|\()", self.fields.get(key, ""))
+        return int(found[1]) if found else None
 
     @property
     def max_procs(self) -> int | None:

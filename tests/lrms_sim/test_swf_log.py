@@ -54,6 +54,22 @@ def test_header_numbers_are_read_with_remarks_behind() -> None:
     assert SwfHeader(("; MaxProcs: 12.5",)).max_procs is None
 
 
+@pytest.mark.parametrize(
+    "value", ["1,024", "1 024", "1_024", "1'024", "1e3", "0x400", "8/16", "8k"]
+)
+def test_beginning_of_a_number_is_not_taken_for_the_number(value: str) -> None:
+    """A number that goes on in a way that is not understood is none, whatever it begins with."""
+    assert SwfHeader((f"; MaxProcs: {value}",)).max_procs is None
+
+
+@pytest.mark.parametrize(
+    "remark", ["(72)", " (72)", ", batch", "; batch", " batch 72", "\t72 batch"]
+)
+def test_remark_behind_a_number_does_no_harm(remark: str) -> None:
+    """The number ends where words, brackets or marks of a remark begin."""
+    assert SwfHeader((f"; MaxProcs: 80{remark}",)).max_procs == 80
+
+
 def test_header_from_fields_says_them() -> None:
     """A header that is built from fields has these fields."""
     header = SwfHeader.from_fields({"MaxProcs": 128, "Computer": "generated"})

@@ -8,10 +8,14 @@ The order of things that keeps a job from being lost and from running twice:
   it. Without one the partner is asked (RESOLVING); if it has never heard of the offer, the offer is
   taken back (WITHDRAWING): the partner then declines it should it still come.
 - The end of a delegated job is in the journal before the partner may forget it.
+
+In a replay a decision also waits for a partner whose turn it is and that has died, and an offer that it has
+not heard of is made again under the same number: so a job goes where it would have gone.
 """
 
 from grms.kit.backoff import pause_after
 from grms.site.core.belief import believable, senseless, violation
+from grms.site.core.decisions import awaited, begin
 from grms.site.core.fairness import entrusts, held_to, wants
 from grms.site.core.faults import FaultDesk
 from grms.site.core.turn import Turn
@@ -20,7 +24,7 @@ from grms.site.facts.events import OfferAnswered, OfferFailed, StatusAnswered, S
 from grms.site.facts.jobs import NO_EXIT, Completion, HomeJob, Load, OfferId, Weighed, lrms_key
 from grms.site.facts.lifecycle import GuestState, JobState, Outcome
 from grms.site.facts.memory import Memory
-from grms.site.facts.partners import PartnerBook, asking_order
+from grms.site.facts.partners import PartnerBook
 from grms.site.facts.records import (
     AbandonedSettled,
     JobAbandoned,
@@ -64,21 +68,21 @@ class OfferDesk:
         if job.cancel_requested:
             self._end_cancelled(job, "cancelled before it ran", turn)
             return
-        settings = self.memory.settings
-        books = self.memory.books
+        settings, books = self.memory.settings, self.memory.books
         load = self.memory.load(load)
         if job.remaining is None:
-            job.questions_left = settings.questions
-            in_turn = settings.questions > 0
-            job.remaining = asking_order(settings.location, books, turn.now, in_turn=in_turn)
-            job.decision_time = turn.now
+            begin(job, self.memory, turn.now)
         width = job.request.processors
         late = turn.now - job.decision_time > settings.decision_time_max
         job.weighed = Weighed(load, "")
         while job.remaining and job.questions_left and load is not None and not late:
-            name = job.remaining.pop(0)
+            name = job.remaining[0]
             book = books[name]
             policy = settings.transfer.get(name)
+            if policy is not None and name not in job.asked and awaited(book, settings):
+                turn.publish(job)
+                return
+            del job.remaining[0]
             if policy is None or not self._askable(book, job):
                 continue
             if width <= load.processors and wants(
@@ -97,6 +101,13 @@ class OfferDesk:
         turn.submit(job, lookup=lookup)
         turn.publish(job)
 
+    def go_on(self, load: Load | None, turn: Turn) -> None:
+        """Goes on with decisions that have waited for a partner, when one is up."""
+        jobs = self.memory.jobs.values() if self.memory.settings.conducted else ()
+        for job in list(jobs):
+            if job.state is JobState.RECEIVED and job.remaining is not None:
+                self.decide(job, load, turn)
+
     def _askable(self, book: PartnerBook, job: HomeJob) -> bool:
         return book.name not in job.asked and self.can_ask(book, job.request.processors)
 
@@ -113,20 +124,16 @@ class OfferDesk:
 
     def _offer(self, job: HomeJob, book: PartnerBook, turn: Turn) -> None:
         # What is settled before this offer, which is not.
-        number = book.next_number
-        settled_below = book.settled()
+        number, settled_below = book.next_number, book.settled()
         turn.note(JobOffered(turn.now, job.job, book.name, number))
-        turn.do(
-            SendOffer(
-                turn.cause,
-                book.name,
-                job.offer,
-                settled_below,
-                job.request,
-                job.payload,
-            )
-        )
+        self._send(job, settled_below, turn)
         turn.publish(job)
+
+    @staticmethod
+    def _send(job: HomeJob, settled_below: int, turn: Turn) -> None:
+        turn.do(
+            SendOffer(turn.cause, job.partner, job.offer, settled_below, job.request, job.payload)
+        )
 
     # --- answers -------------------------------------------------------------------------------
 
@@ -150,9 +157,15 @@ class OfferDesk:
     def offer_failed(self, event: OfferFailed, turn: Turn) -> None:
         """Finds out what became of the offer, if it may have arrived."""
         job = self._undecided(event.partner, event.offer)
-        if job is None or job.state is not JobState.OFFERING:
+        if job is None:
             return
-        if not event.sent:
+        conducted = self.memory.settings.conducted
+        if conducted and job.state is JobState.RESOLVING and not job.question:
+            job.attempts += 1  # it was made again
+            self.ask(job, turn)
+        elif job.state is not JobState.OFFERING:
+            return
+        elif not event.sent and not conducted:
             self._declined(job, event.load, turn)
         elif self.gives_up(job):
             self.abandon(job, event.load, turn)
@@ -211,6 +224,9 @@ class OfferDesk:
         if event.status is GuestState.ACCEPTED:
             self._delegated(job, turn)
         elif event.status is None:
+            if job.state is JobState.RESOLVING and self.memory.settings.conducted:
+                self._send(job, self.memory.books[job.partner].settled(), turn)
+                return
             if job.state is JobState.RESOLVING:
                 job.move(JobState.WITHDRAWING)
                 turn.publish(job)

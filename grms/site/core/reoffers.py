@@ -21,6 +21,7 @@ from collections import deque
 
 from grms.policy.round_notes import RoundMemory, Waiting
 from grms.policy.rounds import Rounds
+from grms.site.core.decisions import awaited
 from grms.site.core.fairness import entrusts, wants
 from grms.site.core.offers import OfferDesk
 from grms.site.core.turn import Turn
@@ -215,7 +216,7 @@ class ReofferDesk:
     def _is_away(self, name: str) -> bool:
         # Whether a partner is to be asked next, and is waited for.
         book = self.memory.books[name]
-        away = self.memory.settings.conducted and book.listed and not book.reachable
+        away = awaited(book, self.memory.settings)
         self._awaited = name if away else ""
         return away
 

@@ -50,3 +50,4 @@ def keep(memory: "Memory", time: float, number: int) -> None:
     memory.unconfirmed += job.request.processors
     memory.at_lrms[job.lrms_key] = job
     job.kept_time = time
+    job.put = 0

@@ -190,6 +190,7 @@ class HomeJob:
         offer_time: when it was offered, seconds; nan at home.
         accept_time: when that was accepted, seconds; nan before.
         asked: partners that have been offered it, in order.
+        put: how many of these, the last, were asked in the decision that is under way.
         remaining: partners still to be asked in this decision; None: no decision has begun.
         questions_left: how many more partners this decision may ask; less than 0: any number.
         decision_time: when the decision began, seconds; nan before.
@@ -240,6 +241,7 @@ class HomeJob:
         "overdue",
         "partner",
         "payload",
+        "put",
         "question",
         "questions_left",
         "reason",
@@ -281,6 +283,7 @@ class HomeJob:
         self.state = JobState.RECEIVED
         self.leave_partner()
         self.asked: tuple[str, ...] = ()
+        self.put = 0
         self.remaining: list[str] | None = None
         self.questions_left = -1
         self.decision_time = math.nan

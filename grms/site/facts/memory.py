@@ -256,6 +256,7 @@ class Memory:
         job, book = self.jobs[record.job], self.book(record.partner)
         job.move(JobState.OFFERING)
         job.asked += (record.partner,)
+        job.put += 1
         self._note_offer(job, book, record.number, record.time)
 
     def _note_offer(self, job: HomeJob, book: PartnerBook, number: int, now: float) -> None:
@@ -279,7 +280,7 @@ class Memory:
         job.accept_time = record.time
         job.confirms = False
         job.overdue = False
-        job.attempts = 0
+        job.attempts = job.put = 0
         book = self.books[job.partner]
         del book.undecided[job.offer_number]
         book.accepted += 1

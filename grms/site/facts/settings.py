@@ -106,8 +106,8 @@ class SiteSettings:
         retry_first_s: pause before a question that had no answer is asked again, wall seconds; it
             doubles each time.
         retry_most_s: the longest such pause.
-        conducted: a conductor moves the clocks of all sites, and brings back who has died: a round of offers
-            waits for partners that are away, so that it ends as if nobody had been.
+        conducted: a conductor moves the clocks of all sites, and brings back who has died: decisions and
+            rounds of offers wait for partners that are away, so that they end as if nobody had been.
         limits: how much of everything.
 
     Raises:

@@ -19,10 +19,17 @@ from grms.policy.transfer import AcceptWhenFit, Railed, RuleBase, TransferQuesti
 from grms.policy.words import TRANSFER_POLICIES
 from grms.site.configuration.config import SiteConfig
 from grms.site.configuration.files import location_policy
+from grms.site.core.offers import UNDECIDED
 from grms.site.core.state import SiteState
 from grms.site.facts.commands import SendOffer, SendReport
 from grms.site.facts.compaction import compacted
-from grms.site.facts.events import OfferFailed, ReportFailed, StatusFailed
+from grms.site.facts.events import (
+    OfferFailed,
+    PartnerDown,
+    PartnerUp,
+    ReportFailed,
+    StatusFailed,
+)
 from grms.site.facts.invariants import check
 from grms.site.facts.records import JobDelegated, JobEnded, JobLeft, JobReoffered, Record
 from grms.testing.findings import known
@@ -273,6 +280,58 @@ def test_deaths_within_rounds_change_nothing() -> None:
             assert known(SiteState(host.state.settings, records)) == known(host.state)
     assert min(deaths["holds"], deaths["is asked"]) > 20
     assert left > 3
+
+
+class DyingAtArrivals(Dying):
+    """A replay without rounds in which sites die while one decides, that one or one that it asks."""
+
+    def step(self) -> None:
+        """After a step of a decision somebody may die."""
+        ConductedReplay.step(self)
+        decides = [host.state.settings.name for host in self.hosts if is_deciding(host.state)]
+        if not decides or self.steps < 0:
+            return
+        self.steps += 1
+        if self.steps < self.dies_after:
+            return
+        self.steps, self.dies_after = -1, int(self.rng.integers(1, 12))
+        home = self.rng.random() < 0.4
+        name = decides[0] if home else str(self.rng.choice([site.name for site in self.sites]))
+        self.deaths["decides" if name in decides else "is asked"] += 1
+        self.restart(name, list(self.journals[name]))
+        self.steps = 0
+
+    def restart(self, site: str, records: Iterable[Record]) -> None:
+        """The others find that it is gone before they hear that it has not answered, and then that it is back."""
+        others = [host for host in self.hosts if host.state.settings.name != site]
+        for host in others:
+            host.happen(PartnerDown, site)
+        super().restart(site, records)
+        processors = {one.name: one.processors for one in self.sites}
+        for host in others:
+            host.happen(PartnerUp, host.load(), site, processors[site], None, True)
+
+
+def is_deciding(state: SiteState) -> bool:
+    """Returns whether a site has a job of which it is not known where it runs."""
+    return any(job.state in UNDECIDED for job in state.jobs())
+
+
+def test_deaths_within_decisions_change_nothing() -> None:
+    """A job goes where it would have gone, whoever has died after which step of its decision."""
+    deaths: Counter[str] = Counter()
+    for seed in range(runs(12, 60)):
+        plain = railed_sites(np.random.default_rng(seed), 30, rounds=False)
+        most = [None, 1, 2][seed % 3]
+        sites = [kernel_site(replace(site, partners_asked=most)) for site in plain]
+        conducted = DyingAtArrivals(sites, seed)
+        assert_same(conducted.run(), replay(sites))
+        deaths += conducted.deaths
+        for host in conducted.hosts:
+            check(host.state.memory)
+            records = conducted.journals[host.state.settings.name]
+            assert known(SiteState(host.state.settings, records)) == known(host.state)
+    assert min(deaths["decides"], deaths["is asked"]) > 20
 
 
 def random_sites(count: int) -> list[Site]:

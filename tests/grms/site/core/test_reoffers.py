@@ -58,10 +58,10 @@ C1 = {"partner": "c", "offer": offer(1)}
 
 
 def home(count: int = 1, **changes: Any) -> Conversation:
-    """Returns a site that holds rounds, where jobs wait; all partners were away as they came."""
+    """Returns a site that holds rounds, where jobs wait; its load was not known as they came."""
     site = Conversation(settings(**{"reoffer": 900.0, **changes}), up=())
     for number in range(1, count + 1):
-        site.submit()
+        site.submit(load=None)
         site(LrmsAccepted, lrms_key=f"a/7/{number}")
     site.up = ("b", "c")
     site.come_up()

@@ -123,7 +123,7 @@ def test_a_question_that_is_put_once_more_is_one(restarts: bool) -> None:
         settings(reoffer=Rounds(900.0, questions=2), partners_asked=2, conducted=True), up=()
     )
     for key in ("a/7/1", "a/7/2"):
-        site.submit()
+        site.submit(load=None)
         site(LrmsAccepted, lrms_key=key)
     site.up = ("b", "c")
     site.come_up()

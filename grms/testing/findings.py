@@ -208,7 +208,7 @@ class Judgement:
         if (
             wish.cancel_time is not None
             or job.partner == self.rogue
-            or excused(job, runs, self.sites.values())
+            or excused(job, self._of_its_end(wish, job, runs), self.sites.values())
         ):
             return
         outcome = runs[0].outcome if runs else None
@@ -223,7 +223,7 @@ class Judgement:
         if len(runs) > 1 or (self.on_lost == "resubmit" and wish.cancel_time is not None):
             # What a site that was lost did with the job is not the home's to know.
             return
-        if excused(job, runs, self.sites.values()):
+        if excused(job, self._of_its_end(wish, job, runs), self.sites.values()):
             return
         outcome = runs[0].outcome if runs else None
         if wish.cancel_time is None:
@@ -235,6 +235,14 @@ class Judgement:
             self.problems.append(f"{name} is {job.outcome} at home, and in truth {outcome}")
         elif job.outcome not in {Outcome.COMPLETED, Outcome.CANCELLED}:
             self.problems.append(f"{name} was cancelled, and its home says {job.outcome}")
+
+    def _of_its_end(self, wish: Wish, job: HomeJob, runs: list[FakeLrmsJob]) -> list[FakeLrmsJob]:
+        # Of a job that is said to be lost: what was run where it ended. One that was decided anew may have
+        # run at the lost partner before, which is not the home's to know.
+        if self.on_lost == "wait" or job.outcome is not Outcome.LOST:
+            return runs
+        there = self.sites[job.partner or wish.home].lrms.history
+        return [run for run in runs if any(run is one for one in there)]
 
     def _judge_journal(self, site: SimulatedSite) -> None:
         check(site.state.memory)

@@ -95,6 +95,12 @@ def test_with_resubmission_every_job_runs_at_least_once() -> None:
     assert sum(verdict.twice for verdict in verdicts) > 0
 
 
+@pytest.mark.parametrize(("seed", "rounds"), [(7_007_708, False), (7_015_150, True)])
+def test_what_a_lost_partner_has_run_is_not_the_homes_to_know(seed: int, rounds: bool) -> None:
+    """Its job is decided anew, and lost twice by the home's own batch system: so it has ended."""
+    assert not run_trial(seed, on_lost="resubmit", rails=True, reoffers=rounds).problems
+
+
 @pytest.mark.parametrize("rails", [False, True])
 def test_jobs_that_leave_a_queue_run_exactly_once(rails: bool) -> None:
     """Waiting jobs are offered again; whoever dies when, none is lost and none runs twice."""

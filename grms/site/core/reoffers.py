@@ -74,7 +74,6 @@ class ReofferDesk:
         self._asked: HomeJob | None = None
         self._awaited = ""
         self._noted = False
-        self._told_once: set[int] = set()
 
     # --- rounds --------------------------------------------------------------------------------
 
@@ -243,10 +242,8 @@ class ReofferDesk:
         elif job.cancel_requested:
             self._put_off(job, turn, settled=False)
         else:
-            if job.leaving:
-                self._told_once.discard(job.job)
-            else:
-                self._told_once.add(job.job)
+            # Where another cancel may still be carried out, an answer does not say which of them it is to.
+            job.told_once = not job.leaving
             turn.note(JobLeaving(turn.now, job.job))
             turn.do(LrmsCancel(turn.cause, job.lrms_key, only_waiting=True))
 
@@ -304,8 +301,7 @@ class ReofferDesk:
             certain: no attempt has had no answer.
         """
         self.stays(job, turn)
-        once = job.job in self._told_once
-        self._told_once.discard(job.job)
+        once, job.told_once = job.told_once, False
         if once and certain and job.leaving:
             turn.note(JobStays(turn.now, job.job))
 
@@ -325,7 +321,6 @@ class ReofferDesk:
             return False
         if job.state is JobState.REOFFERING:
             self._put_off(job, turn, settled=False)
-        self._told_once.discard(job.job)
         turn.note(JobLeft(turn.now, job.job))
         if job.state is JobState.RESOLVING:
             self.offers.ask(job, turn)

@@ -204,6 +204,7 @@ class HomeJob:
         kept_time: since when the batch system is to have it, seconds; nan before.
         confirms: its partner holds a place for it, and is to be told to start it.
         leaving: the batch system was told to let it go, and may do so, or still do so.
+        told_once: it was told so once, by this process, and has not answered.
         lost: the batch system has forgotten it once.
         requeued: it had started, and waits again.
         start_time: nan before.
@@ -254,6 +255,7 @@ class HomeJob:
         "story",
         "submit_time",
         "take_back",
+        "told_once",
         "user",
         "weighed",
     )
@@ -296,6 +298,7 @@ class HomeJob:
         self.exit = NO_EXIT
         self.kept_time = math.nan
         self.leaving = False
+        self.told_once = False
         self.lost = False
         self.requeued = False
         self.reason = ""

@@ -17,6 +17,7 @@ from grms.site.facts.events import (
     LrmsRequeued,
     LrmsStays,
     OfferAnswered,
+    OfferDisputed,
     Restarted,
     RoundDue,
     StatusAnswered,
@@ -39,11 +40,11 @@ class Waits(Conversation):
         self.up = ("b",)
         self.come_up()
 
-    def told_to_leave(self) -> None:
+    def told_to_leave(self, partner: str = "b") -> None:
         """Has the partner hold a place, and the batch system told to let the job go."""
         self.now += 1000.0
         asked = one(self(RoundDue, load=FULL), SendOffer)
-        commands = self(OfferAnswered, load=FULL, partner="b", offer=asked.offer, accepted=True)
+        commands = self(OfferAnswered, load=FULL, partner=partner, offer=asked.offer, accepted=True)
         assert commands == [LrmsCancel(self.last_id, KEY, only_waiting=True)]
         assert self.job().leaving
 
@@ -53,7 +54,7 @@ class Waits(Conversation):
         self(
             StatusAnswered,
             load=FULL,
-            partner="b",
+            partner=withdraw.partner,
             offer=withdraw.offer,
             question=withdraw.cause,
             status=GuestState.WITHDRAWN,
@@ -132,6 +133,31 @@ def test_a_second_answer_says_nothing_new() -> None:
     site.refused(certain=True)
     assert site(LrmsStays, lrms_key=KEY, certain=True) == []
     assert [type(record) for record in site.journal].count(JobStays) == 1
+
+
+def test_an_answer_after_an_uncertain_one_says_nothing() -> None:
+    """An attempt had no answer; that a later one is refused at once does not undo it."""
+    site = Waits()
+    site.told_to_leave()
+    site.refused(certain=False)
+    assert site(LrmsStays, lrms_key=KEY, certain=True) == []
+    assert site.job().leaving
+    assert site.cancelled().state is JobState.SUBMITTING
+
+
+def test_of_two_cancels_one_may_be_carried_out_late() -> None:
+    """The partner lost its place before the first had an answer; who refuses then may mean either."""
+    site = Waits()
+    site.told_to_leave()
+    lost = site.job().offer
+    site(OfferDisputed, load=FULL, partner="b", offer=lost)
+    assert site.job().state is JobState.QUEUED
+    site.up = ("c",)
+    site.come_up()
+    site.told_to_leave("c")
+    site.refused(certain=True)
+    assert site.job().leaving
+    assert site.cancelled().state is JobState.SUBMITTING
 
 
 def requeued(site: Waits) -> list[Command]:

@@ -23,6 +23,7 @@ from grms.site.facts.wire import (
     executed_on,
     given_inputs,
     is_to_fetch,
+    read_answer,
     read_completion,
     read_job_state,
     read_offer,
@@ -319,3 +320,17 @@ def test_a_script_is_here_or_in_place() -> None:
     message.program.script = "true"
     with pytest.raises(WireError, match="both here and used in place"):
         read_request(message, "job")
+
+
+def test_an_offer_is_accepted_or_declined() -> None:
+    """Whatever else a partner may put there is no answer."""
+    accepted = partner_pb2.OfferResponse(answer=partner_pb2.ANSWER_ACCEPTED)
+    declined = partner_pb2.OfferResponse(answer=partner_pb2.ANSWER_DECLINED)
+    assert read_answer(accepted) is True
+    assert read_answer(declined) is False
+    unknown = partner_pb2.OfferResponse()
+    unknown.ParseFromString(b"\x08\x63")  # field 1, number 99
+    for answer in (partner_pb2.OfferResponse(), unknown):
+        with pytest.raises(WireError, match="must be a known one") as error:
+            read_answer(answer)
+        assert error.value.field == "answer"

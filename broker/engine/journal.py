@@ -68,7 +68,7 @@ _KIND = JournalKind(
     tables=frozenset({"records"}),
     program="broker",
     only_one="only one broker may use it",
-    look="looking at the sites for tasks that run",
+    cure="move it away and begin a new one (never an older copy of it), after looking at the sites for tasks that run",
     versions_read=frozenset({UNTALLIED_VERSION}),
 )
 

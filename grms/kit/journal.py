@@ -78,7 +78,7 @@ class JournalKind:
         tables: that there are then, but the notes.
         program: who writes it: "daemon", "broker".
         only_one: how many may have it: "only one broker may use it".
-        look: what to do before a new one is begun.
+        cure: what to do about one that is damaged.
         versions_read: others that this program reads as well.
     """
 
@@ -88,7 +88,7 @@ class JournalKind:
     tables: frozenset[str]
     program: str
     only_one: str
-    look: str
+    cure: str
     versions_read: frozenset[int] = frozenset()
 
 
@@ -317,8 +317,7 @@ class JournalFile:
     def damaged(self, what: str) -> JournalDamagedError:
         """Returns the error that says what is wrong with what the journal holds."""
         return JournalDamagedError(
-            f"{self.path}: this journal is damaged: {what}; move it away and begin a new one "
-            f"(never an older copy of it), after {self._kind.look}"
+            f"{self.path}: this journal is damaged: {what}; {self._kind.cure}"
         )
 
     def _explained(self, error: sqlite3.Error) -> JournalError:

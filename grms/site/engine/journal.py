@@ -151,7 +151,8 @@ _KIND = JournalKind(
     tables=frozenset({"records"}),
     program="daemon",
     only_one="only one daemon may run for a site at a time",
-    look="looking into the batch system for jobs that run",
+    cure="move it away with the files beside it and put back a copy; where there is none, begin a new one, after "
+    "looking into the batch system for jobs that run",
     versions_read=frozenset(range(COMPACTED_VERSION, STAYS_VERSION + 1)),
 )
 

@@ -25,7 +25,7 @@ KIND = JournalKind(
     tables=frozenset({"things"}),
     program="tester",
     only_one="one tester at a time",
-    look="looking around",
+    cure="look around",
 )
 
 
@@ -108,7 +108,7 @@ def test_the_lock_goes_with_its_process_however_that_ends(tmp_path: Path) -> Non
     [
         ("PRAGMA application_id=7", JournalDamagedError, "no journal of a tester"),
         ("CREATE TABLE more (x)", JournalDamagedError, "no journal of a tester"),
-        ("DELETE FROM notes", JournalDamagedError, "no epoch.*after looking around"),
+        ("DELETE FROM notes", JournalDamagedError, "no epoch.*; look around"),
         ("PRAGMA user_version=9", JournalError, "version 9, and this program writes version 3"),
     ],
 )

@@ -154,7 +154,7 @@ class PartnerLink:
     def heard(self) -> None:
         """Notes that the partner has said something: it is worth asking it who it is."""
         self.last_heard = self._engine.clock.now()
-        if not self.up and not self._relapsed:
+        if not self.up:
             self._look.set()
 
     def move(self, address: str) -> None:

@@ -34,7 +34,7 @@ from grms.site.facts.events import (
     OfferFailed,
     RoundDue,
 )
-from grms.site.facts.jobs import HomeJob, Load, OfferId
+from grms.site.facts.jobs import HomeJob, Load, OfferId, has_left_before
 from grms.site.facts.lifecycle import PROVISIONAL, JobState, Outcome
 from grms.site.facts.memory import Memory
 from grms.site.facts.partners import PartnerBook, asking_order
@@ -343,5 +343,11 @@ class ReofferDesk:
 
 
 def _may_leave(job: HomeJob) -> bool:
-    # What has started once is not given away: it may have done something.
-    return job.state is JobState.QUEUED and not job.requeued and not job.cancel_requested
+    # What has started once is not given away: it may have done something. What has come back stays: it went
+    # behind all others, and would each time, where partners hold places and then deny them.
+    return (
+        job.state is JobState.QUEUED
+        and not job.requeued
+        and not job.cancel_requested
+        and not has_left_before(job)
+    )

@@ -21,6 +21,9 @@ from grms.site.facts.lifecycle import (
 )
 from grms.values import dataclass
 
+KEY_PARTS = 3
+"""Parts of a first `lrms_key`: home, epoch and number."""
+
 STORY_MAX = 32
 """How many of its last states a job remembers, for the message of an `IllegalMove`."""
 
@@ -499,6 +502,11 @@ def next_lrms_key(key: str) -> str:
     """
     home, epoch, number, *times = key.split("/")
     return f"{home}/{epoch}/{number}/{int(times[0]) + 1 if times else 2}"
+
+
+def has_left_before(job: HomeJob) -> bool:
+    """Returns whether the batch system has let a job go already, and has got it once more."""
+    return len(job.lrms_key.split("/")) > KEY_PARTS
 
 
 def end_of_lost(

@@ -456,6 +456,20 @@ def test_a_place_that_is_gone_brings_the_job_home(said: GuestState) -> None:
     assert site.job().state is JobState.QUEUED
 
 
+def test_a_job_that_came_back_stays() -> None:
+    """It is behind all others now; a partner that denies every place would keep it there, round after round."""
+    site, told = left()
+    status(site, told.cause, GuestState.DECLINED)
+    site(OfferAnswered, load=FULL, accepted=False, **C1)
+    site(LrmsAccepted, lrms_key="a/7/1/2")
+    assert kinds(due(site)) == ["PublishRound"]
+    site.restart()
+    site(Restarted, load=FULL)
+    site.come_up()
+    site(LrmsAccepted, lrms_key="a/7/1/2")
+    assert kinds(due(site)) == ["PublishRound"]
+
+
 def test_a_job_that_came_back_is_not_about_to_leave() -> None:
     """Who cancels it in the batch system now ends it."""
     site, told = left()

@@ -34,7 +34,7 @@ def serve_reflection(names: Iterable[str], server: aio.Server) -> None:
     for name in own:
         _add(Default().FindFileContainingSymbol(name), pool, seen)
     pool.AddSerializedFile(_stable().SerializeToString())
-    servicer = reflection.aio.ReflectionServicer([*own, STABLE_NAME], pool=pool)
+    servicer = reflection.aio.ReflectionServicer([*own, STABLE_NAME], pool=_WithMethods(pool))
     add: Any = reflection_pb2_grpc.add_ServerReflectionServicer_to_server
     add(servicer, server)
     handler = grpc.stream_stream_rpc_method_handler(
@@ -45,6 +45,27 @@ def serve_reflection(names: Iterable[str], server: aio.Server) -> None:
     server.add_generic_rpc_handlers(
         (grpc.method_handlers_generic_handler(STABLE_NAME, {"ServerReflectionInfo": handler}),)
     )
+
+
+class _WithMethods:
+    """Descriptors, of which methods are found by their names as well, as reflection has it."""
+
+    def __init__(self, pool: DescriptorPool) -> None:
+        self._pool = pool
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._pool, name)
+
+    def FindFileContainingSymbol(self, symbol: str) -> FileDescriptor:  # noqa: N802  # protobuf's name
+        """Returns the file that says what a name is.
+
+        Raises:
+            KeyError: none does.
+        """
+        try:
+            return self._pool.FindFileContainingSymbol(symbol)
+        except KeyError:
+            return self._pool.FindMethodByName(symbol).containing_service.file
 
 
 def _add(file: FileDescriptor, pool: DescriptorPool, seen: set[str]) -> None:

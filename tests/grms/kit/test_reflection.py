@@ -53,6 +53,18 @@ def test_services_are_listed_and_described(package: str) -> None:
                     assert name in own
                     needed = {other for file in files for other in file.dependency}
                     assert needed <= {file.name for file in files}
+                    method = next(
+                        s for file in files for s in file.service if s.name in name
+                    ).method[0]
+                    by_method = await asked(
+                        channel, package, file_containing_symbol=f"{name}.{method.name}"
+                    )
+                    # As `grpcurl describe SERVICE.METHOD` asks.
+                    assert list(by_method.file_descriptor_response.file_descriptor_proto) == list(
+                        found
+                    )
+                    gone = await asked(channel, package, file_containing_symbol=f"{name}.Nothing")
+                    assert gone.error_response.error_code == 5
                 gone = await asked(channel, package, file_containing_symbol="grms.v1.Nothing")
                 assert gone.error_response.error_code == 5
         finally:

@@ -8,6 +8,7 @@ import inspect
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, NoReturn
+from urllib.parse import quote
 
 import grpc
 import structlog
@@ -21,6 +22,9 @@ Context = aio.ServicerContext[Any, Any]
 
 DETAILS_KEY: Final = "grpc-status-details-bin"
 """Where gRPC carries `google.rpc.Status`."""
+
+CARRIED_BYTES: Final = 7_000
+"""So much of a refusal gRPC carries for certain: beyond 8 KiB of metadata a client may read of those alone."""
 
 Handler = Any
 
@@ -42,10 +46,11 @@ async def refuse(
     Args:
         context: of the call.
         code: the status.
-        reason: for a person.
+        reason: for a person; a very long one is cut.
         field: the field of the request that is wrong.
         retry_s: after how long it is worth trying again, seconds; None: it is not said.
     """
+    reason = carried(reason)
     details: list[Message] = []
     if field:
         violation = error_details_pb2.BadRequest.FieldViolation(field=field, description=reason)
@@ -64,6 +69,15 @@ async def refuse(
         metadata = ((DETAILS_KEY, status.SerializeToString()),)
     await context.abort(code, reason, trailing_metadata=metadata)
     raise AssertionError("abort does not return")
+
+
+def carried(reason: str) -> str:
+    """Returns a reason as long as gRPC carries it: callers' own words are in it, which may be of any length."""
+    text = reason[:CARRIED_BYTES]
+    # Once as text with escapes, and twice in the details, as base64.
+    while len(quote(text)) + len(text.encode()) * 8 // 3 > CARRIED_BYTES:
+        text = text[: len(text) * 9 // 10]
+    return text if text == reason else text + "…"
 
 
 class Garbled:

@@ -8,8 +8,34 @@ import structlog
 from grpc import aio
 from structlog.testing import capture_logs
 
-from grms.kit.refusals import TEXT, Unexpected
+from grms.kit.refusals import TEXT, Unexpected, carried, refuse
 from tests.waiting import run
+
+
+@pytest.mark.parametrize("letter", ["a", "ß", " ", "💥"])
+def test_a_reason_of_any_length_arrives(letter: str) -> None:
+    """Callers' own words are in it; beyond what gRPC carries a client reads that there is too much metadata."""
+
+    async def refusing(_: bytes, context: Any) -> bytes:
+        text = letter * 500_000
+        await refuse(context, grpc.StatusCode.NOT_FOUND, f"no {text}", field="x", retry_s=1)
+
+    async def scene() -> None:
+        server = aio.server()
+        methods: dict[str, Any] = {"Get": grpc.unary_unary_rpc_method_handler(refusing)}
+        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("t.T", methods),))
+        port = server.add_insecure_port("127.0.0.1:0")
+        await server.start()
+        async with aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+            call: Any = channel.unary_unary("/t.T/Get")
+            with pytest.raises(aio.AioRpcError) as error:
+                await call(b"")
+            assert error.value.code() is grpc.StatusCode.NOT_FOUND
+            assert (error.value.details() or "").startswith(f"no {letter}")
+        await server.stop(None)
+
+    run(scene)
+    assert carried("short") == "short"
 
 
 def test_an_unexpected_error_is_internal_and_logged() -> None:

@@ -18,6 +18,9 @@ IndexArray = npt.NDArray[np.integer] | npt.NDArray[np.bool_]
 JOBS_MAX = 2**31 - 2
 """Largest number of jobs in one table: the kernels index jobs with 32 bits."""
 
+TIME_MAX = 2.0**53
+"""Latest time a log may say, and a job may end, seconds: up to here every whole second is a number of its own."""
+
 _COLUMNS = (
     ("job_id", np.int64),
     ("submit_time", np.float64),

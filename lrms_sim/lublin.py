@@ -27,7 +27,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from lrms_sim.jobs import JOBS_MAX, FloatArray, Int32Array, JobTable
+from lrms_sim.jobs import JOBS_MAX, TIME_MAX, FloatArray, Int32Array, JobTable
 
 IntpArray = npt.NDArray[np.intp]
 
@@ -165,8 +165,8 @@ def generate(
         Jobs numbered 1, 2, … in order of arrival, all times in whole seconds.
 
     Raises:
-        ValueError: an argument is out of its bounds, or both or neither of `jobs` and
-            `duration` are given.
+        ValueError: an argument is out of its bounds, both or neither of `jobs` and
+            `duration` are given, or a small load puts jobs where seconds cannot be told apart.
     """
     parameters = parameters or LublinParameters()
     _check_arguments(processors, jobs, duration, load)
@@ -184,7 +184,13 @@ def generate(
     even = np.cumsum(columns.gap)
     if load is not None and len(even):
         work = float(columns.run_time @ columns.processors)
-        even *= day.even_time(work / (processors * load)) / even[-1]
+        latest = work / (processors * load)
+        if latest + float(columns.run_time.sum()) > TIME_MAX:
+            raise ValueError(
+                f"load is {load}; {len(even)} jobs would be submitted until {latest:g} s and could "
+                "end beyond 2**53 s, where seconds cannot be told apart"
+            )
+        even *= day.even_time(latest) / even[-1]
     return JobTable(
         np.arange(1, len(even) + 1, dtype=np.int64),
         np.floor(day.wall_time(even)),

@@ -13,14 +13,11 @@ from typing import Final, Literal, get_args, get_type_hints
 import numpy as np
 import numpy.typing as npt
 
-from lrms_sim.jobs import BoolArray, FloatArray, Int32Array, Int64Array, JobTable
+from lrms_sim.jobs import TIME_MAX, BoolArray, FloatArray, Int32Array, Int64Array, JobTable
 from lrms_sim.preparation_report import PreparationEntry, PreparationReport, Treatment
 from lrms_sim.swf_log import SwfLog
 
 IntpArray = npt.NDArray[np.intp]
-
-TIME_MAX: Final = 2.0**53
-"""Latest time a log may say, and a job may end, seconds: up to here every whole second is a number of its own."""
 
 _PARTIAL_STATUS_MIN: Final = 2
 _PARTIAL_STATUS_MAX: Final = 4

@@ -12,7 +12,7 @@ from typing import Any, Final
 from xml.parsers import expat
 
 from lrms_sim.accounting.records import AccountingError
-from lrms_sim.preparation import TIME_MAX
+from lrms_sim.jobs import TIME_MAX
 
 Ad = dict[str, Any]
 """Values by the names of attributes, in lower case."""

@@ -251,6 +251,9 @@ def test_any_machine_gets_jobs_that_fit(processors: int, seed: int, count: int) 
         ({"duration": math.inf}, "duration is inf"),
         ({"jobs": 1, "load": 0.0}, "load is 0.0; it must be finite and more than 0"),
         ({"jobs": 1, "load": math.nan}, "load is nan"),
+        ({"jobs": 9, "load": 1e-300}, r"load is 1e-300; 9 jobs .* beyond 2\*\*53 s"),
+        ({"jobs": 9, "load": 5e-324}, r"load is 5e-324; 9 jobs .* beyond 2\*\*53 s"),
+        ({"jobs": 9, "load": 1e-13}, r"load is 1e-13; 9 jobs .* beyond 2\*\*53 s"),
     ],
 )
 def test_impossible_arguments_are_refused(arguments: dict[str, Any], problem: str) -> None:

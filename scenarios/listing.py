@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from grms.policy.words import TRANSFER_DEFAULT
+from lrms_sim.spelling import printable
 from scenarios.archive.traces import TRACES, find_trace
 from scenarios.spec.spec import ScenarioSpec, SiteSpec
 from scenarios.spec.workloads import LublinWorkload, TraceWorkload
@@ -32,7 +33,7 @@ def print_list(
             Text(spec.name, "bold"),
             Text(str(len(spec.sites))),
             Text(" ".join(words) or "none"),
-            Text(spec.title),
+            Text(printable(spec.title)),
         )
     console.print(table)
     needed = [key for key in missing if any(key in spec.traces for spec in specs)]
@@ -51,16 +52,16 @@ def print_scenario(
         path: its file.
         environment: where the folder of logs is looked up.
     """
-    console.print(Text(spec.title or spec.name, "bold"))
+    console.print(Text(printable(spec.title or spec.name), "bold"))
     if spec.description:
-        console.print(Text(" ".join(spec.description.split())))
+        console.print(Text(printable(" ".join(spec.description.split()))))
     console.print()
     table = _table("site", "processors", "discipline", "workload", "asks", "transfer")
     for site in spec.sites:
         table.add_row(
             Text(site.name, "bold"),
             Text(f"{site.processors:,}", justify="right"),
-            *map(Text, site_words(site)),
+            *(Text(printable(words)) for words in site_words(site)),
         )
     console.print(table)
     if spec.broker is not None:
@@ -71,7 +72,8 @@ def print_scenario(
                 f"{workflows.benchmark} onto {_reservable(spec)}."
             )
         )
-    console.print(Text(f"Name {spec.name}, seed {spec.seed}, file {path}"), soft_wrap=True)
+    file = printable(str(path))
+    console.print(Text(f"Name {spec.name}, seed {spec.seed}, file {file}"), soft_wrap=True)
     missing = [key for key in spec.traces if find_trace(key, environment) is None]
     if missing:
         console.print(Text(f"Needs a download: scenario fetch {' '.join(missing)}"))

@@ -87,6 +87,31 @@ def test_a_scenario_is_shown_with_workloads_and_policies(tmp_path: Path) -> None
         assert part in text
 
 
+def test_nothing_of_a_scenario_steers_the_terminal(tmp_path: Path) -> None:
+    """A file may come from anybody: control characters in it are spelled out."""
+    steers = "\x1b[2J\x9b\N{RIGHT-TO-LEFT OVERRIDE}"
+    document = {
+        "name": "x",
+        "title": f"t{steers}",
+        "description": f"d{steers}",
+        "sites": [
+            {
+                "name": "A",
+                "processors": 8,
+                "workload": {"swf": f"w{steers}.swf"},
+                "transfer": {"default": f"p{steers}.json"},
+            }
+        ],
+    }
+    spec = ScenarioSpec.model_validate(document)
+    environment = {"XDG_CACHE_HOME": str(tmp_path)}
+    shown = printed(print_scenario, spec, tmp_path / f"f{steers}.toml", environment, width=200)
+    listed = printed(print_list, [spec], environment)
+    for letter, text in [(letter, shown) for letter in "tdwpf"] + [("t", listed)]:
+        assert rf"{letter}\x1b[2J\x9b\u202e" in text
+    assert (shown + listed).replace("\n", "").isprintable()
+
+
 def test_a_scenario_is_shown_in_80_columns(tmp_path: Path) -> None:
     """Long cells fold; no line is wider than the console but the one with the path."""
     spec = load_spec(scenario_path("four-sites-6"))

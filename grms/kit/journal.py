@@ -21,6 +21,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Final, Literal, Self
 
+from grms.kit.write_ahead import log_problem
+
 BUSY_S: Final = 5.0
 """How long is waited for somebody who reads."""
 
@@ -130,6 +132,7 @@ class JournalFile:
         self._lock = self._take()
         try:
             self._make_private()
+            self._check_log()
             self._connection = self._open(durability)
             try:
                 self._prepare()
@@ -197,6 +200,15 @@ class JournalFile:
                 if stat.S_IMODE(beside.stat().st_mode) & OTHERS:
                     beside.chmod(MODE)
 
+    def _check_log(self) -> None:
+        # Before SQLite looks at it, which would take what is damaged for the end, and delete the rest.
+        try:
+            problem = log_problem(self.path.with_name(self.path.name + "-wal"))
+        except OSError as error:
+            raise JournalError(f"{self.path}: its log cannot be read: {error.strerror}") from error
+        if problem:
+            raise self.damaged(problem)
+
     def _open(self, durability: str) -> sqlite3.Connection:
         level = {"power": "FULL", "process": "NORMAL"}[durability]
         with self._explaining():
@@ -229,6 +241,8 @@ class JournalFile:
         execute(f"PRAGMA user_version={self._kind.version}")
         execute(f"PRAGMA application_id={self._kind.application_id}")
         execute("COMMIT")
+        # From the log into the file: where the log is lost, nobody takes the file for a new one.
+        execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
 
     def _check_header(self) -> None:
         kind = self._kind
@@ -317,7 +331,7 @@ class JournalFile:
     def damaged(self, what: str) -> JournalDamagedError:
         """Returns the error that says what is wrong with what the journal holds."""
         return JournalDamagedError(
-            f"{self.path}: this journal is damaged: {what}; {self._kind.cure}"
+            f"{self.path}: this journal is damaged: {' '.join(what.split())}; {self._kind.cure}"
         )
 
     def _explained(self, error: sqlite3.Error) -> JournalError:

@@ -208,3 +208,64 @@ def test_a_rows_checksum_is_that_of_journals_of_before() -> None:
     others = [(2.5, *row[1:]), (1.5, "X", *row[2:]), (*row[:2], "", b"script"), (*row[:3], b"")]
     assert known not in [row_checksum(99, 7, other) for other in others]
     assert known not in {row_checksum(98, 7, row), row_checksum(99, 8, row)}
+
+
+def killed(folder: Path, *names: str) -> Path:
+    """Returns a journal whose process was killed: all of it is in the log."""
+    with Things(folder / "live") as things:
+        for name in names:
+            things.put(name)
+        for end in ("", "-wal"):
+            copy = folder / f"j{end}"
+            copy.write_bytes((folder / f"live{end}").read_bytes())
+            copy.chmod(0o600)
+    return folder / "j"
+
+
+def test_a_killed_journal_is_read_from_its_log(tmp_path: Path) -> None:
+    """The last commit too."""
+    with Things(killed(tmp_path, "a", "b", "c")) as things:
+        assert things.names() == ["a", "b", "c"]
+
+
+def test_a_bit_that_has_flipped_in_the_log_is_damage(tmp_path: Path) -> None:
+    """SQLite would take it for the end, and delete what is behind; all stays as it was found."""
+    path = killed(tmp_path, *"abcdefgh")
+    log = tmp_path / "j-wal"
+    for at in (0, 25, 40, 5000):
+        content = bytearray(log.read_bytes())
+        content[at] ^= 4
+        log.write_bytes(content)
+        for _ in range(2):
+            with pytest.raises(JournalDamagedError, match=r"of its log \(-wal\) is not what was"):
+                Things(path)
+        assert log.read_bytes() == bytes(content)
+        content[at] ^= 4
+        log.write_bytes(content)
+    with Things(path) as things:
+        assert things.names() == list("abcdefgh")
+
+
+def test_a_log_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    """With its reason."""
+    (tmp_path / "j-wal").mkdir()
+    with pytest.raises(JournalError, match=r"its log cannot be read: Is a directory"):
+        Things(tmp_path / "j")
+
+
+def test_a_journal_without_its_log_is_no_new_one(tmp_path: Path) -> None:
+    """It is what it was when it was made, so that partners can say what it has forgotten."""
+    path = killed(tmp_path, "a")
+    with Things(tmp_path / "live") as things:
+        epoch = things.note("epoch")
+    (tmp_path / "j-wal").unlink()
+    with Things(path) as things:
+        assert things.names() == []
+        assert things.note("epoch") == epoch
+
+
+def test_damage_is_told_in_one_line(tmp_path: Path) -> None:
+    """SQLite may say it in several."""
+    with Things(tmp_path / "j") as things:
+        said = things.damaged("*** in database main ***\nOn tree page 15: Rowid 0 out of order")
+    assert "*** in database main *** On tree page 15: Rowid 0 out of order; move" in str(said)

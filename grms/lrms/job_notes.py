@@ -1,8 +1,7 @@
-"""What the daemon keeps of each job beside its folder's files: what is wanted of it, and as whom it runs.
+"""What the daemon keeps of each job outside its folder: what is wanted of it, and as whom it runs.
 
-It survives a restart. Of a job that runs as the daemon's own account it is `state.json` in the job's folder. Whoever
-may write into a folder could lead what is written there to another file; so of a job that runs as another
-account it is kept in folders that are the daemon's alone.
+It survives a restart, and a script that empties its own folder in the end: by what is kept here a job that has run
+is told from one that was never there. A job that runs as another account cannot reach it.
 """
 
 import json
@@ -16,10 +15,10 @@ ACCOUNTS: Final = ".accounts"
 """In the folder of the jobs: which of them run as another account; the daemon alone may look."""
 
 MARKS: Final = ".marks"
-"""Beside it, and as closed: what is kept of those jobs."""
+"""Beside it, and as closed: what is kept of each job."""
 
 STATE: Final = "state.json"
-"""In a job's folder: what is kept of one that runs as the daemon's own account."""
+"""In a job's folder: where an older site has kept it of one that runs as the daemon's own account."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,16 +64,19 @@ class JobNotes:
             self._known()[name] = account
 
     def forget(self, name: str) -> None:
-        """Deletes what is kept outside a job's folder."""
+        """Deletes what is kept of a job."""
+        self._place(name).unlink(missing_ok=True)
         if self.account(name):
-            self._place(name).unlink(missing_ok=True)
             (self._folder / ACCOUNTS / name).unlink(missing_ok=True)
             self._known().pop(name, None)
 
     def marks(self, name: str) -> Marks | None:
         """Returns what was kept of a job; None of one that was never submitted here."""
         try:
-            return Marks(**json.loads(self._place(name).read_text()))
+            place = self._place(name)
+            if not place.exists() and not self.account(name):
+                place = self._folder / name / STATE
+            return Marks(**json.loads(place.read_text()))
         except FileNotFoundError:
             return None
         except (ValueError, TypeError):
@@ -84,8 +86,13 @@ class JobNotes:
     def keep(self, name: str, marks: Marks) -> None:
         """Keeps what is wanted of a job; it is on the disk when this returns."""
         path = self._place(name)
-        path.parent.mkdir(mode=0o700, exist_ok=True)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_durable(path, asdict(marks))
+
+    def names(self, before: float) -> list[str]:
+        """Returns the jobs of which something was kept, and nothing since a moment, seconds since 1970."""
+        notes = (self._folder / MARKS).glob("*+*+*.json")
+        return [note.stem for note in notes if note.lstat().st_mtime < before]
 
     def _known(self) -> dict[str, str]:
         if self._accounts is None:
@@ -94,5 +101,4 @@ class JobNotes:
         return self._accounts
 
     def _place(self, name: str) -> Path:
-        own = self._folder / name / STATE
-        return self._folder / MARKS / f"{name}.json" if self.account(name) else own
+        return self._folder / MARKS / f"{name}.json"

@@ -60,7 +60,9 @@ def read_runs(text: str) -> list[str]:
     Args:
         text: of `begun`; the job itself could have written more.
     """
-    return [word for line in text.splitlines() for word in line.split()[:1] if word != "ended"]
+    words = [word for line in text.splitlines() for word in line.split()[:1]]
+    runs = [word for word in words if word != "ended"]
+    return runs or ["0"] * ("ended" in words)  # a script may have emptied its folder
 
 
 def read_script_end(text: str) -> ScriptEnd | None:

@@ -135,7 +135,8 @@ async def check_run(lrms: BatchLrms, spool: Path, site: str, timeout_s: float) -
 
     lrms.listen(told)
     following = asyncio.create_task(lrms.run(), name="check")
-    place = Spool(spool).place(key)
+    folders = Spool(spool)
+    place = folders.place(key)
     try:
         async with asyncio.timeout(timeout_s):
             await lrms.open()
@@ -152,7 +153,7 @@ async def check_run(lrms: BatchLrms, spool: Path, site: str, timeout_s: float) -
     finally:
         following.cancel()
         await asyncio.wait([following])
-        shutil.rmtree(place, ignore_errors=True)
+        folders.remove(key)
 
 
 async def _given_up(lrms: BatchLrms, key: str) -> None:

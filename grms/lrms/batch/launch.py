@@ -240,7 +240,11 @@ class Spool:
             descriptor = opened(self.place(key), BEGUN)
         except FileProblemError:
             marks = self.marks(key)
-            return ["0"] if marks is not None and marks.begun else []
+            if marks is None:
+                return []
+            # Nobody but the job itself takes from its folder what was laid into it.
+            emptied = not (self.place(key) / "launch").exists()
+            return ["0"] if marks.begun or emptied else []
         with os.fdopen(descriptor, "rb") as file:
             return read_runs(file.read(BEGUN_BYTES_MAX).decode("ascii", "replace"))
 
@@ -324,7 +328,8 @@ class Spool:
             times = [place.lstat().st_mtime, *(entry.lstat().st_mtime for entry in place.iterdir())]
             if max(times) < before:
                 found.append(key)
-        return sorted(found)
+        gone = (name for name in self._notes.names(before) if not (self._folder / name).exists())
+        return sorted([*found, *(name.replace("+", "/") for name in gone)])
 
 
 def _remove(place: Path) -> None:

@@ -98,7 +98,8 @@ def test_a_lent_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert again.stale(1e12) == ["home/1/1", "home/1/2"]
     assert again.marks("home/1/1") == again.marks("home/1/2") == Marks(run=True)
     assert stat.S_IMODE((tmp_path / "spool/.marks").stat().st_mode) == 0o700
-    spool.remove("home/1/1")
+    for number in (1, 2):
+        spool.remove(f"home/1/{number}")
     for name in (".accounts", ".marks"):
         assert list((tmp_path / "spool" / name).iterdir()) == []
     assert spool.account("home/1/1") == ""

@@ -1,5 +1,6 @@
-"""What is kept of each job, in its folder or outside it."""
+"""What is kept of each job, outside its folder."""
 
+import os
 import stat
 from pathlib import Path
 
@@ -10,8 +11,8 @@ from grms.lrms.job_notes import JobNotes, Marks
 OWN, LENT = "A+1+1", "A+1+2"
 
 
-def test_it_is_kept_where_the_job_s_account_is_not(tmp_path: Path) -> None:
-    """In the folder of a job of the daemon's own; in folders of the daemon's alone for another's."""
+def test_it_is_kept_where_jobs_are_not(tmp_path: Path) -> None:
+    """In folders of the daemon's alone: a job may do in its own what it likes."""
     notes = JobNotes(tmp_path)
     notes.runs_as(LENT, "ann")
     for name in (OWN, LENT):
@@ -23,7 +24,7 @@ def test_it_is_kept_where_the_job_s_account_is_not(tmp_path: Path) -> None:
     files = sorted(
         str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()
     )
-    assert files == [".accounts/A+1+2", ".marks/A+1+2.json", "A+1+1/state.json"]
+    assert files == [".accounts/A+1+2", ".marks/A+1+1.json", ".marks/A+1+2.json"]
     modes = {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
     assert modes == {0o700}
 
@@ -44,5 +45,30 @@ def test_what_cannot_be_read_is_the_worst(tmp_path: Path, text: str) -> None:
     """The job may have run, and is not run again."""
     notes = JobNotes(tmp_path)
     notes.keep(OWN, Marks(run=False))
-    (tmp_path / OWN / "state.json").write_text(text)
+    (tmp_path / ".marks" / f"{OWN}.json").write_text(text)
     assert notes.marks(OWN) == Marks(run=True, released=True)
+
+
+def test_what_an_older_site_has_kept_is_read(tmp_path: Path) -> None:
+    """It stood in the job's folder; of another account's job it did not, and is not believed there."""
+    notes = JobNotes(tmp_path)
+    notes.runs_as(LENT, "ann")
+    for name in (OWN, LENT):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "state.json").write_text(
+            '{"run": true, "released": true, "number": "7"}'
+        )
+    assert notes.marks(OWN) == Marks(run=True, released=True, number="7")
+    assert notes.marks(LENT) is None
+    notes.keep(OWN, Marks(run=True, number="8"))
+    assert notes.marks(OWN) == Marks(run=True, number="8")
+
+
+def test_jobs_are_named_of_which_nothing_was_kept_lately(tmp_path: Path) -> None:
+    """Whether they have a folder or not."""
+    notes = JobNotes(tmp_path)
+    assert notes.names(2000.0) == []
+    for name in (OWN, LENT):
+        notes.keep(name, Marks(run=True))
+    os.utime(tmp_path / ".marks" / f"{OWN}.json", (1000.0, 1000.0))
+    assert notes.names(2000.0) == [OWN]

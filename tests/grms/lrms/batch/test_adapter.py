@@ -146,3 +146,34 @@ async def test_an_end_that_the_controller_has_forgotten_is_told(tmp_path: Path) 
         await asyncio.wait([follows])
     finally:
         cluster.down()
+
+
+async def emptied(system: Forgetful, folder: Path) -> BatchLrms:
+    """Returns an adapter of the next life above a job that was released, and whose script has emptied its folder."""
+    lrms = await waiting(system, folder)
+    lrms.folders.released(KEY, "7")
+    for path in lrms.folders.place(KEY).iterdir():
+        path.unlink()
+    return BatchLrms(system, Spool(folder), poll_s=0.01, settle_s=0.0, clock=lambda: system.now)
+
+
+async def test_a_job_that_has_emptied_its_folder_is_not_submitted_again(tmp_path: Path) -> None:
+    """The batch system has forgotten it; what was kept of it the job could not take away."""
+    system = Forgetful()
+    lrms = await emptied(system, tmp_path)
+    system.rows = ()
+    record = await lrms.look_up(KEY)
+    assert record is not None
+    assert record.phase is LrmsPhase.ENDED
+    await lrms.submit(LrmsJob(KEY, 2, 60.0, program=Program("#!/bin/sh\n")))
+    assert system.told == ["submit"]
+
+
+async def test_a_job_that_has_emptied_its_folder_is_not_released_again(tmp_path: Path) -> None:
+    """The batch system has forgotten the release and the run; the job is ended, as any that has begun."""
+    system = Forgetful()
+    lrms = await emptied(system, tmp_path)
+    system.rows = (HELD,)
+    await lrms.look_up(KEY)
+    await lrms.release(KEY)
+    assert system.told == ["submit", "cancel"]

@@ -158,7 +158,7 @@ async def test_a_job_is_run(tmp_path: Path, does: Any, expected: Any) -> None:
     for finding, (level, text) in zip(found, expected, strict=True):
         assert (finding.level, text in finding.text) == (level, True), finding
         assert bool(finding.cure) == (level is not GOOD)
-    assert list(tmp_path.iterdir()) == []
+    assert list(tmp_path.rglob("*")) == [tmp_path / ".marks"]
     assert len(lrms.cancelled) == (wait_s < 1)
 
 

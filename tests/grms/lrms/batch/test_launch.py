@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import shutil
 import stat
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
@@ -192,8 +193,8 @@ def test_a_folder_that_is_gone_is_made_again(tmp_path: Path) -> None:
 def test_marks_that_cannot_be_read_count_as_released(tmp_path: Path) -> None:
     """So that a job that may have run is not run again."""
     spool = Spool(tmp_path)
-    folder = spool.prepare("A/1/1", Program(SCRIPT), run=False)
-    (folder / "state.json").write_text("{")
+    spool.prepare("A/1/1", Program(SCRIPT), run=False)
+    (tmp_path / ".marks/A+1+1.json").write_text("{")
     assert spool.marks("A/1/1") == Marks(run=True, released=True)
 
 
@@ -235,7 +236,7 @@ def test_what_a_job_leaves_is_cleared(tmp_path: Path) -> None:
     (folder / "deep/er").chmod(0)
     (folder / "deep").chmod(0o500)
     spool.clear("A/1/1")
-    assert [path.name for path in folder.iterdir()] == ["state.json"]
+    assert list(folder.iterdir()) == []
     assert spool.marks("A/1/1") == Marks(run=True)
     assert spool.left("A/1/1") is None
     assert (tmp_path / "mine/file").exists()
@@ -262,6 +263,20 @@ def test_a_folder_knows_how_often_its_job_has_begun(tmp_path: Path) -> None:
     assert len(spool.runs("A/1/1")) == 512
 
 
+@pytest.mark.parametrize("last", ["rm -rf ./* ./.??*", 'rm -rf "$PWD"', "rm -f begun state.json"])
+def test_a_script_that_empties_its_folder_has_run_all_the_same(tmp_path: Path, last: str) -> None:
+    """What was kept of the job stays, and nobody takes it for one that has not begun."""
+    spool = Spool(tmp_path)
+    folder = spool.prepare("A/1/1", Program(f"#!/bin/sh\n{last}\n"), run=True)
+    spool.released("A/1/1", "7")
+    values = {"PATH": "/usr/bin:/bin"}
+    subprocess.run(["/bin/sh", "launch"], cwd=folder, env=values, check=False, timeout=300)
+    assert Spool(tmp_path).marks("A/1/1") == Marks(run=True, released=True, number="7")
+    assert len(spool.runs("A/1/1")) == 1
+    spool.remove("A/1/1")
+    assert spool.runs("A/1/1") == []
+
+
 def test_nothing_beyond_a_folder_is_touched_when_it_goes(tmp_path: Path) -> None:
     """Whatever rights and links a job has left there: folders closed to their owner go, what links lead to stays."""
     spool, beyond = Spool(tmp_path / "jobs"), tmp_path / "beyond"
@@ -278,7 +293,7 @@ def test_nothing_beyond_a_folder_is_touched_when_it_goes(tmp_path: Path) -> None
             folder.chmod(0)
         if clears:
             spool.clear("A/1/1")
-            assert [path.name for path in place.iterdir()] == ["state.json"]
+            assert list(place.iterdir()) == []
         else:
             place.chmod(0)
         spool.remove("A/1/1")
@@ -328,6 +343,12 @@ def test_old_folders_are_named(tmp_path: Path) -> None:
     (tmp_path / "A+1+2/stdout").touch()
     assert spool.stale(2000.0) == ["A/1/1"]
     assert spool.stale(500.0) == []
+    spool.prepare("A/1/3", Program(SCRIPT), run=True)
+    spool.prepare("A/1/4", Program(SCRIPT), run=True)
+    for number in (3, 4):
+        os.utime(tmp_path / f".marks/A+1+{number}.json", (1000.0, 1000.0))
+    shutil.rmtree(tmp_path / "A+1+3")
+    assert spool.stale(2000.0) == ["A/1/1", "A/1/3"]
 
 
 def given(folder: Path, name: str, content: bytes, **said: Any) -> JobInput:

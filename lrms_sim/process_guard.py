@@ -81,6 +81,7 @@ def run(module: str) -> None:
         if signal.getsignal(number) is signal.SIG_DFL
     ]
     _listen(heard, _leave)
+    _open_what_is_closed()
     try:
         __import__(module)
     except ModuleNotFoundError as error:
@@ -104,6 +105,24 @@ def run(module: str) -> None:
     if status == EXIT_INTERRUPTED and _received:
         status = 128 + _received[0]
     sys.exit(status)
+
+
+def _open_what_is_closed() -> None:
+    """Puts /dev/null where the process was given no standard input, output or error (`>&-`).
+
+    Else the next file or socket would get that number, and what anybody says would be written into it.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is not None:
+            continue
+        descriptor = os.open(os.devnull, os.O_RDWR)
+        if descriptor != number:
+            os.dup2(descriptor, number)
+            os.close(descriptor)
+        os.set_inheritable(number, True)
+        mode = "w" if number else "r"
+        stream = open(number, mode, encoding="utf-8", closefd=False)  # noqa: SIM115  # to the end
+        setattr(sys, name, stream)
 
 
 def has(name: str) -> bool:

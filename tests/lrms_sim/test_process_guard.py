@@ -310,3 +310,37 @@ def test_a_missing_package_is_found_before_long_work(capfd: pytest.CaptureFixtur
     assert capfd.readouterr().err == (
         "Error: this needs grpc; get it with: pip install 'hanse[site]'\n"
     )
+
+
+CLOSED = """
+import os
+import sys
+sys.modules["scenarios.cli"] = sys.modules["__main__"]
+
+def run_command(arguments):
+    print("to nobody")
+    sys.stdin.read()
+    other = os.open(os.devnull, os.O_RDONLY)
+    open("seen", "w").write(f"{other > 2} {all(map(os.get_inheritable, (0, 1, 2)))}")
+    return 0
+
+"""
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_process_without_standard_output_writes_into_nothing_else(
+    closed: str, tmp_path: Path
+) -> None:
+    """What is closed at the start is /dev/null, for the processes it starts too; no file gets its number."""
+    script = f'exec "$0" -c "$1" {closed}'
+    done = subprocess.run(  # noqa: S603  # this very interpreter
+        ["/bin/sh", "-c", script, sys.executable, CLOSED + COMMAND],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        cwd=tmp_path,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (tmp_path / "seen").read_text() == "True True"

@@ -15,6 +15,7 @@ from grms.learning.run_options import (
 from lrms_sim.commandline.days import two_days
 from lrms_sim.commandline.log_options import PREPARATION, PROCESSORS, preparation_options
 from lrms_sim.commandline.running import SEED_MAX, open_console
+from lrms_sim.commandline.values import ParamType
 from lrms_sim.process_guard import require
 from lrms_sim.shown.option import json_option, print_json
 from lrms_sim.trace_folders import located
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from grms.learning.local_strategies.problem import TuneOptions
 
 
-class _Days(click.ParamType[tuple[float | None, float | None]]):
+class _Days(ParamType[tuple[float | None, float | None]]):
     """Days as people write them: `0:150`, `150:`, `:150`."""
 
     name = "A:B"
@@ -39,7 +40,7 @@ class _Days(click.ParamType[tuple[float | None, float | None]]):
             self.fail(error.message, param, ctx)
 
 
-class _Theta(click.ParamType[tuple[float, ...]]):
+class _Theta(ParamType[tuple[float, ...]]):
     """Five weights as people write them: `10,4,0,0,0`."""
 
     name = "weights"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lrms_sim.commandline.running import open_console
+from lrms_sim.commandline.values import ParamType
 
 if TYPE_CHECKING:
     pass
@@ -16,7 +17,7 @@ SEEDS_MAX = 100
 """Most seeds of one study."""
 
 
-class _Seeds(click.ParamType[tuple[int, ...]]):
+class _Seeds(ParamType[tuple[int, ...]]):
     """Seeds as people write them: `3`, `1-5`, `1,4,7`."""
 
     name = "seeds"
@@ -114,7 +115,7 @@ def decentralized_grid(
     click.echo(f"\nWritten to {page}")
 
 
-class _Sizes(click.ParamType[tuple[int, ...]]):
+class _Sizes(ParamType[tuple[int, ...]]):
     """Loads as people write them: `200,400`, or `all`."""
 
     name = "sizes"

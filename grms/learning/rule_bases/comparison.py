@@ -111,8 +111,13 @@ def verdict(rows: Sequence[ComparedRow], constant: str) -> Assessment:
     )
 
 
-def comparison_table(rows: Sequence[ComparedRow], constant: str) -> str:
-    """Returns the table as HTML."""
-    return figures_table(
-        headings(constant), [cells(row) for row in rows], "Average weighted response times", texts=2
-    )
+def comparison_table(rows: Sequence[ComparedRow], constant: str, of: str) -> str:
+    """Returns the table as HTML.
+
+    Args:
+        rows: of the table.
+        constant: what needs no learning.
+        of: which replays these are; a page has several such tables, and screen readers list them.
+    """
+    label = f"{of}: average weighted response times"
+    return figures_table(headings(constant), [cells(row) for row in rows], label, texts=2)

@@ -95,7 +95,7 @@ def compared_parts(rows: Sequence[ComparedRow], constant: str) -> list[str]:
     for unseen, heading in ((True, "Unseen workloads"), (False, "Workloads learned from")):
         chosen = [row for row in rows if row.unseen == unseen]
         if chosen:
-            parts += [f"<h3>{heading}</h3>", comparison_table(chosen, constant)]
+            parts += [f"<h3>{heading}</h3>", comparison_table(chosen, constant, heading)]
     return parts
 
 

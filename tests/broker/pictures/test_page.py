@@ -102,6 +102,8 @@ def test_words_are_not_broken_letter_by_letter() -> None:
     for rule in re.findall(r"^[^{}]*\b(?:th|td)\b[^{}]*\{[^}]*\}", page_css(), re.MULTILINE):
         if "overflow-wrap: anywhere" in rule:
             assert re.search(r"min-width: \d+em", rule), rule
+    # Tasks may have names without a space that are wider than a narrow screen.
+    assert re.search(r"^\.legend li \{[^}]*overflow-wrap: anywhere", page_css(), re.MULTILINE)
 
 
 def test_what_scrolls_can_be_reached_without_a_mouse() -> None:

@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 
 from grms.learning.rule_bases.comparison import ComparedRow
@@ -50,6 +52,20 @@ def test_what_is_not_beaten_is_marked() -> None:
     better = ComparedRow("summer", "a", 100.0, 80.0, 70.0, evolved=True, unseen=True)
     assert "warning" not in "".join(compared_parts([better], "fair-exchange"))
     assert compared_parts([], "awf") == []
+
+
+def test_each_table_of_a_comparison_has_a_label_of_its_own() -> None:
+    """Screen readers list the regions that scroll: two of one name could not be told apart."""
+    learned, unseen = (
+        ComparedRow("summer", "a", 100.0, 80.0, 70.0, evolved=True, unseen=unseen)
+        for unseen in (False, True)
+    )
+    html = "".join(compared_parts([learned, unseen], "fair-exchange"))
+    labels = re.findall('role="region"[^>]* aria-label="([^"]+)"', html)
+    assert labels == [
+        "Unseen workloads: average weighted response times",
+        "Workloads learned from: average weighted response times",
+    ]
 
 
 def test_rails_and_features_are_facts_of_a_run() -> None:

@@ -1,5 +1,7 @@
 import re
+from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 
 from broker.model.heft import heft
@@ -9,6 +11,7 @@ from broker.model.resources import Resource
 from broker.model.workflow import Alternative, Task, Workflow
 from broker.pictures.page import LINKS_MAX, MethodRow, render_page
 from tests.broker.random_problems import problems
+from tests.browser import Browser, is_wider, look
 
 R = (Alternative.of("r"),)
 
@@ -104,6 +107,34 @@ def test_words_are_not_broken_letter_by_letter() -> None:
             assert re.search(r"min-width: \d+em", rule), rule
     # Tasks may have names without a space that are wider than a narrow screen.
     assert re.search(r"^\.legend li \{[^}]*overflow-wrap: anywhere", page_css(), re.MULTILINE)
+
+
+@pytest.mark.parametrize("flows", [1, 3])
+@pytest.mark.parametrize("width", [390, 1600])
+def test_long_names_make_the_page_no_wider(
+    tmp_path: Path, driver: Browser, width: int, flows: int
+) -> None:
+    """Recorders give tasks names of several hundred letters, without a place to break them."""
+    long = 300 * "x"
+    alternatives = (Alternative.of(long),)
+    workflows = tuple(
+        Workflow(
+            f"{long}{n}",
+            tuple(Task(f"{long}{t}", 1.0, alternatives) for t in range(3)),
+            due_date=0.5,
+        )
+        for n in range(flows)
+    )
+    case = problem(*workflows, resource=Resource(long))
+    plan = heft(case)
+    page = tmp_path / "page.html"
+    rows = [MethodRow(long, measure(case, plan))]
+    page.write_text(
+        render_page(case, plan, title=long, methods=rows, made=[("files", long)]), "utf-8"
+    )
+    driver.get(page.as_uri())
+    look(driver, width)
+    assert not is_wider(driver)
 
 
 def test_what_scrolls_can_be_reached_without_a_mouse() -> None:

@@ -3,6 +3,7 @@
 Everything heavy is imported by the command that needs it, so that help and errors come at once.
 """
 
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
@@ -329,7 +330,9 @@ def validate(
     resources = len(inputs.pool.resources) if given else 0
     tasks = None
     if count and given:
-        problem = make_problem(inputs, now=inputs.now or 0.0, options=options)
+        # As `gorba plan` begins: a resource may be closed for good by now.
+        now = time.time() if inputs.now is None else inputs.now
+        problem = make_problem(inputs, now=now, options=options)
         tasks = sum(len(workflow.tasks) for workflow in problem.workflows)
     if as_json:
         found = {"workflows": count, "tasks": tasks, "resources": resources}

@@ -141,6 +141,23 @@ def test_validate_checks_without_planning(capfd: pytest.CaptureFixture[str]) -> 
         assert (found["tasks"] is None) is ("task" not in numbers)
 
 
+def test_validate_begins_when_a_plan_would(capfd: pytest.CaptureFixture[str]) -> None:
+    """A resource that was closed for good long ago is no resource, but where a file says when it begins."""
+    closed = """
+[[resources]]
+name = "a"
+closures = [{ begin = "2020-01-01T00:00:00Z" }]
+[[workflows]]
+name = "w"
+tasks = [{ name = "t", work = 60 }]
+"""
+    Path("closed.toml").write_text(closed)
+    assert run("validate", "closed.toml") == 2
+    assert "1 tasks can run nowhere" in capfd.readouterr().err
+    Path("closed.toml").write_text("now = 0\n" + closed)
+    assert run("validate", "closed.toml") == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

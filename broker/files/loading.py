@@ -142,9 +142,9 @@ def make_problem(
     fixed = started(old, workflows, now) if old is not None else ()
     try:
         problem = Problem(tuple(workflows), pool.resources, now, fixed)
-        return with_limits(problem, limits or Limits())
     except ValueError as error:
         raise InputError(str(error)) from error
+    return with_limits(problem, limits or Limits())
 
 
 def started(old: Plan, workflows: Sequence[Workflow], now: float) -> tuple[Placement, ...]:

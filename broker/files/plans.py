@@ -14,7 +14,7 @@ from broker.model.critical import critical_path
 from broker.model.measures import Measures, measure
 from broker.model.plan import Placement, Plan
 from broker.model.problem import Problem
-from broker.model.workflow import BUDGET_MAX, Demand
+from broker.model.workflow import Demand
 from broker.planner.methods import Result
 from grms.kit.mistakes import mistakes_of
 from grms.kit.models import Model, wrong
@@ -23,6 +23,9 @@ from lrms_sim.spelling import shown
 
 FORMAT: Final = "hanse plan 1"
 """What a file of this format says that it is."""
+
+COST_MAX: Final = 1e300
+"""Of one task; sums over all of them are finite."""
 
 _Name = Annotated[str, Field(min_length=1)]
 _Moment = Annotated[float, BeforeValidator(moment)]
@@ -39,7 +42,7 @@ class _Placement(Model):
     resources: Annotated[list[_Demand], Field(min_length=1)]
     start: _Moment
     end: _Moment
-    cost: Annotated[float, Field(ge=0, le=BUDGET_MAX, allow_inf_nan=False)]
+    cost: Annotated[float, Field(ge=0, le=COST_MAX, allow_inf_nan=False)]
 
 
 class _Unplanned(Model):

@@ -17,9 +17,6 @@ MOMENT_MAX: Final = 1e12
 WORK_MAX: Final = 1e10
 """Seconds: three centuries; beyond them it is a mistake, and sums lose their seconds."""
 
-BUDGET_MAX: Final = 1e15
-"""Of any currency; beyond it sums lose their cents."""
-
 CYCLE_SHOWN_MAX: Final = 20
 """Most names of a circle that an error says."""
 
@@ -185,16 +182,18 @@ class Workflow:
         for word, value in (("earliest start", self.earliest_start), ("due date", self.due_date)):
             if math.isnan(value):
                 raise ValueError(f"{where}: the {word} is not a number")
-            if math.isfinite(value) and abs(value) > MOMENT_MAX:
+            if -math.inf < value < -MOMENT_MAX:
                 raise ValueError(
-                    f"{where}: the {word} is {value:g}; at most {MOMENT_MAX:g} s from 1970"
+                    f"{where}: the {word} is {value:g}; at most {MOMENT_MAX:g} s before 1970"
                 )
         if self.earliest_start == math.inf:
             raise ValueError(f"{where}: the earliest start is infinite")
+        if self.earliest_start > MOMENT_MAX:
+            raise ValueError(
+                f"{where}: the earliest start is {self.earliest_start:g}; at most {MOMENT_MAX:g} s"
+            )
         if not self.budget >= 0:
             raise ValueError(f"{where}: the budget is {self.budget}; it must be at least 0")
-        if BUDGET_MAX < self.budget < math.inf:
-            raise ValueError(f"{where}: the budget is {self.budget:g}; at most {BUDGET_MAX:g}")
         if not 0 <= self.preference <= 1:
             raise ValueError(f"{where}: the preference is {self.preference}; it is from 0 to 1")
 

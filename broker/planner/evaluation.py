@@ -21,6 +21,9 @@ from broker.planner.goals import CRITERIA, Goals
 
 Float = npt.NDArray[np.float64]
 
+ALLOWED_MAX = 1e300
+"""More seconds or money than that are as good as no limit; so the sum over all workflows is finite."""
+
 LOST_MOST = 10.0
 """A limit that is missed anyhow by more than so many times what was allowed weighs no more."""
 
@@ -252,7 +255,7 @@ def budgets(compilation: Compilation, bounds: Bounds) -> JudgedLimits:
 
 def _limits(limit: Float, lost: npt.NDArray[np.bool_], allowed: Float) -> JudgedLimits:
     limited = np.isfinite(limit)
-    scale = math.fsum(allowed[limited])
+    scale = math.fsum(np.minimum(allowed[limited], ALLOWED_MAX))
     return JudgedLimits(
         np.where(lost, math.inf, limit),
         np.where(limited, np.maximum(allowed, 1e-9), 1.0),

@@ -115,23 +115,6 @@ def test_what_does_not_fit_together_is_said(folder: Path, names: list[str], said
     assert said in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("limits", "said"),
-    [
-        (Limits(due_in=1e300), "workflow 'own': the due date is 1e+300; at most 1e+12 s from 1970"),
-        (Limits(budget=1e300), "workflow 'own': the budget is 1e+300; at most 1e+15"),
-    ],
-)
-def test_limits_that_nothing_can_be_planned_with_are_said(
-    folder: Path, limits: Limits, said: str
-) -> None:
-    """As those in a file are."""
-    inputs = read_inputs([folder / "both.toml"])
-    with pytest.raises(InputError) as caught:
-        make_problem(inputs, now=0.0, limits=limits)
-    assert str(caught.value) == said
-
-
 def test_files_that_disagree_on_now_are_refused(folder: Path) -> None:
     """One moment must be named; files that agree are fine."""
     (folder / "late.toml").write_text("now = 6")

@@ -101,7 +101,7 @@ def test_what_is_wrong_is_said(tmp_path: Path, changes: dict[str, object], said:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"cost": 1e308}, "cost: is 1e+308; it must be at most 1e+15"),
+        ({"cost": 1e308}, "cost: is 1e+308; it must be at most 1e+300"),
         (
             {"resources": [{"resource": "a", "units": 10**30}]},
             "resources[0].units: is 1000000000000000000000000000000; it must be at most",

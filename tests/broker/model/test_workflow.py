@@ -69,11 +69,9 @@ def test_a_workflow_knows_its_work() -> None:
         (lambda: Workflow("w", (task("x"),), due_date=math.nan), "due date is not a number"),
         (
             lambda: Workflow("w", (task("x"),), earliest_start=-1e300),
-            "'w': the earliest start is -1e+300; at most 1e+12 s from 1970",
+            "'w': the earliest start is -1e+300; at most 1e+12 s before 1970",
         ),
-        (lambda: Workflow("w", (task("x"),), due_date=1.7e308), "'w': the due date is 1.7e+308"),
         (lambda: Workflow("w", (task("x"),), due_date=-1.7e308), "the due date is -1.7e+308"),
-        (lambda: Workflow("w", (task("x"),), budget=1.7e308), "budget is 1.7e+308; at most 1e+15"),
         (lambda: Workflow("w", (task("x"),), budget=-1), "budget is -1"),
         (lambda: Workflow("w", (task("x"),), budget=math.nan), "budget is nan"),
         (lambda: Workflow("w", (task("x"),), preference=1.5), "preference is 1.5"),

@@ -160,6 +160,16 @@ def test_a_budget_that_is_just_enough_is_kept_at_dates_of_today() -> None:
         assert worth.cost == pytest.approx(10.0, rel=1e-12)
 
 
+def test_limits_beyond_measure_are_as_good_as_none() -> None:
+    """Due dates and budgets so large that their sum is no number: nobody is late or too dear."""
+    for worth in worths(queued([1.7e308] * 3), Goals(), (0, 1)):
+        assert worth.late == 0
+        assert 0 < worth.fitness <= 100_000
+    flows = [replace(each, budget=1.7e308) for each in queued([math.inf] * 3).workflows]
+    problem = replace(queued([math.inf] * 3), workflows=tuple(flows))
+    assert [each.over_budget for each in worths(problem, Goals(), (0, 1))] == [0, 0]
+
+
 def test_no_penalty_is_so_large_that_plans_become_equal() -> None:
     """Workflows a million times later than allowed, by one second more or less."""
     goals = Goals(tardiness_third=1e-6)

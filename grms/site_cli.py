@@ -105,7 +105,7 @@ def dashboard(config: Path, *, open_browser: bool) -> None:
     CONFIG is the site's configuration; its part [dashboard] says where the daemon serves the pages.
     The file with the token can be read by the daemon's user alone.
     """
-    from grms.kit.access import read_access  # noqa: PLC0415  # see the module's docstring
+    from grms.kit.web.access import read_access  # noqa: PLC0415  # see the module's docstring
     from grms.site.configuration.config import DASHBOARD_FILE_END  # noqa: PLC0415  # same
     from grms.site.configuration.files import ConfigError, load_config  # noqa: PLC0415  # same
 

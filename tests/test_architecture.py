@@ -174,8 +174,8 @@ COMES_WITH = {
 EXTRAS = {
     "lrms_sim/frames.py": "frames",
     "grms/learning/executors.py": "cluster",
-    "grms/kit/pages.py": "dashboard",
-    "grms/kit/visitors.py": "dashboard",
+    "grms/kit/web/pages.py": "dashboard",
+    "grms/kit/web/visitors.py": "dashboard",
     "grms/site/dashboard/service.py": "dashboard",
     "broker/dashboard/service.py": "dashboard",
 }

@@ -65,7 +65,7 @@ def dashboard(config: Path, *, open_browser: bool) -> None:
     """
     from broker.configuration.config import DASHBOARD_FILE, load_config  # noqa: PLC0415  # see the module's docstring
     from broker.errors import OutputError  # noqa: PLC0415  # same
-    from grms.kit.access import read_access  # noqa: PLC0415  # same
+    from grms.kit.web.access import read_access  # noqa: PLC0415  # same
 
     settings = load_config(config)
     if settings.dashboard is None:

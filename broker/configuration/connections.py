@@ -7,9 +7,9 @@ from typing import Annotated, Final, Self
 from pydantic import AfterValidator, Field, ValidationInfo, model_validator
 
 from broker.errors import OutputError
-from grms.kit.access import loopback
 from grms.kit.mistakes import must_be
 from grms.kit.models import FilePath, Model, SocketPath, TlsConfig, absolute, wrong
+from grms.kit.web.access import loopback
 from grms.telemetry.link import MqttSettings
 from grms.tls import TlsFiles
 

@@ -13,8 +13,8 @@ from broker.configuration.config import DASHBOARD_FILE, BrokerConfig
 from broker.core.state import BrokerState
 from broker.dashboard.views import plan_document
 from broker.engine.clock import Clock
-from grms.kit.access import loopback
-from grms.kit.pages import PageServer, PagesSettings, Streams, document, files
+from grms.kit.web.access import loopback
+from grms.kit.web.pages import PageServer, PagesSettings, Streams, document, files
 from lrms_sim.version import __version__
 
 SAMPLE_S: Final = 1.0

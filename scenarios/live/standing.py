@@ -11,9 +11,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from grms.kit.access import read_access
 from grms.kit.ports import free_ports
 from grms.kit.socket_folder import SocketFolder, is_held, remove
+from grms.kit.web.access import read_access
 from grms.site.configuration.config import DASHBOARD_FILE_END
 from scenarios.errors import LiveError
 from scenarios.live.brokers import BROKER, broker_document, until_known

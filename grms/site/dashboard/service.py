@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from grms.kit.pages import PageServer, PagesSettings, Streams, document, files
+from grms.kit.web.pages import PageServer, PagesSettings, Streams, document, files
 from grms.names import parse_endpoint
 from grms.pki.certificates import PkiError
 from grms.pki.files import read_certificates

@@ -21,7 +21,7 @@ from prometheus_client.core import CounterMetricFamily, Metric
 from grms.handshakes import Handshake
 from grms.site.care.alone import Compared
 from grms.site.watching.lrms_figures import LrmsFigures
-from grms.site.watching.partner_figures import OTHER, PartnerFigures
+from grms.site.watching.partner_figures import OTHER, PartnerGauges
 from grms.site.watching.process_figures import ProcessFigures
 from grms.site.watching.round_figures import RoundFigures
 from grms.telemetry.payloads import JobStateName
@@ -116,7 +116,7 @@ class SiteMetrics:
 
     def __init__(self, partners: Iterable[str] = ()) -> None:
         self.registry = CollectorRegistry(auto_describe=True)
-        self.partners = PartnerFigures(self.registry, partners)
+        self.partners = PartnerGauges(self.registry, partners)
         self._jobs = self._gauge("hanse_jobs", "Jobs of own users by state.", ("state",))
         self._own = self._counter(
             "hanse_own_decisions_total", "What the policy wanted with own jobs.", ("decision",)

@@ -14,7 +14,7 @@ OTHER: Final = "other"
 """The label for a partner that is on no list."""
 
 
-class PartnerFigures:
+class PartnerGauges:
     """The figures of how partners are; what is counted of them is in `SiteMetrics`.
 
     Args:

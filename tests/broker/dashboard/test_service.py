@@ -12,8 +12,8 @@ from broker.client import BrokerClient
 from broker.configuration.config import DASHBOARD_FILE
 from broker.core.records import Supply
 from broker.model.resources import Resource
-from grms.kit.access import read_access
 from grms.kit.ports import free_port
+from grms.kit.web.access import read_access
 from tests.broker.brokers import configure, diamond, register, serving
 from tests.browser import Browser, complaints, is_wider, look, until, violations
 

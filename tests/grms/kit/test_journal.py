@@ -268,4 +268,4 @@ def test_damage_is_told_in_one_line(tmp_path: Path) -> None:
     """SQLite may say it in several."""
     with Things(tmp_path / "j") as things:
         said = things.damaged("*** in database main ***\nOn tree page 15: Rowid 0 out of order")
-    assert "*** in database main *** On tree page 15: Rowid 0 out of order; move" in str(said)
+    assert "*** in database main *** On tree page 15: Rowid 0 out of order; " in str(said)

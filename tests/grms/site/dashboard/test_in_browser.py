@@ -14,8 +14,8 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from grms.kit.access import read_access
 from grms.kit.ports import free_port
+from grms.kit.web.access import read_access
 from grms.policy.files import save_rule_base
 from grms.policy.transfer import Gaussian, Rule, RuleBase
 from tests.browser import (

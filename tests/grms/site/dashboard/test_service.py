@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from grms.kit import pages
 from grms.kit.ports import free_port
+from grms.kit.web import pages
 from grms.site.configuration.config import DASHBOARD_FILE_END
 from grms.site.configuration.files import ConfigError
 from grms.site.dashboard import service

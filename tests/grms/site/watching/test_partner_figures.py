@@ -2,7 +2,7 @@
 
 from prometheus_client import CollectorRegistry
 
-from grms.site.watching.partner_figures import OTHER, PartnerFigures
+from grms.site.watching.partner_figures import OTHER, PartnerGauges
 
 
 def shown(registry: CollectorRegistry) -> dict[str, dict[str, float]]:
@@ -18,14 +18,14 @@ def shown(registry: CollectorRegistry) -> dict[str, dict[str, float]]:
 def test_a_partner_of_the_list_is_there_from_the_beginning() -> None:
     """It does not answer yet and has no jobs here, so that an alert on it can be written."""
     registry = CollectorRegistry()
-    PartnerFigures(registry, ["CTC"])
+    PartnerGauges(registry, ["CTC"])
     assert shown(registry) == {"CTC": {"reachable": 0, "guest_jobs": 0}}
 
 
 def test_a_partner_that_leaves_the_list_is_shown_no_more() -> None:
     """An alert on a partner that does not answer would otherwise go on until the next restart."""
     registry = CollectorRegistry()
-    figures = PartnerFigures(registry, ["CTC", "SDSC"])
+    figures = PartnerGauges(registry, ["CTC", "SDSC"])
     figures.set_reachable("SDSC", reachable=True)
     figures.set_standing("SDSC", awrt_s=7.0, open_jobs=3)
     figures.set_promise("SDSC", suspended=True, breaches=2, credit=5.0)
@@ -43,7 +43,7 @@ def test_a_partner_that_leaves_the_list_is_shown_no_more() -> None:
 def test_jobs_of_partners_that_have_left_are_shown_together() -> None:
     """They are still here; one that comes back finds its own."""
     registry = CollectorRegistry()
-    figures = PartnerFigures(registry, ["CTC", "SDSC", "KTH"])
+    figures = PartnerGauges(registry, ["CTC", "SDSC", "KTH"])
     for name, count in (("CTC", 1), ("SDSC", 2), ("KTH", 4)):
         figures.set_guests(name, count)
     figures.set_partners(["KTH"])

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from grms.kit.access import TOKEN_LENGTH_MIN, read_access, write_access
+from grms.kit.web.access import TOKEN_LENGTH_MIN, read_access, write_access
 
 
 def test_the_file_is_for_its_user_alone_and_says_how_to_get_in(tmp_path: Path) -> None:

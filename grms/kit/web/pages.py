@@ -32,9 +32,9 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response, Strea
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from grms.kit.access import write_access
 from grms.kit.descriptors import BACKLOG
-from grms.kit.visitors import Visitor
+from grms.kit.web.access import write_access
+from grms.kit.web.visitors import Visitor
 from grms.names import is_loopback
 
 SHARED: Final = Path(__file__).with_name("static")

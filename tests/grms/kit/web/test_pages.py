@@ -16,8 +16,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 from structlog.testing import capture_logs
 
-from grms.kit import pages
-from grms.kit.pages import HEADERS, PageServer, PagesSettings, Streams, document, files, written
+from grms.kit.web import pages
+from grms.kit.web.pages import HEADERS, PageServer, PagesSettings, Streams, document, files, written
 
 
 async def nothing() -> None:

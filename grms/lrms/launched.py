@@ -38,6 +38,9 @@ exit "$code"
 """What the batch system runs, in the job's folder: nothing of the job stands in it."""
 
 _LINE = re.compile(r"(\d+)(?: (\d+))?")
+_KILLED: Final = frozenset((128 + 9, 128 + 15))
+"""Exit codes of a shell whose last command was ended by SIGKILL or SIGTERM."""
+
 _END = re.compile(r"ended (\d{1,3}) (\d+)")
 
 
@@ -95,6 +98,8 @@ def true_end(end: LrmsEnd, script: ScriptEnd | None, limit_s: float) -> LrmsEnd:
     early = script.run_time is not None and script.run_time < limit_s - 1.0
     if end.outcome is LrmsOutcome.TIMEOUT and not early:
         return end  # it may have ended as it was told that its time is over
+    if end.outcome is LrmsOutcome.NODE_FAIL and script.code in _KILLED:
+        return end  # what it ran was killed with the node, a moment before the script itself
     ran = end.run_time if script.run_time is None else script.run_time
     return replace(
         ended_itself(script, end.end_time),

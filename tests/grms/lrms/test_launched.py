@@ -119,6 +119,8 @@ def test_other_ends() -> None:
     found = true_end(failed, ScriptEnd(2, None), 60.0)
     assert (found.exit_code, found.run_time, found.end_time) == (2, 100.0, 1100.0)
     assert true_end(failed, ScriptEnd(0, 500.0), 0.0).run_time == 100.0
+    for code in (137, 143):  # its command was killed a moment before it
+        assert true_end(failed, ScriptEnd(code, 100.0), 60.0) is failed
     for outcome in set(LrmsOutcome) - {LrmsOutcome.NODE_FAIL, LrmsOutcome.TIMEOUT}:
         end = replace(TIMEOUT, outcome=outcome)
         assert true_end(end, ScriptEnd(0, 1.0), 60.0) is end

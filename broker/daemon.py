@@ -40,9 +40,9 @@ from broker.sites.port import Site
 from broker.sites.remote import RemoteSite
 from broker.sites.simulated import SimulatedSite
 from broker.v1 import plan_pb2_grpc, resource_pb2_grpc, workflow_pb2_grpc
+from grms.kit.debug import checks_wanted
 from grms.kit.reflection import serve_reflection
 from grms.kit.refusals import Unexpected
-from grms.kit.service_manager import checks_wanted
 from grms.kit.signals import signals
 from grms.kit.unix_sockets import SocketInUseError, remove_stale_socket
 from grms.pki.certificates import PkiError, site_of_certificate

@@ -1,4 +1,4 @@
-"""What a daemon has of whoever has started it: the service manager to tell (systemd's `sd_notify`), and a switch.
+"""What a daemon tells the service manager that has started it (systemd's `sd_notify`).
 
 The protocol is a datagram of lines to the socket that `NOTIFY_SOCKET` names; without it nobody wants
 to be told. A manager that is not there is none of the daemon's trouble.
@@ -11,14 +11,6 @@ from typing import Final
 
 VARIABLE: Final = "NOTIFY_SOCKET"
 """Names the socket of the service manager."""
-
-CHECK: Final = "HANSE_CHECK"
-"""The variable by which a daemon checks its own memory after every event; that costs time with every job kept."""
-
-
-def checks_wanted() -> bool:
-    """Returns whether this process is to check what must always hold, after every event."""
-    return os.environ.get(CHECK, "") not in {"", "0"}
 
 
 def notify(*lines: str) -> bool:

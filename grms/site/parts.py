@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from grms.handshakes import why_refused
-from grms.kit.service_manager import checks_wanted
+from grms.kit.debug import checks_wanted
 from grms.kit.shared_folders import SharedFolders
 from grms.lrms.adapter import LrmsSite
 from grms.lrms.immediate import ReplayableLrms

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from grms.kit.service_manager import CHECK, VARIABLE, checks_wanted, notify, status
+from grms.kit.service_manager import VARIABLE, notify, status
 
 
 def test_the_manager_gets_the_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -30,16 +30,3 @@ def test_nobody_need_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert not notify("READY=1")
     monkeypatch.setenv(VARIABLE, str(tmp_path / "gone"))
     assert not notify("READY=1")
-
-
-@pytest.mark.parametrize(
-    ("value", "wanted"), [(None, False), ("", False), ("0", False), ("1", True)]
-)
-def test_the_switch_is_a_variable(
-    monkeypatch: pytest.MonkeyPatch, value: str | None, wanted: bool
-) -> None:
-    """It is off unless somebody sets it."""
-    monkeypatch.delenv(CHECK, raising=False)
-    if value is not None:
-        monkeypatch.setenv(CHECK, value)
-    assert checks_wanted() is wanted

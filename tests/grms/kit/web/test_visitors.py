@@ -11,11 +11,11 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
-from tests.grms.kit.web.test_pages import ask, serving
 
 from grms.kit.descriptors import PAGES_MAX
 from grms.kit.web import visitors
 from grms.kit.web.pages import PageServer
+from tests.grms.kit.web.test_pages import ask, serving
 
 HALF = b"GET / HTTP/1.1\r\nHost: localhost\r\nX"
 

@@ -10,7 +10,7 @@ import grpc
 import pytest
 from grpc import aio
 
-from grms.kit.service_manager import CHECK
+from grms.kit.debug import CHECK
 from grms.site.core.state import SiteState
 from grms.site.engine import group_commit
 from grms.site.engine.clock import VirtualClock

@@ -205,13 +205,17 @@ def list_workflows(*, broker: "BrokerClient", only_open: bool, as_json: bool) ->
 def cancel(workflows: tuple[str, ...], *, broker: "BrokerClient") -> None:
     """Ask for the end of workflows, named by id or name.
 
-    Reservations are released and runs ended; `gorba watch` tells when that is done.
+    Reservations are released and runs ended; `gorba watch` tells when that is done. Where a word is
+    the id of one workflow and the name of another, say id:WORD or name:WORD.
 
     \b
       gorba cancel w3 montage
     """  # noqa: D301  # see `serve`
-    for name in workflows:
-        click.echo(workflow_line(broker.cancel(name)))
+    from broker.commandline.workflow_words import id_of  # noqa: PLC0415  # see the module's docstring
+
+    known = broker.workflows()
+    for workflow_id in [id_of(word, known) for word in workflows]:
+        click.echo(workflow_line(broker.cancel(workflow_id)))
 
 
 @click.command(short_help="Follow a workflow to its end, or the searches for plans.")
@@ -221,12 +225,16 @@ def cancel(workflows: tuple[str, ...], *, broker: "BrokerClient") -> None:
 def watch(workflow: str | None, *, broker: "BrokerClient", as_json: bool) -> None:
     """Show a workflow and every change, until its end; without one, the searches for plans.
 
-    It goes on over a restart of the broker.
+    It goes on over a restart of the broker. WORKFLOW is an id or a name, as for `gorba cancel`.
 
     \b
       gorba watch montage
       gorba watch
     """  # noqa: D301  # see `serve`
+    if workflow is not None:
+        from broker.commandline.workflow_words import id_of  # noqa: PLC0415  # see the module's docstring
+
+        workflow = id_of(workflow, broker.workflows())
     if as_json:
         from broker.commandline import shown as words  # noqa: PLC0415  # see the module's docstring
 
@@ -295,7 +303,7 @@ def show_plan(
     """Show the plan of a broker: what runs where and when, and what has no place.
 
     Moments are seconds from now. Tasks that have completed are left out. WORKFLOW is an id or a
-    name. The JSON is a plan file, as `gorba plan --old` reads it.
+    name, as for `gorba cancel`. The JSON is a plan file, as `gorba plan --old` reads it.
 
     \b
       gorba plan show

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from broker.commandline.plan_command import STANDARD_OUTPUT
+from broker.commandline.workflow_words import id_of
 from broker.core.records import Supply
 from broker.errors import InputError
 from broker.files.plans import plan_document
@@ -20,7 +21,7 @@ from broker.model.workflow import Alternative, Demand, Task, Workflow
 from broker.pictures.page import render_page
 from broker.pictures.words import fitness
 from broker.v1 import plan_pb2, workflow_pb2
-from lrms_sim.spelling import count, unknown
+from lrms_sim.spelling import count
 
 if TYPE_CHECKING:
     from broker.client import BrokerClient
@@ -101,15 +102,10 @@ def pick(
         InputError: one that is wanted is not there, or has ended.
     """
     live = {each.name: each for each in workflows if not each.HasField("end_time_s")}
-    ids = {each.workflow_id: each.name for each in live.values()}
-    names = set()
-    for name in wanted:
-        if name not in ids and name not in live:
-            raise InputError(
-                "in the plan " + unknown("workflow", name, [*ids, *live]) if live
-                else f"the plan has no workflow {name!r}: none is open"
-            )  # fmt: skip
-        names.add(ids.get(name, name))
+    if wanted and not live:
+        raise InputError(f"the plan has no workflow {next(iter(wanted))!r}: none is open")
+    names_by_id = {each.workflow_id: name for name, each in live.items()}
+    names = {names_by_id[id_of(word, live.values())] for word in wanted}
     chosen = plan_pb2.Plan()
     chosen.CopyFrom(plan)
     del chosen.placements[:], chosen.unplanned[:]

@@ -57,9 +57,11 @@ class WrittenDiscipline:
 
     Attributes:
         written: the object or function.
+        fails_as: kind of the error that is raised where a call of it fails; None for its own.
     """
 
     written: Any
+    fails_as: type[Exception] | None = None
 
     @property
     def name(self) -> str:
@@ -122,7 +124,18 @@ class WrittenDiscipline:
                 f"discipline {self.name!r}: {name} is a generator or a coroutine, which a call does not "
                 "run; it must be a plain function that starts jobs with view.start(job)"
             )
-        return call
+        return call if self.fails_as is None else self._telling(call, self.fails_as)
+
+    def _telling(self, call: Any, kind: type[Exception]) -> Any:
+        def told(*given: Any) -> object:
+            try:
+                return call(*given)
+            except Exception as error:
+                raise kind(
+                    f"discipline {self.name!r} has failed: {type(error).__name__}: {error}"
+                ) from error
+
+        return told
 
 
 def decides_in_python(discipline: object) -> bool:

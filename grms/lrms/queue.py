@@ -3,12 +3,14 @@
 from dataclasses import replace
 from typing import Any, Final
 
+from grms.lrms.port import LrmsError
 from lrms_sim.choosing import StrategyRules, StrategyTable, with_local_time
 from lrms_sim.criteria import GroupOrder
 from lrms_sim.disciplines import Discipline, discipline_by_name
 from lrms_sim.situations import zone_named
 from lrms_sim.strategies import Strategy
 from lrms_sim.strategy_files import load_strategy
+from lrms_sim.written import WrittenDiscipline
 
 UNIX_FIRST: Final = 1_577_836_800.0
 UNIX_LAST: Final = 2_524_608_000.0
@@ -40,6 +42,9 @@ def configured_queue(
     """
     if strategy is None:
         chosen = discipline_by_name(discipline)
+        if isinstance(chosen, WrittenDiscipline):
+            # Without it the batch system cannot go on, which is for its operator to read and to mend.
+            chosen = replace(chosen, fails_as=LrmsError)
         if group_order is None:
             return chosen
         groups: Any = group_order

@@ -22,6 +22,7 @@ from grpc_health.v1 import health, health_pb2
 from grms.kit.service_manager import notify
 from grms.lrms.immediate import ReplayableLrms
 from grms.lrms.originals import WithOriginals
+from grms.lrms.port import LrmsError
 from grms.names import parse_endpoint
 from grms.site.configuration.guard_table import guard_of
 from grms.site.engine.clock import VirtualClock
@@ -95,7 +96,7 @@ class Daemon:
 
         Raises:
             JournalError: the disk has failed.
-            LrmsError: something is missing that the batch system needs.
+            LrmsError: something is missing that the batch system needs, or it cannot go on.
             SocketInUseError: another process listens on the users' socket.
             OSError: an address cannot be listened on.
         """
@@ -109,6 +110,8 @@ class Daemon:
             except* EngineFailedError:
                 # Every task that asked the engine afterwards has met it; the cause is told below.
                 pass
+            except* LrmsError as errors:
+                core.engine.fail(_first(errors))
         if core.engine.failure is not None:
             self._log.error("failed", error=str(core.engine.failure))
             raise core.engine.failure
@@ -179,7 +182,7 @@ class Daemon:
     async def _commit(self) -> None:
         try:
             await self._core.engine.commit.run()
-        except JournalError as error:
+        except (JournalError, LrmsError) as error:
             self._core.engine.fail(error)
 
     async def _open(self, stack: AsyncExitStack) -> tuple[Door, Watchers, list[aio.Server]]:
@@ -316,3 +319,11 @@ class Daemon:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(grace):
                     await core.engine.commit.settled()
+
+
+def _first(errors: BaseExceptionGroup[LrmsError]) -> LrmsError:
+    error: BaseException = errors
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    assert isinstance(error, LrmsError)
+    return error

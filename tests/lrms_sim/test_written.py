@@ -312,3 +312,19 @@ def test_an_installed_distribution_brings_disciplines(
         sys.modules.pop("my_queues", None)
     with pytest.raises(ValueError, match="my-filo"):
         discipline_by_name("my-filo")
+
+
+def test_a_failure_can_be_told_as_an_error_of_another_kind() -> None:
+    """With the discipline, and what it has raised, which is the cause."""
+
+    class NeverMind:
+        name = "never-mind"
+
+        def decide(self, _view: object) -> None:
+            raise KeyError("no such queue")
+
+    with pytest.raises(OSError, match="discipline 'never-mind' has failed: KeyError") as error:
+        simulate(BLOCKED, 4, WrittenDiscipline(NeverMind(), fails_as=OSError))
+    assert isinstance(error.value.__cause__, KeyError)
+    with pytest.raises(KeyError):
+        simulate(BLOCKED, 4, NeverMind())

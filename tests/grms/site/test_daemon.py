@@ -9,7 +9,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import AsyncIterator
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grms.kit.journal import JournalError
 from grms.kit.ports import free_port
 from grms.kit.reflection import STABLE
+from grms.lrms.port import LrmsError
 from grms.site.engine import group_commit
 from grms.site.sockets.relay import EXHAUSTED_PAUSE_S
 from grms.site.start import serve
@@ -30,6 +31,28 @@ from lrms_sim.text_files import to_toml
 from tests.grms.kit.test_reflection import asked
 from tests.grms.site.daemons import document, running, two_sites
 from tests.waiting import run, until
+
+
+class FailsAtOnce:
+    """A discipline that cannot decide."""
+
+    def decide(self, _view: object) -> None:
+        """Fails."""
+        raise KeyError("no such queue")
+
+
+class FailsLater:
+    """A discipline that cannot stand the end of a job."""
+
+    def decide(self, view: Any) -> None:
+        """Starts whatever waits."""
+        for job in list(view.waiting):
+            view.start(job)
+
+    def ended(self, _view: object, _job: object) -> None:
+        """Fails."""
+        raise KeyError("no such queue")
+
 
 pytestmark = pytest.mark.usefixtures("forks")
 
@@ -368,5 +391,24 @@ def test_a_full_site_gives_work_away(tmp_path: Path) -> None:
             assert ended.reason == "ran at away"
             kinds = [type(record).__name__ for record in away.core.journal.records()]
             assert kinds[:3] == ["GuestAccepted", "GuestStarted", "GuestEnded"]
+
+    run(scene)
+
+
+@pytest.mark.parametrize("kind", [FailsAtOnce, FailsLater])
+def test_a_queue_that_fails_ends_the_daemon_with_its_reason(tmp_path: Path, kind: type) -> None:
+    """A discipline of a user's may fail as a job comes, or long after; the job is in the journal."""
+
+    async def scene() -> None:
+        configuration = document(
+            tmp_path, lrms={"discipline": f"{__name__}:{kind.__name__}"}, mqtt={"enabled": False}
+        )
+        reason = f"discipline '{kind.__name__}' has failed: KeyError: 'no such queue'"
+        with pytest.raises(LrmsError, match=reason):
+            async with running(configuration, tmp_path) as site:
+                with suppress(aio.AioRpcError):  # it may fail before the job is answered
+                    await site.submit("k")
+                await site.core.engine.failed.wait()
+        assert len(site.core.engine.state.memory.jobs) == 1
 
     run(scene)

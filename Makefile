@@ -35,8 +35,9 @@ $(VENV)/.tools: pyproject.toml
 	@touch $@
 
 # What is installed and what is compiled need nothing of each other: `make -j2 setup` does both at once.
+# Setuptools warns at length of folders that are called as packages, which those of a checkout are.
 $(VENV)/.installed: $(VENV)/.tools
-	@HANSE_WITHOUT_KERNELS=1 $(PIP) --no-build-isolation --editable '.[dev]'
+	@HANSE_WITHOUT_KERNELS=1 PYTHONWARNINGS=ignore $(PIP) --no-build-isolation --editable '.[dev]'
 	@touch $@
 
 $(VENV)/.built: $(VENV)/.tools $(SOURCES)

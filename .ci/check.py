@@ -169,12 +169,14 @@ def check_report(path: Path) -> list[str]:
 
 
 def print_oldest(path: Path) -> list[str]:
-    """Prints, as constraints for pip, the oldest releases that pyproject.toml allows on the wire."""
+    """Prints, as constraints for pip, the oldest releases that pyproject.toml allows of the core and on the wire."""
     project = tomllib.loads(path.read_text(encoding="utf-8"))["project"]
-    dependencies = project["optional-dependencies"]["site"]
+    core = project["dependencies"]
+    dependencies = [*core, *project["optional-dependencies"]["site"]]
     bounds = dict(re.findall(r"^([\w-]+)>=([\d.]+)", "\n".join(dependencies), re.MULTILINE))
-    print("\n".join(f"{name}=={bounds[name]}" for name in WIRE if name in bounds))
-    return [f"{path.name} has no lower bound of {name}" for name in WIRE if name not in bounds]
+    names = [*(re.split(r"[^\w-]", each, maxsplit=1)[0] for each in core), *WIRE]
+    print("\n".join(f"{name}=={bounds[name]}" for name in names if name in bounds))
+    return [f"{path.name} has no lower bound of {name}" for name in names if name not in bounds]
 
 
 NODE_SAYS = ["home-1 was taken", "home-1 OUTCOME_COMPLETED on home"]

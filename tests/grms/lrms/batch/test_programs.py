@@ -6,6 +6,7 @@ import gc
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -190,16 +191,23 @@ async def test_another_accounts_program_is_not_waited_for(
 ) -> None:
     """It cannot be ended from here: after the time-out nobody waits for it, and it ends by itself."""
     folder = script(tmp_path, f"while ! test -e {tmp_path}/go; do sleep 0.05; done")
-    denied = []
+    denied, started, start = [], list[asyncio.subprocess.Process](), asyncio.create_subprocess_exec
 
     def refuse(process: int, number: int) -> None:
         denied.append((process, number))
         raise PermissionError
 
+    async def note(*words: Any, **how: Any) -> asyncio.subprocess.Process:
+        started.append(await start(*words, **how))
+        return started[-1]
+
     with monkeypatch.context() as patch:
         patch.setattr(os, "killpg", refuse)
+        patch.setattr(asyncio, "create_subprocess_exec", note)
         with pytest.raises(LrmsUnavailableError, match="has not answered"):
             await Programs({}, folder=folder, timeout_s=0.2).run("tool")
     (tmp_path / "go").touch()
     ((child, _),) = denied
-    await until(lambda: not runs(child))
+    # When it is gone, asyncio has still to hear of it: the loop must not end before.
+    assert await started[0].wait() == 0
+    assert not runs(child)

@@ -1,4 +1,4 @@
-"""Checks of `.ci/run` that are more than a command: `check.py skips|dist|slim|report|oldest|node PATH`."""
+"""Checks of `.ci/run` that are more than a command: `check.py skips|dist|slim|report|oldest|oldest-core|node PATH`."""
 
 import os
 import re
@@ -11,6 +11,7 @@ import time
 import tomllib
 import xml.etree.ElementTree as ET
 import zipfile
+from collections.abc import Iterable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -169,12 +170,21 @@ def check_report(path: Path) -> list[str]:
 
 
 def print_oldest(path: Path) -> list[str]:
-    """Prints, as constraints for pip, the oldest releases that pyproject.toml allows of the core and on the wire."""
-    project = tomllib.loads(path.read_text(encoding="utf-8"))["project"]
-    core = project["dependencies"]
-    dependencies = [*core, *project["optional-dependencies"]["site"]]
+    """Prints, as constraints for pip, the oldest releases that pyproject.toml allows on the wire."""
+    site = tomllib.loads(path.read_text(encoding="utf-8"))["project"]["optional-dependencies"][
+        "site"
+    ]
+    return _print_bounds(path, site, WIRE)
+
+
+def print_oldest_core(path: Path) -> list[str]:
+    """Prints the same of what all commands are made of."""
+    core = tomllib.loads(path.read_text(encoding="utf-8"))["project"]["dependencies"]
+    return _print_bounds(path, core, [re.split(r"[^\w-]", each, maxsplit=1)[0] for each in core])
+
+
+def _print_bounds(path: Path, dependencies: list[str], names: Iterable[str]) -> list[str]:
     bounds = dict(re.findall(r"^([\w-]+)>=([\d.]+)", "\n".join(dependencies), re.MULTILINE))
-    names = [*(re.split(r"[^\w-]", each, maxsplit=1)[0] for each in core), *WIRE]
     print("\n".join(f"{name}=={bounds[name]}" for name in names if name in bounds))
     return [f"{path.name} has no lower bound of {name}" for name in names if name not in bounds]
 
@@ -238,6 +248,7 @@ def main() -> int:
         "slim": check_slim,
         "report": check_report,
         "oldest": print_oldest,
+        "oldest-core": print_oldest_core,
         "node": check_node,
     }
     found = checks[sys.argv[1]](Path(sys.argv[2]))

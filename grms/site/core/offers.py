@@ -163,16 +163,15 @@ class OfferDesk:
         if conducted and job.state is JobState.RESOLVING and not job.question:
             job.attempts += 1  # it was made again
             self.ask(job, turn)
-        elif job.state is not JobState.OFFERING:
-            return
-        elif not event.sent and not conducted:
-            self._declined(job, event.load, turn)
-        elif self.gives_up(job):
-            self.abandon(job, event.load, turn)
-        else:
-            job.move(JobState.RESOLVING)
-            self.ask(job, turn)
-            turn.publish(job)
+        elif job.state is JobState.OFFERING:
+            if not event.sent and not conducted:
+                self._declined(job, event.load, turn)
+            elif self.gives_up(job):
+                self.abandon(job, event.load, turn)
+            else:
+                job.move(JobState.RESOLVING)
+                self.ask(job, turn)
+                turn.publish(job)
 
     def status_answered(self, event: StatusAnswered, turn: Turn) -> None:
         """Goes on with what has become of an offer."""

@@ -50,6 +50,15 @@ def test_a_replayed_decision_waits_for_who_is_away() -> None:
     assert one(come_up(site, "c"), SendOffer).partner == "c"
 
 
+def test_who_comes_back_changes_no_offer_that_is_under_way() -> None:
+    """The partner whose turn it is has still to answer."""
+    site = replayed()
+    site.submit()
+    assert (site.job().state, site.job().partner) == (JobState.OFFERING, "b")
+    assert come_up(site, "c") == []
+    assert (site.job().state, site.job().partner) == (JobState.OFFERING, "b")
+
+
 def test_a_decision_of_a_living_site_waits_for_nobody() -> None:
     """Whoever is away is passed over."""
     site = Conversation()

@@ -7,7 +7,7 @@ from grms.site.facts.arrivals import keep, receive
 from grms.site.facts.codec import encode, form_of
 from grms.site.facts.lifecycle import JobState
 from grms.site.facts.memory import Memory
-from grms.site.facts.records import JobKept, JobReceived
+from grms.site.facts.records import JobDeclined, JobKept, JobOffered, JobReceived
 from grms.testing.trial import Trial
 from tests.grms.site.conversation import REQUEST, settings
 from tests.grms.site.facts.test_compaction import inside
@@ -28,6 +28,17 @@ def test_a_job_is_what_was_received_and_kept() -> None:
     memory.apply(JobKept(2.5, 3))
     assert (job.state, job.kept_time) == (JobState.SUBMITTING, 2.5)
     assert (memory.unconfirmed, memory.at_lrms) == (REQUEST.processors, {"a/7/3": job})
+
+
+def test_questions_count_until_the_job_is_kept() -> None:
+    """The next decision about it, should there be one, may ask as many partners as any."""
+    memory = Memory(settings())
+    memory.apply(JobReceived(1.0, 1, "ann", "key", "", REQUEST, b"run"))
+    memory.apply(JobOffered(1.0, 1, "b", 1))
+    memory.apply(JobDeclined(1.0, 1))
+    assert memory.jobs[1].put == 1
+    memory.apply(JobKept(1.0, 1))
+    assert (memory.jobs[1].put, memory.jobs[1].asked) == (0, ("b",))
 
 
 def test_fields_do_what_records_do() -> None:

@@ -28,6 +28,7 @@ from grms.site.facts.wire import (
     read_job_state,
     read_offer,
     read_request,
+    read_seen,
     read_status,
     shared_files,
     without_program,
@@ -99,6 +100,8 @@ def test_a_request_for_longer_than_sums_can_hold_is_refused() -> None:
         read_request(message, "job")
     assert error.value.field == "job.requested_time_s"
     assert str(error.value) == "requested_time_s is 1e+308; it must be at most 1e+15"
+    message.requested_time_s = 1e15
+    assert read_request(message, "job")[0].requested_time == 1e15
 
 
 @pytest.mark.parametrize("run_time", [0.0, -1.0, math.inf, math.nan])
@@ -334,3 +337,32 @@ def test_an_offer_is_accepted_or_declined() -> None:
         with pytest.raises(WireError, match="must be a known one") as error:
             read_answer(answer)
         assert error.value.field == "answer"
+
+
+@pytest.mark.parametrize(
+    ("epoch", "own", "taken"),
+    [
+        (1_000_000_000, 1, True),
+        (1_000_000_000 + 86_400 * 10**9, 1, True),
+        (1_000_000_001 + 86_400 * 10**9, 1, False),
+        (2**62, 2**62, True),
+        (2**62 + 1, 2**62, False),
+    ],
+)
+def test_a_partner_has_seen_no_offer_of_an_epoch_still_to_come(
+    epoch: int, own: int, taken: bool
+) -> None:
+    """An epoch is the moment of a journal, by a clock that may be a day ahead; or it is the site's own."""
+    message = partner_pb2.DescribeResponse(offer_seen=partner_pb2.OfferId(epoch=epoch, number=3))
+    if taken:
+        seen = read_seen(message, epoch=own, now_ns=1_000_000_000)
+        assert seen == OfferId(epoch, 3)
+        return
+    with pytest.raises(WireError, match=f"{epoch}/3, of an epoch that is still to come") as error:
+        read_seen(message, epoch=own, now_ns=1_000_000_000)
+    assert error.value.field == "offer_seen"
+
+
+def test_a_partner_may_have_seen_no_offer() -> None:
+    """Then it says none."""
+    assert read_seen(partner_pb2.DescribeResponse(), epoch=1, now_ns=1) is None

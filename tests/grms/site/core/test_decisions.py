@@ -55,6 +55,7 @@ def test_who_comes_back_changes_no_offer_that_is_under_way() -> None:
     site = replayed()
     site.submit()
     assert (site.job().state, site.job().partner) == (JobState.OFFERING, "b")
+    site(PartnerDown, partner="c")
     assert come_up(site, "c") == []
     assert (site.job().state, site.job().partner) == (JobState.OFFERING, "b")
 

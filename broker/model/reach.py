@@ -75,8 +75,6 @@ class Reach:
 
     def _opening(self, resource: Resource) -> list[tuple[float, float]]:
         # Opening hours as spans of the week in UTC, none over its turn; none: always open.
-        if not resource.calendar.opening:
-            return []
         found = self._weekly.get(resource.name)
         if found is None:
             shifted = [

@@ -247,7 +247,7 @@ def join_weekly(spans: Sequence[tuple[float, float]]) -> list[tuple[float, float
     joined = join(spans)
     if joined == [(0.0, WEEK)]:
         return []
-    if len(joined) > 1 and joined[0][0] == 0 and joined[-1][1] == WEEK:
+    if joined and joined[0][0] == 0 and joined[-1][1] == WEEK:
         joined = [*joined[1:-1], (joined[-1][0], WEEK + joined[0][1])]
     return joined
 

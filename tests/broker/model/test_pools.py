@@ -42,3 +42,10 @@ def test_a_count_out_of_bounds_is_refused(count: int) -> None:
     """The text has the bounds."""
     with pytest.raises(ValueError, match="from 1 to 100000"):
         generate_pool(count, np.random.default_rng(1))
+
+
+def test_the_bounds_themselves_are_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One resource is a pool, and so are as many as there may be."""
+    monkeypatch.setattr("broker.model.pools.RESOURCES_MAX", 3)
+    for count in (1, 3):
+        assert len(generate_pool(count, np.random.default_rng(1))) == count

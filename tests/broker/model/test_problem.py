@@ -7,7 +7,7 @@ import pytest
 from broker.model.plan import Placement
 from broker.model.problem import Problem
 from broker.model.resources import Calendar, Resource, WeeklyWindow
-from broker.model.workflow import Alternative, Demand, Task, Workflow
+from broker.model.workflow import MOMENT_MAX, Alternative, Demand, Instant, Task, Workflow
 from tests.broker.random_problems import HOUR, NOW
 
 ON_A = Alternative.of("a")
@@ -33,6 +33,70 @@ def test_resources_are_found_by_name() -> None:
 def test_what_has_ended_may_have_run_elsewhere() -> None:
     """A resource that is gone may still be in the past of a workflow."""
     Problem((FLOW,), (A,), now=100, fixed=(fixed("x", 0, 60, "gone"),))
+
+
+def test_what_ends_at_this_moment_has_ended() -> None:
+    """Where it ran may be gone by then, and not a moment before."""
+    gone = (fixed("x", 0, 60, "gone"),)
+    Problem((FLOW,), (A,), now=60, fixed=gone)
+    with pytest.raises(ValueError, match="the fixed task w/x runs on 'gone', which is not there"):
+        Problem((FLOW,), (A,), now=59, fixed=gone)
+
+
+@pytest.mark.parametrize(
+    ("demand", "message"),
+    [
+        (Demand("gone"), r"task 'x': there is no resource 'gone'$"),
+        (Demand("a", 2), r"^1 tasks can run nowhere.*: w/x$"),
+    ],
+)
+def test_a_fixed_task_needs_no_place_to_run(demand: Demand, message: str) -> None:
+    """All that it could have run on may be gone or too small; one that is not fixed needs some."""
+    alternatives = (Alternative((demand,)),)
+    flow = Workflow("w", (Task("x", 60.0, alternatives), Task("y", 60.0, (ON_A,), ("x",))))
+    Problem((flow,), (A,), now=60, fixed=(fixed("x", 0, 60),))
+    with pytest.raises(ValueError, match=message):
+        Problem((flow,), (A,), now=60)
+
+
+def test_an_instant_may_be_fixed() -> None:
+    """It starts and ends at one moment."""
+    flow = Workflow("w", (Instant("x", 0.0, (ON_A,)),))
+    Problem((flow,), (A,), now=5, fixed=(fixed("x", 5, 5),))
+
+
+@pytest.mark.parametrize("now", [-MOMENT_MAX, MOMENT_MAX])
+def test_a_plan_begins_at_most_so_far_from_1970(now: float) -> None:
+    """At the last moment it may, after it no more."""
+    assert Problem((FLOW,), (A,), now=now).now == now
+    with pytest.raises(ValueError, match=r"^now is -?1e\+12; at most 1e\+12 s from 1970$"):
+        Problem((FLOW,), (A,), now=math.nextafter(now, math.copysign(math.inf, now)))
+
+
+def test_as_many_tasks_as_there_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One more is refused; the tasks of all workflows count."""
+    flows = (FLOW, replace(FLOW, name="v"))
+    monkeypatch.setattr("broker.model.problem.TASKS_MAX", 4)
+    assert len(Problem(flows, (A,)).workflows) == 2
+    monkeypatch.setattr("broker.model.problem.TASKS_MAX", 3)
+    with pytest.raises(ValueError, match=r"^4 tasks; at most 3$"):
+        Problem(flows, (A,))
+
+
+def test_only_names_that_come_twice_are_said() -> None:
+    """Each of them once, in order; those that come once are not to blame."""
+    with pytest.raises(ValueError, match=r"^resources of the same name: a, c$"):
+        Problem((FLOW,), tuple(Resource(name) for name in "cabaac"))
+
+
+@pytest.mark.parametrize(("count", "rest"), [(10, ""), (11, " …")])
+def test_ten_impossible_tasks_are_named(count: int, rest: str) -> None:
+    """Of more than ten only how many they are is said."""
+    three = (Alternative((Demand("a", 3),)),)
+    flow = Workflow("w", tuple(Task(f"t{number}", 60.0, three) for number in range(count)))
+    names = ", ".join(f"w/t{number}" for number in range(10))
+    with pytest.raises(ValueError, match=rf"^{count} tasks can run nowhere.*: {names}{rest}$"):
+        Problem((flow,), (A,))
 
 
 @pytest.mark.parametrize(

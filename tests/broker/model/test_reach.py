@@ -99,3 +99,26 @@ def test_a_copy_begins_anew() -> None:
     large = (Alternative((Demand("a", 2),)), Alternative.of("a"))
     assert reach.kept(large, 1.0) == large[1:]
     assert copy.deepcopy(reach).kept((Alternative.of("a"),), 1.0) == (Alternative.of("a"),)
+
+
+def test_hours_are_those_of_each_resource() -> None:
+    """Open from 8 to 12 six hours ahead is 2 to 6 in UTC: of the hours from 5 on it shares one."""
+    morning = Calendar((WeeklyWindow(8 * HOUR, 12 * HOUR),))
+    ahead = Resource("ahead", calendar=morning, utc_offset=6 * HOUR)
+    here = Resource("here", calendar=Calendar((WeeklyWindow(5 * HOUR, 20 * HOUR),)))
+    reach = Reach({"ahead": ahead, "here": here}, 0.0)
+    assert reach.longest(Alternative.of("ahead", "here")) == HOUR
+    assert reach.longest(Alternative.of("ahead")) == 4 * HOUR
+
+
+def test_what_closes_for_good_right_now_has_room_for_an_instant() -> None:
+    """So it counts among the fastest; what has closed before does not."""
+    closing = Resource("a", performance=2, calendar=Calendar(closures=((5, math.inf),)))
+    on_a = (Alternative.of("a"),)
+    now, late = (Reach({"a": closing}, moment) for moment in (5.0, 6.0))
+    assert now.longest(on_a[0]) == 0
+    assert now.kept(on_a, 0.0) == on_a
+    assert now.fastest(on_a) == 2
+    assert late.longest(on_a[0]) == -1
+    assert late.kept(on_a, 0.0) == ()
+    assert late.fastest(on_a) == 0

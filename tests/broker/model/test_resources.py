@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from broker.model.resources import (
     DAY,
+    PRICE_MAX,
     WEEK,
     Calendar,
     PriceRule,
@@ -64,6 +65,14 @@ def test_prices_follow_the_resources_own_time() -> None:
     assert resource.cost(NOW + 5 * HOUR, NOW + 11 * HOUR) == 0
 
 
+def test_the_last_price_step_holds_to_the_end_of_the_week() -> None:
+    """No step begins where the week ends: that is second 0 again."""
+    sunday = PriceRule(2, WeeklyWindow(weekdays=(6,)))
+    resource = Resource("a", price=3, price_rules=(sunday,))
+    assert resource.price_steps() == [(0, 3), (6 * DAY, 2)]
+    assert resource.mean_price() == pytest.approx(20 / 7)
+
+
 def test_duration_is_work_over_performance() -> None:
     """A resource of performance 2 needs half the time."""
     assert Resource("a", performance=2).duration(10) == 5
@@ -98,6 +107,13 @@ def test_joined_spans_and_gaps_cover_everything_once(draws: list[tuple[int, int]
         assert inside != any(begin <= moment < end for begin, end in free)
 
 
+def test_gaps_have_a_length() -> None:
+    """Where a span begins with the stretch, or ends with it, nothing is left free there."""
+    assert gaps([(0, 5), (8, 30)], 0, 30) == [(5, 8)]
+    assert gaps([(0, 30)], 0, 30) == []
+    assert gaps([], 0, 30) == [(0, 30)]
+
+
 def test_a_whole_week_is_always() -> None:
     """Seven days that touch are no opening hours at all."""
     assert join_weekly([(day * DAY, (day + 1) * DAY) for day in range(7)]) == []
@@ -113,12 +129,13 @@ def test_a_whole_week_is_always() -> None:
         (lambda: WeeklyWindow(weekdays=(7,)), "weekdays are (7,)"),
         (lambda: PriceRule(-1, WeeklyWindow()), "price is -1"),
         (lambda: Calendar(closures=((3, 3),)), "closure from 3 to 3"),
-        (lambda: Resource("a", performance=0), "'a': performance is 0"),
+        (lambda: Resource("a", performance=0), "'a': performance is 0; it must be more than 0"),
         (lambda: Resource("a", performance=math.inf), "performance is inf"),
         (lambda: Resource("a", performance=5e-324), "'a': performance is 4.94066e-324; at least"),
         (lambda: Resource("a", price=1e300), "'a': the price is 1e+300; at most 1e+09"),
         (lambda: Resource("a", capacity=0), "'a': capacity is 0"),
         (lambda: Resource("a", price=math.nan), "'a': the price is nan"),
+        (lambda: Resource(""), "a resource has no name"),
         (lambda: Resource("a", utc_offset=2 * DAY), "'a': the offset to UTC is 172800"),
     ],
 )
@@ -127,3 +144,12 @@ def test_numbers_out_of_bounds_are_refused(make: Any, message: str) -> None:
     with pytest.raises(ValueError, match=r".") as error:
         make()
     assert message in str(error.value)
+
+
+@pytest.mark.parametrize("offset", [-DAY, DAY])
+def test_the_bounds_themselves_are_allowed(offset: float) -> None:
+    """An offset of a day, either way, and the highest price, of a resource or a rule."""
+    rule = PriceRule(PRICE_MAX, WeeklyWindow())
+    resource = Resource("a", price=PRICE_MAX, price_rules=(rule,), utc_offset=offset)
+    assert resource.utc_offset == offset
+    assert resource.price_steps() == [(0, PRICE_MAX)]

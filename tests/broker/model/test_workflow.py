@@ -7,6 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.model.workflow import (
+    CYCLE_SHOWN_MAX,
+    MOMENT_MAX,
+    WORK_MAX,
     Alternative,
     Demand,
     Instant,
@@ -59,6 +62,7 @@ def test_a_workflow_knows_its_work() -> None:
         (lambda: Task("t", 1.0, ON_A, ("s", "s")), "'t' names a predecessor twice"),
         (lambda: Workflow("w", ()), "'w' has no task"),
         (lambda: Workflow("w", (task("x"), task("x"))), "'w': tasks of the same name: x"),
+        (lambda: Workflow("w", tuple(task(name) for name in "cabaac")), "same name: a, c"),
         (lambda: Workflow("w", (task("x", "y"),)), "'x' waits for 'y', which is not there"),
         (
             lambda: Workflow("w", (task("x", "z"), task("y", "x"), task("z", "y"))),
@@ -84,6 +88,13 @@ def test_what_cannot_be_planned_is_refused_by_name(make: Any, message: str) -> N
     assert message in str(error.value)
 
 
+def test_the_bounds_themselves_are_allowed() -> None:
+    """The longest work, and dates at the first and the last moment that plans can have."""
+    longest = Task("x", WORK_MAX, ON_A)
+    assert Workflow("w", (longest,), -MOMENT_MAX, -MOMENT_MAX).work == WORK_MAX
+    assert Workflow("w", (longest,), MOMENT_MAX).earliest_start == MOMENT_MAX
+
+
 @given(st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), max_size=20))
 def test_a_cycle_is_found_iff_there_is_one(edges: list[tuple[int, int]]) -> None:
     """What is returned is a closed chain of predecessors; without one tasks can be sorted."""
@@ -105,11 +116,19 @@ def test_a_cycle_is_found_iff_there_is_one(edges: list[tuple[int, int]]) -> None
             del left[each]
 
 
+def test_a_cycle_behind_a_task_without_predecessors_is_found() -> None:
+    """The search goes on with what else a task waits for."""
+    assert find_cycle({"x": ["a", "z"], "a": [], "z": ["x"]}) == ["x", "z", "x"]
+    assert find_cycle({"x": ["a", "b", "z"], "a": ["b"], "b": [], "z": ["z"]}) == ["z", "z"]
+
+
 def test_a_long_circle_is_not_said_in_full() -> None:
     """Twenty names, and how many more there are."""
     circle = [f"t{number}" for number in range(100)]
     assert cycle_words(["a", "b", "a"], " waits for ") == "a waits for b waits for a"
     assert cycle_words([*circle, "t0"]) == " → ".join(circle[:20]) + " … and 81 more"
+    assert cycle_words(circle[:CYCLE_SHOWN_MAX]) == " → ".join(circle[:20])
+    assert cycle_words(circle[: CYCLE_SHOWN_MAX + 1]) == " → ".join(circle[:20]) + " … and 1 more"
 
 
 def test_a_long_chain_is_no_trouble() -> None:

@@ -322,6 +322,7 @@ def hand_over(list rows not None, dict takers not None, other):
 
     Raises:
         RowError: a row is not as it is written.
+        TypeError: there is no form for a kind that somebody takes.
     """
     cdef double latest = -INFINITY
     cdef tuple row
@@ -333,6 +334,8 @@ def hand_over(list rows not None, dict takers not None, other):
             other(row)
             continue
         form, take = taker
+        if form is None:
+            raise TypeError(f"records of kind {row[1]} have no form")
         try:
             values = form.read(row[2], row[3])
         except ValueError as error:

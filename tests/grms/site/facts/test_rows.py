@@ -140,3 +140,10 @@ def test_rows_go_to_whoever_takes_them() -> None:
     with pytest.raises(RowError, match="this is no JobKept") as error:
         hand_over([(1.0, "JobKept", '{"job":', None, 5)], takers, taken.append)
     assert error.value.number == 5
+
+
+def test_a_kind_without_a_form_is_an_error() -> None:
+    """What takes it has nothing to be given."""
+    takers: dict[str, Any] = {"JobKept": (None, print)}
+    with pytest.raises(TypeError, match="records of kind JobKept have no form"):
+        hand_over([(1.0, "JobKept", '{"job":7}', None, 1)], takers, print)

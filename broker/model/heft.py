@@ -122,17 +122,22 @@ def _earliest_finish(
     for alternative in task.alternatives:
         duration = problem.resource[alternative.primary].duration(task.work)
         latest = math.inf if best is None else best[1] - duration
-        if ready >= latest:
+        # Resources that are never open together would be looked for without end.
+        if ready >= latest or not _meets(problem, task, alternative, timelines):
             continue
         parts = [(timelines[each.resource], each.units) for each in alternative.demands]
-        # Resources that are never open together would be looked for without end.
-        hours = sum(bool(timeline.opening) for timeline, _ in parts)
-        if hours > 1 and not problem.is_possible(task, alternative):
-            continue
         start = _common_start(parts, ready, duration, latest)
         if start < latest:
             best = start, start + duration, alternative
     return best
+
+
+def _meets(
+    problem: Problem, task: Task, alternative: Alternative, timelines: dict[str, "_Timeline"]
+) -> bool:
+    """Returns whether looking for a common start comes to an end."""
+    hours = sum(bool(timelines[each.resource].opening) for each in alternative.demands)
+    return hours <= 1 or problem.is_possible(task, alternative)
 
 
 def _common_start(

@@ -1,3 +1,4 @@
+import math
 from itertools import pairwise
 
 from hypothesis import given, settings
@@ -47,6 +48,33 @@ def test_a_workflow_has_a_chain_of_its_own() -> None:
     assert told(of="w") == [("x", "begins"), ("y", "predecessor")]
     assert told(of="nobody") == []
     assert critical_path(Plan(()), FLOWS) == ()
+
+
+def test_an_instant_does_not_wait_for_itself() -> None:
+    """A task that takes no time ends on its resource as it starts, and has held up nobody."""
+    plan = Plan((place("w", "x", 5.0, 5.0, "r"), place("v", "a", 5.0, 5.0, "r")))
+    for of, name in (("v", "a"), ("w", "x")):
+        chain = critical_path(plan, FLOWS, of=of)
+        assert [(link.placement.task, link.reason) for link in chain] == [(name, "begins")]
+
+
+def test_moments_four_roundings_apart_are_the_same() -> None:
+    """A sum in another order may be that far off; five are a gap, so something was closed."""
+    for roundings, reason in ((4, "predecessor"), (5, "opening")):
+        for side in (-1, 1):
+            end = 1.5 + side * roundings * math.ulp(1.5)
+            plan = Plan((place("w", "x", 0.0, end, "r"), place("w", "y", 1.5, 3.0, "s")))
+            assert [link.reason for link in critical_path(plan, FLOWS)] == ["begins", reason]
+
+
+def test_the_walk_ends_though_tasks_wait_for_each_other() -> None:
+    """What was fixed may have run before its predecessor; the chain names each of them once."""
+    plan = Plan((place("w", "y", 5.0, 7.0, "r"), place("w", "x", 7.0, 9.0, "r")))
+    chain = critical_path(plan, FLOWS)
+    assert [(link.placement.task, link.reason) for link in chain] == [
+        ("y", "opening"),
+        ("x", "resource"),
+    ]
 
 
 @given(problems())

@@ -1,5 +1,6 @@
 import math
 from collections.abc import Sequence
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from broker.model.instances import (
     paper_workflows,
     with_limits,
 )
-from broker.model.plan import Plan
+from broker.model.plan import Placement, Plan
 from broker.model.problem import Problem
 from broker.model.resources import Resource
 from broker.model.workflow import Alternative, Task, Workflow
@@ -63,6 +64,33 @@ def test_degrees_are_about_0_2_and_0_8(name: str, tasks: int) -> None:
     assert 180 <= min(works) < max(works) <= 420
 
 
+@pytest.mark.parametrize("name", CLASSES)
+def test_workflows_have_every_size_from_three_to_seven(name: str) -> None:
+    """The bounds are sizes as any other; the last workflow takes what is left."""
+    workflows = paper_problem(name, 400, generator()).workflows
+    assert {len(workflow.tasks) for workflow in workflows[:-1]} == {3, 4, 5, 6, 7}
+
+
+def test_one_task_is_a_workflow() -> None:
+    """It waits for nothing and has something to run on."""
+    (workflow,) = paper_workflows("lRlD", 1, paper_resources(5, generator()), generator())
+    (task,) = workflow.tasks
+    assert task.predecessors == ()
+    assert 1 <= len(task.alternatives) <= 5
+
+
+def test_chance_at_its_bounds_asks_for_no_more_than_there_is() -> None:
+    """A share of all is all, also where the number that rounds it is the least: 0."""
+    chance = Mock(wraps=generator())
+    chance.uniform.side_effect = max
+    chance.random.return_value = 0.0
+    pool = paper_resources(5, generator())
+    for workflow in paper_workflows("lRlD", 40, pool, chance):
+        for number, task in enumerate(workflow.tasks):
+            assert task.predecessors == tuple(f"t{before}" for before in range(number))
+            assert [each.primary for each in task.alternatives] == [each.name for each in pool]
+
+
 def test_the_same_seed_gives_the_same_problem() -> None:
     """And another one another problem."""
     first = paper_problem("sRlD", 60, generator(5))
@@ -79,6 +107,19 @@ def test_faster_resources_cost_more_for_the_same_work() -> None:
     assert price_of_work[speed > 1.1].mean() > price_of_work[speed < 1.1].mean()
 
 
+def test_prices_are_as_far_off_as_the_noise() -> None:
+    """The price of a second is performance^1.5 times a number evenly from 1 − noise to 1 + noise."""
+    for noise in (0.25, 0.5):
+        pool = paper_resources(400, generator(), price_noise=noise)
+        factors = np.array([each.price / each.performance**1.5 for each in pool])
+        assert 1 - noise <= factors.min() < 1 - 0.95 * noise
+        assert 1 + 0.95 * noise < factors.max() <= 1 + noise
+        assert factors.mean() == pytest.approx(1.0, abs=0.1 * noise)
+    assert [each.price for each in paper_resources(9, generator(), price_noise=0.0)] == (
+        pytest.approx([each.performance**1.5 for each in paper_resources(9, generator())])
+    )
+
+
 @pytest.mark.parametrize("reduction", [0.0, 0.2, 1.0])
 def test_limits_are_below_what_the_heuristics_achieve_on_average(reduction: float) -> None:
     """By the reduction, but never below what is possible plus a tenth."""
@@ -93,6 +134,31 @@ def test_limits_are_below_what_the_heuristics_achieve_on_average(reduction: floa
         assert workflow.due_date == pytest.approx(max(completion * (1 - reduction), least))
         least = cheapest_cost(problem, workflow) * 1.1
         assert workflow.budget == pytest.approx(max(cost * (1 - reduction), least))
+
+
+@pytest.mark.parametrize(
+    ("reduction", "slack", "due_dates", "budget"),
+    [(0.25, 0.1, (130.0, 61.25), 22.0), (1.0, 0.0, (110.0, 60.0), 20.0)],
+)
+def test_due_dates_count_from_when_a_workflow_may_start(
+    reduction: float, slack: float, due_dates: tuple[float, float], budget: float
+) -> None:
+    """Which is its earliest start or now; without slack the least that is possible is the limit."""
+    tasks = (Task("x", 10.0, (Alternative.of("r"),)),)
+    flows = (Workflow("w", tasks, earliest_start=100.0), Workflow("v", tasks))
+    problem = Problem(flows, (Resource("r", price=2.0),), now=50.0)
+    plans = [
+        Plan(
+            tuple(
+                Placement(name, "x", tasks[0].alternatives[0].demands, start, start + 10, 20.0)
+                for name, start in starts.items()
+            )
+        )
+        for starts in ({"w": 120.0, "v": 50.0}, {"w": 140.0, "v": 60.0})
+    ]
+    limited = with_limits(problem, plans, reduction, slack=slack)
+    assert tuple(workflow.due_date for workflow in limited.workflows) == due_dates
+    assert [workflow.budget for workflow in limited.workflows] == [budget] * 2
 
 
 def test_least_time_and_cost_are_those_of_the_best_resources() -> None:

@@ -55,6 +55,14 @@ def test_time_counts_from_now_where_that_is_later() -> None:
     assert limited_by(Limits(due_in=1.0), now=200.0).due_date == 201.0
 
 
+def test_numbers_at_their_bounds_are_taken() -> None:
+    """No time, no money and either end of the preference are limits as any other."""
+    limited = limited_by(Limits(due_in=0.0, budget=0.0, preference=0.0))
+    assert (limited.due_date, limited.budget, limited.preference) == (100.0, 0.0, 0.0)
+    limited = limited_by(Limits(due_factor=0.0, budget_factor=0.0, preference=1.0))
+    assert (limited.due_date, limited.budget, limited.preference) == (100.0, 0.0, 1.0)
+
+
 def test_numbers_out_of_bounds_are_refused() -> None:
     """Negative limits and preferences beyond 1 make no sense."""
     for word in ("due_in", "due_factor", "budget", "budget_factor"):

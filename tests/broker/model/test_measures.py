@@ -49,3 +49,9 @@ def test_what_was_before_now_is_not_in_use() -> None:
     over = Plan((place("v", "a", 2, 8, 6.0),))
     assert measure(PROBLEM, over).utilization == 0.0
     assert measure(PROBLEM, over).makespan == 0.0
+
+
+def test_a_plan_that_ends_now_uses_nothing() -> None:
+    """There is no time left of which it could take a share."""
+    found = measure(PROBLEM, Plan((place("v", "a", 6, 10, 4.0),)))
+    assert (found.utilization, found.makespan) == (0.0, 0.0)

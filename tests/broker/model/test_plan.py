@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from broker.model.plan import Placement, Plan
+from broker.model.plan import COST_TOLERANCE, TIME_TOLERANCE, Placement, Plan
 from broker.model.workflow import Alternative, Demand, Task, Workflow
 
 ON_A = Alternative.of("a")
@@ -40,6 +40,26 @@ def test_an_outcome_counts_what_is_beyond_the_limits() -> None:
     (missed,) = plan.outcomes([workflow(due_date=6, budget=4)])
     assert (missed.tardiness, missed.over_budget) == (1, 0.5)
     assert not missed.keeps_its_limits
+
+
+def test_both_limits_have_to_be_kept() -> None:
+    """A workflow that misses only one of them does not keep its limits."""
+    plan = Plan((placement("x", 1, 3, 2.0), placement("y", 5, 7, 2.5)))
+    (late,) = plan.outcomes([workflow(due_date=6, budget=4.5)])
+    assert (late.tardiness, late.over_budget, late.keeps_its_limits) == (1, 0, False)
+    (dear,) = plan.outcomes([workflow(due_date=7, budget=4)])
+    assert (dear.tardiness, dear.over_budget, dear.keeps_its_limits) == (0, 0.5, False)
+
+
+def test_rounding_does_not_count() -> None:
+    """The tolerances are within the limits, and what is beyond them counts in full."""
+    limits = workflow(due_date=7, budget=4)
+    time, cost = 7 + TIME_TOLERANCE, 4 + 4 * COST_TOLERANCE
+    (kept,) = Plan((placement("x", 1, 3, 0), placement("y", 5, time, cost))).outcomes([limits])
+    assert (kept.tardiness, kept.over_budget) == (0, 0)
+    time, cost = math.nextafter(time, 8), math.nextafter(cost, 5)
+    (missed,) = Plan((placement("x", 1, 3, 0), placement("y", 5, time, cost))).outcomes([limits])
+    assert (missed.tardiness, missed.over_budget) == (time - 7, cost - 4)
 
 
 def test_a_task_without_a_place_is_never_done() -> None:

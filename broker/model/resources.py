@@ -212,13 +212,13 @@ class Resource:
     def _shift(self) -> float:
         return EPOCH_IN_WEEK + self.utc_offset
 
-    def _cost_until(self, moment: float) -> float:
-        # From the begin of a week until that many seconds later.
+    def _cost_until(self, seconds: float) -> float:
+        # Of a unit, from the begin of a week on.
         steps = self.price_steps()
         if len(steps) == 1:
-            return moment * steps[0][1]
-        weeks = math.floor(moment / WEEK)
-        second = moment - weeks * WEEK
+            return seconds * steps[0][1]
+        weeks = math.floor(seconds / WEEK)
+        second = seconds - weeks * WEEK
         ends = [begin for begin, _ in steps[1:]] + [WEEK]
         parts = list(zip(steps, ends, strict=True))
         week = sum((end - begin) * price for (begin, price), end in parts)

@@ -134,11 +134,11 @@ cdef class CompiledProblem:
 
 
 cdef money_t price_until(
-    const Instance* instance, resource_t resource, seconds_t moment
+    const Instance* instance, resource_t resource, seconds_t seconds
 ) noexcept nogil:
-    # What a unit costs from the begin of a week until that many seconds later.
-    cdef double weeks = floor(moment / WEEK)
-    cdef seconds_t second = moment - weeks * WEEK
+    # What a unit costs from the begin of a week on.
+    cdef double weeks = floor(seconds / WEEK)
+    cdef seconds_t second = seconds - weeks * WEEK
     cdef int32_t begin = instance.price_begin[resource]
     cdef int32_t step = instance.price_begin[resource + 1] - 1
     while step > begin and instance.price_from[step] > second:

@@ -7,6 +7,8 @@ from typing import Any, Final
 import grpc
 from grpc import aio
 
+from lrms_sim.spelling import shorten
+
 CHANNEL_OPTIONS: Final = (
     ("grpc.keepalive_time_ms", 20_000),
     ("grpc.keepalive_timeout_ms", 5_000),
@@ -57,8 +59,7 @@ def channel_maker(
 
 def in_short(words: str | None) -> str:
     """Returns what a partner has said in words, as far as it is kept."""
-    words = words or ""
-    return words if len(words) <= WORDS_MAX else f"{words[:WORDS_MAX]}…"
+    return shorten(words or "", WORDS_MAX)
 
 
 class SenselessError(Exception):

@@ -145,6 +145,7 @@ async def daemons(
     *,
     lrms: Mapping[str, Any],
     partners: Mapping[str, Mapping[str, Any]] | None = None,
+    tables: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> AsyncIterator[tuple[dict[str, Daemon], dict[tuple[str, str], Line]]]:
     """Yields daemons that know each other, running and well, and the lines between them.
 
@@ -156,6 +157,7 @@ async def daemons(
         lrms: further values of all their tables `[lrms]`.
         partners: further values of each site's entries of its partners; a site that is not there has
             none. Left out, all sites are partners.
+        tables: further tables of each site's file.
     """
     ports = free_ports(2 * len(clusters))
     doors = dict(zip(clusters, ports, strict=False))
@@ -189,6 +191,7 @@ async def daemons(
                 "logging": {"format": "json"},
                 "lrms": {**lrms_table(cluster, folder / f"jobs-{name}"), **lrms},
                 **({"partners": entries} if entries else {}),
+                **({} if tables is None else tables[name]),
             }
             found[name] = Daemon(document, folder)
         try:

@@ -1,9 +1,9 @@
-"""Judges real jobs by what they wrote themselves: has each run once, and if not, whose doing was it?
+"""Judges real jobs by what they wrote themselves: has each run once, and was told as it was?
 
-Each job appends a line to a file of its own when it starts and one when it ends. A second start is the
-batch system's doing where it is of the same submission and no release by the site lies between the two,
-by the batch system's own log: then nobody but the batch system can have started it again. Every other
-second start is the site's.
+Each job appends a line to a file of its own when it starts and one when it ends. A second start is a
+problem whoever is to blame for it, as a launcher does not run a script again where that is not allowed; the
+problem says whether the batch system may have started it on its own: where the second is of the same submission
+and no release by the site lies between the two, by the batch system's own log.
 """
 
 import re
@@ -23,12 +23,11 @@ SCRIPT: Final = (
 )
 """What jobs run: the file of their own, and for how long."""
 
-SAID: Final = frozenset(
-    (Outcome.NODE_FAIL, Outcome.UNKNOWN, Outcome.CANCELLED, Outcome.LOST, Outcome.TIMEOUT)
+KILLED_AS: Final = frozenset(
+    (Outcome.NODE_FAIL, Outcome.UNKNOWN, Outcome.FAILED, Outcome.TIMEOUT, Outcome.CANCELLED)
 )
-"""How a job may be said to have ended whose batch system has failed; it may also be said to have failed itself
-where it was killed before its end. A time-out is none of a job's own, as all end long before their limit: a
-controller that has forgotten the end of a job waits for it up to the limit."""
+"""How a job may be said to have ended that began and wrote no end: its node or its controller has failed, and it
+was killed."""
 
 _RELEASE: Final = re.compile(r"\[(\S+)\] sched: _release_job_rec: release hold on JobId=(\d+) ")
 """A line of slurmctld's log, in local time."""
@@ -85,18 +84,18 @@ class JobsVerdict:
     Attributes:
         problems: what is not as it has to be, in words.
         counts: of each case.
-        twice: folders of jobs that their batch system has run more than once.
     """
 
     problems: list[str] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
-    twice: list[Path] = field(default_factory=list)
 
 
 def judge(
     jobs: Mapping[str, Job],
     written: Mapping[str, Sequence[Line]],
     released: Mapping[Submission, Sequence[float]],
+    *,
+    grace_s: float,
 ) -> JobsVerdict:
     """Judges all jobs.
 
@@ -104,51 +103,56 @@ def judge(
         jobs: as their users have them after all has ended, by their own word.
         written: what each has written, by the same word.
         released: when jobs were released by the site, seconds since 1970.
+        grace_s: so much later than its told end a job may have written its last line.
     """
     verdict = JobsVerdict()
     for name, job in jobs.items():
         lines = written.get(name, ())
-        starts = [line for line in lines if line.starts]
-        ends = len(lines) - len(starts)
         if not job.has_ended:
-            verdict.problems.append(f"{name} is {job.state.value}: {job.reason}")
+            verdict.problems.append(f"{name} is {job.state.value}: {job.reason or job.stuck}")
             continue
         assert job.outcome is not None
         verdict.counts[f"said_{job.outcome.value}"] += 1
+        starts = [line for line in lines if line.starts]
         if len(starts) > 1:
-            _twice(name, starts, released, verdict)
-        if job.outcome is Outcome.COMPLETED:
-            if not ends:
-                text = f"{name} is said to have completed, and wrote {len(starts)} starts, no end"
-                verdict.problems.append(text)
-        elif job.outcome in SAID or (job.outcome is Outcome.FAILED and not ends):
-            verdict.counts["failed_by_the_batch_system"] += 1
-            verdict.counts["of_these_came_to_their_end"] += bool(ends)
-            verdict.counts["of_these_never_started"] += not starts
-        else:
-            verdict.problems.append(f"{name} is said to be {job.outcome.value}: {job.reason}")
+            verdict.problems.append(_twice(name, starts, released))
+        wrong = _misjudged(job, lines, grace_s)
+        if wrong:
+            verdict.problems.append(f"{name}, {job.outcome.value} ({job.reason}), {wrong}")
+        if not starts:
+            verdict.counts["of_these_never_started"] += 1
+        elif len(starts) == len(lines):
+            verdict.counts["killed_by_the_batch_system"] += 1
     return verdict
 
 
+def _misjudged(job: Job, lines: Sequence[Line], grace_s: float) -> str:
+    """Returns what of a job is not as its user is told; empty where all is."""
+    ends = [line.time for line in lines if not line.starts]
+    if not lines:
+        return "" if job.outcome in {Outcome.NODE_FAIL, Outcome.UNKNOWN} else "never began"
+    if not ends:
+        return "" if job.outcome in KILLED_AS else "wrote no end"
+    if job.outcome is Outcome.NODE_FAIL:
+        return ""  # what a node still runs that was given up, nobody can say
+    if job.end_time_s is not None and job.end_time_s < max(ends) - grace_s:
+        return f"ran for {max(ends) - job.end_time_s:.1f} s after its end was told"
+    return "" if job.outcome is Outcome.COMPLETED else "came to its end by itself"
+
+
 def _twice(
-    name: str,
-    starts: Iterable[Line],
-    released: Mapping[Submission, Sequence[float]],
-    verdict: JobsVerdict,
-) -> None:
+    name: str, starts: Iterable[Line], released: Mapping[Submission, Sequence[float]]
+) -> str:
     first, *others = sorted(starts, key=lambda line: line.time)
     for line in others:
         story = f"{name} ran again: {first} and {line}"
         if line.folder != first.folder or line.number != first.number:
-            verdict.problems.append(f"{story}, of two submissions")
-            return
+            return f"{story}, of two submissions"
         moments = released.get((line.folder.parent.name, line.number), ())
         between = [moment for moment in moments if first.time < moment < line.time]
         if between:
-            verdict.problems.append(f"{story}, and was released at {between}")
-            return
-    verdict.counts["run_twice_by_the_batch_system"] += 1
-    verdict.twice.append(first.folder)
+            return f"{story}, and was released at {between}"
+    return f"{story}, by the batch system itself"
 
 
 def slips_of(entries: Iterable[Mapping[str, object]]) -> dict[str, set[str]]:

@@ -1,20 +1,27 @@
-"""How real jobs under faults are judged: whose doing a second run was, and what may be said of a job."""
+"""How real jobs under faults are judged: whether each ran once, and what may be said of it."""
 
 from datetime import datetime
 from pathlib import Path
 
 import pytest
 
-from benchmarks.batch_verdict import Line, judge, read_lines, releases, slips_of
+from benchmarks.batch_verdict import (
+    JobsVerdict,
+    Line,
+    judge,
+    read_lines,
+    releases,
+    slips_of,
+)
 from grms.client import Job, JobState, Outcome
 
 HERE, THERE = Path("/jobs-north/north+1+1"), Path("/jobs-south/north+1+1")
 
 
-def job(outcome: Outcome | None = Outcome.COMPLETED) -> Job:
+def job(outcome: Outcome | None = Outcome.COMPLETED, end_time_s: float = 50.0) -> Job:
     """Returns a job as its user has it."""
     state = JobState.RUNNING if outcome is None else JobState.ENDED
-    return Job("n-1", "", "u", 1, 60.0, state, "north", 0.0, 1.0, 2.0, outcome, False, "")
+    return Job("n-1", "", "u", 1, 60.0, state, "north", 0.0, 1.0, end_time_s, outcome, False, "")
 
 
 def runs(*starts: tuple[Path, str, float], ends: int = 1) -> list[Line]:
@@ -27,60 +34,69 @@ ONCE = runs((HERE, "7", 10.0))
 TWICE = runs((HERE, "7", 10.0), (HERE, "7", 20.0))
 
 
+def judged(told: Job, lines: list[Line], *moments: float) -> JobsVerdict:
+    """Returns the verdict on one job that was released at some moments."""
+    return judge({"a": told}, {"a": lines}, {("jobs-north", "7"): moments}, grace_s=3.0)
+
+
 def test_one_that_ran_once_is_well() -> None:
     """One start, one end."""
-    verdict = judge({"a": job()}, {"a": ONCE}, {("jobs-north", "7"): [9.0]})
-    assert (verdict.problems, verdict.twice) == ([], [])
+    verdict = judged(job(), ONCE, 9.0)
+    assert verdict.problems == []
     assert verdict.counts == {"said_completed": 1}
-
-
-def test_what_the_batch_system_ran_again_is_counted() -> None:
-    """No release lies between the two runs of one submission."""
-    verdict = judge({"a": job()}, {"a": TWICE}, {("jobs-north", "7"): [9.0, 30.0]})
-    assert (verdict.problems, verdict.twice) == ([], [HERE])
-    assert verdict.counts["run_twice_by_the_batch_system"] == 1
 
 
 @pytest.mark.parametrize(
     ("lines", "released", "text"),
     [
+        (TWICE, 30.0, "by the batch system itself"),
         (TWICE, 15.0, "was released at [15.0]"),
         (runs((HERE, "7", 10.0), (HERE, "8", 20.0)), 9.0, "of two submissions"),
         (runs((HERE, "7", 10.0), (THERE, "7", 20.0)), 9.0, "of two submissions"),
     ],
 )
-def test_what_the_site_ran_again_is_a_problem(
-    lines: list[Line], released: float, text: str
-) -> None:
-    """It released the job once more, submitted it twice, or both sites had it."""
-    (problem,) = judge({"a": job()}, {"a": lines}, {("jobs-north", "7"): [9.0, released]}).problems
+def test_what_ran_again_is_a_problem(lines: list[Line], released: float, text: str) -> None:
+    """Whoever started it: a launcher does not run a script twice."""
+    (problem,) = judged(job(), lines, 9.0, released).problems
     assert text in problem
 
 
 @pytest.mark.parametrize(
     ("told", "lines", "text"),
     [
-        (job(), [], "wrote 0 starts, no end"),
-        (job(), runs((HERE, "7", 10.0), ends=0), "wrote 1 starts, no end"),
+        (job(), [], "never began"),
+        (job(Outcome.FAILED), [], "never began"),
+        (job(Outcome.LOST), [], "never began"),
+        (job(), runs((HERE, "7", 10.0), ends=0), "wrote no end"),
         (job(None), ONCE, "a is running"),
-        (job(Outcome.FAILED), ONCE, "said to be failed"),
+        (job(Outcome.FAILED), ONCE, "came to its end by itself"),
+        (job(Outcome.UNKNOWN), ONCE, "came to its end by itself"),
+        (job(end_time_s=40.0), ONCE, "ran for 10.0 s after its end was told"),
     ],
 )
 def test_what_is_said_and_was_not_is_a_problem(told: Job, lines: list[Line], text: str) -> None:
-    """A job is lost that is said to have completed and never ran, and one of which nothing is said."""
-    (problem,) = judge({"a": told}, {"a": lines}, {}).problems
+    """What never ran has not failed, what is over did not run on, and what has come to its end is not unknown."""
+    (problem,) = judged(told, lines).problems
     assert text in problem
 
 
-def test_what_a_batch_system_lets_fail_is_said() -> None:
+@pytest.mark.parametrize(
+    ("outcome", "lines", "count"),
+    [
+        (Outcome.NODE_FAIL, [], "of_these_never_started"),
+        (Outcome.UNKNOWN, [], "of_these_never_started"),
+        (Outcome.NODE_FAIL, ONCE, "said_node_fail"),
+        (Outcome.FAILED, runs((HERE, "7", 10.0), ends=0), "killed_by_the_batch_system"),
+        (Outcome.UNKNOWN, runs((HERE, "7", 10.0), ends=0), "killed_by_the_batch_system"),
+    ],
+)
+def test_what_a_batch_system_lets_fail_is_said(
+    outcome: Outcome, lines: list[Line], count: str
+) -> None:
     """The user is told, so that it is not lost."""
-    told = {"a": job(Outcome.NODE_FAIL), "b": job(Outcome.UNKNOWN), "c": job(Outcome.FAILED)}
-    cut_off = runs((HERE, "7", 10.0), ends=0)
-    verdict = judge(told, {"a": [], "b": ONCE, "c": cut_off}, {})
+    verdict = judged(job(outcome), lines)
     assert verdict.problems == []
-    assert verdict.counts["failed_by_the_batch_system"] == 3
-    assert verdict.counts["of_these_never_started"] == 1
-    assert verdict.counts["of_these_came_to_their_end"] == 1
+    assert verdict.counts[count] == 1
 
 
 def test_releases_are_read_of_the_controllers_log() -> None:

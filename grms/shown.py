@@ -113,6 +113,10 @@ class PartnerShown(Shown):
     disbelieved: int
     distrust: int
     disputed: int
+    unused_acceptances: int = Field(
+        description="Accepted offers that it took back within an hour before their jobs began."
+    )
+    declined_for_unused: int = Field(description="Offers declined because these were too many.")
     taken: float = Field(description="Work of its jobs here, processor seconds.")
     given: float = Field(description="Work that it has done for this site, processor seconds.")
     credit: float = Field(description="Requests of jobs done as promised, processor seconds.")

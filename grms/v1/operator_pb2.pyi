@@ -96,7 +96,7 @@ class PartnersResponse(_message.Message):
     def __init__(self, partners: _Optional[_Iterable[_Union[PartnerStatus, _Mapping]]] = ...) -> None: ...
 
 class PartnerStatus(_message.Message):
-    __slots__ = ("name", "endpoint", "processors", "reachable", "lost", "last_heard_s", "offered", "accepted", "ended", "open", "awrt_s", "guest_offered", "guest_accepted", "guest_open", "problem", "faulty", "faults", "incompatible", "disbelieved", "distrust", "disputed", "taken", "given", "credit", "breaches", "overdue", "suspended_until_s", "guest_owners")
+    __slots__ = ("name", "endpoint", "processors", "reachable", "lost", "last_heard_s", "offered", "accepted", "ended", "open", "awrt_s", "guest_offered", "guest_accepted", "guest_open", "problem", "faulty", "faults", "incompatible", "disbelieved", "distrust", "disputed", "taken", "given", "credit", "breaches", "overdue", "suspended_until_s", "guest_owners", "unused_acceptances", "declined_for_unused")
     NAME_FIELD_NUMBER: _ClassVar[int]
     ENDPOINT_FIELD_NUMBER: _ClassVar[int]
     PROCESSORS_FIELD_NUMBER: _ClassVar[int]
@@ -125,6 +125,8 @@ class PartnerStatus(_message.Message):
     OVERDUE_FIELD_NUMBER: _ClassVar[int]
     SUSPENDED_UNTIL_S_FIELD_NUMBER: _ClassVar[int]
     GUEST_OWNERS_FIELD_NUMBER: _ClassVar[int]
+    UNUSED_ACCEPTANCES_FIELD_NUMBER: _ClassVar[int]
+    DECLINED_FOR_UNUSED_FIELD_NUMBER: _ClassVar[int]
     name: str
     endpoint: str
     processors: int
@@ -153,7 +155,9 @@ class PartnerStatus(_message.Message):
     overdue: int
     suspended_until_s: float
     guest_owners: _containers.RepeatedCompositeFieldContainer[GuestOwner]
-    def __init__(self, name: _Optional[str] = ..., endpoint: _Optional[str] = ..., processors: _Optional[int] = ..., reachable: bool = ..., lost: bool = ..., last_heard_s: _Optional[float] = ..., offered: _Optional[int] = ..., accepted: _Optional[int] = ..., ended: _Optional[int] = ..., open: _Optional[int] = ..., awrt_s: _Optional[float] = ..., guest_offered: _Optional[int] = ..., guest_accepted: _Optional[int] = ..., guest_open: _Optional[int] = ..., problem: _Optional[str] = ..., faulty: bool = ..., faults: _Optional[int] = ..., incompatible: _Optional[int] = ..., disbelieved: _Optional[int] = ..., distrust: _Optional[int] = ..., disputed: _Optional[int] = ..., taken: _Optional[float] = ..., given: _Optional[float] = ..., credit: _Optional[float] = ..., breaches: _Optional[int] = ..., overdue: _Optional[int] = ..., suspended_until_s: _Optional[float] = ..., guest_owners: _Optional[_Iterable[_Union[GuestOwner, _Mapping]]] = ...) -> None: ...
+    unused_acceptances: int
+    declined_for_unused: int
+    def __init__(self, name: _Optional[str] = ..., endpoint: _Optional[str] = ..., processors: _Optional[int] = ..., reachable: bool = ..., lost: bool = ..., last_heard_s: _Optional[float] = ..., offered: _Optional[int] = ..., accepted: _Optional[int] = ..., ended: _Optional[int] = ..., open: _Optional[int] = ..., awrt_s: _Optional[float] = ..., guest_offered: _Optional[int] = ..., guest_accepted: _Optional[int] = ..., guest_open: _Optional[int] = ..., problem: _Optional[str] = ..., faulty: bool = ..., faults: _Optional[int] = ..., incompatible: _Optional[int] = ..., disbelieved: _Optional[int] = ..., distrust: _Optional[int] = ..., disputed: _Optional[int] = ..., taken: _Optional[float] = ..., given: _Optional[float] = ..., credit: _Optional[float] = ..., breaches: _Optional[int] = ..., overdue: _Optional[int] = ..., suspended_until_s: _Optional[float] = ..., guest_owners: _Optional[_Iterable[_Union[GuestOwner, _Mapping]]] = ..., unused_acceptances: _Optional[int] = ..., declined_for_unused: _Optional[int] = ...) -> None: ...
 
 class GuestOwner(_message.Message):
     __slots__ = ("pseudonym", "jobs")

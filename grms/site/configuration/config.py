@@ -112,6 +112,9 @@ class LimitsConfig(Model):
         open_jobs_per_user: the same for one user.
         ended_jobs: own users' jobs that have ended and can still be asked for.
         guest_jobs: a partner's jobs that have not ended here; beyond, its offers are declined.
+        unused_acceptances_per_hour: so many accepted offers of a partner may be taken back within an hour
+            before their jobs begin, and one more for each of its jobs that has begun within a day;
+            beyond, its offers are declined.
         submissions_per_s: of one user, on average; ten seconds' worth may come at once.
         offers_per_s: of one partner, the same.
         message_bytes: largest message.
@@ -142,6 +145,7 @@ class LimitsConfig(Model):
     open_jobs_per_user: Count = 20_000
     ended_jobs: Count = 50_000
     guest_jobs: Count = 20_000
+    unused_acceptances_per_hour: Count = 20
     submissions_per_s: Rate = 1000.0
     offers_per_s: Rate = 200.0
     message_bytes: Annotated[int, Field(ge=1024, le=1 << 30)] = 1 << 20

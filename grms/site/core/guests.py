@@ -8,6 +8,8 @@
   it is stale, and declined.
 - A job for which its home site wants a place held is not submitted before that site says that it does
   not have it any more.
+- A partner whose accepted offers lead to no run, time and again, only wants to know how busy this site is:
+  its offers are declined for a while.
 - The end of a job is kept, and reported, until the partner has acknowledged it.
 """
 
@@ -95,7 +97,8 @@ class GuestDesk:
         if self._answers_full(book, offer):
             self._refuse_at_limit(event.id, book, turn)
             return
-        if self._wanted(event, book):
+        unused = book.budget.left(turn.now, self.memory.settings.limits.unused_acceptances) == 0
+        if not unused and self._wanted(event, book):
             turn.note(
                 GuestAccepted(
                     turn.now,
@@ -114,7 +117,8 @@ class GuestDesk:
                 turn.submit(guest, lookup=False)
         else:
             turn.note(GuestDeclined(turn.now, event.partner, offer, event.settled_below))
-            turn.do(AnswerOffer(event.id, accepted=False))
+            book.budget.declined += unused
+            turn.do(AnswerOffer(event.id, accepted=False, unused=unused))
 
     @staticmethod
     def _dispute(event: OfferReceived, book: PartnerBook, turn: Turn) -> None:
@@ -234,6 +238,7 @@ class GuestDesk:
         """Notes a start."""
         if guest.state in {GuestState.ACCEPTED, GuestState.SUBMITTED}:
             turn.note(GuestStarted(turn.now, guest.partner, guest.offer, event.start_time))
+            self.memory.books[guest.partner].budget.note_run(turn.now)
 
     def requeued(self, guest: GuestJob, _event: LrmsRequeued, turn: Turn) -> None:
         """Notes that a job waits again; one that is to end is ended once more."""
@@ -269,6 +274,13 @@ class GuestDesk:
     def _end(
         self, guest: GuestJob, outcome: Outcome, end_time: float, run_time: float, turn: Turn
     ) -> None:
+        budget = self.memory.books[guest.partner].budget
+        if guest.state is not GuestState.RUNNING:
+            if run_time > 0:
+                budget.note_run(turn.now)  # between two looks at the batch system
+            elif guest.reserved or guest.cancel_requested:
+                # Its home site did not want it run; where this site could not, nobody is to blame.
+                budget.note_unused(turn.now)
         turn.note(GuestEnded(turn.now, guest.partner, guest.offer, outcome, end_time, run_time))
         self.report(guest, turn)
 

@@ -104,9 +104,15 @@ class Refuse(Command):
 
 @dataclass(frozen=True, slots=True)
 class AnswerOffer(Command):
-    """Answers `OfferReceived`."""
+    """Answers `OfferReceived`.
+
+    Attributes:
+        accepted: yes or no.
+        unused: it is no because too many acceptances of this partner have led to no run; it is not told.
+    """
 
     accepted: bool
+    unused: bool = False
 
 
 @dataclass(frozen=True, slots=True)

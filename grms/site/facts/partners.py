@@ -7,6 +7,7 @@ from grms.policy.location import LocationPolicy, PartnerRecord, WrittenLocation,
 from grms.site.facts.jobs import GuestJob, HomeJob, OfferId
 from grms.site.facts.lifecycle import GuestState
 from grms.site.facts.trust import PromiseBook
+from grms.site.facts.unused import AcceptanceBudget
 
 DISTRUST = 10
 """So many believable ends make good for one that cannot be believed."""
@@ -59,6 +60,7 @@ class PartnerBook:
         taken: Σ p·m of its jobs that have ended here, and Σ requested time·m of those that have not.
         given: Σ p·m of own jobs that have ended there.
         trust: what is thought of its promise to start at once what it accepts.
+        budget: of acceptances that lead to no run, since this process began.
     """
 
     __slots__ = (
@@ -66,6 +68,7 @@ class PartnerBook:
         "abandoned_epochs",
         "accepted",
         "answered",
+        "budget",
         "consumption",
         "disbelieved",
         "disputed",
@@ -137,6 +140,7 @@ class PartnerBook:
         self.taken = 0.0
         self.given = 0.0
         self.trust = PromiseBook()
+        self.budget = AcceptanceBudget()
 
     # --- as home -------------------------------------------------------------------------------
 

@@ -28,6 +28,9 @@ class Limits:
             offers are declined.
         answers_kept: a partner's declined and withdrawn offers that it has not settled; its
             further offers are refused, which tells it to try a withdrawal later.
+        unused_acceptances: offers of one partner that are accepted and taken back within an hour
+            before their jobs have begun, and one more for each of its jobs that has begun within a
+            day; beyond, its offers are declined.
         payload_bytes: size of what runs; a larger job is refused.
         text_characters: length of users' names, keys and jobs' names.
         report_completions: ends in one report of a partner; a larger report is refused.
@@ -42,6 +45,7 @@ class Limits:
     offers_undecided: int = 1_000
     guests_open: int = 50_000
     answers_kept: int = 10_000
+    unused_acceptances: int = 2**62
     payload_bytes: int = 1_000_000
     text_characters: int = 128
     report_completions: int = 10_000

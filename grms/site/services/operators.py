@@ -113,6 +113,8 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
                 disbelieved=book.disbelieved,
                 distrust=book.distrust,
                 disputed=book.disputed,
+                unused_acceptances=book.budget.unused_lately(now),
+                declined_for_unused=book.budget.declined,
                 taken=book.taken,
                 given=book.given,
                 credit=book.trust.credit,
@@ -286,6 +288,11 @@ def problem_with(link_problem: str, book: PartnerBook, now: float) -> str:
         )
     if broken := broken_promises(book, now):
         said.append(broken)
+    if book.budget.declined and (unused := book.budget.unused_lately(now)):
+        said.append(
+            f"took back {unused} accepted offers within an hour before their jobs began, and was "
+            f"declined {book.budget.declined} times for that: it may be asking how busy this site is"
+        )
     if book.disputed:
         said.append(f"offered {book.disputed} jobs by numbers of others: its journal is older")
     return "; ".join(said)

@@ -16,7 +16,7 @@ import structlog
 
 from grms.site.engine.engine import Engine
 from grms.site.facts import events, records
-from grms.site.facts.commands import Append, Command
+from grms.site.facts.commands import AnswerOffer, Append, Command
 from grms.site.facts.events import Event
 from grms.site.facts.jobs import Exit, OfferId, Request
 from grms.site.facts.lifecycle import Outcome
@@ -155,6 +155,8 @@ class EventLog:
             counts = self._engine.state.job_counts()
             jobs = {state.value: number for state, number in counts.items() if number}
             self._log.info("taken_up", jobs=jobs, cause=event.id)
+        if isinstance(event, events.OfferReceived):
+            self._answered(event, commands)
         # What is noted comes first.
         if commands and isinstance(append := commands[0], Append):
             sums, complete = self._counts, self._complete
@@ -175,6 +177,19 @@ class EventLog:
     @property
     def _site(self) -> str:
         return self._engine.state.settings.name
+
+    def _answered(self, event: events.OfferReceived, commands: list[Command]) -> None:
+        unused = any(isinstance(each, AnswerOffer) and each.unused for each in commands)
+        if unused and self._alike.wait_s(f"unused {event.partner}") <= 0:
+            state = self._engine.state
+            budget = state.partners[event.partner].budget
+            self._log.warning(
+                "acceptances_unused",
+                partner=event.partner,
+                unused=budget.unused_lately(self._engine.clock.now()),
+                declined=budget.declined,
+                cause=event.id,
+            )
 
     def _event(self, level: str, event: Event) -> None:
         kind, partner = type(event), getattr(event, "partner", "")

@@ -363,6 +363,58 @@ def test_a_new_epoch_makes_the_old_one_stale() -> None:
     assert THEIRS not in site.state.partners["b"].guests
 
 
+def probed(site: Conversation, number: int, **changes: Any) -> bool:
+    """Lets partner b offer another job; returns the answer."""
+    offer = OfferId(3, number)
+    return one(offered(site, offer=offer, **changes), AnswerOffer).accepted
+
+
+@pytest.mark.parametrize("reserve", [True, False])
+def test_asking_without_sending_anything_comes_to_an_end(reserve: bool) -> None:
+    """Yes is said so often within an hour and no more, whatever the load is; no reason is told."""
+    site = Conversation(settings(limits=Limits(unused_acceptances=3)))
+    for number in range(1, 4):
+        assert probed(site, number, reserve=reserve)
+        withdrawn(site, OfferId(3, number), cancel=True)
+        if not reserve:
+            key = f"b/3/{number}"
+            site(LrmsEnded, lrms_key=key, outcome=Outcome.CANCELLED, end_time=1.0, run_time=0.0)
+    answer = one(offered(site, offer=OfferId(3, 4)), AnswerOffer)
+    assert (answer.accepted, answer.unused) == (False, True)
+    assert site.state.partners["b"].budget.declined == 1
+    # The answer stands, and other partners are answered as before.
+    assert not probed(site, 4)
+    assert probed(site, 1, partner="c")
+    site.now = 3599.0
+    assert not probed(site, 5)
+    site.now = 3600.0
+    assert probed(site, 6)
+
+
+def test_a_partner_whose_jobs_run_may_take_back_as_many() -> None:
+    """Also one whose run fell between two looks at the batch system."""
+    site = Conversation(settings(limits=Limits(unused_acceptances=1)))
+    for number in (1, 2):
+        assert probed(site, number)
+        key = f"b/3/{number}"
+        if number == 1:
+            site(LrmsStarted, lrms_key=key, start_time=1.0)
+        site(LrmsEnded, lrms_key=key, outcome=Outcome.COMPLETED, end_time=2.0, run_time=1.0)
+    for number in (3, 4, 5):
+        assert probed(site, number, reserve=True)
+        withdrawn(site, OfferId(3, number))
+    assert not probed(site, 6)
+
+
+def test_what_this_site_could_not_run_is_not_held_against_a_partner() -> None:
+    """Its batch system has refused it, or forgotten it twice."""
+    site = Conversation(settings(limits=Limits(unused_acceptances=1)))
+    for number in range(1, 6):
+        assert probed(site, number)
+        site(LrmsRefused, lrms_key=f"b/3/{number}", reason="no such partition")
+    assert site.state.partners["b"].budget.unused_lately(0.0) == 0
+
+
 def test_a_repeated_offer_of_another_job_is_refused() -> None:
     """Its home works with an older copy of its journal: neither job is taken for the other."""
     site = Conversation()

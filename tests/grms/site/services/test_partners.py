@@ -8,6 +8,7 @@ from typing import Any
 import grpc
 import pytest
 from grpc import aio
+from structlog.testing import capture_logs
 
 from grms.kit.ports import free_port
 from grms.pki import authority as pki
@@ -286,6 +287,29 @@ def test_certificates_say_who_is_who(tmp_path: Path) -> None:
                 assert await refused(stub.Offer, offer(3)) is grpc.StatusCode.UNAVAILABLE
             assert site.core.engine.state.partners["away"].guest_accepted == 1
             assert (await site.submit("mine")).job_id == "home-1"
+
+    run(scene)
+
+
+def test_who_only_asks_is_found_out(tmp_path: Path) -> None:
+    """Operators see a partner that takes back what is accepted, in its list and in the log; it hears no alone."""
+
+    async def scene() -> None:
+        limits = {"limits": {"unused_acceptances_per_hour": 2}}
+        with capture_logs() as logs:
+            async with running(alone(tmp_path) | limits, tmp_path) as site:
+                answers = []
+                for number in range(1, 5):
+                    asked = offer(number, reserve=True)
+                    answers.append((await site.partner.Offer(asked, timeout=300)).answer)
+                    await site.partner.Withdraw(withdrawal(number), timeout=300)
+                yes, no = partner_pb2.ANSWER_ACCEPTED, partner_pb2.ANSWER_DECLINED
+                assert answers == [yes, yes, no, no]
+                shown = (await site.operator.Partners(operator_pb2.PartnersRequest())).partners[0]
+                assert (shown.unused_acceptances, shown.declined_for_unused) == (2, 2)
+                assert "took back 2 accepted offers within an hour" in shown.problem
+        told = [entry for entry in logs if entry["event"] == "acceptances_unused"]
+        assert [(entry["partner"], entry["unused"]) for entry in told] == [("away", 2)] * 2
 
     run(scene)
 

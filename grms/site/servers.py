@@ -5,7 +5,6 @@ A server that is made has not begun to answer; whoever has it made starts and st
 
 import math
 import os
-import socket
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
@@ -31,7 +30,7 @@ from grms.site.services.partners import PartnerService
 from grms.site.services.reload import Reload
 from grms.site.services.replay import ReplayService
 from grms.site.services.replay_site import Replay
-from grms.site.services.replay_steps import Steps, StepSocket
+from grms.site.services.replay_steps import Steps
 from grms.site.services.reservations import Reservations, ReservationService
 from grms.site.sockets.door import Door
 from grms.site.sockets.partners import PartnerPort
@@ -50,9 +49,6 @@ Log = structlog.typing.FilteringBoundLogger
 
 CONDUCTOR_SOCKET: Final = ".conductor"
 """What the path of the conductor's socket has after that of the users' socket."""
-
-STEPS_SOCKET: Final = ".steps"
-"""What the path of the socket where it asks for steps has after that of the users' socket."""
 
 
 class Servers:
@@ -178,31 +174,25 @@ class Servers:
         return server
 
     def conductor(self, replay: Replay, stack: AsyncExitStack) -> aio.Server:
-        """Returns the server of a replay's conductor, on a socket of its own; steps are answered at another.
+        """Returns the server of a replay's conductor, on a socket of its own.
 
         Args:
             replay: this site's part.
-            stack: closes the other one in the end, and deletes the files of both.
+            stack: deletes the socket's file in the end.
         """
-        # Whoever can open the sockets' files is the daemon's own user, or root.
-        users = self._core.config.listen.users
-        path, line = Path(users + CONDUCTOR_SOCKET), Path(users + STEPS_SOCKET)
+        # Whoever can open the socket's file is the daemon's own user, or root.
+        path = Path(self._core.config.listen.users + CONDUCTOR_SOCKET)
         remove_stale_socket(path)
-        remove_stale_socket(line)
         server = aio.server(options=[("grpc.max_receive_message_length", 64 << 20)])
-        steps = Steps(replay)
-        replay_pb2_grpc.add_ReplayServiceServicer_to_server(ReplayService(replay, steps), server)
+        service = ReplayService(replay, Steps(replay))
+        replay_pb2_grpc.add_ReplayServiceServicer_to_server(service, server)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
         mask = os.umask(0o177)
         try:
             server.add_insecure_port(f"unix:{path}")
-            listening = socket.socket(socket.AF_UNIX)
-            listening.bind(str(line))
         finally:
             os.umask(mask)
         stack.callback(lambda: path.unlink(missing_ok=True))
-        stack.callback(lambda: line.unlink(missing_ok=True))
-        stack.callback(StepSocket(steps, listening, self._log).close)
         return server
 
     def _tell_names(self, config: SiteConfig) -> None:

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x14grms/v1/replay.proto\x12\x07grms.v1\"\xa1\x01\n\x0bLoadRequest\x12\x11\n\treplay_id\x18\x01 \x01(\t\x12\x12\n\njobs_total\x18\x02 \x01(\r\x12\x15\n\rsubmit_time_s\x18\x03 \x03(\x01\x12\x12\n\nprocessors\x18\x04 \x03(\x05\x12\x18\n\x10requested_time_s\x18\x05 \x03(\x01\x12\x12\n\nrun_time_s\x18\x06 \x03(\x01\x12\x12\n\nuser_group\x18\x07 \x03(\x05\"3\n\x0cLoadResponse\x12\x14\n\x0crows_arrived\x18\x01 \x01(\r\x12\r\n\x05now_s\x18\x02 \x01(\x01\"\x1e\n\x0e\x41\x64vanceRequest\x12\x0c\n\x04to_s\x18\x01 \x01(\x01\"W\n\x0f\x41\x64vanceResponse\x12\x19\n\x11next_event_time_s\x18\x01 \x01(\x01\x12\x1a\n\x12next_report_time_s\x18\x02 \x01(\x01\x12\r\n\x05waits\x18\x03 \x01(\x08\"0\n\rArriveRequest\x12\x11\n\tfirst_row\x18\x01 \x01(\r\x12\x0c\n\x04rows\x18\x02 \x01(\r\"k\n\x0e\x41rriveResponse\x12\x13\n\x0b\x65xecuted_on\x18\x01 \x03(\t\x12\x19\n\x11next_event_time_s\x18\x02 \x01(\x01\x12\x1a\n\x12next_report_time_s\x18\x03 \x01(\x01\x12\r\n\x05waits\x18\x04 \x01(\x08\" \n\x10HoldRoundRequest\x12\x0c\n\x04\x61t_s\x18\x01 \x01(\x01\"{\n\x11HoldRoundResponse\x12 \n\x05moved\x18\x01 \x03(\x0b\x32\x11.grms.v1.MovedRow\x12\x19\n\x11next_event_time_s\x18\x02 \x01(\x01\x12\x1a\n\x12next_report_time_s\x18\x03 \x01(\x01\x12\r\n\x05waits\x18\x04 \x01(\x08\",\n\x08MovedRow\x12\x0b\n\x03row\x18\x01 \x01(\r\x12\x13\n\x0b\x65xecuted_on\x18\x02 \x01(\t\"\x9c\x01\n\x0bStepRequest\x12*\n\x07\x61\x64vance\x18\x01 \x01(\x0b\x32\x17.grms.v1.AdvanceRequestH\x00\x12(\n\x06\x61rrive\x18\x02 \x01(\x0b\x32\x16.grms.v1.ArriveRequestH\x00\x12/\n\nhold_round\x18\x03 \x01(\x0b\x32\x19.grms.v1.HoldRoundRequestH\x00\x42\x06\n\x04step\"\xcb\x01\n\x0cStepResponse\x12+\n\x07\x61\x64vance\x18\x01 \x01(\x0b\x32\x18.grms.v1.AdvanceResponseH\x00\x12)\n\x06\x61rrive\x18\x02 \x01(\x0b\x32\x17.grms.v1.ArriveResponseH\x00\x12\x30\n\nhold_round\x18\x03 \x01(\x0b\x32\x1a.grms.v1.HoldRoundResponseH\x00\x12\'\n\x07refused\x18\x04 \x01(\x0b\x32\x14.grms.v1.StepRefusedH\x00\x42\x08\n\x06\x61nswer\")\n\x0bStepRefused\x12\x0c\n\x04\x63ode\x18\x01 \x01(\x05\x12\x0c\n\x04text\x18\x02 \x01(\t\"\x0f\n\rFinishRequest\"Q\n\x0e\x46inishResponse\x12\x1c\n\x03own\x18\x01 \x03(\x0b\x32\x0f.grms.v1.OwnRow\x12!\n\x06guests\x18\x02 \x03(\x0b\x32\x11.grms.v1.GuestRow\"j\n\x06OwnRow\x12\x0b\n\x03row\x18\x01 \x01(\r\x12\x13\n\x0b\x65xecuted_on\x18\x02 \x01(\t\x12\x14\n\x0coffer_number\x18\x03 \x01(\x04\x12\x14\n\x0cstart_time_s\x18\x04 \x01(\x01\x12\x12\n\nend_time_s\x18\x05 \x01(\x01\"X\n\x08GuestRow\x12\x0c\n\x04home\x18\x01 \x01(\t\x12\x14\n\x0coffer_number\x18\x02 \x01(\x04\x12\x14\n\x0cstart_time_s\x18\x03 \x01(\x01\x12\x12\n\nend_time_s\x18\x04 \x01(\x01\x32\xc8\x02\n\rReplayService\x12\x35\n\x04Load\x12\x14.grms.v1.LoadRequest\x1a\x15.grms.v1.LoadResponse(\x01\x12@\n\x07\x41\x64vance\x12\x17.grms.v1.AdvanceRequest\x1a\x18.grms.v1.AdvanceResponse(\x01\x30\x01\x12=\n\x06\x41rrive\x12\x16.grms.v1.ArriveRequest\x1a\x17.grms.v1.ArriveResponse(\x01\x30\x01\x12\x42\n\tHoldRound\x12\x19.grms.v1.HoldRoundRequest\x1a\x1a.grms.v1.HoldRoundResponse\x12;\n\x06\x46inish\x12\x16.grms.v1.FinishRequest\x1a\x17.grms.v1.FinishResponse0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x14grms/v1/replay.proto\x12\x07grms.v1\"\xa1\x01\n\x0bLoadRequest\x12\x11\n\treplay_id\x18\x01 \x01(\t\x12\x12\n\njobs_total\x18\x02 \x01(\r\x12\x15\n\rsubmit_time_s\x18\x03 \x03(\x01\x12\x12\n\nprocessors\x18\x04 \x03(\x05\x12\x18\n\x10requested_time_s\x18\x05 \x03(\x01\x12\x12\n\nrun_time_s\x18\x06 \x03(\x01\x12\x12\n\nuser_group\x18\x07 \x03(\x05\"3\n\x0cLoadResponse\x12\x14\n\x0crows_arrived\x18\x01 \x01(\r\x12\r\n\x05now_s\x18\x02 \x01(\x01\"\x1e\n\x0e\x41\x64vanceRequest\x12\x0c\n\x04to_s\x18\x01 \x01(\x01\"W\n\x0f\x41\x64vanceResponse\x12\x19\n\x11next_event_time_s\x18\x01 \x01(\x01\x12\x1a\n\x12next_report_time_s\x18\x02 \x01(\x01\x12\r\n\x05waits\x18\x03 \x01(\x08\"0\n\rArriveRequest\x12\x11\n\tfirst_row\x18\x01 \x01(\r\x12\x0c\n\x04rows\x18\x02 \x01(\r\"k\n\x0e\x41rriveResponse\x12\x13\n\x0b\x65xecuted_on\x18\x01 \x03(\t\x12\x19\n\x11next_event_time_s\x18\x02 \x01(\x01\x12\x1a\n\x12next_report_time_s\x18\x03 \x01(\x01\x12\r\n\x05waits\x18\x04 \x01(\x08\" \n\x10HoldRoundRequest\x12\x0c\n\x04\x61t_s\x18\x01 \x01(\x01\"{\n\x11HoldRoundResponse\x12 \n\x05moved\x18\x01 \x03(\x0b\x32\x11.grms.v1.MovedRow\x12\x19\n\x11next_event_time_s\x18\x02 \x01(\x01\x12\x1a\n\x12next_report_time_s\x18\x03 \x01(\x01\x12\r\n\x05waits\x18\x04 \x01(\x08\",\n\x08MovedRow\x12\x0b\n\x03row\x18\x01 \x01(\r\x12\x13\n\x0b\x65xecuted_on\x18\x02 \x01(\t\"\x0f\n\rFinishRequest\"Q\n\x0e\x46inishResponse\x12\x1c\n\x03own\x18\x01 \x03(\x0b\x32\x0f.grms.v1.OwnRow\x12!\n\x06guests\x18\x02 \x03(\x0b\x32\x11.grms.v1.GuestRow\"j\n\x06OwnRow\x12\x0b\n\x03row\x18\x01 \x01(\r\x12\x13\n\x0b\x65xecuted_on\x18\x02 \x01(\t\x12\x14\n\x0coffer_number\x18\x03 \x01(\x04\x12\x14\n\x0cstart_time_s\x18\x04 \x01(\x01\x12\x12\n\nend_time_s\x18\x05 \x01(\x01\"X\n\x08GuestRow\x12\x0c\n\x04home\x18\x01 \x01(\t\x12\x14\n\x0coffer_number\x18\x02 \x01(\x04\x12\x14\n\x0cstart_time_s\x18\x03 \x01(\x01\x12\x12\n\nend_time_s\x18\x04 \x01(\x01\x32\xc8\x02\n\rReplayService\x12\x35\n\x04Load\x12\x14.grms.v1.LoadRequest\x1a\x15.grms.v1.LoadResponse(\x01\x12@\n\x07\x41\x64vance\x12\x17.grms.v1.AdvanceRequest\x1a\x18.grms.v1.AdvanceResponse(\x01\x30\x01\x12=\n\x06\x41rrive\x12\x16.grms.v1.ArriveRequest\x1a\x17.grms.v1.ArriveResponse(\x01\x30\x01\x12\x42\n\tHoldRound\x12\x19.grms.v1.HoldRoundRequest\x1a\x1a.grms.v1.HoldRoundResponse\x12;\n\x06\x46inish\x12\x16.grms.v1.FinishRequest\x1a\x17.grms.v1.FinishResponse0\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -49,20 +49,14 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_HOLDROUNDRESPONSE']._serialized_end=687
   _globals['_MOVEDROW']._serialized_start=689
   _globals['_MOVEDROW']._serialized_end=733
-  _globals['_STEPREQUEST']._serialized_start=736
-  _globals['_STEPREQUEST']._serialized_end=892
-  _globals['_STEPRESPONSE']._serialized_start=895
-  _globals['_STEPRESPONSE']._serialized_end=1098
-  _globals['_STEPREFUSED']._serialized_start=1100
-  _globals['_STEPREFUSED']._serialized_end=1141
-  _globals['_FINISHREQUEST']._serialized_start=1143
-  _globals['_FINISHREQUEST']._serialized_end=1158
-  _globals['_FINISHRESPONSE']._serialized_start=1160
-  _globals['_FINISHRESPONSE']._serialized_end=1241
-  _globals['_OWNROW']._serialized_start=1243
-  _globals['_OWNROW']._serialized_end=1349
-  _globals['_GUESTROW']._serialized_start=1351
-  _globals['_GUESTROW']._serialized_end=1439
-  _globals['_REPLAYSERVICE']._serialized_start=1442
-  _globals['_REPLAYSERVICE']._serialized_end=1770
+  _globals['_FINISHREQUEST']._serialized_start=735
+  _globals['_FINISHREQUEST']._serialized_end=750
+  _globals['_FINISHRESPONSE']._serialized_start=752
+  _globals['_FINISHRESPONSE']._serialized_end=833
+  _globals['_OWNROW']._serialized_start=835
+  _globals['_OWNROW']._serialized_end=941
+  _globals['_GUESTROW']._serialized_start=943
+  _globals['_GUESTROW']._serialized_end=1031
+  _globals['_REPLAYSERVICE']._serialized_start=1034
+  _globals['_REPLAYSERVICE']._serialized_end=1362
 # @@protoc_insertion_point(module_scope)

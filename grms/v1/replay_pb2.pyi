@@ -94,36 +94,6 @@ class MovedRow(_message.Message):
     executed_on: str
     def __init__(self, row: _Optional[int] = ..., executed_on: _Optional[str] = ...) -> None: ...
 
-class StepRequest(_message.Message):
-    __slots__ = ("advance", "arrive", "hold_round")
-    ADVANCE_FIELD_NUMBER: _ClassVar[int]
-    ARRIVE_FIELD_NUMBER: _ClassVar[int]
-    HOLD_ROUND_FIELD_NUMBER: _ClassVar[int]
-    advance: AdvanceRequest
-    arrive: ArriveRequest
-    hold_round: HoldRoundRequest
-    def __init__(self, advance: _Optional[_Union[AdvanceRequest, _Mapping]] = ..., arrive: _Optional[_Union[ArriveRequest, _Mapping]] = ..., hold_round: _Optional[_Union[HoldRoundRequest, _Mapping]] = ...) -> None: ...
-
-class StepResponse(_message.Message):
-    __slots__ = ("advance", "arrive", "hold_round", "refused")
-    ADVANCE_FIELD_NUMBER: _ClassVar[int]
-    ARRIVE_FIELD_NUMBER: _ClassVar[int]
-    HOLD_ROUND_FIELD_NUMBER: _ClassVar[int]
-    REFUSED_FIELD_NUMBER: _ClassVar[int]
-    advance: AdvanceResponse
-    arrive: ArriveResponse
-    hold_round: HoldRoundResponse
-    refused: StepRefused
-    def __init__(self, advance: _Optional[_Union[AdvanceResponse, _Mapping]] = ..., arrive: _Optional[_Union[ArriveResponse, _Mapping]] = ..., hold_round: _Optional[_Union[HoldRoundResponse, _Mapping]] = ..., refused: _Optional[_Union[StepRefused, _Mapping]] = ...) -> None: ...
-
-class StepRefused(_message.Message):
-    __slots__ = ("code", "text")
-    CODE_FIELD_NUMBER: _ClassVar[int]
-    TEXT_FIELD_NUMBER: _ClassVar[int]
-    code: int
-    text: str
-    def __init__(self, code: _Optional[int] = ..., text: _Optional[str] = ...) -> None: ...
-
 class FinishRequest(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...

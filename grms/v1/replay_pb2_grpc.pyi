@@ -8,11 +8,7 @@ A replay through daemons has to give the schedule of the federation kernel, job 
 instant completions, then queue starts, on all sites; then arrivals, each decided completely
 before the next. And it has to be fast: more than a thousand arrivals a second. Therefore
 
-- Steps (Advance, Arrive, HoldRound) can be asked without gRPC, which costs a step several times
-  what it says. The site listens for that at a second socket, `SOCKET.steps` where the
-  users' is SOCKET: each StepRequest there has one StepResponse, in order. A message is preceded by
-  its length, 4 bytes, the highest first.
-- In gRPC, Advance and Arrive are streams, opened once. Each request has one response, in order; the
+- Advance and Arrive are streams, opened once. Each request has one response, in order; the
   conductor may send further requests before that.
 - An arrival brings its own site to its moment, and an offer brings the partner to it
   (`OfferRequest.replay_time_s`). A site that takes no part in a decision need not be advanced,

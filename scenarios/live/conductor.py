@@ -284,9 +284,18 @@ class Conductor:
         while True:
             sitting = seat.sittings
             try:
+                if seat.advances is None:
+                    # It is being brought back, on behalf of somebody else.
+                    raise ConnectionError(f"{seat.process.name} is not there")  # noqa: TRY301  # as below
                 return await ask()
-            except (aio.AioRpcError, ConnectionError) as error:
+            except (aio.AioRpcError, asyncio.InvalidStateError, ConnectionError) as error:
                 await self._recover(seat, sitting, error)
+            except asyncio.CancelledError as error:
+                # So a stream ends as well when its channel is closed here.
+                task = asyncio.current_task()
+                if task is None or task.cancelling():
+                    raise
+                await self._recover(seat, sitting, ConnectionError(str(error)))
 
     # --- daemons come and go -------------------------------------------------------------------
 
@@ -314,7 +323,7 @@ class Conductor:
             # It may end again before it is where it was, and others may end meanwhile.
             try:
                 for each in self._seats:
-                    if each.line is None or not each.process.pid:
+                    if each.advances is None or not each.process.pid:
                         await self._restart(each)
                 await self._until_linked()
             except (aio.AioRpcError, LiveError, TimeoutError) as again:

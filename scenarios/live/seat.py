@@ -11,9 +11,7 @@ from grpc import aio
 
 from grms.v1 import replay_pb2, replay_pb2_grpc
 from lrms_sim.jobs import JobTable
-from scenarios.errors import LiveError
 from scenarios.live.sites import SiteProcess
-from scenarios.live.steps import StepLine
 
 BLOCK_ROWS: Final = 20_000
 """Rows of a workload in one message."""
@@ -39,7 +37,8 @@ class Seat:
         sittings: how often its workload was handed over.
         next_report: from then on it may have an end to report, seconds.
         channel: to it; None while it is away.
-        line: by which it is asked for steps; None while it is away.
+        advances: the open call that moves its clock; None while it is away.
+        arrivals: the open call by which jobs arrive; None while it is away.
         places: where its users' jobs went.
         period: of its rounds of offers, seconds; infinity for none.
         next_round: when it holds the next, seconds; minus infinity before the first arrival.
@@ -55,7 +54,8 @@ class Seat:
     sittings: int = 0
     next_report: float = math.inf
     channel: aio.Channel | None = None
-    line: StepLine | None = None
+    advances: Any = None
+    arrivals: Any = None
     places: list[str] = field(default_factory=list)
     period: float = math.inf
     next_round: float = -math.inf
@@ -65,7 +65,6 @@ class Seat:
         """Connects with the daemon and hands it its workload.
 
         Raises:
-            LiveError: it does not listen for steps.
             grpc.aio.AioRpcError: it does not take the workload.
         """
         self.channel = aio.insecure_channel(
@@ -77,13 +76,8 @@ class Seat:
         )
         stub: Any = replay_pb2_grpc.ReplayServiceStub(self.channel)
         await stub.Load(self._blocks())
-        try:
-            self.line = await StepLine.to(self.process.steps_path)
-        except OSError as error:
-            raise LiveError(
-                f"the daemon of {self.process.name} does not listen for steps: "
-                f"{error.strerror or error}; see {self.process.log_path}"
-            ) from error
+        self.advances = stub.Advance()
+        self.arrivals = stub.Arrive()
         self.sittings += 1
 
     async def _blocks(self) -> AsyncIterator[replay_pb2.LoadRequest]:
@@ -101,34 +95,36 @@ class Seat:
             )
 
     async def get_up(self) -> None:
-        """Ends the connections."""
-        if self.line is not None:
-            self.line.close()
-            self.line = None
+        """Ends the calls and the connection."""
+        for call in (self.advances, self.arrivals):
+            if call is not None:
+                call.cancel()
+        self.advances = self.arrivals = None
         if self.channel is not None:
             await self.channel.close(None)
             self.channel = None
 
-    async def advance(self, moment: float) -> replay_pb2.AdvanceResponse:
+    async def advance(self, moment: float) -> Any:
         """Moves the daemon's clock; returns its answer."""
-        step = replay_pb2.StepRequest(advance=replay_pb2.AdvanceRequest(to_s=moment))
-        return (await self._step(step)).advance
+        await self.advances.write(replay_pb2.AdvanceRequest(to_s=moment))
+        return await self._read(self.advances)
 
-    async def arrive(self, rows: int) -> replay_pb2.ArriveResponse:
+    async def arrive(self, rows: int) -> Any:
         """Lets at most so many jobs arrive; returns the daemon's answer."""
-        arrive = replay_pb2.ArriveRequest(first_row=self.arrived, rows=rows)
-        return (await self._step(replay_pb2.StepRequest(arrive=arrive))).arrive
+        await self.arrivals.write(replay_pb2.ArriveRequest(first_row=self.arrived, rows=rows))
+        return await self._read(self.arrivals)
 
-    async def hold_round(self, moment: float) -> replay_pb2.HoldRoundResponse:
+    async def hold_round(self, moment: float) -> Any:
         """Has the daemon offer its waiting jobs again; returns its answer."""
-        held = replay_pb2.HoldRoundRequest(at_s=moment)
-        return (await self._step(replay_pb2.StepRequest(hold_round=held))).hold_round
+        assert self.channel is not None
+        stub: Any = replay_pb2_grpc.ReplayServiceStub(self.channel)
+        return await stub.HoldRound(replay_pb2.HoldRoundRequest(at_s=moment))
 
-    async def _step(self, step: replay_pb2.StepRequest) -> replay_pb2.StepResponse:
-        if self.line is None:
-            # It is being brought back, on behalf of somebody else.
-            raise ConnectionError(f"{self.process.name} is not there")
-        return await self.line.ask(step)
+    async def _read(self, call: Any) -> Any:
+        answer = await call.read()
+        if answer is aio.EOF:
+            raise ConnectionError(f"{self.process.name} has hung up")
+        return answer
 
 
 def is_gone(error: aio.AioRpcError) -> bool:

@@ -233,11 +233,6 @@ class SiteProcess:
         return f"{self.users_address}.conductor"
 
     @property
-    def steps_path(self) -> str:
-        """The socket where the conductor asks the daemon for steps."""
-        return f"{self.socket}.steps"
-
-    @property
     def pid(self) -> int:
         """The process's id; 0 where none runs."""
         if self._detached:

@@ -1,7 +1,6 @@
 """What a conductor asks of a site in a replay, over gRPC.
 
-The order in which a replay happens is in `proto/grms/v1/replay.proto`. What a step does, and how one is
-asked for without gRPC, is in `replay_steps`.
+The order in which a replay happens is in `proto/grms/v1/replay.proto`; what a step does, in `replay_steps`.
 """
 
 from collections.abc import AsyncIterator, Awaitable

@@ -138,9 +138,6 @@ def _site_document(
         document["reoffer"] = (
             rounds.model_dump(exclude_none=True) if isinstance(rounds, RoundsSpec) else rounds
         )
-    if settings.clock != "wall":
-        # A replay is measured, and nobody watches it through its sites' own brokers.
-        document["mqtt"] = {"enabled": False}
     if partners:
         document["partners"] = partners
     return document

@@ -238,8 +238,7 @@ class SiteConfig(Model):
         partners: sites one exchanges jobs with, in the order that breaks ties.
         resources: what can be reserved.
         limits: what is taken at most, and how long is waited.
-        mqtt: telemetry; where left out, a broker inside the daemon, but none in a conducted
-            replay (a virtual clock).
+        mqtt: where telemetry is published; nowhere where left out.
         metrics: figures for operators; none where left out.
         dashboard: pages for operators; none where left out.
         results: what jobs leave.
@@ -367,12 +366,14 @@ class SiteConfig(Model):
                 text = f"partners.{partner.name}.address is missing, and mqtt.discovery is off"
                 raise wrong(text)
         if mqtt.address is None:
-            given = mqtt.model_fields_set - {"enabled", "outbox"}
+            given = mqtt.model_fields_set - {"enabled", "embedded", "outbox"}
             if given:
                 raise wrong(f"mqtt.address is missing, and mqtt.{min(given)} goes with it")
             if self.publishes and self.name == WATCHER:
                 raise wrong(f"a site called {WATCHER!r} needs mqtt.address, a broker of its own")
             return self
+        if mqtt.embedded:
+            raise wrong("mqtt.address and mqtt.embedded name two brokers; leave one of them out")
         if mqtt.tls and self.tls is None:
             raise wrong("mqtt.tls uses the keys of [tls], which is missing")
         if not mqtt.tls and not parse_endpoint(mqtt.address).is_loopback:
@@ -400,4 +401,5 @@ class SiteConfig(Model):
     @property
     def publishes(self) -> bool:
         """Whether there is an MQTT broker to publish to."""
-        return self.clock.kind != "virtual" if self.mqtt is None else self.mqtt.enabled
+        mqtt = self.mqtt
+        return mqtt is not None and mqtt.enabled and (mqtt.embedded or mqtt.address is not None)

@@ -119,11 +119,12 @@ class GuestsConfig(Model):
 
 
 class MqttConfig(Model):
-    """The broker of telemetry.
+    """The MQTT broker to which telemetry goes; without `address` and `embedded` nothing is published.
 
     Attributes:
-        enabled: whether anything is published at all.
-        address: host and port; left out for a broker inside the daemon, on loopback.
+        enabled: whether anything is published; false leaves the rest as it stands, unused.
+        address: host and port of a broker.
+        embedded: whether the daemon runs a broker of its own, inside itself, on loopback.
         username: where the broker wants one.
         password_file: file with the password alone.
         tls: use the site's certificate and authority.
@@ -133,6 +134,7 @@ class MqttConfig(Model):
 
     enabled: bool = True
     address: Address | None = None
+    embedded: bool = False
     username: str | None = None
     password_file: FilePath | None = None
     tls: bool = False

@@ -41,7 +41,7 @@ def beside_all(config: SiteConfig) -> int:
     Args:
         config: of the site.
     """
-    own_broker = config.publishes and (config.mqtt is None or config.mqtt.address is None)
+    own_broker = config.publishes and config.mqtt is not None and config.mqtt.embedded
     doors = (
         (config.dashboard is not None, PAGES_MAX),
         (config.metrics is not None, FIGURES_MAX),

@@ -1,8 +1,8 @@
-"""An MQTT broker inside the daemon, for where no other is configured.
+"""An MQTT broker inside the daemon, where its configuration asks for one.
 
 It is amqtt, on a loopback address and for accounts with passwords alone: a site's figures are none
 of the business of others who use the machine. It keeps nothing on disk and is meant for trying
-things out, for replays and for a site whose watchers are on the same machine; docs/operating.md
+things out and for a site whose watchers are on the same machine; docs/operating.md
 says how to set up Mosquitto for everything else.
 """
 

@@ -16,7 +16,7 @@ from grms.tls import TlsFiles
 
 
 def mqtt_settings(mqtt: MqttConfig, tls: TlsFiles | None) -> MqttSettings | None:
-    """Returns where the MQTT broker is; None for the daemon's own.
+    """Returns where the MQTT broker is; None where no address is given.
 
     Args:
         mqtt: the configuration's part.
@@ -73,7 +73,7 @@ def telemetry_settings(
         mqtt=mqtt_settings(mqtt, None if config.tls is None else TlsFiles.of(config.tls))
         if config.publishes
         else None,
-        embedded=("127.0.0.1", 0) if config.publishes else None,
+        embedded=("127.0.0.1", 0) if config.publishes and mqtt.embedded else None,
         metrics=metrics,
         outbox_events_max=mqtt.outbox,
     )

@@ -23,13 +23,6 @@ import structlog
 from grms.names import Endpoint
 from grms.site.configuration.config import WATCHER
 from grms.site.watching.discovery import Discovery, PartnerChange
-from grms.site.watching.embedded_mqtt import (
-    EmbeddedBroker,
-    new_password,
-    site_account,
-    watcher_account,
-    write_watcher_file,
-)
 from grms.site.watching.metrics import SiteMetrics
 from grms.site.watching.metrics_endpoint import MetricsEndpoint, MetricsSettings
 from grms.site.watching.telemetry import OUTBOX_EVENTS_MAX, JobChange, SiteTelemetry, connect_site
@@ -48,8 +41,8 @@ class TelemetrySettings:
         instance: names this start of the daemon; another one after each.
         folder: the daemon's own, for the file that says how to watch.
         endpoint: where partners reach it; None where they do not.
-        mqtt: the MQTT broker; None for one inside the daemon.
-        embedded: where that one listens; port 0 for any free one; None where nothing is published.
+        mqtt: the MQTT broker; None for one inside the daemon, or none.
+        embedded: where the one inside the daemon listens, port 0 for any free one; None for none.
         metrics: where Prometheus collects; None for nowhere.
         metrics_every_s: how often figures are published for operators, seconds.
         outbox_events_max: how many job events wait for the broker.
@@ -63,7 +56,7 @@ class TelemetrySettings:
     folder: Path
     endpoint: Endpoint | None = None
     mqtt: MqttSettings | None = None
-    embedded: tuple[str, int] | None = ("127.0.0.1", 0)
+    embedded: tuple[str, int] | None = None
     metrics: MetricsSettings | None = None
     metrics_every_s: float = 10.0
     outbox_events_max: int = OUTBOX_EVENTS_MAX
@@ -206,6 +199,15 @@ class TelemetryService:
             self._link.subscribe_again()
 
     async def _own_broker(self, stack: AsyncExitStack, host: str, port: int) -> MqttSettings:
+        # What it needs (`hanse[mqtt]`) is not installed where a site has a broker elsewhere, or none.
+        from grms.site.watching.embedded_mqtt import (  # noqa: PLC0415  # as above
+            EmbeddedBroker,
+            new_password,
+            site_account,
+            watcher_account,
+            write_watcher_file,
+        )
+
         settings = self._settings
         accounts = {
             settings.site: site_account(settings.site, new_password()),

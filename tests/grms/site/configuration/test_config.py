@@ -122,7 +122,8 @@ def test_a_partner_can_be_discovered() -> None:
         ({"address": "127.0.0.1:1883", "tls": True}, {}, "mqtt.tls uses the keys of"),
         ({"address": "mqtt.example:1883"}, {}, "without mqtt.tls only loopback is allowed"),
         ({"address": "127.0.0.1:1", "password_file": "p"}, {}, "password_file needs mqtt.username"),
-        ({}, {"name": "watcher"}, "needs mqtt.address"),
+        ({"embedded": True}, {"name": "watcher"}, "needs mqtt.address"),
+        ({"embedded": True, "address": "127.0.0.1:1883"}, {}, "name two brokers"),
         (
             {"address": "127.0.0.1:1", "discovery": True, "enabled": False},
             {"partners": [{"name": "ctc"}]},
@@ -141,13 +142,18 @@ def test_telemetry_that_could_not_work(
 @pytest.mark.parametrize(
     ("clock", "mqtt", "publishes"),
     [
-        ("wall", None, True),
+        ("wall", None, False),
         ("virtual", None, False),
+        ("wall", {}, False),
+        ("wall", {"outbox": 5}, False),
+        ("wall", {"embedded": True}, True),
+        ("virtual", {"embedded": True}, True),
         ("virtual", {"address": "127.0.0.1:1883"}, True),
-        ("wall", {"enabled": False}, False),
+        ("wall", {"address": "127.0.0.1:1883", "enabled": False}, False),
+        ("wall", {"embedded": True, "enabled": False}, False),
     ],
 )
 def test_who_publishes(clock: str, mqtt: dict[str, Any] | None, *, publishes: bool) -> None:
-    """Every site but one that is conducted, unless its configuration says otherwise."""
+    """Only a site whose configuration names an MQTT broker, or asks for one of its own."""
     more = {} if mqtt is None else {"mqtt": mqtt}
     assert config(clock={"kind": clock}, **more).publishes is publishes

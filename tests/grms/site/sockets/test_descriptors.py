@@ -60,7 +60,8 @@ def test_what_other_doors_may_take_is_kept_for_them(monkeypatch: pytest.MonkeyPa
 
     off = "mqtt = { enabled = false }\n"
     assert kept(off) == 0
-    assert kept("") == MQTT_MAX
+    assert kept("") == 0
+    assert kept("mqtt = { embedded = true }\n") == MQTT_MAX
     assert kept('mqtt = { address = "127.0.0.1:1883" }\n') == 0
     both = 'metrics = { listen = "127.0.0.1:9464" }\ndashboard = { listen = "127.0.0.1:9480" }\n'
     assert kept(off + both) == FIGURES_MAX + PAGES_MAX

@@ -2,7 +2,8 @@
 
 import asyncio
 import json
-import os
+import subprocess
+import sys
 import urllib.request
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -64,12 +65,37 @@ def test_words_are_those_of_the_states() -> None:
     assert list(get_args(OutcomeName)) == [outcome.value for outcome in Outcome]
 
 
+def test_a_site_that_names_no_mqtt_broker_has_none(tmp_path: Path) -> None:
+    """It publishes nothing, opens no port for it, and its jobs run."""
+
+    async def scene() -> None:
+        async with running(document(tmp_path), tmp_path) as site:
+            assert site.core.observer is None
+            await site.submit("a")
+            (job,) = site.core.engine.state.memory.jobs.values()
+            await until(lambda: job.outcome is Outcome.COMPLETED)
+            status = await site.operator.Status(operator_pb2.StatusRequest(), timeout=300)
+            assert not status.telemetry_connected
+            assert not list(tmp_path.glob(f"*{WATCHER_FILE_END}"))
+
+    run(scene)
+
+
+def test_only_a_broker_of_its_own_needs_the_program_of_one() -> None:
+    """Figures and a broker elsewhere work where amqtt is not installed."""
+    script = (
+        "import sys; sys.modules['amqtt'] = None; import grms.site.watching.observer;"
+        "import grms.site.daemon"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=300)  # noqa: S603  # ours
+
+
 def test_a_watcher_sees_a_job_from_its_beginning_to_its_end(tmp_path: Path) -> None:
-    """Without a configured broker the daemon has its own: presence, each state, the figures."""
+    """Where it is asked for, the daemon has a broker: presence, each state, the figures."""
 
     async def scene() -> None:
         async with (
-            running(document(tmp_path), tmp_path) as site,
+            running(document(tmp_path, mqtt={"embedded": True}), tmp_path) as site,
             watching(watch_file(tmp_path)) as watcher,
         ):
             topic = "hanse/v1/sites/home/presence"
@@ -256,17 +282,6 @@ def test_a_partner_is_found_by_its_presence(tmp_path: Path) -> None:
                         await until(lambda: any("ignored" in entry["event"] for entry in logs))
                 assert links["gorba"].address is None
                 assert set(links) == {"CTC", "gorba"}
-
-    run(scene)
-
-
-def test_a_conducted_replay_is_not_watched_unless_somebody_wants_it(tmp_path: Path) -> None:
-    """A virtual clock has no broker of its own, no file and no figures."""
-
-    async def scene() -> None:
-        async with running(document(tmp_path, clock={"kind": "virtual"}), tmp_path) as site:
-            assert site.core.observer is None
-            assert not [name for name in os.listdir(tmp_path) if name.endswith(WATCHER_FILE_END)]  # noqa: PTH208  # a Path's way is for threads
 
     run(scene)
 

@@ -38,7 +38,12 @@ def new_service(
     """Returns a service that is not open yet, and the list to which it tells of partners."""
     changes: list[PartnerChange] = []
     settings = TelemetrySettings(
-        site=site, instance="1", folder=folder, endpoint=ENDPOINT, metrics_every_s=0.05
+        site=site,
+        instance="1",
+        folder=folder,
+        endpoint=ENDPOINT,
+        embedded=("127.0.0.1", 0),
+        metrics_every_s=0.05,
     )
     service = TelemetryService(
         replace(settings, **more),

@@ -88,8 +88,8 @@ def decentralized_grid(
     workers: int | None,
 ) -> None:
     """Tables 1 and 2, Figures 4 and 5 of "Decentralized Grid Scheduling with Evolutionary Fuzzy
-    Systems" (JSSPP 2009), and what the paper leaves open: learning by which no partner loses, and
-    EASY queues at every site.
+    Systems" (JSSPP 2009), and what the paper leaves open: learning with a penalty for what
+    partners lose, and EASY queues at every site.
 
     Needs the logs kth, ctc, sdsc05 and sdsc00. It trains 30 policies as the paper does and 54
     more, which takes three quarters of an hour on two cores; after Ctrl-C the same command goes

@@ -33,7 +33,8 @@ from scenarios.spec.spec import OVERLOADED
 
 TITLE = "Does anybody lose?"
 WEAK = """\
-Half a year is not a month: single months lose, see above, and nothing here bounds how much.
+Half a year is not a month: single months lose, see above, and nothing here bounds how much: a case of four jobs \
+(docs/fair-exchange.md) takes a site’s response times to eight times what they are alone, with all rules kept.
 The numbers of the rules were chosen on days 0 to 150 of these logs. Days from 150 on are other days of the same \
 machines and users.
 Over 444 results of sites (these logs from day 150 on, four logs held out, and both together) the independent \

@@ -5,6 +5,7 @@ import pickle
 
 import pytest
 
+from grms import Site, replay, replay_alone
 from grms.policy._decisions import CompiledTransfer
 from grms.policy.rails import (
     DAY,
@@ -17,6 +18,7 @@ from grms.policy.rails import (
     Rails,
 )
 from grms.policy.transfer import AcceptWhenFit, AlwaysAgree, Railed
+from lrms_sim import Easy, JobTable, awrt
 
 NOBODY = (0.0, 0.0, 0.0, 0.0)
 
@@ -167,3 +169,33 @@ def test_numbers_of_a_promise_have_bounds(name: str, value: float) -> None:
     """The text names the number."""
     with pytest.raises(ValueError, match=f"{name} is {value}; it must be"):
         Promise(**{name: value})  # type: ignore[arg-type]  # same
+
+
+def test_one_guest_can_cost_a_site_nearly_all_it_has() -> None:
+    """All four rules are kept, and four jobs are enough: nothing in them bounds a loss.
+
+    The guest starts at once on the empty wide machine, is within twice what its users request, and within a
+    day of its work. A moment later an own job comes that needs nearly all of the machine.
+    """
+    wide = JobTable.from_columns(
+        submit_time=[0, 3001],
+        processors=[8, 60],
+        run_time=[2400, 2400],
+        requested_time=[20_000, 2400],
+    )
+    narrow = JobTable.from_columns(
+        submit_time=[0, 3000], processors=[8, 8], run_time=[50_000, 20_000]
+    )
+    policy = Railed(FAIR_EXCHANGE)
+    sites = [
+        Site("wide", 64, wide, Easy(), transfer_policies={"narrow": policy}),
+        Site("narrow", 8, narrow, Easy(), transfer_policies={"wide": policy}),
+    ]
+    alone, together = replay_alone(sites), replay(sites)
+    assert [awrt(alone, submitted_to=site) for site in (0, 1)] == [
+        2400.0,
+        (50_000 * 5 + 67_000 * 2) / 7,
+    ]
+    # Its second job waits from 3001 until the guest's end at 23,000.
+    assert math.isclose(awrt(together, submitted_to=0), (2400 * 2 + 22_399 * 15) / 17)
+    assert math.isclose(awrt(together, submitted_to=1), (50_000 * 5 + 20_000 * 2) / 7)

@@ -6,7 +6,7 @@
     python -m benchmarks.mutants --at grms/site/core/offers.py:239 --at scenarios/archive/traces.py:40
 
 A mutant is one module with one change: a comparison moved or turned round, a condition negated, `and`
-for `or`, a call or an assignment left out, another value returned, an operator for its opposite. It is
+for `or`, a call, an argument of one or an assignment left out, another value returned, an operator for its opposite. It is
 found where one of its core's tests fails that reach the changed lines, or does not come to an end.
 Nothing is written into the tree. --module and --at also take modules of no core; their own tests count.
 

@@ -1,6 +1,6 @@
 """Changes a module in one small way: what a test of it ought to notice.
 
-A comparison moved or turned round, a condition negated, `and` for `or`, a call or an assignment left out,
+A comparison moved or turned round, a condition negated, `and` for `or`, a call, an argument or an assignment left out,
 another value returned, an operator for its opposite. What says nothing about behaviour is left as it is:
 annotations, the words of errors, asserts, imports.
 """
@@ -154,6 +154,32 @@ class _Mutator(ast.NodeTransformer):
         ):
             node.op = opposite()
             return node
+        return self.generic_visit(node)
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:  # ast's
+        """Leaves out an argument without which the call still means something.
+
+        That is one by its name, which may have a default, or one of several that are compared.
+        """
+        compared = isinstance(node.func, ast.Name) and node.func.id in {"max", "min"}
+        if compared and len(node.args) > 1:
+            for index in range(len(node.args)):
+                fewer = [*node.args[:index], *node.args[index + 1 :]]
+                if len(fewer) == 1:
+                    # `min` of one argument goes through what is in it.
+                    if self._changed(node, fewer[0]):
+                        return fewer[0]
+                elif self._changed(node, ast.Call(node.func, fewer, node.keywords)):
+                    node.args = fewer
+                    return node
+        for index, keyword in enumerate(node.keywords):
+            left = [*node.keywords[:index], *node.keywords[index + 1 :]]
+            # Without a name it is no one argument, and `zip`'s `strict` is an assert.
+            if keyword.arg not in {None, "strict"} and self._changed(
+                node, ast.Call(node.func, node.args, left)
+            ):
+                node.keywords = left
+                return node
         return self.generic_visit(node)
 
     def _negate(self, node: Any) -> Any:

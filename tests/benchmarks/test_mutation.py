@@ -27,6 +27,7 @@ def changes(folder: Path, source: str) -> list[str]:
         ("x = a * b", "a * b → a / b"),
         ("x = 1 if a else 2", "a → not a"),
         ("a(b)", "a(b) → pass"),
+        ("x = a(b, c=1)", "a(b, c=1) → a(b)"),
         ("a.x = 1", "a.x = 1 → pass"),
         ("a += 1", "a += 1 → pass"),
         ("del a[b]", "del a[b] → pass"),
@@ -38,6 +39,21 @@ def changes(folder: Path, source: str) -> list[str]:
 def test_every_kind_of_change_is_found(tmp_path: Path, line: str, change: str) -> None:
     """Each kind of statement that can be changed has its one change, in the function that it is in."""
     assert changes(tmp_path, f"def f(a, b):\n    {line}\n") == [f"f: {change}"]
+
+
+def test_each_argument_that_is_compared_can_be_left_out(tmp_path: Path) -> None:
+    """Of three one is left out at a time; of two the other stays by itself."""
+    assert changes(tmp_path, "def f(a, b, c):\n    x = min(a, b, c)\n") == [
+        "f: min(a, b, c) → min(b, c)",
+        "f: min(a, b, c) → min(a, c)",
+        "f: min(a, b, c) → min(a, b)",
+    ]
+    assert changes(tmp_path, "def f(a, b):\n    x = max(a, b)\n") == [
+        "f: max(a, b) → b",
+        "f: max(a, b) → a",
+    ]
+    source = "def f(a, b):\n    return max(a, b)\n"
+    assert "return a" in ast.unparse(mutated(source, 2))
 
 
 @pytest.mark.parametrize(

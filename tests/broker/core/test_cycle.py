@@ -7,6 +7,7 @@ import pytest
 from broker.core.commands import PublishPlan, StartPlanning, StopPlanning
 from broker.core.cycle import TAKEN_MAX, Cycle
 from broker.core.events import PlanFailed, PlanFound
+from broker.core.lifecycle import TaskState
 from broker.core.memory import Memory
 from broker.core.records import (
     PlanAdopted,
@@ -101,6 +102,16 @@ def test_what_is_urgent_waits_for_a_short_pause_only() -> None:
     assert began(cycle, known, 33.0).reason == "a site is gone"
 
 
+def test_what_is_urgent_never_waits_longer_than_what_is_not() -> None:
+    """A pause that is longer than the cycle puts nothing off."""
+    known = memory()
+    cycle = Cycle(known, BrokerSettings(cycle=10.0, pause=50.0, gather=60.0))
+    began(cycle, known, 0.0)
+    adopted(cycle, known, 5.0)
+    cycle.want_now("a site is gone")
+    assert cycle.next_time == 10.0
+
+
 def test_what_can_wait_is_gathered() -> None:
     """Many failures cost one planning: not before the least pause, and it names the first."""
     known = memory()
@@ -187,6 +198,11 @@ def test_a_situation_begins_at_the_end_of_the_slot() -> None:
     assert situation.old == Plan((old,))
     assert (situation.fixed, situation.left_out) == ((), frozenset())
     assert [each.name for each in situation.workflows] == ["flow"]
+    # A task that has failed is neither placed nor planned.
+    task = known.live["flow"].tasks["b"]
+    task.state = TaskState.FAILED
+    again = began(Cycle(known, SETTINGS), known, 20.0, ("riga",)).situation
+    assert again.left_out == frozenset({("flow", "b")})
 
 
 @pytest.mark.parametrize(

@@ -138,6 +138,17 @@ def test_the_youngest_of_a_name_is_found() -> None:
     assert made.find("nobody") is None
 
 
+def test_fewer_that_have_ended_than_are_kept_are_all_kept() -> None:
+    """However many fewer they are."""
+    made = BrokerState(replace(SETTINGS, ended_max=5))
+    made.handle(Register(1, Supply(Resource("alpha"))), 0)
+    for number in range(3):
+        made.handle(Submit(1, f"k{number}", flow(f"x{number}")), number)
+        made.handle(Cancel(2, f"x{number}"), number)
+    made.handle(Submit(1, "k3", flow("x3")), 9)
+    assert list(made.memory.workflows) == ["w1", "w2", "w3", "w4"]
+
+
 def test_workflows_that_have_ended_are_forgotten_in_order() -> None:
     """As many are kept as is said, at the next submission."""
     made = state()

@@ -267,6 +267,12 @@ def test_a_run_costs_what_its_resources_cost_while_it_ran() -> None:
     placement = scene.task().placement
     assert placement is not None
     assert (placement.start, placement.end, placement.cost) == (20.5, 30.0, 0.5 * 9.5)
+    # An end before the start, by a clock that was set back, is no time on the resource.
+    scene = running()
+    scene.at(30, Ended(0, "e-1", Outcome.COMPLETED, 20.5, 20.0))
+    placement = scene.task().placement
+    assert placement is not None
+    assert placement.cost == 0.0
     scene = running()
     Turn(scene.memory, 22).note(ResourceRemoved(22, "alpha"))
     scene.at(30, Ended(0, "e-1", Outcome.COMPLETED, 20.5, 30.0))

@@ -81,6 +81,10 @@ def test_what_runs_out_of_reach_keeps_its_time_and_its_resource_gets_nothing() -
     assert posed.problem is not None
     assert posed.unplanned == ()
     assert [each.name for each in posed.problem.resources] == ["alpha", "beta"]
+    wide = Placement("flow", "a", (Demand("beta", 3),), -20, 30, 1)
+    both = pose(Situation(0, (workflow,), (ALPHA,), (wide,))).problem
+    assert both is not None
+    assert both.resources[1].capacity == 3
     assert [each.resources for each in posed.problem.workflows[0].tasks[1].alternatives] == [
         ("alpha",)
     ]

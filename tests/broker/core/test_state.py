@@ -369,6 +369,19 @@ def test_a_restart_asks_again_by_the_same_names() -> None:
     assert len(set(fixed)) == len(fixed)
 
 
+def test_a_recovered_broker_names_its_bookings_by_its_epoch() -> None:
+    """No other life of a broker has had them."""
+    made = world()
+    made.tell(Submit(1, "a", chain("flow", 30, 30, resources=("alpha",))))
+    made.state = BrokerState.recover(made.settings, made.journal, epoch="other")
+    made.tell(Restarted(0))
+    while TaskState.RUNNING not in states(made).values():
+        made.step()
+    booking = made.state.memory.live["flow"].tasks["t0"].booking
+    assert booking is not None
+    assert booking.booking.startswith("other-")
+
+
 # --- people --------------------------------------------------------------------------------------
 
 

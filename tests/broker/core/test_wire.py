@@ -21,7 +21,7 @@ from broker.core.wire import (
 )
 from broker.model.resources import Calendar, Resource
 from broker.model.workflow import Alternative, Demand, Task, Workflow
-from broker.v1 import resource_pb2, workflow_pb2
+from broker.v1 import plan_pb2, resource_pb2, workflow_pb2
 from grms.v1 import request_pb2
 from tests.broker import drawn
 from tests.broker.core.test_state import running_world
@@ -140,12 +140,24 @@ def test_a_workflow_is_shown_as_it_stands() -> None:
     """States, real moments where there are any, counts, and the completion by the plan."""
     made = running_world()
     live = made.state.memory.live["flow"]
+    live.submit_time = 7.0
     message = write_live(live)
     running, booked = message.tasks
     assert running.state == workflow_pb2.TASK_STATE_RUNNING
     assert running.start_time_s == live.tasks["t0"].start_time
     assert message.completion_s == booked.end_time_s
     assert (message.tasks_total, message.tasks_completed) == (2, 0)
+    assert message.state == workflow_pb2.WORKFLOW_STATE_RUNNING
+    assert (message.workflow_id, message.name) == (live.workflow_id, "flow")
+    assert (message.submit_time_s, message.revision) == (7.0, live.revision)
+    assert message.revision > 0
+    assert message.cost == sum(task.cost for task in message.tasks) > 0
+    live.tasks["t1"].reason = "not free"
+    _, booked = write_live(live).tasks
+    assert (booked.name, booked.runs, booked.reason) == ("t1", live.tasks["t1"].runs, "not free")
+    assert running.runs == live.tasks["t0"].runs > 0
+    live.tasks["t0"].state = TaskState.COMPLETED
+    assert write_live(live).tasks_completed == 1
     assert [[each.resource for each in task.demands] for task in message.tasks] == [
         [each.resource for each in task.placement.demands]
         for task in live.tasks.values()
@@ -181,6 +193,19 @@ def test_a_plan_is_in_order_of_time_and_names_what_has_no_place() -> None:
     made = running_world()
     plan = write_plan(made.state.memory, made.now, math.inf)
     assert [each.task for each in plan.placements] == ["t0", "t1"]
+    assert plan.now_s == made.now > 0
+    shown = write_live(made.state.memory.live["flow"]).tasks
+    for place, task, before in zip(plan.placements, shown, ([], ["t0"]), strict=True):
+        assert place == plan_pb2.Placement(
+            workflow="flow",
+            task=task.name,
+            demands=task.demands,
+            start_time_s=task.start_time_s,
+            end_time_s=task.end_time_s,
+            cost=task.cost,
+            state=task.state,
+            predecessors=before,
+        )
     assert not plan.HasField("next_planning_s")
     adopted = made.state.memory.plan
     assert adopted is not None
@@ -197,7 +222,7 @@ def test_a_plan_is_in_order_of_time_and_names_what_has_no_place() -> None:
     live = made.state.memory.live["flow"].tasks["t1"]
     live.placement, live.state = None, TaskState.WAITING
     plan = write_plan(made.state.memory, made.now, 5.0)
-    assert [each.task for each in plan.unplanned] == ["t1"]
+    assert [(each.workflow, each.task) for each in plan.unplanned] == [("flow", "t1")]
     live.reason = "not free"
     (waiting,) = write_plan(made.state.memory, made.now, 5.0).unplanned
     assert waiting.reason == "not free"
@@ -212,3 +237,29 @@ def test_states_are_read_by_number() -> None:
     assert read_workflow_state(workflow_pb2.WORKFLOW_STATE_FAILED).value == "failed"
     with pytest.raises(WireError, match="99"):
         read_workflow_state(99)
+
+
+def test_the_same_workflow_is_the_same_bytes() -> None:
+    """In whatever order the variables of a program's environment were set."""
+    names = [f"V{number}" for number in range(50)]
+    forth, back = (
+        workflow_pb2.WorkflowSpec(
+            name="flow",
+            tasks=[
+                workflow_pb2.TaskSpec(
+                    name="t",
+                    work_s=1.0,
+                    alternatives=[
+                        workflow_pb2.Alternative(
+                            demands=[workflow_pb2.Demand(resource="alpha", units=1)]
+                        )
+                    ],
+                    program=request_pb2.Program(
+                        script="true", environment=dict.fromkeys(each, "x")
+                    ),
+                )
+            ],
+        )
+        for each in (names, reversed(names))
+    )
+    assert read_workflow(forth) == read_workflow(back)

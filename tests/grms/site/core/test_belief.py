@@ -75,6 +75,12 @@ def test_the_grace_for_the_time_since_the_offer_is_included() -> None:
     assert violation(site.job(), end(1000.0, 1.1), 1000.0, site.settings) != ""
 
 
+def test_a_clock_that_was_set_back_takes_nothing_from_the_grace() -> None:
+    """Before the offer no time has gone by, not less than none."""
+    site = delegated()
+    assert violation(site.job(), end(997.0, 0.5), 997.0, site.settings) == ""
+
+
 def test_an_ended_job_has_no_question_open() -> None:
     """A report overtakes the answer to a question, which nobody waits for any more."""
     site = delegated()
@@ -97,6 +103,7 @@ def test_what_cannot_be_is_brought_to_what_can() -> None:
     assert believable(job, end(-1e18, 1e300), 2000.0) == end(2000.0, 100.0)
     assert believable(job, end(1.0, 1e300), 1040.0) == end(1040.0, 40.0)
     assert believable(job, end(1.0, 3.0), 990.0) == end(990.0, 0.0)
+    assert believable(job, end(1e9, 3.0), 2000.0) == end(2000.0, 3.0), "what can be stays"
 
 
 def test_a_liar_is_counted_shown_and_asked_last() -> None:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from grms.policy.transfer import AcceptWhenFit
+from grms.site.core.decisions import begin
 from grms.site.facts.commands import Command, SendOffer, SendResolve
 from grms.site.facts.events import (
     OfferAnswered,
@@ -133,3 +134,15 @@ def test_questions_before_a_restart_count() -> None:
     site.come_up()
     assert kinds(answer(site, resolve, GuestState.DECLINED)) == ["LrmsSubmit"]
     assert site.job().asked == ("b", "c")
+
+
+def test_a_bound_that_has_become_smaller_asks_nobody_more() -> None:
+    """Less than none would stand for no bound."""
+    for most, put, left in ((2, 3, 0), (2, 1, 1), (1, 1, 0)):
+        site = three() if most == 2 else Conversation(settings(partners_asked=1))
+        assert site.settings.questions == most
+        site.submit()
+        job = site.job()
+        job.put = put
+        begin(job, site.state.memory, site.now)
+        assert job.questions_left == left

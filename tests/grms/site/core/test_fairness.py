@@ -158,6 +158,18 @@ def test_a_job_that_waits_already_does_not_wait_for_itself(railed: bool) -> None
     assert told == [6, 4, 0]
 
 
+def test_a_bare_policy_is_told_the_requested_time() -> None:
+    """A policy of one's own looks at it without rails, too."""
+    told: list[float] = []
+
+    def no(question: TransferQuestion) -> bool:
+        told.append(question.requested_time)
+        return False
+
+    Conversation(settings(transfer={"b": WrittenTransfer(no)})).submit(FREE)
+    assert told == [100.0]
+
+
 def test_rails_without_start_now_do_not_ask() -> None:
     """A question to the batch system costs."""
     asked = Load(8, 8, 0, lambda _w, _r: pytest.fail("asked"))

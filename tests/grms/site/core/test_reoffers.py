@@ -6,7 +6,7 @@ import pytest
 
 from grms.policy.rails import Promise, Rails
 from grms.policy.rounds import Rounds
-from grms.policy.transfer import AlwaysKeep, Railed
+from grms.policy.transfer import AlwaysKeep, Railed, TransferQuestion, WrittenTransfer
 from grms.site.facts.commands import (
     AnswerReport,
     Command,
@@ -131,6 +131,26 @@ def test_a_waiting_job_is_offered_again() -> None:
     assert site.state.job_counts()[JobState.QUEUED] == 1
     told = write_job(site.job(), "a", program=False)
     assert (told.offered_to, told.leaving) == ("b", False)
+
+
+def test_the_policy_is_told_of_the_others_that_wait() -> None:
+    """A job that is offered again does not wait for itself."""
+    told: list[int] = []
+
+    def no(question: TransferQuestion) -> bool:
+        told.append(question.processors_waiting)
+        return False
+
+    due(home(transfer={"b": WrittenTransfer(no)}))
+    assert told == [FULL.processors_waiting - 2]
+
+
+def test_partners_take_turns_from_job_to_job() -> None:
+    """Where only some are asked about a job, those who were asked less often come first."""
+    site = home(2, partners_asked=1)
+    assert one(due(site), SendOffer).partner == "b"
+    second = one(site(OfferAnswered, load=FULL, accepted=False, **B1), SendOffer)
+    assert (second.partner, site.job(2).partner) == ("c", "c")
 
 
 def test_without_rounds_nothing_is_offered_again() -> None:

@@ -33,7 +33,7 @@ from grms.site.facts.lifecycle import GuestState
 from grms.site.facts.records import JobReoffered, RoundHeld
 from grms.site.facts.settings import PartnerSettings
 from tests.grms.site.conversation import FULL, Conversation, kinds, offer, one, settings
-from tests.grms.site.core.test_reoffers import B1, KEY, due, home, leaving, let_go
+from tests.grms.site.core.test_reoffers import B1, C1, KEY, due, home, leaving, let_go
 
 NO = {"load": FULL, "accepted": False}
 UP = {"load": FULL, "processors": 8, "reserves": True}
@@ -232,6 +232,19 @@ def test_a_round_that_goes_on_keeps_to_the_bound_for_a_job() -> None:
     following = one(site(OfferAnswered, **NO, partner="c", offer=again.offer), SendOffer)
     assert following.partner != "c"
     assert site.job(2).partner == following.partner
+
+
+def test_a_round_that_goes_on_has_the_turns_that_it_had() -> None:
+    """After d, whose turn it was, comes b, who would have been next: neither the list's order nor d's own question count."""
+    site = three(partners_asked=2)
+    due(site)
+    site(OfferAnswered, **NO, **B1)
+    assert one(site(OfferAnswered, **NO, **C1), SendOffer).partner == "d"
+    withdraw = one(restarted(site), SendWithdraw)
+    due(site)
+    again = one(taken_back(site, withdraw), SendOffer)
+    assert (again.partner, site.job(2).partner) == ("d", "d")
+    assert one(site(OfferAnswered, **NO, partner="d", offer=again.offer), SendOffer).partner == "b"
 
 
 def test_a_round_that_goes_on_knows_who_has_declined() -> None:

@@ -60,6 +60,17 @@ def test_a_job_that_stays_at_home() -> None:
     ]
 
 
+def test_the_batch_system_is_told_whose_a_job_is() -> None:
+    """An own user's by name, for it may run as that user; a guest's by its partner."""
+    site = Conversation(settings(transfer=KEEP))
+    own = one(site.submit(), LrmsSubmit)
+    assert (own.user, own.partner) == ("ann", "")
+    given = {"partner": "b", "offer": OfferId(3, 1), "settled_below": 1, "request": REQUEST}
+    host = Conversation()
+    guest = one(host(OfferReceived, load=FREE, payload=b"run", **given), LrmsSubmit)
+    assert (guest.user, guest.partner) == ("", "b")
+
+
 def test_a_job_that_is_delegated() -> None:
     """Declined by the first partner, accepted by the second, reported as ended."""
     site = Conversation()
@@ -143,6 +154,9 @@ def test_other_policies_apply_from_the_next_decision() -> None:
     assert one(site.submit(), SendOffer).partner == "c"
     site(PoliciesChanged, transfer={"b": AlwaysKeep()}, location=FixedOrder(("c", "b")))
     assert kinds(site.submit()) == ["ReplyJob", "LrmsSubmit"]
+    site(PoliciesChanged, transfer={}, location=FixedOrder(()), confirm_time_max=77.0)
+    site(PoliciesChanged, transfer={}, location=FixedOrder(()))
+    assert site.state.memory.settings.confirm_time_max == 77.0
 
 
 def test_no_decision_asks_more_partners_than_it_may() -> None:

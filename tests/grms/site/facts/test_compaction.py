@@ -355,3 +355,12 @@ def test_an_offer_that_is_still_to_be_withdrawn_keeps_everything() -> None:
     kept = compacted(settings, lambda: records)
     assert kept is not None
     assert everything(settings, kept) == everything(settings, records)
+
+
+def test_a_clock_that_was_set_back_changes_no_latest_moment() -> None:
+    """Records stand in the order in which they were made, whatever their times are."""
+    settings = SiteSettings(name="a", processors=4, partners=(PartnerSettings("b", 4),))
+    reading = Reading(settings)
+    reading.apply(PartnerFaulted(4.0, "b", "it says 7"))
+    reading.apply(PartnerFaulted(2.0, "b", "it says 8"))
+    assert reading.moment == 4.0

@@ -8,6 +8,7 @@ from grms.site.facts.jobs import (
     Exit,
     GuestJob,
     HomeJob,
+    Load,
     OfferId,
     Request,
     lrms_key,
@@ -167,3 +168,9 @@ def test_a_job_that_comes_home_has_another_key() -> None:
 def test_an_exit_has_a_code_and_a_signal(code: int | None, signal: int | None) -> None:
     """Zero is a code like others."""
     assert Exit(code, signal) == Exit(code=code, signal=signal)
+
+
+def test_loads_with_the_same_numbers_are_equal_whoever_answers_for_them() -> None:
+    """What a batch system can be asked is no part of what it has said."""
+    asked = Load(8, 4, 2, asked=lambda _width, _time: True, waits=lambda _key: True)
+    assert asked == Load(8, 4, 2)

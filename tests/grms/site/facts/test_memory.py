@@ -62,6 +62,7 @@ def test_a_partner_that_was_taken_off_the_list_keeps_its_book() -> None:
     assert list(memory.books) == ["c", "new", "b", "old"]
     assert [name for name, book in memory.books.items() if book.listed] == ["c", "new"]
     assert all(memory.books[name] is book for name, book in books.items())
+    assert memory.books["new"].processors == 2
     memory.settings = settings()
     memory.list_partners()
     assert memory.books["b"].listed

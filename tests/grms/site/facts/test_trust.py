@@ -20,6 +20,9 @@ def test_open_work_is_summed_up() -> None:
     """What is requested, times the width; the first that should be over is known."""
     trust = with_two()
     assert (trust.work, trust.due, trust.stale) == (280.0, 70.0, False)
+    trust.promise(5, 60.0, 100.0, 1)
+    assert trust.due == 70.0
+    trust.drop(5)
     trust.drop(4)
     assert trust.work == 200.0
     trust.drop(3)

@@ -214,6 +214,38 @@ def test_every_state_is_on_the_wire(state: JobState) -> None:
     )
 
 
+def test_a_user_sees_all_of_a_job() -> None:
+    """Whose it is, what it asks for, and how it stands."""
+    found = job(JobState.SUSPECT)
+    found.partner, found.reason, found.revision, found.cancel_requested = "away", "lost", 7, True
+    assert write_job(found, "home") == job_pb2.Job(
+        job_id="home-1",
+        user="me",
+        name="n",
+        request=request_pb2.JobRequest(processors=1, requested_time_s=2.0),
+        state=job_pb2.JOB_STATE_SUSPECT,
+        executed_on="away",
+        submit_time_s=3.0,
+        cancel_requested=True,
+        revision=7,
+        reason="lost",
+    )
+
+
+def test_the_same_request_is_the_same_bytes() -> None:
+    """In whatever order the variables of its environment were set."""
+    names = [f"V{number}" for number in range(50)]
+    forth, back = (
+        request_pb2.JobRequest(
+            processors=1,
+            requested_time_s=2.0,
+            program=request_pb2.Program(script=b"#!/bin/sh", environment=dict.fromkeys(each, "x")),
+        )
+        for each in (names, reversed(names))
+    )
+    assert read_request(forth, "request") == read_request(back, "request")
+
+
 def test_an_ended_job_names_where_it_ran() -> None:
     """Nowhere, where it never started."""
     found = job(JobState.ENDED)

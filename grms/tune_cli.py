@@ -122,11 +122,19 @@ def _paths(_: click.Context, __: click.Parameter, value: tuple[Path, ...]) -> tu
     help="What searches the parameters of a criterion; two-parents is the paper's.",
 )
 @click.option(
+    "--selection",
+    type=click.Choice(["plus", "comma"]),
+    default="plus",
+    show_default=True,
+    help="Symbiotic: parents go on beside their children, or rules live for one generation.",
+)
+@click.option(
     "--start",
     type=click.Choice(["constant", "random"]),
     default="constant",
     show_default=True,
-    help="With constants among the first individuals, or not (the paper).",
+    help="With constants among the first individuals, or not (the paper); of symbiotic, half of the first "
+    "rules recommend what the best constant does.",
 )
 @click.option(
     "--standard",
@@ -221,7 +229,9 @@ def _options(chosen: dict[str, Any]) -> "TuneOptions":
                 calendar=chosen["calendar"],
             ),
             settings=StrategySettings(**({"parents": 15, "offspring": 105} | numbers)),
-            symbiotic=SymbioticSettings(**(numbers if symbiotic else {})),
+            symbiotic=SymbioticSettings(
+                plus=chosen["selection"] == "plus", **(numbers if symbiotic else {})
+            ),
             limits=limits_of(chosen),
             workers=workers_of(chosen),
             output=chosen["output"],

@@ -44,6 +44,16 @@ def test_tune_writes_the_folder_and_says_where(
     }
 
 
+@pytest.mark.parametrize("selection", ["plus", "comma"])
+def test_the_selection_of_rules_is_an_option(elsewhere: Path, selection: str) -> None:
+    """It stands in the provenance of what was learned; the paper's is what is taken by default."""
+    command = ["tune", "busy.swf", "--train-days", "0:1", "--method", "symbiotic", "--generations"]
+    more = [] if selection == "plus" else ["--selection", selection]
+    assert cli.run_command([*command, "1", "--output", "out", *more]) == 0
+    text = (elsewhere / "out" / "strategy.json").read_text(encoding="utf-8")
+    assert f'"plus": {"true" if selection == "plus" else "false"}' in text
+
+
 def test_figures_as_json_are_nothing_but_json(capfd: pytest.CaptureFixture[str]) -> None:
     """So that another program can read them."""
     command = ["tune", "busy.swf", *SHORT, "--json", "--slurm", "--method", "f1,f2,f3"]

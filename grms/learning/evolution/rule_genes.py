@@ -1,4 +1,4 @@
-"""Rules as genes (paper 000, section 5.2): where they apply, which go together, and which survive.
+"""Rules as genes (paper 000, section 4.2): where they apply, which go together, and which survive.
 
 Genes of a rule, in units of each feature's range: the centres and the widths of its Gaussians, and for
 each alternative the place of its recommendation among five levels, real and rounded.

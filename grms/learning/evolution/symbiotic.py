@@ -1,4 +1,4 @@
-"""Symbiotic evolution of rules (paper 000, section 5.2): an individual is a rule, not a rule base.
+"""Symbiotic evolution of rules (paper 000, sections 4.2 and 4.3): an individual is a rule, not a rule base.
 
 A rule is good if the rule bases it takes part in are. Each generation composes rule bases of rules
 that differ from one another, every rule in equally many; the value of a rule is the mean value of its
@@ -27,7 +27,7 @@ from grms.learning.evolution.rule_genes import (
 from grms.learning.evolution.strategies import Figures, Individual, check_values
 
 STEP_FACTOR = 1.224
-"""Factor of the common step after a generation (paper 000, section 5.2.2)."""
+"""Factor of the common step after a generation (paper 000, section 4.3.3)."""
 
 SUCCESS_TARGET = 1.0 / 8.0
 """The step grows where more children than this are better than one of their parents."""
@@ -35,7 +35,12 @@ SUCCESS_TARGET = 1.0 / 8.0
 
 @dataclass(frozen=True, slots=True)
 class SymbioticSettings:
-    """Settings of symbiotic evolution; the defaults are the paper's, but for what it leaves open.
+    """Settings of symbiotic evolution, by default those of paper 000, section 4.3, as far as it has them.
+
+    It does not say how many generations there are, how large the first step is, from what the first rules are
+    drawn and how recommendations mutate; these are ours. Its Algorithm 4 selects among the children
+    alone, while section 4.3 has a (μ + λ) strategy: `plus` is the second. Its second population, of
+    default values (section 4.3.4), is not built: the paper reports all results without it.
 
     Attributes:
         parents: μ, rules.
@@ -46,8 +51,8 @@ class SymbioticSettings:
         similar: how many of them are those most similar to the first.
         clusters: into which rules are grouped for selection.
         cluster_best: how many of a cluster's rules its worth is the mean of.
-        plus: parents may go on beside children. Without, a rule lives for one generation, so that a
-            lucky composition is not remembered for ever.
+        plus: parents may go on beside children, with the value they had. Without, a rule lives for one
+            generation, so that a lucky composition is not remembered for ever.
         step: standard deviation of mutation at the beginning, in units of a feature's range.
     """
 
@@ -59,7 +64,7 @@ class SymbioticSettings:
     similar: int = 5
     clusters: int = 10
     cluster_best: int = 5
-    plus: bool = False
+    plus: bool = True
     step: float = 0.1
 
     def __post_init__(self) -> None:
@@ -104,8 +109,9 @@ class SymbioticEvolution:
         space: what rules are about.
         settings: numbers of rules, bases and parents, and the rest.
         rng: the only source of randomness.
-        founders: rule bases to be judged beside those of the first generation, so that the result is not
-            worse than any of them. They teach no rule anything: the evolution is the same without them.
+        founders: rule bases to be judged before all others, so that the result is not worse than any of
+            them. Half of the first rules recommend what the rules of the best of them do, at places of
+            their own. Not in the paper.
     """
 
     name = "symbiotic"
@@ -129,6 +135,7 @@ class SymbioticEvolution:
         self._rivals = np.zeros(0)
         self._bases: list[list[int]] = []
         self._best: Individual | None = None
+        self._founded = not self._founders
         self._told = 0
 
     @property
@@ -157,18 +164,27 @@ class SymbioticEvolution:
         return self._step
 
     def ask(self) -> list[Genome]:
-        """Returns the rule bases of the next generation; the same until they are told."""
+        """Returns the founders, then the rule bases of the next generation; the same until they are told."""
+        if not self._founded:
+            return list(self._founders)
         if not self._bases:
             settings = self.settings
             if len(self._parents):
                 self._breed()
             else:
-                self._children = random_rules(self._rng, self.rules, settings.offspring)
+                self._children = self._first_rules()
                 self._rivals = np.full(settings.offspring, np.nan)
             alike = similarity(self._children, len(self.rules.low))
             self._bases = compose(self._rng, alike, settings.bases, settings.base_rules)
-        composed = [self.rules.rule_base(self._children[base]) for base in self._bases]
-        return composed if self._told else [*composed, *self._founders]
+        return [self.rules.rule_base(self._children[base]) for base in self._bases]
+
+    def _first_rules(self) -> FloatArray:
+        rules = random_rules(self._rng, self.rules, self.settings.offspring)
+        if self._founders and self._best is not None:
+            founder = self._best.genome.integer.reshape(-1, self.rules.alternatives)
+            half = len(rules) // 2
+            rules[:half, 2 * len(self.rules.low) :] = np.resize(founder, (half, founder.shape[1]))
+        return rules
 
     def tell(self, values: Sequence[float], figures: Sequence[Figures] = ()) -> None:
         """Learns the values of the rule bases asked, in that order; smaller is better.
@@ -178,15 +194,18 @@ class SymbioticEvolution:
                 not a finite number above 0.
         """
         del figures
-        asked = self.ask() if self._bases else []
+        asked = self.ask() if self._bases or not self._founded else []
         check_values(values, len(asked))
         if min(values) <= 0:
             raise ValueError(f"a value is {min(values)}; it must be more than 0")
         first = min(range(len(values)), key=values.__getitem__)
         if self._best is None or values[first] < self._best.value:
             self._best = Individual(asked[first], float(values[first]))
+        if not self._founded:
+            self._founded = True
+            return
         worth = np.zeros(len(self._children))
-        for base, value in zip(self._bases, values, strict=False):  # founders come last
+        for base, value in zip(self._bases, values, strict=True):
             worth[base] += value / self.settings.bases_per_rule
         if len(self._parents):
             rate = float((worth < self._rivals).mean())
@@ -241,6 +260,7 @@ class SymbioticEvolution:
             "rivals": self._rivals.tolist() if self._bases else [],
             "bases": [list(base) for base in self._bases],
             "best": None if best is None else best.genome.to_state() | {"value": best.value},
+            "founded": self._founded,
             "told": self._told,
         }
 
@@ -252,8 +272,7 @@ class SymbioticEvolution:
             space,
             SymbioticSettings(**state["settings"]),
             generator_from_state(state["rng"]),
-            # Checkpoints of before have none.
-            [Genome.from_state(one) for one in state.get("founders", [])],
+            [Genome.from_state(one) for one in state["founders"]],
         )
 
         def rules(key: str) -> FloatArray:
@@ -267,5 +286,6 @@ class SymbioticEvolution:
         evolution._bases = [list(base) for base in state["bases"]]
         if state["best"] is not None:
             evolution._best = Individual(Genome.from_state(state["best"]), state["best"]["value"])
+        evolution._founded = state["founded"]
         evolution._told = state["told"]
         return evolution

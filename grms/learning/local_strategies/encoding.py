@@ -144,7 +144,7 @@ class TableEncoding:
 
 @dataclass(frozen=True, slots=True)
 class RulesEncoding:
-    """A base of Gaussian rules with a recommendation for each strategy (paper 000, section 5.2).
+    """A base of Gaussian rules with a recommendation for each strategy (paper 000, section 4.2).
 
     Attributes:
         strategies: what is chosen among; the paper's 13 where left out.

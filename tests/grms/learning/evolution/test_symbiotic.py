@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -47,14 +48,15 @@ def test_the_defaults_are_the_papers() -> None:
     assert (settings.parents, settings.offspring, settings.bases) == (50, 350, 70)
 
 
-def test_it_finds_rules_that_are_right() -> None:
-    """Three areas with an alternative each: far better than random rules, with few wrong states."""
-    evolution = SymbioticEvolution(SPACE, SMALL, generator(1))
+@pytest.mark.parametrize(("plus", "value"), [(False, 2.0), (True, 3.0)])
+def test_it_finds_rules_that_are_right(*, plus: bool, value: float) -> None:
+    """Three areas with an alternative each: far better than random rules, with few wrong states of nine."""
+    evolution = SymbioticEvolution(SPACE, replace(SMALL, plus=plus), generator(1))
     first = step(evolution)
     for _ in range(40):
         step(evolution)
     assert evolution.best is not None
-    assert evolution.best.value <= 2.0 < np.median(first)
+    assert evolution.best.value <= value < np.median(first)
     assert evolution.generation == 40
 
 
@@ -70,24 +72,53 @@ def test_the_best_base_ever_is_the_result() -> None:
     assert evolution.best.genome.to_state() == asked[7].to_state()
 
 
-def test_founders_are_judged_and_teach_nothing() -> None:
-    """A rule base that recommends one alternative everywhere may be the best; rules evolve as without it."""
-    plain = SymbioticEvolution(SPACE, SMALL, generator(5))
-    constant = SPACE.constant(1, SMALL.base_rules)
-    assert {choice(constant, x, y) for x in (0.0, 1.0, 3.0, 9.0) for y in (0.0, 50.0, 300.0)} == {1}
-    begun = SymbioticEvolution(SPACE, SMALL, generator(5), [constant])
-    values = step(plain)
-    asked = begun.ask()
-    assert len(asked) == SMALL.bases + 1
+def test_founders_are_judged_first_and_the_best_teaches_half_of_the_first_rules() -> None:
+    """The result is never worse than a founder; rules recommend what it does where they apply themselves."""
+    founders = [SPACE.constant(number, SMALL.base_rules) for number in range(3)]
+    assert {choice(founders[1], x, y) for x in (0.0, 1.0, 9.0) for y in (0.0, 50.0, 300.0)} == {1}
+    begun = SymbioticEvolution(SPACE, SMALL, generator(5), founders)
     again = strategy_from_state(json.loads(json.dumps(begun.to_state())))
+    plain = SymbioticEvolution(SPACE, SMALL, generator(5)).ask()
     for one in (begun, again):
-        one.ask()
-        one.tell([*values, 0.5])
+        assert isinstance(one, SymbioticEvolution)
+        assert [each.to_state() for each in one.ask()] == [each.to_state() for each in founders]
+        one.tell([7.0, 0.5, 9.0])
+        assert one.generation == 0
         assert one.best is not None
-        assert (one.best.value, one.best.genome.to_state()) == (0.5, constant.to_state())
-        assert [genome.to_state() for genome in one.ask()] == [
-            genome.to_state() for genome in plain.ask()
-        ]
+        assert (one.best.value, one.best.genome.to_state()) == (0.5, founders[1].to_state())
+        asked = one.ask()
+        assert len(asked) == SMALL.bases
+        rules = {
+            (tuple(real), tuple(places))
+            for genome in asked
+            for real, places in zip(
+                genome.real.reshape(-1, 4), genome.integer.reshape(-1, 3), strict=True
+            )
+        }
+        assert len(rules) == SMALL.offspring
+        of_founder = tuple(founders[1].integer[:3])
+        taught = [real for real, places in rules if places == of_founder]
+        assert SMALL.offspring // 2 <= len(taught) < SMALL.offspring
+        assert len(set(taught)) == len(taught), "each at a place of its own"
+        # Places are those of rules without founders.
+        assert {real for real, _ in rules} == {
+            tuple(real) for genome in plain for real in genome.real.reshape(-1, 4)
+        }
+    step(begun)
+    assert begun.generation == 0
+    step(begun)
+    assert begun.generation == 1
+
+
+def test_parents_go_on_beside_children_or_live_for_one_generation() -> None:
+    """(μ + λ) by default, as paper 000, section 4.3, has it; (μ, λ) without `plus`."""
+    for plus in (True, False):
+        evolution = SymbioticEvolution(SPACE, replace(SMALL, plus=plus), generator(6))
+        evolution.tell([1.0] * len(evolution.ask()))
+        parents = evolution.to_state()["parents"]
+        evolution.tell([2.0] * len(evolution.ask()))
+        assert (evolution.to_state()["parents"] == parents) is plus
+    assert SymbioticSettings().plus
 
 
 def test_the_step_follows_success() -> None:

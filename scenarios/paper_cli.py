@@ -151,16 +151,17 @@ class _Sizes(ParamType[tuple[int, ...]]):
     help="Of each search on each event; the paper's are 50.",
 )
 @click.option(
-    "--seconds",
-    type=click.FloatRange(0, min_open=True),
-    default=2.0,
-    show_default=True,
-    help="Of each run; the paper's are 180.",
-)
-@click.option(
     "--evaluations",
     type=click.IntRange(1),
-    help="Schedules of each run, instead of seconds: the same on every machine.",
+    default=5000,
+    show_default=True,
+    help="Schedules of each run: the same on every machine.",
+)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(0, min_open=True),
+    help="Of each run, instead of schedules; the paper's are 180. What comes of it depends on who else works "
+    "on the machine.",
 )
 @click.option(
     "--sizes",
@@ -188,8 +189,8 @@ def gorba_rescheduling(
     *,
     output: Path,
     runs: int,
-    seconds: float,
-    evaluations: int | None,
+    seconds: float | None,
+    evaluations: int,
     sizes: tuple[int, ...],
     part: str,
     reduction: float,

@@ -16,6 +16,7 @@ from scenarios.errors import OutputError
 RESULT: Final = "study.json"
 PAGE: Final = "study.html"
 RUNS: Final = "runs.jsonl"
+TABLE: Final = "statements.md"
 
 _Case = TypeVar("_Case")
 
@@ -32,13 +33,22 @@ def make_folder(folder: Path) -> None:
         raise OutputError(f"{folder} cannot be made: {error.strerror or error}") from error
 
 
-def write_study(folder: Path, figures: str, page: str) -> Path:
+def write_study(folder: Path, figures: str, page: str, table: str = "") -> Path:
     """Writes the figures of a study and its page, and returns the page's path.
+
+    Args:
+        folder: of the study.
+        figures: as JSON.
+        page: as HTML.
+        table: of its statements, as Markdown; empty for none.
 
     Raises:
         OutputError: a file cannot be written; the one from before is still there.
     """
-    for path, text in ((folder / RESULT, figures), (folder / PAGE, page)):
+    for name, text in ((RESULT, figures), (TABLE, table), (PAGE, page)):
+        path = folder / name
+        if not text:
+            continue
         try:
             write_text(path, text)
         except OSError as error:

@@ -11,6 +11,7 @@ from scenarios.papers.gorba_rescheduling.reference import CLASSES
 from scenarios.papers.gorba_rescheduling.statements import statements
 from scenarios.papers.gorba_rescheduling.study import Study, StudyOptions, run_study
 from scenarios.papers.study_folder import make_folder, write_study
+from scenarios.papers.verdicts import markdown
 
 
 def run_command(options: StudyOptions, console: Console, progress: Console) -> Path:
@@ -30,19 +31,26 @@ def run_command(options: StudyOptions, console: Console, progress: Console) -> P
     """
     make_folder(options.folder)
     study = run_study(options, progress)
-    page = write_study(options.folder, study.to_json(), render(study))
+    page = write_study(options.folder, study.to_json(), render(study), statements_table(study))
     print_study(console, study)
     return page
 
 
+def statements_table(study: Study) -> str:
+    """Returns the paper's statements with what was measured, as a table in Markdown."""
+    return markdown(
+        ("the paper", "here", "holds"),
+        [(each.paper, each.measured, each.word) for each in statements(study) if each.measured],
+    )
+
+
 def print_study(console: Console, study: Study) -> None:
     """Prints the paper's statements with what was measured, and the load sweep."""
-    marks = {True: "yes", False: "no", None: ""}
     table = Table(title="What the paper says", title_justify="left")
     for name in ("the paper", "here", "holds"):
         table.add_column(name)
     for each in statements(study):
-        table.add_row(each.paper, each.measured, marks[each.holds])
+        table.add_row(each.paper, each.measured, each.word)
     console.print(table)
     if study.sizes:
         console.print(_sweep(study))

@@ -90,11 +90,11 @@ def factor_chart(series: Series, sizes: Sequence[int], *, key: str, title: str) 
 
 
 def evaluations_chart(series: Series, sizes: Sequence[int], *, key: str, title: str) -> str:
-    """Draws the schedules built in a run, by load, both on logarithmic scales."""
+    """Draws the schedules built in a second of processor time, by load, both on logarithmic scales."""
     return _lines(
         series,
         sizes,
-        lambda each: (each.evaluations, 0.0, 0.0),
+        lambda each: (each.rate, 0.0, 0.0),
         key=key,
         title=title,
         logarithmic=True,

@@ -46,6 +46,11 @@ class SettingFigures:
         """Whether the best heuristic is below the confidence interval of GLEAM."""
         return self.gleam.count > 1 and self.gleam.low > self.best_heuristic
 
+    @property
+    def is_worse(self) -> bool:
+        """Whether the best heuristic is above the confidence interval of GLEAM, or as good in every run."""
+        return self.gleam.count > 1 and self.gleam.high <= self.best_heuristic
+
 
 def settings_of(study: Study) -> list[SettingFigures]:
     """Returns the figures of every setting that was run, in the paper's order."""
@@ -103,6 +108,13 @@ def table_4_1(study: Study) -> dict[str, tuple[float, ...]]:
     }
 
 
+def heuristic_shares(study: Study) -> list[dict[str, float]]:
+    """Returns, of each event of Figure 4.1 that was run, the fitness of each heuristic relative to the best one."""
+    return [
+        {name: _share(run, name) for name in TABLE_4_1} for run in study.of("settings", HEURISTICS)
+    ]
+
+
 def _share(run: Record, name: str) -> float:
     """Returns the fitness of a heuristic relative to the best one of its setting."""
     best = max(run.each.values(), default=0.0)
@@ -121,6 +133,7 @@ class LoadFigures:
         factor: fitness over that of the best heuristic.
         fitness: percent.
         evaluations: schedules built in a run.
+        rate: schedules built in a second of processor time; no number where that was not measured.
         violations: workflows that miss a limit, on average.
     """
 
@@ -131,6 +144,7 @@ class LoadFigures:
     factor: Spread
     fitness: Spread
     evaluations: float
+    rate: float
     violations: float
 
 
@@ -147,6 +161,7 @@ def load_of(study: Study, benchmark: str, tasks: int, method: str) -> LoadFigure
         Spread.of([each.factor for each in runs]),
         Spread.of([each.fitness / PERCENT for each in runs]),
         _mean([float(each.evaluations) for each in runs]),
+        _mean([each.rate for each in runs]),
         _mean([float(each.late + each.over_budget) for each in runs]),
     )
 

@@ -1,5 +1,6 @@
 """The study as one HTML page: every figure and table of the paper, beside what it states."""
 
+import math
 from collections.abc import Sequence
 from html import escape
 
@@ -31,6 +32,7 @@ from scenarios.papers.gorba_rescheduling.reference import (
 )
 from scenarios.papers.gorba_rescheduling.statements import statements
 from scenarios.papers.gorba_rescheduling.study import GLEAM, HEURISTICS, OWN, SEARCHED, Study
+from scenarios.papers.verdicts import counted, tone
 from scenarios.report import words
 
 TITLE = "Fast Multi-Objective Rescheduling of Workflows, measured again"
@@ -64,16 +66,15 @@ def render(study: Study) -> str:
 
 def verdict(study: Study) -> str:
     """Returns the outcome in a sentence."""
-    told = [each for each in statements(study) if each.holds is not None]
-    holding = sum(each.holds is True for each in told)
-    return f"{holding} of {len(told)} statements of the paper hold in what was measured."
+    told = [each.holds for each in statements(study) if each.measured]
+    return f"{counted(told, 'of the paper')} in what was measured."
 
 
 def _head(study: Study) -> str:
     options = study.options
     budget = (
         f"{words.count(options['evaluations'])} schedules"
-        if options["evaluations"]
+        if options["seconds"] is None
         else f"{options['seconds']:g} s"
     )
     return (
@@ -89,16 +90,13 @@ def _head(study: Study) -> str:
 
 
 def _statements(study: Study) -> str:
-    marks = {True: ("gain", "holds"), False: ("loss", "does not hold"), None: ("", "not measured")}
-    rows = []
-    for each in statements(study):
-        tone, word = marks[each.holds]
-        rows.append(
-            f'<tr><td class="words left">{escape(each.paper)}</td>'
-            f'<td class="words">{escape(each.measured)}</td>'
-            f'<td class="words">{escape(each.rule)}</td>'
-            f'<td><strong class="{tone}">{word}</strong></td></tr>'
-        )
+    rows = [
+        f'<tr><td class="words left">{escape(each.paper)}</td>'
+        f'<td class="words">{escape(each.measured)}</td>'
+        f'<td class="words">{escape(each.rule)}</td>'
+        f'<td><strong class="{tone(each.holds)}">{each.word or "not measured"}</strong></td></tr>'
+        for each in statements(study)
+    ]
     table = (
         "<table><caption>What the paper says, what came out here, and what has to come out for the "
         "statement to hold.</caption><thead><tr>"
@@ -266,14 +264,17 @@ def _load_cells(each: LoadFigures) -> str:
 
 def _evaluations(study: Study) -> str:
     series = _series(study, [(name, name, GLEAM) for name in CLASSES])
-    if not series:
+    if not series or any(math.isnan(each.rate) for _, _, figures in series for each in figures):
         return ""
     chart = drawings.evaluations_chart(
-        series, study.sizes, key="evaluations", title="Schedules built in a run of GLEAM, by tasks"
+        series,
+        study.sizes,
+        key="evaluations",
+        title="Schedules that GLEAM builds in a second of processor time, by tasks",
     )
     return (
         f"<section>\n{heading('Figure 4.5: evaluations')}\n"
-        "<p>Both axes grow by factors. What a run can build in its time falls with the load.</p>\n"
+        "<p>Both axes grow by factors. What a run can build in a time falls with the load; the paper shows so many in three minutes.</p>\n"
         f"{figure(chart, '', 'wide')}</section>"
     )
 

@@ -1,5 +1,6 @@
 """What was measured in one run."""
 
+import math
 from dataclasses import dataclass
 
 
@@ -25,6 +26,8 @@ class Record:
         generations: complete ones.
         seconds: that it took.
         each: fitness of each heuristic by name, where the method is "heuristics".
+        processor_seconds: that it took of processor time, which others on the machine hardly change; None for
+            runs that a program of before has kept.
     """
 
     part: str
@@ -44,6 +47,12 @@ class Record:
     generations: int
     seconds: float
     each: dict[str, float]
+    processor_seconds: float | None = None
+
+    @property
+    def rate(self) -> float:
+        """Schedules built in a second of processor time."""
+        return self.evaluations / self.processor_seconds if self.processor_seconds else math.nan
 
     @property
     def keeps_all_limits(self) -> bool:

@@ -1,23 +1,26 @@
 """What the paper's text says of its figures, held against what was measured.
 
-Every verdict is computed of the figures that stand beside it, rounded as they are shown there, by a
-rule that is shown with it.
+Every verdict is computed by a rule that is shown with it. A comparison of means is one of pairs: the same events, or
+the same loads and seeds, under both; it is open where the interval of the differences has both signs.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Final
+from statistics import fmean
+from typing import Any, Final
 
 from scenarios.papers.gorba_rescheduling.figures import (
     SettingFigures,
+    heuristic_shares,
     largest_solved,
     load_of,
     settings_of,
-    table_4_1,
 )
 from scenarios.papers.gorba_rescheduling.reference import CLASSES, HARD
 from scenarios.papers.gorba_rescheduling.study import GLEAM, MEMETIC, OWN, SEARCHED, Study
+from scenarios.papers.verdicts import LEVEL, Margin, every, some, word
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +30,7 @@ class Statement:
     Attributes:
         paper: what it says.
         measured: what was found.
-        holds: whether that agrees; None where it was not measured.
+        holds: whether that agrees; None where that is open, or where it was not measured.
         rule: what has to be found for the statement to hold, with what is tolerated.
     """
 
@@ -35,6 +38,11 @@ class Statement:
     measured: str
     holds: bool | None
     rule: str
+
+    @property
+    def word(self) -> str:
+        """The verdict as it is shown; empty where nothing was measured."""
+        return word(self.holds) if self.measured else ""
 
 
 def statements(study: Study) -> list[Statement]:
@@ -47,6 +55,8 @@ def statements(study: Study) -> list[Statement]:
 
 
 Judge = Callable[[Sequence[SettingFigures]], tuple[str, bool | None]]
+
+_PAIRS: Final = f"beyond chance at {100 * LEVEL:.0f} %, pair by pair"
 
 SETTINGS: Final = 32
 """Settings of Figure 4.1."""
@@ -74,7 +84,9 @@ def _improve(settings: Sequence[SettingFigures]) -> tuple[str, bool | None]:
         f"GLEAM is better on average in {higher} of {len(settings)} settings, significantly (the "
         f"heuristic below the 99 % interval) in {better}."
     )
-    return text, better == len(settings)
+    return text, every(
+        True if each.is_improved else False if each.is_worse else None for each in settings
+    )
 
 
 def _few_new(settings: Sequence[SettingFigures]) -> tuple[str, bool | None]:
@@ -86,30 +98,47 @@ def _few_new(settings: Sequence[SettingFigures]) -> tuple[str, bool | None]:
 
 
 def _many_new(settings: Sequence[SettingFigures]) -> tuple[str, bool | None]:
-    mine = sum(each.violations > 0 for each in settings)
-    text = f"{mine} of {len(settings)} settings have a violated limit in some run."
+    violated = [float(each.violations > 0) for each in settings]
+    share = Margin.of(violated)
+    low, high = max(0.0, SETTINGS * share.low), min(SETTINGS, SETTINGS * share.high)
+    text = (
+        f"{sum(violated):.0f} of {len(settings)} settings have a violated limit in some run: of 32 such "
+        f"events {low:.0f} to {high:.0f}."
+    )
     # Of fewer settings than the paper's nobody knows how many it means.
-    known = len(settings) == SETTINGS
-    return text, abs(mine - VIOLATED) <= VIOLATED_TOLERANCE if known else None
+    if len(settings) != SETTINGS:
+        return text, None
+    least, most = VIOLATED - VIOLATED_TOLERANCE, VIOLATED + VIOLATED_TOLERANCE
+    if least <= sum(violated) <= most:
+        return text, True
+    return text, False if low > most or high < least else None
 
 
 def _replanning_at_half(settings: Sequence[SettingFigures]) -> tuple[str, bool | None]:
-    def ahead(new: float) -> float:
+    def ahead(new: float) -> dict[tuple[str, int, float], float]:
         mine = [each for each in settings if each.new == new and each.basic > 0]
-        return round(sum(each.replanning / each.basic for each in mine) / max(1, len(mine)), 2)
+        return {(e.benchmark, e.tasks, e.finished): e.replanning / e.basic for e in mine}
 
     few, many = ahead(0.10), ahead(0.50)
+    both = [key for key in few if key in many]
+    if not both:
+        return "There are no events to compare.", None
+    fewer = Margin.between([few[key] for key in both], [many[key] for key in both])
     text = (
-        f"The best replanning heuristic has {few:.2f} times the fitness of the best other one with "
-        f"10 % new tasks, {many:.2f} times with 50 %."
+        f"The best replanning heuristic has {_mean(few):.2f} times the fitness of the best other one with "
+        f"10 % new tasks, {_mean(many):.2f} times with 50 %; difference {fewer.words()}, {len(both)} pairs."
     )
-    return text, many < few
+    return text, fewer.above()
+
+
+def _mean(values: Mapping[Any, float]) -> float:
+    return sum(values.values()) / len(values)
 
 
 _OF_SETTINGS: Sequence[tuple[str, str, Judge]] = (
     (
         "Figure 4.1: all GLEAM runs improve on the best heuristic significantly.",
-        "Significantly in every setting.",
+        "The heuristic below the interval in every setting; not where it is above one.",
         _improve,
     ),
     (
@@ -119,53 +148,84 @@ _OF_SETTINGS: Sequence[tuple[str, str, Judge]] = (
     ),
     (
         "With more new tasks limits are violated in six of the 32 settings.",
-        f"In {VIOLATED - VIOLATED_TOLERANCE} to {VIOLATED + VIOLATED_TOLERANCE} of all 32.",
+        f"In {VIOLATED - VIOLATED_TOLERANCE} to {VIOLATED + VIOLATED_TOLERANCE} of all 32; no if the interval is beyond.",
         _many_new,
     ),
     (
         "More new tasks lower the contribution of the replanning heuristics.",
-        "Less with 50 % than with 10 %, by 0.01 at least.",
+        f"Less with 50 % than with 10 %, {_PAIRS}.",
         _replanning_at_half,
     ),
 )
 
 
 def _of_table(study: Study) -> Iterator[Statement]:
-    table = table_4_1(study)
+    shares = heuristic_shares(study)
     texts = (
         "Table 4.1: of the resource allocation strategies, RAS-3 performs best with replanning.",
         "Replanning heuristics are better than planning anew by the same rules.",
         "The six old heuristics that sort by short working times perform poorly.",
     )
     rules = (
-        "None of the others has more.",
-        "More, by 0.01 at least.",
-        f"Less than {POOR:g} times what those by due time have.",
+        f"More than each of the others, {_PAIRS}; not where one of them has more.",
+        f"More, {_PAIRS}.",
+        f"Less than {POOR:g} times what those by due time have, {_PAIRS}.",
     )
-    if not table:
+    if not shares:
         for text, rule in zip(texts, rules, strict=True):
             yield Statement(text, "", None, rule)
         return
-    average = {name: row[-1] for name, row in table.items()}
 
-    def mean(*parts: str, replanning: bool) -> float:
-        mine = [
-            value
-            for name, value in average.items()
-            if name.startswith("replanning: ") == replanning and all(part in name for part in parts)
+    def of(*parts: str, replanning: bool) -> list[float]:
+        # In each event, the mean of some heuristics.
+        return [
+            fmean(
+                value
+                for name, value in each.items()
+                if name.startswith("replanning: ") == replanning
+                and all(part in name for part in parts)
+            )
+            for each in shares
         ]
-        return round(sum(mine) / len(mine), 2)
 
-    by_strategy = {ras: mean(ras, replanning=True) for ras in ("RAS-1", "RAS-2", "RAS-3")}
-    said = ", ".join(f"{ras} {value:.2f}" for ras, value in by_strategy.items())
-    best = max(by_strategy.values()) == by_strategy["RAS-3"]
-    yield Statement(texts[0], f"{said}.", best, rules[0])
-    new, old = mean(replanning=True), mean(replanning=False)
-    yield Statement(texts[1], f"{new:.2f} against {old:.2f} on average.", new > old, rules[1])
+    strategies = {ras: of(ras, replanning=True) for ras in ("RAS-1", "RAS-2", "RAS-3")}
+    third = strategies["RAS-3"]
+    others = {ras: strategies[ras] for ras in ("RAS-1", "RAS-2")}
+    leads = [Margin.between(third, values) for values in others.values()]
+    best = [max(values) for values in zip(*strategies.values(), strict=True)]
+    firsts = {
+        ras: sum(one == most for one, most in zip(values, best, strict=True))
+        for ras, values in strategies.items()
+    }
+    said = "; ".join(
+        f"{ras} {fmean(values):.3f}, best in {firsts[ras]} of {len(shares)}"
+        for ras, values in strategies.items()
+    )
+    ahead = " and ".join(
+        f"{each.words(3)} over {ras}" for ras, each in zip(others, leads, strict=True)
+    )
+    yield Statement(
+        texts[0], f"{said}. RAS-3 is {ahead}.", every(each.above() for each in leads), rules[0]
+    )
+    new, old = of(replanning=True), of(replanning=False)
+    more = Margin.between(new, old)
+    yield Statement(
+        texts[1],
+        f"{fmean(new):.2f} against {fmean(old):.2f} on average: {more.words()}.",
+        more.above(),
+        rules[1],
+    )
     # Both rules have as many heuristics.
-    short = round((mean("task", replanning=False) + mean("workflow", replanning=False)) / 2, 2)
-    due = mean("due", replanning=False)
-    yield Statement(texts[2], f"{short:.2f}, by due time {due:.2f}.", short < POOR * due, rules[2])
+    pairs = zip(of("task", replanning=False), of("workflow", replanning=False), strict=True)
+    short = [(task + workflow) / 2 for task, workflow in pairs]
+    due = of("due", replanning=False)
+    poorer = Margin.between(short, [POOR * each for each in due])
+    yield Statement(
+        texts[2],
+        f"{fmean(short):.2f}, by due time {fmean(due):.2f}; beside half of that {poorer.words()}.",
+        poorer.below(),
+        rules[2],
+    )
 
 
 def _of_sweep(study: Study) -> Iterator[Statement]:
@@ -196,7 +256,7 @@ def _solved(study: Study, classes: Sequence[str], tasks: int, text: str) -> Stat
 
 def _always_better(study: Study) -> Statement:
     text = "Up to the largest load, the search improves on the best heuristic."
-    rule = "By 0.01 times at least, in all of them."
+    rule = "The interval of its fitness is above the heuristic in each of them; not where it is below one."
     found = [
         each
         for name in CLASSES
@@ -205,51 +265,77 @@ def _always_better(study: Study) -> Statement:
     ]
     if not found:
         return Statement(text, "", None, rule)
-    better = sum(round(each.factor.mean, 2) > 1 for each in found)
-    said = f"GLEAM is better in {better} of {len(found)} classes and loads"
+    better = sum(each.factor.mean > 1 for each in found)
+    sure = sum(each.factor.count > 1 and each.factor.low > 1 for each in found)
+    said = f"GLEAM is better in {better} of {len(found)} classes and loads, beyond chance in {sure}"
     least = min(found, key=lambda each: each.factor.mean)
     said += f"; least {least.factor.mean:.2f} times, at {least.benchmark}, {least.tasks:,} tasks."
-    return Statement(text, said, better == len(found), rule)
+    # As a search begins with the heuristic, it is never worse: equal in every run is no improvement.
+    holds = every(
+        None
+        if each.factor.count < 2
+        else True
+        if each.factor.low > 1
+        else False
+        if each.factor.high <= 1
+        else None
+        for each in found
+    )
+    return Statement(text, said, holds, rule)
 
 
 def _memetic(study: Study) -> Statement:
     text = "Figures 4.3 and 4.4: a tendency in favour of the memetic algorithms, by success."
-    rule = "One of the two has more than GLEAM, by 1 % at least."
+    rule = f"One of the two has more than GLEAM, {_PAIRS}; not where neither has."
     rates: dict[str, list[float]] = {}
     for method in SEARCHED:
         for name in HARD:
             for size in study.sizes:
-                found = load_of(study, name, size, method)
-                if found is not None:
-                    rates.setdefault(method, []).append(found.success)
-    if MEMETIC[0] not in rates:
+                runs = study.of("sweep", method, benchmark=name, tasks=size)
+                rates.setdefault(method, []).extend(float(e.keeps_all_limits) for e in runs)
+    if not all(rates.get(method) for method in SEARCHED):
         return Statement(text, "", None, rule)
-    means = {method: round(100 * sum(each) / len(each)) for method, each in rates.items()}
     names = {GLEAM: "GLEAM", "asma-best": "best", "asma": "adaptive", OWN: "ours"}
-    said = ", ".join(f"{names[method]} {value} %" for method, value in means.items())
-    holds = max(means[method] for method in MEMETIC) > means[GLEAM]
-    return Statement(text, f"Success over all loads: {said}.", holds, rule)
+    said = ", ".join(f"{names[method]} {100 * fmean(each):.0f} %" for method, each in rates.items())
+    more = {method: Margin.between(rates[method], rates[GLEAM]) for method in MEMETIC}
+    apart = ", ".join(f"{names[method]} {each.words()}" for method, each in more.items())
+    return Statement(
+        text,
+        f"Success over all loads: {said}. Beside GLEAM, of 1: {apart}.",
+        some(each.above() for each in more.values()),
+        rule,
+    )
 
 
 def _fewer(study: Study) -> Statement:
     text = "Figure 4.5: evaluations fall with the load, and are fewer with large freedom R."
-    rule = "With every step in every class, and large R allows less than 100 %."
+    rule = f"So many a second of processor time: fewer with every step in every class, and with large R, {_PAIRS}."
     rates = {
-        name: [
-            each.evaluations
+        name: {
+            size: [each.rate for each in study.of("sweep", GLEAM, benchmark=name, tasks=size)]
             for size in study.sizes
-            if (each := load_of(study, name, size, GLEAM)) is not None
-        ]
+        }
         for name in CLASSES
     }
-    if min(map(len, rates.values())) < 2 or study.options["evaluations"]:
+    every_rate = [rate for each in rates.values() for some in each.values() for rate in some]
+    if len(study.sizes) < 2 or not every_rate or any(map(math.isnan, every_rate)):
         return Statement(text, "", None, rule)
-    falls = all(later < earlier for each in rates.values() for earlier, later in pairwise(each))
-    small = sum(sum(rates[name]) for name in CLASSES if name.startswith("sR"))
-    large = sum(sum(rates[name]) for name in CLASSES if name.startswith("lR"))
-    share = round(100 * large / small)
+    steps = [
+        Margin.between(each[before], each[after])
+        for each in rates.values()
+        for before, after in pairwise(study.sizes)
+    ]
+    falls = every(each.above() for each in steps)
+    pairs = [
+        (small, large)
+        for name in CLASSES
+        if name.startswith("sR")
+        for size in study.sizes
+        for small, large in zip(rates[name][size], rates[f"l{name[1:]}"][size], strict=True)
+    ]
+    fewer = Margin.of(1.0 - large / small for small, large in pairs)
     said = (
-        f"They fall {'with every step' if falls else 'not with every step'}; large R allows "
-        f"{share} % of what small R does."
+        f"They fall with {sum(each.above() is True for each in steps)} of {len(steps)} steps, and rise with "
+        f"{sum(each.below() is True for each in steps)}; large R allows {100 * (1 - fewer.mean):.0f} % of what small R does."
     )
-    return Statement(text, said, falls and share < 100, rule)
+    return Statement(text, said, every((falls, fewer.above())), rule)

@@ -2,6 +2,7 @@
 
 import json
 import math
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
@@ -49,6 +50,9 @@ SIZES_SHORT: Final = (200, 400, 1000, 3200)
 
 PARTS: Final = ("settings", "sweep")
 
+EVALUATIONS: Final = 5000
+"""Schedules of a run that is not the paper's three minutes: half a second of a processor at 100 tasks."""
+
 LARGE: Final = 1000
 """From more tasks than this on the population is small."""
 
@@ -60,31 +64,32 @@ class StudyOptions:
     Attributes:
         folder: for figures and page.
         runs: of every search on every event; the paper's are 50.
-        seconds: of every run; the paper's are 180.
+        seconds: of every run, in place of evaluations; the paper's are 180. What comes of it depends on the
+            machine, and on who else works on it.
         sizes: tasks of the load sweep.
         parts: which of `PARTS`.
         reduction: how much tighter limits are than the best heuristic can keep.
         first_evaluations: schedules that GLEAM builds for the plan from before.
-        evaluations: instead of seconds, for runs that are the same on every machine.
+        evaluations: schedules of every run, the same on every machine; without a meaning with seconds.
         workers: threads; all processors where None.
     """
 
     folder: Path
     runs: int = 3
-    seconds: float = 2.0
+    seconds: float | None = None
     sizes: tuple[int, ...] = SIZES_SHORT
     parts: tuple[str, ...] = PARTS
     reduction: float = 0.08
     first_evaluations: int = 2000
-    evaluations: int | None = None
+    evaluations: int = EVALUATIONS
     workers: int | None = None
 
     @property
     def budget(self) -> Budget:
         """The budget of a run."""
-        if self.evaluations is not None:
-            return Budget(math.inf, self.evaluations)
-        return Budget(self.seconds)
+        if self.seconds is not None:
+            return Budget(self.seconds)
+        return Budget(math.inf, self.evaluations)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +111,7 @@ class Case:
     def key(self, options: StudyOptions) -> str:
         """Returns what the run is kept under: everything that its result depends on."""
         setting = self.setting
-        budget = options.evaluations or f"{options.seconds:g}s"
+        budget = options.evaluations if options.seconds is None else f"{options.seconds:g}s"
         return (
             f"{self.part} {setting.name} {setting.reduction:g} {setting.first_evaluations} "
             f"{setting.seed} {self.method} {self.seed} {budget}"
@@ -243,10 +248,12 @@ def _run(case: Case, options: StudyOptions) -> Record:
         workers=options.workers,
         old=event.old,
     )
-    return _record(case, search.run(), searches=searches)
+    began = time.process_time()
+    found = search.run()
+    return _record(case, found, time.process_time() - began, searches=searches)
 
 
-def _record(case: Case, found: Found, *, searches: bool) -> Record:
+def _record(case: Case, found: Found, taken: float, *, searches: bool) -> Record:
     best = found.heuristics[0]
     worth = found.worth if searches else best.worth
     assert worth is not None, "an event has something to plan"
@@ -268,4 +275,5 @@ def _record(case: Case, found: Found, *, searches: bool) -> Record:
         generations=found.progress.generation,
         seconds=found.progress.seconds,
         each={} if searches else {e.heuristic.name: e.worth.fitness for e in found.heuristics},
+        processor_seconds=taken,
     )

@@ -8,12 +8,12 @@ from scenarios.papers.gorba_rescheduling.study import GLEAM, HEURISTICS, SEARCHE
 
 OPTIONS = {
     "runs": 3,
-    "seconds": 2.0,
+    "seconds": None,
     "sizes": [200, 400, 1000],
     "parts": ["settings", "sweep"],
     "reduction": 0.08,
     "first_evaluations": 2000,
-    "evaluations": None,
+    "evaluations": 5000,
 }
 HEURISTIC = 20_000.0
 
@@ -38,6 +38,7 @@ def record(part: str, method: str, **values: Any) -> Record:
         "generations": 10,
         "seconds": 2.0,
         "each": {},
+        "processor_seconds": 1.0,
     }
     return Record(**(plain | values))
 
@@ -82,7 +83,7 @@ def paper_study(*, parts: tuple[str, ...] = ("settings", "sweep")) -> Study:
                         tasks=tasks,
                         seed=n,
                         fitness=40_000.0 + n,
-                        late=int(tasks > limit and (method == GLEAM or n > 1)),
+                        late=int(tasks > limit and (method == GLEAM or n > 2)),
                         evaluations=rate,
                     )
                     for method in SEARCHED

@@ -51,7 +51,9 @@ def test_the_outcome_is_printed_with_the_sweep() -> None:
     print_study(out, paper_study())
     text = text_of(out)
     assert "What the paper says" in text
-    assert "12 of 12 statements of the paper hold in what was measured." in text
+    assert (
+        "12 of 12 statements of the paper hold, 0 do not, 0 are open in what was measured." in text
+    )
     assert "1,600" in text
     out = console()
     print_study(out, paper_study(parts=("settings",)))

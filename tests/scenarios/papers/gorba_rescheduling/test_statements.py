@@ -7,7 +7,7 @@ from scenarios.papers.gorba_rescheduling.page import render
 from scenarios.papers.gorba_rescheduling.records import Record
 from scenarios.papers.gorba_rescheduling.statements import Statement, statements
 from scenarios.papers.gorba_rescheduling.study import Study
-from tests.scenarios.papers.gorba_rescheduling.measured import paper_study
+from tests.scenarios.papers.gorba_rescheduling.measured import HEURISTIC, paper_study
 
 
 def test_all_statements_hold_where_all_is_as_in_the_paper() -> None:
@@ -24,7 +24,7 @@ def test_each_statement_can_fail() -> None:
     turned = [
         replace(
             each,
-            fitness=each.heuristic / (2 + each.seed),
+            fitness=each.heuristic * (0.3 - each.seed / 100),
             late=1 + int(each.new == 0.1 and each.part == "settings"),
             evaluations=each.tasks if each.benchmark.startswith("sR") else 9 * each.tasks,
             # The table upside down, columns of many new tasks in place of few.
@@ -52,9 +52,11 @@ def judged(study: Study, words: str) -> Statement:
     return found
 
 
-@pytest.mark.parametrize(("violated", "holds"), [(3, False), (4, True), (8, True), (28, False)])
-def test_six_of_32_is_what_it_says(violated: int, holds: bool) -> None:
-    """Two more or fewer are tolerated, as the rule says; 28 are not."""
+@pytest.mark.parametrize(
+    ("violated", "holds"), [(0, False), (3, None), (4, True), (8, True), (11, None), (28, False)]
+)
+def test_six_of_32_is_what_it_says(violated: int, holds: bool | None) -> None:
+    """Two more or fewer are tolerated, as the rule says; 28 are not, and of 11 other events might have 8."""
     study = paper_study()
     settings = sorted({_setting(each) for each in study.records if each.part == "settings"})
     bad = set(settings[:violated])
@@ -64,7 +66,7 @@ def test_six_of_32_is_what_it_says(violated: int, holds: bool) -> None:
     ]
     found = judged(Study(study.options, tuple(records)), "six of the 32")
     assert found.measured.startswith(f"{violated} of 32 settings")
-    assert found.rule == "In 4 to 8 of all 32."
+    assert found.rule == "In 4 to 8 of all 32; no if the interval is beyond."
     assert found.holds is holds
 
 
@@ -89,7 +91,36 @@ def test_better_on_average_is_not_significantly_better() -> None:
     found = judged(Study(study.options, tuple(records)), "significantly")
     assert found.measured.startswith("GLEAM is better on average in 32 of 32 settings")
     assert "in 0." in found.measured
-    assert found.holds is False
+    assert (found.holds, found.word) == (None, "open")
+
+
+def test_a_strategy_with_a_little_more_does_not_perform_best() -> None:
+    """RAS-3 has 0.001 more on the average, RAS-1 is best in most events: that is open, whoever is ahead."""
+    study = paper_study()
+    at = -1
+
+    def scattered(each: Record) -> Record:
+        nonlocal at
+        if each.method != "heuristics":
+            return each
+        at += 1
+        # In every fourth event RAS-3 is far ahead, in the others a little behind.
+        ahead = 0.304 if at % 4 == 0 else -0.1
+        shares = {"RAS-1": 0.6, "RAS-2": 0.3, "RAS-3": 0.6 + ahead}
+        return replace(
+            each,
+            each={
+                name: HEURISTIC * next((share for ras, share in shares.items() if ras in name), 0.1)
+                for name in each.each
+            }
+            | {next(name for name in each.each if "replanning" not in name): HEURISTIC},
+        )
+
+    found = judged(Study(study.options, tuple(map(scattered, study.records))), "RAS-3")
+    assert "RAS-1 0.600, best in 24 of 32; RAS-2 0.300, best in 0 of 32; RAS-3 0.601" in (
+        found.measured
+    )
+    assert (found.holds, found.word) == (None, "open")
 
 
 def test_what_reads_as_equal_is_no_difference() -> None:
@@ -118,7 +149,7 @@ def test_the_page_shows_the_rule_and_the_verdict_together() -> None:
     for each in statements(study):
         row = next(line for line in page.splitlines() if escape(each.paper) in line)
         assert escape(each.rule) in row
-        assert ("does not hold" in row) == (each.holds is False)
+        assert f">{each.word}</strong>" in row
 
 
 def _swapped(each: dict[str, float]) -> dict[str, float]:
@@ -130,10 +161,12 @@ def _swapped(each: dict[str, float]) -> dict[str, float]:
 
 
 def test_what_was_not_measured_is_not_judged() -> None:
-    """A study of one part says nothing of the other; fixed budgets say nothing of evaluations."""
+    """A study of one part says nothing of the other; without processor time nothing is said of a rate."""
     for part, count in (("settings", 5), ("sweep", 7)):
         found = statements(paper_study(parts=(part,)))
-        assert sum(each.holds is None for each in found) == count
+        assert sum(each.word == "" for each in found) == count
     study = paper_study()
-    fixed = Study(study.options | {"evaluations": 100}, study.records)
-    assert statements(fixed)[-1].holds is None
+    old = tuple(replace(each, processor_seconds=None) for each in study.records)
+    last = statements(Study(study.options, old))[-1]
+    assert (last.holds, last.word) == (None, "")
+    assert ">Figure 4.5: evaluations</h" not in render(Study(study.options, old))

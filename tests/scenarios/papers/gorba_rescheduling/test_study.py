@@ -55,8 +55,8 @@ def test_a_run_is_kept_under_all_that_it_depends_on(tmp_path: Path) -> None:
     keys = {case.key(options)}
     for other in (
         replace(options, evaluations=31),
-        replace(options, evaluations=None),
-        replace(options, evaluations=None, seconds=3.0),
+        replace(options, seconds=2.0),
+        replace(options, seconds=3.0),
     ):
         keys.add(case.key(other))
     keys.add(replace(case, seed=9).key(options))
@@ -64,7 +64,8 @@ def test_a_run_is_kept_under_all_that_it_depends_on(tmp_path: Path) -> None:
     assert len(keys) == 6
     assert case.key(replace(options, workers=2, folder=Path())) == case.key(options)
     assert options.budget == Budget(math.inf, 30)
-    assert replace(options, evaluations=None).budget == Budget(2.0)
+    assert replace(options, seconds=2.0).budget == Budget(2.0)
+    assert StudyOptions(tmp_path).budget == Budget(math.inf, 5000), "the same on every machine"
 
 
 def test_a_study_is_run_and_goes_on_where_it_was(
@@ -91,7 +92,11 @@ def test_a_study_is_run_and_goes_on_where_it_was(
     monkeypatch.setattr(module, "_run", counted)
     second = run_study(options, QUIET)
     assert len(ran) == len(lines) - 5
-    timeless = [[replace(r, seconds=0.0) for r in study.records] for study in (first, second)]
+    assert all(each.processor_seconds > 0 for each in first.records if each.processor_seconds)
+    timeless = [
+        [replace(r, seconds=0.0, processor_seconds=None) for r in study.records]
+        for study in (first, second)
+    ]
     assert timeless[0] == timeless[1]
 
 

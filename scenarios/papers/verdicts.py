@@ -1,0 +1,144 @@
+"""What a study says of a statement: yes, no, or open where its figures scatter too much to say.
+
+A statement compares something with something else, or with a bound. Whatever can be compared in pairs is: the same
+event, draw or seed under both. The mean of the differences has an interval; where that lies on one side of the
+bound the statement holds or does not, and where it lies on both it is open. A greater mean alone is no verdict.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from lrms_sim.samples import mean_interval
+
+LEVEL: Final = 0.95
+"""Confidence of the interval of a mean difference."""
+
+YES: Final = "yes"
+NO: Final = "no"
+OPEN: Final = "open"
+
+
+@dataclass(frozen=True, slots=True)
+class Margin:
+    """A mean of paired differences, or of a sample that is held against a bound.
+
+    Attributes:
+        mean: of the values.
+        low: lower end of its interval; no number where there is one value alone.
+        high: upper end; same.
+        count: number of values.
+    """
+
+    mean: float
+    low: float
+    high: float
+    count: int
+
+    @classmethod
+    def of(cls, values: Iterable[float]) -> "Margin":
+        """Returns the margin of values, by Student's t at `LEVEL`.
+
+        Raises:
+            ValueError: there is no value.
+        """
+        found = list(values)
+        mean, low, high = mean_interval(found, LEVEL)
+        return cls(mean, low, high, len(found))
+
+    @classmethod
+    def between(cls, left: Iterable[float], right: Iterable[float]) -> "Margin":
+        """Returns the margin of left − right, pair by pair.
+
+        Raises:
+            ValueError: there is no pair, or somebody has no partner.
+        """
+        return cls.of(one - other for one, other in zip(left, right, strict=True))
+
+    @classmethod
+    def exact(cls, value: float) -> "Margin":
+        """Returns the margin of a value in which there is no chance."""
+        return cls(value, value, value, 1)
+
+    def above(self, bound: float = 0.0) -> bool | None:
+        """Returns whether the mean is more than a bound; None where that is open."""
+        if self.low > bound:
+            return True
+        return False if self.high <= bound else None
+
+    def below(self, bound: float = 0.0) -> bool | None:
+        """Returns whether the mean is less than a bound; None where that is open."""
+        if self.high < bound:
+            return True
+        return False if self.low >= bound else None
+
+    def at_most(self, bound: float) -> bool | None:
+        """Returns whether the mean is a bound or less; None where that is open."""
+        return _turned(self.above(bound))
+
+    def at_least(self, bound: float) -> bool | None:
+        """Returns whether the mean is a bound or more; None where that is open."""
+        return _turned(self.below(bound))
+
+    def within(self, low: float, high: float) -> bool | None:
+        """Returns whether the mean is between two bounds or on one of them; None where that is open."""
+        return every((self.at_least(low), self.at_most(high)))
+
+    def words(self, digits: int = 2) -> str:
+        """Returns the mean with its interval, signed."""
+        if math.isnan(self.low):
+            return f"{self.mean:+.{digits}f} (one value)"
+        if self.low == self.high:
+            return f"{self.mean:+.{digits}f}"
+        return f"{self.mean:+.{digits}f} ({self.low:+.{digits}f} … {self.high:+.{digits}f})"
+
+
+def _turned(verdict: bool | None) -> bool | None:
+    return None if verdict is None else not verdict
+
+
+def every(verdicts: Iterable[bool | None]) -> bool | None:
+    """Returns whether all hold: no where one does not, else open where one is."""
+    found = list(verdicts)
+    return False if False in found else None if None in found else True
+
+
+def some(verdicts: Iterable[bool | None]) -> bool | None:
+    """Returns whether one holds: yes where one does, else open where one is."""
+    found = list(verdicts)
+    return True if True in found else None if None in found else False
+
+
+def word(verdict: bool | None) -> str:
+    """Returns a verdict as it is shown."""
+    return {True: YES, False: NO, None: OPEN}[verdict]
+
+
+def tone(verdict: bool | None) -> str:
+    """Returns the class in which a page shows a verdict."""
+    return {True: "gain", False: "loss", None: ""}[verdict]
+
+
+def counted(verdicts: Sequence[bool | None], whose: str = "") -> str:
+    """Returns how many of some statements hold, do not, and are open, in words.
+
+    Args:
+        verdicts: of each.
+        whose: what they are statements of, behind the word; empty for nothing.
+    """
+    yes, no = verdicts.count(True), verdicts.count(False)
+    left = len(verdicts) - yes - no
+    behind = f" {whose}" if whose else ""
+    words = f"{yes} of {len(verdicts)} statements{behind} hold, {no} {'does' if no == 1 else 'do'} not"
+    return f"{words}, {left} {'is' if left == 1 else 'are'} open"
+
+
+def markdown(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Returns a table as Markdown, for documentation that is to have what a command has measured."""
+    lines = [_row(heads), "|" + "---|" * len(heads), *map(_row, rows)]
+    return "\n".join(lines) + "\n"
+
+
+def _row(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

@@ -7,7 +7,6 @@ NOT_A_NUMBER: Final[int]
 NOT_WHOLE: Final[int]
 TOO_LARGE: Final[int]
 TOO_FEW: Final[int]
-TOO_MANY: Final[int]
 
 def parse_block(
     text: bytes | memoryview,
@@ -18,7 +17,7 @@ def parse_block(
     longs: npt.NDArray[np.int64],
     ints: npt.NDArray[np.int32],
     comments: list[bytes],
-) -> tuple[int, int, tuple[int, int, int, bytes | int] | None]: ...
+) -> tuple[int, int, tuple[int, int, int, bytes | int] | None, int]: ...
 def format_block(
     kinds: bytes,
     slots: bytes,

@@ -27,13 +27,11 @@ cdef enum:
     FAULT_NOT_WHOLE = 2
     FAULT_TOO_LARGE = 3
     FAULT_TOO_FEW = 4
-    FAULT_TOO_MANY = 5
 
 NOT_A_NUMBER = FAULT_NOT_A_NUMBER
 NOT_WHOLE = FAULT_NOT_WHOLE
 TOO_LARGE = FAULT_TOO_LARGE
 TOO_FEW = FAULT_TOO_FEW
-TOO_MANY = FAULT_TOO_MANY
 
 _NUMBER = re.compile(rb"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 _TOKEN_BYTES_MAX = 400
@@ -148,18 +146,6 @@ cdef const unsigned char* token_end(const unsigned char* at) noexcept nogil:
     return at
 
 
-cdef int64_t count_tokens(const unsigned char* at) noexcept nogil:
-    """Counts the fields from here to the end of the line or to a comment."""
-    cdef int64_t count = 0
-    while True:
-        while is_gap(at[0]):
-            at += 1
-        if at[0] == 10 or at[0] == 59:
-            return count
-        count += 1
-        at = token_end(at)
-
-
 cdef int parse_number(
     const unsigned char** cursor, bint whole, double* real, int64_t* value
 ) except -1 nogil:
@@ -221,7 +207,7 @@ cdef int parse_row(
         while is_gap(at[0]):
             at += 1
     cursor[0] = at
-    return FAULT_NONE if at[0] == 10 or at[0] == 59 else FAULT_TOO_MANY
+    return FAULT_NONE
 
 
 cdef int check_shapes(
@@ -242,8 +228,6 @@ cdef tuple describe_fault(int fault, int64_t line, int field, const unsigned cha
         return None
     if fault == FAULT_TOO_FEW:
         return fault, line, field, field
-    if fault == FAULT_TOO_MANY:
-        return fault, line, field, FIELDS + count_tokens(at)
     stop = token_end(at)
     return fault, line, field, PyBytes_FromStringAndSize(<const char*> at, stop - at)
 
@@ -273,7 +257,7 @@ def parse_block(
     Returns:
         The number of rows filled; the number of lines before the next block; None, or the first
         fault as `(code, line, field from 0, token)`, `token` being the number of fields found
-        for TOO_FEW and TOO_MANY.
+        for TOO_FEW; and how many of the rows go on behind field 18, where nothing is read.
 
     Raises:
         ValueError: a shape does not fit, or the text does not end with a line end.
@@ -283,13 +267,14 @@ def parse_block(
     cdef const unsigned char* stop
     cdef int64_t row = 0
     cdef int64_t rows_max = reals.shape[1]
+    cdef int64_t longer = 0
     cdef int field = 0
     cdef int fault = FAULT_NONE
     check_shapes(kinds, slots, [reals.shape[0], longs.shape[0], ints.shape[0]])
     if longs.shape[1] != rows_max or ints.shape[1] != rows_max:
         raise ValueError("reals, longs and ints differ in length")
     if text.shape[0] == 0:
-        return 0, line, None
+        return 0, line, None, 0
     at = &text[0]
     end = at + text.shape[0]
     if (end - 1)[0] != 10:
@@ -310,9 +295,10 @@ def parse_block(
                 fault = parse_row(&at, &field, kinds, slots, reals, longs, ints, row)
                 if fault != FAULT_NONE:
                     break
+                longer += at[0] != 10 and at[0] != 59
                 row += 1
             at = <const unsigned char*> memchr(at, 10, end - at) + 1
-    return row, line, describe_fault(fault, line, field, at)
+    return row, line, describe_fault(fault, line, field, at), longer
 
 
 def format_block(

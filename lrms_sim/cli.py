@@ -14,7 +14,7 @@ from lrms_sim.accounting.command import export_log, import_log
 from lrms_sim.commandline.generate_command import generate
 from lrms_sim.commandline.log_options import (
     EXIT_NOTHING,
-    FILE,
+    LOG,
     PROCESSORS,
     located_log,
     preparation_options,
@@ -85,7 +85,7 @@ def disciplines(*, as_json: bool) -> None:
 
 
 @cli.command()
-@click.argument("trace", type=FILE, callback=located_log)
+@click.argument("trace", type=LOG, callback=located_log)
 @click.option(
     "--processors",
     type=PROCESSORS,

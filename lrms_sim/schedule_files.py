@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, Final, TextIO
+from typing import Any, BinaryIO, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from lrms_sim import _schedule_csv
 from lrms_sim.jobs import JobTable
+from lrms_sim.log_files import pieces_of
 from lrms_sim.schedule import MachineInfo, Schedule
 from lrms_sim.text_files import replacing
 
@@ -159,7 +160,7 @@ def read_csv(path: str | os.PathLike[str], machines: Sequence[MachineInfo]) -> S
     missing.
 
     Args:
-        path: the file, plain or, if its name ends in .gz, gzip-compressed.
+        path: the file, plain or packed.
         machines: the machines, in site order.
 
     Returns:
@@ -170,9 +171,10 @@ def read_csv(path: str | os.PathLike[str], machines: Sequence[MachineInfo]) -> S
         ScheduleFileError: the file cannot be read, a column is missing, or a value is malformed.
     """
     try:
-        with _open_to_read(Path(path)) as file:
-            columns = _read_columns(file, str(path), [machine.name for machine in machines])
-    except (OSError, EOFError, UnicodeDecodeError, csv.Error) as error:
+        pieces = pieces_of(path, lambda text: ScheduleFileError(f"{path}: {text}"))
+        lines = _lines(pieces)
+        columns = _read_columns(lines, str(path), [machine.name for machine in machines])
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
         reason = getattr(error, "strerror", None) or error
         raise ScheduleFileError(f"{path}: cannot be read: {reason}") from error
     log_job_id = columns["job_id"].astype(np.int64)
@@ -202,15 +204,19 @@ def read_csv(path: str | os.PathLike[str], machines: Sequence[MachineInfo]) -> S
     return schedule
 
 
-def _open_to_read(path: Path) -> TextIO:
-    if path.suffix != ".gz":
-        return path.open(encoding="utf-8", newline="")
-    import gzip  # noqa: PLC0415  # as in _open_to_write
+def _lines(pieces: Iterator[bytes]) -> Iterator[str]:
+    """Yields the lines of a text with their ends, which may stand within a field."""
+    rest = b""
+    for piece in pieces:
+        *whole, rest = (rest + piece).split(b"\n")
+        yield from (f"{line.decode()}\n" for line in whole)
+    if rest:
+        yield rest.decode()
 
-    return gzip.open(path, "rt", encoding="utf-8", newline="")
 
-
-def _read_columns(file: TextIO, path: str, names: Sequence[str]) -> dict[str, npt.NDArray[Any]]:
+def _read_columns(
+    file: Iterator[str], path: str, names: Sequence[str]
+) -> dict[str, npt.NDArray[Any]]:
     """Returns the columns that are needed, machines as indices into `names`."""
     reader = csv.reader(file)
     header = next(reader, None)

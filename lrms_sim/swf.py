@@ -1,7 +1,8 @@
-"""Reads and writes logs in the Standard Workload Format (SWF), plain or gzip-compressed.
+"""Reads and writes logs in the Standard Workload Format (SWF), plain or packed.
 
 A file holds comment lines that begin with `;`, which are the header, and one line of 18 numbers
-for each job, -1 standing for "not known" (see lrms_sim.swf_log).
+for each job, -1 standing for "not known" (see lrms_sim.swf_log). Logs of others go on behind field 18, or
+begin with a title or the names of columns: what stands there is counted and not read.
 
 A log is read as it is; what becomes of incomplete or contradictory records is decided by
 lrms_sim.preparation. Reading holds the 18 columns (112 bytes a job) and one block of text, never
@@ -11,7 +12,6 @@ the whole text, so that logs of tens of millions of jobs fit an ordinary machine
 import gzip
 import os
 import re
-import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -21,15 +21,10 @@ import numpy.typing as npt
 
 from lrms_sim import _swf
 from lrms_sim.jobs import JobTable
+from lrms_sim.log_files import pieces_of, shown_name
 from lrms_sim.swf_log import DTYPES, FIELD_NAMES, FIELDS, INT, LONG, REAL, SwfHeader, SwfLog, bound
 
 __all__ = ["FIELD_NAMES", "SwfError", "SwfHeader", "SwfLog", "read_swf", "write_swf"]
-
-BLOCK_BYTES: Final = 1 << 21
-"""Text parsed at a time."""
-
-PACKED_BYTES: Final = 1 << 18
-"""Compressed data unpacked at a time."""
 
 LINE_BYTES_MAX: Final = 1 << 20
 """Longest line; anything longer is no SWF, and is refused rather than gathered in memory."""
@@ -37,28 +32,22 @@ LINE_BYTES_MAX: Final = 1 << 20
 WRITE_ROWS: Final = 1 << 14
 """Jobs formatted at a time."""
 
-_GZIP_MAGIC: Final = b"\x1f\x8b"
-_OTHER_FORMATS: Final = {
-    b"BZh": "a bzip2 file",
-    b"\xfd7zXZ": "an xz file",
-    b"(\xb5/\xfd": "a zstd file",
-    b"PK\x03\x04": "a zip file",
-    b"\x1f\x9d": "a compress (.Z) file",
-}
-_MAGIC_BYTES_MAX: Final = max(len(magic) for magic in [_GZIP_MAGIC, *_OTHER_FORMATS])
-_BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
-_WIDE_TEXT: Final = re.compile(rb"\xff\xfe|\xfe\xff|\0\0\xfe\xff|[ -~]\0[\t -~]\0|\0[ -~]\0[\t -~]")
-"""How UTF-16 and UTF-32 begin, with a byte order mark or without."""
-_ZLIB_FAULTS: Final = {
-    "incorrect data check": "its checksum (CRC) is not that of its content",
-    "incorrect length check": "its length is not that of its content",
-}
+TITLE_LINES_MAX: Final = 20
+"""Most lines before the first job that may be a title or names of columns."""
+
+_TITLE: Final = re.compile(
+    rb"\s*(?:[^\s;\d.+-]|[-=+.]{2,}\s|[+-]?[\d.]\S*\s+(?!nan|inf)[a-z(])", re.IGNORECASE
+)
+"""How a line begins that is no job: by a word, a rule, or a number and a word."""
 
 _KINDS: Final = bytes(kind for _, _, kind in FIELDS)
 _SLOTS: Final = bytes(_KINDS[:at].count(kind) for at, kind in enumerate(_KINDS))
 # The writer treats all whole numbers alike.
 _WHOLE: Final = bytes(min(kind, 1) for kind in _KINDS)
 _WHOLE_SLOTS: Final = bytes(_WHOLE[:at].count(kind) for at, kind in enumerate(_WHOLE))
+
+
+_Fault = tuple[int, int, int, bytes | int]
 
 
 class SwfError(ValueError):
@@ -76,13 +65,15 @@ class SwfError(ValueError):
 
 
 def read_swf(source: str | os.PathLike[str] | BinaryIO) -> SwfLog:
-    """Reads a log, plain or gzip-compressed; which of the two is seen from its first bytes.
+    """Reads a log, plain or packed with gzip, bzip2, xz or zip; which of them is seen from its first bytes.
 
     A file with comments only is a log without jobs. Blank lines and comments may stand
-    anywhere, lines may end as on Unix or Windows, and what follows a semicolon is a comment.
+    anywhere, lines may end as on Unix or Windows, and what follows a semicolon is a comment. Of a
+    line the first 18 fields are read, and up to `TITLE_LINES_MAX` lines before the first job that do
+    not begin as one are passed over; both are counted in the log.
 
     Args:
-        source: a path, or a file opened for reading bytes.
+        source: a path, `-` for standard input, or a file opened for reading bytes.
 
     Returns:
         The log.
@@ -91,33 +82,34 @@ def read_swf(source: str | os.PathLike[str] | BinaryIO) -> SwfLog:
         SwfError: the file cannot be opened or read, is cut off, is not SWF, or a line is
             malformed.
     """
-    path = str(getattr(source, "name", "<stream>"))
+    path = shown_name(source)
     try:
-        if not isinstance(source, (str, os.PathLike)):
-            return _read(source, path)
-        path = os.fspath(source)
-        with Path(path).open("rb") as file:
-            return _read(file, path)
+        return _read(pieces_of(source, lambda text: SwfError(path, None, text)), path)
     except OSError as error:
         raise SwfError(path, None, f"cannot be read: {error.strerror or error}") from error
 
 
-def _read(file: BinaryIO, path: str) -> SwfLog:
+def _read(pieces: Iterator[bytes], path: str) -> SwfLog:
     columns: list[npt.NDArray[Any]] = [np.empty(0, DTYPES[kind]) for kind in _KINDS]
     count = 0
     comments: list[bytes] = []
-    line = 0
-    for text in _whole_lines(_text(file, path), path):
+    line = longer = 0
+    titles: list[tuple[int, bytes]] = []
+    for lines in _whole_lines(pieces, path):
+        text = lines if count else _without_titles(lines, line, titles)
         # One line in the text is one row at most.
         rows_max = text.count(b"\n")
         reals = np.empty((_KINDS.count(REAL), rows_max), np.float64)
         longs = np.empty((_KINDS.count(LONG), rows_max), np.int64)
         ints = np.empty((_KINDS.count(INT), rows_max), np.int32)
-        rows, line, fault = _swf.parse_block(
+        rows, line, fault, longer_here = _swf.parse_block(
             text, line, _KINDS, _SLOTS, reals, longs, ints, comments
         )
         if fault is not None:
+            # Where no job was read, what was passed over was no title.
+            fault = fault if count + rows or not titles else _fault_of(*titles[0])
             raise SwfError(path, fault[1], _describe(fault))
+        longer += longer_here
         if count + rows > len(columns[0]):
             _resize(columns, count + rows + count // 4)
         for column, kind, slot in zip(columns, _KINDS, _SLOTS, strict=True):
@@ -125,6 +117,9 @@ def _read(file: BinaryIO, path: str) -> SwfLog:
         count += rows
     if line == 0:
         raise SwfError(path, None, "is empty; expected a log in the Standard Workload Format")
+    if titles and count == 0:
+        fault = _fault_of(*titles[0])
+        raise SwfError(path, fault[1], _describe(fault))
     _resize(columns, count)
     comments = [comment.rstrip(b"\r") for comment in comments]
     if any(b"\r" in comment for comment in comments):
@@ -133,7 +128,36 @@ def _read(file: BinaryIO, path: str) -> SwfLog:
             path, None, "has lone carriage returns in a comment; end lines by line feeds"
         )
     header = SwfHeader(tuple(_decode(comment) for comment in comments))
-    return SwfLog(path, header, *columns)
+    return SwfLog(path, header, *columns, longer_records=longer, title_lines=len(titles))
+
+
+def _without_titles(text: bytes, line: int, titles: list[tuple[int, bytes]]) -> bytes:
+    """Returns whole lines, blank where they are a title before the first job, and notes those.
+
+    Args:
+        text: of the lines; no job was read before.
+        line: number of lines before them.
+        titles: takes number and content of each.
+    """
+    kept: list[bytes] = []
+    lines = [content + b"\n" for content in text.split(b"\n")[:-1]]
+    for number, content in enumerate(lines, line + 1):
+        if _TITLE.match(content) and len(titles) < TITLE_LINES_MAX:
+            titles.append((number, content))
+            kept.append(b"\n")
+        elif content.strip() and not content.lstrip().startswith(b";"):
+            break
+        else:
+            kept.append(content)
+    return b"".join([*kept, *lines[len(kept) :]])
+
+
+def _fault_of(number: int, content: bytes) -> _Fault:
+    """Returns why a line, given by its number and content, is no job."""
+    room = (np.empty((_KINDS.count(kind), 1), DTYPES[kind]) for kind in (REAL, LONG, INT))
+    found = _swf.parse_block(content, number - 1, _KINDS, _SLOTS, *room, [])[2]  # type: ignore[call-overload]  # three arrays of three kinds
+    assert found is not None
+    return found
 
 
 def _resize(columns: list[npt.NDArray[Any]], rows: int) -> None:
@@ -150,7 +174,7 @@ def _decode(comment: bytes) -> str:
         return comment.decode("latin-1")
 
 
-def _describe(fault: tuple[int, int, int, bytes | int]) -> str:
+def _describe(fault: _Fault) -> str:
     """Says in words what a fault of the parser is."""
     code, _, at, found = fault
     if isinstance(found, int):
@@ -172,19 +196,8 @@ def _describe(fault: tuple[int, int, int, bytes | int]) -> str:
 def _whole_lines(pieces: Iterator[bytes], path: str) -> Iterator[bytes]:
     """Cuts a stream of bytes at line ends; adds a line end to the last line where it lacks one."""
     rest = b""
-    first = True
     for piece in pieces:
         text = rest + piece
-        if first:
-            text = text.removeprefix(_BYTE_ORDER_MARK)
-            if _WIDE_TEXT.match(text):
-                raise SwfError(
-                    path,
-                    None,
-                    "is UTF-16 or UTF-32 text; a log is ASCII or UTF-8, convert it: "
-                    "iconv -f UTF-16 -t UTF-8",
-                )
-        first = False
         cut = text.rfind(b"\n") + 1
         rest = text[cut:]
         if len(rest) > LINE_BYTES_MAX:
@@ -198,60 +211,6 @@ def _whole_lines(pieces: Iterator[bytes], path: str) -> Iterator[bytes]:
             yield text[:cut]
     if rest:
         yield rest + b"\n"
-
-
-def _text(file: BinaryIO, path: str) -> Iterator[bytes]:
-    """Yields the unpacked bytes of a file, piece by piece."""
-    head = piece = file.read(PACKED_BYTES)
-    # A pipe may hand over a byte or two at first.
-    while piece and len(head) < _MAGIC_BYTES_MAX:
-        piece = file.read(PACKED_BYTES)
-        head += piece
-    if head.startswith(_GZIP_MAGIC):
-        yield from _unpack(file, head, path)
-        return
-    for magic, what in _OTHER_FORMATS.items():
-        if head.startswith(magic):
-            raise SwfError(path, None, f"is {what}; only plain and gzip files are read, unpack it")
-    while head:
-        yield head
-        head = file.read(BLOCK_BYTES)
-
-
-def _unpack(file: BinaryIO, packed: bytes, path: str) -> Iterator[bytes]:
-    """Yields the content of a gzip file, which may be several members one after the other."""
-    member = zlib.decompressobj(wbits=31)
-    unpacked = 0
-    while True:
-        try:
-            piece = member.decompress(packed, BLOCK_BYTES)
-        except zlib.error as error:
-            known = (words for fault, words in _ZLIB_FAULTS.items() if fault in str(error))
-            raise SwfError(
-                path,
-                None,
-                f"is damaged: {next(known, error)} ({unpacked} bytes could be unpacked), "
-                "fetch or copy the file again",
-            ) from error
-        unpacked += len(piece)
-        if piece:
-            yield piece
-        packed = member.unconsumed_tail
-        if member.eof:
-            # Padding with zeros is allowed after a member; anything else must be another one.
-            packed = member.unused_data.lstrip(b"\0") or file.read(PACKED_BYTES).lstrip(b"\0")
-            if not packed:
-                return
-            member = zlib.decompressobj(wbits=31)
-        elif not packed:
-            packed = file.read(PACKED_BYTES)
-            if not packed and not piece:
-                raise SwfError(
-                    path,
-                    None,
-                    f"is cut off: the gzip data end after {unpacked} unpacked bytes, "
-                    "fetch or copy the file again",
-                )
 
 
 def write_swf(

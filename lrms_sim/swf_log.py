@@ -155,6 +155,8 @@ class SwfLog:
         partition: field 16, int32.
         preceding_job: field 17, the job this one waited for, int64.
         think_time: field 18, between the preceding job's end and this submission, float64.
+        longer_records: how many records go on behind field 18, where nothing was read.
+        title_lines: lines before the first record that are none, as a title or names of columns.
     """
 
     path: str
@@ -177,6 +179,8 @@ class SwfLog:
     partition: Int32Array
     preceding_job: Int64Array
     think_time: FloatArray
+    longer_records: int = 0
+    title_lines: int = 0
 
     def __post_init__(self) -> None:
         """Checks lengths and values and makes the columns read-only.
@@ -278,4 +282,4 @@ def bound(kind: int) -> str:
     return f"a whole number between {info.min} and {info.max}"
 
 
-assert tuple(item.name for item in fields(SwfLog))[2:] == FIELD_NAMES
+assert tuple(item.name for item in fields(SwfLog))[2:-2] == FIELD_NAMES

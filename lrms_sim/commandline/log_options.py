@@ -34,17 +34,19 @@ PREPARATION = (
 """Name, choices (the default first) and help of each rule of lrms_sim.preparation."""
 
 FILE = click.Path(path_type=Path, dir_okay=False)
+LOG = click.Path(path_type=Path, dir_okay=False, allow_dash=True)
 PROCESSORS = click.IntRange(1, PROCESSORS_MAX)
-"""Types of options: a file, the size of a machine."""
+"""Types of options: a file, a file to read or `-` for standard input, the size of a machine."""
 
 _Command = TypeVar("_Command", bound=Callable[..., object])
 
 
 def located_log(_: click.Context, __: click.Parameter, value: Path) -> Path:
-    """Returns the file of a log that is named by its path or by its key."""
-    from lrms_sim.trace_folders import located  # noqa: PLC0415  # help and errors come at once
+    """Returns the file of a log that is named by its path or by its key, or `-` for standard input."""
+    from lrms_sim.log_files import STANDARD_INPUT  # noqa: PLC0415  # help and errors come at once
+    from lrms_sim.trace_folders import located  # noqa: PLC0415  # same
 
-    return located(value)
+    return value if str(value) == STANDARD_INPUT else located(value)
 
 
 def preparation_options(command: _Command) -> _Command:

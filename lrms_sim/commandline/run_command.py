@@ -9,6 +9,7 @@ from lrms_sim.commandline.days import two_days
 from lrms_sim.commandline.log_options import (
     EXIT_NOTHING,
     FILE,
+    LOG,
     PROCESSORS,
     check_output,
     located_log,
@@ -34,7 +35,7 @@ LONG_JOBS = 500_000
 
 
 @click.command()
-@click.argument("trace", type=FILE, callback=located_log)
+@click.argument("trace", type=LOG, callback=located_log)
 @click.option(
     "--processors",
     type=PROCESSORS,
@@ -202,4 +203,7 @@ def _write(
 
 
 def _stem(trace: Path) -> str:
-    return trace.name.removesuffix(".gz").removesuffix(".swf") or "machine"
+    name = trace.name.removesuffix("-")
+    for suffix in (".gz", ".bz2", ".xz", ".zip", ".swf"):
+        name = name.removesuffix(suffix)
+    return name or "machine"

@@ -338,7 +338,7 @@ BAD: list[tuple[tuple[str, ...], str]] = [
     (("run", "log.swf", "--window-days", "5:5"), "'5:5' ends on day 5, which is not after day 5"),
     (("run", "many.swf"), "says 'many' for MaxProcs, which is no whole number; give .* --proc"),
     (("info", "two.swf"), "header says MaxProcs 2 times: 128, 256; give the machine's size with"),
-    (("run", "wide.swf"), "wide.swf: is UTF-16 or UTF-32 text; .* convert it: iconv"),
+    (("run", "bundle.swf"), "bundle.swf: is a zstd file; unpack it: zstd -d"),
     (("run", "broken.swf.gz"), r"is damaged: its checksum \(CRC\) is not that of its content"),
     (("run", "far.swf"), r"far.swf: submit time of job 2 is 9.0072e\+15 s; beyond 2\*\*53 s"),
     (("run", "log.swf", "--window-days", "5"), "'5' is not two days A:B"),
@@ -374,7 +374,7 @@ def test_bad_input_is_one_line(
     (tmp_path / "none.swf").write_text("; MaxProcs: 0\n")
     (tmp_path / "many.swf").write_text(LOG.replace("MaxProcs: 2", "MaxProcs: many"))
     (tmp_path / "two.swf").write_text("; MaxProcs: 128\n; MaxProcs: 256\n")
-    (tmp_path / "wide.swf").write_text(LOG, encoding="utf-16")
+    (tmp_path / "bundle.swf").write_bytes(b"(\xb5/\xfd" + LOG.encode())
     (tmp_path / "far.swf").write_text(LOG.replace("2 1 -1 5", f"2 {2**53 + 2} -1 5"))
     broken = bytearray(gzip.compress(LOG.encode()))
     broken[-6] ^= 1

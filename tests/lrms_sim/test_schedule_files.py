@@ -420,17 +420,20 @@ def test_the_line_of_a_mistake_is_named_however_the_file_is_read(
 
 
 @pytest.mark.parametrize(
-    ("name", "content"),
+    ("name", "content", "words"),
     [
-        ("jobs.csv", b"\x00\xff\xfe" * 100),
-        ("jobs.csv.gz", b"no gzip"),
-        ("jobs.csv.gz", gzip.compress(HEADER.encode() * 50, mtime=0)[:-10]),
+        ("jobs.csv", b"\x00\xff\xfe" * 100, "cannot be read"),
+        ("jobs.csv.gz", b"no gzip", "column job_id is missing"),
+        ("jobs.csv.gz", gzip.compress(HEADER.encode() * 50, mtime=0)[:-10], "is cut off: the gzip"),
+        ("jobs.csv", b"PAR1....", "is a Parquet file"),
     ],
 )
-def test_files_that_are_no_text_are_named(tmp_path: Path, name: str, content: bytes) -> None:
+def test_files_that_are_no_text_are_named(
+    tmp_path: Path, name: str, content: bytes, words: str
+) -> None:
     """Binary rubbish and damaged gzip files are errors that name the file."""
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(ScheduleFileError, match="cannot be read"):
+    with pytest.raises(ScheduleFileError, match=words):
         read_csv(tmp_path / name, [MachineInfo("kth", 4)])
 
 

@@ -10,6 +10,8 @@ A day belongs to the weekend as a calendar day: from Saturday 0 h to Monday 0 h.
 holidays.
 """
 
+import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
@@ -33,6 +35,7 @@ OFFSET_MAX_S: Final = 24 * 3600
 SITUATIONS_MAX: Final = 64
 """Most situations of one calendar."""
 
+_OFFSET: Final = re.compile(r"(?:UTC)?([+-])(\d{1,2}):([0-5]\d)")
 _WEEKDAY: Final = ((0, 2), (8, 1), (18, 2))
 _WEEKEND: Final = ((0, 0),)
 _HOURS: Final = tuple((hour, hour) for hour in range(24))
@@ -112,18 +115,20 @@ def zone_named(name: str | float) -> tzinfo:
 
     Args:
         name: a name of the IANA database, as "Europe/Stockholm", with daylight saving; or a fixed
-            offset from UTC in seconds, east positive.
+            offset from UTC, east positive: in seconds, as a number or its text, or as "+01:00".
 
     Raises:
         ValueError: nobody knows it.
     """
     if isinstance(name, str):
+        if (offset := _offset_of(name.strip())) is not None:
+            return zone_named(offset)
         try:
             return ZoneInfo(name)
         except (ZoneInfoNotFoundError, ValueError, OSError) as error:
             raise ValueError(
                 f"time zone {shown(name)} is not known; a name of the IANA database is expected, "
-                f"such as 'Europe/Stockholm', or an offset from UTC in seconds"
+                f"such as 'Europe/Stockholm', or an offset from UTC in seconds or as '+01:00'"
             ) from error
     if isinstance(name, bool) or not -OFFSET_MAX_S < name < OFFSET_MAX_S:
         raise ValueError(
@@ -131,6 +136,18 @@ def zone_named(name: str | float) -> tzinfo:
             f"{OFFSET_MAX_S}"
         )
     return timezone(timedelta(seconds=float(name)))
+
+
+def _offset_of(text: str) -> float | None:
+    """Returns the seconds of an offset as a user writes it; None for a name."""
+    if found := _OFFSET.fullmatch(text):
+        sign, hours, minutes = found.groups()
+        return (-1.0 if sign == "-" else 1.0) * (3600.0 * int(hours) + 60.0 * int(minutes))
+    try:
+        seconds = float(text)
+    except ValueError:
+        return None
+    return seconds if math.isfinite(seconds) else None
 
 
 def zone_of_header(fields: Mapping[str, str]) -> tuple[tzinfo, float]:

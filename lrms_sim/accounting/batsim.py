@@ -12,11 +12,11 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import IO, Any, Final
+from typing import IO, Any, Final, Literal
 
 import numpy as np
 
-from lrms_sim.accounting.records import AccountingError, Import, counted
+from lrms_sim.accounting.records import AccountingError, Import, Reading, Unreadable, counted
 from lrms_sim.jobs import JobTable
 from lrms_sim.swf_log import SwfHeader, SwfLog
 
@@ -44,6 +44,7 @@ def read_workload(
     name: str,
     speed: float | None = None,
     rng: np.random.Generator | None = None,
+    unreadable: Literal["drop", "error"] = "drop",
 ) -> Import:
     """Reads a workload.
 
@@ -52,19 +53,31 @@ def read_workload(
         name: what errors call it.
         speed: of a processor, in operations a second, for profiles that say operations.
         rng: gives users other numbers, drawn from it; None leaves them as they are.
+        unreadable: a job that is none: `drop` it and count it, or stop with an `error`.
 
     Returns:
         The log. Jobs keep their numbers (`7` and `w0!7` are 7) where no two have the same; times are those of the
         file, since its time 0 is that of the simulation.
 
     Raises:
-        AccountingError: it is no JSON, or no workload; the text names line or job.
+        AccountingError: it is no JSON, or no workload, or a job is none and that is an error; the text names
+            line or job.
     """
     jobs, profiles, size = _document(text, name)
-    counts: Counter[str] = Counter()
-    reader = _Reader(name, profiles, speed, counts)
-    found = (reader.job(place, job) for place, job in enumerate(jobs))
-    kept = [one for one in found if one is not None]
+    reading = Reading(name, strict=unreadable == "error")
+    counts = reading.counts
+    reader = _Reader(profiles, speed, counts)
+    kept: list[_Job] = []
+    for place, job in enumerate(jobs):
+        try:
+            found = reader.job(job)
+        except Unreadable as fault:
+            called = job.get("id") if isinstance(job, dict) else None
+            where = f"jobs[{place}], {called!r:.40}"
+            reading.leave_out(None, Unreadable(f"{where}: {fault}", fault.rule))
+            continue
+        if found is not None:
+            kept.append((found[0], place, *found[1:]))
     kept.sort(key=lambda one: (one[0], one[1]))
     numbers = [_number_of(one[2].get("id")) for one in kept]
     if None in numbers or len(set(numbers)) < len(numbers):
@@ -93,7 +106,7 @@ def read_workload(
         SwfHeader.from_fields(header),
         name,
     )
-    return Import(log, counted(counts), {})
+    return Import(log, counted(counts), {}, dict(reading.examples))
 
 
 def _document(
@@ -124,41 +137,41 @@ class _Reader:
     """What jobs are read with.
 
     Attributes:
-        name: what errors call the file.
         profiles: by their names.
         speed: of a processor, operations a second.
         counts: of rules that were used.
     """
 
-    name: str
     profiles: Mapping[str, Mapping[str, Any]]
     speed: float | None
     counts: Counter[str]
 
-    def job(self, place: int, job: object) -> _Job | None:
-        """Returns submission, place, the job, run time, limit and success; None for one that is left out."""
+    def job(self, job: object) -> tuple[float, Mapping[str, Any], float, float | None, bool] | None:
+        """Returns submission, the job, run time, limit and success; None for one that is left out.
+
+        Raises:
+            Unreadable: it is no job.
+        """
         if not isinstance(job, dict):
-            raise AccountingError(f"{self.name}: jobs[{place}] is {job!r:.40}, no object")
-        called = f"{self.name}: jobs[{place}], {job.get('id')!r:.40}"
+            raise Unreadable(f"is {job!r:.40}, no object")
         submit, limit, width = _values(job, "subtime", "walltime", "res")
-        for key, value, good, words in (
-            ("subtime", submit, _is_number(submit) and submit >= 0, "seconds from 0"),
-            ("res", width, _is_whole(width) and width >= 1, "a whole number from 1"),
-            ("walltime", limit, limit is None or _is_number(limit), "seconds"),
+        for key, value, good, words, rule in (
+            ("subtime", submit, _is_number(submit) and submit >= 0, "seconds from 0", "moment"),
+            ("res", width, _is_whole(width) and width >= 1, "a whole number from 1", "width"),
+            ("walltime", limit, limit is None or _is_number(limit), "seconds", "moment"),
         ):
             if not good:
-                raise AccountingError(f"{called}: {key} is {value!r:.40}; expected {words}")
+                raise Unreadable(f"{key} is {value!r:.40}; expected {words}", rule)
         key = str(job.get("profile"))
         if key not in self.profiles:
-            raise AccountingError(f"{called}: there is no profile {key!r:.40}")
+            raise Unreadable(f"there is no profile {key!r:.40}")
         profile = self.profiles[key]
         rules: set[str] = set()
         try:
             run = self.run_time(profile, width, rules)
         except (KeyError, TypeError, ValueError, ArithmeticError) as error:
-            raise AccountingError(
-                f"{called}: profile {key!r:.40} is not what one of type {profile['type']!r:.40} has to "
-                "be"
+            raise Unreadable(
+                f"profile {key!r:.40} is not what one of type {profile['type']!r:.40} has to be"
             ) from error
         limit = float(limit) if limit is not None and limit > 0 else None
         if run is None:
@@ -167,7 +180,7 @@ class _Reader:
         lasts = limit if run is None else run
         if lasts is None:
             return None
-        return float(submit), place, job, lasts, limit, not profile.get("ret")
+        return float(submit), job, lasts, limit, not profile.get("ret")
 
     def run_time(
         self, profile: Mapping[str, Any], width: int, rules: set[str], depth: int = 0
@@ -186,13 +199,14 @@ class _Reader:
             return _seconds(repeat * math.fsum(known)) if len(known) == len(parts) else None
         if kind not in _EACH | _TOTAL | _MATRIX or self.speed is None:
             return None
-        rules.add("work")
-        if np.any(np.asarray(profile.get("com", 0), np.float64)):
-            rules.add("transfer")
+        moves_data = bool(np.any(np.asarray(profile.get("com", 0), np.float64)))
         is_spread = kind in _TOTAL or profile.get("generation_strategy") == _SPREAD
         cpu = profile.get("cpu", 0)
         # The parts of a parallel task progress alike: that with most operations says how long it takes.
         most = max(cpu, default=0) if isinstance(cpu, list) else cpu
+        if moves_data and not most:
+            return None  # only the network says how long it takes
+        rules |= {"work", "transfer"} if moves_data else {"work"}
         return _seconds(most) / self.speed / (width if is_spread else 1)
 
 

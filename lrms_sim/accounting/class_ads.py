@@ -1,17 +1,17 @@
 """ClassAds as HTCondor writes them: lines `Name = value`, JSON, and XML.
 
 An ad is attributes with values; names of attributes are the same in upper and lower case (HTCondor manual,
-"ClassAds"). Values that are expressions are not worked out, and lists and ads within ads are not kept.
+"ClassAds"). Values that are expressions are not worked out, and lists are not kept.
 """
 
-import json
 import re
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Any, Final
 from xml.parsers import expat
 
-from lrms_sim.accounting.records import AccountingError
+from lrms_sim.accounting.json_text import objects_in
+from lrms_sim.accounting.records import AccountingError, Reading, Unreadable
 from lrms_sim.jobs import TIME_MAX
 
 Ad = dict[str, Any]
@@ -24,15 +24,15 @@ _PROLOGUE: Final = re.compile(r"(?:\s*(?:<\?xml [^>]*\?>|<!DOCTYPE classads [^>\
 """What stands before the first element of a file; it cannot declare anything."""
 
 
-def read_ads(lines: Iterable[str], name: str) -> Iterator[tuple[int, Ad]]:
+def read_ads(lines: Iterable[str], reading: Reading) -> Iterator[tuple[int, Ad]]:
     """Yields the ads of a file, whichever way it is written, each with the line of its end.
 
     Args:
         lines: of the file.
-        name: what errors call it.
+        reading: how it is read; takes the rules that are used.
 
     Raises:
-        AccountingError: a line cannot be read.
+        AccountingError: a line cannot be read, and that is an error; or it is no XML from some place on.
     """
     rest = iter(lines)
     first: list[str] = []
@@ -43,11 +43,17 @@ def read_ads(lines: Iterable[str], name: str) -> Iterator[tuple[int, Ad]]:
     begin = first[-1].lstrip()[:1] if first else ""
     everything = chain(first, rest)
     if begin and begin in "[{":
-        yield from _of_json("".join(everything), name)
+        yield from _of_json("\n".join(everything), reading)
     elif begin == "<":
-        yield from _of_xml(everything, name)
+        yield from _of_xml(everything, reading.name)
     else:
-        yield from _of_lines(everything, name)
+        yield from _of_lines(everything, reading)
+
+
+def within(ad: Ad, key: str) -> Ad:
+    """Returns an attribute that is an ad; an empty one where it is none."""
+    value = ad.get(key.lower())
+    return value if isinstance(value, dict) else {}
 
 
 def number(ad: Ad, key: str) -> float | None:
@@ -89,7 +95,7 @@ def value_of(spelled: str) -> Any:
     return None
 
 
-def _of_lines(lines: Iterable[str], name: str) -> Iterator[tuple[int, Ad]]:
+def _of_lines(lines: Iterable[str], reading: Reading) -> Iterator[tuple[int, Ad]]:
     ad: Ad = {}
     count = 0
     for count, line in enumerate(lines, start=1):
@@ -102,35 +108,32 @@ def _of_lines(lines: Iterable[str], name: str) -> Iterator[tuple[int, Ad]]:
         elif not stripped.startswith("--"):  # the heading of condor_q
             key, found, value = stripped.partition("=")
             if not found or not key.strip().isidentifier():
-                raise AccountingError(
-                    f"{name}:{count}: no line Name = value, as condor_history -long writes"
-                )
-            ad[key.strip().lower()] = value_of(value.strip())
+                fault = Unreadable("no line Name = value, as condor_history -long writes")
+                reading.leave_out(count, fault)
+            else:
+                ad[key.strip().lower()] = value_of(value.strip())
     if ad:
         yield count, ad
 
 
-def _of_json(text: str, name: str) -> Iterator[tuple[int, Ad]]:
-    decoder = json.JSONDecoder()
-    place = line = 0
-    while True:
-        begin = place
-        while place < len(text) and text[place] in "[], \t\r\n":
-            place += 1
-        if place == len(text):
-            return
-        line += text.count("\n", begin, place)
-        try:
-            found, end = decoder.raw_decode(text, place)
-        except (ValueError, RecursionError) as error:  # numbers of thousands of digits too
-            at = text.count("\n", 0, getattr(error, "pos", place)) + 1
-            why = "too deep" if isinstance(error, RecursionError) else error
-            raise AccountingError(f"{name}:{at}: no JSON: {getattr(error, 'msg', why)}") from error
-        if not isinstance(found, dict):
-            raise AccountingError(f"{name}:{line + 1}: {found!r:.40} is no job")
-        line += text.count("\n", place, end)
-        place = end
-        yield line + 1, {key.lower(): value for key, value in found.items()}
+def _of_json(text: str, reading: Reading) -> Iterator[tuple[int, Ad]]:
+    for line, found in objects_in(text, reading):
+        if isinstance(found, dict):
+            yield line, _lowered(found)
+        else:
+            reading.leave_out(line, Unreadable(f"{found!r:.40} is no job"))
+
+
+def _lowered(found: dict[str, Any]) -> Ad:
+    """Returns an ad with names in lower case, those of ads right within it as well."""
+    return {
+        key.lower(): _named(value) if isinstance(value, dict) else value
+        for key, value in found.items()
+    }
+
+
+def _named(found: dict[str, Any]) -> Ad:
+    return {key.lower(): value for key, value in found.items()}
 
 
 class _XmlAds:
@@ -141,6 +144,7 @@ class _XmlAds:
         self._path: list[str] = []
         self._ad: Ad = {}
         self._name = ""
+        self._inner = ""
         self._words: list[str] = []
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
@@ -152,26 +156,37 @@ class _XmlAds:
             self._ad = {}
         elif depth == 2:
             self._name = attributes.get("n", "").lower()
-        elif depth == 3:
+        elif depth == 4:
+            self._inner = attributes.get("n", "").lower()
+        elif depth in {3, 5}:
             self._words = []
             if tag == "b":
-                self._ad[self._name] = attributes.get("v") in {"t", "true"}
+                self._put(depth, attributes.get("v") in {"t", "true"})
+
+    def _put(self, depth: int, value: Any) -> None:
+        """Notes the value of an attribute; at depth 5 that of an ad within one."""
+        if depth == 3:
+            self._ad[self._name] = value
+        elif self._path[self._path.index("c") + 2] != "c":
+            return  # in a list
+        elif isinstance(inner := self._ad.setdefault(self._name, {}), dict):
+            inner[self._inner] = value
 
     def words(self, words: str) -> None:
-        if self._depth() == 3:
+        if self._depth() in {3, 5}:
             self._words.append(words)
 
     def end(self, tag: str) -> None:
         depth = self._depth()
         if depth == 1:
             self.found.append(self._ad)
-        elif depth == 3 and tag in {"s", "i", "r"}:
+        elif depth in {3, 5} and tag in {"s", "i", "r"}:
             said = "".join(self._words)
-            self._ad[self._name] = said if tag == "s" else value_of(said.strip())
+            self._put(depth, said if tag == "s" else value_of(said.strip()))
         self._path.pop()
 
     def _depth(self) -> int:
-        """Returns 1 in an ad, 2 in an attribute of it, 3 in its value; 0 outside; more, deeper within."""
+        """Returns 1 in an ad, 2 in an attribute of it, 3 in its value, 4 and 5 in an ad that is one; 0 outside."""
         return len(self._path) - self._path.index("c") if "c" in self._path else 0
 
 
@@ -187,7 +202,8 @@ def _of_xml(lines: Iterable[str], name: str) -> Iterator[tuple[int, Ad]]:
     try:
         parser.Parse("<log>", False)
         for count, line in enumerate(lines, start=1):
-            parser.Parse(line[begin.end() :] if (begin := _PROLOGUE.match(line)) else line, False)
+            begin = _PROLOGUE.match(line)
+            parser.Parse((line[begin.end() :] if begin else line) + "\n", False)
             for ad in ads.found:
                 yield count, ad
             ads.found.clear()

@@ -1,6 +1,6 @@
 """The commands `lrms-sim import` and `export`: logs of other programs' files, and the other way."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from io import TextIOWrapper
 from pathlib import Path
@@ -11,6 +11,7 @@ import click
 from lrms_sim.commandline.log_options import (
     EXIT_NOTHING,
     FILE,
+    LOG,
     PROCESSORS,
     check_output,
     located_log,
@@ -20,7 +21,8 @@ from lrms_sim.commandline.log_options import (
     user_errors,
     writing,
 )
-from lrms_sim.spelling import printable
+from lrms_sim.preparation_report import LOSSY_SHARE
+from lrms_sim.spelling import printable, share
 
 if TYPE_CHECKING:
     from lrms_sim.accounting.records import Import
@@ -32,7 +34,7 @@ _SITES_SHOWN = 20
 
 @click.command("import")
 @click.argument("kind", type=click.Choice(KINDS))
-@click.argument("file", type=FILE)
+@click.argument("file", type=LOG)
 @click.option(
     "-o", "--output", type=FILE, required=True, metavar="FILE", help="The log: .swf, .swf.gz."
 )
@@ -41,7 +43,20 @@ _SITES_SHOWN = 20
     metavar="NAME",
     default="UTC",
     show_default=True,
-    help="Of the site, for times without one in sacct and event logs: as Europe/Stockholm.",
+    help="Of the site, for times without one: as Europe/Stockholm, +01:00 or 3600.",
+)
+@click.option(
+    "--unreadable",
+    type=click.Choice(["drop", "error"]),
+    default="drop",
+    show_default=True,
+    help="Lines that cannot be read: leave out and count, or stop at the first.",
+)
+@click.option(
+    "--format",
+    "columns",
+    metavar="NAMES",
+    help="Of sacct, as it was told: the columns of a file without the line of names.",
 )
 @click.option("--site", metavar="NAME", help="Only jobs that ran there, of a gwf of several.")
 @click.option(
@@ -61,16 +76,20 @@ def import_log(
     *,
     output: Path,
     time_zone: str,
+    unreadable: Any,
+    columns: str | None,
     site: str | None,
     flops: float | None,
     anonymous: bool,
 ) -> None:
     """Make a log of accounting, or of another simulator's workload.
 
-    FILE, plain or gzip-compressed, is what sacct --parsable2 prints, an accounting file of PBS, what
+    FILE is what sacct --parsable2 or --json prints, an accounting file of PBS, what
     condor_history -long, -json or -xml prints, an event log of HTCondor as text, JSON or XML, a log of the
-    Grid Workloads Archive, or a workload of Batsim.
-    Names of users, groups and queues become numbers. Every rule that was used is counted.
+    Grid Workloads Archive, or a workload of Batsim; plain or packed (gzip, bzip2, xz, zip), or - for
+    standard input.
+    Names of users, groups and queues become numbers. Every rule that was used is counted, and so is every
+    line that cannot be read.
 
     \b
     Examples:
@@ -79,16 +98,33 @@ def import_log(
       lrms-sim import gwf anon_jobs.gwf -o fs0.swf.gz --site fs0
       lrms-sim run jobs.swf.gz --processors 512 --discipline easy
     """  # noqa: D301  # click's mark for a block that is not wrapped
-    for value, name, needed in ((site, "--site", "gwf"), (flops, "--flops", "batsim")):
+    given = ((site, "--site", "gwf"), (flops, "--flops", "batsim"), (columns, "--format", "sacct"))
+    for value, option, needed in given:
         if value is not None and kind != needed:
-            raise click.UsageError(f"{name} is for {needed} alone, not for {kind}")
-    from lrms_sim.swf import write_swf  # noqa: PLC0415  # help and errors come at once
+            raise click.UsageError(f"{option} is for {needed} alone, not for {kind}")
+    import numpy as np  # noqa: PLC0415  # help and errors come at once
+
+    from lrms_sim.accounting.batsim import read_workload  # noqa: PLC0415  # same
+    from lrms_sim.accounting.importing import import_lines  # noqa: PLC0415  # same
+    from lrms_sim.accounting.records import AccountingError  # noqa: PLC0415  # same
+    from lrms_sim.log_files import lines_of, shown_name  # noqa: PLC0415  # same
+    from lrms_sim.situations import zone_named  # noqa: PLC0415  # same
+    from lrms_sim.swf import write_swf  # noqa: PLC0415  # same
     from lrms_sim.text_files import replacing  # noqa: PLC0415  # same
 
+    name = shown_name(file)
+    lines = lines_of(file, lambda text: AccountingError(f"{name}: {text}"))
     try:
-        found = _found(kind, file, time_zone, site, flops, anonymous=anonymous)
+        how = {"zone": zone_named(time_zone), "unreadable": unreadable}
+        how |= {"rng": np.random.default_rng() if anonymous else None}
+        if kind == "batsim":
+            del how["zone"]
+            found = read_workload("\n".join(lines), name=name, speed=flops, **how)
+        else:
+            how |= {"site": site, "columns": columns.split(",") if columns else ()}
+            found = import_lines(kind, lines, name=name, **how)
         if not len(found.log):
-            raise click.ClickException(f"{file} has no job {_nothing(found, site)}")
+            raise click.ClickException(f"{name} has no job {_nothing(found, site)}")
         with replacing(output) as temporary:
             write_swf(temporary, found.log)
     except OSError as error:
@@ -97,37 +133,11 @@ def import_log(
         raise click.ClickException(str(error)) from error
     users = len(set(found.log.user.tolist()) - {-1})
     click.echo(f"{len(found.log):,} jobs of {users:,} users written to {output}")
-    _show_rules(found.counts)
+    _show_rules(found)
     if site is None and len(found.sites) > 1:
         click.echo(f"They ran at {len(found.sites):,} sites; --site takes those of one:")
-        for name, count in list(found.sites.items())[:_SITES_SHOWN]:
-            click.echo(f"{count:>12,}  {printable(name)}")
-
-
-def _found(
-    kind: str,
-    file: Path,
-    time_zone: str,
-    site: str | None,
-    flops: float | None,
-    *,
-    anonymous: bool,
-) -> "Import":
-    import gzip  # noqa: PLC0415  # help and errors come at once
-
-    import numpy as np  # noqa: PLC0415  # same
-
-    from lrms_sim.accounting.batsim import read_workload  # noqa: PLC0415  # same
-    from lrms_sim.accounting.importing import import_lines  # noqa: PLC0415  # same
-    from lrms_sim.situations import zone_named  # noqa: PLC0415  # same
-
-    rng = np.random.default_rng() if anonymous else None
-    zone = zone_named(time_zone)
-    opened = gzip.open if file.suffix == ".gz" else open
-    with opened(file, "rt", encoding="utf-8", errors="replace") as lines:
-        if kind == "batsim":
-            return read_workload(lines.read(), name=str(file), speed=flops, rng=rng)
-        return import_lines(kind, lines, name=str(file), zone=zone, rng=rng, site=site)
+        for place, count in list(found.sites.items())[:_SITES_SHOWN]:
+            click.echo(f"{count:>12,}  {printable(place)}")
 
 
 def _nothing(found: "Import", site: str | None) -> str:
@@ -137,20 +147,38 @@ def _nothing(found: "Import", site: str | None) -> str:
     if site is not None and site not in found.sites:
         names = [printable(name) for name in list(found.sites)[:_SITES_SHOWN]]
         return f"of site {site}; it names {', '.join(names) or 'no site'}"
-    left = "; ".join(f"{count:,} {RULES[rule]}" for rule, count in found.counts.items())
+    left = "; ".join(
+        f"{count:,} {RULES[rule]}{_example(found, rule)}" for rule, count in found.counts.items()
+    )
     return "that has ended" + (left and f": {left}")
 
 
-def _show_rules(counts: Mapping[str, int]) -> None:
-    from lrms_sim.accounting.records import RULES  # noqa: PLC0415  # help and errors come at once
+def _example(found: "Import", rule: str) -> str:
+    """Returns where a rule was used first, and why, for those that leave out what cannot be read."""
+    example = found.examples.get(rule)
+    if example is None:
+        return ""
+    place = "first" if example.line is None else f"first in line {example.line}"
+    return f" ({place}: {example.problem})"
 
-    for rule, count in counts.items():
-        click.echo(f"{count:>12,}  {RULES[rule]}")
+
+def _show_rules(found: "Import") -> None:
+    from lrms_sim.accounting.records import LOST, RULES  # noqa: PLC0415  # help and errors come at once
+
+    for rule, count in found.counts.items():
+        click.echo(printable(f"{count:>12,}  {RULES[rule]}{_example(found, rule)}"))
+    lost = sum(found.counts.get(rule, 0) for rule in LOST)
+    read = len(found.log) + lost
+    if lost >= LOSSY_SHARE * read:
+        click.echo(
+            f"warning: {lost:,} of {read:,} jobs and lines ({share(lost / read)}) could not be used",
+            err=True,
+        )
 
 
 @click.command("export")
 @click.argument("kind", type=click.Choice(["batsim"]))
-@click.argument("trace", type=FILE, callback=located_log)
+@click.argument("trace", type=LOG, callback=located_log)
 @click.option(
     "-o",
     "--output",

@@ -5,12 +5,10 @@ are names, and columns 17 and 18 name the site of submission and the one that ra
 """
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Iterator
-from datetime import tzinfo
 from typing import Final
 
-from lrms_sim.accounting.records import AccountingError, Record
+from lrms_sim.accounting.records import Reading, Record, Unreadable
 
 _COLUMNS: Final = (
     *("JobID", "SubmitTime", "WaitTime", "RunTime", "NProcs", "AverageCPUTimeUsed", "UsedMemory"),
@@ -22,46 +20,44 @@ _COLUMNS: Final = (
 _UNKNOWN: Final = frozenset({"", "-1", "-1.0", "NULL"})
 
 
-def read(lines: Iterable[str], name: str, zone: tzinfo, counts: Counter[str]) -> Iterator[Record]:
+def read(lines: Iterable[str], reading: Reading) -> Iterator[Record]:
     """Yields the jobs; those without a number of processors are counted and left out.
 
     Args:
         lines: of the file.
-        name: what errors call it.
-        zone: not used.
-        counts: of rules that are used; they are added to.
+        reading: how it is read; takes the rules that are used. The format has Unix times and no zone.
 
     Raises:
-        AccountingError: a line cannot be read.
+        AccountingError: a line cannot be read, and that is an error.
     """
-    del zone  # the format has Unix times
     for number, line in enumerate(lines, start=1):
         if not line.strip() or line.startswith("#") or line.split(maxsplit=1)[0] == "JobID":
             continue
-        # Names may hold spaces where tabs part the columns.
-        cells = [cell.strip() for cell in line.split("\t" if "\t" in line else None)]
-        if len(cells) < len(_COLUMNS):
-            raise AccountingError(
-                f"{name}:{number}: {len(cells)} columns; the Grid Workload Format has 29, the first "
-                f"{len(_COLUMNS)} are {', '.join(_COLUMNS[:3])} … {_COLUMNS[-1]}"
-            )
-        job = _job(dict(zip(_COLUMNS, cells, strict=False)), f"{name}:{number}")
-        if job is None:
-            counts["width"] += 1
-        else:
+        job = reading.record(number, _job, line, reading)
+        if job is not None:
             yield job
 
 
-def _job(row: dict[str, str], place: str) -> Record | None:
-    submit = _number(row, "SubmitTime", place)
+def _job(line: str, reading: Reading) -> Record | None:
+    # Names may hold spaces where tabs part the columns.
+    cells = [cell.strip() for cell in line.split("\t" if "\t" in line else None)]
+    if len(cells) < len(_COLUMNS):
+        raise Unreadable(
+            f"{len(cells)} columns; the Grid Workload Format has 29, the first "
+            f"{len(_COLUMNS)} are {', '.join(_COLUMNS[:3])} … {_COLUMNS[-1]}",
+            "columns",
+        )
+    row = dict(zip(_COLUMNS, cells, strict=False))
+    submit = _number(row, "SubmitTime")
     if submit is None:
-        raise AccountingError(f"{place}: SubmitTime is {row['SubmitTime']!r}; seconds are expected")
-    wait, run, limit = (_number(row, key, place) for key in ("WaitTime", "RunTime", "ReqTime"))
-    widths = (_number(row, key, place) for key in ("NProcs", "ReqNProcs"))
+        raise Unreadable(f"SubmitTime is {row['SubmitTime']!r:.40}; seconds are expected", "moment")
+    wait, run, limit = (_number(row, key) for key in ("WaitTime", "RunTime", "ReqTime"))
+    widths = (_number(row, key) for key in ("NProcs", "ReqNProcs"))
     processors = next((int(width) for width in widths if width is not None and width >= 1), None)
     if processors is None:
+        reading.counts["width"] += 1
         return None
-    status = _number(row, "Status", place)
+    status = _number(row, "Status")
     start = None if run is None else submit + (wait or 0.0)
     return Record(
         submit=submit,
@@ -75,17 +71,18 @@ def _job(row: dict[str, str], place: str) -> Record | None:
         queue=_name(row["QueueID"]),
         site=_name(row["LastRunSiteID"]),
         is_wait_known=start is None or wait is not None,
+        job=_name(row["JobID"]),
     )
 
 
-def _number(row: dict[str, str], key: str, place: str) -> float | None:
+def _number(row: dict[str, str], key: str) -> float | None:
     """Returns a number that is at least 0; None for what is not known."""
     try:
         value = float(row[key] or "-1")
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise AccountingError(f"{place}: {key} is {row[key]!r}; a number or -1 is expected")
+        raise Unreadable(f"{key} is {row[key]!r:.40}; a number or -1 is expected", "moment")
     return value if value >= 0 else None
 
 

@@ -4,75 +4,70 @@ A job is a ClassAd, attributes with values (HTCondor manual, "Job ClassAd Attrib
 ClassAds of events instead, or text.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
-from datetime import tzinfo
 from itertools import chain, islice
 from typing import Final
 
 from lrms_sim.accounting.class_ads import Ad, first_positive, read_ads, text, whole
 from lrms_sim.accounting.htcondor_events import HEADING, LIMITS, events_of_text, read_events
-from lrms_sim.accounting.records import AccountingError, Record
+from lrms_sim.accounting.records import Reading, Record, Unreadable
 
 _REMOVED: Final = 3
 _COMPLETED: Final = 4
 _AT_HOME: Final = frozenset({7, 12})
 """Universes whose jobs run on the machine of submission: scheduler (DAGMan is one) and local."""
 _PARALLEL: Final = 11
+_HEAD_LINES: Final = 40
 
 
-def read(lines: Iterable[str], name: str, zone: tzinfo, counts: Counter[str]) -> Iterator[Record]:
+def read(lines: Iterable[str], reading: Reading) -> Iterator[Record]:
     """Yields the jobs that have ended; others, and those that run where they are submitted, are counted.
 
     Args:
         lines: of the file.
-        name: what errors call it.
-        zone: of the access point, for the moments of an event log; a history has Unix times.
-        counts: of rules that are used; they are added to.
+        reading: how it is read; takes the rules that are used. The zone is of the access point, for the
+            moments of an event log; a history has Unix times.
 
     Raises:
-        AccountingError: a line cannot be read.
+        AccountingError: a line cannot be read, and that is an error.
     """
     rest = iter(lines)
-    first: list[str] = []
-    for line in rest:
-        first.append(line)
-        if line.strip():
-            break
+    # Some line may be odd; one of the first tells an event log all the same.
+    first = list(islice(rest, _HEAD_LINES))
     everything = chain(first, rest)
-    if first and HEADING.match(first[-1]):
-        yield from read_events(events_of_text(everything, name, counts), name, zone, counts)
+    if any(map(HEADING.match, first)):
+        yield from read_events(events_of_text(everything, reading), reading)
         return
-    ads = read_ads(everything, name)
+    ads = read_ads(everything, reading)
     begin = list(islice(ads, 1))
     if begin and "eventtypenumber" in begin[0][1]:
-        yield from read_events(chain(begin, ads), name, zone, counts)
+        yield from read_events(chain(begin, ads), reading)
     else:
-        yield from _history(chain(begin, ads), name, counts)
+        for number, ad in chain(begin, ads):
+            job = reading.record(number, _job, ad, reading)
+            if job is not None:
+                yield job
 
 
-def _history(ads: Iterable[tuple[int, Ad]], name: str, counts: Counter[str]) -> Iterator[Record]:
-    for number, ad in ads:
-        if whole(ad, "JobUniverse") in _AT_HOME:
-            counts["other"] += 1
-        elif whole(ad, "JobStatus") not in {_COMPLETED, _REMOVED}:
-            counts["open"] += 1
-        elif (processors := _processors(ad)) is None:
-            counts["width"] += 1
-        else:
-            if (whole(ad, "NumJobStarts") or 0) > 1:
-                counts["restart"] += 1
-            yield _job(ad, processors, f"{name}:{number}")
-
-
-def _job(ad: Ad, processors: int, place: str) -> Record:
-    is_completed = whole(ad, "JobStatus") == _COMPLETED
+def _job(ad: Ad, reading: Reading) -> Record | None:
+    status = whole(ad, "JobStatus")
+    if whole(ad, "JobUniverse") in _AT_HOME:
+        reading.counts["other"] += 1
+        return None
+    if status not in {_COMPLETED, _REMOVED}:
+        reading.counts["open"] += 1
+        return None
+    processors = _processors(ad)
+    if processors is None:
+        reading.counts["width"] += 1
+        return None
+    is_completed = status == _COMPLETED
     submit = first_positive(ad, "QDate")
     # A job that was removed has no date of completion, or 0.
     end = first_positive(ad, "CompletionDate", "EnteredCurrentStatus")
     if submit is None or end is None:
         lacking = "QDate" if submit is None else "CompletionDate"
-        raise AccountingError(f"{place}: the job that ends here has no {lacking}, a Unix time")
+        raise Unreadable(f"the job that ends here has no {lacking}, a Unix time", "moment")
     start = first_positive(ad, "JobCurrentStartDate", "JobStartDate")
     if start is not None and not is_completed:
         # What was held before it was removed did not run until then.
@@ -80,6 +75,7 @@ def _job(ad: Ad, processors: int, place: str) -> Record:
         if ran is None and (whole(ad, "NumJobStarts") or 1) <= 1:
             ran = first_positive(ad, "RemoteWallClockTime")
         end = end if ran is None else min(end, start + ran)
+    reading.counts["restart"] += (whole(ad, "NumJobStarts") or 0) > 1
     failed = bool(whole(ad, "ExitCode")) or ad.get("exitbysignal") is True
     return Record(
         submit=submit,
@@ -91,12 +87,19 @@ def _job(ad: Ad, processors: int, place: str) -> Record:
         user=text(ad, "Owner", "User"),
         group=text(ad, "AcctGroup", "AccountingGroup"),
         queue="",
+        job=_name(ad),
     )
 
 
+def _name(ad: Ad) -> str:
+    cluster, process = whole(ad, "ClusterId"), whole(ad, "ProcId")
+    named = "" if cluster is None else f"{cluster}.{process or 0}"
+    return text(ad, "GlobalJobId") or named
+
+
 def _processors(ad: Ad) -> int | None:
-    """Returns what the job had or asked for; None where an expression says it, 1 where nothing does."""
-    asked = ("CpusProvisioned", "RequestCpus")
+    """Returns what the job held or asked for; None where an expression says it, 1 where nothing does."""
+    asked = ("CpusProvisioned", "MachineAttrCpus0", "RequestCpus")
     each = next((found for key in asked if (found := whole(ad, key)) is not None), None)
     if each is None and any(key.lower() in ad for key in asked):
         return None

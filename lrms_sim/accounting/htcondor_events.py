@@ -12,14 +12,13 @@ number 28 with these attributes (`EVENT_LOG_JOB_AD_INFORMATION_ATTRS`).
 """
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, tzinfo
 from typing import Final
 
-from lrms_sim.accounting.class_ads import Ad, first_positive, text, value_of, whole
-from lrms_sim.accounting.records import AccountingError, Record
+from lrms_sim.accounting.class_ads import Ad, first_positive, text, value_of, whole, within
+from lrms_sim.accounting.records import Reading, Record, Unreadable
 
 HEADING: Final = re.compile(
     r"(\d{3}) \((-?\d{1,9})\.(-?\d{1,9})\.(-?\d{1,9})\) "
@@ -42,6 +41,7 @@ _YEAR: Final = 2000
 _HALF_A_YEAR: Final = timedelta(days=183)
 _RETURN: Final = re.compile(r"\(1\) Normal termination \(return value (-?\d+)\)")
 _NODE: Final = re.compile(r"Node (\d+) executing")
+_SLOT_CPUS: Final = re.compile(r"\s*Cpus\s*=\s*(\d{1,9})\s*", re.IGNORECASE)
 _CPUS: Final = re.compile(r"\s*Cpus\s*:\s*(.*)")
 LIMITS: Final = ("AllowedExecuteDuration", "AllowedJobDuration", "MaxRuntime")
 """How long a job may run, the narrowest first."""
@@ -54,51 +54,55 @@ class _Job:
     start: float | None = None
     stop: float | None = None
     starts: int = 0
+    held: int | None = None
     nodes: set[int] = field(default_factory=set)
     known: Ad = field(default_factory=dict)
 
 
-def read_events(
-    ads: Iterable[tuple[int, Ad]], name: str, zone: tzinfo, counts: Counter[str]
-) -> Iterator[Record]:
+def read_events(ads: Iterable[tuple[int, Ad]], reading: Reading) -> Iterator[Record]:
     """Yields the jobs that have ended; others are counted.
 
     Args:
         ads: of the events, each with the line of its end.
-        name: what errors call the file.
-        zone: of the access point, for moments without one.
-        counts: of rules that are used; they are added to.
+        reading: how they are read; takes the rules that are used. The zone is of the access point, for
+            moments without one.
 
     Raises:
-        AccountingError: an event has no number, no job or no moment.
+        AccountingError: an event has no number, no job or no moment, and that is an error.
     """
     jobs: dict[tuple[int, int], _Job] = {}
     for line, ad in ads:
-        event, cluster, process = (whole(ad, key) for key in ("EventTypeNumber", "Cluster", "Proc"))
-        if event is None or cluster is None or process is None:
-            lacks = (
-                f"{name}:{line}: the event that ends here lacks EventTypeNumber, Cluster or Proc"
-            )
-            raise AccountingError(lacks)
-        key = cluster, process
-        if event == _SUBMIT:
-            # An access point that was set up anew begins with the first number.
-            counts["open"] += key in jobs
-            jobs[key] = _Job(_moment(ad, zone, f"{name}:{line}"))
-        elif (job := jobs.get(key)) is not None:
-            now = _moment(ad, zone, f"{name}:{line}")
-            _note(job, event, ad, now)
-            if event in {_TERMINATED, _ABORTED}:
-                record = _ended(jobs.pop(key), ad, now, counts, is_completed=event == _TERMINATED)
-                if record is not None:
-                    yield record
-        elif event in {_TERMINATED, _ABORTED}:
-            counts["before"] += 1
-    counts["open"] += len(jobs)
+        job = reading.record(line, _event, ad, jobs, reading)
+        if job is not None:
+            yield job
+    reading.counts["open"] += len(jobs)
+
+
+def _event(ad: Ad, jobs: dict[tuple[int, int], _Job], reading: Reading) -> Record | None:
+    """Takes an event in; returns the job that ends with it."""
+    event, cluster, process = (whole(ad, key) for key in ("EventTypeNumber", "Cluster", "Proc"))
+    if event is None or cluster is None or process is None:
+        raise Unreadable("the event that ends here lacks EventTypeNumber, Cluster or Proc")
+    key = cluster, process
+    if event == _SUBMIT:
+        # An access point that was set up anew begins with the first number.
+        reading.counts["open"] += key in jobs
+        jobs[key] = _Job(_moment(ad, reading.zone))
+    elif (job := jobs.get(key)) is not None:
+        now = _moment(ad, reading.zone)
+        _note(job, event, ad, now)
+        if event in {_TERMINATED, _ABORTED}:
+            del jobs[key]
+            return _ended(job, f"{cluster}.{process}", ad, now, reading)
+    elif event in {_TERMINATED, _ABORTED}:
+        reading.counts["before"] += 1
+    return None
 
 
 def _note(job: _Job, event: int, ad: Ad, now: float) -> None:
     """Adds to a job what an event says of it."""
+    if event in {_EXECUTE, _NODE_EXECUTE}:
+        job.held = whole(ad, "Cpus") or whole(within(ad, "ExecuteProps"), "Cpus") or job.held
     if event == _EXECUTE:
         job.start, job.stop = now, None
         job.starts += 1
@@ -115,20 +119,18 @@ def _note(job: _Job, event: int, ad: Ad, now: float) -> None:
         job.known |= ad
 
 
-def _ended(
-    job: _Job, ad: Ad, now: float, counts: Counter[str], *, is_completed: bool
-) -> Record | None:
+def _ended(job: _Job, name: str, ad: Ad, now: float, reading: Reading) -> Record | None:
     known = job.known
+    is_completed = whole(ad, "EventTypeNumber") == _TERMINATED
     if whole(known, "JobUniverse") in {7, 12}:
-        counts["other"] += 1
+        reading.counts["other"] += 1
         return None
-    counts["restart"] += job.starts > 1
-    processors = next(
-        (one for key in ("Cpus", "RequestCpus") if (one := whole(known, key)) is not None), 1
-    )
-    processors *= max(1, len(job.nodes))
+    reading.counts["restart"] += job.starts > 1
+    # What the end says it had, what its last start says, and what it asked for.
+    ways = (whole(known, "Cpus"), job.held, whole(known, "RequestCpus"), 1)
+    processors = next(way for way in ways if way is not None) * max(1, len(job.nodes))
     if processors < 1:
-        counts["width"] += 1
+        reading.counts["width"] += 1
         return None
     failed = ad.get("terminatednormally") is False or bool(whole(ad, "ReturnValue"))
     return Record(
@@ -142,32 +144,30 @@ def _ended(
         user=text(known, "Owner", "User"),
         group=text(known, "AcctGroup", "AccountingGroup"),
         queue="",
+        job=name,
     )
 
 
-def _moment(ad: Ad, zone: tzinfo, place: str) -> float:
+def _moment(ad: Ad, zone: tzinfo) -> float:
     said = text(ad, "EventTime")
     try:
         found = datetime.fromisoformat(said)
         return (found if found.tzinfo else found.replace(tzinfo=zone)).timestamp()
     except (ValueError, OverflowError):
-        raise AccountingError(
-            f"{place}: EventTime is {said!r:.40}; it must be as 2024-01-05T12:36:58"
+        raise Unreadable(
+            f"EventTime is {said!r:.40}; it must be as 2024-01-05T12:36:58", "moment"
         ) from None
 
 
-def events_of_text(
-    lines: Iterable[str], name: str, counts: Counter[str]
-) -> Iterator[tuple[int, Ad]]:
+def events_of_text(lines: Iterable[str], reading: Reading) -> Iterator[tuple[int, Ad]]:
     """Yields the events of a log as text, as the ads that its XML would have.
 
     Args:
         lines: of the file.
-        name: what errors call it.
-        counts: of rules that are used; they are added to.
+        reading: how it is read; takes the rules that are used.
 
     Raises:
-        AccountingError: an event does not begin as one.
+        AccountingError: an event does not begin as one, and that is an error.
     """
     ad: Ad | None = None
     count = 0
@@ -180,22 +180,29 @@ def events_of_text(
             yield count, ad
             ad = None
         if heading:
-            number, cluster, process, _, date, month, day, moment = heading.groups()
-            if date is None:
-                counts["year"] += 1
-                date = years.dated(int(month), int(day), f"{name}:{count}")
-            ad = {"eventtypenumber": int(number), "cluster": int(cluster), "proc": int(process)}
-            ad["eventtime"] = f"{date}T{moment}"
-            if node := _NODE.search(line):
-                ad["node"] = int(node[1]) if len(node[1]) < 10 else 0
+            try:
+                ad = _begun(heading, line, years, reading)
+            except Unreadable as fault:
+                reading.leave_out(count, fault)
         elif ad is not None:
             _read_body(ad, stripped)
         elif stripped and stripped != "...":
-            raise AccountingError(
-                f"{name}:{count}: no event as 005 (7174.000.000) 2024-01-05 12:36:58 Job terminated."
-            )
+            fault = Unreadable("no event as 005 (7174.000.000) 2024-01-05 12:36:58 Job terminated.")
+            reading.leave_out(count, fault)
     if ad is not None:
         yield count, ad
+
+
+def _begun(heading: re.Match[str], line: str, years: "_Years", reading: Reading) -> Ad:
+    number, cluster, process, _, date, month, day, moment = heading.groups()
+    if date is None:
+        date = years.dated(int(month), int(day))
+        reading.counts["year"] += 1
+    ad: Ad = {"eventtypenumber": int(number), "cluster": int(cluster), "proc": int(process)}
+    ad["eventtime"] = f"{date}T{moment}"
+    if node := _NODE.search(line):
+        ad["node"] = int(node[1]) if len(node[1]) < 10 else 0
+    return ad
 
 
 def _read_body(ad: Ad, line: str) -> None:
@@ -205,6 +212,9 @@ def _read_body(ad: Ad, line: str) -> None:
         # What the log says of the event it goes with is not said of this one.
         if found and key.strip().lower() not in {"eventtypenumber", "cluster", "proc", "eventtime"}:
             ad[key.strip().lower()] = value_of(value.strip())
+    elif event in {_EXECUTE, _NODE_EXECUTE}:
+        if slot := _SLOT_CPUS.fullmatch(line):
+            ad["cpus"] = int(slot[1])
     elif event == _TERMINATED:
         if ended := _RETURN.search(line):
             ad["returnvalue"] = value_of(ended[1])
@@ -224,14 +234,14 @@ class _Years:
         self._last = datetime(_YEAR, 1, 1)  # noqa: DTZ001  # a date; its zone comes later
         self._begun = False
 
-    def dated(self, month: int, day: int, place: str) -> str:
+    def dated(self, month: int, day: int) -> str:
         year = self._last.year
         try:
             found = self._of(year, month, day)
             if self._begun and found < self._last - _HALF_A_YEAR:
                 found = self._of(year + 1, month, day)
         except ValueError:
-            raise AccountingError(f"{place}: {month:02}/{day:02} is no date") from None
+            raise Unreadable(f"{month:02}/{day:02} is no date", "moment") from None
         self._last = max(found, self._last) if self._begun else found
         self._begun = True
         return found.date().isoformat()

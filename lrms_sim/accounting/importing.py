@@ -7,12 +7,13 @@ left out or completed is counted.
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, tzinfo
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 
 from lrms_sim.accounting import gwf, htcondor, pbs, slurm
-from lrms_sim.accounting.records import Import, Record, counted
+from lrms_sim.accounting.records import Import, Reading, Record, counted
+from lrms_sim.jobs import TIME_MAX
 from lrms_sim.swf_log import SwfHeader, SwfLog
 
 
@@ -24,6 +25,8 @@ def import_lines(
     zone: tzinfo = UTC,
     rng: np.random.Generator | None = None,
     site: str | None = None,
+    unreadable: Literal["drop", "error"] = "drop",
+    columns: Sequence[str] = (),
 ) -> Import:
     """Reads an accounting file.
 
@@ -35,24 +38,72 @@ def import_lines(
         rng: anonymises: numbers are given in an order drawn from it instead of the order in which
             names come, and the log does not say when it began. None does neither.
         site: only jobs that ran there, of a file with several.
+        unreadable: a line that cannot be read: `drop` it and count it, or stop with an `error`.
+        columns: names of the columns, for a file of sacct that does not begin with them.
 
     Raises:
-        AccountingError: a line cannot be read.
+        AccountingError: the file is not of that kind, or a line cannot be read and that is an error.
     """
-    counts: Counter[str] = Counter()
-    found = list(READERS[kind](lines, name, zone, counts))
+    reading = Reading(name, zone, strict=unreadable == "error", columns=tuple(columns))
+    return import_records(READERS[kind](_noted(lines, reading), reading), reading, rng, site)
+
+
+def import_records(
+    records: Iterable[Record],
+    reading: Reading,
+    rng: np.random.Generator | None = None,
+    site: str | None = None,
+) -> Import:
+    """Makes a log of jobs.
+
+    A job that comes again counts once: one that the batch system calls the same, submitted and started at
+    the same moments, as where two files overlap. What it had said last is taken.
+
+    Args:
+        records: of the jobs, in any order.
+        reading: of their file; takes the rules that are used.
+        rng: as of `import_lines`.
+        site: same.
+    """
+    counts = reading.counts
+    found: list[Record] = []
+    place: dict[tuple[str, str, float, float | None], int] = {}
+    for record in records:
+        key = (record.job, record.site, record.submit, record.start)
+        if not _can_be_said(record):
+            counts["beyond"] += 1
+        elif record.job and key in place:
+            counts["repeated"] += 1
+            found[place[key]] = record
+        else:
+            place[key] = len(found)
+            found.append(record)
     sites = Counter(record.site for record in found if record.site)
     if site is not None:
         there = [record for record in found if record.site == site]
         counts["elsewhere"] += len(found) - len(there)
         found = there
-    records = sorted(filter(_in_order, found), key=lambda record: (record.submit, record.end))
-    counts["disorder"] += len(found) - len(records)
-    counts["never"] += sum(record.start is None for record in records)
-    counts["wait"] += sum(not record.is_wait_known for record in records)
-    counts["request"] += sum(record.requested_time is None for record in records)
+    kept = sorted(filter(_in_order, found), key=lambda record: (record.submit, record.end))
+    counts["disorder"] += len(found) - len(kept)
+    counts["never"] += sum(record.start is None for record in kept)
+    counts["wait"] += sum(not record.is_wait_known for record in kept)
+    counts["request"] += sum(record.requested_time is None for record in kept)
     by_jobs = sorted(sites.items(), key=lambda entry: (-entry[1], entry[0]))
-    return Import(_log(records, name, rng), counted(counts), dict(by_jobs))
+    log = _log(kept, reading.name, rng)
+    return Import(log, counted(counts), dict(by_jobs), dict(reading.examples))
+
+
+def _noted(lines: Iterable[str], reading: Reading) -> Iterator[str]:
+    """Yields lines without their ends, and counts those with bytes that are no text."""
+    for line in lines:
+        reading.counts["bytes"] += "\ufffd" in line
+        yield line.rstrip("\r\n")
+
+
+def _can_be_said(record: Record) -> bool:
+    """Returns whether a log can hold a job: what is beyond is a slip in the file."""
+    times = (record.submit, record.start or 0.0, record.end, record.requested_time or 0.0)
+    return all(abs(time) <= TIME_MAX for time in times) and record.processors <= PROCESSORS_MAX
 
 
 def _log(records: Sequence[Record], name: str, rng: np.random.Generator | None) -> SwfLog:
@@ -100,7 +151,13 @@ def _in_order(record: Record) -> bool:
     return record.submit <= start <= record.end
 
 
-READERS: Final[
-    dict[str, Callable[[Iterable[str], str, tzinfo, Counter[str]], Iterator[Record]]]
-] = {"sacct": slurm.read, "pbs": pbs.read, "htcondor": htcondor.read, "gwf": gwf.read}
+PROCESSORS_MAX: Final = 2**31 - 1
+"""Largest width that a log can hold."""
+
+READERS: Final[dict[str, Callable[[Iterable[str], Reading], Iterator[Record]]]] = {
+    "sacct": slurm.read,
+    "pbs": pbs.read,
+    "htcondor": htcondor.read,
+    "gwf": gwf.read,
+}
 """What reads each kind of file."""

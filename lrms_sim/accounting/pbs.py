@@ -1,67 +1,135 @@
-"""Accounting files of PBS: PBS Pro, OpenPBS, Torque."""
+"""Accounting files of PBS: PBS Pro, OpenPBS, Torque; and of Cobalt, which writes the same records.
 
-from collections import Counter
+A record is `date;kind;job;key=value …`; a job that has ended has one of kind E (PBS Professional Reference
+Guide, "Accounting Log"; TORQUE Administrator Guide, "Accounting Records").
+"""
+
+import re
 from collections.abc import Iterable, Iterator
-from datetime import tzinfo
+from typing import Final
 
-from lrms_sim.accounting.records import AccountingError, Record, seconds_of
+from lrms_sim.accounting.records import (
+    Reading,
+    Record,
+    Unreadable,
+    first_width,
+    number_of,
+    seconds_of,
+    whole_of,
+)
+
+_NCPUS: Final = re.compile(r":ncpus=(\d{1,9})")
+_ARRAY: Final = re.compile(r"\d+\[\]")
+_SLOTS_MAX: Final = 1 << 31
 
 
-def read(lines: Iterable[str], name: str, zone: tzinfo, counts: Counter[str]) -> Iterator[Record]:
+def read(lines: Iterable[str], reading: Reading) -> Iterator[Record]:
     """Yields the jobs that have ended; records of other kinds are counted.
 
     Args:
         lines: of the file.
-        name: what errors call it.
-        zone: not used.
-        counts: of rules that are used; they are added to.
+        reading: how it is read; takes the rules that are used. PBS writes Unix times and no zone.
 
     Raises:
-        AccountingError: a line cannot be read.
+        AccountingError: a line cannot be read, and that is an error.
     """
-    del zone  # PBS writes Unix times
     for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        parts = line.rstrip("\r\n").split(";", 3)
-        if len(parts) != 4:
-            raise AccountingError(
-                f"{name}:{number}: no PBS accounting record: date;kind;job;key=value … is expected"
-            )
-        if parts[1] != "E":
-            counts["other"] += 1
-            continue
-        pairs = (word.partition("=") for word in parts[3].split())
-        yield _pbs_job({key: value for key, _, value in pairs}, f"{name}:{number}")
+        if line.strip():
+            job = reading.record(number, _job_of, line, reading)
+            if job is not None:
+                yield job
 
 
-def _pbs_job(row: dict[str, str], place: str) -> Record:
+def _job_of(line: str, reading: Reading) -> Record | None:
+    parts = line.rstrip("\r\n").split(";", 3)
+    if len(parts) != 4:
+        raise Unreadable("no PBS accounting record: date;kind;job;key=value … is expected")
+    if parts[1] != "E":
+        reading.counts["other"] += 1
+        return None
+    if _ARRAY.match(parts[2]):
+        reading.counts["array"] += 1
+        return None
+    pairs = (word.partition("=") for word in parts[3].split())
+    row = {key: value for key, _, value in pairs}
     moments = []
     for keys in (("qtime", "ctime"), ("start",), ("end",)):
         text = next((row[key] for key in keys if key in row), "")
-        if not text.isdecimal():
-            raise AccountingError(f"{place}: {keys[0]} is {text!r}; a Unix time is expected")
-        moments.append(float(text))
+        moment = number_of(text)
+        if moment is None:
+            raise Unreadable(f"{keys[0]} is {text!r:.40}; a Unix time is expected", "moment")
+        moments.append(moment)
     submit, start, end = moments
-    status = 1 if row.get("Exit_status", "0") == "0" else 0
     requested = row.get("Resource_List.walltime", "")
-    limit = float(requested) if requested.isdecimal() else seconds_of(requested)
+    limit = number_of(requested)
     return Record(
-        submit, start, end, _pbs_processors(row, place), limit, status,
-        row.get("user", ""), row.get("group", ""), row.get("queue", ""),
-    )  # fmt: skip
+        submit=submit,
+        start=start,
+        end=end,
+        processors=_processors(row),
+        requested_time=seconds_of(requested) if limit is None else limit,
+        status=1 if row.get("Exit_status", "0") == "0" else 0,
+        user=row.get("user", ""),
+        group=row.get("group", ""),
+        queue=row.get("queue", ""),
+        job=parts[2],
+    )
 
 
-def _pbs_processors(row: dict[str, str], place: str) -> int:
-    for key in ("Resource_List.ncpus", "resources_used.ncpus", "total_execution_slots"):
-        if row.get(key, "").isdecimal() and int(row[key]) > 0:
-            return int(row[key])
-    nodes = row.get("Resource_List.nodes", "")
+def _processors(row: dict[str, str]) -> int:
+    """Returns what a job held; where nothing says that, what it was given, or asked for.
+
+    `Resource_List.ncpus` comes last but one: where users ask for nodes, it is a default.
+    """
+    held = sum(int(found) for found in _NCPUS.findall(row.get("exec_vnode", "")))
+    width = (
+        held
+        or slots_of_hosts(row.get("exec_host", ""))
+        or first_width(row.get("resources_used.ncpus"), row.get("total_execution_slots"))
+        or _asked(row)
+    )
+    if not width:
+        raise Unreadable("nothing says how many processors the job had", "width")
+    return width
+
+
+def slots_of_hosts(text: str) -> int:
+    """Returns how many slots an `exec_host` names, as `n1/0+n1/1`, `n1/0-7`, `n1/0,2-3` or `n1/0*8`; 0 for none."""
     count = 0
-    for chunk in filter(None, nodes.split("+")):
+    for host in filter(None, text.split("+")):
+        _, slash, places = host.partition("/")
+        first, star, times = places.partition("*")
+        if not slash or not places:
+            return 0
+        if star:
+            count += whole_of(times) or 0
+            continue
+        for part in first.split(","):
+            begin, dash, end = part.partition("-")
+            low, high = whole_of(begin), whole_of(end if dash else begin)
+            if low is None or high is None or not low <= high < _SLOTS_MAX:
+                return 0
+            count += high - low + 1
+    return count
+
+
+def _asked(row: dict[str, str]) -> int:
+    """Returns the widest of the ways in which a job has asked for processors; the others are defaults."""
+    single = (first_width(row.get(f"Resource_List.{key}")) for key in ("ncpus", "procs"))
+    chunked = (_chunks(row.get(f"Resource_List.{key}", "")) for key in ("select", "nodes"))
+    size = first_width(row.get("Resource_List.size"), row.get("Resource_List.mppwidth"))
+    return max(*(width or 0 for width in single), *chunked, size or 0)
+
+
+def _chunks(text: str) -> int:
+    """Returns the processors of `2:ncpus=4+1`, `2:ppn=4` or `n1:ppn=2+n2`; 0 where there is nothing."""
+    count = 0
+    for chunk in filter(None, text.split("+")):
         first, *properties = chunk.split(":")
-        each = next((p[4:] for p in properties if p.startswith("ppn=")), "1")
-        count += (int(first) if first.isdecimal() else 1) * int(each if each.isdecimal() else 1)
-    if count == 0:
-        raise AccountingError(f"{place}: nothing says how many processors the job had")
+        each = 1
+        for named in properties:
+            key, _, value = named.partition("=")
+            if key in {"ppn", "ncpus"}:
+                each = whole_of(value) or 1
+        count += (whole_of(first) or 1) * each
     return count

@@ -1,10 +1,11 @@
-"""One job as accounting has it, the rules by which lines are left out or completed, and times as text."""
+"""One job as accounting has it, what a reader notes while it reads, and times as text."""
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime, tzinfo
-from typing import Final
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, tzinfo
+from typing import Final, NamedTuple, ParamSpec
 
 from lrms_sim.swf_log import SwfLog
 
@@ -12,9 +13,16 @@ RULES: Final = {
     "step": "steps of jobs, left out",
     "open": "jobs that had not ended, left out",
     "other": "records of other kinds, left out",
+    "array": "records of whole arrays, left out: each of their tasks has its own",
     "before": "jobs that were submitted before the file begins, left out",
     "elsewhere": "jobs that ran at other sites, left out",
+    "repeated": "records of jobs that are there already, left out",
+    "columns": "lines with more or fewer columns than there are names, left out",
+    "unreadable": "lines that are no record, left out",
+    "moment": "jobs with a time that is none, left out",
     "width": "jobs without a number of processors, left out",
+    "cancelled": "jobs that never started and do not say what they asked for, left out",
+    "beyond": "jobs with numbers beyond those of a log, left out",
     "endless": "jobs whose run time nothing says, left out",
     "disorder": "jobs that end before they start or start before their submission, left out",
     "never": "jobs that never started, kept as cancelled",
@@ -25,15 +33,34 @@ RULES: Final = {
     "limit": "jobs whose run time nothing says, kept with their time limit as run time",
     "transfer": "jobs that also move data, kept without the time that takes",
     "year": "events whose date has no year: the first is taken to be of 2000",
+    "fraction": "jobs that hold a part of a processor, kept with the whole of it",
     "name": "jobs whose names are no numbers of their own, numbered by submission",
+    "bytes": "lines with bytes that are no UTF-8 text, read as far as they are",
 }
 """What is done with lines that are no ordinary job, by the word under which it is counted."""
 
-_SPAN: Final = re.compile(r"(?:(\d+)-)?(\d+):(\d\d)(?::(\d\d)(?:\.\d+)?)?")
+LOST: Final = ("columns", "unreadable", "moment", "width", "beyond", "disorder")
+"""Rules that leave out what should have been a job."""
+
+_SPAN: Final = re.compile(r"(?:(\d{1,9})-)?(\d{1,9}):(\d\d)(?::(\d\d)(?:\.\d+)?)?")
+_DAYS_HOURS: Final = re.compile(r"(\d{1,9})-(\d{1,2})")
+_NUMBER: Final = re.compile(r"\d{1,18}(?:\.\d*)?")
 
 
 class AccountingError(ValueError):
     """A file that cannot be read; the text has file, line and what is wrong."""
+
+
+class Unreadable(ValueError):  # noqa: N818  # it says what a line is, and ends nothing by itself
+    """One line or job that cannot be read.
+
+    Attributes:
+        rule: the key of `RULES` under which it is left out.
+    """
+
+    def __init__(self, problem: str, rule: str = "unreadable") -> None:
+        super().__init__(problem)
+        self.rule = rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +71,7 @@ class Record:
         submit: Unix time.
         start: Unix time; None where it never started.
         end: Unix time.
-        processors: how many it held or asked for.
+        processors: how many it held; where nothing says that, was given, or asked for.
         requested_time: seconds; None where there was no limit.
         status: of the standard: 0 failed, 1 completed, 5 cancelled.
         user: by name.
@@ -53,6 +80,8 @@ class Record:
         site: that ran it, where one file has several; by name.
         is_wait_known: whether it is known when it started; if not, `start` is the submission and
             `end` one run time later.
+        job: what the batch system calls it; empty where it does not say. Two records of one name that
+            were submitted and started at the same moments are one job.
     """
 
     submit: float
@@ -66,6 +95,83 @@ class Record:
     queue: str
     site: str = ""
     is_wait_known: bool = True
+    job: str = ""
+
+
+class Example(NamedTuple):
+    """Where a rule was used first, and why.
+
+    Attributes:
+        line: from 1; None where lines say nothing.
+        problem: in words.
+    """
+
+    line: int | None
+    problem: str
+
+
+_Given = ParamSpec("_Given")
+
+
+@dataclass(slots=True)
+class Reading:
+    """How a file is read, and what has been noted of it.
+
+    Attributes:
+        name: what errors call it.
+        zone: of the site, for times without one.
+        strict: whether a line that cannot be read is an error; else it is left out and counted.
+        columns: names of columns, for a file that does not say them.
+        counts: how often each of the `RULES` was used.
+        examples: by rule, the first line that was left out by it.
+    """
+
+    name: str
+    zone: tzinfo = UTC
+    strict: bool = False
+    columns: tuple[str, ...] = ()
+    counts: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, Example] = field(default_factory=dict)
+
+    def leave_out(self, line: int | None, fault: Unreadable) -> None:
+        """Counts a line that cannot be read.
+
+        Args:
+            line: from 1; None where the fault says where it is.
+            fault: why.
+
+        Raises:
+            AccountingError: lines that cannot be read are errors here.
+        """
+        if self.strict:
+            place = self.name if line is None else f"{self.name}:{line}"
+            raise AccountingError(f"{place}: {fault}") from fault
+        self.counts[fault.rule] += 1
+        self.examples.setdefault(fault.rule, Example(line, str(fault)))
+
+    def record(
+        self,
+        line: int,
+        make: Callable[_Given, Record | None],
+        *given: _Given.args,
+        **named: _Given.kwargs,
+    ) -> Record | None:
+        """Returns what a function makes of a line; None where it cannot be read, which is counted.
+
+        Args:
+            line: from 1.
+            make: returns the record, or None for one that it has counted itself.
+            given: for the function.
+            named: same.
+
+        Raises:
+            AccountingError: as `leave_out`.
+        """
+        try:
+            return make(*given, **named)
+        except Unreadable as fault:
+            self.leave_out(line, fault)
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +182,13 @@ class Import:
         log: jobs in order of submission.
         counts: by the word of a rule, those that were used.
         sites: jobs by the site that ran them, where a file has several.
+        examples: by the word of a rule that leaves out what cannot be read, the first such line.
     """
 
     log: SwfLog
     counts: dict[str, int]
     sites: dict[str, int]
+    examples: dict[str, Example] = field(default_factory=dict)
 
 
 def counted(counts: Mapping[str, int]) -> dict[str, int]:
@@ -89,8 +197,11 @@ def counted(counts: Mapping[str, int]) -> dict[str, int]:
 
 
 def seconds_of(text: str) -> float | None:
-    """Returns the seconds of `[days-]hours:minutes[:seconds]`; None for what is no span."""
-    found = _SPAN.fullmatch(text.strip())
+    """Returns the seconds of `[days-]hours:minutes[:seconds]` or `days-hours`; None for what is no span."""
+    text = text.strip()
+    if days_hours := _DAYS_HOURS.fullmatch(text):
+        return 86400.0 * int(days_hours[1]) + 3600.0 * int(days_hours[2])
+    found = _SPAN.fullmatch(text)
     if found is None:
         return None
     days, first, second, third = (int(part or 0) for part in found.groups())
@@ -99,13 +210,30 @@ def seconds_of(text: str) -> float | None:
     return 86400.0 * days + 3600.0 * first + 60.0 * second + third
 
 
+def number_of(text: str) -> float | None:
+    """Returns a number without a sign, whole or with decimals; None for any other text."""
+    text = text.strip()
+    return float(text) if text.isascii() and _NUMBER.fullmatch(text) else None
+
+
+def whole_of(text: str) -> int | None:
+    """Returns a whole number of up to 18 digits without a sign; None for any other text."""
+    value = number_of(text)
+    return int(value) if value is not None and value.is_integer() else None
+
+
+def first_width(*texts: str | None) -> int | None:
+    """Returns the first of some texts that is a whole number of at least 1; None where none is."""
+    found = (whole_of(text) for text in texts if text)
+    return next((width for width in found if width), None)
+
+
 def moment_of(text: str, zone: tzinfo) -> float | None:
     """Returns the Unix time of an ISO date or of seconds; None for `Unknown` and the like."""
-    text = text.strip()
-    if text.isdecimal():
-        return float(text)
+    if (seconds := number_of(text)) is not None:
+        return seconds
     try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
+        found = datetime.fromisoformat(text.strip())
+        return (found if found.tzinfo else found.replace(tzinfo=zone)).timestamp()
+    except (ValueError, OverflowError):
         return None
-    return (found if found.tzinfo else found.replace(tzinfo=zone)).timestamp()

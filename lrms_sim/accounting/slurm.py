@@ -1,74 +1,128 @@
-"""What `sacct --parsable2` prints of Slurm's accounting."""
+"""What `sacct --parsable2` prints of Slurm's accounting; `slurm_json` reads what `sacct --json` does."""
 
-from collections import Counter
+import re
 from collections.abc import Iterable, Iterator
-from datetime import tzinfo
+from itertools import chain
 from typing import Final
 
-from lrms_sim.accounting.records import AccountingError, Record, moment_of, seconds_of
+from lrms_sim.accounting import slurm_json
+from lrms_sim.accounting.records import (
+    AccountingError,
+    Reading,
+    Record,
+    Unreadable,
+    first_width,
+    moment_of,
+    number_of,
+    seconds_of,
+)
 
-_STATES: Final = {"COMPLETED": 1, "CANCELLED": 5}
-_OPEN: Final = frozenset({"PENDING", "RUNNING", "SUSPENDED", "REQUEUED", "RESIZING", "COMPLETING"})
+_NEEDED: Final = ("JobID", "Submit", "Start", "End", "State")
+_HEADING: Final = re.compile(r"[A-Za-z%0-9]+([^\sA-Za-z%0-9]+|\t)")
+_CPUS: Final = re.compile(r"(?:^|,)cpu=(\d{1,9})(?:,|$)")
 
 
-def read(lines: Iterable[str], name: str, zone: tzinfo, counts: Counter[str]) -> Iterator[Record]:
+def read(lines: Iterable[str], reading: Reading) -> Iterator[Record]:
     """Yields the jobs; steps of jobs and jobs that have not ended are counted and left out.
 
     Args:
-        lines: of the file.
-        name: what errors call it.
-        zone: of the site.
-        counts: of rules that are used; they are added to.
+        lines: of the file, as text or JSON. Where several outputs stand one after the other, a line of
+            names may come again.
+        reading: how it is read; takes the rules that are used.
 
     Raises:
-        AccountingError: a line cannot be read.
+        AccountingError: the file does not say its columns, or a line cannot be read, and that is an error.
     """
-    header: list[str] = []
-    for number, line in enumerate(lines, start=1):
-        cells = line.rstrip("\r\n").split("|")
-        if not header:
-            header = cells
-            needed = {"JobID", "Submit", "Start", "End", "State"}
-            if missing := sorted(needed - set(header)):
-                raise AccountingError(
-                    f"{name}:1: no column {missing[0]}; write the file with sacct --parsable2 "
-                    "--allusers --format=JobID,User,Group,Partition,Submit,Start,End,Timelimit,"
-                    "AllocCPUS,ReqCPUS,State"
-                )
+    rest = iter(lines)
+    first = next((line for line in rest if line.strip()), "")
+    if first.lstrip().startswith("{"):
+        yield from slurm_json.read(chain([first], rest), reading)
+        return
+    separator = _separator(first)
+    names = list(reading.columns)
+    if not names or _is_heading(first, separator):
+        names, first = first.rstrip("\r\n").split(separator), ""
+        _check(names, reading)
+    needed = [name.lower() for name in names]
+    for number, line in enumerate(chain([first], rest), start=1):
+        text = line.rstrip("\r\n")
+        if not text.strip():
             continue
-        if len(cells) != len(header):
-            raise AccountingError(
-                f"{name}:{number}: {len(cells)} columns, the header has {len(header)}"
-            )
-        row = dict(zip(header, cells, strict=True))
-        words = row["State"].split()
-        if "." in row["JobID"]:
-            counts["step"] += 1
-        elif not words or words[0] in _OPEN or moment_of(row["End"], zone) is None:
-            counts["open"] += 1
-        else:
-            yield _slurm_job(row, words[0], zone, f"{name}:{number}")
+        if _is_heading(text, separator):
+            needed = [name.lower() for name in text.split(separator)]
+            continue
+        job = reading.record(number, _job_of, text.split(separator), needed, reading)
+        if job is not None:
+            yield job
 
 
-def _slurm_job(row: dict[str, str], state: str, zone: tzinfo, place: str) -> Record:
-    submit, start, end = (moment_of(row[key], zone) for key in ("Submit", "Start", "End"))
-    if submit is None or end is None:
-        raise AccountingError(f"{place}: Submit is {row['Submit']!r}; a date is expected")
+def _separator(first: str) -> str:
+    found = _HEADING.match(first)
+    return found[1] if found and "|" not in first else "|"
+
+
+def _is_heading(line: str, separator: str) -> bool:
+    names = {name.lower() for name in line.rstrip("\r\n").split(separator)}
+    return {"state", "submit"} <= names
+
+
+def _check(names: list[str], reading: Reading) -> None:
+    known = {name.lower() for name in names}
+    if "jobidraw" in known:
+        known.add("jobid")
+    if missing := sorted(name for name in _NEEDED if name.lower() not in known):
+        raise AccountingError(
+            f"{reading.name}:1: no column {missing[0]}; write the file with sacct --parsable2 "
+            "--allusers --format=JobID,User,Group,Partition,Submit,Start,End,Timelimit,"
+            "AllocCPUS,ReqCPUS,State; of a file without the line of names say the same --format here"
+        )
+
+
+def _job_of(cells: list[str], names: list[str], reading: Reading) -> Record | None:
+    if len(cells) != len(names):
+        raise Unreadable(f"{len(cells)} columns, the header has {len(names)}", "columns")
+    row = dict(zip(names, cells, strict=True))
+    job = row.get("jobid") or row.get("jobidraw", "")
+    words = row["state"].split()
+    if "." in job:
+        reading.counts["step"] += 1
+        return None
+    state = words[0].rstrip("+") if words else "PENDING"
+    submit, start, end = (moment_of(row[key], reading.zone) for key in ("submit", "start", "end"))
+    if state in slurm_json.OPEN or end is None:
+        reading.counts["open"] += 1
+        return None
+    if submit is None:
+        raise Unreadable(f"Submit is {row['submit']!r:.40}; a date is expected", "moment")
     if state == "CANCELLED" and start is not None and start >= end:
         start = None  # Slurm notes the cancel as the start of what never ran
-    processors = next(
-        (
-            int(row[key])
-            for key in ("AllocCPUS", "NCPUS", "ReqCPUS")
-            if row.get(key, "").isdecimal() and int(row[key]) > 0
-        ),
-        None,
-    )
+    limit = number_of(row.get("timelimitraw", ""))
+    processors = _processors(row)
     if processors is None:
-        raise AccountingError(f"{place}: neither AllocCPUS nor ReqCPUS says a number of processors")
-    limit = row.get("TimelimitRaw", "")
-    requested = 60.0 * int(limit) if limit.isdecimal() else seconds_of(row.get("Timelimit", ""))
+        if start is None:
+            reading.counts["cancelled"] += 1
+            return None
+        raise Unreadable("neither AllocCPUS nor ReqCPUS says a number of processors", "width")
     return Record(
-        submit, start, end, processors, requested, _STATES.get(state, 0),
-        row.get("User", ""), row.get("Group", ""), row.get("Partition", ""),
-    )  # fmt: skip
+        submit=submit,
+        start=start,
+        end=end,
+        processors=processors,
+        requested_time=seconds_of(row.get("timelimit", "")) if limit is None else 60.0 * limit,
+        status=slurm_json.STATES.get(state, 0),
+        user=row.get("user", ""),
+        group=row.get("group", ""),
+        queue=row.get("partition", ""),
+        job=job,
+    )
+
+
+def _processors(row: dict[str, str]) -> int | None:
+    held, asked = (_CPUS.search(row.get(key, "")) for key in ("alloctres", "reqtres"))
+    return first_width(
+        row.get("alloccpus"),
+        row.get("ncpus"),
+        held and held[1],
+        row.get("reqcpus"),
+        asked and asked[1],
+    )

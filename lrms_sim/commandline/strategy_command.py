@@ -1,6 +1,5 @@
 """What `lrms-sim` knows of strategies: its options, and the command `lrms-sim strategy`."""
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -110,7 +109,7 @@ def at_local_time(
         if time_zone is None:
             zone, unix_start = zone_of_header(fields)
         else:
-            zone, unix_start = zone_named(as_zone(time_zone)), header_start(fields)
+            zone, unix_start = zone_named(time_zone), header_start(fields)
     except ValueError as error:
         hint = "" if time_zone is not None else "; --time-zone names one"
         raise ValueError(f"{error}{hint}") from error
@@ -121,15 +120,6 @@ def at_local_time(
         first=float(jobs.submit_time[0]) if len(jobs) else 0.0,
         last=float(jobs.submit_time[-1]) if len(jobs) else 0.0,
     )
-
-
-def as_zone(text: str) -> str | float:
-    """Returns the number that a text is, else the text: a time zone as a user writes it."""
-    try:
-        seconds = float(text)
-    except ValueError:
-        return text
-    return seconds if math.isfinite(seconds) else text
 
 
 @click.group("strategy")

@@ -1,4 +1,4 @@
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -103,7 +103,18 @@ def test_a_header_without_local_time_is_refused(fields: dict[str, str], said: st
         zone_of_header(fields)
 
 
-@pytest.mark.parametrize("name", ["Europe/Atlantis", "", "../../etc/passwd", 86400, float("nan")])
+@pytest.mark.parametrize(
+    ("name", "seconds"),
+    [("3600", 3600), ("-18000", -18000), ("+05:30", 19800), ("UTC-9:30", -34200)],
+)
+def test_an_offset_may_be_text(name: str, seconds: float) -> None:
+    """Seconds, or hours and minutes, east positive."""
+    assert zone_named(name).utcoffset(None) == timedelta(seconds=seconds)
+
+
+@pytest.mark.parametrize(
+    "name", ["Europe/Atlantis", "90000", "+25:00", "", "../../etc/passwd", 86400, float("nan")]
+)
 def test_a_zone_nobody_knows_is_refused(name: str | float) -> None:
     """The error repeats the name and says what is expected."""
     with pytest.raises(ValueError, match="time zone"):

@@ -99,7 +99,7 @@ def test_names_of_jobs_and_users() -> None:
         ("[" * 100_000, "w.json: no JSON: too deep"),
         ("[]", "no workload of Batsim: an object with `jobs`"),
         (workload(profiles={"a": {}}), "profile 'a' has no type"),
-        (workload(jobs=[3]), r"w.json: jobs\[0\] is 3, no object"),
+        (workload(jobs=[3]), r"w.json: jobs\[0\], None: is 3, no object"),
         (workload({"subtime": -3, "profile": "wait"}), r"jobs\[0\], '0': subtime is -3; expected sec"),
         (workload({"res": 0, "profile": "wait"}), "res is 0; expected a whole number from 1"),
         (workload({"walltime": "1 h", "profile": "wait"}), "walltime is '1 h'; expected seconds"),
@@ -117,7 +117,18 @@ def test_names_of_jobs_and_users() -> None:
 def test_what_cannot_be_read(text: str, words: str) -> None:
     """The error names file, and line or job."""
     with pytest.raises(AccountingError, match=words):
-        read(text)
+        read(text, unreadable="error")
+
+
+def test_odd_jobs_end_nothing() -> None:
+    """They are left out and counted by their rules; what only the network times takes its limit."""
+    profiles = {"net": {"type": "parallel_homogeneous", "cpu": 0, "com": 1e9}}
+    job = {"id": 1, "subtime": 0, "walltime": 10, "res": 1, "profile": "net"}
+    jobs = [3, job, job | {"res": 0}, job | {"profile": "none"}]
+    found = read(workload(jobs=jobs, profiles=profiles), speed=1e9)
+    assert found.counts == {"unreadable": 2, "width": 1, "limit": 1}
+    assert found.examples["unreadable"].problem == "jobs[0], None: is 3, no object"
+    assert found.log.run_time.tolist() == [10]
 
 
 def test_batsim_begins_at_zero() -> None:

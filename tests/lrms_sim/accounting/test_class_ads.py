@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lrms_sim.accounting.class_ads import first_positive, read_ads, text, value_of, whole
-from lrms_sim.accounting.records import AccountingError
+from lrms_sim.accounting.records import AccountingError, Reading
 from tests.lrms_sim.accounting.test_htcondor import long, xml
 
 
 def read(words: str) -> list[dict[str, Any]]:
     """Returns the ads of a file."""
-    return [ad for _, ad in read_ads(words.splitlines(keepends=True), "file")]
+    return [ad for _, ad in read_ads(words.splitlines(), Reading("file"))]
 
 
 VALUES = st.one_of(
@@ -46,6 +46,10 @@ def test_what_is_no_value_is_none() -> None:
     """Expressions are not worked out; lists and ads within ads do not spill into the ad around them."""
     nested = '<c><a n="X"><l><i>1</i><c><a n="Y"><i>2</i></a></c></l></a><a n="Z"><e>1 + 1</e></a><a n="W"><i>3</i></a></c>'
     assert read(nested) == [{"w": 3}]
+    within = (
+        '<c><a n="P"><c><a n="Cpus"><i>4</i></a></c></a><a n="L"><l><l><i>5</i></l></l></a></c>'
+    )
+    assert read(within) == [{"p": {"cpus": 4}}] == read('{"P": {"Cpus": 4}}')
     assert [value_of(one) for one in ("undefined", "1 + 1", '"a\\"b"', "TRUE", "1e3", 5000 * "1")] == [
         None, None, 'a"b', True, 1000.0, float("inf")
     ]  # fmt: skip

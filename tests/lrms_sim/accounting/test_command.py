@@ -1,7 +1,12 @@
 """From `sacct` output to a replay in two commands."""
 
+import bz2
 import gzip
+import lzma
+import sys
+from io import BytesIO
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -94,3 +99,61 @@ def test_out_to_batsim_and_back(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert read_swf(back).header.max_procs == 64
     assert run_command(["export", "batsim", str(log), "-o", str(out), "--processors", "1"]) == 1
     assert "no job is left" in capsys.readouterr().err
+
+
+def test_packed_cut_and_piped(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """How a file is packed is seen from its content; a cut one is an error of one line and no interruption."""
+    text = "\n".join(SACCT).encode("utf-16")
+    for name, content in (
+        ("a.txt", bz2.compress(text)),
+        ("b.gz", text),
+        ("c", lzma.compress(text)),
+    ):
+        (tmp_path / name).write_bytes(content)
+        log = tmp_path / f"{name}.swf"
+        assert run_command(["import", "sacct", str(tmp_path / name), "-o", str(log)]) == 0
+        assert len(read_swf(log)) == 4
+    cut = tmp_path / "cut.txt"
+    cut.write_bytes(gzip.compress(text)[:-30])
+    capsys.readouterr()
+    assert run_command(["import", "sacct", str(cut), "-o", str(log)]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"Error: {cut}: is cut off: the gzip data end after ")
+    assert len(error.splitlines()) == 1
+    packed = BytesIO(gzip.compress(text))
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=packed))
+    assert run_command(["import", "sacct", "-", "-o", str(log)]) == 0
+
+
+def test_odd_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """They are counted with the first of a kind, and a warning comes where they are many; or they are errors."""
+    file, log = tmp_path / "jobs.txt", tmp_path / "jobs.swf"
+    file.write_text("\n".join([*SACCT, "12|x", "", "13|x"]), encoding="utf-8")
+    assert run_command(["import", "sacct", str(file), "-o", str(log)]) == 0
+    said = capsys.readouterr()
+    assert (
+        "           2  lines with more or fewer columns than there are names, left out "
+        "(first in line 8: 2 columns, the header has 11)"
+    ) in said.out
+    assert "warning: 2 of 6 jobs and lines (33.3%) could not be used" in said.err
+    options = ["-o", str(log), "--unreadable", "error"]
+    assert run_command(["import", "sacct", str(file), *options]) == 2
+    assert f"Error: {file}:8: 2 columns" in capsys.readouterr().err
+    assert run_command(["import", "pbs", str(file), "-o", str(log)]) == 2
+    assert "left out (first in line 1: no PBS accounting record" in capsys.readouterr().err
+
+
+def test_offsets_and_formats(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A time zone is a name or an offset; a file without its line of names says them by an option."""
+    file, log = tmp_path / "jobs.txt", tmp_path / "jobs.swf"
+    file.write_text("\n".join(SACCT[1:]), encoding="utf-8")
+    columns = ["--format", SACCT[0].replace("|", ",")]
+    for zone in ("3600", "+01:00", "Etc/GMT-1"):
+        options = ["-o", str(log), "--time-zone", zone, *columns]
+        assert run_command(["import", "sacct", str(file), *options]) == 0
+        assert read_swf(log).header.fields["UnixStartTime"] == "1704063600"
+    capsys.readouterr()
+    assert run_command(["import", "pbs", str(file), "-o", str(log), *columns]) == 2
+    assert "--format is for sacct alone, not for pbs" in capsys.readouterr().err

@@ -62,4 +62,4 @@ def test_one_site() -> None:
 def test_what_cannot_be_read(line: str, text: str) -> None:
     """The error has file, line and what is expected."""
     with pytest.raises(AccountingError, match=text):
-        read(["# a comment\n", line])
+        read(["# a comment\n", line], unreadable="error")

@@ -137,13 +137,42 @@ def test_names_of_attributes_and_processors() -> None:
 def test_what_cannot_be_read(text: str, words: str) -> None:
     """The error has file, line and what is expected."""
     with pytest.raises(AccountingError, match=words):
-        read(text)
+        read(text, unreadable="error")
 
 
 @given(text=st.text(st.sampled_from('[]{},:"\\ \nA=1e9.-*</c>&;'), max_size=40))
 def test_any_text_is_read_or_refused(text: str) -> None:
     """No file ends the command in another way."""
     try:
-        read(text)
+        read(text, unreadable="error")
     except AccountingError as error:
         assert str(error).startswith("history:")  # noqa: PT017  # either way is right
+
+
+def test_odd_ads_end_nothing() -> None:
+    """Lines and objects that cannot be read are left out and counted, and a list may end too early."""
+    job = {"JobStatus": 4, "QDate": 1, "JobStartDate": 2, "CompletionDate": 9, "RequestCpus": 2}
+    again = read(long([job]) + "hello\n\n" + long([{"JobStatus": 4, "QDate": 1}]))
+    assert again.counts == {"unreadable": 1, "moment": 1, "request": 1}
+    lines = "\n".join(json.dumps(one) for one in (job, job))
+    found = read(f'[\n{lines},\n{{"JobStatus": }}\n{{"JobStatus": 1}}\n{{"Job')
+    assert found.counts == {"open": 1, "unreadable": 2, "request": 2}
+    assert found.examples["unreadable"].line == 4
+    assert found.log.processors_allocated.tolist() == [2, 2]
+
+
+def test_what_a_job_held() -> None:
+    """What was provisioned counts, then the slot it was matched to, then what it asked for."""
+    job = {
+        "JobStatus": 3,
+        "QDate": 1,
+        "JobStartDate": 2,
+        "EnteredCurrentStatus": 9,
+        "RequestCpus": 2,
+    }
+    ways: list[dict[str, Any]] = [
+        {},
+        {"MachineAttrCpus0": 4},
+        {"MachineAttrCpus0": 4, "CpusProvisioned": 8},
+    ]
+    assert [read(json.dumps(job | way)).log.processors_allocated[0] for way in ways] == [2, 4, 8]

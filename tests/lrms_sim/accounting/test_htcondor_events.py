@@ -162,7 +162,51 @@ def test_what_runs_where_it_is_submitted_is_left_out() -> None:
 def test_what_cannot_be_read(text: str, words: str) -> None:
     """The error has file, line and what is expected."""
     with pytest.raises(AccountingError, match=words):
-        read(text)
+        read(text, unreadable="error")
+
+
+REMOVED = """\
+000 (007.000.000) 2026-05-27 08:00:00 Job submitted from host: <192.0.2.1:9618>
+...
+001 (007.000.000) 2026-05-27 08:01:00 Job executing on host: <192.0.2.2:9618>
+\tSlotName: slot1_1@n1
+\tCpus = 16
+\tMemory = 1024
+...
+009 (007.000.000) 2026-05-27 18:01:00 Job was aborted.
+\tvia condor_rm (by user alice)
+...
+"""
+
+
+def test_what_a_removed_job_held() -> None:
+    """Its last start says so, in text, JSON and XML."""
+    assert read(REMOVED).log.processors_allocated.tolist() == [16]
+    events = [
+        {
+            "EventTypeNumber": number,
+            "Cluster": 7,
+            "Proc": 0,
+            "EventTime": f"2026-05-27T{hour:02}:00:00",
+        }
+        for number, hour in ((0, 8), (1, 9), (9, 18))
+    ]
+    held: list[dict[str, Any]] = [events[0], events[1] | {"ExecuteProps": {"Cpus": 4}}, events[2]]
+    assert read("\n".join(json.dumps(event) for event in held)).log.processors_allocated[0] == 4
+    inner = '<a n="ExecuteProps"><c><a n="Cpus"><i>4</i></a></c></a>'
+    text = xml(events).replace(
+        '<a n="EventTypeNumber"><i>1</i></a>', f'<a n="EventTypeNumber"><i>1</i></a>{inner}'
+    )
+    assert inner in text
+    assert read(text).log.processors_allocated[0] == 4
+
+
+def test_odd_events_end_nothing() -> None:
+    """What is no event, or has no date, is left out and counted; the job beside it is read."""
+    odd = "hello\n001 (8.0.0) 02/30 12:00:00 Job executing\n...\n" + REMOVED
+    found = read(odd)
+    assert found.counts == {"unreadable": 1, "moment": 1, "request": 1}
+    assert len(found.log) == 1
 
 
 PIECES = st.sampled_from([*LOG.splitlines(keepends=True), "\n", "\0", "Cpus : 99999999999 ²\n", "= =\n"])  # fmt: skip
@@ -172,6 +216,6 @@ PIECES = st.sampled_from([*LOG.splitlines(keepends=True), "\n", "\0", "Cpus : 99
 def test_any_lines_are_read_or_refused(pieces: list[str]) -> None:
     """No file ends the command in another way."""
     try:
-        read(LOG.splitlines(keepends=True)[0] + "".join(pieces))
+        read(LOG.splitlines(keepends=True)[0] + "".join(pieces), unreadable="error")
     except AccountingError as error:
         assert str(error).startswith("log:")  # noqa: PT017  # either way is right

@@ -1,0 +1,125 @@
+"""What `sacct --json` prints of Slurm's accounting.
+
+The shape changed with the versions of Slurm's data parser (v0.0.37 to v0.0.43): a number is itself, or an
+object `{"set": true, "infinite": false, "number": 4}`; a state is a word, or a list of the state and flags.
+Moments are Unix times in all of them, limits minutes.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from lrms_sim.accounting.json_text import objects_in
+from lrms_sim.accounting.records import Reading, Record, Unreadable
+
+STATES: Final = {"COMPLETED": 1, "CANCELLED": 5}
+"""Of the standard, by the state of a job; any other has failed."""
+
+OPEN: Final = frozenset(
+    {
+        *("PENDING", "RUNNING", "SUSPENDED", "REQUEUED", "RESIZING", "COMPLETING", "CONFIGURING"),
+        *("REQUEUE_HOLD", "REQUEUE_FED", "RESV_DEL_HOLD", "SIGNALING", "STAGE_OUT", "STOPPED"),
+    }
+)
+"""States of jobs that have not ended."""
+
+_UNSET: Final = frozenset({0xFFFFFFFD, 0xFFFFFFFE, 0xFFFFFFFF})
+"""Numbers by which Slurm says that there is none, or no end."""
+
+
+def read(lines: Iterable[str], reading: Reading) -> Iterator[Record]:
+    """Yields the jobs; those that have not ended are counted and left out. Steps are within their jobs.
+
+    Args:
+        lines: of the file.
+        reading: how it is read; takes the rules that are used.
+
+    Raises:
+        AccountingError: something cannot be read, and that is an error.
+    """
+    for line, job in objects_in("\n".join(lines), reading, "jobs"):
+        found = reading.record(line, _record, job, reading)
+        if found is not None:
+            yield found
+
+
+def _record(job: object, reading: Reading) -> Record | None:
+    if not isinstance(job, Mapping):
+        raise Unreadable(f"{job!r:.40} is no job")
+    times = _inner(job, "time")
+    state = _inner(job, "state").get("current", job.get("state"))
+    words = state if isinstance(state, list) else [state]
+    word = str(words[0]).upper() if words and words[0] else "PENDING"
+    submit, start, end = (_number(times.get(key)) for key in ("submission", "start", "end"))
+    if word in OPEN or not end:
+        reading.counts["open"] += 1
+        return None
+    if not submit:
+        raise Unreadable(
+            f"time.submission of job {job.get('job_id')!r:.40} is {times.get('submission')!r:.40}; a "
+            "Unix time is expected",
+            "moment",
+        )
+    if not start or (word == "CANCELLED" and start >= end):
+        start = None  # Slurm notes the cancel as the start of what never ran
+    limit = _number(times.get("limit"))
+    processors = _processors(job)
+    if processors is None:
+        if start is None:
+            reading.counts["cancelled"] += 1
+            return None
+        raise Unreadable(
+            f"nothing says how many processors job {job.get('job_id')!r:.40} had", "width"
+        )
+    return Record(
+        submit=submit,
+        start=start,
+        end=end,
+        processors=processors,
+        requested_time=60.0 * limit if limit else None,
+        status=STATES.get(word, 0),
+        user=str(job.get("user") or _inner(job, "association").get("user") or ""),
+        group=str(job.get("group") or ""),
+        queue=str(job.get("partition") or ""),
+        job=_name(job),
+    )
+
+
+def _inner(job: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    value = job.get(key)
+    return value if isinstance(value, Mapping) else {}
+
+
+def _number(value: object) -> float | None:
+    """Returns a number, bare or in its object; None for one that is not set, or without an end."""
+    if isinstance(value, Mapping):
+        if value.get("set") is False or value.get("infinite") is True:
+            return None
+        value = value.get("number")
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return float(value) if 0 <= value < 1 << 62 and value not in _UNSET else None
+
+
+def _processors(job: Mapping[str, Any]) -> int | None:
+    tres = _inner(job, "tres")
+    required = _inner(job, "required")
+    ways = [_cpus(tres.get("allocated")), _number(job.get("allocation_cpus"))]
+    ways += [_number(required.get("CPUs")), _cpus(tres.get("requested"))]
+    return next((int(way) for way in ways if way and way >= 1), None)
+
+
+def _cpus(entries: object) -> float | None:
+    found = entries if isinstance(entries, list) else []
+    counts = (
+        one.get("count") for one in found if isinstance(one, Mapping) and one.get("type") == "cpu"
+    )
+    return next((_number(count) for count in counts), None)
+
+
+def _name(job: Mapping[str, Any]) -> str:
+    array = _inner(job, "array")
+    task = _number(array.get("task_id"))
+    whole = _number(array.get("job_id"))
+    if whole and task is not None:
+        return f"{whole:.0f}_{task:.0f}"
+    return str(job.get("job_id") or "")

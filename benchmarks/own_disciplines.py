@@ -31,7 +31,7 @@ def workload(arguments: list[str]) -> tuple[JobTable, int]:
     """Returns the jobs to replay and the size of the machine."""
     if arguments:
         log = read_swf(Path(arguments[0]))
-        processors = log.header.max_procs
+        processors = log.header.size
         if processors is None:
             raise SystemExit(f"{arguments[0]} does not say how large its machine is")
         return prepare(log, processors).jobs, processors

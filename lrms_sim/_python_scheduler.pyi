@@ -1,4 +1,7 @@
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
 
 from lrms_sim._scheduler import Scheduler
 
@@ -7,7 +10,14 @@ class QueuedJob:
 
     @property
     def number(self) -> int:
-        """Row of the job table, or number on the machine: its place in the order of arrival."""
+        """Row of the job table, or number on the machine: its place in the order of arrival.
+
+        It tells jobs of one machine apart and says nothing of their log; `job_id` does.
+        """
+
+    @property
+    def job_id(self) -> int:
+        """Number of the job in its log, as in `JobTable.job_id`; on a machine without a log its `number`."""
 
     @property
     def submit_time(self) -> float:
@@ -83,3 +93,5 @@ class PythonScheduler(Scheduler):
         per_event: bool = False,
         needs_groups: bool = False,
     ) -> None: ...
+    def name_jobs(self, job_ids: Sequence[int] | npt.NDArray[np.int64] | None) -> None:
+        """Says what the log calls each job, by its number; where nobody does, its number is its id."""

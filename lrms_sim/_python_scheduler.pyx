@@ -11,9 +11,14 @@ from lrms_sim._view cimport View
 
 
 cdef class QueuedJob:
-    """A job as a queue discipline knows it."""
+    """A job as a queue discipline knows it.
+
+    `number` is its row in the job table, or its place in the order of submission: the machine's own
+    name for it. `job_id` is what its log calls it.
+    """
 
     cdef readonly Py_ssize_t number
+    cdef readonly object job_id
     cdef readonly double submit_time
     cdef readonly int processors
     cdef readonly double requested_time
@@ -28,7 +33,7 @@ cdef class QueuedJob:
 
     def __repr__(self):
         return (
-            f"QueuedJob(number={self.number}, submit_time={self.submit_time:g}, "
+            f"QueuedJob(job_id={self.job_id}, number={self.number}, submit_time={self.submit_time:g}, "
             f"processors={self.processors}, requested_time={self.requested_time:g})"
         )
 
@@ -98,10 +103,10 @@ cdef class MachineView:
         """
         cdef View* view = self.seen()
         if self.waiting_jobs.get(job.number) is not job:
-            raise ValueError(f"job {job.number} does not wait here and cannot be started")
+            raise ValueError(f"job {job.job_id} does not wait here and cannot be started")
         if job.processors > view.processors_free:
             raise ValueError(
-                f"job {job.number} needs {job.processors} processors; "
+                f"job {job.job_id} needs {job.processors} processors; "
                 f"{view.processors_free} are free"
             )
         job.start_time = view.now
@@ -147,12 +152,14 @@ cdef class PythonScheduler(Scheduler):
     cdef object decide
     cdef object submitted
     cdef object ended
+    cdef object job_ids
 
     def __init__(self, decide, *, submitted=None, ended=None, per_event=False, needs_groups=False):
         self.seen = MachineView()
         self.decide = decide
         self.submitted = submitted
         self.ended = ended
+        self.job_ids = None
         self.needs_groups = needs_groups
         self.needs_users = True
         self.notes = <void*> self
@@ -162,9 +169,14 @@ cdef class PythonScheduler(Scheduler):
         self.ops.decide = python_decide
         self.ops.per_event = per_event
 
+    def name_jobs(self, job_ids):
+        """Says what the log calls each job, by its number; where nobody does, its number is its id."""
+        self.job_ids = job_ids
+
     cdef int note_submitted(self, View* view, job_index_t number) except -1:
         cdef QueuedJob job = QueuedJob.__new__(QueuedJob)
         job.number = number
+        job.job_id = number if self.job_ids is None else int(self.job_ids[number])
         job.submit_time = view.submit_time[number]
         job.processors = view.job_processors[number]
         job.requested_time = view.requested_time[number]

@@ -97,7 +97,8 @@ def disciplines(*, as_json: bool) -> None:
 def info(trace: Path, *, processors: int | None, as_json: bool, **preparation: Any) -> int:
     """Tell what a log holds.
 
-    Prints its machine, span, users, jobs and load, and which records cannot run as they stand.
+    Prints its machine, span, users, jobs and load, and which records cannot run as they stand. Jobs without a
+    requested time are described with their run time, unless --requested-time-missing says otherwise.
 
     \b
     Example:
@@ -111,6 +112,11 @@ def info(trace: Path, *, processors: int | None, as_json: bool, **preparation: A
         what_was_lost,
     )
 
+    missing = "requested_time_missing"
+    source = click.get_current_context().get_parameter_source(missing)
+    as_it_is = source == click.core.ParameterSource.DEFAULT
+    if as_it_is:
+        preparation[missing] = "run_time"
     with user_errors():
         log = read_log(trace)
         size = processors or processors_of(log)
@@ -121,6 +127,12 @@ def info(trace: Path, *, processors: int | None, as_json: bool, **preparation: A
         return EXIT_NOTHING
     if lost := what_was_lost(prepared.report):
         click.echo(f"warning: {lost}", err=True)
+    if as_it_is and (count := prepared.report.count("requested-time-missing")):
+        click.echo(
+            f"warning: {count:,} jobs have no requested time; `lrms-sim run` drops them "
+            "(--requested-time-missing run_time keeps them)",
+            err=True,
+        )
     return 0
 
 

@@ -4,16 +4,18 @@ What each discipline does, with every tie rule, is in docs/disciplines.md.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from lrms_sim._conservative import ConservativeScheduler
 from lrms_sim._easy import EasyScheduler
 from lrms_sim._easy_plus_plus import EasyPlusPlusScheduler
 from lrms_sim._fcfs import FcfsScheduler, ListScheduler
+from lrms_sim._python_scheduler import PythonScheduler
 from lrms_sim._scheduler import Scheduler
 from lrms_sim._strategies import StrategyScheduler
 from lrms_sim.criteria import GroupOrder, KeyOrder, StaticOrder
@@ -255,17 +257,20 @@ class EasyByUser(Batched):
         return StrategyScheduler([_UserWords()], user_keys=np.array(self.keys, np.float64))
 
 
-def scheduler_of(discipline: Discipline) -> Scheduler:
+def scheduler_of(
+    discipline: Discipline, job_ids: Sequence[int] | npt.NDArray[np.int64] | None = None
+) -> Scheduler:
     """Returns a new scheduler of a discipline, for the machine that is to own it.
 
     Args:
         discipline: one of this module, or one written in Python (`lrms_sim.written`).
+        job_ids: what their log calls the jobs, by their numbers, for one written in Python.
 
     Raises:
         TypeError: it is no discipline, or its scheduler is none that a machine could run.
     """
     if decides_in_python(discipline):
-        return WrittenDiscipline(discipline).scheduler()
+        discipline = WrittenDiscipline(discipline)
     make = getattr(discipline, "scheduler", None)
     scheduler = make() if callable(make) and not isinstance(discipline, type) else None
     if not isinstance(scheduler, Scheduler):
@@ -275,4 +280,6 @@ def scheduler_of(discipline: Discipline) -> Scheduler:
             f"lrms_sim.disciplines ({', '.join(DISCIPLINES)}), a function or an object with a "
             "method decide(view), or a kernel of its own (CONTRIBUTING.md says how)"
         )
+    if isinstance(scheduler, PythonScheduler):
+        scheduler.name_jobs(job_ids)
     return scheduler

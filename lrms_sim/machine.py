@@ -70,7 +70,8 @@ def simulate(
         TypeError: the discipline is none that a machine can run.
     """
     check_machine(jobs, processors, name)
-    scheduler = scheduler_of(cast("Discipline", Fcfs() if discipline is None else discipline))
+    chosen = cast("Discipline", Fcfs() if discipline is None else discipline)
+    scheduler = scheduler_of(chosen, jobs.job_id)
     count = len(jobs)
     if groups is not None:
         groups = check_groups(groups, count)

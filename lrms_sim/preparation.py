@@ -8,7 +8,7 @@ reproduce.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Final, Literal, get_args, get_type_hints
+from typing import Final, Literal, cast, get_args, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
@@ -77,10 +77,12 @@ class Prepared:
     Attributes:
         jobs: sorted by `(submit_time, job_id)`.
         report: every dropped or altered record by reason.
+        records: shape (n,), the row of the log that each job comes from.
     """
 
     jobs: JobTable
     report: PreparationReport
+    records: IntpArray
 
 
 class _Tally:
@@ -106,7 +108,11 @@ class _Tally:
 
 
 def prepare(
-    log: SwfLog, machine_processors: int, options: PreparationOptions | None = None
+    log: SwfLog,
+    machine_processors: int,
+    options: PreparationOptions | None = None,
+    *,
+    dependencies: bool = False,
 ) -> Prepared:
     """Prepares a log for a machine of a given size.
 
@@ -114,6 +120,8 @@ def prepare(
         log: the records.
         machine_processors: the size of the machine; no wider job is prepared.
         options: the rules; the defaults where left out.
+        dependencies: whether jobs will be submitted after the jobs that their records name
+            (`lrms_sim.closed_loop`), for the report.
 
     Returns:
         The jobs and a report.
@@ -154,6 +162,7 @@ def prepare(
         requested_time = np.maximum(requested_time, run_time)
     _check_ends(tally, log, run_time)
     _note_alterations(tally, log, from_other_field, overrun, options)
+    _note_unread(tally, log, dependencies=dependencies)
 
     rows = _in_order(tally, log.submit_time, job_id)
     jobs = JobTable(
@@ -165,7 +174,7 @@ def prepare(
         log.user[rows],
     )
     report = PreparationReport(log.path, len(log), len(jobs), tuple(tally.entries))
-    return Prepared(jobs, report)
+    return Prepared(jobs, report, rows)
 
 
 def _in_order(tally: _Tally, submit_time: FloatArray, job_id: Int64Array) -> IntpArray:
@@ -334,6 +343,21 @@ def _note_alterations(
     tally.note(
         "unsorted", "submitted before its predecessor in the log, sorted", _unsorted(log, tally)
     )
+
+
+def _note_unread(tally: _Tally, log: SwfLog, *, dependencies: bool) -> None:
+    """Notes what the log says and nobody reads."""
+    if dependencies:
+        words, treatment = "submitted once the job before it has ended", "altered"
+    else:
+        words, treatment = "names the job before it, submitted as recorded", "ignored"
+    tally.note("preceding-job", words, log.preceding_job > 0, cast("Treatment", treatment))
+    for reason, words, count in (
+        ("longer-record", "more than 18 fields, the rest not read", log.longer_records),
+        ("title", "title before the first record, not read", log.title_lines),
+    ):
+        if count:
+            tally.entries.append(PreparationEntry(reason, words, count, "ignored"))
 
 
 def _unsorted(log: SwfLog, tally: _Tally) -> BoolArray:

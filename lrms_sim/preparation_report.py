@@ -6,7 +6,7 @@ from typing import Final, Literal
 
 from lrms_sim.spelling import share
 
-Treatment = Literal["dropped", "altered", "kept"]
+Treatment = Literal["dropped", "altered", "kept", "ignored"]
 
 LOSSY_SHARE: Final = 0.25
 """From this share of dropped records on, what was lost is said beside the figures."""
@@ -29,7 +29,8 @@ class PreparationEntry:
         reason: the rule's short name, made of lower-case words and hyphens.
         description: the same for people.
         count: records concerned.
-        treatment: `dropped`, `altered`, or `kept` where something odd was left as it is.
+        treatment: `dropped`, `altered`, `kept` where something odd was left as it is, or `ignored` where
+            something that the log says is not used.
     """
 
     reason: str

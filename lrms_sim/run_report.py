@@ -53,6 +53,7 @@ class RunReport:
         origin: the moment from which the makespan counts, seconds.
         processors_from_header: whether the machine's size is the log's own.
         repetitions: the same with shifted arrivals; None where nobody asked.
+        size_key: what the header calls that size.
     """
 
     schedule: Schedule
@@ -61,6 +62,7 @@ class RunReport:
     origin: float
     processors_from_header: bool
     repetitions: Repetitions | None = None
+    size_key: str = "MaxProcs"
 
     @property
     def metrics(self) -> MachineMetrics:
@@ -241,7 +243,7 @@ def print_tables(report: RunReport, *, written: Iterable[object] = ()) -> None:
     """
     metrics = report.metrics
     size = f"{metrics.processors:,} {'processor' if metrics.processors == 1 else 'processors'}"
-    source = " (MaxProcs of the log)" if report.processors_from_header else ""
+    source = f" ({report.size_key} of the log)" if report.processors_from_header else ""
     _show(
         _title(f"{metrics.machine}, {size}{source}"),
         _table(("", "value", ""), figure_rows(report)),

@@ -70,7 +70,8 @@ class Machine:
     def __init__(self, processors: int, discipline: Discipline | None = None) -> None:
         check_machine(JobTable.empty(), processors, "machine")
         self._processors = processors
-        scheduler = scheduler_of(Fcfs() if discipline is None else discipline)
+        self._job_ids: list[int] = []
+        scheduler = scheduler_of(Fcfs() if discipline is None else discipline, self._job_ids)
         self._scheduler = scheduler
         self._kernel = MachineKernel(processors, scheduler)
         self._kernel.keep_log()
@@ -109,6 +110,7 @@ class Machine:
         group: int | None = None,
         user: int = -1,
         waiting_since: float | None = None,
+        job_id: int | None = None,
     ) -> int:
         """Puts a job into the queue at `submit_time`.
 
@@ -123,6 +125,7 @@ class Machine:
             user: number of the user, -1 for unknown; only EASY++ looks at it.
             waiting_since: seconds, for a job that came to a machine before this one; since
                 `submit_time` where left out.
+            job_id: what its log calls it, for disciplines written in Python; its number where left out.
 
         Returns:
             The job's number: 0, 1, 2, … in order of submission.
@@ -162,6 +165,7 @@ class Machine:
         self._width_column[job] = processors
         self._group_column[job] = GROUPS[-1] if group is None else group
         self._user_column[job] = user
+        self._job_ids.append(job if job_id is None else job_id)
         self._count += 1
         self._kernel.enqueue(job, submit_time)
         return job
@@ -201,6 +205,7 @@ class Machine:
         self._run_column[rows] = run_time
         self._width_column[rows] = processors
         self._group_column[rows] = group
+        self._job_ids.extend(range(first, behind))
         self._count = behind
         for job in range(first, behind):
             self._kernel.enqueue(job, submit_time)
@@ -276,6 +281,11 @@ class Machine:
         pass per event, of jobs that end together those that started first end first.
         """
         return self._kernel.drain_log()
+
+    @property
+    def needs_groups(self) -> bool:
+        """Whether the discipline needs the user group of every job."""
+        return self._scheduler.needs_groups
 
     @property
     def history(self) -> History | None:

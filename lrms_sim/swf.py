@@ -154,8 +154,10 @@ def _without_titles(text: bytes, line: int, titles: list[tuple[int, bytes]]) -> 
 
 def _fault_of(number: int, content: bytes) -> _Fault:
     """Returns why a line, given by its number and content, is no job."""
-    room = (np.empty((_KINDS.count(kind), 1), DTYPES[kind]) for kind in (REAL, LONG, INT))
-    found = _swf.parse_block(content, number - 1, _KINDS, _SLOTS, *room, [])[2]  # type: ignore[call-overload]  # three arrays of three kinds
+    reals = np.empty((_KINDS.count(REAL), 1), np.float64)
+    longs = np.empty((_KINDS.count(LONG), 1), np.int64)
+    ints = np.empty((_KINDS.count(INT), 1), np.int32)
+    _, _, found, _ = _swf.parse_block(content, number - 1, _KINDS, _SLOTS, reals, longs, ints, [])
     assert found is not None
     return found
 

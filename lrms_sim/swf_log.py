@@ -107,6 +107,16 @@ class SwfHeader:
         return self._number("MaxProcs")
 
     @property
+    def size_key(self) -> str:
+        """Key of the machine's size: `MaxProcs`, or `MaxNodes` of a log that counts in nodes and has no other."""
+        return "MaxNodes" if self.values("MaxNodes") and not self.values("MaxProcs") else "MaxProcs"
+
+    @property
+    def size(self) -> int | None:
+        """Size of the machine, by `size_key`; None where it is not said."""
+        return self._number(self.size_key)
+
+    @property
     def unix_start_time(self) -> int | None:
         """`UnixStartTime`, time 0 of the log in seconds since 1970 UTC; None where not said."""
         return self._number("UnixStartTime")
@@ -179,8 +189,8 @@ class SwfLog:
     partition: Int32Array
     preceding_job: Int64Array
     think_time: FloatArray
-    longer_records: int = 0
-    title_lines: int = 0
+    longer_records: int = field(default=0, kw_only=True)
+    title_lines: int = field(default=0, kw_only=True)
 
     def __post_init__(self) -> None:
         """Checks lengths and values and makes the columns read-only.

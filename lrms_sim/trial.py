@@ -123,7 +123,7 @@ class Trial:
             TypeError: it is none that a machine can run.
         """
         jobs, count = self.jobs, len(self.jobs)
-        scheduler = scheduler_of(discipline)
+        scheduler = scheduler_of(discipline, jobs.job_id)
         kernel = MachineKernel(self.processors, scheduler)
         start_time, end_time = self._columns()
         kernel.bind(

@@ -252,7 +252,7 @@ class Federation:
 
         return FederationKernel(
             [site.processors for site in sites],
-            [scheduler_of(site.discipline) for site in sites],
+            [scheduler_of(site.discipline, self._log_job_id) for site in sites],
             [row(site) for site in sites],
             [location_order(site, index) for site in sites],
             [location_of(site.location_policy).count_open for site in sites],

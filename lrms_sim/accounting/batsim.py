@@ -90,8 +90,8 @@ def read_workload(
     width = [one[2]["res"] for one in kept]
     users = np.array([_user(one[2]) for one in kept], np.int64)
     if rng is not None:
-        known, place = np.unique(users[users >= 0], return_inverse=True)
-        users[users >= 0] = 1 + rng.permutation(len(known))[place]
+        known, which = np.unique(users[users >= 0], return_inverse=True)
+        users[users >= 0] = 1 + rng.permutation(len(known))[which]
     log = SwfLog.from_columns(
         {
             "job_id": np.array(numbers, np.int64),

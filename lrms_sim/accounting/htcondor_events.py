@@ -187,8 +187,8 @@ def events_of_text(lines: Iterable[str], reading: Reading) -> Iterator[tuple[int
         elif ad is not None:
             _read_body(ad, stripped)
         elif stripped and stripped != "...":
-            fault = Unreadable("no event as 005 (7174.000.000) 2024-01-05 12:36:58 Job terminated.")
-            reading.leave_out(count, fault)
+            odd = Unreadable("no event as 005 (7174.000.000) 2024-01-05 12:36:58 Job terminated.")
+            reading.leave_out(count, odd)
     if ad is not None:
         yield count, ad
 

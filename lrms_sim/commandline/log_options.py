@@ -118,18 +118,19 @@ def processors_of(log: "SwfLog") -> int:
         click.ClickException: the header does not say it once.
     """
     header = log.header
-    said = [value for value in header.values("MaxProcs") if value]
-    processors = header.max_procs
+    key = header.size_key
+    said = [value for value in header.values(key) if value]
+    processors = header.size
     if processors is not None and 1 <= processors <= PROCESSORS_MAX and len(set(said)) == 1:
         return processors
     if not said:
-        found = "does not say MaxProcs"
+        found = f"does not say {key}"
     elif len(set(said)) > 1:
-        found = f"says MaxProcs {len(said)} times: {', '.join(said[:5])}"
+        found = f"says {key} {len(said)} times: {', '.join(said[:5])}"
     elif processors is None:
-        found = f"says {shown(said[0])} for MaxProcs, which is no whole number"
+        found = f"says {shown(said[0])} for {key}, which is no whole number"
     else:
-        found = f"says {processors} for MaxProcs"
+        found = f"says {processors} for {key}"
     raise click.ClickException(
         f"{log.path}: the header {found}; give the machine's size with --processors"
     )

@@ -27,7 +27,14 @@ from lrms_sim.spelling import printable
 from lrms_sim.version import __version__
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from lrms_sim.closed_loop import Wait
+    from lrms_sim.disciplines import Discipline
+    from lrms_sim.jobs import JobTable
+    from lrms_sim.preparation import Prepared
     from lrms_sim.run_report import RunReport
+    from lrms_sim.schedule import Schedule
     from lrms_sim.swf_log import SwfLog
 
 LONG_JOBS = 500_000
@@ -68,6 +75,12 @@ LONG_JOBS = 500_000
 )
 @click.option("--swf", type=FILE, metavar="FILE", help="Write it as a log: .swf, .swf.gz.")
 @click.option("--html", type=FILE, metavar="PAGE", help="Write charts and figures as a page.")
+@click.option(
+    "--dependencies",
+    is_flag=True,
+    help="Submit jobs that name a job before them (field 17) once it has ended, by their think time "
+    "(field 18), and not when the log says.",
+)
 @click.option("--name", metavar="NAME", help="The machine's name.  [default: the log's]")
 @json_option("lrms-sim-run", "lrms_sim.shown.models:RunShown")
 @repeat_options
@@ -86,6 +99,7 @@ def run(
     schedule: Path | None,
     swf: Path | None,
     html: Path | None,
+    dependencies: bool,
     name: str | None,
     as_json: bool,
     repeat: int | None,
@@ -96,7 +110,7 @@ def run(
     """Replay a log on one machine.
 
     Prints how the machine's users and its operator fare: response times, slowdowns, utilization.
-    TRACE is a log in the Standard Workload Format, plain or gzip-compressed, or the key of one that
+    TRACE is a log in the Standard Workload Format, plain or packed, - for standard input, or the key of one that
     `scenario fetch` has got: kth, ctc, sdsc05, sdsc00. Records that cannot
     run are dropped or altered by rules that have an option each; the table counts every one.
 
@@ -109,24 +123,19 @@ def run(
       lrms-sim run jobs.swf --schedule schedule.csv --swf schedule.swf.gz --json
       lrms-sim run jobs.swf --discipline easy --html run.html
     """  # noqa: D301  # \b keeps the lines of the examples as they are
-    from lrms_sim.machine import simulate  # noqa: PLC0415  # see the module's docstring
-    from lrms_sim.preparation import PreparationOptions, prepare  # noqa: PLC0415  # same
-    from lrms_sim.run_report import (  # noqa: PLC0415  # same
-        RunReport,
-        no_job_left,
-        print_run_json,
-        print_tables,
-        what_was_lost,
-    )
+    from lrms_sim.preparation import PreparationOptions, prepare  # noqa: PLC0415  # see the module's docstring
+    from lrms_sim.run_report import RunReport, no_job_left  # noqa: PLC0415  # same
     from lrms_sim.windows import window_by_days  # noqa: PLC0415  # same
 
     _check_outputs(trace, schedule, swf, html)
+    _check_arrivals(repeat, dependencies=dependencies)
     with user_errors():
         queue = chosen_discipline(discipline, strategy, group_order)
         first_day, last_day = two_days(window_days)
         log = read_log(trace)
         size = processors or processors_of(log)
-        prepared = prepare(log, size, PreparationOptions(**preparation))
+        rules = PreparationOptions(**preparation)
+        prepared = prepare(log, size, rules, dependencies=dependencies)
         jobs = window_by_days(
             prepared.jobs, first_day, last_day, first_jobs=first_jobs, shift=shift
         )
@@ -138,7 +147,8 @@ def run(
         origin = float(prepared.jobs.submit_time[row] - jobs.submit_time[0])
         queue = at_local_time(queue, log.header.fields, time_zone, jobs, origin)
     with bar("replaying", len(jobs), least=LONG_JOBS) as progress, user_errors():
-        result = simulate(jobs, size, queue, name=name or _stem(trace), progress=progress)
+        waits = _waits(log, prepared, followed=dependencies)
+        result = _replayed(jobs, size, queue, waits, name or _stem(trace), progress)
         repetitions = repeated(jobs, size, queue, repeat, shift_arrivals, seed)
     # Where a window leaves the clock as it was, most of the time to its end is not its own. A
     # window from day 0 is one from time 0, as is one without a first day.
@@ -149,15 +159,56 @@ def run(
         origin=float(jobs.submit_time[0]) if first_day and shift == "none" else 0.0,
         processors_from_header=processors is None,
         repetitions=repetitions,
+        size_key=log.header.size_key,
     )
     _write(report, log, schedule, swf, html)
+    _show(report, as_json=as_json, written=(schedule, swf, html))
+    return 0
+
+
+def _show(report: "RunReport", *, as_json: bool, written: "Sequence[Path | None]") -> None:
+    from lrms_sim.run_report import (  # noqa: PLC0415  # see the module's docstring
+        print_run_json,
+        print_tables,
+        what_was_lost,
+    )
+
     if as_json:
         print_run_json(report)
     else:
-        print_tables(report, written=filter(None, (schedule, swf, html)))
-    if lost := what_was_lost(prepared.report):
+        print_tables(report, written=filter(None, written))
+    if lost := what_was_lost(report.preparation):
         click.echo(f"warning: {lost}", err=True)
-    return 0
+
+
+def _check_arrivals(repeat: int | None, *, dependencies: bool) -> None:
+    if dependencies and repeat is not None:
+        raise click.UsageError("--dependencies says when jobs come, which --repeat would shift")
+
+
+def _waits(log: "SwfLog", prepared: "Prepared", *, followed: bool) -> "Mapping[int, Wait] | None":
+    if not followed:
+        return None
+    from lrms_sim.closed_loop import waits_of  # noqa: PLC0415  # see the module's docstring
+
+    return waits_of(log, prepared)
+
+
+def _replayed(  # noqa: PLR0917  # two functions' arguments
+    jobs: "JobTable",
+    size: int,
+    queue: "Discipline",
+    waits: "Mapping[int, Wait] | None",
+    name: str,
+    progress: "Callable[[int], None] | None",
+) -> "Schedule":
+    if waits is None:
+        from lrms_sim.machine import simulate  # noqa: PLC0415  # see the module's docstring
+
+        return simulate(jobs, size, queue, name=name, progress=progress)
+    from lrms_sim.closed_loop import simulate_closed  # noqa: PLC0415  # same
+
+    return simulate_closed(jobs, size, queue, waits=waits, name=name, progress=progress)
 
 
 def _check_outputs(trace: Path, schedule: Path | None, swf: Path | None, html: Path | None) -> None:

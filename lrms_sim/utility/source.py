@@ -122,7 +122,7 @@ def open_source(
             )
         return Source(Path(path).name, workload, processors, True)
     log = read_swf(path)
-    size = processors or log.header.max_procs
+    size = processors or log.header.size
     if size is None or size < 1:
         raise ValueError(f"{path}: the header says no MaxProcs; give --processors")
     workload, _ = utilities(log, size, rules_for(rules), PreparationOptions(**(preparation or {})))

@@ -32,7 +32,7 @@ def test_from_sacct_to_who_would_gain(tmp_path: Path, monkeypatch: pytest.Monkey
     # Of the four jobs of the sample two say how long they wanted to run.
     assert [(site["name"], site["jobs"]) for site in result["sites"]] == [("ours", 2), ("theirs", 200)]  # fmt: skip
     others = re.findall(r"^    lrms-sim ((?:info|run) .*)", text, flags=re.MULTILINE)
-    assert len(others) == 3
+    assert len(others) == 4
     for line in others:
         # Pages have tests of their own, and take a second.
         assert run_command(line.replace(" --html easy.html", "").split()) == 0

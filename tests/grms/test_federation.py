@@ -411,3 +411,24 @@ def test_what_is_no_discipline_is_refused() -> None:
     mine: Any = SimpleNamespace(name="mine", per_event=False, scheduler=Scheduler)
     with pytest.raises(TypeError, match="a queue discipline is one of those in lrms_sim"):
         replay([Site("a", 4, JobTable.empty(), discipline=mine)])
+
+
+def test_own_disciplines_know_the_ids_of_their_logs() -> None:
+    """The jobs of two sites are numbered together, and each has the id of its own log."""
+    seen: list[tuple[int, int]] = []
+
+    def decide(view: Any) -> None:
+        for job in view.waiting:
+            if job.processors <= view.processors_free:
+                seen.append((job.number, job.job_id))
+                view.start(job)
+
+    def jobs(*ids: int) -> JobTable:
+        times = list(range(len(ids)))
+        return JobTable.from_columns(
+            job_id=list(ids), submit_time=times, processors=[1] * len(ids), run_time=[9] * len(ids)
+        )
+
+    own: Any = decide
+    replay([Site("a", 4, jobs(7, 300), own), Site("b", 4, jobs(7, 12), own)])
+    assert sorted(seen) == [(0, 7), (1, 7), (2, 300), (3, 12)]

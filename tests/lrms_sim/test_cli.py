@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Literal, get_args, get_type_hints
 
 import pytest
@@ -266,18 +267,77 @@ def test_a_window_without_jobs(run: Run) -> None:
 
 
 def test_a_log_without_requested_times(run: Run, tmp_path: Path) -> None:
-    """The error names what was lost and the option that keeps it; with the option all is well."""
+    """The error names what was lost and the option that keeps it; `info` describes the log as it is."""
     unsaid = re.sub(r"^(\d+ \d+ -1 \d+ \d -1 -1 \d) \d+", r"\1 -1", LOG, flags=re.MULTILINE)
     (tmp_path / "unsaid.swf").write_text(unsaid)
-    for command in ("run", "info"):
-        status, _, err = run(command, "unsaid.swf")
-        assert status == log_options.EXIT_NOTHING
-        assert err == (
-            "Error: unsaid.swf: no job is left: 5 of 5 records (100.0%) were dropped: 4 requested "
-            "time missing (--requested-time-missing run_time keeps them), 1 run time 0 s "
-            "(--run-time-zero one_second keeps them)\n"
-        )
+    said = (
+        "Error: unsaid.swf: no job is left: 5 of 5 records (100.0%) were dropped: 4 requested "
+        "time missing (--requested-time-missing run_time keeps them), 1 run time 0 s "
+        "(--run-time-zero one_second keeps them)\n"
+    )
+    status, _, err = run("run", "unsaid.swf")
+    assert (status, err) == (log_options.EXIT_NOTHING, said)
+    status, _, err = run("info", "unsaid.swf", "--requested-time-missing", "drop")
+    assert (status, err) == (log_options.EXIT_NOTHING, said)
+    status, out, err = run("info", "unsaid.swf", "--json")
+    assert status == 0
+    assert err == (
+        "warning: 4 jobs have no requested time; `lrms-sim run` drops them "
+        "(--requested-time-missing run_time keeps them)\n"
+    )
+    found = json.loads(out)
+    assert (found["jobs"], found["run_time_median_s"]) == (4, 7.5)
     assert run("run", "unsaid.swf", "--requested-time-missing", "run_time")[::2] == (0, "")
+
+
+def test_longer_records_titles_and_nodes(run: Run, tmp_path: Path) -> None:
+    """What is not read is counted once in the report; a log that counts in nodes is as large as it has nodes."""
+    nodes = re.sub(
+        r"-1$", "-1 7 node:excl", LOG.replace("MaxProcs", "MaxNodes"), flags=re.MULTILINE
+    )
+    (tmp_path / "long.swf").write_text(f"Job Submit Wait\n{nodes}")
+    status, out, err = run("run", "long.swf", "--json")
+    assert (status, err) == (0, "")
+    found = json.loads(out)
+    assert found["processors"] == 2
+    entries = {
+        one["reason"]: (one["count"], one["treatment"]) for one in found["preparation"]["entries"]
+    }
+    assert entries["longer-record"] == (5, "ignored")
+    assert entries["title"] == (1, "ignored")
+    assert "log" not in run("run", "long.swf", "--name", "x")[2]
+    assert "x, 2 processors (MaxNodes of the log)" in " ".join(
+        run("run", "long.swf", "--name", "x")[1].split()
+    )
+    (tmp_path / "many.swf").write_text(LOG.replace("MaxProcs: 2", "MaxNodes: many"))
+    assert "says 'many' for MaxNodes, which is no whole number" in run("run", "many.swf")[2]
+
+
+def test_dependencies(run: Run, tmp_path: Path) -> None:
+    """Ignored and counted, or followed: a job comes its think time after the end of the one before."""
+    lines = LOG.splitlines()
+    lines[5] = (
+        lines[5].replace("-1 -1 -1", "-1 1 500") if lines[5].endswith("-1 -1 -1") else lines[5]
+    )
+    (tmp_path / "chain.swf").write_text("\n".join(lines))
+    assert lines[5].startswith("2 1 -1 5")
+    assert "names the job before it, submitted as recorded" in run("run", "chain.swf")[1]
+    status, out, _ = run("run", "chain.swf", "--dependencies", "--swf", "out.swf")
+    assert status == 0
+    assert "submitted once the job before it has ended" in out
+    assert read_swf("out.swf").submit_time.tolist() == [0, 510, 100000, 100001]
+    status, _, err = run("run", "chain.swf", "--dependencies", "--repeat", "2")
+    assert (status, "--repeat would shift" in err) == (EXIT_ERROR, True)
+
+
+def test_a_log_from_standard_input(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dash is its name."""
+    monkeypatch.setattr(
+        sys, "stdin", SimpleNamespace(buffer=io.BytesIO(gzip.compress(LOG.encode())))
+    )
+    status, out, err = run("run", "-", "--json")
+    assert (status, err) == (0, "")
+    assert json.loads(out)["machine"] == "machine"
 
 
 @pytest.mark.parametrize("command", ["run", "info"])

@@ -114,7 +114,7 @@ class Curious:
         while (job := view.head) and job.processors <= view.processors_free:
             names = {name for name in dir(job) if not name.startswith("_")}
             assert names == {
-                "number", "submit_time", "processors", "requested_time", "group", "user",
+                "number", "job_id", "submit_time", "processors", "requested_time", "group", "user",
                 "start_time", "estimated_end",
             }  # fmt: skip
             view.start(job)
@@ -169,8 +169,8 @@ def idle(_: Any) -> None:
 @pytest.mark.parametrize(
     ("discipline", "error", "text"),
     [
-        (twice, ValueError, "job 0 does not wait here and cannot be started"),
-        (too_wide, ValueError, "job 1 needs 3 processors; 1 are free"),
+        (twice, ValueError, "job 1 does not wait here and cannot be started"),
+        (too_wide, ValueError, "job 2 needs 3 processors; 1 are free"),
         (broken, KeyError, "0.0"),
         (idle, ValueError, "has left 2 jobs waiting on an idle machine"),
     ],
@@ -328,3 +328,28 @@ def test_a_failure_can_be_told_as_an_error_of_another_kind() -> None:
     assert isinstance(error.value.__cause__, KeyError)
     with pytest.raises(KeyError):
         simulate(BLOCKED, 4, NeverMind())
+
+
+def test_ids_and_numbers() -> None:
+    """A job's `job_id` is the log's, its `number` the row of the table; without a log the two are one."""
+    jobs = JobTable.from_columns(
+        job_id=[309, 101, 205], submit_time=[5, 0, 0], processors=[1, 1, 1], run_time=[5, 5, 5]
+    )
+    seen: list[tuple[int, int]] = []
+
+    def decide(view: Any) -> None:
+        for job in view.waiting:
+            if job.processors <= view.processors_free:
+                seen.append((job.number, job.job_id))
+                view.start(job)
+
+    simulate(jobs, 1, decide)
+    assert seen == [(0, 101), (1, 205), (2, 309)]
+    seen.clear()
+    machine = Machine(1, decide)  # type: ignore[arg-type]  # a function is a discipline
+    for job_id in (None, 77):
+        machine.submit(
+            submit_time=0.0, processors=1, requested_time=5.0, run_time=5.0, job_id=job_id
+        )
+    machine.advance(100.0)
+    assert seen == [(0, 0), (1, 77)]

@@ -92,7 +92,7 @@ def read_workload(path: Path, options: WorkloadOptions) -> Workload:
     name = path.name.split(".")[0]
     try:
         log = read_swf(path)
-        size = options.processors or log.header.max_procs
+        size = options.processors or log.header.size
         if size is None:
             raise WorkloadError(
                 f"{path}: its header does not say how large the machine is; say it with "

@@ -250,6 +250,7 @@ class End(asyncio.Protocol):
 
     transport: asyncio.Transport | None = None
     link: Link | None = None
+    _early: bytes = b""
 
     def other(self) -> "End | None":
         """Returns the other end; None while there is none."""
@@ -261,9 +262,13 @@ class End(asyncio.Protocol):
         self.transport.resume_reading()
 
     def deliver(self, data: bytes) -> None:
-        """Writes what the other end has read."""
+        """Writes what the other end has read; what comes before this end is there waits for it."""
         if self.transport is not None:
             self.transport.write(data)
+        else:
+            # Before Python 3.11.4 `pause_reading` in `connection_made` has no effect (cpython 103607): the
+            # first that is said comes in the few turns of the loop that this end takes to be there.
+            self._early += data
 
     def close(self) -> None:
         """Closes this end."""
@@ -275,6 +280,9 @@ class End(asyncio.Protocol):
         assert isinstance(transport, asyncio.Transport)
         self.transport = transport
         transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
+        if self._early:
+            early, self._early = self._early, b""
+            transport.write(early)
 
     def data_received(self, data: bytes) -> None:
         """Passes on what was read."""

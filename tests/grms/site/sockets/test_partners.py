@@ -1,6 +1,7 @@
 """The port of partners: who fails at it is told and counted, and nobody can fill it."""
 
 import asyncio
+import socket
 import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -22,9 +23,9 @@ from grms.site.sockets.partners import PartnerPort
 from grms.tls import ServerTls, TlsFiles, channel_credentials, channel_options
 from tests.grms.keys import Federation, new_federation
 from tests.grms.site.daemons import document, running
+from tests.grms.site.greetings import PREFACE, greeted
 from tests.waiting import run, until
 
-PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
 BEGUN = bytes([0, 0, 1, 1, 4, 0, 0, 0, 1]) + b"\x82"
 """The headers of a request whose body never comes."""
 
@@ -326,6 +327,20 @@ def test_without_tls_whoever_connects_is_passed_on() -> None:
         ):
             call: Any = channel.unary_unary("/t.T/Who")
             assert await call(b"", timeout=300) == b"nothing"
+
+    run(scene)
+
+
+def test_nothing_is_lost_that_is_said_at_once() -> None:
+    """Without TLS too, each of 200 connections is answered that speaks before it is taken."""
+
+    async def scene() -> None:
+        limits = PortLimits(handshakes_per_address=300)
+        async with front(None, limits) as found:
+            address = ("127.0.0.1", found.number)
+            answers = await asyncio.gather(*(greeted(socket.AF_INET, address) for _ in range(200)))
+            assert answers == [True] * 200
+            assert found.refused == []
 
     run(scene)
 

@@ -19,6 +19,7 @@ from structlog.testing import capture_logs
 from grms.kit.unix_sockets import SocketInUseError
 from grms.site.sockets.users import Shares, UserSocket, user_of
 from tests.grms.site.daemons import document, running
+from tests.grms.site.greetings import PREFACE, greeted
 from tests.waiting import run, until
 
 CLIENT = """
@@ -190,13 +191,27 @@ def test_no_user_takes_the_connections_of_all() -> None:
     run(scene)
 
 
-PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
-"""What a client says first, with empty settings."""
-
-
 def headers(stream: int) -> bytes:
     """Returns the beginning of a request that goes on: headers in one frame, and no end."""
     return bytes([0, 0, 1, 1, 0x4, 0, 0, 0, stream, 0x82])
+
+
+def test_nothing_is_lost_that_is_said_at_once(tmp_path: Path) -> None:
+    """Each of 200 connections is answered whose first bytes are there before it is taken.
+
+    Before Python 3.11.4 the loop reads them whatever `connection_made` asks of it.
+    """
+
+    async def scene() -> None:
+        path = tmp_path / "users.sock"
+        async with greeter(path, 300) as users:
+            answers = await asyncio.gather(
+                *(greeted(socket.AF_UNIX, str(path)) for _ in range(200))
+            )
+            assert answers == [True] * 200
+            assert users.refused == 0
+
+    run(scene)
 
 
 def test_requests_that_are_never_finished_are_hung_up(tmp_path: Path) -> None:

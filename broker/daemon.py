@@ -13,7 +13,7 @@ import stat
 import time
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import structlog
 from grpc import aio
@@ -32,7 +32,7 @@ from broker.engine.clock import Clock
 from broker.engine.engine import Engine, SiteCommand
 from broker.engine.journal import Journal, JournalError
 from broker.engine.replanner import Replanner, Searching
-from broker.errors import BrokerError
+from broker.errors import BrokerError, FileError
 from broker.services.services import Frontend, PlanService, ResourceService, WorkflowService
 from broker.services.telemetry import PlanTelemetry
 from broker.sites.dispatcher import Dispatcher
@@ -61,6 +61,13 @@ SERVICES = (
 )
 
 
+AHEAD_S: Final = 86_400.0
+"""So far the journal's last record may be ahead of the clock without a question, real seconds."""
+
+CLOSING_S: Final = 10.0
+"""How long calls have that are being answered over a channel that is given up, seconds."""
+
+
 class DaemonError(BrokerError):
     """The daemon cannot serve; the text says why and what to do."""
 
@@ -76,15 +83,26 @@ class Daemon:
         config: of the broker.
         journal: of the broker; its records are read.
         log: where events go.
+        path: of the configuration, which SIGHUP lets it read anew; None for one without a file.
+        behind: the clock may be behind the journal's last record by any time.
 
     Raises:
-        JournalError: the journal cannot be read.
+        JournalError: the journal cannot be read, or its last record is far in the future.
         OutputError: the password for MQTT cannot be read.
         DaemonError: a dashboard is configured, and what it needs is not installed.
     """
 
-    def __init__(self, config: BrokerConfig, journal: Journal, log: Log) -> None:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        journal: Journal,
+        log: Log,
+        *,
+        path: Path | None = None,
+        behind: bool = False,
+    ) -> None:
         self._config = config
+        self._path = path
         self._log = log
         self._stop = asyncio.Event()
         self._health = health.aio.HealthServicer()
@@ -93,6 +111,7 @@ class Daemon:
             state = BrokerState.recover(config.settings(), journal.records(), epoch=journal.epoch)
         except KeyError as error:
             raise JournalError(f"{journal.path}: its records contradict each other") from error
+        self._go_on_from(state.memory.latest, journal, behind=behind)
         self.engine = Engine(state, journal, self._clock, log, checked=checks_wanted())
         self._frontend = Frontend(self.engine, config.limits.watchers)
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -101,6 +120,7 @@ class Daemon:
         )
         self._simulated = SimulatedSite(self._clock, self._capacity, config.chance())
         self._dispatcher: Dispatcher | None = None
+        self._remote: dict[str, _Connected] = {}
         self._telemetry: PlanTelemetry | None = None
         if config.mqtt is not None:
             instance = f"{time.time_ns():x}"
@@ -163,7 +183,48 @@ class Daemon:
             with contextlib.suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self._frontend.progress, searching)
 
+    def _go_on_from(self, latest: float, journal: Journal, *, behind: bool) -> None:
+        ahead = self._clock.go_on_from(latest)
+        if ahead > AHEAD_S * self._clock.speed and not behind:
+            raise JournalError(
+                f"{journal.path}: the last record is of {latest:.3f} s, and the broker's clock shows "
+                f"{latest - ahead:.3f} s, {ahead:.0f} s before it; set the system's clock (and [clock]) right, or, "
+                "where they are, start once with --behind: time goes on from the last record, at half its "
+                "speed until the clock has caught up"
+            )
+        if ahead:
+            self._log.warning("clock_behind_journal", ahead_s=round(ahead, 3), latest_s=latest)
+
     # --- life ----------------------------------------------------------------------------------
+
+    def reload(self) -> None:
+        """Reads the configuration anew; what cannot be used is logged, and nothing has changed then.
+
+        Into force come other addresses of sites and renewed keys and certificates; what else has
+        changed takes a restart, and is named.
+        """
+        if self._path is None:
+            return
+        try:
+            config = load_config(self._path)
+            moved = {
+                site.name: way
+                for site in config.sites
+                if site.name in self._remote
+                and (way := self._remote[site.name].other_way(site)) is not None
+            }
+        except (FileError, DaemonError) as error:
+            self._log.error("not_reloaded", problem=str(error))  # said in full
+            return
+        for name, way in moved.items():
+            self._remote[name].move(way)
+        before, after = self._config.model_dump(), config.model_dump()
+        restart_needed = sorted(
+            key for key in before if key != "sites" and before[key] != after[key]
+        )
+        if [_lasting(site) for site in self._config.sites] != [_lasting(s) for s in config.sites]:
+            restart_needed.append("sites")
+        self._log.info("reloaded", sites=sorted(moved), restart_needed=restart_needed)
 
     def stop(self) -> None:
         """Begins to drain and end."""
@@ -180,8 +241,10 @@ class Daemon:
         async with AsyncExitStack() as stack:
             sites: dict[str, Site] = {"": self._simulated}
             for site in self._config.sites:
-                channel = await stack.enter_async_context(_channel(site))
-                sites[site.name] = RemoteSite(channel)
+                connected = _Connected(site)
+                stack.push_async_callback(connected.close)
+                self._remote[site.name] = connected
+                sites[site.name] = connected.remote
             self._dispatcher = Dispatcher(
                 sites,
                 self.engine.tell,
@@ -316,6 +379,65 @@ def _remove_own(path: Path, inode: int) -> None:
             path.unlink()
 
 
+def _lasting(site: SiteConfig) -> dict[str, Any]:
+    # What of a site takes a restart.
+    return site.model_dump(exclude={"address", "tls"})
+
+
+class _Connected:
+    """A site, and the channel to it.
+
+    Attributes:
+        remote: what speaks over the channel.
+
+    Raises:
+        DaemonError: its keys cannot be used.
+    """
+
+    def __init__(self, site: SiteConfig) -> None:
+        self._way = _Way(_channel(site), _shown(site))
+        self._closing: set[asyncio.Task[None]] = set()
+        self.remote = RemoteSite(self._way.channel)
+
+    def other_way(self, site: SiteConfig) -> "_Way | None":
+        """Returns the way to a site that is elsewhere now, or has other keys; None where all is as it was.
+
+        Raises:
+            DaemonError: these cannot be used.
+        """
+        shown = _shown(site)
+        return None if shown == self._way.shown else _Way(_channel(site), shown)
+
+    def move(self, way: "_Way") -> None:
+        """Speaks over this way from now on; calls that are being answered get their answers."""
+        task = asyncio.create_task(self._way.channel.close(CLOSING_S), name="closing")
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+        self._way = way
+        self.remote.speak_over(way.channel)
+
+    async def close(self) -> None:
+        """Closes the channel, and those before it."""
+        await asyncio.gather(self._way.channel.close(), *self._closing)
+
+
+class _Way(NamedTuple):
+    # A channel to a site, and what it was made of.
+    channel: aio.Channel
+    shown: tuple[Any, ...]
+
+
+def _shown(site: SiteConfig) -> tuple[Any, ...]:
+    if site.tls is None:
+        return (site.address,)
+    files = TlsFiles.of(site.tls)
+    try:
+        contents = [path.read_bytes() for path in (files.authority, files.certificate, files.key)]
+    except OSError as error:
+        raise DaemonError(f"site {site.name}: {error.filename}: {error.strerror}") from error
+    return (site.address, *contents)
+
+
 def _channel(site: SiteConfig) -> aio.Channel:
     options: list[tuple[str, Any]] = [
         ("grpc.max_receive_message_length", 64 << 20),
@@ -339,12 +461,13 @@ def _channel(site: SiteConfig) -> aio.Channel:
     return aio.secure_channel(site.address, credentials, options=options)
 
 
-def serve(config_path: Path, log: Log) -> None:
+def serve(config_path: Path, log: Log, *, behind: bool = False) -> None:
     """Runs a broker until it is stopped by a signal.
 
     Args:
         config_path: the broker's configuration.
         log: where events go.
+        behind: the clock may be behind the journal's last record by any time.
 
     Raises:
         FileError: the configuration cannot be used.
@@ -355,8 +478,8 @@ def serve(config_path: Path, log: Log) -> None:
 
     async def main() -> None:
         with Journal(Path(config.journal.path)) as journal:
-            daemon = Daemon(config, journal, log)
-            async with signals(daemon.stop):
+            daemon = Daemon(config, journal, log, path=config_path, behind=behind)
+            async with signals(daemon.stop, daemon.reload):
                 await daemon.run()
 
     asyncio.run(main())

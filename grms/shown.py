@@ -76,6 +76,9 @@ class SiteShown(Shown):
     lrms_load_age_s: float | None
     lrms_commands_open: int
     guard: GuardStatusShown | None = Field(description="null of a site without one.")
+    clock_ahead_s: float | None = Field(
+        description="So far the site's time is ahead of its clock; null where it is not."
+    )
 
 
 class StatusShown(RootModel[JobShown | SiteShown]):

@@ -79,8 +79,15 @@ def client_of(socket: Path, timeout_s: float) -> "SyncClient":
     is_flag=True,
     help="Stop when standard input ends too: whoever started the daemon is gone.",
 )
-def serve(config: Path, *, until_eof: bool) -> None:
+@click.option(
+    "--behind",
+    is_flag=True,
+    help="The system's clock is right, and the journal was written while it was more than a day ahead.",
+)
+def serve(config: Path, *, until_eof: bool, behind: bool) -> None:
     """Run a site's daemon until SIGTERM or Ctrl-C; a second one ends it at once.
+
+    SIGHUP lets it read its configuration anew, as `grms reload` does.
 
     CONFIG is the site's configuration; docs/operating.md describes it.
     """
@@ -93,7 +100,7 @@ def serve(config: Path, *, until_eof: bool) -> None:
 
     settings = load_config(config)
     log = configure_logs(settings.name, form=settings.logging.format, level=settings.logging.level)
-    run(config, log, until_eof=until_eof)
+    run(config, log, until_eof=until_eof, behind=behind)
 
 
 @click.command(short_help="Print the address of a site's dashboard.")
@@ -149,6 +156,11 @@ def status(job_id: str | None, socket: Path, *, timeout_s: float, as_json: bool)
         return
     draining = ", draining: takes no work" if answer.draining else ""
     click.echo(f"{answer.site}: {answer.clock} clock at {answer.now_s:.3f} s{draining}")
+    if answer.HasField("clock_ahead_s"):
+        click.echo(
+            f"  clock       {answer.clock_ahead_s:.0f} s ahead, as its journal is; it goes at half its speed "
+            "until the system's clock has caught up"
+        )
     click.echo(
         f"  processors  {answer.processors}, {answer.processors_free} free, "
         f"{answer.processors_waiting} waited for"

@@ -26,8 +26,15 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 
 @click.command(short_help="Run a broker.")
 @click.argument("config", type=_FILE)
-def serve(config: Path) -> None:
+@click.option(
+    "--behind",
+    is_flag=True,
+    help="The system's clock is right, and the journal was written while it was more than a day ahead.",
+)
+def serve(config: Path, *, behind: bool) -> None:
     """Run a broker until SIGTERM or Ctrl-C; a second one ends it at once.
+
+    SIGHUP lets it read its configuration anew: renewed certificates, and other addresses of sites.
 
     CONFIG is the broker's configuration. docs/examples/broker.toml has every key; the least is
 
@@ -51,7 +58,7 @@ def serve(config: Path) -> None:
         from grms.kit.logs import configure_logs  # noqa: PLC0415  # same
 
     logging = load_config(config).logging
-    run(config, configure_logs(form=logging.format, level=logging.level))
+    run(config, configure_logs(form=logging.format, level=logging.level), behind=behind)
 
 
 @click.command(short_help="Print the address of a broker's dashboard.")

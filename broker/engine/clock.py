@@ -5,6 +5,10 @@ Only the daemon reads it; the state is told what time it is.
 
 import math
 import time
+from typing import Final
+
+CATCHING_UP: Final = 0.5
+"""Speed of a clock that lets the true one catch up, as a part of that one's."""
 
 REST_MAX_S = 3600.0
 """Longest single sleep, real seconds: a moment may be further away than a timer reaches."""
@@ -32,9 +36,30 @@ class Clock:
         self.speed = speed
         # Steps of the system's clock are not followed.
         self._origin = origin + time.monotonic() - time.time()
+        self._begin, self._since = -math.inf, 0.0
+
+    def go_on_from(self, moment: float) -> float:
+        """Goes on from a moment that it has not reached, at half its speed, until it has caught up.
+
+        So a journal goes on that was written while the system's clock was ahead: nothing is noted
+        before what was noted already, and everything that waits for time goes on.
+
+        Args:
+            moment: seconds; minus infinity for none.
+
+        Returns:
+            By how much the moment is ahead, seconds; 0 where it is past.
+        """
+        self._since = self._shown()
+        self._begin = moment if moment > self._since else -math.inf
+        return max(0.0, moment - self._since)
 
     def now(self) -> float:
         """Returns the time, seconds."""
+        shown = self._shown()
+        return max(shown, self._begin + (shown - self._since) * CATCHING_UP)
+
+    def _shown(self) -> float:
         return (time.monotonic() - self._origin) * self.speed
 
     def rest_s(self, moment: float) -> float | None:

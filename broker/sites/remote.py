@@ -47,8 +47,13 @@ class RemoteSite:
     """
 
     def __init__(self, channel: aio.Channel, *, call_s: float = CALL_S) -> None:
-        self._stub: Any = reservation_pb2_grpc.ReservationServiceStub(channel)
         self._call_s = call_s
+        self._stub: Any
+        self.speak_over(channel)
+
+    def speak_over(self, channel: aio.Channel) -> None:
+        """Makes its calls over this channel from now on."""
+        self._stub = reservation_pb2_grpc.ReservationServiceStub(channel)
 
     async def book(self, wish: Wish) -> Reservation:
         """See `Site`."""

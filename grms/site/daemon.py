@@ -24,6 +24,7 @@ from grms.lrms.immediate import ReplayableLrms
 from grms.lrms.originals import WithOriginals
 from grms.lrms.port import LrmsError
 from grms.names import parse_endpoint
+from grms.site.configuration.files import ConfigError
 from grms.site.configuration.guard_table import guard_of
 from grms.site.engine.clock import VirtualClock
 from grms.site.engine.engine import EngineFailedError
@@ -36,6 +37,7 @@ from grms.site.originals.watcher import OriginalWatcher
 from grms.site.parts import Core
 from grms.site.servers import Servers
 from grms.site.services.jobs import Watchers
+from grms.site.services.reload import Reload
 from grms.site.services.replay_site import Replay
 from grms.site.services.reservations import Reservations
 from grms.site.sockets.descriptors import connection_limits, user_socket
@@ -86,6 +88,18 @@ class Daemon:
         self._kept = keep_beside(core, log)
         self.owners = self._kept.owners
         self.ready = asyncio.Event()
+        self._reload: Reload | None = None
+        self._reload_wanted = False
+
+    def reload(self) -> None:
+        """Reads the configuration anew as soon as the daemon serves; what cannot be used is logged."""
+        if self._reload is None or not self.ready.is_set():
+            self._reload_wanted = True
+            return
+        try:
+            self._reload()
+        except ConfigError as error:
+            self._log.error("not_reloaded", problem=str(error))  # the operator's, and said in full
 
     def stop(self) -> None:
         """Begins to drain and end."""
@@ -164,14 +178,19 @@ class Daemon:
                 clock=core.config.clock.kind,
                 records=core.journal.count,
             )
-            notify("READY=1", "STATUS=serving")
-            self.ready.set()
+            self._is_ready()
             await self._stopped_or()
             await self._drain(door, watchers, servers)
             if core.observer is not None:
                 await core.observer.stop()
             for task in reversed(tasks):
                 task.cancel()
+
+    def _is_ready(self) -> None:
+        notify("READY=1", "STATUS=serving")
+        self.ready.set()
+        if self._reload_wanted:
+            self.reload()
 
     async def _follow_deadlines(self) -> None:
         engine = self._core.engine
@@ -240,6 +259,7 @@ class Daemon:
 
         stack.push_async_callback(stop_servers)
         servers.append(made.users(users, self._config_path))
+        self._reload = made.reload
         if config.listen.partners is not None:
             port = self._partner_port(door, refused, port_limits)
             servers.append(made.partners(port, replay))

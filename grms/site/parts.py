@@ -9,7 +9,7 @@ import itertools
 import math
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,13 +35,13 @@ from grms.site.configuration.files import (
 from grms.site.configuration.guard_table import guard_of
 from grms.site.configuration.lrms_kinds import KINDS
 from grms.site.core.state import SiteState
-from grms.site.engine.clock import Clock
+from grms.site.engine.clock import CATCHING_UP, Clock
 from grms.site.engine.engine import Engine
 from grms.site.engine.group_commit import GroupCommit, timed
 from grms.site.engine.journal import Journal
 from grms.site.engine.lrms_driver import DriverLimits, LrmsDriver
 from grms.site.engine.reservation_notes import take_over_notes
-from grms.site.engine.site_clock import check_clock, make_clock
+from grms.site.engine.site_clock import ahead_of, check_clock, make_clock
 from grms.site.engine.upkeep import Progress, compact, read, without_collection
 from grms.site.facts.invariants import check
 from grms.site.facts.reservations import Resource
@@ -187,6 +187,14 @@ def load(
             # The journal of a replay has to keep its whole schedule.
             compact(journal, reading, log)
         clock = make_clock(config.clock, reading.moment)
+        if ahead := ahead_of(clock):
+            # Partners that have the true time are not held against a clock that has not.
+            settings = replace(
+                settings,
+                clock_drift=1.0 / CATCHING_UP - 1.0,
+                clock_grace=settings.clock_grace + ahead,
+            )
+            reading.memory.settings = settings
         site = LrmsSite(
             name=config.name,
             processors=config.processors,
@@ -233,6 +241,8 @@ def build_core(
     journal: Journal,
     log: Log,
     loaded: Loaded | None = None,
+    *,
+    behind: bool = False,
 ) -> Core:
     """Returns a daemon without sockets, with the state its journal makes.
 
@@ -242,6 +252,7 @@ def build_core(
         journal: of the site.
         log: where events go.
         loaded: what its records have made; they are read where it is left out.
+        behind: the clock may be behind the last record by any time.
 
     Raises:
         ConfigError: a policy or the certificate cannot be used.
@@ -251,7 +262,7 @@ def build_core(
     check_certificate(config, log)
     if loaded is None:
         loaded = load(config, config_path, journal, log)
-    check_clock(config.clock, loaded.clock, journal, loaded.latest)
+    check_clock(config.clock, loaded.clock, journal, loaded.latest, log, accepted=behind)
     new_id = itertools.count(1)
     driver = _driver(loaded, config, new_id, log)
 

@@ -54,6 +54,9 @@ CONDUCTOR_SOCKET: Final = ".conductor"
 class Servers:
     """Makes the servers of one daemon.
 
+    Attributes:
+        reload: reads the configuration anew; None before the server of users is made.
+
     Args:
         core: the parts without sockets.
         kept: what is kept beside the journal.
@@ -83,6 +86,7 @@ class Servers:
         self._health = health
         self._log = log
         self._pseudonyms: Pseudonyms | None = None
+        self.reload: Reload | None = None
 
     def users(self, users: UserSocket, config_path: Path) -> aio.Server:
         """Returns the server of users and operators.
@@ -94,26 +98,27 @@ class Servers:
         core, door, owners = self._core, self._door, self._kept.owners
         server = self._server(self._unexpected())
         observer = core.observer
+        self.reload = Reload(
+            core.config,
+            config_path,
+            engine=core.engine,
+            links=core.links,
+            door=door,
+            owners=owners,
+            files=None if core.config.tls is None else TlsFiles.of(core.config.tls),
+            on_partners=[
+                partial(_share, core.shared),
+                self._tell_names,
+                *([] if observer is None else [observer.set_partners]),
+            ],
+            log=self._log,
+        )
         facts = SiteFacts(
             clock=core.config.clock.kind,
             journal=core.journal,
             telemetry_connected=lambda: observer is not None and observer.connected,
             owner=owners.of,
-            reload=Reload(
-                core.config,
-                config_path,
-                engine=core.engine,
-                links=core.links,
-                door=door,
-                owners=owners,
-                files=None if core.config.tls is None else TlsFiles.of(core.config.tls),
-                on_partners=[
-                    partial(_share, core.shared),
-                    self._tell_names,
-                    *([] if observer is None else [observer.set_partners]),
-                ],
-                log=self._log,
-            ),
+            reload=self.reload,
         )
         job_pb2_grpc.add_JobServiceServicer_to_server(
             JobService(door, self._watchers, self._kept.results, self._kept.inputs), server

@@ -46,13 +46,48 @@ async def lifeline(stop: Callable[[], None], *, wanted: bool) -> AsyncIterator[N
         loop.remove_reader(0)
 
 
-def serve(config_path: Path, log: Log, *, until_eof: bool = False) -> None:
+class _Reins:
+    """What signals wish of a daemon, also before there is one.
+
+    Attributes:
+        stopping: it is to end.
+    """
+
+    def __init__(self) -> None:
+        self.stopping = False
+        self._reloading = False
+        self._daemon: Daemon | None = None
+
+    def take(self, daemon: Daemon) -> None:
+        """Hands on what has been wished already, and everything from now on."""
+        self._daemon = daemon
+        if self.stopping:
+            daemon.stop()
+        if self._reloading:
+            # What was read for this start may be older than the wish.
+            daemon.reload()
+
+    def stop(self) -> None:
+        """Lets the daemon drain and end."""
+        self.stopping = True
+        if self._daemon is not None:
+            self._daemon.stop()
+
+    def reload(self) -> None:
+        """Lets the daemon read its configuration anew, once it serves."""
+        self._reloading = True
+        if self._daemon is not None:
+            self._daemon.reload()
+
+
+def serve(config_path: Path, log: Log, *, until_eof: bool = False, behind: bool = False) -> None:
     """Runs a site daemon until it is stopped by a signal.
 
     Args:
         config_path: the site's configuration.
         log: where events go.
         until_eof: the end of standard input stops it too.
+        behind: the clock may be behind the journal's last record by any time.
 
     Raises:
         ConfigError: the configuration cannot be used.
@@ -65,14 +100,7 @@ def serve(config_path: Path, log: Log, *, until_eof: bool = False) -> None:
     durability = {"power_loss": "power", "crash": "process"}[config.journal.survives]
 
     async def main() -> None:
-        stopping = asyncio.Event()
-        daemon: Daemon | None = None
-
-        def stop() -> None:
-            stopping.set()
-            if daemon is not None:
-                daemon.stop()
-
+        reins = _Reins()
         shares, port_limits = connection_limits(config, log)
         with Journal(
             Path(config.journal.path),
@@ -88,8 +116,8 @@ def serve(config_path: Path, log: Log, *, until_eof: bool = False) -> None:
                 )
             async with (
                 user_socket(config, shares, port_limits) as users,
-                signals(stop),
-                lifeline(stop, wanted=until_eof),
+                signals(reins.stop, reins.reload),
+                lifeline(reins.stop, wanted=until_eof),
             ):
                 check_certificate(config, log)
                 async with waiting_room(users) as notice:
@@ -99,7 +127,7 @@ def serve(config_path: Path, log: Log, *, until_eof: bool = False) -> None:
                         status(text)
 
                     tell(f"reading the journal: {journal.count} records")
-                    progress = Progress(log, journal.count, stopping.is_set, tell)
+                    progress = Progress(log, journal.count, lambda: reins.stopping, tell)
                     with without_collection():
                         loaded = await _loaded(config, config_path, journal, progress, log)
                         # What was read stays; Python need never look through it for garbage.
@@ -107,10 +135,9 @@ def serve(config_path: Path, log: Log, *, until_eof: bool = False) -> None:
                 if loaded is None:
                     log.info("stopped")
                     return
-                core = build_core(config, config_path, journal, log, loaded)
+                core = build_core(config, config_path, journal, log, loaded, behind=behind)
                 daemon = Daemon(core, config_path, log, (users, port_limits))
-                if stopping.is_set():
-                    daemon.stop()
+                reins.take(daemon)
                 await daemon.run()
 
     asyncio.run(main())

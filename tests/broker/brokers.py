@@ -1,5 +1,6 @@
 """Brokers as processes of their own, for tests that end them in every way."""
 
+import json
 import os
 import signal
 import subprocess
@@ -8,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from broker.client import BrokerClient, CallError
 from broker.core.lifecycle import TaskState
@@ -87,6 +89,22 @@ class Process:
                 stderr=log,
                 env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])},
             )
+
+    def hangup(self) -> None:
+        """Sends it SIGHUP."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGHUP)
+
+    def logged(self, event: str) -> dict[str, Any]:
+        """Returns the first that it has logged of an event, as soon as it has."""
+        deadline = time.monotonic() + 300
+        while time.monotonic() < deadline:
+            for line in self.log.read_text(encoding="utf-8").splitlines():
+                if f'"{event}"' in line:
+                    found: dict[str, Any] = json.loads(line)
+                    return found
+            time.sleep(0.02)
+        raise AssertionError(self.log.read_text(encoding="utf-8"))
 
     def end(self, number: signal.Signals) -> int:
         """Sends it a signal and returns its status once it has ended."""

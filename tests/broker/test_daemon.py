@@ -1,6 +1,7 @@
 """The daemon as a process: a live cycle, and every way in which it can end."""
 
 import signal
+import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -10,9 +11,9 @@ import grpc
 import pytest
 
 from broker.client import BrokerClient, CallError
-from broker.core.records import Supply
+from broker.core.records import ResourceSet, Supply
 from broker.daemon import DaemonError, serve
-from broker.engine.journal import JournalError
+from broker.engine.journal import Journal, JournalError
 from broker.model.resources import Resource
 from broker.v1 import workflow_pb2
 from grms.kit.logs import configure_logs
@@ -179,6 +180,25 @@ def test_the_first_signal_drains_and_leaves_no_socket(tmp_path: Path) -> None:
         process.start()
         until_back(client)
         assert [supply.name for supply in client.resources()] == list(NAMES)
+
+
+def test_a_broker_goes_on_after_its_clock_was_ahead(tmp_path: Path) -> None:
+    """An hour is said and gone on from; a month takes the word of who runs it."""
+    config = configure(tmp_path)
+    ahead = time.time() + 3600.0
+    with Journal(tmp_path / "broker.journal") as journal:
+        journal.append([ResourceSet(ahead, POOL[0])])
+    with serving(config) as (process, client):
+        assert 3500 < process.logged("clock_behind_journal")["ahead_s"] <= 3600
+        client.submit(diamond("flow", 0.3, POOL[0].name))
+        ended = client.wait("flow")
+        assert ended.state == COMPLETED
+        assert ahead <= ended.submit_time_s <= ended.end_time_s
+        assert process.end(signal.SIGTERM) == 0
+    with Journal(tmp_path / "broker.journal") as journal:
+        journal.append([ResourceSet(ahead + 30 * 86_400.0, POOL[1])])
+    with pytest.raises(JournalError, match="start once with --behind"):
+        serve(config, configure_logs())
 
 
 def test_only_one_broker_has_a_journal(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """A live cycle over two site daemons, with kill -9 of the broker and of a site."""
 
+import shutil
 import signal
 import time
 from collections.abc import Sequence
@@ -23,7 +24,8 @@ from tests.broker.brokers import (
     until_back,
     until_running,
 )
-from tests.broker.site_processes import SiteProcess, plain_sites, pool, running, tls_sites
+from tests.broker.site_processes import BROKER, SiteProcess, plain_sites, pool, running, tls_sites
+from tests.grms.keys import new_federation
 
 pytestmark = pytest.mark.usefixtures("forks")
 
@@ -150,6 +152,39 @@ def test_a_site_that_vanishes_for_good_loses_no_task(tmp_path: Path) -> None:
     for name in ("runs/only", "waits/only"):
         assert (name, "luebeck", TaskState.WAITING) in places, "it was given up there"
         assert (name, "riga", TaskState.COMPLETED) in places
+
+
+def test_a_hangup_lets_the_broker_read_its_configuration_anew(tmp_path: Path) -> None:
+    """Renewed keys, and another address of a site, are in force at once; nothing ends by it.
+
+    Keys that cannot be used change nothing; what takes a restart is named.
+    """
+    made, keys = tls_sites(tmp_path, "riga")
+    riga = made[0]
+    stranger = new_federation(tmp_path / "elsewhere").site(BROKER)
+    for each in ("authority", "certificate", "key"):
+        shutil.copy(getattr(stranger, each), tmp_path / f"used-{each}")
+    used = TlsFiles(*(tmp_path / f"used-{each}" for each in ("authority", "certificate", "key")))
+    with (
+        running(made),
+        serving(sited(tmp_path, made, used)) as (process, client),
+    ):
+        assert client.resources() == []
+        for each in ("authority", "certificate"):
+            shutil.copy(getattr(keys, each), tmp_path / f"used-{each}")
+        process.hangup()
+        assert "is not the key of" in process.logged("not_reloaded")["problem"]
+        shutil.copy(keys.key, tmp_path / "used-key")
+        text = process.config.read_text()
+        process.config.write_text(text.replace("margin_s = 0.5", "margin_s = 0.4"))
+        process.hangup()
+        reloaded = process.logged("reloaded")
+        assert (reloaded["sites"], reloaded["restart_needed"]) == (["riga"], ["cycle"])
+        until_learned(client, *pool("riga"))
+        client.submit(diamond("flow", 0.3, *(supply.name for supply in pool("riga"))))
+        assert client.wait("flow").state == COMPLETED
+        assert process.end(signal.SIGTERM) == 0
+    assert riga.name == "riga"
 
 
 def test_a_site_with_another_s_certificate_is_not_spoken_to(tmp_path: Path) -> None:

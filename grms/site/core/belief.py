@@ -15,9 +15,6 @@ from grms.site.facts.jobs import Completion, HomeJob
 from grms.site.facts.lifecycle import GuestState, JobState, Outcome
 from grms.site.facts.settings import SiteSettings
 
-DRIFT = 1e-3
-"""Clocks of two sites may run apart by this share."""
-
 
 def violation(job: HomeJob, completion: Completion, now: float, settings: SiteSettings) -> str:
     """Returns what cannot be true of a job's reported end, for a person; empty where all may be.
@@ -40,7 +37,7 @@ def violation(job: HomeJob, completion: Completion, now: float, settings: SiteSe
             f"cut at its limit after {run_time:g} s, {requested:g} s requested",
         ),
         (
-            clocks and run_time > elapsed * (1.0 + DRIFT) + settings.elapsed_grace,
+            clocks and run_time > elapsed * (1.0 + settings.clock_drift) + settings.elapsed_grace,
             f"a run time of {run_time:g} s, {elapsed:g} s after the offer",
         ),
         (clocks and ended > now + skew, f"an end {ended - now:g} s in the future"),

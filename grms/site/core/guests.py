@@ -237,7 +237,8 @@ class GuestDesk:
     def started(self, guest: GuestJob, event: LrmsStarted, turn: Turn) -> None:
         """Notes a start."""
         if guest.state in {GuestState.ACCEPTED, GuestState.SUBMITTED}:
-            turn.note(GuestStarted(turn.now, guest.partner, guest.offer, event.start_time))
+            start = max(event.start_time, guest.accept_time)  # by another clock
+            turn.note(GuestStarted(turn.now, guest.partner, guest.offer, start))
             self.memory.books[guest.partner].budget.note_run(turn.now)
 
     def requeued(self, guest: GuestJob, _event: LrmsRequeued, turn: Turn) -> None:
@@ -281,6 +282,7 @@ class GuestDesk:
             elif guest.reserved or guest.cancel_requested:
                 # Its home site did not want it run; where this site could not, nobody is to blame.
                 budget.note_unused(turn.now)
+        end_time = max(end_time, guest.accept_time)  # by another clock
         turn.note(GuestEnded(turn.now, guest.partner, guest.offer, outcome, end_time, run_time))
         self.report(guest, turn)
 

@@ -191,7 +191,8 @@ class HomeDesk:
         """Notes a start."""
         self.reoffers.stays(job, turn)
         if job.state in {JobState.SUBMITTING, JobState.QUEUED}:
-            turn.note(JobStarted(turn.now, job.job, event.start_time))
+            start = max(event.start_time, job.submit_time)  # by another clock
+            turn.note(JobStarted(turn.now, job.job, start))
             turn.publish(job)
 
     def stays(self, job: HomeJob, event: LrmsStays, turn: Turn) -> None:

@@ -1,5 +1,6 @@
 """One turn of a site's state: the handling of one event."""
 
+import math
 from collections.abc import Sequence
 
 from grms.site.facts.commands import Append, Command, LrmsSubmit, Publish
@@ -97,6 +98,10 @@ class Turn:
         reason: str,
     ) -> None:
         """Notes the end of an own user's job."""
+        # Batch systems and partners have clocks of their own, and many say whole seconds alone: nothing
+        # that is noted begins before it could, nor ends before it began.
+        begun = job.submit_time if math.isnan(job.start_time) else job.start_time
+        end_time = max(end_time, begun)
         self.note(JobEnded(self.now, job.job, outcome, end_time, run_time, reason))
         job.remaining = None
         self.publish(job)

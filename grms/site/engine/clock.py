@@ -1,4 +1,7 @@
-"""The three clocks of a site: real time, scaled time, and time that a conductor tells.
+"""The clocks of a site: real time, scaled time, and time that a conductor tells.
+
+The first two are made to go on from a moment that they have not reached yet (`BehindClock`), where a
+journal was written while the system's clock was ahead.
 
 All tell seconds as a float. Nothing below the daemon reads a clock: `now` is handed down.
 """
@@ -9,6 +12,12 @@ import itertools
 import math
 import time
 from typing import Final, Protocol
+
+CATCHING_UP: Final = 0.5
+"""Speed of a clock for which the true one has to catch up, as a part of that one's."""
+
+SLEEP_LEAST_S: Final = 1e-3
+"""Shortest single sleep, real seconds: where a clock goes slower than its speed, each leaves a part over."""
 
 READINGS: Final = 5
 """Readings of both of the system's clocks, by which one is set by the other."""
@@ -25,7 +34,13 @@ class Clock(Protocol):
 
 
 class WallClock:
-    """Real time, in seconds since 1970; it does not follow steps of the system's clock back."""
+    """Real time, in seconds since 1970; it does not follow steps of the system's clock back.
+
+    Attributes:
+        speed: seconds of this clock for one real second: 1.
+    """
+
+    speed = 1.0
 
     def __init__(self) -> None:
         self._epoch = _epoch()
@@ -83,6 +98,37 @@ class ScaledClock:
         await _sleep_until(self, moment, self.speed)
 
 
+class BehindClock:
+    """Goes on from a moment that another clock has not reached, slower, until that has caught up.
+
+    Nothing is noted before what was noted already, and everything that waits for time goes on.
+
+    Args:
+        clock: that is behind.
+        begin: moment to go on from, seconds.
+    """
+
+    def __init__(self, clock: WallClock | ScaledClock, begin: float) -> None:
+        self.clock = clock
+        self.speed = clock.speed
+        self._begin = begin
+        self._since = clock.now()
+
+    def now(self) -> float:
+        """Returns the time, seconds."""
+        shown = self.clock.now()
+        return max(shown, self._begin + (shown - self._since) * CATCHING_UP)
+
+    @property
+    def ahead(self) -> float:
+        """By how much it is still ahead of the clock that is behind, seconds; 0 in the end."""
+        return self.now() - self.clock.now()
+
+    async def sleep_until(self, moment: float) -> None:
+        """Returns when the clock shows `moment`, seconds, or later."""
+        await _sleep_until(self, moment, self.speed)
+
+
 class VirtualClock:
     """Time that stands still until somebody advances it."""
 
@@ -128,4 +174,4 @@ SLEEP_MAX_S = 3600.0
 async def _sleep_until(clock: Clock, moment: float, speed: float) -> None:
     # A timer may fire early, and reaches only so far: sleep again until the clock shows it.
     while (left := moment - clock.now()) > 0:  # noqa: ASYNC110  # waits for time, not for an event
-        await asyncio.sleep(min(left / speed, SLEEP_MAX_S))
+        await asyncio.sleep(min(max(left / speed, SLEEP_LEAST_S), SLEEP_MAX_S))

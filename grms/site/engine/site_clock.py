@@ -1,39 +1,60 @@
 """The clock that a site's configuration names, and whether it goes with the site's journal.
 
 A journal's moments mean something on the clock that they were read from alone: on another a job
-may have started in the distant past or in the future.
+may have started in the distant past or in the future. A clock that has not reached the journal's last record
+is the right one nevertheless, when the system's clock was ahead for a while: then time goes on from
+that record (`BehindClock`).
 """
 
 import math
 from typing import Final
 
+import structlog
+
 from grms.site.configuration.config import ClockConfig
-from grms.site.engine.clock import Clock, ScaledClock, VirtualClock, WallClock
+from grms.site.engine.clock import BehindClock, Clock, ScaledClock, VirtualClock, WallClock
 from grms.site.engine.journal import Journal, JournalError
+
+Log = structlog.typing.FilteringBoundLogger
 
 NOTE: Final = "clock"
 """Under which the journal keeps the kind of its clock."""
 
-BEHIND_S: Final = 300.0
-"""So far a clock may be behind the last record, real seconds: the system's clock is set at times."""
+AHEAD_S: Final = 86_400.0
+"""So far the last record may be ahead of a clock without a question, real seconds."""
 
 
-def make_clock(config: ClockConfig, begin: float) -> Clock:
-    """Returns a site's clock.
+def make_clock(config: ClockConfig, latest: float) -> Clock:
+    """Returns a site's clock; it never shows less than the journal has.
 
     Args:
         config: which.
-        begin: what a virtual clock shows first, seconds.
+        latest: moment of the journal's last record, seconds; minus infinity where there is none.
     """
     if config.kind == "virtual":
-        return VirtualClock(begin)
+        return VirtualClock(latest)
     if config.kind == "scaled":
         assert config.origin is not None
-        return ScaledClock(config.speed, config.origin)
-    return WallClock()
+        clock: WallClock | ScaledClock = ScaledClock(config.speed, config.origin)
+    else:
+        clock = WallClock()
+    return BehindClock(clock, latest) if latest > clock.now() else clock
 
 
-def check_clock(config: ClockConfig, clock: Clock, journal: Journal, latest: float) -> None:
+def ahead_of(clock: Clock) -> float:
+    """Returns by how much a site's time is ahead of the true one until that has caught up, seconds."""
+    return clock.ahead if isinstance(clock, BehindClock) else 0.0
+
+
+def check_clock(
+    config: ClockConfig,
+    clock: Clock,
+    journal: Journal,
+    latest: float,
+    log: Log,
+    *,
+    accepted: bool = False,
+) -> None:
     """Notes the kind of clock in the journal, and refuses one that is not the journal's.
 
     Args:
@@ -41,12 +62,13 @@ def check_clock(config: ClockConfig, clock: Clock, journal: Journal, latest: flo
         clock: it.
         journal: of the site.
         latest: moment of the journal's last record, seconds; minus infinity where there is none.
+        log: is told where the clock is behind the journal.
+        accepted: an operator says that time may go on from the last record however far ahead that is.
 
     Raises:
         JournalError: the journal was written under a clock of another kind, or its last record is
-            in the future.
+            far in the future.
     """
-    way = "set [clock] as it was, or name another journal"
     noted = journal.note(NOTE)
     if noted is None or latest == -math.inf:
         if noted != config.kind:
@@ -54,11 +76,15 @@ def check_clock(config: ClockConfig, clock: Clock, journal: Journal, latest: flo
     elif noted != config.kind:
         raise JournalError(
             f"{journal.path}: this journal was written under clock.kind = {noted!r}, and the "
-            f"configuration says {config.kind!r}; {way}"
+            f"configuration says {config.kind!r}; set [clock] as it was"
         )
-    ahead = latest - clock.now()
-    if ahead > BEHIND_S * config.speed:
+    ahead = ahead_of(clock)
+    if ahead > AHEAD_S * config.speed and not accepted:
         raise JournalError(
             f"{journal.path}: the last record is of {latest:.3f} s, and the site's clock shows "
-            f"{clock.now():.3f} s, {ahead:.0f} s before it; if the system's clock is right, {way}"
+            f"{latest - ahead:.3f} s, {ahead:.0f} s before it; set the system's clock (and [clock]) right, or, "
+            "where they are, start once with --behind: time goes on from the last record, at half its speed "
+            "until the clock has caught up"
         )
+    if ahead > config.speed:  # less is how clocks are set right all the time
+        log.warning("clock_behind_journal", ahead_s=round(ahead, 3), latest_s=latest)

@@ -377,7 +377,8 @@ class Memory:
         job.reason = record.reason
         job.question = 0
         if record.run_time > 0 and math.isnan(job.start_time):
-            job.start_time = record.end_time - record.run_time
+            # The run time is the batch system's, the moments are the site's: they may differ by a little.
+            job.start_time = max(job.submit_time, record.end_time - record.run_time)
         work = record.run_time * job.request.processors
         self.own_work += work
         self.own_requested += work * job.request.requested_time

@@ -95,7 +95,9 @@ class SiteSettings:
         clock_grace: clocks of two sites may differ by so much, seconds; infinity: what partners
             say of moments is not checked, as where one virtual clock is moved for all.
         elapsed_grace: a reported run time may exceed the time since the offer by so much, seconds,
-            and by a thousandth of it.
+            and by `clock_drift`.
+        clock_drift: the time since the offer may be longer than this site's clock has it by this share: two
+            clocks run apart a little, and one that lets another catch up goes slower.
         undecided_time_max: an offer whose outcome is open for so long is overdue, seconds.
         delegated_time_max: a delegated job is overdue when it has not ended so long after it could
             have been over, had it started when it was accepted; seconds.
@@ -134,6 +136,7 @@ class SiteSettings:
     run_time_grace: float = 60.0
     clock_grace: float = 300.0
     elapsed_grace: float = 1.0
+    clock_drift: float = 1e-3
     undecided_time_max: float = math.inf
     delegated_time_max: float = math.inf
     probe_first_s: float = 10.0
@@ -166,6 +169,7 @@ class SiteSettings:
             "run_time_grace",
             "clock_grace",
             "elapsed_grace",
+            "clock_drift",
             "undecided_time_max",
             "delegated_time_max",
             "confirm_time_max",

@@ -11,6 +11,7 @@ from grms.policy.guard import ExchangeGuard, GuardFound
 from grms.policy.rails import DAY, HOUR
 from grms.site.configuration.files import ConfigError
 from grms.site.engine.journal import Journal
+from grms.site.engine.site_clock import ahead_of
 from grms.site.facts.commands import ReplyJob, ReplyPardon
 from grms.site.facts.events import Drain, Pardon, Resubmit, Resume, TakeBack, WriteOff
 from grms.site.facts.partners import PartnerBook
@@ -237,6 +238,7 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
             lrms_load_age_s=age,
             lrms_commands_open=engine.driver.commands_open,
             guard=guard_status(state.settings.guard, state.memory.guard_found),
+            clock_ahead_s=ahead_of(engine.clock) or None,
         )
 
 

@@ -250,7 +250,7 @@ class End(asyncio.Protocol):
 
     transport: asyncio.Transport | None = None
     link: Link | None = None
-    _early: bytes = b""
+    _unwritten: bytes = b""
 
     def other(self) -> "End | None":
         """Returns the other end; None while there is none."""
@@ -268,7 +268,7 @@ class End(asyncio.Protocol):
         else:
             # Before Python 3.11.4 `pause_reading` in `connection_made` has no effect (cpython 103607): the
             # first that is said comes in the few turns of the loop that this end takes to be there.
-            self._early += data
+            self._unwritten += data
 
     def close(self) -> None:
         """Closes this end."""
@@ -280,9 +280,9 @@ class End(asyncio.Protocol):
         assert isinstance(transport, asyncio.Transport)
         self.transport = transport
         transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
-        if self._early:
-            early, self._early = self._early, b""
-            transport.write(early)
+        if self._unwritten:
+            waiting, self._unwritten = self._unwritten, b""
+            transport.write(waiting)
 
     def data_received(self, data: bytes) -> None:
         """Passes on what was read."""

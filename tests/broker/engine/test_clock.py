@@ -2,9 +2,11 @@
 
 import math
 import time
+from types import SimpleNamespace
 
 import pytest
 
+from broker.engine import clock as module
 from broker.engine.clock import REST_MAX_S, Clock
 
 
@@ -32,6 +34,26 @@ def test_rests_are_bounded() -> None:
     assert clock.rest_s(0) == 0
     assert clock.rest_s(1e12) == REST_MAX_S
     assert clock.rest_s(math.inf) is None
+
+
+def test_a_clock_that_is_behind_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Time goes on from where it was, at half the speed, until both show the same; then as ever."""
+    real = 100.0
+    clocks = SimpleNamespace(monotonic=lambda: real, time=lambda: 1e9 + real)
+    monkeypatch.setattr(module, "time", clocks)
+    clock = Clock(10.0, 1e9)
+    assert clock.go_on_from(clock.now() - 1.0) == 0.0
+    assert clock.go_on_from(-math.inf) == 0.0
+    assert clock.go_on_from(1600.0) == 600.0
+    for passed, shown in (
+        (0.0, 1600.0),
+        (10.0, 1650.0),
+        (100.0, 2100.0),
+        (120.0, 2200.0),
+        (140.0, 2400.0),
+    ):
+        real = 100.0 + passed
+        assert clock.now() == shown
 
 
 @pytest.mark.parametrize(("speed", "origin"), [(0, 0), (-1, 0), (math.nan, 0), (1, math.inf)])

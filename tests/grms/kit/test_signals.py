@@ -52,6 +52,17 @@ def test_the_second_signal_ends_at_once() -> None:
         assert process.wait(timeout=300) == 128 + signal.SIGTERM
 
 
+async def test_a_hangup_reloads_and_ends_nothing() -> None:
+    """As often as it comes; afterwards it is what it was."""
+    before, times = signal.getsignal(signal.SIGHUP), asyncio.Queue[int]()
+    async with signals(lambda: None, lambda: times.put_nowait(1)):
+        for _ in range(3):
+            os.kill(os.getpid(), signal.SIGHUP)
+            async with asyncio.timeout(300):
+                await times.get()
+    assert signal.getsignal(signal.SIGHUP) in {before, signal.SIG_DFL}
+
+
 async def test_who_was_cancelled_before_begins_nothing() -> None:
     """A signal that comes just before is not left for the first wait within."""
     begun = False

@@ -34,6 +34,15 @@ def end(end_time: float, run_time: float, outcome: Outcome = Outcome.COMPLETED) 
     return Completion(offer(1), outcome, end_time, run_time)
 
 
+def test_a_clock_that_goes_slower_is_allowed_for() -> None:
+    """While a site waits for its own clock, a partner's job may run longer than the site's time passes."""
+    for drift, run_time, believed in ((1e-3, 21.1, False), (1.0, 41.0, True), (1.0, 41.1, False)):
+        site = delegated(settings(**{**STRICT, "clock_grace": 30.0}, clock_drift=drift))
+        now = site.job().offer_time + 20.0
+        found = violation(site.job(), end(now, run_time), now, site.settings)
+        assert found == ("" if believed else f"a run time of {run_time:g} s, 20 s after the offer")
+
+
 @pytest.mark.parametrize(
     ("completion", "text"),
     [

@@ -1,5 +1,7 @@
 """Whole conversations of a site, command by command; the parts have their own modules."""
 
+import math
+
 import pytest
 
 from grms.policy.location import AwrtLocation, FixedOrder
@@ -69,6 +71,59 @@ def test_the_batch_system_is_told_whose_a_job_is() -> None:
     host = Conversation()
     guest = one(host(OfferReceived, load=FREE, payload=b"run", **given), LrmsSubmit)
     assert (guest.user, guest.partner) == ("", "b")
+def test_nothing_begins_before_it_could_nor_ends_before_it_began() -> None:
+    """Where the batch system tells whole seconds, or its clock is behind the site's; run times stay."""
+    for start, end, run_time, shown in (
+        (5.0, 5.0, 0.0, (5.75, 5.75)),
+        (5.0, 6.0, 1.0, (5.75, 6.0)),
+        (-40.0, -30.0, 10.0, (5.75, 5.75)),
+        (7.0, 6.5, 0.0, (7.0, 7.0)),
+        (None, 5.0, 0.0, (None, 5.75)),
+        (None, 6.0, 3.0, (5.75, 6.0)),
+    ):
+        site = Conversation(settings(transfer=KEEP))
+        site.now = 5.75
+        site.submit(load=FREE)
+        key = site.job().lrms_key
+        site.now = 8.0
+        if start is not None:
+            site(LrmsStarted, lrms_key=key, start_time=start)
+        site(LrmsEnded, lrms_key=key, outcome=Outcome.COMPLETED, end_time=end, run_time=run_time)
+        job = site.job()
+        assert (None if math.isnan(job.start_time) else job.start_time, job.end_time) == shown
+        assert site.state.memory.own_work == run_time * job.request.processors
+
+
+def test_a_guest_ends_no_sooner_than_it_came() -> None:
+    """So its home site, whose clock agrees, is told of no end before its submission."""
+    site = Conversation()
+    site.now = 5.75
+    theirs = OfferId(3, 1)
+    accepted = site(
+        OfferReceived,
+        load=FREE,
+        partner="b",
+        offer=theirs,
+        settled_below=1,
+        request=REQUEST,
+        payload=b"",
+    )
+    key = one(accepted, LrmsSubmit).lrms_key
+    site(LrmsStarted, lrms_key=key, start_time=5.0)
+    ended = site(LrmsEnded, lrms_key=key, outcome=Outcome.FAILED, end_time=5.0, run_time=0.0)
+    assert one(ended, SendReport).completion == Completion(theirs, Outcome.FAILED, 5.75, 0.0)
+
+
+def test_a_partner_whose_clock_is_behind_ends_no_job_before_it_was_submitted() -> None:
+    """Its report is believed within the grace, and its moment brought to what can be."""
+    site = Conversation()
+    site.now = 50.0
+    site.submit()
+    site(OfferAnswered, load=FULL, partner="b", offer=offer(1), accepted=True)
+    completion = Completion(offer(1), Outcome.COMPLETED, 20.0, 3.0)
+    site(ReportReceived, partner="b", completions=(completion,))
+    job = site.job()
+    assert (job.submit_time, job.start_time, job.end_time) == (50.0, 50.0, 50.0)
 
 
 def test_a_job_that_is_delegated() -> None:

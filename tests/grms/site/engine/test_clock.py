@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from grms.site.engine import clock as module
-from grms.site.engine.clock import ScaledClock, VirtualClock, WallClock
+from grms.site.engine.clock import BehindClock, ScaledClock, VirtualClock, WallClock
 
 
 def test_a_wall_clock_tells_seconds_since_1970() -> None:
@@ -49,6 +49,36 @@ def test_clocks_of_one_origin_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     assert clock.now() == 1000.0 * real
     other = ScaledClock(1000.0, 1e9)
     assert clock.now() == other.now() == 1000.0 * real
+
+
+def test_a_clock_that_is_behind_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Time goes on from where it was, at half the speed, until both show the same; then as ever."""
+    real = 100.0
+    clocks = SimpleNamespace(monotonic=lambda: real, time=lambda: 1e9 + real)
+    monkeypatch.setattr(module, "time", clocks)
+    for clock in (WallClock(), ScaledClock(10.0, 1e9)):
+        begin = clock.now()
+        found = BehindClock(clock, begin + 60.0 * clock.speed)
+        for passed, shown in (
+            (0.0, 60.0),
+            (10.0, 65.0),
+            (100.0, 110.0),
+            (120.0, 120.0),
+            (140.0, 140.0),
+        ):
+            real = 100.0 + passed
+            assert (found.now() - begin) / clock.speed == shown
+            assert found.ahead / clock.speed == shown - passed
+        real = 100.0
+
+
+def test_who_sleeps_by_a_clock_that_is_behind_wakes() -> None:
+    """After twice the real time, and not before."""
+    clock = BehindClock(ScaledClock(1000.0, time.time()), 1e6)
+    begin, before = clock.now(), time.monotonic()
+    asyncio.run(clock.sleep_until(begin + 50.0))
+    assert time.monotonic() - before >= 0.1
+    assert clock.now() >= begin + 50.0
 
 
 @pytest.mark.parametrize(("speed", "origin"), [(0, 0), (-1, 0), (math.nan, 0), (1, math.inf)])

@@ -4,6 +4,7 @@ It survives a restart, and a script that empties its own folder in the end: by w
 is told from one that was never there. A job that runs as another account cannot reach it.
 """
 
+import errno
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -50,9 +51,34 @@ class JobNotes:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._accounts: dict[str, str] | None = None
+        self._opened = False
+
+    def open(self) -> None:
+        """Makes the folder of the notes; where it is missing later, the disk is away.
+
+        Raises:
+            OSError: it cannot be made.
+        """
+        if not self._opened:
+            (self._folder / MARKS).mkdir(mode=0o700, exist_ok=True)
+            self._opened = True
+
+    def check_there(self) -> None:
+        """Returns if what is not found is not there, and no disk is away that may have it.
+
+        Raises:
+            FileNotFoundError: nothing is there any more of what this process has opened.
+        """
+        if self._opened and not (self._folder / MARKS).is_dir():
+            text = "the jobs' folders are not there any more; is a file system not mounted?"
+            raise FileNotFoundError(errno.ENOENT, text, str(self._folder))
 
     def account(self, name: str) -> str:
-        """Returns the account as which a job runs; empty for this process's own."""
+        """Returns the account as which a job runs; empty for this process's own.
+
+        Raises:
+            OSError: what is kept of that cannot be read, or is damaged.
+        """
         return self._known().get(name, "")
 
     def runs_as(self, name: str, account: str) -> None:
@@ -61,14 +87,16 @@ class JobNotes:
             notes = self._folder / ACCOUNTS
             notes.mkdir(mode=0o700, exist_ok=True)
             write_durable(notes / name, account)
-            self._known()[name] = account
+            if self._accounts is not None:
+                self._accounts[name] = account
 
     def forget(self, name: str) -> None:
         """Deletes what is kept of a job."""
         self._place(name).unlink(missing_ok=True)
         if self.account(name):
             (self._folder / ACCOUNTS / name).unlink(missing_ok=True)
-            self._known().pop(name, None)
+            if self._accounts is not None:
+                self._accounts.pop(name, None)
 
     def marks(self, name: str) -> Marks | None:
         """Returns what was kept of a job; None of one that was never submitted here."""
@@ -78,6 +106,7 @@ class JobNotes:
                 place = self._folder / name / STATE
             return Marks(**json.loads(place.read_text()))
         except FileNotFoundError:
+            self.check_there()
             return None
         except (ValueError, TypeError):
             # Half a file is none of ours: they are replaced whole. It counts as the worst.
@@ -96,8 +125,17 @@ class JobNotes:
 
     def _known(self) -> dict[str, str]:
         if self._accounts is None:
-            notes = (self._folder / ACCOUNTS).glob("*+*+*")
-            self._accounts = {note.name: str(json.loads(note.read_text())) for note in notes}
+            known = {}
+            for note in (self._folder / ACCOUNTS).glob("*+*+*"):
+                try:
+                    known[note.name] = str(json.loads(note.read_text()))
+                except ValueError as error:
+                    # As whom the job runs is not guessed.
+                    raise OSError(errno.EIO, "a note is damaged", str(note)) from error
+            self.check_there()
+            if not self._opened:
+                return known
+            self._accounts = known
         return self._accounts
 
     def _place(self, name: str) -> Path:

@@ -20,7 +20,7 @@ Moments are seconds of the site's clock, which under a real batch system is the 
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from grms.kit.job_files import JobFile
 from grms.kit.shared_folders import SharedFile
@@ -49,6 +49,22 @@ class LrmsRefusedError(LrmsError):
 
 class LrmsUnavailableError(LrmsError):
     """Nobody has answered, or not in time. The command may have been carried out all the same."""
+
+
+class LrmsDiskError(LrmsUnavailableError):
+    """A job's own folder, or what is kept of it, cannot be read or written now: the disk is full, or away.
+
+    Args:
+        reason: for a person.
+        unbegun: nothing has reached the LRMS by this command, nor by one before it.
+
+    Attributes:
+        unbegun: the same.
+    """
+
+    def __init__(self, reason: str, *, unbegun: bool = False) -> None:
+        super().__init__(reason)
+        self.unbegun = unbegun
 
 
 class LrmsPhase(QuickEnum):
@@ -471,3 +487,12 @@ class Lrms(Protocol):
         Raises:
             LrmsUnavailableError: nobody answered.
         """
+
+
+@runtime_checkable
+class WithProblem(Protocol):
+    """An LRMS that may answer, and be handed no jobs all the same."""
+
+    @property
+    def problem(self) -> str:
+        """Why, for a person; empty where that is not so."""

@@ -19,6 +19,7 @@ from grms.lrms.batch.table import JobRow, Question
 from grms.lrms.launched import ended_itself, true_end
 from grms.lrms.originals import VARIABLE, Fate, Watched
 from grms.lrms.port import (
+    LrmsDiskError,
     LrmsEnd,
     LrmsJob,
     LrmsOutcome,
@@ -68,6 +69,7 @@ class BatchLrms:
             system.encode, system.decode, settle_s=settle_s, records_s=records_s
         )
         self._looks = Looks(system, spool, self._ledger, poll_s=poll_s)
+        self._disk = self._looks.disk
         self._orders = Orders(system, spool, self._looks, repeats=repeats, clock=clock)
         self._settle_s = settle_s
         self.watched = watched
@@ -76,6 +78,12 @@ class BatchLrms:
     def slips(self) -> Slips:
         """How often the batch system has not kept what it said."""
         return self._ledger.slips
+
+    @property
+    def problem(self) -> str:
+        """See `WithProblem`: why no job can be handed in, as nothing can be written."""
+        problem = self._disk.problem
+        return f"nothing can be written to the jobs' folders: {problem}" if problem else ""
 
     @property
     def folders(self) -> Spool:
@@ -95,10 +103,7 @@ class BatchLrms:
 
     async def open(self) -> None:
         """See `Lrms.open`."""
-        try:
-            await asyncio.to_thread(self._spool.open)
-        except OSError as error:
-            raise LrmsRefusedError(f"the folder for jobs cannot be made: {error}") from error
+        await self._disk.tried(self._spool.open)
         await self._system.open()
 
     async def run(self) -> None:
@@ -132,20 +137,23 @@ class BatchLrms:
             return
         if await self._had_before(key):
             return
-        folder = await asyncio.to_thread(
-            self._spool.prepare,
-            key,
-            program,
-            run=not held,
-            limit_s=job.requested_time,
-            account=job.account,
-        )
+        try:
+            folder = await self._disk.do(
+                self._spool.prepare,
+                key,
+                program,
+                run=not held,
+                limit_s=job.requested_time,
+                account=job.account,
+            )
+        except LrmsDiskError as error:
+            raise LrmsDiskError(error.reason, unbegun=True) from error
         self._ledger.intended(key, want)
         try:
             number = await self._system.submit(self._system.encode(key), job, folder)
         except LrmsRefusedError:
             self._ledger.refused(key)
-            await asyncio.to_thread(self._spool.drop, key)
+            await self._disk.tried(self._spool.drop, key)
             raise
         self._ledger.acknowledged(key, number, self._clock())
         self._looks.want()
@@ -258,10 +266,10 @@ class BatchLrms:
         if self.watched is None or job.partner or not token:
             return False
         notes = self.watched.notes
-        original = await asyncio.to_thread(notes.of, token)
+        original = await self._disk.do(notes.of, token)
         if original is None or original.user != job.user:
             return False
-        if await asyncio.to_thread(notes.choose, token, Fate.HOME) is not Fate.HOME:
+        if await self._disk.do(notes.choose, token, Fate.HOME) is not Fate.HOME:
             return False
         reason = f"it stays as it was handed in: job {original.number} of the batch system"
         self._looks.staying[job.key] = LrmsEnd(
@@ -272,7 +280,7 @@ class BatchLrms:
 
     async def _had_before(self, key: str) -> bool:
         # Whether an older life of this process has submitted a job that must not be repeated.
-        marks = await asyncio.to_thread(self._spool.marks, key)
+        marks = await self._disk.do(self._spool.marks, key)
         if marks is None:
             return False
         table = (await self._looks.new()).table
@@ -287,7 +295,7 @@ class BatchLrms:
 
     async def _want_more(self, job: FollowedJob, want: Want) -> None:
         if job.end is None and want is Want.RUN and job.want in {Want.NOTHING, Want.HELD}:
-            await asyncio.to_thread(self._spool.wanted, job.key)
+            await self._disk.do(self._spool.wanted, job.key)
             job.want, job.hold_stays = want, False
             self._looks.want()
 
@@ -308,7 +316,7 @@ class BatchLrms:
 
     async def _has_begun(self, key: str) -> bool:
         # A job that waits again has done something, or no look has shown that it had started.
-        return bool(await asyncio.to_thread(self._spool.runs, key))
+        return bool(await self._disk.do(self._spool.runs, key))
 
     async def _record(self, key: str, row: JobRow) -> LrmsRecord:
         known = self._ledger.records([row])[key]
@@ -320,17 +328,17 @@ class BatchLrms:
         ending = (await self._system.endings([question])).get(key)
         end = known.end if ending is None else ending.end
         if end is not None:
-            end = true_end(end, *await asyncio.to_thread(self._spool.script_end, key))
+            end = true_end(end, *await self._disk.do(self._spool.script_end, key))
         return replace(known, end=end)
 
     async def _recorded(self, key: str) -> LrmsRecord | None:
-        marks = await asyncio.to_thread(self._spool.marks, key)
+        marks = await self._disk.do(self._spool.marks, key)
         if marks is None or not marks.released:
             return None  # it was held to the last, if it was there at all
         name = self._system.encode(key)
         question = Question(key, name, marks.number, None, None)
         ending = (await self._system.endings([question])).get(key)
-        script, limit_s = await asyncio.to_thread(self._spool.script_end, key)
+        script, limit_s = await self._disk.do(self._spool.script_end, key)
         if ending is not None:
             end = true_end(ending.end, script, limit_s)
             return LrmsRecord(LrmsPhase.ENDED, ending.start_time, end)

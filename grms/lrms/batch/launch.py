@@ -34,7 +34,7 @@ from grms.lrms.accounts import common_group, lend
 from grms.lrms.folders import JobFolder
 from grms.lrms.job_notes import STATE, JobNotes, Marks
 from grms.lrms.launched import BEGUN, LAUNCH, ScriptEnd, read_runs, read_script_end
-from grms.lrms.port import JobInput, LrmsRefusedError, Program
+from grms.lrms.port import JobInput, LrmsDiskError, LrmsRefusedError, Program
 
 BEGUN_BYTES_MAX: Final = 1024
 """So much is read of the runs that a job has begun; the job itself could write more."""
@@ -53,6 +53,12 @@ OUTPUTS_BYTES_MAX: Final = 128 << 10
 # Of the whole process: a thread outlives the task that was cancelled while it waited for it, and its
 # writing then meets that of the next life.
 _changes = threading.Lock()
+
+PROBE_BYTES: Final = 64 << 10
+"""So much is written to find out whether anything can be: a job's folder without its input."""
+
+_HALF: Final = ".half-"
+"""So begin the names of what is being made, or deleted."""
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,255}")
 _RESERVED = re.compile(r"(SLURM|SBATCH|SRUN|SGE|PBS)_.*|JOB_ID|NSLOTS|PE_HOSTFILE")
@@ -140,21 +146,49 @@ class Spool:
         self._notes = JobNotes(folder)
 
     def open(self) -> None:
-        """Makes the folder where it is missing, for its owner alone.
+        """Makes the folder where it is missing, for its owner alone, and clears what was left half made.
 
         Raises:
             OSError: it cannot be made.
         """
+        self._make()
+        for left in self._folder.glob(f"{_HALF}*"):
+            _remove(left)
+
+    def _make(self) -> None:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._notes.open()
+
+    def probe(self) -> None:
+        """Writes something, and deletes it.
+
+        Raises:
+            OSError: that is not possible now.
+        """
+        self._make()
+        path = self._half()
+        try:
+            with path.open("xb") as file:
+                file.write(bytes(PROBE_BYTES))
+                file.flush()
+                os.fsync(file.fileno())
+        finally:
+            path.unlink(missing_ok=True)
 
     def account(self, key: str) -> str:
         """Returns the account as which a job runs; empty for this process's own.
 
         A job cannot change what is said of it here: it is not in its folder. What is no key, as others' jobs
         may have any name, is no job's.
+
+        Raises:
+            LrmsDiskError: what is kept of that cannot be read.
         """
         known = KEY.fullmatch(key) is not None
-        return self._notes.account(self.place(key).name) if known else ""
+        try:
+            return self._notes.account(self.place(key).name) if known else ""
+        except OSError as error:
+            raise LrmsDiskError(f"the jobs' accounts cannot be read: {error}") from error
 
     def place(self, key: str) -> Path:
         """Returns a job's folder.
@@ -179,37 +213,55 @@ class Spool:
         Raises:
             LrmsRefusedError: a file that it is given is not here as it should be, or the account is
                 none that may run jobs.
+            OSError: there is no room for it; what was there of it stays, and nothing of it where it is new.
         """
         group = common_group(account) if account else None
         place = self.place(key)
+        self._make()
+        known = self.marks(key) is not None
         if group is not None:
             self._notes.runs_as(place.name, account)
-            self._put_aside(key)
-        place.mkdir(mode=0o700, exist_ok=True)
-        _write(place / "launch", LAUNCH, 0o500)
-        _write(place / "values", values_text(program, lent=bool(account)), 0o400)
-        if program.script:
-            _write(place / "program", program.script, 0o500)
-        _write(place / "outputs.json", json.dumps(program.outputs), 0o400)
-        for each in program.inputs:
-            _lay(place, each)
-        for shared in program.shared:
-            self._link(place, shared)
-        with _changes:
-            self._keep(key, Marks(run, limit_s=limit_s))
+        try:
+            self._lay_out(place, program, group)
+            with _changes:
+                self._keep(key, Marks(run, limit_s=limit_s))
+        except BaseException:
+            if not known:  # else it may be there, and about to run
+                with suppress(OSError):
+                    self.drop(key)
+            raise
         if group is not None:
             self._folder.chmod(0o711)  # to be passed through, and not to be looked into
-            lend(place, group)
         return place
 
-    def _put_aside(self, key: str) -> None:
-        # The account may have worked in the folder, and laid links there. Nothing is written through them.
-        place, old = self.place(key), self._folder / f".old-{secrets.token_hex(8)}"
+    def _lay_out(self, place: Path, program: Program, group: int | None) -> None:
+        # Beside it first: what was there stays whole where the disk has no room for another.
+        half = self._half()
         try:
-            place.rename(old)
-        except FileNotFoundError:
-            return
+            half.mkdir(mode=0o700)
+            _write(half / "launch", LAUNCH, 0o500)
+            _write(half / "values", values_text(program, lent=group is not None), 0o400)
+            if program.script:
+                _write(half / "program", program.script, 0o500)
+            _write(half / "outputs.json", json.dumps(program.outputs), 0o400)
+            for each in program.inputs:
+                _lay(half, each)
+            for shared in program.shared:
+                self._link(half, shared)
+            if group is not None:
+                lend(half, group)
+            # An account may have worked in what is there, and laid links: nothing is written through them.
+            old = self._half()
+            with suppress(FileNotFoundError):
+                place.rename(old)
+            half.rename(place)
+        except BaseException:
+            _remove(half)
+            raise
         _remove(old)
+
+    def _half(self) -> Path:
+        return self._folder / f"{_HALF}{secrets.token_hex(8)}"
 
     def _link(self, place: Path, file: SharedFile) -> None:
         # Looked at here as well: a hold, or a partner's work, may have taken days since the last look.
@@ -287,6 +339,7 @@ class Spool:
         try:
             descriptor = opened(place, "outputs.json")
         except FileProblemError:
+            self._notes.check_there()
             return None
         with os.fdopen(descriptor, "rb") as file:
             text = file.read(OUTPUTS_BYTES_MAX)
@@ -302,6 +355,7 @@ class Spool:
         try:
             entries = list(place.iterdir())
         except FileNotFoundError:
+            self._notes.check_there()
             return
         if self.runs(key):
             with _changes:
@@ -325,9 +379,10 @@ class Spool:
             key = place.name.replace("+", "/")
             if KEY.fullmatch(key) is None or not place.is_dir():
                 continue
-            times = [place.lstat().st_mtime, *(entry.lstat().st_mtime for entry in place.iterdir())]
-            if max(times) < before:
-                found.append(key)
+            with suppress(OSError):  # one that cannot be read, or has changed now, keeps no other
+                entries = (entry.lstat().st_mtime for entry in place.iterdir())
+                if max(place.lstat().st_mtime, *entries, 0.0) < before:
+                    found.append(key)
         gone = (name for name in self._notes.names(before) if not (self._folder / name).exists())
         return sorted([*found, *(name.replace("+", "/") for name in gone)])
 
@@ -335,6 +390,10 @@ class Spool:
 def _remove(place: Path) -> None:
     # A job may have taken the rights from its own folders. What another account has kept to itself stays; and it
     # may lay links meanwhile where a folder was, so that every folder is opened by itself and no link is followed.
+    if not place.is_dir() or place.is_symlink():
+        with suppress(OSError):
+            place.unlink()
+        return
     with suppress(OSError):
         _open_up(place, None)
         for _, names, _, descriptor in os.fwalk(place):

@@ -12,6 +12,7 @@ from typing import Final
 
 import structlog
 
+from grms.lrms.batch.disk import Disk
 from grms.lrms.batch.launch import Spool
 from grms.lrms.batch.ledger import JobLedger, Order
 from grms.lrms.batch.system import BatchSystem
@@ -58,6 +59,7 @@ class Looks:
 
     Attributes:
         ledger: what all looks so far have shown.
+        disk: does work on the folders of the jobs.
         tell: hears the events.
         staying: how jobs have ended that were not handed to the batch system; the next look tells it.
 
@@ -75,6 +77,7 @@ class Looks:
         self._spool = spool
         self._poll_s = poll_s
         self.ledger = ledger
+        self.disk = Disk(spool)
         self.tell: Tell = lambda _events: None
         self.staying: dict[str, LrmsEnd] = {}
         self._looking = asyncio.Lock()
@@ -156,12 +159,12 @@ class Looks:
     async def _look_now(self) -> Seen | LrmsUnavailableError:
         try:
             table = await self._system.look()
-        except LrmsError as error:
+        except (LrmsError, OSError) as error:
             # One that refuses to show its table is of no more use than one that is away.
             if not self._away:
                 self._away = True
-                self.tell([Away(error.reason)])
-            return LrmsUnavailableError(error.reason)
+                self.tell([Away(str(error))])
+            return LrmsUnavailableError(str(error))
         # Nothing is awaited between what is noted and what is told: a call can be cancelled.
         findings = self.ledger.see(table)
         self.tell([Back(), *findings.events] if self._away else findings.events)
@@ -173,18 +176,21 @@ class Looks:
         if findings.questions:
             ended += await self._answer(findings.questions, table.taken_at)
         await self.count_runs(ended)
+        await self.disk.look()
         self.tell([LoadSeen(self.ledger.load(table))])
         return Seen(table, tuple(findings.orders))
 
     async def _answer(self, questions: list[Question], at: float) -> list[str]:
         try:
             endings = await self._system.endings(questions)
-        except LrmsError as error:
-            _log.warning("lrms.records_unavailable", reason=error.reason)
+        except (LrmsError, OSError) as error:
+            _log.warning("lrms.records_unavailable", reason=str(error))
             return []  # the next look asks again
         events: list[LrmsEvent] = []
         for question in questions:
-            script = await asyncio.to_thread(self._spool.script_end, question.key)
+            script = await self.disk.tried(self._spool.script_end, question.key)
+            if script is None:
+                continue  # the next look asks again
             events += self.ledger.conclude(question, endings.get(question.key), at, *script)
         self.tell(events)
         return [event.key for event in events if isinstance(event, Ended)]
@@ -195,7 +201,7 @@ class Looks:
         """Counts how often jobs have run that have ended, by their keys."""
         # Each run that was ordered has begun with another count of restarts.
         for key in ended:
-            runs = await asyncio.to_thread(self._spool.runs, key)
+            runs = await self.disk.tried(self._spool.runs, key) or []
             self.ledger.has_run(key, len(runs) - len(set(runs)))
         self.write_slips()
 

@@ -16,7 +16,7 @@ from grms.lrms.batch.looks import Looks
 from grms.lrms.batch.system import BatchSystem
 from grms.lrms.batch.table import Ending, Question
 from grms.lrms.launched import ended_itself
-from grms.lrms.port import LrmsRefusedError
+from grms.lrms.port import LrmsDiskError, LrmsRefusedError
 
 _log = structlog.get_logger()
 
@@ -43,6 +43,7 @@ class Orders:
     ) -> None:
         self._system = system
         self._spool = spool
+        self._disk = looks.disk
         self._looks = looks
         self._ledger = looks.ledger
         self._repeats = repeats
@@ -50,7 +51,7 @@ class Orders:
         self._under_way: set[str] = set()
 
     async def carry_out(self, orders: Iterable[Order]) -> None:
-        """Carries out orders one after the other; one that is refused is left to the next look.
+        """Carries out orders one after the other; what is refused, or the disk prevents, is left to the next look.
 
         Raises:
             LrmsUnavailableError: nobody answers.
@@ -63,6 +64,8 @@ class Orders:
                 _log.warning(
                     "lrms.order_refused", act=order.act.value, job=order.key, reason=error.reason
                 )
+            except LrmsDiskError:
+                pass  # it was logged, and the next look finds the same; no other job waits for that
 
     async def obey(self, order: Order) -> None:
         """Carries out an order, unless one of the same job is under way.
@@ -94,7 +97,7 @@ class Orders:
             self._under_way.discard(key)
 
     async def _ours_to_lift(self, order: Order) -> bool:
-        marks = await asyncio.to_thread(self._spool.marks, order.key)
+        marks = await self._disk.do(self._spool.marks, order.key)
         job = self._ledger.job(order.key)
         run = (job is not None and job.want is Want.RUN) or (marks is not None and marks.run)
         released = job is not None and job.released_at is not None
@@ -106,11 +109,11 @@ class Orders:
         return False
 
     async def _release(self, order: Order) -> None:
-        begun = bool(await asyncio.to_thread(self._spool.runs, order.key))
+        begun = bool(await self._disk.do(self._spool.runs, order.key))
         if begun and not self._repeats:
             await self._end_forgotten(order)
             return
-        await asyncio.to_thread(self._spool.released, order.key, order.row.number)
+        await self._disk.do(self._spool.released, order.key, order.row.number)
         await self._system.release(order.row)
         self._ledger.released(order.key, self._clock(), again=begun)
         self._looks.write_slips()
@@ -119,7 +122,7 @@ class Orders:
         row = order.row
         question = Question(order.key, row.name, row.number, row.submit_time, None, ran=True)
         ending = (await self._system.endings([question])).get(order.key)
-        script, _ = await asyncio.to_thread(self._spool.script_end, order.key)
+        script, _ = await self._disk.do(self._spool.script_end, order.key)
         if ending is None and script is not None:
             ending = Ending(None, ended_itself(script, self._clock()))
         self._looks.tell(self._ledger.run_forgotten(order.key, ending, self._clock()))

@@ -24,6 +24,7 @@ from grms.lrms.immediate import ImmediateLrms
 from grms.lrms.port import (
     LoadSeen,
     Lrms,
+    LrmsDiskError,
     LrmsEvent,
     LrmsJob,
     LrmsLoad,
@@ -31,6 +32,7 @@ from grms.lrms.port import (
     LrmsRefusedError,
     LrmsSnapshot,
     LrmsUnavailableError,
+    WithProblem,
 )
 from grms.lrms.slips import Slips, WithSlips
 from grms.site.engine.clock import Clock
@@ -140,12 +142,12 @@ class LrmsDriver:
     def load(self) -> Load | None:
         """Returns what a decision rests on: three numbers, and whether a job would start now.
 
-        None where nobody knows them. A batch system that answers later cannot be asked about a job
+        None where nobody knows them, or no job can be handed in. A batch system that answers later cannot be asked about a job
         before it is submitted; what it has planned, or else what its load makes certain, has to do.
         """
         seen = self._seen if self._now is None else self._now.load_now()
         now = self._clock.now()
-        if seen is None or now - seen.taken_at > self._limits.load_age:
+        if seen is None or now - seen.taken_at > self._limits.load_age or self.problem:
             return None
         if self._now is not None:
             own = self._now.starts_now, self._now.waits_now
@@ -160,6 +162,11 @@ class LrmsDriver:
             return 0.0
         seen = self._seen
         return None if seen is None else self._clock.now() - seen.taken_at
+
+    @property
+    def problem(self) -> str:
+        """Why no job can be handed in although the batch system answers; empty where that is not so."""
+        return self.lrms.problem if isinstance(self.lrms, WithProblem) else ""
 
     @property
     def commands_open(self) -> int:
@@ -244,7 +251,7 @@ class LrmsDriver:
             try:
                 async with asyncio.timeout(self._limits.command_timeout_s):
                     snapshot: LrmsSnapshot = await self.lrms.snapshot()
-            except (LrmsUnavailableError, TimeoutError) as error:
+            except (LrmsUnavailableError, TimeoutError, OSError) as error:
                 self._log.warning("lrms_unanswered", step="look", problem=_why(error))
                 await asyncio.sleep(backoff.next_s())
                 continue
@@ -273,15 +280,28 @@ class LrmsDriver:
         except LrmsRefusedError as error:
             self._note("lrms_refused_command", call, error)
             events = self._queue.refused(call, error.reason)
-        except (LrmsUnavailableError, TimeoutError) as error:
-            self._note("lrms_unanswered", call, error)
-            await asyncio.sleep(self._queue.unanswered(call, began))
-            self._queue.again(call)
+        except (LrmsUnavailableError, TimeoutError, OSError) as error:
+            if self._goes_home(call, error):
+                self._note("lrms_not_handed_in", call, error)
+                events = self._queue.refused(call, str(error), undelivered=True)
+            else:
+                self._note("lrms_unanswered", call, error)
+                await asyncio.sleep(self._queue.unanswered(call, began))
+                self._queue.again(call)
         else:
             events = self._queue.answered(call, answer, self._clock.now())
         if events:
             self._hear(events)
         self._wanted.set()
+
+    def _goes_home(self, call: Call, error: Exception) -> bool:
+        # A partner's job that nothing here can have begun to run: others may have room for it.
+        command = call.command
+        if not isinstance(command, LrmsSubmit) or not command.partner:
+            return False
+        if call.step is not LrmsStep.SUBMIT or not isinstance(error, LrmsDiskError):
+            return False
+        return error.unbegun or self._queue.is_first(call)
 
     async def _fetch(self, call: Call) -> None:
         command = call.command
@@ -299,7 +319,7 @@ class LrmsDriver:
             except ProgramGoneError as error:
                 self._note("program_gone", call, error)
                 events = self._queue.refused(call, str(error), undelivered=error.unwanted)
-            except ProgramAwayError as error:
+            except (ProgramAwayError, OSError) as error:
                 self._note("program_did_not_come", call, error)
                 if self._clock.now() - command.since <= self._limits.program_wait:
                     await asyncio.sleep(backoff.next_s())

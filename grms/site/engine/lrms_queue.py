@@ -243,6 +243,12 @@ class LrmsQueue:
         pending.attempts += 1
         return pause_after(pending.attempts, PAUSE_FIRST_S, PAUSE_MOST_S)
 
+    def is_first(self, call: Call) -> bool:
+        """Returns whether nothing about a job can have reached the batch system before a call."""
+        pending = self._pending[call.key][0]
+        command = pending.command
+        return pending.attempts == 0 and isinstance(command, LrmsSubmit) and not command.lookup
+
     def again(self, call: Call) -> None:
         """Lets a command that had no answer be repeated."""
         self._under_way.discard(call.key)

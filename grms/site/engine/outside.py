@@ -59,6 +59,10 @@ class Driver(Protocol):
         """How old the load is, seconds; None where there has been none."""
 
     @property
+    def problem(self) -> str:
+        """Why no job can be handed in although the batch system answers; empty where that is not so."""
+
+    @property
     def commands_open(self) -> int:
         """How many commands the batch system has not answered."""
 

@@ -21,7 +21,7 @@ from grms.names import PSEUDONYM
 from grms.site.configuration.config import SiteConfig
 from grms.site.engine.lrms_driver import ProgramGoneError
 from grms.site.links.accounts import GuestAccounts, NoAccountError
-from lrms_sim.text_files import write_new
+from lrms_sim.text_files import write_new, write_text
 
 KEY_BYTES: Final = 32
 
@@ -126,20 +126,24 @@ class GuestOwners:
             account = await asyncio.to_thread(self.accounts.of, partner, user)
         except NoAccountError as error:
             raise ProgramGoneError(str(error), unwanted=True) from error
-        known = self._known[key] = _Known(owner, account)
+        known = _Known(owner, account)
         await asyncio.to_thread(self._keep, key, known)
+        self._known[key] = known
 
     def _keep(self, key: str, known: _Known) -> None:
         self._folder.mkdir(mode=0o700, exist_ok=True)
         text = known.owner if known.account is None else f"{known.owner}\n{known.account}"
-        self._place(key).write_text(text, encoding="ascii")
+        write_text(self._place(key), text)
 
     def _place(self, key: str) -> Path:
         return self._folder / key.replace("/", "+")
 
     def of(self, key: str) -> str:
-        """Returns whose a job is; empty where nobody has said."""
-        return self._of(key).owner
+        """Returns whose a job is; empty where nobody has said, or that cannot be read now."""
+        try:
+            return self._of(key).owner
+        except OSError:
+            return ""
 
     def account(self, partner: str, key: str) -> str:
         """Returns the account as which a job is to run; empty for the daemon's own.
@@ -150,6 +154,7 @@ class GuestOwners:
 
         Raises:
             LrmsRefusedError: it is not to be run.
+            OSError: what was chosen cannot be read now.
         """
         known = self._of(key).account
         if known is not None:
@@ -164,7 +169,7 @@ class GuestOwners:
             try:
                 owner, line, account = self._place(key).read_text(encoding="ascii").partition("\n")
                 self._known[key] = _Known(owner, account if line else None)
-            except (OSError, ValueError):
+            except (FileNotFoundError, ValueError):
                 self._known[key] = _Known("", None)
         return self._known[key]
 

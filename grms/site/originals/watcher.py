@@ -94,11 +94,11 @@ class OriginalWatcher:
             await self._trying(row.number, self._take(row))
 
     async def _trying(self, number: str, work: Coroutine[None, None, None]) -> None:
-        # One job that the batch system refuses to touch holds up no other.
+        # One job that the batch system refuses to touch, or that cannot be noted, holds up no other.
         try:
             await work
-        except LrmsError as error:
-            self._log.warning("original_not_moved", lrms_job=number, problem=error.reason)
+        except (LrmsError, OSError) as error:
+            self._log.warning("original_not_moved", lrms_job=number, problem=str(error))
 
     # --- a job that nobody knows yet -------------------------------------------------------------
 

@@ -127,7 +127,12 @@ class JobService(job_pb2_grpc.JobServiceServicer):
             wanted, payload = read_request(request.request, "request")
         except WireError as error:
             await self._door.invalid(context, error)
-        if lacking := await self._inputs.lacking(user.name, payload):
+        try:
+            lacking = await self._inputs.lacking(user.name, payload)
+        except OSError as error:
+            text = f"the files that jobs are given cannot be looked at: {error.strerror or error}"
+            await refuse(context, grpc.StatusCode.UNAVAILABLE, text)
+        if lacking:
             text = f"{lacking} is not here; it is handed over before the job that is given it"
             await refuse(context, grpc.StatusCode.FAILED_PRECONDITION, text, field="inputs")
         if problem := await self._inputs.misplaced(payload):
@@ -219,6 +224,8 @@ class JobService(job_pb2_grpc.JobServiceServicer):
             ):
                 continue
             stuck = state.why_stuck(job, now)
+            if job.state is JobState.SUBMITTING:
+                stuck = stuck or self._engine.driver.problem
             if request.stuck and not stuck:
                 continue
             message = write_job(job, self._site, program=not request.without_program)

@@ -234,7 +234,7 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
             journal_records=facts.journal.count,
             journal_bytes=facts.journal.size_bytes,
             telemetry_connected=facts.telemetry_connected(),
-            lrms_problem=lrms_problem(state.memory.lrms_away, age),
+            lrms_problem=lrms_problem(state.memory.lrms_away or engine.driver.problem, age),
             lrms_load_age_s=age,
             lrms_commands_open=engine.driver.commands_open,
             guard=guard_status(state.settings.guard, state.memory.guard_found),

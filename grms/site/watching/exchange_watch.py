@@ -80,7 +80,7 @@ class JournalLook(Generic[Found]):
         """Looks once; where that cannot be done, what was found before stays."""
         try:
             found = await asyncio.to_thread(self._compute, self._breathe)
-        except (JournalError, ValueError) as error:
+        except (JournalError, ValueError, OSError) as error:
             self._log.warning(self._problem, problem=str(error))
         except _StoppedError:
             pass

@@ -1,5 +1,7 @@
 """A user is somebody to a partner, and nobody by name; whom a site has banned has no job run there."""
 
+import errno
+import os
 import stat
 from pathlib import Path
 
@@ -84,6 +86,32 @@ async def test_a_jobs_account_is_known_after_a_restart(tmp_path: Path) -> None:
         assert found == ["ann_n", "grid", "", "other", "other"]
         assert [known.of(key) for key in keys] == [ANN, "", BOB, BOB, ""]
     assert not any("eve" in path.read_text() for path in (tmp_path / "owners").iterdir())
+
+
+async def test_an_account_that_cannot_be_read_is_not_guessed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor is one remembered that could not be written; a disk has room again, and nobody runs as somebody else."""
+    map_ = GuestAccounts({("north", "ann"): "ann_n"}, {"north": "grid"}, check=lambda _: None)
+    owners = GuestOwners(tmp_path / "owners", accounts=map_)
+    with monkeypatch.context() as full:
+        full.setattr(Path, "replace", _full)
+        with pytest.raises(OSError, match="No space"):
+            await owners.take("north", "north/1f/1", ANN, "ann")
+    assert not list((tmp_path / "owners").iterdir())
+    await owners.take("north", "north/1f/1", ANN, "ann")
+    again = GuestOwners(tmp_path / "owners", accounts=map_)
+    with monkeypatch.context() as full:
+        full.setattr(Path, "read_text", _full)
+        with pytest.raises(OSError, match="No space"):
+            again.account("north", "north/1f/1")
+        assert again.of("north/1f/1") == ""
+    assert again.account("north", "north/1f/1") == "ann_n"
+    assert again.of("north/1f/1") == ANN
+
+
+def _full(*_: object, **__: object) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 async def test_who_has_no_account_here_goes_home(tmp_path: Path) -> None:

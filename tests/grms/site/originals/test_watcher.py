@@ -1,7 +1,9 @@
 """Originals and the jobs made of them: one of the two runs, whoever is killed and whatever is forgotten."""
 
 import asyncio
+import errno
 import random
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,6 +15,7 @@ import structlog
 from grms.lrms.originals import (
     VARIABLE,
     Fate,
+    Original,
     OriginalNotes,
     OriginalRow,
     OriginalWanted,
@@ -45,6 +48,17 @@ class KilledError(Exception):
     """The watcher's process has ended."""
 
 
+class Notes(OriginalNotes):
+    """Notes on a disk that may be full."""
+
+    full: Callable[[], bool] = staticmethod(lambda: False)
+
+    def _write(self, original: Original) -> None:
+        if self.full():
+            raise OSError(errno.ENOSPC, "no room")
+        super()._write(original)
+
+
 class World:
     """A batch system and a site, in which anything may happen between two calls.
 
@@ -55,7 +69,8 @@ class World:
     """
 
     def __init__(self, folder: Path, seed: int = 0, *, calm: bool = False) -> None:
-        self.notes = OriginalNotes(folder)
+        self.notes = Notes(folder)
+        self.notes.full = lambda: not self.calm and self.rng.random() < 0.2
         self.rng = random.Random(seed)  # noqa: S311  # of a test
         self.calm = calm
         self.now = 1000.0
@@ -133,7 +148,11 @@ class World:
 
     def keep(self, job: Job) -> None:
         """What the adapter of the batch system does with a job that stays at home."""
-        if self.notes.choose(job.token, Fate.HOME) is Fate.HOME:
+        try:
+            chosen = self.notes.choose(job.token, Fate.HOME)
+        except OSError:
+            return  # asked again
+        if chosen is Fate.HOME:
             job.state, job.outcome, job.reason = JobState.ENDED, Outcome.CANCELLED, "it stays"
         else:
             job.state = JobState.QUEUED
@@ -232,7 +251,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("seed", range(12))
 async def test_one_of_the_two_runs(tmp_path: Path, seed: int) -> None:
-    """Whatever is killed, undone and unavailable at whichever step: no job runs twice, and none is lost."""
+    """Whatever is killed, undone, unavailable and not to be noted at whichever step: no job runs twice, and none is lost."""
     world = World(tmp_path, seed)
     for number in range(4):
         world.add(str(number))
@@ -361,3 +380,16 @@ async def test_its_run_outlives_a_batch_system_that_is_away(
     )
     with pytest.raises(KilledError):
         await world.watcher.run()
+
+
+async def test_a_job_that_cannot_be_noted_holds_up_no_other(tmp_path: Path) -> None:
+    """It is left alone, and is taken when there is room."""
+    world = World(tmp_path, calm=True)
+    world.add("7")
+    world.add("8")
+    full = [True]
+    world.notes.full = lambda: full.pop() if full else False
+    await world.looks(1)
+    assert (world.table["7"].held_here, world.table["8"].held_here) == (False, True)
+    await world.looks(1)
+    assert world.table["7"].held_here

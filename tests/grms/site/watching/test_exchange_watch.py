@@ -1,6 +1,7 @@
 """What exchange has brought, as Prometheus collects it."""
 
 import asyncio
+import errno
 import threading
 from pathlib import Path
 from typing import Any, cast
@@ -83,6 +84,21 @@ def test_a_journal_that_cannot_be_read_ends_nothing(tmp_path: Path) -> None:
         asyncio.run(watch.look())
     assert [entry["event"] for entry in logs] == ["exchange_not_known"]
     assert figures(metrics) == before
+
+
+def test_a_disk_that_fails_ends_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor does a process without descriptors."""
+    watch, metrics = watched(tmp_path)
+    write(tmp_path)
+
+    def failing(*_: object, **__: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(f"{ExchangeWatch.__module__}.exchange_of_site", failing)
+    with capture_logs() as logs:
+        asyncio.run(watch.look())
+    assert [entry["event"] for entry in logs] == ["exchange_not_known"]
+    assert figures(metrics) == []
 
 
 def test_it_looks_again_and_again_in_another_thread_until_the_daemon_ends(

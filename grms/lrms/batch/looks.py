@@ -12,11 +12,11 @@ from typing import Final
 
 import structlog
 
-from grms.lrms.batch.disk import Disk
 from grms.lrms.batch.launch import Spool
 from grms.lrms.batch.ledger import JobLedger, Order
 from grms.lrms.batch.system import BatchSystem
 from grms.lrms.batch.table import Question, Table
+from grms.lrms.disk import Disk
 from grms.lrms.port import (
     Away,
     Back,
@@ -77,7 +77,7 @@ class Looks:
         self._spool = spool
         self._poll_s = poll_s
         self.ledger = ledger
-        self.disk = Disk(spool)
+        self.disk = Disk(spool.probe)
         self.tell: Tell = lambda _events: None
         self.staying: dict[str, LrmsEnd] = {}
         self._looking = asyncio.Lock()

@@ -285,8 +285,14 @@ class LrmsDriver:
                 self._note("lrms_not_handed_in", call, error)
                 events = self._queue.refused(call, str(error), undelivered=True)
             else:
-                self._note("lrms_unanswered", call, error)
-                await asyncio.sleep(self._queue.unanswered(call, began))
+                pause_s = self._queue.unanswered(call, began)
+                if isinstance(error, LrmsDiskError):
+                    # It may be this job's folder alone, and nothing was said to the batch system.
+                    self._queue.park(call)
+                    self._wanted.set()
+                else:
+                    self._note("lrms_unanswered", call, error)
+                await asyncio.sleep(pause_s)
                 self._queue.again(call)
         else:
             events = self._queue.answered(call, answer, self._clock.now())

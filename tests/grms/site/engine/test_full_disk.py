@@ -264,6 +264,34 @@ def test_a_job_that_is_cancelled_while_the_disk_is_full_ends(
     run(scene)
 
 
+def test_one_job_whose_folder_fails_holds_up_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others have its turn while it waits for the next attempt."""
+    sound = Spool.prepare
+    bad = {f"A/1/{number}" for number in range(2, 9)}
+
+    def prepare(spool: Spool, key: str, *args: Any, **kwargs: Any) -> Path:
+        if key in bad:
+            _full()
+        return sound(spool, key, *args, **kwargs)
+
+    async def scene() -> None:
+        system = Runs()
+        monkeypatch.setattr(Spool, "prepare", prepare)
+        monkeypatch.setattr(lrms_queue, "PAUSE_FIRST_S", TIME_OUT_S)
+        monkeypatch.setattr(lrms_queue, "PAUSE_MOST_S", TIME_OUT_S)
+        async with driven(system, tmp_path) as (driver, told, running):
+            for key in sorted(bad):
+                driver.do(replace(submission(), lrms_key=key))
+            driver.do(submission())
+            await ended(told, running)
+            assert system.told == ["submit", "release"]
+            assert driver.commands_open == len(bad)
+
+    run(scene)
+
+
 def _full(*_: Any) -> None:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 

@@ -13,7 +13,6 @@ from typing import Final, ParamSpec, TypeVar
 
 import structlog
 
-from grms.lrms.batch.launch import Spool
 from grms.lrms.port import LrmsDiskError
 
 ALIKE_LOGGED_S: Final = 30.0
@@ -32,12 +31,12 @@ class Disk:
         problem: why nothing can be written there, for a person; empty where it can, as far as is known.
 
     Args:
-        spool: the folders.
+        probe: writes something there, and raises where that is not possible; it may block.
     """
 
-    def __init__(self, spool: Spool) -> None:
+    def __init__(self, probe: Callable[[], None]) -> None:
         self.problem = ""
-        self._spool = spool
+        self._probe = probe
         self._logged: dict[int | None, float] = {}
         self._left_out: Counter[int | None] = Counter()
 
@@ -70,7 +69,7 @@ class Disk:
         if not self.problem:
             return
         try:
-            await asyncio.to_thread(self._spool.probe)
+            await asyncio.to_thread(self._probe)
         except OSError as error:
             self.problem = str(error)
         else:
@@ -90,7 +89,7 @@ class Disk:
             return
         # Of one job's folder alone, or of all?
         try:
-            await asyncio.to_thread(self._spool.probe)
+            await asyncio.to_thread(self._probe)
         except OSError as whole:
             self.problem = str(whole)
             _log.error("spool_unusable", problem=self.problem)

@@ -40,9 +40,12 @@ def logs(job_id: str, socket: Path, *, timeout_s: float, error: bool) -> None:
 
     name = "stderr" if error else "stdout"
     with SyncClient(socket, timeout_s=timeout_s) as site:
-        file = next(file for file in _here(site, job_id).files if file.name == name)
+        results, where = _here(site, job_id)
+        file = next(file for file in results.files if file.name == name)
         if file.problem:
-            raise click.ClickException(f"{name}: {PROBLEMS.get(file.problem, file.problem)}")
+            stays = "" if file.problem == "missing" else _stays(results, where)
+            problem = PROBLEMS.get(file.problem, file.problem)
+            raise click.ClickException(f"{name}: {problem}{stays and f'; {stays}'}")
         out = sys.stdout.buffer
         for some in site.fetch(job_id, name):
             out.write(some)
@@ -63,12 +66,14 @@ def logs(job_id: str, socket: Path, *, timeout_s: float, error: bool) -> None:
 def fetch(job_id: str, socket: Path, *, timeout_s: float, folder: Path | None, force: bool) -> None:
     """Bring the files that a job has left: stdout, stderr, and its outputs.
 
-    Status 1 where an output is missing, or does not come as the site has said.
+    Status 1 where an output is missing, or does not come as the site has said. What is larger than the site
+    hands out, and what the job has not declared, stays where the job has run; the last line says where, and
+    until when.
     """
     from grms.client import SyncClient  # noqa: PLC0415  # see the module's docstring
 
     with SyncClient(socket, timeout_s=timeout_s) as site:
-        results = _here(site, job_id)
+        results, where = _here(site, job_id)
         if not results.complete:
             raise click.ClickException(f"{job_id} has not ended; `grms logs` shows what there is")
         target = Path(job_id) if folder is None else folder
@@ -81,16 +86,34 @@ def fetch(job_id: str, socket: Path, *, timeout_s: float, folder: Path | None, f
             words = problem or f"{file.size_bytes} bytes"
             click.echo(f"{printable(str(target / file.name))}: {words}", err=bool(problem))
             missed = missed or bool(problem)
+        if stays := _stays(results, where):
+            click.echo(stays, err=True)
     if missed:
         click.get_current_context().exit(1)
 
 
-def _here(site: "SyncClient", job_id: str) -> "Results":
+def _here(site: "SyncClient", job_id: str) -> "tuple[Results, str]":
+    # And the site that has run it.
     job = site.get(job_id)
     results = site.results(job_id, wait=job.has_ended)
     if results.problem:
         raise click.ClickException(f"{job_id}: {printable(results.problem)}")
-    return results
+    return results, job.executed_on
+
+
+def _stays(results: "Results", site: str) -> str:
+    """Returns where files are that are not handed out, and until when; empty where there are none."""
+    from datetime import datetime  # noqa: PLC0415  # see the module's docstring
+
+    kept = [file for file in results.files if file.problem not in {"", "missing"}]
+    files = len(kept) + results.other_files
+    if not files or not results.folder:
+        return ""
+    size = sum(file.size_bytes for file in kept) + results.other_bytes
+    until = datetime.fromtimestamp(results.kept_until_s).astimezone()
+    words = f"{files} file{'s' * (files > 1)} ({size} bytes)"
+    why = f"; {results.other_files} of them the job has not declared" if results.other_files else ""
+    return printable(f"not brought: {words} at {site} in {results.folder}, until {until:%Y-%m-%d %H:%M}{why}")
 
 
 def _fetched(

@@ -120,11 +120,19 @@ class Results:
         files: its streams first, then what it has declared.
         complete: it has ended, and nothing of it changes any more.
         problem: why the files are not here; empty where they are.
+        folder: where files lie that are not handed out, at the site that has run the job; empty where nobody says.
+        kept_until_s: so long they lie there at least, seconds since 1970; 0 where nobody says.
+        other_files: how many lie there that the job has not declared.
+        other_bytes: of these.
     """
 
     files: tuple[ResultFile, ...]
     complete: bool
     problem: str
+    folder: str = ""
+    kept_until_s: float = 0.0
+    other_files: int = 0
+    other_bytes: int = 0
 
 
 class SiteError(Exception):
@@ -196,6 +204,10 @@ def read_results(message: results_pb2.ResultList) -> Results:
         ),
         message.complete,
         message.problem,
+        message.folder,
+        message.kept_until_s,
+        message.other_files,
+        message.other_bytes,
     )
 
 

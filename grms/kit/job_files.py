@@ -7,10 +7,9 @@ functions belong into a thread.
 """
 
 import errno
-import hashlib
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
@@ -115,47 +114,31 @@ def _moved(before: int, now: int) -> int:
     return now
 
 
-def looked_at(
-    folder: Path, names: Iterable[str], limits: FileLimits, *, content: bool
-) -> list[JobFile]:
-    """Returns what a job has left of some files.
+def remove_below(folder: Path, name: str) -> None:
+    """Deletes a file beneath a folder where it is there; of a link, the link.
 
     Args:
         folder: of the job.
-        names: of the files; one that is no name is a file that is missing.
-        limits: what is larger is not handed out.
-        content: whether to read it all, for its digest.
+        name: of the file.
+
+    Raises:
+        ValueError: the name is none.
+        OSError: it cannot be deleted.
     """
-    found = []
-    left = limits.job_bytes
-    for name in names:
-        file = _looked_at(folder, name, min(limits.file_bytes, left), content=content)
-        if file.problem is None:
-            left -= file.size
-        found.append(file)
-    return found
-
-
-def _looked_at(folder: Path, name: str, most: int, *, content: bool) -> JobFile:
+    *folders, last = check_name(name).split("/")
     try:
-        descriptor = opened(folder, name)
-    except FileProblemError as error:
-        return JobFile(name, problem=error.problem)
-    except ValueError:
-        return JobFile(name, problem=FileProblem.MISSING)
-    try:
-        size = os.fstat(descriptor).st_size
-        if size > most:
-            return JobFile(name, size, problem=FileProblem.TOO_LARGE)
-        if not content:
-            return JobFile(name, size)
-        digest, read = hashlib.sha256(), 0
-        while read < size and (some := os.read(descriptor, min(CHUNK_BYTES, size - read))):
-            digest.update(some)
-            read += len(some)
-        return JobFile(name, read, digest.digest())
-    finally:
-        os.close(descriptor)
+        here = os.open(folder, _FOLDER)
+        try:
+            for part in folders:
+                here = _moved(here, os.open(part, _FOLDER, dir_fd=here))
+            os.unlink(last, dir_fd=here)
+        finally:
+            os.close(here)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        if error.errno not in _NO_FILE:  # something else is in its place
+            raise
 
 
 def chunks(folder: Path, name: str, begin: int, end: int | None = None) -> Iterator[bytes]:

@@ -22,6 +22,10 @@ STATE: Final = "state.json"
 """In a job's folder: where an older site has kept it of one that runs as the daemon's own account."""
 
 
+Given = dict[str, str]
+"""Files by name; of each a word that is another as soon as the file is another (`word_of`)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Marks:
     """What is kept of a job over a restart; it becomes more and never less.
@@ -39,6 +43,14 @@ class Marks:
     number: str = ""
     begun: bool = False
     limit_s: float = 0.0
+
+
+def word_of(path: Path) -> str:
+    """Returns what tells a file from what it was before; of a link, where it leads."""
+    if path.is_symlink():
+        return f"link {path.readlink()}"
+    status = path.lstat()
+    return f"{status.st_size} {status.st_mtime_ns}"
 
 
 class JobNotes:
@@ -93,6 +105,7 @@ class JobNotes:
     def forget(self, name: str) -> None:
         """Deletes what is kept of a job."""
         self._place(name).unlink(missing_ok=True)
+        self._given(name).unlink(missing_ok=True)
         if self.account(name):
             (self._folder / ACCOUNTS / name).unlink(missing_ok=True)
             if self._accounts is not None:
@@ -118,6 +131,20 @@ class JobNotes:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_durable(path, asdict(marks))
 
+    def given(self, name: str) -> Given:
+        """Returns what lay in a job's folder before it began; nothing where that cannot be said."""
+        try:
+            return dict(json.loads(self._given(name).read_text()))
+        except (FileNotFoundError, ValueError, TypeError):
+            return {}
+
+    def keep_given(self, name: str, given: Given) -> None:
+        """Keeps what lies in a job's folder before it begins."""
+        if given:
+            write_durable(self._given(name), given)
+        else:
+            self._given(name).unlink(missing_ok=True)
+
     def names(self, before: float) -> list[str]:
         """Returns the jobs of which something was kept, and nothing since a moment, seconds since 1970."""
         notes = (self._folder / MARKS).glob("*+*+*.json")
@@ -140,3 +167,6 @@ class JobNotes:
 
     def _place(self, name: str) -> Path:
         return self._folder / MARKS / f"{name}.json"
+
+    def _given(self, name: str) -> Path:
+        return self._folder / MARKS / f"{name}.given"

@@ -74,7 +74,7 @@ def keep_beside(core: Core, log: Log) -> Kept:
     return Kept(
         owners,
         inputs,
-        ResultDesk(core.engine, folders, store, limits),
+        ResultDesk(core.engine, folders, store, limits, keep_s=keep_s, log=log),
         Collector(core.engine, core.links, store, limits, keep_s=keep_s, log=log),
         Sweeper(core.engine, folders, store, inputs.store, owners, keep_s=keep_s, log=log),
     )

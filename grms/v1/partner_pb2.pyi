@@ -216,12 +216,14 @@ class FetchGuestResultRequest(_message.Message):
     def __init__(self, site: _Optional[str] = ..., offer: _Optional[_Union[OfferId, _Mapping]] = ..., name: _Optional[str] = ..., offset_bytes: _Optional[int] = ...) -> None: ...
 
 class DropGuestResultsRequest(_message.Message):
-    __slots__ = ("site", "offer")
+    __slots__ = ("site", "offer", "files")
     SITE_FIELD_NUMBER: _ClassVar[int]
     OFFER_FIELD_NUMBER: _ClassVar[int]
+    FILES_FIELD_NUMBER: _ClassVar[int]
     site: str
     offer: OfferId
-    def __init__(self, site: _Optional[str] = ..., offer: _Optional[_Union[OfferId, _Mapping]] = ...) -> None: ...
+    files: _containers.RepeatedCompositeFieldContainer[_results_pb2.ResultFile]
+    def __init__(self, site: _Optional[str] = ..., offer: _Optional[_Union[OfferId, _Mapping]] = ..., files: _Optional[_Iterable[_Union[_results_pb2.ResultFile, _Mapping]]] = ...) -> None: ...
 
 class DropGuestResultsResponse(_message.Message):
     __slots__ = ()

@@ -175,7 +175,7 @@ class PartnerServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def DropGuestResults(self, request, context):
-        """Says that the asker has all it wants of them: they may be deleted.
+        """Says which of them the asker has: these may be deleted, and nothing else.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -74,7 +74,7 @@ class PartnerServiceStub:
     FetchGuestResult: _grpc.UnaryStreamMultiCallable[_partner_pb2.FetchGuestResultRequest, _results_pb2.ResultChunk]
     """Sends one of them from a byte on."""
     DropGuestResults: _grpc.UnaryUnaryMultiCallable[_partner_pb2.DropGuestResultsRequest, _partner_pb2.DropGuestResultsResponse]
-    """Says that the asker has all it wants of them: they may be deleted."""
+    """Says which of them the asker has: these may be deleted, and nothing else."""
 
 @_typing.type_check_only
 class PartnerServiceAsyncStub(PartnerServiceStub):
@@ -115,7 +115,7 @@ class PartnerServiceAsyncStub(PartnerServiceStub):
     FetchGuestResult: _aio.UnaryStreamMultiCallable[_partner_pb2.FetchGuestResultRequest, _results_pb2.ResultChunk]  # type: ignore[assignment]
     """Sends one of them from a byte on."""
     DropGuestResults: _aio.UnaryUnaryMultiCallable[_partner_pb2.DropGuestResultsRequest, _partner_pb2.DropGuestResultsResponse]  # type: ignore[assignment]
-    """Says that the asker has all it wants of them: they may be deleted."""
+    """Says which of them the asker has: these may be deleted, and nothing else."""
 
 class PartnerServiceServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
@@ -219,6 +219,6 @@ class PartnerServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _partner_pb2.DropGuestResultsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_partner_pb2.DropGuestResultsResponse, _abc.Awaitable[_partner_pb2.DropGuestResultsResponse]]:
-        """Says that the asker has all it wants of them: they may be deleted."""
+        """Says which of them the asker has: these may be deleted, and nothing else."""
 
 def add_PartnerServiceServicer_to_server(servicer: PartnerServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -31,14 +31,22 @@ class ResultFile(_message.Message):
     def __init__(self, name: _Optional[str] = ..., size_bytes: _Optional[int] = ..., sha256: _Optional[bytes] = ..., problem: _Optional[_Union[FileProblem, str]] = ...) -> None: ...
 
 class ResultList(_message.Message):
-    __slots__ = ("files", "complete", "problem")
+    __slots__ = ("files", "complete", "problem", "folder", "kept_until_s", "other_files", "other_bytes")
     FILES_FIELD_NUMBER: _ClassVar[int]
     COMPLETE_FIELD_NUMBER: _ClassVar[int]
     PROBLEM_FIELD_NUMBER: _ClassVar[int]
+    FOLDER_FIELD_NUMBER: _ClassVar[int]
+    KEPT_UNTIL_S_FIELD_NUMBER: _ClassVar[int]
+    OTHER_FILES_FIELD_NUMBER: _ClassVar[int]
+    OTHER_BYTES_FIELD_NUMBER: _ClassVar[int]
     files: _containers.RepeatedCompositeFieldContainer[ResultFile]
     complete: bool
     problem: str
-    def __init__(self, files: _Optional[_Iterable[_Union[ResultFile, _Mapping]]] = ..., complete: bool = ..., problem: _Optional[str] = ...) -> None: ...
+    folder: str
+    kept_until_s: float
+    other_files: int
+    other_bytes: int
+    def __init__(self, files: _Optional[_Iterable[_Union[ResultFile, _Mapping]]] = ..., complete: bool = ..., problem: _Optional[str] = ..., folder: _Optional[str] = ..., kept_until_s: _Optional[float] = ..., other_files: _Optional[int] = ..., other_bytes: _Optional[int] = ...) -> None: ...
 
 class ResultChunk(_message.Message):
     __slots__ = ("content",)

@@ -145,6 +145,7 @@ class BatchLrms:
                 run=not held,
                 limit_s=job.requested_time,
                 account=job.account,
+                user=job.user,
             )
         except LrmsDiskError as error:
             raise LrmsDiskError(error.reason, unbegun=True) from error

@@ -17,22 +17,25 @@ that was released and is in no table and no record any more one may not say that
 import hashlib
 import json
 import os
+import pwd
 import re
 import secrets
 import shlex
 import shutil
 import threading
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from grms.kit.file_names import STREAMS, check_outputs
-from grms.kit.job_files import CHUNK_BYTES, FileProblemError, created, opened
+from grms.kit.access_lists import let_in
+from grms.kit.file_names import OWN_NAMES, STREAMS, check_outputs
+from grms.kit.job_files import CHUNK_BYTES, FileProblemError, created, opened, remove_below
 from grms.kit.shared_folders import NotSharedError, SharedFile, SharedFolders
 from grms.lrms.accounts import common_group, lend
-from grms.lrms.folders import JobFolder
-from grms.lrms.job_notes import STATE, JobNotes, Marks
+from grms.lrms.folders import JobFolder, Remains
+from grms.lrms.job_notes import STATE, JobNotes, Marks, word_of
 from grms.lrms.launched import BEGUN, LAUNCH, ScriptEnd, read_runs, read_script_end
 from grms.lrms.port import JobInput, LrmsDiskError, LrmsRefusedError, Program
 
@@ -56,6 +59,8 @@ _changes = threading.Lock()
 
 PROBE_BYTES: Final = 64 << 10
 """So much is written to find out whether anything can be: a job's folder without its input."""
+
+_SITES_OWN: Final = OWN_NAMES - frozenset(STREAMS)
 
 _HALF: Final = ".half-"
 """So begin the names of what is being made, or deleted."""
@@ -199,7 +204,14 @@ class Spool:
         return self._folder / check_key(key).replace("/", "+")
 
     def prepare(
-        self, key: str, program: Program, *, run: bool, limit_s: float = 0.0, account: str = ""
+        self,
+        key: str,
+        program: Program,
+        *,
+        run: bool,
+        limit_s: float = 0.0,
+        account: str = "",
+        user: str = "",
     ) -> Path:
         """Writes a job's folder anew and returns it.
 
@@ -209,6 +221,7 @@ class Spool:
             run: whether it is wanted to run at once.
             limit_s: its requested time.
             account: as which it runs; empty for this process's own.
+            user: local account that may look into its folder, where the file system can let it in; empty for none.
 
         Raises:
             LrmsRefusedError: a file that it is given is not here as it should be, or the account is
@@ -222,7 +235,9 @@ class Spool:
         if group is not None:
             self._notes.runs_as(place.name, account)
         try:
-            self._lay_out(place, program, group)
+            self._lay_out(place, program, group, user)
+            names = _names(program)
+            self._notes.keep_given(place.name, {name: word_of(place / name) for name in names})
             with _changes:
                 self._keep(key, Marks(run, limit_s=limit_s))
         except BaseException:
@@ -230,15 +245,18 @@ class Spool:
                 with suppress(OSError):
                     self.drop(key)
             raise
-        if group is not None:
+        if group is not None or user:
             self._folder.chmod(0o711)  # to be passed through, and not to be looked into
         return place
 
-    def _lay_out(self, place: Path, program: Program, group: int | None) -> None:
+    def _lay_out(self, place: Path, program: Program, group: int | None, user: str) -> None:
         # Beside it first: what was there stays whole where the disk has no room for another.
         half = self._half()
         try:
             half.mkdir(mode=0o700)
+            if user:
+                with suppress(OSError, KeyError):  # else its user has `grms fetch`
+                    let_in(half, pwd.getpwnam(user).pw_uid)
             _write(half / "launch", LAUNCH, 0o500)
             _write(half / "values", values_text(program, lent=group is not None), 0o400)
             if program.script:
@@ -349,23 +367,55 @@ class Spool:
             outputs = ()  # the job has written it
         return JobFolder(place, (*STREAMS, *outputs))
 
-    def clear(self, key: str) -> None:
+    def others(self, key: str) -> Remains:
+        """See `JobFolders.others`."""
+        folder = self.left(key)
+        return Remains() if folder is None else self._remains(folder.path, folder.names)
+
+    def changed(self, key: str) -> float:
+        """See `JobFolders.changed`."""
+        return _changed(self.place(key))
+
+    def clear(self, key: str, copied: Collection[str]) -> Remains:
         """See `JobFolders.clear`."""
         place = self.place(key)
         try:
             entries = list(place.iterdir())
         except FileNotFoundError:
             self._notes.check_there()
-            return
+            return Remains()
         if self.runs(key):
             with _changes:
                 marks = self.marks(key) or Marks(run=True)
                 self._keep(key, replace(marks, begun=True))
+        _open_all(place)
+        for name in copied:
+            remove_below(place, name)
+        remains = self._remains(place, ())
+        if remains.files:
+            return remains
         for entry in entries:
             if entry.is_dir() and not entry.is_symlink():
                 _remove(entry)
             elif entry.name != STATE:
                 entry.unlink(missing_ok=True)
+        return remains
+
+    def _remains(self, place: Path, names: Collection[str]) -> Remains:
+        given = self._notes.given(place.name)
+        unreadable: list[OSError] = []
+        files = size = 0
+        for folder, folders, plain in os.walk(place, onerror=unreadable.append):
+            links = [name for name in folders if Path(folder, name).is_symlink()]
+            for name in (*plain, *links):
+                path = Path(folder, name)
+                with suppress(FileNotFoundError):
+                    known = str(path.relative_to(place))
+                    if known in _SITES_OWN or known in names or given.get(known) == word_of(path):
+                        continue
+                    files, size = files + 1, size + path.lstat().st_size
+        # What cannot be looked into may be anything.
+        return Remains(files + len(unreadable), size)
 
     def remove(self, key: str) -> None:
         """See `JobFolders.remove`."""
@@ -380,11 +430,15 @@ class Spool:
             if KEY.fullmatch(key) is None or not place.is_dir():
                 continue
             with suppress(OSError):  # one that cannot be read, or has changed now, keeps no other
-                entries = (entry.lstat().st_mtime for entry in place.iterdir())
-                if max(place.lstat().st_mtime, *entries, 0.0) < before:
+                if _changed(place) < before:
                     found.append(key)
         gone = (name for name in self._notes.names(before) if not (self._folder / name).exists())
         return sorted([*found, *(name.replace("+", "/") for name in gone)])
+
+
+def _changed(place: Path) -> float:
+    entries = (entry.lstat().st_mtime for entry in place.iterdir())
+    return max(place.lstat().st_mtime, *entries, 0.0)
 
 
 def _remove(place: Path) -> None:
@@ -394,13 +448,17 @@ def _remove(place: Path) -> None:
         with suppress(OSError):
             place.unlink()
         return
+    _open_all(place)
+    shutil.rmtree(place, ignore_errors=True)
+
+
+def _open_all(place: Path) -> None:
     with suppress(OSError):
         _open_up(place, None)
         for _, names, _, descriptor in os.fwalk(place):
             for name in names:
                 with suppress(OSError):
                     _open_up(name, descriptor)
-    shutil.rmtree(place, ignore_errors=True)
 
 
 def _open_up(name: str | Path, within: int | None) -> None:

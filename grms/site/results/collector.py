@@ -2,16 +2,21 @@
 
 After the end of a delegated job its files are asked for until they are here, or the partner says that
 there are none. What came in part goes on where it stopped. When all is durable here the partner is told
-that it may delete them; that is a courtesy, and said once: a partner deletes them after some days anyway.
+which of them it may delete; that is a courtesy: a partner deletes them after some days anyway.
+
+What is not copied, as it is too large or was not declared, stays at the partner until it is old there: the list of what
+has come says where. Digests that a partner is still computing are asked for again, and small jobs' files do not wait
+behind large ones.
 
 What is still to come is not in the journal: it follows from the ended jobs that the site remembers, and
 from what is in the store.
 """
 
 import asyncio
+import math
 import time
+from collections import defaultdict
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any, Final
 
 import grpc
@@ -30,13 +35,23 @@ from grms.site.links.calls import SenselessError, answer_to
 from grms.site.links.partner_links import PartnerLinks
 from grms.site.results.store import Manifest, ResultStore, WrongContentError
 from grms.site.results.streams import FILE_TIMEOUT_S, bring
+from grms.site.results.turns import Turns
 from grms.v1 import partner_pb2, results_pb2
 
 PAUSES: Final = BackoffSettings(first_s=0.5, most_s=60.0)
 """Between attempts to get a job's files."""
 
 AT_ONCE: Final = 4
-"""Jobs whose files come at one time."""
+"""Jobs of one partner whose files come at one time."""
+
+ASKED_AT_ONCE: Final = 8
+"""Jobs of one partner about whose files it is asked at one time."""
+
+NOT_YET_S: Final = 5.0
+"""The longest pause where a partner says that files are not ready yet, seconds."""
+
+DROPS: Final = 5
+"""So often it is tried to tell a partner what is here."""
 
 CALL_TIMEOUT_S: Final = 60.0
 """For one question."""
@@ -47,6 +62,10 @@ PROBLEMS: Final = {
     results_pb2.FILE_PROBLEM_TOO_LARGE: FileProblem.TOO_LARGE,
 }
 
+FOLDER_MAX: Final = 4096
+"""Longest path that a partner may say, characters."""
+
+_NOT_YET: Final = grpc.StatusCode.FAILED_PRECONDITION
 _FINAL = (grpc.StatusCode.NOT_FOUND, grpc.StatusCode.INVALID_ARGUMENT)
 
 Log = structlog.typing.FilteringBoundLogger
@@ -88,7 +107,11 @@ class Collector:
         self._pauses = pauses
         self._wanted: asyncio.Queue[str] = asyncio.Queue()
         self._under_way: set[str] = set()
-        self._room = asyncio.Semaphore(AT_ONCE)
+        self._turns: defaultdict[str, Turns] = defaultdict(lambda: Turns(AT_ONCE))
+        self._asking: defaultdict[str, asyncio.Semaphore] = defaultdict(
+            lambda: asyncio.Semaphore(ASKED_AT_ONCE)
+        )
+        self._said: dict[str, str] = {}
 
     def _told(self, job: HomeJob) -> None:
         if _leaves_files(job):
@@ -109,48 +132,61 @@ class Collector:
     async def _bring(self, job_id: str) -> None:
         backoff = Backoff(self._pauses)
         try:
-            while not await self._tried(job_id):  # noqa: ASYNC110  # a partner tells nothing
-                await asyncio.sleep(backoff.next_s())
+            while (most_s := await self._tried(job_id)) is not None:  # noqa: ASYNC110  # a partner tells nothing
+                await asyncio.sleep(min(backoff.next_s(), most_s))
         finally:
             self._under_way.discard(job_id)
+            self._said.pop(job_id, None)
 
-    async def _tried(self, job_id: str) -> bool:
-        """Returns whether nothing more is to be done about a job."""
+    async def _tried(self, job_id: str) -> float | None:
+        """Returns how long to wait at most before the next attempt, seconds; None where nothing more is to be done."""
         job = self._engine.job(job_id)
         if job is None:
-            return True
+            return None
         try:
             if await asyncio.to_thread(self._store.manifest, job_id) is not None:
-                return True
+                return None
             if self._clock() > job.end_time + self._keep_s:
                 reason = f"{job.partner} could not be asked in time"
                 await self._finish(job, Manifest(problem=reason))
-                return True
+                return None
             link = self._links.links.get(job.partner)
             if link is None or link.stub is None:
-                return False
-            async with self._room:
-                await self._finish(job, await self._fetched(job, link.stub))
-                await self._let_go(job, link.stub)
+                return math.inf
+            manifest = await self._fetched(job, link.stub)
+            await self._finish(job, manifest)
+            await self._let_go(job, link.stub, manifest)
         except (aio.AioRpcError, ConnectionError, WrongContentError, OSError) as error:
-            problem = str(error)
+            problem, most_s = str(error), math.inf
             if isinstance(error, aio.AioRpcError):
                 problem = f"{error.code().name}: {error.details()}"
-            self._log.warning(
-                "results_did_not_come", job=job_id, partner=job.partner, problem=printable(problem)
-            )
-            return False
-        return True
+                most_s = NOT_YET_S if error.code() is _NOT_YET else math.inf
+            self._tell(job, problem)
+            return most_s
+        return None
+
+    def _tell(self, job: HomeJob, problem: str) -> None:
+        # How far a partner has come changes with each answer; what kind of answer it is does not.
+        kind = problem.partition(":")[0]
+        if self._said.get(job.job_id) == kind:
+            return
+        self._said[job.job_id] = kind
+        self._log.warning(
+            "results_did_not_come", job=job.job_id, partner=job.partner, problem=printable(problem)
+        )
 
     async def _fetched(self, job: HomeJob, stub: Any) -> Manifest:
         site, offer = self._engine.state.settings.name, write_offer(job.offer)
         try:
             asked = partner_pb2.ListGuestResultsRequest(site=site, offer=offer)
-            answer = await answer_to(stub.ListGuestResults(asked, timeout=CALL_TIMEOUT_S))
+            async with self._asking[job.partner]:
+                answer = await answer_to(stub.ListGuestResults(asked, timeout=CALL_TIMEOUT_S))
             files = self._read(job, answer)
-            for number, file in enumerate(files):
-                if file.problem is None:
-                    await self._file(job, stub, number, file)
+            size = sum(file.size for file in files if file.problem is None)
+            async with self._turns[job.partner].turn(size):
+                for number, file in enumerate(files):
+                    if file.problem is None:
+                        await self._file(job, stub, number, file)
         except SenselessError as error:
             return Manifest(problem=f"{job.partner} hands out no files: {printable(str(error))}")
         except aio.AioRpcError as error:
@@ -158,13 +194,40 @@ class Collector:
                 raise
             reason = printable(error.details() or "")[:200]
             return Manifest(problem=f"{job.partner} has no files of it: {reason}")
-        return Manifest(files)
+        stays = any(file.problem not in {None, FileProblem.MISSING} for file in files)
+        if not answer.folder or not (stays or answer.other_files):
+            return Manifest(files)
+        return Manifest(
+            files,
+            folder=printable(answer.folder)[:FOLDER_MAX],
+            until=answer.kept_until_s if math.isfinite(answer.kept_until_s) else 0.0,
+            other_files=answer.other_files,
+            other_bytes=answer.other_bytes,
+        )
 
-    async def _let_go(self, job: HomeJob, stub: Any) -> None:
-        site, offer = self._engine.state.settings.name, write_offer(job.offer)
-        drop = partner_pb2.DropGuestResultsRequest(site=site, offer=offer)
-        with suppress(SenselessError, aio.AioRpcError, ConnectionError):
-            await answer_to(stub.DropGuestResults(drop, timeout=CALL_TIMEOUT_S))
+    async def _let_go(self, job: HomeJob, stub: Any, manifest: Manifest) -> None:
+        files = [
+            results_pb2.ResultFile(name=file.name, size_bytes=file.size, sha256=file.sha256)
+            for file in manifest.files
+            if file.problem is None
+        ]
+        if not files:
+            return
+        drop = partner_pb2.DropGuestResultsRequest(
+            site=self._engine.state.settings.name, offer=write_offer(job.offer), files=files
+        )
+        backoff = Backoff(self._pauses)
+        for _ in range(DROPS):
+            try:
+                await answer_to(stub.DropGuestResults(drop, timeout=CALL_TIMEOUT_S))
+            except aio.AioRpcError as error:
+                if error.code() in _FINAL:
+                    return
+            except (SenselessError, ConnectionError):
+                return
+            else:
+                return
+            await asyncio.sleep(min(backoff.next_s(), NOT_YET_S))
 
     def _read(self, job: HomeJob, answer: results_pb2.ResultList) -> tuple[JobFile, ...]:
         # The partner's word is held to what the job has declared, and to this site's limits.
@@ -200,12 +263,21 @@ class Collector:
     async def _finish(self, job: HomeJob, manifest: Manifest) -> None:
         await asyncio.to_thread(self._store.finish, job.job_id, manifest)
         count = sum(file.problem is None for file in manifest.files)
+        more: dict[str, Any] = {}
+        if manifest.folder:
+            left = sum(file.problem not in {None, FileProblem.MISSING} for file in manifest.files)
+            more = {
+                "stay": left + manifest.other_files,
+                "folder": manifest.folder,
+                "until_s": manifest.until,
+            }
         self._log.info(
             "results_came",
             job=job.job_id,
             partner=job.partner,
             files=count,
             problem=manifest.problem,
+            **more,
         )
 
 

@@ -1,32 +1,49 @@
 """What a job has left, for its user and for the site it came from.
 
 What ran here lies in its folder of the batch system; what ran at a partner comes from there after its
-end (`collector`) and is kept here. Files are read in threads.
+end (`collector`) and is kept here. Files are read in threads. What a partner has copied is deleted when it says so,
+and nothing else: what is too large, or was not declared, stays until the folder is old.
 """
 
 import asyncio
-from collections import OrderedDict
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, ParamSpec, TypeVar
 
-from grms.kit.job_files import (
-    FileLimits,
-    FileProblemError,
-    JobFile,
-    chunks,
-    looked_at,
-)
-from grms.lrms.folders import JobFolders
+import structlog
+
+from grms.kit.job_files import FileLimits, FileProblemError, JobFile, chunks
+from grms.lrms.folders import JobFolder, JobFolders, Remains
 from grms.site.engine.engine import Engine
 from grms.site.facts.jobs import GuestJob, HomeJob, OfferId, lrms_key
 from grms.site.facts.lifecycle import PROVISIONAL, JobState
 from grms.site.facts.wire import declared_outputs
+from grms.site.results.digests import Digests, NotReadYetError, found_files
 from grms.site.results.store import ResultStore
 
-KNOWN_MAX: Final = 1000
-"""Jobs whose digests are remembered: whoever asks again has them read no second time."""
+Log = structlog.typing.FilteringBoundLogger
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+DIGESTS_S: Final = 2.0
+"""So long a question about files waits for their digests, real seconds; whoever asks again has them later."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a job's files lie that nobody has copied.
+
+    Attributes:
+        folder: path, at the site where it has run.
+        until: when the folder is deleted at the earliest, seconds since 1970.
+        others: files that the job has left beside those that are listed.
+    """
+
+    folder: str
+    until: float
+    others: Remains
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +54,13 @@ class LeftFiles:
         files: its streams and what it has declared.
         complete: it has ended, and nothing of it changes any more.
         problem: why the files are not here, for a person; empty where they are.
+        place: where it has run; None where that is not known, or nothing is there any more.
     """
 
     files: tuple[JobFile, ...] = ()
     complete: bool = False
     problem: str = ""
+    place: Place | None = None
 
 
 class NoResultsError(Exception):
@@ -64,17 +83,29 @@ class ResultDesk:
         folders: of the jobs of this site's batch system; None where they leave nothing.
         store: of what came home.
         limits: how much is handed out.
+        keep_s: so long after its last change a folder is kept, seconds.
+        log: where it is told what stays.
+        digests: of the files.
     """
 
     def __init__(
-        self, engine: Engine, folders: JobFolders | None, store: ResultStore, limits: FileLimits
+        self,
+        engine: Engine,
+        folders: JobFolders | None,
+        store: ResultStore,
+        limits: FileLimits,
+        *,
+        keep_s: float,
+        log: Log,
+        digests: Digests | None = None,
     ) -> None:
         self._engine = engine
         self._folders = folders
         self._store = store
         self.limits = limits
-        self._known: OrderedDict[str, tuple[JobFile, ...]] = OrderedDict()
-        self._reading = asyncio.Semaphore(1)
+        self._keep_s = keep_s
+        self._log = log
+        self._digests = digests or Digests()
 
     # --- for users -----------------------------------------------------------------------------
 
@@ -88,22 +119,34 @@ class ResultDesk:
             )
         if job.partner and ended:
             return await self._came(job)
+        text = ""
         if declared_outputs(job.payload) is None:
-            return LeftFiles(complete=ended, problem="it has no script, so nothing was run")
-        if self._folders is None:
+            text = "it has no script, so nothing was run"
+        elif self._folders is None:
             text = "this site's batch system is simulated: the script is not run"
+        if text:
             return LeftFiles(complete=ended, problem=text)
-        found = await self._looked_at(job.lrms_key, complete=ended)
+        try:
+            found = await self._looked_at(job.lrms_key, complete=ended)
+        except NoResultsError as error:
+            return LeftFiles(problem=str(error))
         if found is None:
             gone = "its files are gone: it left none, or was over too long ago"
             return LeftFiles(complete=ended, problem=gone if ended else "it has not begun")
-        return LeftFiles(found, complete=ended)
+        return found
 
     async def _came(self, job: HomeJob) -> LeftFiles:
-        manifest = await asyncio.to_thread(self._store.manifest, job.job_id)
+        try:
+            manifest = await asyncio.to_thread(self._store.manifest, job.job_id)
+        except OSError as error:
+            return LeftFiles(problem=f"what has come home cannot be read now: {error}")
         if manifest is None:
             return LeftFiles(problem=f"its files are on the way from {job.partner}")
-        return LeftFiles(manifest.files, complete=True, problem=manifest.problem)
+        place = None
+        if manifest.folder:
+            others = Remains(manifest.other_files, manifest.other_bytes)
+            place = Place(manifest.folder, manifest.until, others)
+        return LeftFiles(manifest.files, complete=True, problem=manifest.problem, place=place)
 
     async def read_job(self, job: HomeJob, name: str, begin: int) -> AsyncIterator[bytes]:
         """Yields a file of a user's job in pieces.
@@ -126,11 +169,11 @@ class ResultDesk:
 
     # --- for partners --------------------------------------------------------------------------
 
-    async def of_guest(self, partner: str, offer: OfferId) -> tuple[JobFile, ...]:
+    async def of_guest(self, partner: str, offer: OfferId) -> LeftFiles:
         """Returns what a partner's job has left.
 
         Raises:
-            NoResultsError: it has not ended, or has left nothing.
+            NoResultsError: it has not ended, has left nothing, or its files are still being read.
         """
         key = lrms_key(partner, offer.epoch, offer.number)
         answer = self._engine.state.partners[partner].answer_to(offer)
@@ -153,51 +196,75 @@ class ResultDesk:
             FileProblemError: it cannot be handed out.
             NoResultsError: it has not ended, or has left nothing.
         """
-        file = _named(await self.of_guest(partner, offer), name)
+        file = _named((await self.of_guest(partner, offer)).files, name)
         place = await self._place(lrms_key(partner, offer.epoch, offer.number))
         async for some in pieces_of(place, name, begin, file.size):
             yield some
 
-    async def drop_guest(self, partner: str, offer: OfferId) -> None:
-        """Deletes what a partner's job has left.
+    async def drop_guest(
+        self, partner: str, offer: OfferId, copied: Iterable[tuple[str, bytes]]
+    ) -> None:
+        """Deletes what the home site of a partner's job has; what it has not stays.
+
+        Args:
+            partner: the home site.
+            offer: of the job.
+            copied: name and SHA-256 of each file that it has; one that is another now stays.
 
         Raises:
-            NoResultsError: it has not ended, or has left nothing.
+            NoResultsError: it has not ended, has left nothing, or its files are still being read.
         """
-        await self.of_guest(partner, offer)
+        found, said = await self.of_guest(partner, offer), set(copied)
+        had = {file.name for file in found.files if (file.name, file.sha256) in said}
         key = lrms_key(partner, offer.epoch, offer.number)
-        self._known.pop(key, None)
         assert self._folders is not None
-        await asyncio.to_thread(self._folders.clear, key)
+        assert found.place is not None
+        remains = await _on_disk(self._folders.clear, key, had)
+        if remains.files:
+            self._log.info(
+                "results_stay",
+                job=key,
+                partner=partner,
+                folder=found.place.folder,
+                files=remains.files,
+                bytes=remains.size,
+                until_s=await _on_disk(self._folders.changed, key) + self._keep_s,
+            )
 
     # --- reading -------------------------------------------------------------------------------
 
     async def _place(self, key: str) -> Path:
         assert self._folders is not None
-        folder = await asyncio.to_thread(self._folders.left, key)
+        folder = await _on_disk(self._folders.left, key)
         if folder is None:
             raise NoResultsError("its files are gone", later=False)
         return folder.path
 
-    async def _looked_at(self, key: str, *, complete: bool) -> tuple[JobFile, ...] | None:
-        if complete and key in self._known:
-            self._known.move_to_end(key)
-            return self._known[key]
+    async def _looked_at(self, key: str, *, complete: bool) -> LeftFiles | None:
         assert self._folders is not None
-        async with self._reading:
-            folder = await asyncio.to_thread(self._folders.left, key)
-            if folder is None:
-                return None
-            found = tuple(
-                await asyncio.to_thread(
-                    looked_at, folder.path, folder.names, self.limits, content=complete
-                )
-            )
-        if complete:
-            self._known[key] = found
-            if len(self._known) > KNOWN_MAX:
-                self._known.popitem(last=False)
-        return found
+        folder: JobFolder | None = await _on_disk(self._folders.left, key)
+        if folder is None:
+            return None
+        if not complete:
+            found = await _on_disk(found_files, folder.path, folder.names, self.limits)
+            return LeftFiles(tuple(each.file for each in found))
+        try:
+            files = await self._digests.of(folder.path, folder.names, self.limits, DIGESTS_S)
+        except NotReadYetError as error:
+            raise NoResultsError(str(error), later=True) from error
+        except OSError as error:
+            raise NoResultsError(f"its files cannot be read now: {error}", later=True) from error
+        others = await _on_disk(self._folders.others, key)
+        until = await _on_disk(self._folders.changed, key) + self._keep_s
+        place = Place(str(folder.path), until, others)
+        return LeftFiles(files, complete=True, place=place)
+
+
+async def _on_disk(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    try:
+        return await asyncio.to_thread(work, *args, **kwargs)
+    except OSError as error:
+        raise NoResultsError(f"its files cannot be read now: {error}", later=True) from error
 
 
 _THERE = (JobState.DELEGATED, JobState.SUSPECT)
@@ -223,7 +290,8 @@ async def pieces_of(place: Path, name: str, begin: int, end: int) -> AsyncIterat
 
     Raises:
         FileProblemError: it is missing, or no plain file.
+        NoResultsError: it cannot be read now.
     """
     pieces = chunks(place, name, begin, end)
-    while (some := await asyncio.to_thread(next, pieces, None)) is not None:
+    while (some := await _on_disk(next, pieces, None)) is not None:
         yield some

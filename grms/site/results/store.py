@@ -28,10 +28,18 @@ class Manifest:
     Attributes:
         files: that it has left.
         problem: why nothing has come, and nothing will; empty where it has.
+        folder: where the job has run, at the site that ran it, if files stay there; else empty.
+        until: so long they stay there, seconds since 1970.
+        other_files: how many of them are not in the list.
+        other_bytes: of these.
     """
 
     files: tuple[JobFile, ...] = ()
     problem: str = ""
+    folder: str = ""
+    until: float = 0.0
+    other_files: int = 0
+    other_bytes: int = 0
 
 
 class WrongContentError(Exception):
@@ -57,7 +65,8 @@ class ResultStore:
         """Returns what has come home of a job; None where that is not all yet."""
         try:
             said = json.loads((self._place(job_id) / LIST).read_text(encoding="utf-8"))
-            return Manifest(tuple(map(_read_file, said["files"])), said["problem"])
+            files = tuple(map(_read_file, said["files"]))
+            return Manifest(files, said["problem"], **said.get("stays", {}))
         except (FileNotFoundError, ValueError, KeyError, TypeError):
             # One that a failing disk has garbled is got anew.
             return None
@@ -120,10 +129,13 @@ class ResultStore:
         """Notes that all is there; durable when this returns."""
         place = self._place(job_id)
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
-        said = {
+        said: dict[str, Any] = {
             "files": [_write_file(file) for file in manifest.files],
             "problem": manifest.problem,
         }
+        if manifest.folder:
+            names = ("folder", "until", "other_files", "other_bytes")
+            said["stays"] = {name: getattr(manifest, name) for name in names}
         write_durable(place / LIST, said)
         sync_folder(self._folder)
 

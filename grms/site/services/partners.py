@@ -33,7 +33,7 @@ from grms.site.links.pseudonyms import Pseudonyms
 from grms.site.results.desk import NoResultsError, ResultDesk
 from grms.site.results.inputs import InputDesk
 from grms.site.services.negotiation import Guard, Negotiations
-from grms.site.services.results import refused, sent, write_guest_results
+from grms.site.services.results import refused, sent, write_results
 from grms.site.sockets.door import Door
 from grms.v1 import partner_pb2, partner_pb2_grpc, request_pb2, results_pb2
 
@@ -240,7 +240,7 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
         """Says which files a job has left."""
         partner, offer = await self._about(context, request)
         try:
-            return write_guest_results(await self._results.of_guest(partner, offer))
+            return write_results(await self._results.of_guest(partner, offer))
         except NoResultsError as error:
             await refused(context, error)
 
@@ -256,10 +256,11 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
     async def DropGuestResults(  # noqa: N802  # gRPC's name
         self, request: partner_pb2.DropGuestResultsRequest, context: Context
     ) -> partner_pb2.DropGuestResultsResponse:
-        """Deletes them."""
+        """Deletes those that the asker has."""
         partner, offer = await self._about(context, request)
+        copied = [(file.name, file.sha256) for file in request.files]
         try:
-            await self._results.drop_guest(partner, offer)
+            await self._results.drop_guest(partner, offer, copied)
         except NoResultsError as error:
             await refused(context, error)
         return partner_pb2.DropGuestResultsResponse()

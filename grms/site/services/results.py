@@ -1,11 +1,11 @@
 """Hands out what jobs have left, over gRPC, to users and to partners alike."""
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from typing import Final, NoReturn
 
 import grpc
 
-from grms.kit.job_files import FileProblem, FileProblemError, JobFile
+from grms.kit.job_files import FileProblem, FileProblemError
 from grms.kit.refusals import Context, refuse
 from grms.site.results.desk import LeftFiles, NoResultsError
 from grms.v1 import results_pb2
@@ -20,7 +20,7 @@ _PROBLEMS: Final = {
 
 def write_results(results: LeftFiles) -> results_pb2.ResultList:
     """Returns what a job has left as a message."""
-    return results_pb2.ResultList(
+    written = results_pb2.ResultList(
         files=[
             results_pb2.ResultFile(
                 name=file.name,
@@ -33,11 +33,10 @@ def write_results(results: LeftFiles) -> results_pb2.ResultList:
         complete=results.complete,
         problem=results.problem,
     )
-
-
-def write_guest_results(files: Iterable[JobFile]) -> results_pb2.ResultList:
-    """Returns what a partner's job has left as a message."""
-    return write_results(LeftFiles(tuple(files), complete=True))
+    if (place := results.place) is not None:
+        written.folder, written.kept_until_s = place.folder, place.until
+        written.other_files, written.other_bytes = place.others.files, place.others.size
+    return written
 
 
 async def sent(

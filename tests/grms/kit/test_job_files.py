@@ -1,6 +1,5 @@
 """Files beneath a folder in which anybody may have left anything."""
 
-import hashlib
 import os
 import socket
 from collections.abc import Callable
@@ -13,11 +12,10 @@ from grms.kit.job_files import (
     FileLimits,
     FileProblem,
     FileProblemError,
-    JobFile,
     chunks,
     created,
-    looked_at,
     opened,
+    remove_below,
 )
 
 LARGE = FileLimits(10**9, 10**9)
@@ -51,8 +49,6 @@ def test_what_is_no_plain_file_is_not_read(trap: str, tmp_path: Path) -> None:
     with pytest.raises(FileProblemError) as caught:
         opened(tmp_path, name)
     assert caught.value.problem is FileProblem.NO_FILE
-    (found,) = looked_at(tmp_path, [name], LARGE, content=True)
-    assert found == JobFile(name, problem=FileProblem.NO_FILE)
 
 
 def test_the_folder_itself_is_no_link(tmp_path: Path) -> None:
@@ -63,32 +59,33 @@ def test_the_folder_itself_is_no_link(tmp_path: Path) -> None:
 
 
 def test_files_are_looked_at_and_read(tmp_path: Path) -> None:
-    """Size and digest of what is there; what is missing, or no name, is missing."""
+    """In pieces, from wherever one likes."""
     content = bytes(range(256)) * 600
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub/a").write_bytes(content)
-    (tmp_path / "empty").touch()
-    found = looked_at(tmp_path, ["sub/a", "empty", "none", "../etc/passwd"], LARGE, content=True)
-    assert found == [
-        JobFile("sub/a", len(content), hashlib.sha256(content).digest()),
-        JobFile("empty", 0, hashlib.sha256().digest()),
-        JobFile("none", problem=FileProblem.MISSING),
-        JobFile("../etc/passwd", problem=FileProblem.MISSING),
-    ]
     pieces = list(chunks(tmp_path, "sub/a", 0))
     assert max(map(len, pieces)) == CHUNK_BYTES
     assert b"".join(pieces) == content
     assert b"".join(chunks(tmp_path, "sub/a", 100, 70_000)) == content[100:70_000]
     assert list(chunks(tmp_path, "sub/a", len(content) + 5)) == []
-    assert looked_at(tmp_path, ["sub/a"], LARGE, content=False) == [JobFile("sub/a", len(content))]
 
 
-def test_what_is_too_large_is_left(tmp_path: Path) -> None:
-    """By itself, or with what came before it."""
-    for name, size in (("a", 60), ("b", 101), ("c", 60), ("d", 40)):
-        (tmp_path / name).write_bytes(b"x" * size)
-    found = looked_at(tmp_path, "abcd", FileLimits(100, 100), content=True)
-    assert [file.problem for file in found] == [None, *[FileProblem.TOO_LARGE] * 2, None]
+def test_a_file_is_deleted_beneath_its_folder(tmp_path: Path) -> None:
+    """Of a link the link; one on the way is not followed, and what is not there is no error."""
+    beyond, folder = tmp_path / "beyond", tmp_path / "folder"
+    for path in (beyond, folder, folder / "sub"):
+        path.mkdir()
+    for path in (beyond / "x", folder / "sub/x"):
+        path.touch()
+    (folder / "link").symlink_to(beyond)
+    (folder / "file").symlink_to(beyond / "x")
+    for name in ("sub/x", "sub/none", "none/x", "link/x", "file", "sub"):
+        remove_below(folder, name)
+    assert (beyond / "x").exists()
+    assert sorted(path.name for path in folder.iterdir()) == ["link", "sub"]
+    assert not list((folder / "sub").iterdir())
+    with pytest.raises(ValueError, match="no name"):
+        remove_below(folder, "../beyond/x")
 
 
 def test_a_file_is_made_beneath_its_folder(tmp_path: Path) -> None:

@@ -124,7 +124,7 @@ def test_links_lead_the_daemon_nowhere(tmp_path: Path, monkeypatch: pytest.Monke
         assert Spool(tmp_path / "spool").marks("home/1/1") == Marks(
             run=True, released=True, number="17"
         )
-    spool.clear("home/1/1")
+    spool.clear("home/1/1", ["stdout", "state.new", "deep"])
     assert journal.read_text() == "precious"
     assert stat.S_IMODE(journal.stat().st_mode) == 0o600
     assert sorted(path.name for path in (tmp_path / "spool").iterdir()) == [

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import pwd
 import shutil
 import stat
 import subprocess
@@ -25,6 +26,7 @@ from grms.lrms.batch.launch import (
     check_key,
     check_program,
 )
+from grms.lrms.folders import Remains
 from grms.lrms.job_notes import Marks
 from grms.lrms.launched import LAUNCH, ScriptEnd
 from grms.lrms.port import JobInput, LrmsRefusedError, Program
@@ -231,18 +233,81 @@ def test_what_a_job_leaves_is_cleared(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/file").touch(mode=0o600)
     (folder / "link").symlink_to(tmp_path / "mine")
+    (folder / "stdout").write_text("said")
     (folder / "deep/er").mkdir(parents=True)
     (folder / "deep/er/file").touch()
     (folder / "deep/er").chmod(0)
     (folder / "deep").chmod(0o500)
-    spool.clear("A/1/1")
+    assert spool.clear("A/1/1", ["stdout", "deep/er/file", "link"]) == Remains()
     assert list(folder.iterdir()) == []
     assert spool.marks("A/1/1") == Marks(run=True)
     assert spool.left("A/1/1") is None
     assert (tmp_path / "mine/file").exists()
-    spool.clear("A/1/2")
+    assert spool.clear("A/1/2", []) == Remains()
     spool.remove("A/1/1")
     assert spool.marks("A/1/1") is None
+
+
+def test_what_nobody_has_stays(tmp_path: Path) -> None:
+    """What was not declared, was too large, or was an input and is another now; what was given and is as it was goes."""
+    spool = Spool(tmp_path / "spool")
+    spool.open()
+    inputs = tuple(given(tmp_path, name, b"abc") for name in ("sub/kept", "changed"))
+    program = Program(SCRIPT, inputs=inputs, outputs=("out",))
+    folder = spool.prepare("A/1/1", program, run=True)
+    assert spool.others("A/1/1") == Remains()
+    (folder / "stdout").write_text("said")
+    (folder / "out").write_text("much")
+    (folder / "more").write_text("more")
+    (folder / "changed").write_text("changed")
+    (folder / "gone").symlink_to(tmp_path / "nowhere")
+    others = Remains(3, 11 + (folder / "gone").lstat().st_size)
+    assert spool.others("A/1/1") == others
+    assert spool.clear("A/1/1", ["stdout"]) == Remains(4, others.size + 4)
+    assert not (folder / "stdout").exists()
+    assert (folder / "out").read_text() == "much"
+    assert (folder / "sub/kept").read_text() == "abc"
+    assert spool.left("A/1/1") is not None
+    before = spool.changed("A/1/1")
+    assert spool.stale(before) == []
+    assert spool.stale(before + 1.0) == ["A/1/1"]
+    assert spool.clear("A/1/1", ["out", "more", "changed", "gone"]) == Remains()
+    assert list(folder.iterdir()) == []
+    spool.remove("A/1/1")
+    assert list((tmp_path / "spool/.marks").iterdir()) == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes somebody else")
+def test_a_user_may_look_into_the_folder_of_his_own_job(tmp_path: Path) -> None:
+    """And write nothing there; nobody else gets in, and nobody sees which jobs there are."""
+    spool = Spool(tmp_path / "spool")
+    spool.open()
+    ann, bob = pwd.getpwnam("nobody"), pwd.getpwnam("daemon")
+    for number, user in ((1, ann.pw_name), (2, ""), (3, "nobody-of-this-name")):
+        folder = spool.prepare(f"A/1/{number}", Program(SCRIPT), run=True, user=user)
+        (folder / "sub").mkdir()
+        (folder / "sub/stdout").write_text("said")
+    for path in [tmp_path, *tmp_path.parents[:2]]:
+        path.chmod(0o711)
+
+    def may(who: pwd.struct_passwd, words: str) -> bool:
+        done = subprocess.run(  # noqa: S603  # the test's own words
+            ["/bin/sh", "-c", words],
+            user=who.pw_uid,
+            group=who.pw_gid,
+            extra_groups=[],
+            check=False,
+        )
+        return done.returncode == 0
+
+    spool_folder, own = tmp_path / "spool", spool.place("A/1/1")
+    assert may(ann, f"cd {own} && ls >/dev/null && cat sub/stdout >/dev/null")
+    assert not may(ann, f": 2>/dev/null >{own}/new")
+    assert not may(ann, f"cat {own}/values 2>/dev/null")
+    assert not may(ann, f"ls {spool_folder} 2>/dev/null")
+    assert not may(ann, f"cd {spool_folder}/.marks 2>/dev/null")
+    for who, number in ((bob, 1), (ann, 2), (ann, 3)):
+        assert not may(who, f"cd {spool.place(f'A/1/{number}')} 2>/dev/null")
 
 
 def test_a_folder_knows_how_often_its_job_has_begun(tmp_path: Path) -> None:
@@ -255,7 +320,8 @@ def test_a_folder_knows_how_often_its_job_has_begun(tmp_path: Path) -> None:
         values = {"PATH": "/usr/bin:/bin"} | ({"SLURM_RESTART_COUNT": restarts} if restarts else {})
         subprocess.run(["/bin/sh", "launch"], cwd=folder, env=values, check=True, timeout=300)
     assert spool.runs("A/1/1") == ["0", "1"]
-    spool.clear("A/1/1")
+    (folder / "stdout").touch()
+    spool.clear("A/1/1", ["stdout"])
     assert spool.runs("A/1/1") == ["0"]
     assert spool.marks("A/1/1") == Marks(run=True, begun=True)
     (folder / "begun").write_text("0\n" * 10**6)
@@ -292,7 +358,7 @@ def test_nothing_beyond_a_folder_is_touched_when_it_goes(tmp_path: Path) -> None
         for folder in (place / "a/b/c", place / "a/b", place / "a"):
             folder.chmod(0)
         if clears:
-            spool.clear("A/1/1")
+            spool.clear("A/1/1", ["a/b/link", "link"])
             assert list(place.iterdir()) == []
         else:
             place.chmod(0)
@@ -326,7 +392,7 @@ def test_a_folder_knows_how_its_script_has_ended(tmp_path: Path) -> None:
     assert spool.script_end("A/1/1") == (None, 60.0)
     (folder / "begun").write_text("0\n" * 1000 + "ended 4 17\n")
     assert spool.script_end("A/1/1") == (ScriptEnd(4, None), 60.0)
-    spool.clear("A/1/1")
+    spool.clear("A/1/1", [])
     assert spool.script_end("A/1/1") == (None, 60.0)
     assert spool.script_end("A/1/2") == (None, 0.0)
 
@@ -420,7 +486,7 @@ def test_files_are_used_in_place(tmp_path: Path) -> None:
     assert ran(folder) == "given"
     assert (place / "result").read_text() == "made\n"
     spool.prepare("A/1/1", program, run=True)
-    spool.clear("A/1/1")
+    assert spool.clear("A/1/1", ["stdout"]) == Remains()
     spool.remove("A/1/1")
     assert sorted(path.name for path in place.iterdir()) == ["in", "job.sh", "result"]
 

@@ -1,7 +1,7 @@
 """What is old goes; what lives stays."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,7 +9,7 @@ from typing import Any
 import structlog
 
 from grms.kit.job_files import JobFile
-from grms.lrms.folders import JobFolder
+from grms.lrms.folders import JobFolder, Remains
 from grms.site.facts.jobs import OfferId, Request
 from grms.site.facts.lifecycle import Outcome
 from grms.site.facts.memory import Memory
@@ -32,9 +32,17 @@ class Folders:
         """Returns nothing."""
         raise AssertionError(key)
 
-    def clear(self, key: str) -> None:
+    def others(self, key: str) -> Remains:
         """Is not called."""
         raise AssertionError(key)
+
+    def changed(self, key: str) -> float:
+        """Is not called."""
+        raise AssertionError(key)
+
+    def clear(self, key: str, copied: Collection[str]) -> Remains:
+        """Is not called."""
+        raise AssertionError(key, copied)
 
     def remove(self, key: str) -> None:
         """Deletes one."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import structlog
 from grpc import aio
-from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_health.v1 import health_pb2_grpc
 
 from broker.configuration.config import BrokerConfig, load_config
 from broker.configuration.connections import SiteConfig
@@ -41,8 +41,9 @@ from broker.sites.remote import RemoteSite
 from broker.sites.simulated import SimulatedSite
 from broker.v1 import plan_pb2_grpc, resource_pb2_grpc, workflow_pb2_grpc
 from grms.kit.debug import checks_wanted
-from grms.kit.reflection import serve_reflection
 from grms.kit.refusals import Unexpected
+from grms.kit.services.health import HEALTH, HealthService, Serving
+from grms.kit.services.reflection import serve_reflection
 from grms.kit.signals import signals
 from grms.kit.unix_sockets import SocketInUseError, remove_stale_socket
 from grms.pki.certificates import PkiError, site_of_certificate
@@ -105,7 +106,7 @@ class Daemon:
         self._path = path
         self._log = log
         self._stop = asyncio.Event()
-        self._health = health.aio.HealthServicer()
+        self._serving = Serving(SERVICES)
         self._clock = config.make_clock()
         try:
             state = BrokerState.recover(config.settings(), journal.records(), epoch=journal.epoch)
@@ -278,7 +279,7 @@ class Daemon:
             tasks.append(group.create_task(self.engine.run(), name="engine"))
             await server.start()
             os.chmod(self._config.listen.socket, stat.S_IRUSR | stat.S_IWUSR)  # noqa: PTH101  # as the rest of this module speaks of it
-            await self._serving(serving=True)
+            self._serving.set(serves=True)
             self._log.info(
                 "serving",
                 socket=self._config.listen.socket,
@@ -292,19 +293,13 @@ class Daemon:
 
     async def _drain(self, server: aio.Server) -> None:
         self._frontend.close()
-        await self._serving(serving=False)
+        self._serving.close()
         grace = self._config.limits.drain_s
         self._log.info("draining", seconds=grace)
         await server.stop(grace)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(grace):
                 await self.engine.settled()
-
-    async def _serving(self, *, serving: bool) -> None:
-        status = health_pb2.HealthCheckResponse
-        value = status.SERVING if serving else status.NOT_SERVING
-        for name in ("", *SERVICES):
-            await self._health.set(name, value)
 
     def _server(self, stack: AsyncExitStack) -> aio.Server:
         path = Path(self._config.listen.socket)
@@ -328,8 +323,8 @@ class Daemon:
         resource_pb2_grpc.add_ResourceServiceServicer_to_server(
             ResourceService(self._frontend, names), server
         )
-        health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
-        serve_reflection((*SERVICES, health.SERVICE_NAME), server)
+        health_pb2_grpc.add_HealthServicer_to_server(HealthService(self._serving), server)
+        serve_reflection((*SERVICES, HEALTH), server)
         mask = os.umask(0o177)
         try:
             server.add_insecure_port(f"unix:{path}")

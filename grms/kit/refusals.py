@@ -18,6 +18,8 @@ from google.protobuf.message import DecodeError, Message
 from google.rpc import error_details_pb2, status_pb2
 from grpc import aio
 
+from grms.kit.rates import Seldom
+
 Context = aio.ServicerContext[Any, Any]
 
 DETAILS_KEY: Final = "grpc-status-details-bin"
@@ -25,6 +27,12 @@ DETAILS_KEY: Final = "grpc-status-details-bin"
 
 CARRIED_BYTES: Final = 7_000
 """So much of a refusal gRPC carries for certain: beyond 8 KiB of metadata a client may read of those alone."""
+
+ERRORS_LOGGED_PER_S: Final = 0.1
+"""How often an unexpected error of one kind in one method is logged."""
+
+METHODS_MAX: Final = 1000
+"""Methods whose guarded handlers are kept."""
 
 Handler = Any
 
@@ -80,6 +88,15 @@ def carried(reason: str) -> str:
     return text if text == reason else text + "…"
 
 
+_KINDS: Final[dict[tuple[bool, bool], tuple[Any, str]]] = {
+    (False, False): (grpc.unary_unary_rpc_method_handler, "unary_unary"),
+    (False, True): (grpc.unary_stream_rpc_method_handler, "unary_stream"),
+    (True, False): (grpc.stream_unary_rpc_method_handler, "stream_unary"),
+    (True, True): (grpc.stream_stream_rpc_method_handler, "stream_stream"),
+}
+"""By whether requests and answers stream: what makes a handler, and where in one its function is."""
+
+
 class Garbled:
     """What stands for a request whose bytes are no message."""
 
@@ -100,7 +117,8 @@ def _reading(deserialize: Callable[[bytes], Any] | None) -> Callable[[bytes], An
 class Unexpected(aio.ServerInterceptor):
     """Turns exceptions that no service expects into INTERNAL, and logs them.
 
-    Bytes that are no message are the caller's fault: INVALID_ARGUMENT.
+    Of one kind and method not more than six are logged in a minute, for any caller may be able to cause
+    them as often as he likes; the next entry says how many were left out. Bytes that are no message are the caller's fault: INVALID_ARGUMENT.
 
     Args:
         log: where they go.
@@ -117,6 +135,7 @@ class Unexpected(aio.ServerInterceptor):
         self._log = log
         self._on_garbled = on_garbled
         self._took = took
+        self._logged = Seldom(ERRORS_LOGGED_PER_S)
         self._guarded: dict[str, Handler] = {}
 
     async def intercept_service(
@@ -132,13 +151,25 @@ class Unexpected(aio.ServerInterceptor):
         handler = await continuation(handler_call_details)
         if handler is None:
             return handler
-        if handler.request_streaming:
-            if not inspect.iscoroutinefunction(handler.stream_stream):
-                return handler
-            guard = self._both
+        made = self._handler(handler, method)
+        # Callers may name any method where one handler answers to all.
+        if len(self._guarded) < METHODS_MAX:
+            self._guarded[method] = made
+        return made
+
+    def _handler(self, handler: Handler, method: str) -> Handler:
+        kind = (handler.request_streaming, handler.response_streaming)
+        make, name = _KINDS[kind]
+        inner: Any = getattr(handler, name)
+        if inspect.isasyncgenfunction(inner):
+            guarded: Any = self._yielding(inner, method)
+        elif kind == (False, False):
+            guarded = self.guarded(inner, method)
         else:
-            guard = self._stream if handler.response_streaming else self._single
-        made = self._guarded[method] = guard(handler, method)
+            guarded = self._writing(inner, method)
+        made: Handler = make(
+            guarded, _reading(handler.request_deserializer), handler.response_serializer
+        )
         return made
 
     def guarded(
@@ -153,8 +184,7 @@ class Unexpected(aio.ServerInterceptor):
 
         async def answered(request: Any, context: Context) -> Any:
             if isinstance(request, Garbled):
-                self._on_garbled()
-                await context.abort(grpc.StatusCode.INVALID_ARGUMENT, GARBLED)
+                await self._garbled(context)
             begin = time.perf_counter()
             try:
                 return await inner(request, context)
@@ -167,55 +197,53 @@ class Unexpected(aio.ServerInterceptor):
 
         return answered
 
-    def _single(self, handler: Handler, method: str) -> Handler:
-        made: Handler = grpc.unary_unary_rpc_method_handler(
-            self.guarded(handler.unary_unary, method),
-            _reading(handler.request_deserializer),
-            handler.response_serializer,
-        )
-        return made
-
-    def _both(self, handler: Handler, method: str) -> Handler:
-        # One that reads and writes by itself; what it reads may be `Garbled`.
-        inner: Any = handler.stream_stream
-
-        async def guarded(requests: Any, context: aio.ServicerContext[Any, Any]) -> None:
+    def _writing(self, inner: Any, method: str) -> Any:
+        # One that returns its one answer, or writes by itself; what it reads by itself may be `Garbled`.
+        async def guarded(requests: Any, context: Context) -> Any:
             try:
-                await inner(requests, context)
+                return await inner(await self._readable(requests, context), context)
             except (aio.AbortError, grpc.RpcError):
                 raise
             except Exception as error:  # noqa: BLE001  # the last line of defence
                 await self._tell(error, method, context)
 
-        made: Handler = grpc.stream_stream_rpc_method_handler(
-            guarded, _reading(handler.request_deserializer), handler.response_serializer
-        )
-        return made
+        return guarded
 
-    def _stream(self, handler: Handler, method: str) -> Handler:
-        inner: Any = handler.unary_stream
-
-        async def guarded(request: Any, context: aio.ServicerContext[Any, Any]) -> Any:
-            if isinstance(request, Garbled):
-                self._on_garbled()
-                await context.abort(grpc.StatusCode.INVALID_ARGUMENT, GARBLED)
+    def _yielding(self, inner: Any, method: str) -> Any:
+        async def guarded(requests: Any, context: Context) -> Any:
             try:
-                async for message in inner(request, context):
+                async for message in inner(await self._readable(requests, context), context):
                     yield message
             except (aio.AbortError, grpc.RpcError):
                 raise
             except Exception as error:  # noqa: BLE001  # the last line of defence
                 await self._tell(error, method, context)
 
-        made: Handler = grpc.unary_stream_rpc_method_handler(
-            guarded, _reading(handler.request_deserializer), handler.response_serializer
-        )
-        return made
+        return guarded
 
-    async def _tell(
-        self, error: Exception, method: str, context: aio.ServicerContext[Any, Any]
-    ) -> None:
+    async def _readable(self, requests: Any, context: Context) -> Any:
+        # The one request, or an iterator of all that there will be: no service meets `Garbled` in it.
+        if hasattr(requests, "__aiter__"):
+            return self._each(requests, context)
+        if isinstance(requests, Garbled):
+            await self._garbled(context)
+        return requests
+
+    async def _each(self, requests: Any, context: Context) -> Any:
+        async for request in requests:
+            if isinstance(request, Garbled):
+                await self._garbled(context)
+            yield request
+
+    async def _garbled(self, context: Context) -> NoReturn:
+        self._on_garbled()
+        await context.abort(grpc.StatusCode.INVALID_ARGUMENT, GARBLED)
+        raise AssertionError("abort does not return")
+
+    async def _tell(self, error: Exception, method: str, context: Context) -> None:
         if context.done():
             return  # the caller has gone; nobody waits for the rest
-        self._log.error("unexpected_error", method=method, exc_info=error)
+        more = self._logged.to_tell(f"{method} {type(error).__name__}")
+        if more is not None:
+            self._log.error("unexpected_error", method=method, exc_info=error, **more)
         await context.abort(grpc.StatusCode.INTERNAL, TEXT)

@@ -17,9 +17,10 @@ from typing import Any
 
 import structlog
 from grpc import aio
-from grpc_health.v1 import health, health_pb2
 
+from grms.kit.rates import Rate
 from grms.kit.service_manager import notify
+from grms.kit.services.health import Serving
 from grms.lrms.immediate import ReplayableLrms
 from grms.lrms.originals import WithOriginals
 from grms.lrms.port import LrmsError
@@ -41,7 +42,7 @@ from grms.site.services.reload import Reload
 from grms.site.services.replay_site import Replay
 from grms.site.services.reservations import Reservations
 from grms.site.sockets.descriptors import connection_limits, user_socket
-from grms.site.sockets.door import Door, Rate
+from grms.site.sockets.door import Door
 from grms.site.sockets.partner_end import PortLimits
 from grms.site.sockets.partners import PartnerPort
 from grms.site.sockets.refused import RefusedConnections
@@ -82,7 +83,7 @@ class Daemon:
         self._users = users
         self._config_path = config_path
         self._log = log
-        self._health = health.aio.HealthServicer()
+        self._serving = Serving(SERVICES)
         self._stop = asyncio.Event()
         self._reservations = Reservations(core.engine)
         self._kept = keep_beside(core, log)
@@ -170,7 +171,7 @@ class Daemon:
                 await self._stopped_or(core.engine.durable())
             for server in servers:
                 await server.start()
-            await self._serving(serving=True)
+            self._serving.set(serves=True)
             self._log.info(
                 "serving",
                 users=core.config.listen.users,
@@ -247,7 +248,7 @@ class Daemon:
             door,
             watchers=watchers,
             reservations=self._reservations,
-            health=self._health,
+            serving=self._serving,
             log=self._log,
         )
         servers: list[aio.Server] = []
@@ -305,12 +306,6 @@ class Daemon:
             return None
         return Replay(core.engine, core.journal, lrms, core.clock, core.links)
 
-    async def _serving(self, *, serving: bool) -> None:
-        status = health_pb2.HealthCheckResponse
-        value = status.SERVING if serving else status.NOT_SERVING
-        for name in ("", *SERVICES):
-            await self._health.set(name, value)
-
     async def _stopped_or(self, *others: Coroutine[Any, Any, object]) -> None:
         """Returns when the daemon is to stop, or when something else is over."""
         waits = [
@@ -328,7 +323,7 @@ class Daemon:
         door.stop()
         watchers.close()
         self._reservations.close()
-        await self._serving(serving=False)
+        self._serving.close()
         grace = core.config.limits.drain_s
         notify("STOPPING=1", "STATUS=answering the last calls")
         self._log.info("draining", seconds=grace)

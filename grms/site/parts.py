@@ -18,6 +18,7 @@ import structlog
 
 from grms.handshakes import why_refused
 from grms.kit.debug import checks_wanted
+from grms.kit.rates import Rate
 from grms.kit.shared_folders import SharedFolders
 from grms.lrms.adapter import LrmsSite
 from grms.lrms.immediate import ReplayableLrms
@@ -49,7 +50,6 @@ from grms.site.facts.settings import Limits, PartnerSettings, SiteSettings
 from grms.site.links.calls import Problems, channel_maker
 from grms.site.links.link import LinkSettings
 from grms.site.links.partner_links import PartnerLinks
-from grms.site.sockets.door import Rate
 from grms.site.watching.event_log import EventLog
 from grms.tls import CertificateTimeError, TlsFiles, channel_credentials, channel_options
 

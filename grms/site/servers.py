@@ -13,10 +13,11 @@ from typing import Final
 import grpc
 import structlog
 from grpc import aio
-from grpc_health.v1 import health, health_pb2_grpc
+from grpc_health.v1 import health_pb2_grpc
 
-from grms.kit.reflection import serve_reflection
 from grms.kit.refusals import Context, Unexpected, refuse
+from grms.kit.services.health import HEALTH, HealthService, Serving
+from grms.kit.services.reflection import serve_reflection
 from grms.kit.shared_folders import SharedFolders
 from grms.kit.unix_sockets import remove_stale_socket
 from grms.site.configuration.config import SiteConfig
@@ -63,7 +64,7 @@ class Servers:
         door: says who may ask how often.
         watchers: users who follow jobs.
         reservations: resources that can be reserved.
-        health: the health service of all.
+        serving: whether the daemon serves, for the health services.
         log: where events go.
     """
 
@@ -75,7 +76,7 @@ class Servers:
         *,
         watchers: Watchers,
         reservations: Reservations,
-        health: health.aio.HealthServicer,
+        serving: Serving,
         log: Log,
     ) -> None:
         self._core = core
@@ -83,7 +84,7 @@ class Servers:
         self._door = door
         self._watchers = watchers
         self._reservations = reservations
-        self._health = health
+        self._serving = serving
         self._log = log
         self._pseudonyms: Pseudonyms | None = None
         self.reload: Reload | None = None
@@ -129,8 +130,8 @@ class Servers:
         operator_pb2_grpc.add_OperatorServiceServicer_to_server(
             OperatorService(door, core.links, facts), server
         )
-        health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
-        serve_reflection((*SERVICES, health.SERVICE_NAME), server)
+        health_pb2_grpc.add_HealthServicer_to_server(HealthService(self._serving), server)
+        serve_reflection((*SERVICES, HEALTH), server)
         server.add_insecure_port(users.inner_address)
         return server
 
@@ -174,7 +175,9 @@ class Servers:
             reservation_pb2_grpc.add_ReservationServiceServicer_to_server(
                 ReservationService(door, self._reservations), server
             )
-        health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
+        health_pb2_grpc.add_HealthServicer_to_server(
+            HealthService(self._serving, door.check_listed), server
+        )
         server.add_insecure_port(port.inner_address)
         return server
 
@@ -188,10 +191,13 @@ class Servers:
         # Whoever can open the socket's file is the daemon's own user, or root.
         path = Path(self._core.config.listen.users + CONDUCTOR_SOCKET)
         remove_stale_socket(path)
-        server = aio.server(options=[("grpc.max_receive_message_length", 64 << 20)])
+        server = aio.server(
+            interceptors=[self._unexpected()],
+            options=[("grpc.max_receive_message_length", 64 << 20)],
+        )
         service = ReplayService(replay, Steps(replay))
         replay_pb2_grpc.add_ReplayServiceServicer_to_server(service, server)
-        health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
+        health_pb2_grpc.add_HealthServicer_to_server(HealthService(self._serving), server)
         mask = os.umask(0o177)
         try:
             server.add_insecure_port(f"unix:{path}")

@@ -12,6 +12,7 @@ from typing import Final, NoReturn, ParamSpec
 import grpc
 import structlog
 
+from grms.kit.rates import Rate, Seldom
 from grms.kit.refusals import Context, refuse
 from grms.site.engine.engine import Engine
 from grms.site.engine.outside import Reply
@@ -35,13 +36,6 @@ STATUS: Final = {
 }
 """The status of each refusal."""
 
-BURST_S: Final = 10.0
-"""So many seconds' worth of calls may come at once."""
-
-BUCKETS_MAX: Final = 10_000
-"""Callers whose rates are remembered."""
-
-
 REFUSALS_LOGGED_PER_S: Final = 0.1
 """How often a refusal of one caller for one reason is logged; all are counted."""
 
@@ -58,32 +52,6 @@ STRANGE: Final = frozenset(
     }
 )
 """Reasons that somebody should look at; the others come with a busy day."""
-
-
-class Rate:
-    """Allows so many calls a second for each caller, and ten seconds' worth at once.
-
-    Args:
-        per_s: calls a second.
-        clock: tells real seconds.
-    """
-
-    def __init__(self, per_s: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self._per_s = per_s
-        self._most = max(1.0, per_s * BURST_S)
-        self._clock = clock
-        self._buckets: dict[str, tuple[float, float]] = {}
-
-    def wait_s(self, caller: str) -> float:
-        """Counts a call, or returns after how many seconds it could be made; 0 for now."""
-        now = self._clock()
-        tokens, last = self._buckets.pop(caller, (self._most, now))
-        tokens = min(self._most, tokens + (now - last) * self._per_s)
-        wait = 0.0 if tokens >= 1.0 else (1.0 - tokens) / self._per_s
-        self._buckets[caller] = (tokens - 1.0 if wait == 0.0 else tokens, now)
-        if len(self._buckets) > BUCKETS_MAX:
-            del self._buckets[next(iter(self._buckets))]
-        return wait
 
 
 class Door:
@@ -146,8 +114,7 @@ class Door:
         self._submissions = submissions
         self._offers = offers
         self._log = structlog.get_logger() if log is None else log
-        self._refusals_logged = Rate(REFUSALS_LOGGED_PER_S)
-        self._unlogged: Counter[str] = Counter()
+        self._refusals_logged = Seldom(REFUSALS_LOGGED_PER_S)
 
     def count(self, reason: str, context: Context | None = None, text: str = "") -> None:
         """Counts a refusal, and logs it where the call is known.
@@ -166,13 +133,10 @@ class Door:
         if context is None:
             return
         who = self.who(context)
-        key = f"{reason} {who}"
-        if self._refusals_logged.wait_s(key) > 0:
-            if len(self._unlogged) < BUCKETS_MAX:
-                self._unlogged[key] += 1
+        more = self._refusals_logged.to_tell(f"{reason} {who}")
+        if more is None:
             return
         write = self._log.warning if reason in STRANGE else self._log.info
-        more = {"left_out": left} if (left := self._unlogged.pop(key, 0)) else {}
         write("refused", reason=reason, caller=who, text=text, **more)
 
     def who(self, context: Context) -> str:
@@ -256,6 +220,11 @@ class Door:
         """Refuses whoever shows no certificate of a partner; without TLS nobody is known before they speak."""
         if self._tls:
             await self._certified(context, self.partners, "")
+
+    async def check_listed(self, context: Context) -> None:
+        """Refuses whoever shows no certificate of a partner or a broker of this site; without TLS as above."""
+        if self._tls:
+            await self._certified(context, self.partners | self._brokers, "")
 
     async def reserver(self, context: Context) -> str:
         """Returns who wants to reserve: `user:NAME`, or `broker:NAME` over the network."""

@@ -9,7 +9,7 @@ from typing import Final
 import structlog
 
 from grms.handshakes import Handshake
-from grms.site.sockets.door import Rate
+from grms.kit.rates import Seldom
 
 Log = structlog.typing.FilteringBoundLogger
 
@@ -36,8 +36,8 @@ class RefusedConnections:
         self._handshake = handshake
         self._log = log
         self._stopping = False
-        self._refusals_logged = Rate(REFUSALS_LOGGED_PER_S)
-        self._exhaustion_logged = Rate(EXHAUSTION_LOGGED_PER_S)
+        self._refusals_logged = Seldom(REFUSALS_LOGGED_PER_S)
+        self._exhaustion_logged = Seldom(EXHAUSTION_LOGGED_PER_S)
 
     def stop(self) -> None:
         """Is told that the daemon ends: whoever connects now is no matter of the log."""
@@ -54,15 +54,16 @@ class RefusedConnections:
         if self._stopping:
             self._count("stopping")
             return
-        if self._refusals_logged.wait_s(f"{kind} {limit}") == 0.0:
+        left_out = self._refusals_logged.to_tell(f"{kind} {limit}")
+        if left_out is not None:
             more = {"limit": f"limits.{limit}"} if limit else {}
-            self._log.warning("connection_refused", reason=reason, **more)
+            self._log.warning("connection_refused", reason=reason, **more, **left_out)
         self._count(kind)
 
     def exhausted(self, why: str) -> None:
         """Tells that no connection can be taken for now."""
-        if self._exhaustion_logged.wait_s("") == 0.0:
-            self._log.error("no_connection_can_be_taken", problem=why)
+        if (left_out := self._exhaustion_logged.to_tell("")) is not None:
+            self._log.error("no_connection_can_be_taken", problem=why, **left_out)
         self._count("descriptors")
 
     def handshake_failed(self, handshake: Handshake, problem: str, address: str) -> None:
@@ -75,7 +76,12 @@ class RefusedConnections:
         """
         if self._handshake is not None:
             self._handshake(handshake)
-        if self._refusals_logged.wait_s(f"{handshake} {address}") == 0.0:
+        left_out = self._refusals_logged.to_tell(f"{handshake} {address}")
+        if left_out is not None:
             self._log.warning(
-                "handshake_failed", reason=str(handshake), problem=problem, address=address
+                "handshake_failed",
+                reason=str(handshake),
+                problem=problem,
+                address=address,
+                **left_out,
             )

@@ -10,9 +10,12 @@ from contextlib import asynccontextmanager
 from typing import Any, Final
 
 import grpc
+import structlog
 from grpc import aio
-from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_health.v1 import health_pb2_grpc
 
+from grms.kit.refusals import Unexpected
+from grms.kit.services.health import HEALTH, HealthService, Serving
 from grms.site.sockets.users import UserSocket
 
 SERVICES: Final = ("grms.v1.JobService", "grms.v1.OperatorService", "grms.v1.ReservationService")
@@ -37,7 +40,7 @@ class _Closed(grpc.GenericRpcHandler):
         self._notice = notice
 
     def service(self, handler_call_details: Any) -> Any:
-        if handler_call_details.method.startswith(f"/{health.SERVICE_NAME}/"):
+        if handler_call_details.method.startswith(f"/{HEALTH}/"):
             return None
 
         async def answer(_requests: object, context: aio.ServicerContext[Any, Any]) -> None:
@@ -55,12 +58,11 @@ async def waiting_room(users: UserSocket) -> AsyncIterator[Notice]:
         users: their socket, entered.
     """
     notice = Notice()
-    server = aio.server(options=[("grpc.so_reuseport", 0)])
-    servicer = health.aio.HealthServicer()
-    for name in ("", *SERVICES):
-        await servicer.set(name, health_pb2.HealthCheckResponse.NOT_SERVING)
+    server = aio.server(
+        interceptors=[Unexpected(structlog.get_logger())], options=[("grpc.so_reuseport", 0)]
+    )
     server.add_generic_rpc_handlers((_Closed(notice),))
-    health_pb2_grpc.add_HealthServicer_to_server(servicer, server)
+    health_pb2_grpc.add_HealthServicer_to_server(HealthService(Serving(SERVICES)), server)
     server.add_insecure_port(users.inner_address)
     await server.start()
     try:

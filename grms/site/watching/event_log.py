@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import structlog
 
+from grms.kit.rates import Rate
 from grms.site.engine.engine import Engine
 from grms.site.facts import events, records
 from grms.site.facts.commands import AnswerOffer, Append, Command
@@ -21,7 +22,6 @@ from grms.site.facts.events import Event
 from grms.site.facts.jobs import Exit, OfferId, Request
 from grms.site.facts.lifecycle import Outcome
 from grms.site.facts.records import Record
-from grms.site.sockets.door import Rate
 
 ACTIVITY_S: Final = 60.0
 """How often it is told how much has happened, seconds."""

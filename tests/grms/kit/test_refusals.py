@@ -5,6 +5,7 @@ from typing import Any
 import grpc
 import pytest
 import structlog
+from google.protobuf.duration_pb2 import Duration
 from grpc import aio
 from structlog.testing import capture_logs
 
@@ -82,6 +83,99 @@ def test_an_unexpected_error_is_internal_and_logged() -> None:
             with pytest.raises(aio.AioRpcError) as error:
                 await nowhere(b"")
             assert error.value.code() is grpc.StatusCode.UNIMPLEMENTED
+        await server.stop(None)
+
+    run(scene)
+
+
+def test_an_error_that_comes_again_and_again_does_not_fill_the_log() -> None:
+    """Whatever kind of call causes it: one entry of each kind and method, and later one that counts the rest."""
+
+    async def single(request: bytes, _context: Any) -> bytes:
+        raise ZeroDivisionError(request)
+
+    async def writes(request: bytes, context: Any) -> None:
+        await context.write(request)
+        raise ZeroDivisionError(request)
+
+    async def yields(request: bytes, _context: Any) -> Any:
+        yield request
+        raise ZeroDivisionError(request)
+
+    async def scene() -> None:
+        server = aio.server(interceptors=[Unexpected(structlog.get_logger())])
+        methods: dict[str, Any] = {
+            "Single": grpc.unary_unary_rpc_method_handler(single),
+            "Writes": grpc.unary_stream_rpc_method_handler(writes),
+            "Yields": grpc.unary_stream_rpc_method_handler(yields),
+        }
+        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("t.T", methods),))
+        port = server.add_insecure_port("127.0.0.1:0")
+        await server.start()
+        with capture_logs() as logs:
+            async with aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+                for name in methods:
+                    for _ in range(50):
+                        call: Any = channel.unary_stream(f"/t.T/{name}")
+                        with pytest.raises(aio.AioRpcError) as error:
+                            _ = [part async for part in call(b"x")]
+                        assert error.value.code() is grpc.StatusCode.INTERNAL
+        # A slow machine may take longer than the ten seconds after which the next is told.
+        told = [entry["method"] for entry in logs]
+        assert set(told) == {f"/t.T/{name}" for name in methods}
+        assert len(told) < 10
+        await server.stop(None)
+
+    run(scene)
+
+
+@pytest.mark.parametrize("streams", [False, True])
+@pytest.mark.parametrize("answers", ["returns", "yields"])
+def test_bytes_that_are_no_message_are_the_callers_fault_in_every_kind_of_call(
+    streams: bool, answers: str
+) -> None:
+    """Also as the second of a stream, whose first was read."""
+    read: list[Any] = []
+
+    async def take(requests: Any) -> None:
+        if streams:
+            async for request in requests:
+                read.append(request)  # noqa: PERF401  # what was read before it ends is wanted
+        else:
+            read.append(requests)
+
+    async def returns(requests: Any, _context: Any) -> bytes:
+        await take(requests)
+        return b""
+
+    async def yields(requests: Any, _context: Any) -> Any:
+        await take(requests)
+        yield b""
+
+    kinds: dict[tuple[bool, str], Any] = {
+        (False, "returns"): grpc.unary_unary_rpc_method_handler,
+        (False, "yields"): grpc.unary_stream_rpc_method_handler,
+        (True, "returns"): grpc.stream_unary_rpc_method_handler,
+        (True, "yields"): grpc.stream_stream_rpc_method_handler,
+    }
+    inner: Any = returns if answers == "returns" else yields
+    good, bad = Duration(seconds=1).SerializeToString(), b"\x08"
+
+    async def scene() -> None:
+        garbled: list[None] = []
+        unexpected = Unexpected(structlog.get_logger(), lambda: garbled.append(None))
+        server = aio.server(interceptors=[unexpected])
+        methods = {"Go": kinds[streams, answers](inner, Duration.FromString)}
+        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("t.T", methods),))
+        port = server.add_insecure_port("127.0.0.1:0")
+        await server.start()
+        async with aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+            make: Any = channel.stream_stream if streams else channel.unary_stream
+            with pytest.raises(aio.AioRpcError) as error:
+                _ = [part async for part in make("/t.T/Go")(iter([good, bad]) if streams else bad)]
+            assert error.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+        assert len(garbled) == 1
+        assert read == ([Duration(seconds=1)] if streams else [])
         await server.stop(None)
 
     run(scene)

@@ -21,14 +21,14 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from grms.kit.journal import JournalError
 from grms.kit.ports import free_port
-from grms.kit.reflection import STABLE
+from grms.kit.services.reflection import STABLE
 from grms.lrms.port import LrmsError
 from grms.site.engine import group_commit
 from grms.site.sockets.relay import EXHAUSTED_PAUSE_S
 from grms.site.start import serve
 from grms.v1 import job_pb2, job_pb2_grpc
 from lrms_sim.text_files import to_toml
-from tests.grms.kit.test_reflection import asked
+from tests.grms.kit.services.test_reflection import asked
 from tests.grms.site.daemons import document, running, two_sites
 from tests.waiting import run, until
 

@@ -1,54 +1,71 @@
-"""Rates, and refusals with their details."""
+"""Who is let in at the door, and how those are told who are not."""
 
-from hypothesis import given
-from hypothesis import strategies as st
+import asyncio
+from typing import Any, cast
 
-from grms.site.sockets import door
-from grms.site.sockets.door import BURST_S, Rate
+import grpc
+import pytest
+from structlog.testing import capture_logs
 
-
-class Clock:
-    """Time that stands still until it is set."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        """Returns the time, seconds."""
-        return self.now
+from grms.kit.rates import Rate
+from grms.kit.refusals import Context
+from grms.site.engine.engine import Engine
+from grms.site.sockets.door import Door
 
 
-@given(
-    per_s=st.floats(0.1, 100),
-    pauses=st.lists(st.floats(0, 30), min_size=1, max_size=200),
-)
-def test_never_more_than_the_rate_and_a_burst(per_s: float, pauses: list[float]) -> None:
-    """However calls are spread, so many pass as the rate allows, after a burst."""
-    clock = Clock()
-    rate = Rate(per_s, clock)
-    passed = 0
-    for pause in pauses:
-        clock.now += pause
-        passed += rate.wait_s("a") == 0
-        assert passed <= max(1.0, per_s * BURST_S) + clock.now * per_s + 1e-6
+class Refused(Exception):  # noqa: N818  # what ends a call is no error of anybody's
+    """A call was ended.
+
+    Attributes:
+        code: with which status.
+    """
+
+    def __init__(self, code: grpc.StatusCode) -> None:
+        super().__init__(code)
+        self.code = code
 
 
-def test_who_waits_as_told_comes_in() -> None:
-    """The wait that a refusal names is enough, and callers do not share a rate."""
-    clock = Clock()
-    rate = Rate(0.5, clock)
-    while (wait := rate.wait_s("a")) == 0:
-        pass
-    assert rate.wait_s("b") == 0
-    clock.now += wait
-    assert rate.wait_s("a") == 0
-    assert rate.wait_s("a") > 0
+class FakeContext:
+    """A call from nobody who has shown anything."""
+
+    def peer(self) -> str:
+        """Returns the connection's source."""
+        return "unix:somebody"
+
+    async def abort(self, code: grpc.StatusCode, *_: Any, **__: Any) -> None:
+        """Ends the call."""
+        raise Refused(code)
 
 
-def test_callers_are_forgotten(monkeypatch: object) -> None:
-    """Rates of many callers do not take memory without end."""
-    monkeypatch.setattr(door, "BUCKETS_MAX", 10)  # type: ignore[attr-defined]  # pytest's
-    rate = Rate(1.0, Clock())
-    for number in range(100):
-        rate.wait_s(str(number))
-    assert len(rate._buckets) == 10
+def door(*, tls: bool) -> Door:
+    """Returns one with a partner and a broker."""
+    return Door(
+        cast("Engine", None),
+        users=None,
+        operators=[],
+        own_uid=1,
+        partners=["away"],
+        brokers=["planner"],
+        tls=tls,
+        submissions=Rate(1.0),
+        offers=Rate(1.0),
+    )
+
+
+def test_without_tls_whoever_is_on_this_machine_may_ask_for_health() -> None:
+    """Nobody is known there before they speak; with TLS who shows nothing is refused."""
+    context = cast("Context", FakeContext())
+    asyncio.run(door(tls=False).check_listed(context))
+    with pytest.raises(Refused) as refused:
+        asyncio.run(door(tls=True).check_listed(context))
+    assert refused.value.code is grpc.StatusCode.UNAUTHENTICATED
+
+
+def test_a_refusal_is_logged_now_and_then_and_always_counted() -> None:
+    """One caller who is refused again and again for one reason fills no log."""
+    there, context = door(tls=True), cast("Context", FakeContext())
+    with capture_logs() as logs:
+        for _ in range(30):
+            there.count("not_listed", context, "x")
+    assert there.refused["not_listed"] == 30
+    assert len(logs) == 1

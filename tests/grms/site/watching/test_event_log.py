@@ -14,11 +14,11 @@ from grpc import aio
 from structlog.testing import capture_logs
 
 from grms.kit.ports import free_port
+from grms.kit.rates import Rate
 from grms.site.engine.engine import Engine
 from grms.site.facts import events, records
 from grms.site.facts.commands import Append
 from grms.site.facts.jobs import HomeJob, OfferId, Request
-from grms.site.sockets.door import Rate
 from grms.site.sockets.users import user_of
 from grms.site.watching import event_log
 from grms.site.watching.event_log import EventLog, event_name

@@ -8,7 +8,7 @@ from grpc import aio
 from grpc_health.v1 import health
 from grpc_reflection.v1alpha import reflection, reflection_pb2
 
-from grms.kit.reflection import ALPHA, STABLE, STABLE_NAME, serve_reflection
+from grms.kit.services.reflection import ALPHA, STABLE, STABLE_NAME, serve_reflection
 from grms.v1 import job_pb2, operator_pb2
 from tests.waiting import run
 

@@ -1,0 +1,59 @@
+"""How often something may happen, for each of those who do it; and what is told only now and then."""
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import Final
+
+BURST_S: Final = 10.0
+"""So many seconds' worth may come at once."""
+
+BUCKETS_MAX: Final = 10_000
+"""Callers whose rates are remembered."""
+
+
+class Rate:
+    """Allows so many calls a second for each caller, and ten seconds' worth at once.
+
+    Args:
+        per_s: calls a second.
+        clock: tells real seconds.
+    """
+
+    def __init__(self, per_s: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._per_s = per_s
+        self._most = max(1.0, per_s * BURST_S)
+        self._clock = clock
+        self._buckets: dict[str, tuple[float, float]] = {}
+
+    def wait_s(self, caller: str) -> float:
+        """Counts a call, or returns after how many seconds it could be made; 0 for now."""
+        now = self._clock()
+        tokens, last = self._buckets.pop(caller, (self._most, now))
+        tokens = min(self._most, tokens + (now - last) * self._per_s)
+        wait = 0.0 if tokens >= 1.0 else (1.0 - tokens) / self._per_s
+        self._buckets[caller] = (tokens - 1.0 if wait == 0.0 else tokens, now)
+        if len(self._buckets) > BUCKETS_MAX:
+            del self._buckets[next(iter(self._buckets))]
+        return wait
+
+
+class Seldom:
+    """Says what is told of that which comes again and again: now and then one, and how many were left out.
+
+    Args:
+        per_s: how often the same is told.
+        clock: tells real seconds.
+    """
+
+    def __init__(self, per_s: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._rate = Rate(per_s, clock)
+        self._left_out: Counter[str] = Counter()
+
+    def to_tell(self, what: str) -> dict[str, int] | None:
+        """Returns what is to be added as it is told, `left_out` where there is any; None: it is not told."""
+        if self._rate.wait_s(what) > 0:
+            if len(self._left_out) < BUCKETS_MAX:
+                self._left_out[what] += 1
+            return None
+        return {"left_out": left} if (left := self._left_out.pop(what, 0)) else {}

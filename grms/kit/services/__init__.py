@@ -1,0 +1,1 @@
+"""Services of gRPC that every daemon has: health, and reflection."""

@@ -1,0 +1,117 @@
+"""The standard health service: whether a daemon serves, asked once or watched.
+
+The one that comes with gRPC has its watchers of one name share a lock while each writes: one that does not
+read keeps the others waiting, and the daemon with them when it wants to say that it ends.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from typing import Any, Final
+
+import grpc
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+
+from grms.kit.refusals import Context, refuse
+
+HEALTH: Final[str] = health.SERVICE_NAME
+"""The service as reflection and callers name it."""
+
+WATCHERS_MAX: Final = 100
+"""Calls that watch at one time."""
+
+_STATUS: Final = health_pb2.HealthCheckResponse
+
+
+class Serving:
+    """Whether a daemon serves, and who watches.
+
+    Args:
+        names: of its services; health itself is the empty name.
+    """
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._names = frozenset({"", *names})
+        self._serves = False
+        self._closed = False
+        self._turned = asyncio.Event()
+        self.watchers = 0
+
+    def set(self, *, serves: bool) -> None:
+        """Says whether it serves."""
+        self._serves = serves
+        self._wake()
+
+    def close(self) -> None:
+        """Says that it does not serve any more, and ends the calls of those who watch."""
+        self._closed, self._serves = True, False
+        self._wake()
+
+    def _wake(self) -> None:
+        turned, self._turned = self._turned, asyncio.Event()
+        turned.set()
+
+    def status(self, name: str) -> int | None:
+        """Returns the health of a service as the protocol has it; None where there is no such service."""
+        if name not in self._names:
+            return None
+        return _STATUS.SERVING if self._serves else _STATUS.NOT_SERVING
+
+    async def changes(self, name: str) -> AsyncIterator[int]:
+        """Yields the health of a service, and again when it changes, until `close`."""
+        last = None
+        while True:
+            turned = self._turned
+            status = self.status(name)
+            found = _STATUS.SERVICE_UNKNOWN if status is None else status
+            if found != last:
+                last = found
+                yield found
+            elif self._closed:
+                return
+            else:
+                await turned.wait()
+
+
+class HealthService(health_pb2_grpc.HealthServicer):
+    """See `grpc.health.v1`.
+
+    Args:
+        serving: what is told.
+        admit: ends a call of whoever may not ask.
+    """
+
+    def __init__(
+        self, serving: Serving, admit: Callable[[Context], Awaitable[None]] | None = None
+    ) -> None:
+        self._serving = serving
+        self._admit = admit
+
+    async def Check(  # noqa: N802  # gRPC's name
+        self, request: health_pb2.HealthCheckRequest, context: Context
+    ) -> health_pb2.HealthCheckResponse:
+        """Says whether a service serves."""
+        if self._admit is not None:
+            await self._admit(context)
+        status: Any = self._serving.status(request.service)
+        if status is None:
+            await refuse(context, grpc.StatusCode.NOT_FOUND, "there is no such service")
+        return _STATUS(status=status)
+
+    async def Watch(  # noqa: N802  # gRPC's name
+        self, request: health_pb2.HealthCheckRequest, context: Context
+    ) -> AsyncIterator[health_pb2.HealthCheckResponse]:
+        """Says whether a service serves, and again when that changes."""
+        if self._admit is not None:
+            await self._admit(context)
+        serving = self._serving
+        if serving.watchers >= WATCHERS_MAX:
+            text = f"{WATCHERS_MAX} calls watch this already; use Check"
+            await refuse(context, grpc.StatusCode.RESOURCE_EXHAUSTED, text, retry_s=5.0)
+        serving.watchers += 1
+        try:
+            status: Any
+            async for status in serving.changes(request.service):
+                yield _STATUS(status=status)
+        finally:
+            serving.watchers -= 1
+        await refuse(context, grpc.StatusCode.UNAVAILABLE, "the daemon is being stopped")

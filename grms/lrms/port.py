@@ -24,6 +24,7 @@ from typing import Protocol, runtime_checkable
 
 from grms.kit.job_files import JobFile
 from grms.kit.shared_folders import SharedFile
+from grms.lrms.partitions import NO_PARTITIONS, Partitions
 from grms.lrms.plan import QueuePlan
 from grms.values import QuickEnum, dataclass
 
@@ -44,7 +45,20 @@ class LrmsError(Exception):
 
 
 class LrmsRefusedError(LrmsError):
-    """The LRMS will not do it, for good: repeating it is of no use."""
+    """The LRMS has answered that it does not do it, and has not done it.
+
+    Args:
+        reason: for a person, in the words of the LRMS.
+        passing: it will when something has changed there that is no matter of the job: a partition is drained, an
+            amount used up. Else repeating it is of no use.
+
+    Attributes:
+        passing: the same.
+    """
+
+    def __init__(self, reason: str, *, passing: bool = False) -> None:
+        super().__init__(reason)
+        self.passing = passing
 
 
 class LrmsUnavailableError(LrmsError):
@@ -238,6 +252,7 @@ class LrmsLoad:
         waiting: waiting parallelism: the sum of the processors of the jobs that wait and could
             start, everybody's; not of those that are held, depend on others, or can never start.
         plan: whether one more job would start at that moment; None where the numbers have to do.
+        partitions: which jobs are taken at that moment, and start when there is room.
     """
 
     taken_at: float
@@ -245,6 +260,7 @@ class LrmsLoad:
     free: int
     waiting: int
     plan: QueuePlan | None = field(default=None, compare=False)
+    partitions: Partitions = field(default=NO_PARTITIONS, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,6 +331,22 @@ class Requeued:
 
 
 @dataclass(frozen=True, slots=True)
+class Hindered:
+    """A job waits for something that is no room: nobody knows when it could start.
+
+    The part of the machine that would run it is shut, or no part runs such a job. Told again when the reason is
+    another one, and without any when there is none any more.
+
+    Attributes:
+        key: of the job.
+        reason: for a person, in the words of the LRMS; empty where nothing is in its way any more.
+    """
+
+    key: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Ended:
     """A job has ended, in whatever way and by whomever: by itself, by `cancel`, by other hands.
 
@@ -381,7 +413,17 @@ class Back:
 
 
 LrmsEvent = (
-    Accepted | Started | Requeued | Ended | Lost | Vanished | Appeared | LoadSeen | Away | Back
+    Accepted
+    | Started
+    | Requeued
+    | Hindered
+    | Ended
+    | Lost
+    | Vanished
+    | Appeared
+    | LoadSeen
+    | Away
+    | Back
 )
 
 Tell = Callable[[Sequence[LrmsEvent]], None]

@@ -59,6 +59,7 @@ class FakeLrms:
         heard_since: since when the listener is there.
         listener: told of each job that starts or ends; None while the daemon is down.
         free: processors no running job holds.
+        stopped: nothing starts.
     """
 
     clock: ManualClock
@@ -70,6 +71,7 @@ class FakeLrms:
     history: list[FakeLrmsJob] = field(default_factory=list)
     heard_since: float = 0.0
     free: int = field(init=False)
+    stopped: bool = False
     _waiting: list[FakeLrmsJob] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -152,9 +154,14 @@ class FakeLrms:
             job.held = False
             self.clock.after(0.0, self._start)
 
+    def go_on(self) -> None:
+        """Lets jobs start again."""
+        self.stopped = False
+        self.clock.after(0.0, self._start)
+
     def _start(self) -> None:
         # Held ones do not stand in the way.
-        while ready := [job for job in self._waiting if not job.held]:
+        while ready := [job for job in self._waiting if not (job.held or self.stopped)]:
             job = ready[0]
             if job.request.processors > self.free:
                 return

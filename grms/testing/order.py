@@ -139,7 +139,8 @@ class OrderJudge:
     def _judge(
         self, state: SiteState, record: JobOffered, now: float, promises: PromiseJudge | None
     ) -> str:
-        location, width = state.settings.location, self._jobs[record.job].processors
+        location, known = state.settings.location, state.memory.jobs[record.job]
+        width = known.request.processors
         able = [
             name
             for name, book in state.partners.items()
@@ -148,6 +149,7 @@ class OrderJudge:
             and not book.faulty
             and not book.incompatible
             and width <= book.processors
+            and not book.returns.rests(known.user, known.request, now)
             and (promises is None or promises.trusts(name, record.job, now))
         ]
         self.judged += 1

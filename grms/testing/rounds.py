@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from grms.policy.rounds import Rounds
+from grms.site.facts.jobs import lrms_key
+from grms.site.facts.records import GuestLeaving
 from grms.testing.draws import Draws
 from grms.testing.lrms import FakeLrmsJob
 from grms.testing.site import SimulatedSite
@@ -41,7 +43,8 @@ def draw_rounds(draws: Draws, sites: Iterable[SimulatedSite]) -> None:
 def has_left(site: SimulatedSite, ran: FakeLrmsJob) -> bool:
     """Returns whether others have cancelled a job as it was about to leave its home's queue.
 
-    That is all the same: it has left, and runs elsewhere. But where the batch system has said that it does not
+    That is all the same: it has left, and runs elsewhere. So is a partner's job that was to go home, as nothing
+    started it. But where the batch system has said that it does not
     let the job go, at the first and only time that it was told to by a daemon that has never died, it is over.
 
     Args:
@@ -51,5 +54,13 @@ def has_left(site: SimulatedSite, ran: FakeLrmsJob) -> bool:
     if ran.refused and ran.told_to_leave == 1 and site.crash_count == 0:
         return False
     home = ran.key.startswith(f"{site.settings.name}/")
+    if not home and ran.by_others and ran.runs == 0:
+        return _was_to_go_home(site, ran)
     keys = {job.lrms_key for job in site.state.jobs()} if ran.by_others and home else set()
     return bool(keys) and ran.runs == 0 and ran.key not in keys
+
+
+def _was_to_go_home(site: SimulatedSite, ran: FakeLrmsJob) -> bool:
+    noted = (record for record in site.journal if isinstance(record, GuestLeaving))
+    keys = (lrms_key(one.partner, one.offer.epoch, one.offer.number) for one in noted)
+    return ran.told_to_leave > 0 or ran.key in keys

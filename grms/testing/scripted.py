@@ -14,6 +14,7 @@ from grms.lrms.port import (
     Away,
     Back,
     Ended,
+    Hindered,
     LoadSeen,
     Lost,
     LrmsEnd,
@@ -50,6 +51,9 @@ class Moods:
         refusal: probability that it does not let go one that waits.
         hold: probability that somebody else holds one that waits, for `hold_mean` seconds.
         hold_mean: seconds.
+        shut: probability that it is shut between two looks: it refuses what is handed in, or starts nothing; in either
+            case it says of what waits that nothing starts it.
+        shut_mean: for how long, seconds on average.
         look_s: between two looks.
     """
 
@@ -63,12 +67,14 @@ class Moods:
     refusal: float = 0.0
     hold: float = 0.0
     hold_mean: float = 5.0
+    shut: float = 0.0
+    shut_mean: float = 3.0
     look_s: float = 0.5
 
     def calm(self) -> None:
         """Ends all misfortunes; answers are late for good."""
         self.silence = self.away = self.loss = self.requeue = self.others = self.hold = 0.0
-        self.refusal = 0.0
+        self.refusal = self.shut = 0.0
 
 
 class ScriptedLrms:
@@ -103,6 +109,8 @@ class ScriptedLrms:
         self._untold: deque[LrmsEvent] = deque()
         self._away_until = 0.0
         self._told_away = False
+        self._shut_until = 0.0
+        self._hindered: set[str] = set()
         machine.listener = self._happened
 
     # --- the port ------------------------------------------------------------------------------
@@ -117,6 +125,7 @@ class ScriptedLrms:
         self._tell = tell
         self._untold.clear()
         self._told_away = False
+        self._hindered.clear()
 
     async def open(self) -> None:
         """See `Lrms.open`."""
@@ -140,6 +149,8 @@ class ScriptedLrms:
         def do() -> None:
             if job.key in self.machine.jobs:
                 return
+            if self._is_shut and not self.machine.stopped:
+                raise LrmsRefusedError("it is shut", passing=True)
             assert job.program is not None
             request = Request(job.processors, job.requested_time)
             try:
@@ -203,6 +214,10 @@ class ScriptedLrms:
     def _is_away(self) -> bool:
         return self.machine.clock.now < self._away_until
 
+    @property
+    def _is_shut(self) -> bool:
+        return self.machine.clock.now < self._shut_until
+
     async def _asked(self, do: Callable[[], None]) -> None:
         # What is done, is done in the middle of the time that it takes.
         draws, latency = self._draws, self.moods.latency
@@ -248,6 +263,7 @@ class ScriptedLrms:
     def look(self) -> None:
         """Tells what has happened, unless it is away; and lets something happen."""
         self._misfortune()
+        self._say_what_waits()
         told, self._untold = self._untold, deque()
         if self._is_away:
             self._untold = told
@@ -260,8 +276,26 @@ class ScriptedLrms:
             self._told_away = False
             self._tell([*back, *told, LoadSeen(self._load())])
 
+    def _say_what_waits(self) -> None:
+        # As a look shows it: of what is told already nothing more.
+        waits = {key for key in self.machine.jobs if self._is_shut and self._waits(key)}
+        for key in sorted(waits ^ self._hindered):
+            self._untold.append(Hindered(key, "it is shut" if key in waits else ""))
+        self._hindered = waits
+
+    def _shut(self) -> None:
+        draws, clock = self._draws, self.machine.clock
+        if self._is_shut or not draws.chance(self.moods.shut):
+            return
+        duration = draws.exponential(self.moods.shut_mean)
+        self._shut_until = clock.now + duration
+        if draws.chance(0.5):
+            self.machine.stopped = True
+            clock.after(duration, self.machine.go_on)
+
     def _misfortune(self) -> None:
         draws, moods, clock = self._draws, self.moods, self.machine.clock
+        self._shut()
         if not self._is_away and draws.chance(moods.away):
             self._away_until = clock.now + draws.exponential(moods.away_mean)
         for job in list(self.machine.jobs.values()):
@@ -302,4 +336,5 @@ def drawn_moods(draws: Draws, *, always: bool) -> Moods | None:
         others=(others := (0.0, 0.005)[draws.integer(0, 1)]),
         refusal=60.0 * others,
         hold=(0.0, 0.05)[draws.integer(0, 1)],
+        shut=(0.0, 0.03, 0.1)[draws.integer(0, 2)],
     )

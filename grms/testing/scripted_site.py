@@ -152,7 +152,7 @@ class ScriptedSite(SimulatedSite):
             if error is None:
                 self._hand_over(self._commands.answered(call, answer, self.now), life)
             elif isinstance(error, LrmsRefusedError):
-                self._hand_over(self._commands.refused(call, error.reason), life)
+                self._refused(call, error, life)
             elif isinstance(error, LrmsUnavailableError):
                 pause = self._commands.unanswered(call, began)
                 self.clock.after(pause, again)
@@ -166,6 +166,18 @@ class ScriptedSite(SimulatedSite):
 
         self.clock.after(TIMEOUT_S, done, None, LrmsUnavailableError("no answer in time"))
         self.clock.run(self._ask(call), done)
+
+    def _refused(self, call: Call, error: LrmsRefusedError, life: int) -> None:
+        def resume() -> None:
+            if self._life == life:
+                self._hand_over(self._commands.resume(call), life)
+
+        if self._commands.asks_again(call, passing=error.passing):
+            pause, events = self._commands.put_off(call, error.reason)
+            self.clock.after(pause, resume)
+        else:
+            events = self._commands.refused(call, error.reason)
+        self._hand_over(events, life)
 
     async def _ask(self, call: Call) -> Any:
         command = call.command

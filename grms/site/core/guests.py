@@ -11,6 +11,8 @@
 - A partner whose accepted offers lead to no run, time and again, only wants to know how busy this site is:
   its offers are declined for a while.
 - The end of a job is kept, and reported, until the partner has acknowledged it.
+- What never began here has not failed: it goes home undone (`Outcome.LOST` with a run time of 0), and is decided anew
+  there. So does what the batch system refuses, whatever it says, and what waits where nothing is started any more.
 """
 
 from grms.kit.backoff import pause_after
@@ -26,7 +28,9 @@ from grms.site.facts.commands import (
 )
 from grms.site.facts.events import (
     LrmsEnded,
+    LrmsHindered,
     LrmsLost,
+    LrmsRefused,
     LrmsRequeued,
     LrmsStarted,
     LrmsStays,
@@ -48,6 +52,7 @@ from grms.site.facts.records import (
     GuestDeclined,
     GuestEnded,
     GuestExited,
+    GuestLeaving,
     GuestLost,
     GuestRequeued,
     GuestReserved,
@@ -132,14 +137,13 @@ class GuestDesk:
 
     def _wanted(self, event: OfferReceived, book: PartnerBook) -> bool:
         settings, load = self.memory.settings, self.memory.load(event.load)
-        width = event.request.processors
         policy = settings.transfer.get(event.partner)
         return (
             policy is not None
             and not self.memory.draining
             and not self.memory.guarded
             and load is not None
-            and width <= load.processors
+            and not load.refusal(event.request)
             and len(book.guests) < settings.limits.guests_open
             and len(event.payload) <= settings.limits.payload_bytes
             and wants(policy, self.memory, book, event.request, load, own=False)
@@ -261,10 +265,46 @@ class GuestDesk:
         turn.submit(guest, lookup=True)
 
     def stays(self, guest: GuestJob, event: LrmsStays, turn: Turn) -> None:
-        """Knows nothing more: no guest is ever to leave the queue for another site."""
+        """Knows nothing more: it has started, or the batch system does not let it go."""
+
+    def refused(self, guest: GuestJob, event: LrmsRefused, turn: Turn) -> None:
+        """Sends a job home that the batch system does not take, or that has not been given to it."""
+        if guest.begun:
+            # A batch system that has forgotten that, and refuses it now: it may have run to its end.
+            self._end(guest, Outcome.UNKNOWN, turn.now, 0.0, turn)
+            turn.do(LrmsCancel(turn.cause, guest.lrms_key))
+            return
+        said = event.reason
+        if not event.undelivered:
+            said = f"the batch system refused it: {said}"
+        self._give_back(guest, said, turn.now, turn)
+
+    def hindered(self, guest: GuestJob, event: LrmsHindered, turn: Turn) -> None:
+        """Has a job leave the queue that waits for something that is no room; then it goes home.
+
+        One that has started once stays: it may have done something.
+        """
+        if not event.reason or guest.begun or guest.cancel_requested:
+            return
+        if guest.state not in {GuestState.ACCEPTED, GuestState.SUBMITTED}:
+            return
+        self.memory.book(guest.partner).given_back_why = event.reason
+        turn.note(GuestLeaving(turn.now, guest.partner, guest.offer))
+        turn.do(LrmsCancel(turn.cause, guest.lrms_key, only_waiting=True))
+
+    def _give_back(self, guest: GuestJob, why: str, end_time: float, turn: Turn) -> None:
+        book = self.memory.book(guest.partner)
+        book.given_back += 1
+        book.given_back_why, book.given_back_time = why, turn.now
+        self._end(guest, Outcome.LOST, end_time, 0.0, turn)
 
     def ended(self, guest: GuestJob, event: LrmsEnded, turn: Turn) -> None:
         """Notes the end of a guest job, and reports it."""
+        undone = event.outcome is Outcome.CANCELLED and event.run_time == 0.0
+        if guest.leaving and undone and not (guest.begun or guest.cancel_requested):
+            why = self.memory.book(guest.partner).given_back_why
+            self._give_back(guest, why or "it was not started here", event.end_time, turn)
+            return
         if event.exit != NO_EXIT:
             turn.note(GuestExited(turn.now, guest.partner, guest.offer, event.exit))
         self._end(guest, event.outcome, event.end_time, event.run_time, turn)

@@ -17,7 +17,9 @@ from grms.site.facts.commands import (
 from grms.site.facts.events import (
     Cancel,
     LrmsEnded,
+    LrmsHindered,
     LrmsLost,
+    LrmsRefused,
     LrmsRequeued,
     LrmsStarted,
     LrmsStays,
@@ -185,11 +187,37 @@ class HomeDesk:
         if news:
             self.memory.confirm(job)
             job.move(JobState.QUEUED)
+            job.hindered = (
+                ""  # it is taken; whether something keeps it from starting is told after this
+            )
         return news
+
+    def refused(self, job: HomeJob, event: LrmsRefused, turn: Turn) -> None:
+        """Ends a job that the batch system does not take, unless it is to be asked again."""
+        if event.passing and not job.cancel_requested:
+            self._hinder(job, f"the batch system does not take it now: {event.reason}", turn)
+            return
+        outcome, reason = Outcome.FAILED, f"the batch system refused it: {event.reason}"
+        if job.state is JobState.RUNNING or job.requeued:
+            outcome = Outcome.UNKNOWN  # it has begun, whatever is said now
+        elif job.cancel_requested:
+            outcome, reason = Outcome.CANCELLED, "cancelled before the batch system took it"
+        self.ended(job, LrmsEnded(event.id, event.lrms_key, outcome, turn.now, 0.0, reason), turn)
+
+    def hindered(self, job: HomeJob, event: LrmsHindered, turn: Turn) -> None:
+        """Knows for what a job waits that is no room; rounds may offer it meanwhile."""
+        self._hinder(job, event.reason, turn)
+
+    @staticmethod
+    def _hinder(job: HomeJob, reason: str, turn: Turn) -> None:
+        if job.hindered != reason:
+            job.hindered = reason
+            turn.publish(job)
 
     def started(self, job: HomeJob, event: LrmsStarted, turn: Turn) -> None:
         """Notes a start."""
         self.reoffers.stays(job, turn)
+        job.hindered = ""
         if job.state in {JobState.SUBMITTING, JobState.QUEUED}:
             start = max(event.start_time, job.submit_time)  # by another clock
             turn.note(JobStarted(turn.now, job.job, start))

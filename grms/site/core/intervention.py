@@ -109,7 +109,7 @@ def why_stuck(job: HomeJob, memory: Memory, now: float) -> str:
     if job.state is JobState.SUBMITTING and memory.lrms_away:
         return f"the batch system does not answer: {memory.lrms_away}"
     if job.state not in _AT_PARTNER:
-        return ""
+        return job.hindered if job.state in {JobState.SUBMITTING, JobState.QUEUED} else ""
     if job.state is JobState.SUSPECT:
         return job.reason or f"{job.partner} is lost"
     if now <= deadline_of(job, memory.settings):

@@ -72,7 +72,6 @@ class OfferDesk:
         load = self.memory.load(load)
         if job.remaining is None:
             begin(job, self.memory, turn.now)
-        width = job.request.processors
         late = turn.now - job.decision_time > settings.decision_time_max
         job.weighed = Weighed(load, "")
         while job.remaining and job.questions_left and load is not None and not late:
@@ -83,9 +82,9 @@ class OfferDesk:
                 turn.publish(job)
                 return
             del job.remaining[0]
-            if policy is None or not self._askable(book, job):
+            if policy is None or not self._askable(book, job, turn.now):
                 continue
-            if width <= load.processors and wants(
+            if not load.refusal(job.request) and wants(
                 policy, self.memory, book, job.request, load, own=True
             ):
                 job.weighed = Weighed(load, name)
@@ -108,18 +107,25 @@ class OfferDesk:
             if job.state is JobState.RECEIVED and job.remaining is not None:
                 self.decide(job, load, turn)
 
-    def _askable(self, book: PartnerBook, job: HomeJob) -> bool:
-        return book.name not in job.asked and self.can_ask(book, job.request.processors)
+    def _askable(self, book: PartnerBook, job: HomeJob, now: float) -> bool:
+        return book.name not in job.asked and self.can_ask(book, job, now)
 
-    def can_ask(self, book: PartnerBook, processors: int) -> bool:
-        """Returns whether a partner can be offered a job of so many processors now."""
+    def can_ask(self, book: PartnerBook, job: HomeJob, now: float) -> bool:
+        """Returns whether a partner can be offered a job now.
+
+        Args:
+            book: of the partner.
+            job: an own user's job.
+            now: seconds.
+        """
         return (
             book.listed
             and book.reachable
             and not book.faulty
             and not book.incompatible
-            and processors <= book.processors
+            and job.request.processors <= book.processors
             and len(book.undecided) < self.memory.settings.limits.offers_undecided
+            and not book.returns.rests(job.user, job.request, now)
         )
 
     def _offer(self, job: HomeJob, book: PartnerBook, turn: Turn) -> None:
@@ -306,6 +312,8 @@ class OfferDesk:
         never_ran = completion.outcome is Outcome.LOST and completion.run_time == 0.0
         taken_back = completion.outcome is Outcome.CANCELLED and job.take_back
         if (never_ran or taken_back) and not job.cancel_requested:
+            if never_ran and not job.confirms:  # a place that nobody has confirmed says nothing
+                self._came_back(job, turn.now)
             turn.note(JobReturned(turn.now, job.job))
             self.decide(job, load, turn)
         elif never_ran:
@@ -315,7 +323,19 @@ class OfferDesk:
         if lie:
             turn.note(ReportDisbelieved(turn.now, partner, number, lie))
 
+    def _came_back(self, job: HomeJob, now: float) -> None:
+        settings = self.memory.settings
+        self.memory.books[job.partner].returns.came_back(
+            job.user,
+            job.request,
+            now,
+            first_s=settings.probe_first_s,
+            most_s=settings.probe_most_s,
+        )
+
     def _completed(self, job: HomeJob, completion: Completion, reason: str, turn: Turn) -> None:
+        if completion.run_time > 0:
+            self.memory.books[job.partner].returns.ran(job.user, job.request)
         if completion.exit != NO_EXIT:
             turn.note(JobExited(turn.now, job.job, completion.exit))
         turn.end(

@@ -179,9 +179,9 @@ class ReofferDesk:
         one, name = self._one, self._partners.popleft()
         assert one is not None
         book, policy = self.memory.books[name], self.memory.settings.transfer.get(name)
-        if policy is None or not self._askable(book, job):
+        if policy is None or not self._askable(book, job, turn.now):
             return False
-        if job.request.processors <= load.processors and wants(
+        if not (job.hindered or load.refusal(job.request)) and wants(
             policy, self.memory, book, job.request, load, own=True, waits=True
         ):
             self._partners.clear()
@@ -219,11 +219,9 @@ class ReofferDesk:
         self._awaited = name if away else ""
         return away
 
-    def _askable(self, book: PartnerBook, job: HomeJob) -> bool:
+    def _askable(self, book: PartnerBook, job: HomeJob, now: float) -> bool:
         return (
-            book.reserves
-            and book.name not in self._silent
-            and self.offers.can_ask(book, job.request.processors)
+            book.reserves and book.name not in self._silent and self.offers.can_ask(book, job, now)
         )
 
     # --- answers -------------------------------------------------------------------------------

@@ -42,6 +42,7 @@ from grms.site.facts.events import (
     LrmsAway,
     LrmsBack,
     LrmsEnded,
+    LrmsHindered,
     LrmsLost,
     LrmsRefused,
     LrmsRequeued,
@@ -79,7 +80,7 @@ from grms.site.facts.events import (
     WriteOff,
 )
 from grms.site.facts.jobs import GuestJob, HomeJob
-from grms.site.facts.lifecycle import SHOWN, GuestState, JobState, Outcome
+from grms.site.facts.lifecycle import SHOWN, GuestState, JobState
 from grms.site.facts.memory import Memory
 from grms.site.facts.partners import PartnerBook
 from grms.site.facts.records import Record
@@ -127,12 +128,13 @@ class SiteState:
             LrmsEnded: (self._home.ended, self._guests.ended),
             LrmsLost: (self._home.lost, self._guests.lost),
             LrmsStays: (self._home.stays, self._guests.stays),
+            LrmsRefused: (self._home.refused, self._guests.refused),
+            LrmsHindered: (self._home.hindered, self._guests.hindered),
         }
         self._handlers: dict[type[Event], Callable[[Any, Turn], None]] = {
             Restarted: self._restarted,
-            Drain: self._drain,
+            **dict.fromkeys((Drain, Resume), self._drain),
             GuardLooked: self._guard_looked,
-            Resume: self._resume,
             PoliciesChanged: self._policies_changed,
             Submit: self._home.submit,
             Cancel: self._home.cancel,
@@ -167,7 +169,6 @@ class SiteState:
             ReservationsDue: self._reservations.due,
             **dict.fromkeys(self._told, self._lrms_told),
             LrmsAccepted: self._lrms_accepted,
-            LrmsRefused: self._lrms_refused,
             LrmsAppeared: self._lrms_appeared,
             LrmsAway: self._lrms_away,
             LrmsBack: self._lrms_back,
@@ -264,11 +265,8 @@ class SiteState:
         self._guests.time_passed(turn)
         self._deadlines.time_passed(event, turn)
 
-    def _drain(self, _event: Drain, _turn: Turn) -> None:
-        self.memory.draining = True
-
-    def _resume(self, _event: Resume, _turn: Turn) -> None:
-        self.memory.draining = False
+    def _drain(self, event: Drain | Resume, _turn: Turn) -> None:
+        self.memory.draining = isinstance(event, Drain)
 
     def _guard_looked(self, event: GuardLooked, turn: Turn) -> None:
         memory, guard = self.memory, self.memory.settings.guard
@@ -317,13 +315,6 @@ class SiteState:
                 turn.publish(job)
         elif job is not None:
             self._guests.accepted(job)
-
-    def _lrms_refused(self, event: LrmsRefused, turn: Turn) -> None:
-        outcome, reason = Outcome.FAILED, f"the batch system refused it: {event.reason}"
-        if event.undelivered:
-            # It has not run and will not, whatever still comes: its home site may decide it anew.
-            outcome, reason = Outcome.LOST, event.reason
-        self._lrms_told(LrmsEnded(event.id, event.lrms_key, outcome, turn.now, 0.0, reason), turn)
 
     def _lrms_appeared(self, event: LrmsAppeared, turn: Turn) -> None:
         job = self.memory.at_lrms.get(event.lrms_key)

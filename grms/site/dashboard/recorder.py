@@ -209,7 +209,7 @@ class Recorder:
         found: list[tuple[str, str]] = []
         for book in self._engine.state.partners.values():
             if book.listed and book.name not in job.asked and len(found) < PASSED_OVER_MAX:
-                found.append((book.name, why_not_asked(book, job)))
+                found.append((book.name, why_not_asked(book, job, self._engine.clock.now())))
         return tuple(found)
 
     # --- partners ------------------------------------------------------------------------------
@@ -250,12 +250,13 @@ class Recorder:
         )
 
 
-def why_not_asked(book: PartnerBook, job: HomeJob) -> str:
+def why_not_asked(book: PartnerBook, job: HomeJob, now: float) -> str:
     """Returns why a partner is not offered a job, as far as the site itself knows.
 
     Args:
         book: of the partner.
         job: an own user's job.
+        now: seconds.
     """
     if not book.reachable:
         return "it did not answer"
@@ -263,6 +264,8 @@ def why_not_asked(book: PartnerBook, job: HomeJob) -> str:
         return "it counts as faulty"
     if book.incompatible:
         return f"it speaks version {book.incompatible} of the protocol"
+    if book.returns.rests(job.user, job.request, now):
+        return "it has sent such jobs back undone of late"
     if job.request.processors > book.processors:
         return f"it has {book.processors} processors, fewer than the job needs"
     return "there is no policy for it, or its turn did not come"

@@ -78,6 +78,9 @@ ROUNDS_VERSION: Final = 8
 STAYS_VERSION: Final = 9
 """Of a journal that says of a job that its batch system will not let it go; see `KIND_VERSIONS`."""
 
+GIVEN_BACK_VERSION: Final = 10
+"""Of a journal that says of a partner's job that it is to leave the queue; see `KIND_VERSIONS`."""
+
 KIND_VERSIONS: Final = {
     "EpochBegun": LATER_VERSION,
     "JobResubmitted": LATER_VERSION,
@@ -114,6 +117,7 @@ KIND_VERSIONS: Final = {
     "JobReoffered": REOFFERS_VERSION,
     "RoundHeld": ROUNDS_VERSION,
     "JobStays": STAYS_VERSION,
+    "GuestLeaving": GIVEN_BACK_VERSION,
 }
 """Kinds of records that came later, and the version that a journal with one has.
 

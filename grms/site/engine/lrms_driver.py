@@ -12,6 +12,7 @@ last; one that is too old counts as none.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -119,6 +120,7 @@ class LrmsDriver:
         self._programs: ProgramSource | None = None
         self._contents: InputPlace | None = None
         self._account: GuestAccount | None = None
+        self._put_offs: dict[str, asyncio.Event] = {}
         lrms.listen(self._told)
 
     def connect(self, hear: Callable[[Iterable[Event]], None]) -> None:
@@ -153,7 +155,8 @@ class LrmsDriver:
             own = self._now.starts_now, self._now.waits_now
             return Load(seen.processors, seen.free, seen.waiting, *own)
         asked = None if seen.plan is None else partial(seen.plan.starts_now, now=now)
-        return Load(seen.processors, seen.free, seen.waiting, asked)
+        refuses = seen.partitions.why_not if seen.partitions.each else None
+        return Load(seen.processors, seen.free, seen.waiting, asked, refuses=refuses)
 
     @property
     def load_age(self) -> float | None:
@@ -194,6 +197,8 @@ class LrmsDriver:
         """Takes a command, and returns what has come of it so far."""
         if self._now is None:
             self._queue.add(command)
+            if command.lrms_key in self._put_offs and self._queue.is_to_end(command.lrms_key):
+                self._put_offs[command.lrms_key].set()
             self._wanted.set()
             return []
         # What is told during the call is its answer.
@@ -278,6 +283,9 @@ class LrmsDriver:
             async with asyncio.timeout(self._limits.command_timeout_s):
                 answer = await self._answer(call)
         except LrmsRefusedError as error:
+            if self._queue.asks_again(call, passing=error.passing):
+                await self._put_off(call, error)
+                return
             self._note("lrms_refused_command", call, error)
             events = self._queue.refused(call, error.reason)
         except (LrmsUnavailableError, TimeoutError, OSError) as error:
@@ -309,6 +317,23 @@ class LrmsDriver:
             return False
         return error.unbegun or self._queue.is_first(call)
 
+    async def _put_off(self, call: Call, error: LrmsRefusedError) -> None:
+        pause_s, events = self._queue.put_off(call, error.reason)
+        if events:  # not each of very many attempts
+            self._note("lrms_refused_for_now", call, error)
+            self._hear(events)
+        self._wanted.set()
+        ended = self._put_offs.setdefault(call.key, asyncio.Event())
+        if not self._queue.is_to_end(call.key):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(pause_s):
+                    await ended.wait()
+        del self._put_offs[call.key]
+        events = self._queue.resume(call)
+        if events:
+            self._hear(events)
+        self._wanted.set()
+
     async def _fetch(self, call: Call) -> None:
         command = call.command
         assert isinstance(command, LrmsSubmit)
@@ -323,8 +348,9 @@ class LrmsDriver:
                     raise ProgramGoneError("this site fetches no programs")  # noqa: TRY301  # one way
                 payload = await self._programs(command.partner, command.lrms_key)
             except ProgramGoneError as error:
-                self._note("program_gone", call, error)
-                events = self._queue.refused(call, str(error), undelivered=error.unwanted)
+                # Whoever does not want it: it has not run, and will not.
+                self._note("program_unwanted" if error.unwanted else "program_gone", call, error)
+                events = self._queue.refused(call, str(error), undelivered=True)
             except (ProgramAwayError, OSError) as error:
                 self._note("program_did_not_come", call, error)
                 if self._clock.now() - command.since <= self._limits.program_wait:

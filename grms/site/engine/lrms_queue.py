@@ -6,6 +6,8 @@
   which doubles.
 - What the batch system loses while its submission is on its way is not lost: that submission goes on, and is
   looked up afterwards, as nobody knows whether it was what got lost.
+- What an own job is refused for now, and may not be later, is asked again after a pause, which doubles. A partner's
+  job goes home at once. What is refused is nowhere: an attempt whose outcome is unknown is looked up before the next.
 - What is not found was never taken, or was lost; unless it was seen running, or ended jobs are
   remembered for a shorter time than it may have been there. Then it has ended, nobody knows how.
 """
@@ -28,6 +30,7 @@ from grms.site.facts.events import (
     LrmsAway,
     LrmsBack,
     LrmsEnded,
+    LrmsHindered,
     LrmsLost,
     LrmsRefused,
     LrmsRequeued,
@@ -77,6 +80,7 @@ class _Pending:
     since: float  # since when the batch system may have the job, seconds
     attempts: int = 0
     doubted: bool = False  # an answer may be about what has got lost meanwhile
+    put_off: str = ""  # why it was refused for now
 
 
 class LrmsQueue:
@@ -103,6 +107,7 @@ class LrmsQueue:
             port.Accepted: self._accepted,
             port.Started: self._started,
             port.Requeued: self._requeued,
+            port.Hindered: self._hindered,
             port.Ended: lambda one: [self._ended(one.key, one.end)],
             port.Lost: self._lost,
             port.Vanished: self._vanished,
@@ -226,6 +231,61 @@ class LrmsQueue:
             return [LrmsStays(next(self._new_id), command.lrms_key, certain=first)]
         return []
 
+    def asks_again(self, call: Call, *, passing: bool) -> bool:
+        """Returns whether what was refused is asked again later, by `put_off`, and is not over by `refused`.
+
+        A look-up that is refused says nothing of the job, which may run: it is asked again for ever. So is the
+        submission of an own job for something that passes. A partner's job has a home to go to.
+
+        Args:
+            call: that was made.
+            passing: what it was refused for is no matter of the job, and passes.
+        """
+        if call.step is LrmsStep.SUBMIT and passing:
+            return isinstance(call.command, LrmsSubmit) and not call.command.partner
+        return call.step is LrmsStep.LOOK_UP
+
+    def put_off(self, call: Call, reason: str) -> tuple[float, list[Event]]:
+        """Lays a call aside that was refused for now; others have their turn until `resume`.
+
+        Args:
+            call: that was made.
+            reason: for a person.
+
+        Returns:
+            The pause after which `resume` is to be called, seconds, and what has happened.
+        """
+        self._under_way.discard(call.key)
+        pending = self._pending[call.key][0]
+        news = pending.put_off != reason and call.step is LrmsStep.SUBMIT
+        pending.put_off = reason
+        pending.attempts += 1
+        events: list[Event] = []
+        if news:
+            events.append(LrmsRefused(next(self._new_id), call.key, reason, passing=True))
+        return pause_after(pending.attempts, PAUSE_FIRST_S, PAUSE_MOST_S), events
+
+    def resume(self, call: Call) -> list[Event]:
+        """Lets a call be made again that was put off; what is to be ended meanwhile is over instead.
+
+        Args:
+            call: that was put off.
+
+        Returns:
+            What has happened.
+        """
+        if call.step is LrmsStep.SUBMIT and self.is_to_end(call.key):
+            return self.refused(call, self._pending[call.key][0].put_off)
+        self.again(call)
+        return []
+
+    def is_to_end(self, key: str) -> bool:
+        """Returns whether the batch system is to end a job, started or not, as soon as its turn comes."""
+        return any(
+            isinstance(pending.command, LrmsCancel) and not pending.command.only_waiting
+            for pending in self._pending.get(key, ())
+        )
+
     def unanswered(self, call: Call, began: float) -> float:
         """Takes note that a call had no answer: its outcome is unknown.
 
@@ -286,6 +346,9 @@ class LrmsQueue:
 
     def _requeued(self, one: port.Requeued) -> list[Event]:
         return [LrmsRequeued(next(self._new_id), one.key, one.reason)]
+
+    def _hindered(self, one: port.Hindered) -> list[Event]:
+        return [LrmsHindered(next(self._new_id), one.key, one.reason)]
 
     def _lost(self, one: port.Lost) -> list[Event]:
         for pending in reversed(self._pending.get(one.key, ())):

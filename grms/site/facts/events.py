@@ -514,17 +514,32 @@ class LrmsAccepted(Event):
 
 @dataclass(frozen=True, slots=True)
 class LrmsRefused(Event):
-    """The batch system will not take a job, for good; being out of reach is no refusal.
+    """The batch system has not taken a job; being out of reach is no refusal.
 
     Attributes:
         lrms_key: names it.
         reason: for a person.
         undelivered: it was not asked: what the job runs has not come from its home site in time.
+        passing: an own user's job is handed to it again, as what it refuses now it may take later.
     """
 
     lrms_key: str
     reason: str
     undelivered: bool = False
+    passing: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LrmsHindered(Event):
+    """A job waits for something that is no room.
+
+    Attributes:
+        lrms_key: names it.
+        reason: for a person; empty where nothing is in its way any more.
+    """
+
+    lrms_key: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)

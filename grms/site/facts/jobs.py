@@ -69,6 +69,8 @@ class Load:
             moment; to be asked while the event is handled, and never after. None where it has none.
         waits: its own answer whether a job waits in its queue, by its key; to be asked likewise. None
             where it has to be looked up.
+        refuses: says why a job of so many processors and that requested time, seconds, would not start here
+            however much room there is; empty where it would. None where any would.
     """
 
     processors: int
@@ -76,6 +78,7 @@ class Load:
     processors_waiting: int
     asked: StartsNow | None = field(default=None, compare=False, repr=False)
     waits: Callable[[str], bool] | None = field(default=None, compare=False, repr=False)
+    refuses: Callable[[int, float], str] | None = field(default=None, compare=False, repr=False)
 
     def starts_now(self, request: Request) -> bool:
         """Returns whether the batch system would start a job at once, behind all that wait.
@@ -88,6 +91,20 @@ class Load:
         if self.asked is not None:
             return self.asked(request.processors, request.requested_time)
         return self.processors_waiting == 0 and request.processors <= self.processors_free
+
+    def refusal(self, request: Request) -> str:
+        """Returns why such a job would not start here, however much room there is; empty where it would.
+
+        The part of the machine that would run it is shut, or no part runs such jobs.
+
+        Args:
+            request: of the job.
+        """
+        if request.processors > self.processors:
+            return f"{self.processors} processors work; it needs {request.processors}"
+        if self.refuses is None:
+            return ""
+        return self.refuses(request.processors, request.requested_time)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +227,8 @@ class HomeJob:
         told_once: it was told so once, by this process, and has not answered.
         lost: the batch system has forgotten it once.
         requeued: it had started, and waits again.
+        hindered: what it waits for, where that is no room: the batch system does not take it now, or the part of
+            the machine that would run it is shut. Of the running daemon, which hears it anew after a restart.
         start_time: nan before.
         end_time: nan before.
         outcome: None before the end.
@@ -230,6 +249,7 @@ class HomeJob:
         "decision_time",
         "end_time",
         "exit",
+        "hindered",
         "idempotency_key",
         "job",
         "job_id",
@@ -304,6 +324,7 @@ class HomeJob:
         self.told_once = False
         self.lost = False
         self.requeued = False
+        self.hindered = ""
         self.reason = ""
         self.revision = 1
         self.story = [JobState.RECEIVED]
@@ -395,6 +416,8 @@ class GuestJob:
         kept_time: since when the batch system is to have it, seconds.
         lost: the batch system has forgotten it once.
         reserved: a place is held for it; its home site has it still, and it does not start.
+        begun: it has started once, whatever it does now.
+        leaving: the batch system was told to let it go, as nothing starts it here.
         exit: how its script was left.
         state: where it stands.
         cancel_requested: its home site wants it to end.
@@ -406,10 +429,12 @@ class GuestJob:
     __slots__ = (
         "accept_time",
         "attempts",
+        "begun",
         "cancel_requested",
         "completion",
         "exit",
         "kept_time",
+        "leaving",
         "lost",
         "lrms_key",
         "offer",
@@ -441,6 +466,8 @@ class GuestJob:
         self.kept_time = accept_time
         self.lost = False
         self.reserved = False
+        self.begun = False
+        self.leaving = False
         self.exit = NO_EXIT
         self.state = GuestState.ACCEPTED
         self.cancel_requested = False

@@ -32,6 +32,7 @@ from grms.site.facts.records import (
     GuestDeclined,
     GuestEnded,
     GuestExited,
+    GuestLeaving,
     GuestLost,
     GuestRequeued,
     GuestReserved,
@@ -149,8 +150,7 @@ class Memory:
             AbandonedSettled: self._abandoned_settled,
             JobTakenBack: self._job_taken_back,
             JobReturned: self._job_returned,
-            JobResubmitted: self._job_acted_on,
-            JobWrittenOff: self._job_acted_on,
+            **dict.fromkeys((JobResubmitted, JobWrittenOff), self._job_acted_on),
             EpochBegun: self._epoch_begun,
             PartnerFaulted: self._partner_faulted,
             ReportDisbelieved: self._report_disbelieved,
@@ -163,6 +163,7 @@ class Memory:
             GuestWithdrawn: self._guest_withdrawn,
             GuestStarted: self._guest_started,
             GuestRequeued: self._guest_requeued,
+            GuestLeaving: self._guest_leaving,
             GuestLost: self._guest_lost,
             GuestExited: self._guest_exited,
             GuestEnded: self._guest_ended,
@@ -230,6 +231,7 @@ class Memory:
             told.processors,
             told.processors_free - starting,
             told.processors_waiting + self.unconfirmed - starting,
+            refuses=told.refuses,
         )
 
     @property
@@ -533,6 +535,10 @@ class Memory:
         guest = self._guest(record.partner, record.offer)
         self.confirm(guest)
         guest.move(GuestState.RUNNING)
+        guest.begun = True
+
+    def _guest_leaving(self, record: GuestLeaving) -> None:
+        self._guest(record.partner, record.offer).leaving = True
 
     def _guest_requeued(self, record: GuestRequeued) -> None:
         self._guest(record.partner, record.offer).move(GuestState.SUBMITTED)

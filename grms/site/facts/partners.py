@@ -1,11 +1,13 @@
 """What the site remembers of each partner, and in which order it asks them."""
 
+import math
 from collections.abc import Mapping
 
 from grms.policy._awrt_order import history_with_open, order_by_awrt
 from grms.policy.location import LocationPolicy, PartnerRecord, WrittenLocation, location_of
 from grms.site.facts.jobs import GuestJob, HomeJob, OfferId
 from grms.site.facts.lifecycle import GuestState
+from grms.site.facts.returns import ReturnBook
 from grms.site.facts.trust import PromiseBook
 from grms.site.facts.unused import AcceptanceBudget
 
@@ -61,6 +63,10 @@ class PartnerBook:
         given: Σ p·m of own jobs that have ended there.
         trust: what is thought of its promise to start at once what it accepts.
         budget: of acceptances that lead to no run, since this process began.
+        returns: own jobs that it has sent back undone.
+        given_back: its jobs that were sent back undone since the daemon's start.
+        given_back_why: why the last of these was, for the site's own operator; empty for none.
+        given_back_time: when, seconds; nan for never.
     """
 
     __slots__ = (
@@ -80,6 +86,9 @@ class PartnerBook:
         "faults_in_row",
         "faulty",
         "given",
+        "given_back",
+        "given_back_time",
+        "given_back_why",
         "guest_accepted",
         "guest_offered",
         "guests",
@@ -96,6 +105,7 @@ class PartnerBook:
         "processors",
         "reachable",
         "reserves",
+        "returns",
         "settled_below",
         "taken",
         "trust",
@@ -141,6 +151,10 @@ class PartnerBook:
         self.given = 0.0
         self.trust = PromiseBook()
         self.budget = AcceptanceBudget()
+        self.returns = ReturnBook()
+        self.given_back = 0
+        self.given_back_why = ""
+        self.given_back_time = math.nan
 
     # --- as home -------------------------------------------------------------------------------
 

@@ -226,7 +226,7 @@ class JobTakenBack(Record):
 
 @dataclass(frozen=True, slots=True)
 class JobReturned(Record):
-    """A job that was to be taken back has been ended by its partner, and is decided anew."""
+    """A job has come back from its partner, which has ended it as wanted or never begun it, and is decided anew."""
 
     job: int
 
@@ -382,6 +382,14 @@ class GuestStarted(Record):
 @dataclass(frozen=True, slots=True)
 class GuestRequeued(Record):
     """A partner's job that had started waits again."""
+
+    partner: str
+    offer: OfferId
+
+
+@dataclass(frozen=True, slots=True)
+class GuestLeaving(Record):
+    """A partner's job waits for something that is no room: it is to leave the queue, if it has not started."""
 
     partner: str
     offer: OfferId

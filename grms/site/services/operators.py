@@ -295,8 +295,32 @@ def problem_with(link_problem: str, book: PartnerBook, now: float) -> str:
             f"took back {unused} accepted offers within an hour before their jobs began, and was "
             f"declined {book.budget.declined} times for that: it may be asking how busy this site is"
         )
+    if undone := undone_jobs(book, now):
+        said.append(undone)
     if book.disputed:
         said.append(f"offered {book.disputed} jobs by numbers of others: its journal is older")
+    return "; ".join(said)
+
+
+def undone_jobs(book: PartnerBook, now: float) -> str:
+    """Returns which jobs have gone home undone of late, in either direction, for a person; empty for none.
+
+    Args:
+        book: what the site knows.
+        now: seconds.
+    """
+    said = []
+    until = book.returns.until(now)
+    if until is not None:
+        said.append(
+            f"it sends jobs back undone ({book.returns.count} so far); such ones are offered again "
+            f"in {math.ceil(until - now)} s"
+        )
+    if book.given_back and now - book.given_back_time < HOUR:
+        said.append(
+            f"{book.given_back} of its jobs were sent back undone, the last {now - book.given_back_time:.0f} s "
+            f"ago: {book.given_back_why}"
+        )
     return "; ".join(said)
 
 

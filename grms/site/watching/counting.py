@@ -29,7 +29,7 @@ from grms.site.facts.events import (
     Resume,
 )
 from grms.site.facts.jobs import HomeJob, OfferId
-from grms.site.facts.lifecycle import GuestState, JobState
+from grms.site.facts.lifecycle import GuestState, JobState, Outcome
 from grms.site.facts.records import (
     GuestAccepted,
     GuestEnded,
@@ -39,6 +39,7 @@ from grms.site.facts.records import (
     JobKept,
     JobOffered,
     JobReoffered,
+    JobReturned,
     JobStarted,
     Record,
 )
@@ -134,11 +135,21 @@ class Counting:
             self._metrics.job_started("home", max(0.0, record.start_time - job.submit_time))
         elif isinstance(record, JobEnded):
             self._job_ended(record, append.before.get(record.job))
-        elif isinstance(record, GuestStarted):
+        elif isinstance(record, JobReturned):
+            before = append.before.get(record.job)
+            if before is not None and not before.take_back:
+                self._metrics.undone(before.partner, "own")
+        else:
+            self._note_guest(record)
+
+    def _note_guest(self, record: Record) -> None:
+        if isinstance(record, GuestStarted):
             guest = self._state.partners[record.partner].guests.get(record.offer)
             if guest is not None:
                 self._metrics.job_started("guest", max(0.0, record.start_time - guest.accept_time))
         elif isinstance(record, GuestAccepted | GuestEnded):
+            if isinstance(record, GuestEnded) and record.outcome is Outcome.LOST:
+                self._metrics.undone(record.partner, "guest")
             self._guests[record.partner] += 1 if isinstance(record, GuestAccepted) else -1
             self._metrics.partners.set_guests(record.partner, self._guests[record.partner])
 

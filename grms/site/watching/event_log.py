@@ -51,7 +51,9 @@ _WARNINGS: Final[tuple[type[Record], ...]] = (
     records.ReportDisbelieved,
     records.EpochBegun,
     records.JobLost,
+    records.JobReturned,
     records.GuestLost,
+    records.GuestLeaving,
 )
 """Records of what is not as it should be."""
 

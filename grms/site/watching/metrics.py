@@ -127,6 +127,11 @@ class SiteMetrics:
         self._received = self._counter(
             "hanse_offers_received_total", "Partners' offers by answer.", ("partner", "answer")
         )
+        self._undone = self._counter(
+            "hanse_jobs_undone_total",
+            "Jobs that a partner has sent back undone, or that were sent back to it.",
+            ("partner", "whose"),
+        )
         self._offer_latency = Histogram(
             "hanse_offer_latency_seconds",
             "From an offer to its answer.",
@@ -223,6 +228,10 @@ class SiteMetrics:
     def offer_received(self, partner: str, answer: Literal["accept", "decline"]) -> None:
         """Counts the answer to a partner's offer."""
         self._received.labels(self.partners.label(partner), answer).inc()
+
+    def undone(self, partner: str, whose: Literal["own", "guest"]) -> None:
+        """Counts a job that went home undone: an own one from a partner, or a partner's from here."""
+        self._undone.labels(self.partners.label(partner), whose).inc()
 
     def refused(self, reason: str) -> None:
         """Counts a call that was refused; the reason is a `RefusalReason`."""

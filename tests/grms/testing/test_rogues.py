@@ -127,9 +127,9 @@ class ConfirmsFirst(SiteState):
             commands.append(command)
             if isinstance(command, LrmsCancel) and command.only_waiting:
                 job = self.memory.at_lrms[command.lrms_key]
-                assert isinstance(job, HomeJob)
-                cause, partner = command.cause, job.partner
-                commands.append(SendResolve(cause, partner, job.offer, 0.0, confirm=True))
+                if isinstance(job, HomeJob):
+                    cause, partner = command.cause, job.partner
+                    commands.append(SendResolve(cause, partner, job.offer, 0.0, confirm=True))
         return commands
 
 

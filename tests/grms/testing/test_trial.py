@@ -29,6 +29,8 @@ from grms.site.facts.events import (
     Event,
     ExtendReservation,
     LaunchReservation,
+    LrmsEnded,
+    LrmsHindered,
     LrmsRefused,
     OfferFailed,
     OfferReceived,
@@ -40,8 +42,9 @@ from grms.site.facts.events import (
     TimePassed,
     WithdrawReceived,
 )
-from grms.site.facts.lifecycle import GuestState
-from grms.site.facts.records import GuestDeclined
+from grms.site.facts.jobs import GuestJob
+from grms.site.facts.lifecycle import GuestState, Outcome
+from grms.site.facts.records import GuestDeclined, GuestLeaving
 from grms.testing.__main__ import main
 from grms.testing.rogues import ROGUES
 from grms.testing.site import SimulatedSite
@@ -434,3 +437,69 @@ def test_a_job_that_was_given_back_and_runs_is_found_out() -> None:
     """Its home site has decided it anew by then."""
     runs = (Trial(seed, site=Careless).run() for seed in range(5000, 5024))
     assert any("times" in problem or "twice" in problem for run in runs for problem in run.problems)
+
+
+class GivesBackWhatWaits(SiteState):
+    """Sends a partner's job home that nothing starts, and leaves it in the queue."""
+
+    def handle(self, event: Event, now: float) -> list[Command]:
+        """Takes it for refused."""
+        if isinstance(event, LrmsHindered) and event.reason:
+            job = self.memory.at_lrms.get(event.lrms_key)
+            if isinstance(job, GuestJob) and not job.begun:
+                event = LrmsRefused(event.id, event.lrms_key, event.reason)
+        return super().handle(event, now)
+
+
+class ForgetsWhoseWish(SiteState):
+    """Does not note that it has told the batch system to let a partner's job go."""
+
+    def handle(self, event: Event, now: float) -> list[Command]:
+        """Leaves that out of the journal."""
+        commands = super().handle(event, now)
+        for place, command in enumerate(commands):
+            if isinstance(command, Append):
+                kept = tuple(one for one in command.records if not isinstance(one, GuestLeaving))
+                commands[place] = replace(command, records=kept)
+        return commands
+
+
+class FailsWhatIsRefused(SiteState):
+    """Tells a partner that its job has failed which the batch system has not taken."""
+
+    def handle(self, event: Event, now: float) -> list[Command]:
+        """Takes a refusal for an end."""
+        if isinstance(event, LrmsRefused) and not event.passing:
+            event = LrmsEnded(event.id, event.lrms_key, Outcome.FAILED, now, 0.0, event.reason)
+        return super().handle(event, now)
+
+
+def test_what_batch_systems_do_not_begin_runs_elsewhere() -> None:
+    """They are shut again and again: what they refuse, and what waits there, goes home and runs exactly once."""
+    seen: Counter[str] = Counter()
+    for seed in range(runs(100, 2000)):
+        trial = Trial(seed, scripted=True, reoffers=True)
+        assert trial.run().problems == (), f"Trial({seed}, scripted=True, reoffers=True)"
+        for site in trial.sites.values():
+            seen.update(type(record).__name__ for record in site.journal)
+    assert seen["GuestLeaving"] > 10
+    assert seen["JobReturned"] > 20
+
+
+@pytest.mark.parametrize(
+    ("factory", "problem"),
+    [
+        (GivesBackWhatWaits, "2 times"),
+        (ForgetsWhoseWish, "has not run to its end"),
+        (FailsWhatIsRefused, "has not run to its end"),
+    ],
+)
+def test_who_is_careless_with_what_never_began_is_found_out(
+    factory: type[SiteState], problem: str
+) -> None:
+    """It leaves the queue first, that is noted before, and it is told as undone."""
+    for seed in range(MUTANT_RUNS):
+        verdict = Trial(seed, factory, scripted=True, reoffers=True).run()
+        if any(problem in text for text in verdict.problems):
+            return
+    pytest.fail(f"in {MUTANT_RUNS} runs nothing of it is seen")

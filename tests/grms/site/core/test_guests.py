@@ -18,10 +18,12 @@ from grms.site.facts.events import (
     LrmsAccepted,
     LrmsAppeared,
     LrmsEnded,
+    LrmsHindered,
     LrmsLost,
     LrmsRefused,
     LrmsRequeued,
     LrmsStarted,
+    LrmsStays,
     OfferReceived,
     PartnerIncompatible,
     ReportAnswered,
@@ -287,12 +289,93 @@ def test_an_acknowledgement_before_the_end_is_nothing() -> None:
     assert resolved(site).status is GuestState.ACCEPTED
 
 
-def test_a_guest_that_the_batch_system_refuses_has_failed() -> None:
-    """Its home is told."""
+@pytest.mark.parametrize("passing", [False, True])
+def test_a_guest_that_the_batch_system_refuses_goes_home_undone(passing: bool) -> None:
+    """Whatever it is refused for: it has not failed, as it never began. The operator here sees why."""
     site = Conversation()
     offered(site)
-    report = one(site(LrmsRefused, lrms_key=KEY, reason="no such queue"), SendReport)
-    assert report.completion == Completion(THEIRS, Outcome.FAILED, 0.0, 0.0)
+    site.now = 5.0
+    said = site(LrmsRefused, lrms_key=KEY, reason="main is drained", passing=passing)
+    assert one(said, SendReport).completion == Completion(THEIRS, Outcome.LOST, 5.0, 0.0)
+    book = site.state.partners["b"]
+    assert (book.given_back, book.given_back_time) == (1, 5.0)
+    assert book.given_back_why == "the batch system refused it: main is drained"
+    site.restart()
+    assert one(site(Restarted), SendReport).completion.outcome is Outcome.LOST
+
+
+def test_a_guest_that_has_begun_and_is_refused_is_not_sent_home_undone() -> None:
+    """A batch system that has forgotten the run takes it for a new one: it may have run to its end."""
+    site = Conversation()
+    offered(site)
+    site(LrmsStarted, lrms_key=KEY, start_time=1.0)
+    site(LrmsRequeued, lrms_key=KEY, reason="a node failed")
+    said = site(LrmsRefused, lrms_key=KEY, reason="main is drained")
+    assert one(said, SendReport).completion.outcome is Outcome.UNKNOWN
+    assert one(said, LrmsCancel).lrms_key == KEY
+
+
+def hindered(site: Conversation, reason: str = "main is down") -> list[Command]:
+    """Lets the batch system say for what b's job waits."""
+    return site(LrmsHindered, lrms_key=KEY, reason=reason)
+
+
+def gone(site: Conversation, **changes: Any) -> Outcome:
+    """Lets b's job leave the queue; returns what its home is told of its end."""
+    given = {"outcome": Outcome.CANCELLED, "end_time": 9.0, "run_time": 0.0, **changes}
+    return one(site(LrmsEnded, lrms_key=KEY, **given), SendReport).completion.outcome
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_guest_that_nothing_starts_any_more_goes_home_undone(restarts: bool) -> None:
+    """The batch system is told to let it go if it waits; what comes of that is known after a restart, too."""
+    site = Conversation()
+    offered(site)
+    site(LrmsAccepted, lrms_key=KEY)
+    let_go = one(hindered(site), LrmsCancel)
+    assert (let_go.lrms_key, let_go.only_waiting) == (KEY, True)
+    if restarts:
+        site.restart()
+        assert one(site(Restarted, load=FREE), LrmsSubmit).lookup
+    assert gone(site) is Outcome.LOST
+    assert site.state.partners["b"].given_back == 1
+
+
+def test_a_guest_that_starts_before_it_leaves_stays() -> None:
+    """Who cancels it then has not done so for its home."""
+    site = Conversation()
+    offered(site)
+    hindered(site)
+    site(LrmsStays, lrms_key=KEY, certain=True)
+    site(LrmsStarted, lrms_key=KEY, start_time=1.0)
+    site(LrmsRequeued, lrms_key=KEY, reason="a node failed")
+    assert hindered(site) == []
+    assert gone(site) is Outcome.CANCELLED
+
+
+def test_only_a_guest_that_is_to_run_is_let_go() -> None:
+    """Not one whose hindrance is over, nor one that is to end anyway."""
+    site = Conversation()
+    offered(site)
+    assert hindered(site, "") == []
+    withdrawn(site, cancel=True)
+    assert hindered(site) == []
+    assert gone(site) is Outcome.CANCELLED
+
+
+def test_an_offer_that_this_machine_would_not_start_is_declined() -> None:
+    """However much of it is free: what would run the job is shut, or runs no such jobs."""
+
+    def refuses(processors: int, requested_time: float) -> str:
+        return "main is down" if (processors, requested_time) == (2, 100.0) else ""
+
+    shut = Load(8, 8, 0, refuses=refuses)
+    site = Conversation()
+    assert not one(offered(site, shut), AnswerOffer).accepted
+    other = {"offer": OfferId(3, 6), "request": Request(1, 100.0)}
+    assert one(offered(site, shut, **other), AnswerOffer).accepted
+    # One is on its way to the batch system by now; that changes nothing of the other.
+    assert not one(offered(site, shut, offer=OfferId(3, 7)), AnswerOffer).accepted
 
 
 # --- what need not be remembered -----------------------------------------------------------------

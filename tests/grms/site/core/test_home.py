@@ -21,7 +21,9 @@ from grms.site.facts.events import (
     LrmsAway,
     LrmsBack,
     LrmsEnded,
+    LrmsHindered,
     LrmsLost,
+    LrmsRefused,
     LrmsRequeued,
     LrmsStarted,
     OfferAnswered,
@@ -387,3 +389,52 @@ def test_a_job_of_which_nobody_knows_how_it_ended_is_ended_for_sure() -> None:
     end = {"outcome": Outcome.UNKNOWN, "end_time": 4.0, "run_time": 0.0}
     assert one(site(LrmsEnded, lrms_key=key, **end), LrmsCancel).lrms_key == key
     assert site.job().outcome is Outcome.UNKNOWN
+
+
+def test_what_the_batch_system_refuses_for_now_waits() -> None:
+    """It is handed to it again; meanwhile operators see why, and its user may cancel it."""
+    site = Conversation()
+    site.submit(load=FREE)
+    key = site.job().lrms_key
+    refused = {"lrms_key": key, "reason": "main is drained", "passing": True}
+    assert site(LrmsRefused, **refused) == []
+    assert site.job().state is JobState.SUBMITTING
+    said = "the batch system does not take it now: main is drained"
+    assert site.state.why_stuck(site.job(), 0.0) == said
+    assert site(LrmsAccepted, lrms_key=key) == []
+    assert (site.job().state, site.state.why_stuck(site.job(), 0.0)) == (JobState.QUEUED, "")
+    site.submit(load=FREE)
+    site(Cancel, load=FREE, job_id="a-2", user="ann")
+    site(LrmsRefused, **{**refused, "lrms_key": site.job(2).lrms_key})
+    ended = site.job(2)
+    assert (ended.outcome, ended.reason) == (
+        Outcome.CANCELLED,
+        "cancelled before the batch system took it",
+    )
+
+
+def test_what_the_batch_system_refuses_for_good_has_failed() -> None:
+    """In its own words; but what it has run once, and has forgotten, has ended nobody knows how."""
+    site = Conversation()
+    site.submit(load=FREE)
+    site(LrmsRefused, lrms_key=site.job().lrms_key, reason="Invalid qos")
+    job = site.job()
+    assert (job.outcome, job.reason) == (Outcome.FAILED, "the batch system refused it: Invalid qos")
+    site.submit(load=FREE)
+    site(LrmsStarted, lrms_key=site.job(2).lrms_key, start_time=1.0)
+    site(LrmsRefused, lrms_key=site.job(2).lrms_key, reason="Invalid qos")
+    assert site.job(2).outcome is Outcome.UNKNOWN
+
+
+def test_a_job_that_nothing_starts_is_shown() -> None:
+    """With what it waits for, until that is over or it starts."""
+    site = Conversation()
+    site.submit(load=FREE)
+    key = site.job().lrms_key
+    site(LrmsAccepted, lrms_key=key)
+    for reason in ("main is down", "", "main is inactive"):
+        assert site(LrmsHindered, lrms_key=key, reason=reason) == []
+        assert site.state.why_stuck(site.job(), 0.0) == reason
+    site(LrmsStarted, lrms_key=key, start_time=1.0)
+    assert site.state.why_stuck(site.job(), 0.0) == ""
+    assert site(LrmsHindered, lrms_key="a/9/9", reason="main is down") == []

@@ -2,6 +2,7 @@ from typing import Any
 
 import pytest
 
+from grms.policy.transfer import AcceptWhenFit
 from grms.site.facts.commands import Command, SendOffer, SendResolve, SendWithdraw
 from grms.site.facts.events import (
     Cancel,
@@ -12,6 +13,7 @@ from grms.site.facts.events import (
     Restarted,
     StatusAnswered,
     StatusFailed,
+    TakeBack,
 )
 from grms.site.facts.jobs import Completion, Exit, Load, Request, Weighed
 from grms.site.facts.lifecycle import GuestState, JobState, Outcome
@@ -29,6 +31,7 @@ from tests.grms.site.conversation import (
 
 B1 = {"partner": "b", "offer": offer(1)}
 COMPLETION = Completion(offer(1), Outcome.COMPLETED, 90.0, 50.0)
+GIVES = AcceptWhenFit()
 
 
 def question_of(command: SendResolve | SendWithdraw) -> int:
@@ -435,3 +438,71 @@ def test_an_exit_travels_home() -> None:
     assert site.job().exit == Exit(3, None)
     site.restart()
     assert site.job().exit == Exit(3, None)
+
+
+# --- jobs that come back undone ------------------------------------------------------------------
+
+
+def came_back(site: Conversation) -> list[Command]:
+    """Submits a job that b accepts and sends back undone."""
+    number = site.state.partners["b"].next_number
+    site.submit(load=FULL)
+    where = {"partner": "b", "offer": offer(number)}
+    site(OfferAnswered, load=FULL, accepted=True, **where)
+    undone = Completion(offer(number), Outcome.LOST, site.now, 0.0)
+    return site(ReportReceived, load=FULL, partner="b", completions=(undone,))
+
+
+def test_a_job_that_comes_back_undone_is_decided_anew() -> None:
+    """Another partner is asked, or it stays at home; it has not failed."""
+    site = Conversation()
+    assert one(came_back(site), SendOffer).partner == "c"
+    site(OfferAnswered, load=FULL, partner="c", offer=offer(1), accepted=False)
+    assert site.job().state is JobState.SUBMITTING
+
+
+def test_a_partner_is_not_offered_for_a_while_what_it_has_sent_back() -> None:
+    """The pause doubles; narrower jobs and other users' jobs are offered, and what has run may come again."""
+    site = Conversation(settings(probe_first_s=10.0, probe_most_s=900.0, transfer={"b": GIVES}))
+    came_back(site)
+    site.now = 9.9
+    assert kinds(site.submit()) == ["ReplyJob", "LrmsSubmit"]
+    assert one(site.submit(request=Request(1, 10.0)), SendOffer).partner == "b"
+    assert one(site.submit(user="bob"), SendOffer).partner == "b"
+    site.now = 10.0
+    came_back(site)
+    site.now = 29.9
+    assert kinds(site.submit()) == ["ReplyJob", "LrmsSubmit"]
+    site.now = 30.0
+    number = site.state.partners["b"].next_number
+    assert one(site.submit(), SendOffer).partner == "b"
+    where = {"partner": "b", "offer": offer(number)}
+    site(OfferAnswered, load=FULL, accepted=True, **where)
+    ran = Completion(offer(number), Outcome.COMPLETED, 35.0, 4.0)
+    site(ReportReceived, load=FULL, partner="b", completions=(ran,))
+    came_back(site)
+    site.now = 40.0  # the pauses have begun anew
+    assert one(site.submit(), SendOffer).partner == "b"
+    assert site.state.partners["b"].returns.count == 3
+
+
+def test_what_is_taken_back_or_cancelled_says_nothing_of_a_partner() -> None:
+    """It has done as it was told."""
+    site = Conversation(settings(transfer={"b": GIVES}))
+    delegated(site)
+    site(TakeBack, load=FULL, job_id="a-1", by="root")
+    cancelled = Completion(offer(1), Outcome.CANCELLED, 5.0, 0.0)
+    site(ReportReceived, load=FULL, partner="b", completions=(cancelled,))
+    assert site.job().state is JobState.SUBMITTING
+    assert site.state.partners["b"].returns.count == 0
+    assert one(site.submit(), SendOffer).partner == "b"
+
+
+def test_what_home_would_not_start_is_offered() -> None:
+    """However free it is: the part of the machine that would run it is shut. Where nobody takes it, it stays."""
+    shut = Load(8, 8, 0, refuses=lambda _processors, _time: "main is down")
+    site = Conversation()
+    assert one(site.submit(load=shut), SendOffer).partner == "b"
+    site(OfferAnswered, load=shut, accepted=False, **B1)
+    last = site(OfferAnswered, load=shut, partner="c", offer=offer(1), accepted=False)
+    assert kinds(last) == ["LrmsSubmit"]

@@ -1,5 +1,6 @@
 """Jobs that wait are offered again, and leave the queue in an order in which nothing can happen twice."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from grms.site.facts.events import (
     LrmsAccepted,
     LrmsAway,
     LrmsEnded,
+    LrmsHindered,
     LrmsLost,
     LrmsRequeued,
     LrmsStarted,
@@ -45,6 +47,7 @@ from grms.site.facts.records import JobLeft
 from grms.site.facts.wire import write_job
 from tests.grms.site.conversation import (
     FULL,
+    KEEP,
     Conversation,
     kinds,
     offer,
@@ -199,6 +202,17 @@ def test_what_home_has_no_room_for_is_offered_whatever_it_wants() -> None:
     for left, said in ((2, "PublishRound"), (1, "SendOffer")):
         site = home(transfer={"b": AlwaysKeep(), "c": AlwaysKeep()})
         assert kinds(site(RoundDue, load=Load(left, 0, 3))) == [said]
+
+
+def test_what_nothing_starts_at_home_is_offered_whatever_home_wants() -> None:
+    """The part of the machine that would run it is shut; where it waits it waits for ever."""
+    site = home(transfer=KEEP)
+    assert kinds(due(site)) == ["PublishRound"]
+    site(LrmsHindered, lrms_key=site.job().lrms_key, reason="main is down")
+    assert one(due(site), SendOffer).reserve
+    site = home(transfer=KEEP)
+    shut = replace(FULL, refuses=lambda _processors, _time: "main is down")
+    assert one(site(RoundDue, load=shut), SendOffer).reserve
 
 
 def test_a_round_may_have_a_bound() -> None:

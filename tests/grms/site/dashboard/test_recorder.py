@@ -123,7 +123,10 @@ def test_the_reason_is_the_first_that_holds(change: dict[str, Any], reason: str)
         payload=b"",
         submit_time=0.0,
     )
-    assert reason in why_not_asked(book, job)
+    assert reason in why_not_asked(book, job, 5.0)
+    if not change:
+        book.returns.came_back("u", job.request, 0.0, first_s=10.0, most_s=10.0)
+        assert "undone" in why_not_asked(book, job, 5.0)
 
 
 def test_a_mistake_of_the_recorder_is_logged_once_and_harms_nobody(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from grms.site.engine.journal import (
     COMPACTED_VERSION,
+    GIVEN_BACK_VERSION,
     KIND_VERSIONS,
     LATER_VERSION,
     LRMS_VERSION,
@@ -476,4 +477,5 @@ def test_every_kind_is_of_before_or_later() -> None:
         REOFFERS_VERSION,
         ROUNDS_VERSION,
         STAYS_VERSION,
+        GIVEN_BACK_VERSION,
     }

@@ -10,11 +10,13 @@ from typing import Any
 import structlog
 
 from grms.lrms.machine import SteppedMachine
+from grms.lrms.partitions import Partition, Partitions
 from grms.lrms.plan import QueuePlan, Taken
 from grms.lrms.port import (
     Accepted,
     Away,
     Back,
+    Hindered,
     LoadSeen,
     LrmsJob,
     LrmsLoad,
@@ -42,6 +44,7 @@ from grms.site.facts.events import (
     LrmsAway,
     LrmsBack,
     LrmsEnded,
+    LrmsHindered,
     LrmsRefused,
     LrmsStarted,
     LrmsStays,
@@ -352,7 +355,8 @@ def test_a_program_that_never_comes_ends_its_job(monkeypatch: Any) -> None:
         async with driven(lrms, clock) as (driver, told):
             driver.connect_programs(source)
             driver.do(to_fetch("b/1/1"))
-            await until(lambda: told == [LrmsRefused(1, "b/1/1", "it is not yours")])
+            gone = LrmsRefused(1, "b/1/1", "it is not yours", undelivered=True)
+            await until(lambda: told == [gone])
             driver.do(to_fetch("b/1/2"))
             await asyncio.sleep(0)
             assert len(told) == 1
@@ -375,6 +379,55 @@ def test_a_program_that_never_comes_ends_its_job(monkeypatch: Any) -> None:
     run(scene)
 
 
+def test_what_is_refused_for_now_is_asked_again(monkeypatch: Any) -> None:
+    """Nobody else waits for that, it is told once, and a cancel ends it at once; a partner's job goes home."""
+    monkeypatch.setattr(lrms_queue, "PAUSE_FIRST_S", 0.001)
+    monkeypatch.setattr(lrms_queue, "PAUSE_MOST_S", 0.001)
+
+    async def scene() -> None:
+        lrms, clock = Slow(), VirtualClock(0.0)
+        drained = LrmsRefusedError("main is drained", passing=True)
+        async with driven(lrms, clock) as (driver, told):
+            lrms.answers["submit"] = [drained] * 3 + [None]
+            driver.do(submission("a"))
+            await until(lambda: driver.commands_open == 0)
+            assert lrms.asked == [("submit", "a")] * 4
+            assert told == [LrmsRefused(1, "a", "main is drained", passing=True)]
+            lrms.answers["submit"] = [drained]
+            driver.do(replace(submission("b/1/1"), partner="b"))
+            await until(lambda: driver.commands_open == 0)
+            assert told[1:] == [LrmsRefused(2, "b/1/1", "main is drained")]
+            monkeypatch.setattr(lrms_queue, "PAUSE_FIRST_S", 3600.0)
+            monkeypatch.setattr(lrms_queue, "PAUSE_MOST_S", 3600.0)
+            lrms.answers["submit"] = [drained] * 3
+            lrms.answers["cancel"] = [True]
+            for key in ("c", "d", "e"):  # more than are asked about at one time
+                driver.do(submission(key))
+            await until(lambda: len(told) == 5)
+            driver.do(LrmsCancel(0, "d"))
+            await until(lambda: len(told) == 6)
+            assert told[5] == LrmsRefused(6, "d", "main is drained")
+            assert lrms.asked[-1] == ("cancel", "d")
+
+    run(scene)
+
+
+def test_a_look_up_that_is_refused_says_nothing(monkeypatch: Any) -> None:
+    """The job may run: it is looked up until there is an answer."""
+    monkeypatch.setattr(lrms_queue, "PAUSE_FIRST_S", 0.001)
+
+    async def scene() -> None:
+        lrms, clock = Slow(), VirtualClock(0.0)
+        async with driven(lrms, clock) as (driver, told):
+            running = LrmsRecord(LrmsPhase.RUNNING, 3.0)
+            lrms.answers["look_up"] = [LrmsRefusedError("sacct: not permitted"), running]
+            driver.do(replace(submission("b/1/1"), partner="b", lookup=True))
+            await until(lambda: driver.commands_open == 0)
+            assert told == [LrmsAccepted(1, "b/1/1"), LrmsStarted(2, "b/1/1", 3.0)]
+
+    run(scene)
+
+
 def test_a_load_has_its_age() -> None:
     """It is what was told last; one that is too old is none."""
 
@@ -388,6 +441,36 @@ def test_a_load_has_its_age() -> None:
             assert driver.load() is None
             lrms.tell([Accepted("a"), LoadSeen(LrmsLoad(30.0, 8, 1, 0))])
             assert driver.load() == Load(8, 1, 0)
+
+    run(scene)
+
+
+def test_what_a_machine_takes_is_a_part_of_its_load() -> None:
+    """Partitions say which jobs would start if there were room; where there are none, any would."""
+
+    async def scene() -> None:
+        lrms, clock = Slow(), VirtualClock(0.0)
+        async with driven(lrms, clock) as (driver, _):
+            await until(lambda: driver.load() is not None)
+            one = Request(1, 60.0)
+            assert driver.load().refusal(one) == ""
+            parts = Partitions((Partition("main", "DRAIN", takes=False),))
+            lrms.tell([LoadSeen(LrmsLoad(0.0, 8, 8, 0, partitions=parts))])
+            assert driver.load().refusal(one) == "main is DRAIN"
+            assert driver.load().refusal(Request(9, 60.0)) == "8 processors work; it needs 9"
+
+    run(scene)
+
+
+def test_a_job_is_told_what_it_waits_for() -> None:
+    """And that it does not any more."""
+
+    async def scene() -> None:
+        lrms, clock = Slow(), VirtualClock(0.0)
+        async with driven(lrms, clock) as (_, told):
+            await until(lambda: bool(lrms.tell))
+            lrms.tell([Hindered("a", "main is down"), Hindered("a", "")])
+            assert told == [LrmsHindered(1, "a", "main is down"), LrmsHindered(2, "a", "")]
 
     run(scene)
 

@@ -10,7 +10,9 @@ from structlog.testing import capture_logs
 
 from grms.kit.ports import free_port
 from grms.policy.guard import ExchangeGuard
-from grms.site.services.operators import guard_status
+from grms.site.facts.jobs import Request
+from grms.site.facts.partners import PartnerBook
+from grms.site.services.operators import guard_status, problem_with
 from grms.site.sockets.users import User
 from grms.v1 import job_pb2, operator_pb2
 from tests.grms.site.daemons import document, running, two_sites
@@ -230,3 +232,17 @@ def test_an_operator_decides_about_a_job_at_a_partner(tmp_path: Path) -> None:
         ]
 
     run(scene)
+
+
+def test_what_goes_home_undone_is_said_of_a_partner() -> None:
+    """In both directions: until when it is offered no such jobs, and why its own were sent back here."""
+    book = PartnerBook("away", listed=True)
+    assert problem_with("", book, 0.0) == ""
+    book.returns.came_back("ann", Request(1, 60.0), 0.0, first_s=10.0, most_s=10.0)
+    text = "it sends jobs back undone (1 so far); such ones are offered again in 6 s"
+    assert problem_with("", book, 4.5) == text
+    assert problem_with("", book, 10.0) == ""
+    book.given_back, book.given_back_time, book.given_back_why = 2, 10.0, "main is drained"
+    text = "2 of its jobs were sent back undone, the last 5 s ago: main is drained"
+    assert problem_with("", book, 15.0) == text
+    assert problem_with("", book, 10.0 + 3600.0) == ""

@@ -8,18 +8,21 @@ from grms.site.facts.commands import SendResolve
 from grms.site.facts.events import (
     LrmsAccepted,
     LrmsEnded,
+    LrmsRefused,
     LrmsStays,
     OfferAnswered,
+    OfferReceived,
     ReportReceived,
     RoundDue,
     StatusAnswered,
     StatusFailed,
+    TakeBack,
 )
-from grms.site.facts.jobs import Completion
+from grms.site.facts.jobs import Completion, OfferId
 from grms.site.facts.lifecycle import GuestState, JobState, Outcome
 from grms.site.watching.counting import Counting
 from grms.site.watching.metrics import SiteMetrics
-from tests.grms.site.conversation import FULL, Conversation, offer, one, settings
+from tests.grms.site.conversation import FREE, FULL, REQUEST, Conversation, offer, one, settings
 
 KEY = "a/7/1"
 B1 = {"partner": "b", "offer": offer(1)}
@@ -109,3 +112,25 @@ def test_a_job_that_is_confirmed_after_its_round_has_moved_once(late: bool) -> N
     site(ReportReceived, load=FULL, partner="b", completions=(ended,))
     assert site.job().state is JobState.ENDED
     assert site.rounds()[2] == 1
+
+
+def test_jobs_that_go_home_undone_are_counted() -> None:
+    """Own ones that a partner sends back, and its own that are sent back to it; not what was taken back."""
+    site = Counted()
+    site.submit()
+    site(OfferAnswered, load=FULL, accepted=True, **B1)
+    undone = Completion(offer(1), Outcome.LOST, 0.0, 0.0)
+    site(ReportReceived, load=FULL, partner="b", completions=(undone,))
+    site(OfferAnswered, load=FULL, accepted=True, partner="c", offer=offer(1))
+    site(TakeBack, load=FULL, job_id="a-2", by="root")
+    cancelled = Completion(offer(1), Outcome.CANCELLED, 0.0, 0.0)
+    site(ReportReceived, load=FULL, partner="c", completions=(cancelled,))
+    theirs = {"partner": "b", "offer": OfferId(3, 5), "settled_below": 1, "payload": b"run"}
+    site(OfferReceived, load=FREE, request=REQUEST, **theirs)
+    site(LrmsRefused, lrms_key="b/3/5", reason="main is drained")
+    values = site.metrics.values()
+    found = {name: value for name, value in values.items() if "undone_total" in name}
+    assert found == {
+        'hanse_jobs_undone_total{partner="b",whose="own"}': 1,
+        'hanse_jobs_undone_total{partner="b",whose="guest"}': 1,
+    }

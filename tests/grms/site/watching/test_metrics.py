@@ -48,6 +48,8 @@ def test_prometheus_collects_what_the_daemon_tells() -> None:
     metrics.offer_sent("CTC", "accept", 0.02)
     metrics.offer_sent("CTC", "unknown", 3.0)
     metrics.offer_received("SDSC", "decline")
+    metrics.undone("CTC", "own")
+    metrics.undone("stranger", "guest")
     metrics.refused("not_listed")
     metrics.journal_committed(0.004)
     metrics.partners.set_reachable("CTC", reachable=True)
@@ -70,6 +72,8 @@ def test_prometheus_collects_what_the_daemon_tells() -> None:
         "hanse_offer_latency_seconds_count partner=CTC": 2,
         "hanse_offer_latency_seconds_sum partner=CTC": 3.02,
         "hanse_offer_latency_seconds_bucket le=0.025 partner=CTC": 1,
+        "hanse_jobs_undone_total partner=CTC whose=own": 1,
+        "hanse_jobs_undone_total partner=other whose=guest": 1,
         "hanse_refusals_total reason=not_listed": 1,
         "hanse_refusals_total reason=invalid": 0,
         "hanse_journal_commit_seconds_count": 1,

@@ -1,0 +1,99 @@
+"""Which jobs a partner has sent back undone, and until when it is offered no such ones.
+
+A partner that accepts a job and then does not begin it, as its batch system refuses it or what the job runs has not
+come, gives it back. Home does not know why, and need not: it does not offer such jobs there for a while, each time
+for longer. Such are jobs of the same user that are at least as wide and as long, both by powers of two: what one user's
+account or script is refused for says nothing of another's, and a partner whose partition takes short jobs alone goes on
+getting these.
+"""
+
+import math
+from dataclasses import dataclass, field
+from typing import Final
+
+from grms.kit.backoff import pause_after
+from grms.site.facts.jobs import Request
+
+KINDS_MAX: Final = 256
+"""So many kinds of jobs are remembered of one partner; the one that came back longest ago is forgotten for another."""
+
+
+@dataclass(slots=True)
+class _Kind:
+    # Of jobs that came back: how often in a row, and until when none is offered.
+    times: int
+    until: float
+
+
+@dataclass(slots=True)
+class ReturnBook:
+    """What one partner has sent back undone.
+
+    It is of the running daemon and does not survive a restart: then such a job is offered once more.
+
+    Attributes:
+        count: jobs that have come back.
+    """
+
+    count: int = 0
+    _kinds: dict[tuple[str, int, int], _Kind] = field(default_factory=dict)
+
+    def came_back(
+        self, user: str, request: Request, now: float, *, first_s: float, most_s: float
+    ) -> None:
+        """Notes that a job came back undone: no such one is offered until a pause is over.
+
+        The pause doubles with each return after it; of many jobs that are on their way at once the first counts.
+
+        Args:
+            user: whose it is.
+            request: of the job.
+            now: seconds.
+            first_s: the first pause, seconds.
+            most_s: the longest; after so long without a return it begins anew.
+        """
+        self.count += 1
+        key = (user, *_kind(request))
+        kind = self._kinds.pop(key, None)
+        if kind is None or now > kind.until + most_s:
+            kind = _Kind(0, -math.inf)
+        if now >= kind.until:
+            kind.times += 1
+            kind.until = now + pause_after(kind.times, first_s, most_s)
+        self._kinds[key] = kind
+        if len(self._kinds) > KINDS_MAX:
+            del self._kinds[next(iter(self._kinds))]
+
+    def ran(self, user: str, request: Request) -> None:
+        """Notes that the partner has run a job: what it proves to be possible is offered again."""
+        width, length = _kind(request)
+        self._kinds = {
+            key: kind
+            for key, kind in self._kinds.items()
+            if key[0] != user or key[1] > width or key[2] > length
+        }
+
+    def rests(self, user: str, request: Request, now: float) -> bool:
+        """Returns whether a job is not to be offered now, as such ones came back.
+
+        Args:
+            user: whose it is.
+            request: of the job.
+            now: seconds.
+        """
+        if not self._kinds:
+            return False
+        width, length = _kind(request)
+        return any(
+            key[0] == user and key[1] <= width and key[2] <= length and now < kind.until
+            for key, kind in self._kinds.items()
+        )
+
+    def until(self, now: float) -> float | None:
+        """Returns until when some jobs are not offered, seconds; None where all are."""
+        return max((kind.until for kind in self._kinds.values() if now < kind.until), default=None)
+
+
+def _kind(request: Request) -> tuple[int, int]:
+    # The powers of two up to which it is wide and long.
+    return request.processors.bit_length(), math.frexp(request.requested_time)[1]

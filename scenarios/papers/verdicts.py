@@ -130,7 +130,9 @@ def counted(verdicts: Sequence[bool | None], whose: str = "") -> str:
     yes, no = verdicts.count(True), verdicts.count(False)
     left = len(verdicts) - yes - no
     behind = f" {whose}" if whose else ""
-    words = f"{yes} of {len(verdicts)} statements{behind} hold, {no} {'does' if no == 1 else 'do'} not"
+    words = (
+        f"{yes} of {len(verdicts)} statements{behind} hold, {no} {'does' if no == 1 else 'do'} not"
+    )
     return f"{words}, {left} {'is' if left == 1 else 'are'} open"
 
 

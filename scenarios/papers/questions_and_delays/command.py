@@ -22,6 +22,7 @@ from scenarios.papers.questions_and_delays.statements import (
 from scenarios.papers.questions_and_delays.study import Study, StudyOptions, run_study
 from scenarios.papers.samples import Spread
 from scenarios.papers.study_folder import make_folder, write_study
+from scenarios.papers.verdicts import Margin, markdown, word
 
 
 def run_command(options: StudyOptions, console: Console, progress: Console) -> Path:
@@ -43,7 +44,7 @@ def run_command(options: StudyOptions, console: Console, progress: Console) -> P
     """
     make_folder(options.folder)
     study = run_study(options, progress)
-    page = write_study(options.folder, study.to_json(), render(study))
+    page = write_study(options.folder, study.to_json(), render(study), statements_table(study))
     print_study(console, study)
     return page
 
@@ -120,6 +121,23 @@ def _print_lines(
         console.print(table)
 
 
+def statements_table(study: Study) -> str:
+    """Returns the statements with what was measured, as a table in Markdown."""
+    return markdown(
+        ("window", "statement", "exchange", "points missing", "holds"),
+        [
+            (
+                WINDOWS[each.window],
+                each.about,
+                each.of,
+                Margin.of(each.missing).words(),
+                word(each.holds),
+            )
+            for each in statements(study)
+        ],
+    )
+
+
 def _print_statements(console: Console, study: Study) -> None:
     for window, words in WINDOWS.items():
         table = _table(f"{words}: points missing", ("statement",), "points", "verdict")
@@ -130,7 +148,6 @@ def _print_statements(console: Console, study: Study) -> None:
             if each.about != said:
                 said = each.about
                 table.add_row(said)
-            holds = "holds" if each.holds else "does not"
-            table.add_row(f"  {each.of}", _spread(each.points), holds)
+            table.add_row(f"  {each.of}", _spread(each.points), word(each.holds))
         if table.row_count:
             console.print(table)

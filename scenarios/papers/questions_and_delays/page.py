@@ -28,6 +28,7 @@ from scenarios.papers.questions_and_delays.statements import (
 )
 from scenarios.papers.questions_and_delays.study import Study
 from scenarios.papers.samples import Spread
+from scenarios.papers.verdicts import tone, word
 
 TITLE = "What questions, delay and clocks do to the gain"
 WEAK = """\
@@ -89,9 +90,8 @@ def _spread(value: Spread) -> str:
     return f'{_number(value.median)}<span class="of">{ends}</span>'
 
 
-def _mark(*, holds: bool) -> str:
-    tone, word = ("gain", "holds") if holds else ("loss", "does not hold")
-    return f'<strong class="{tone}">{word}</strong>'
+def _mark(holds: bool | None) -> str:
+    return f'<strong class="{tone(holds)}">{word(holds)}</strong>'
 
 
 _FIGURES = ("mean", "worst site", "ran elsewhere", "offers a hundred jobs", "draws")
@@ -125,14 +125,14 @@ def _statements(study: Study) -> str:
                 rows.append(
                     f'<tr><th class="left" scope="rowgroup" colspan="3">{escape(said)}</th></tr>'
                 )
-            rows.append(_row((each.of,), [_spread(each.points), _mark(holds=each.holds)]))
+            rows.append(_row((each.of,), [_spread(each.points), _mark(each.holds)]))
         if rows:
             tables.append(_table(words, ("exchange",), ("points missing", "verdict"), rows))
     if not tables:
         return ""
     return _section(
         "Statements",
-        "<p>What is missing is taken within each draw, on the same days; the median over draws is held against the "
+        "<p>What is missing is taken within each draw, on the same days; the mean over draws, with its interval, is held against the "
         "bound. A negative figure says that nothing is missing.</p>",
         *tables,
     )

@@ -4,7 +4,7 @@ Whatever is compared is compared within a draw: the same days, with more partner
 take longer. So how unlike the days are does not hide what is looked for.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -20,6 +20,7 @@ from scenarios.papers.questions_and_delays.study import (
     Study,
 )
 from scenarios.papers.samples import Spread
+from scenarios.papers.verdicts import Margin, counted
 
 ENOUGH: Final = 1.0
 """As many partners are enough where so many points of the mean gain are missing at most."""
@@ -86,15 +87,14 @@ class Figures:
 
     def apart(
         self, better: Case, other: Case, value: Callable[[dict[str, Any]], float]
-    ) -> Spread | None:
-        """Returns by how much a case is better than another in each draw that both have; None: in none."""
+    ) -> list[float]:
+        """Returns by how much a case is better than another in each draw that both have."""
         others = dict(self._draws(other))
-        differences = [
+        return [
             value(found) - value(others[draw])
             for draw, found in self._draws(better)
             if draw in others
         ]
-        return Spread.of(differences) if differences else None
 
 
 def _mean(found: dict[str, Any]) -> float:
@@ -203,13 +203,13 @@ def _with_delays(study: Study) -> Study:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A statement, held against the median over draws.
+    """A statement, held against the mean over draws and its interval.
 
     Attributes:
         window: a key of `replays.WINDOWS`.
         about: which statement, in words with its bound.
         of: of which exchange, in words.
-        points: missing points, over draws.
+        missing: points, in each draw.
         bound: points.
         at_least: whether as many must be missing at least; else at most.
     """
@@ -217,16 +217,20 @@ class Statement:
     window: str
     about: str
     of: str
-    points: Spread
+    missing: Sequence[float]
     bound: float
     at_least: bool = False
 
     @property
-    def holds(self) -> bool:
-        """Whether the median is on the side of the bound that the statement says."""
-        if self.at_least:
-            return self.points.median >= self.bound
-        return self.points.median <= self.bound
+    def points(self) -> Spread:
+        """Missing points, over draws."""
+        return Spread.of(self.missing)
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether the interval of the mean is on the side of the bound that the statement says; None: on both."""
+        margin = Margin.of(self.missing)
+        return margin.at_least(self.bound) if self.at_least else margin.at_most(self.bound)
 
 
 def statements(study: Study) -> list[Statement]:
@@ -246,7 +250,7 @@ def _about_questions(figures: Figures, window: str) -> Iterator[Statement]:
     for asked, about, bound in ((SOME, enough, ENOUGH), (1, few, TOO_FEW)):
         for family in families(window):
             points = figures.apart(family, replace(family, asked=asked), _mean)
-            if points is not None:
+            if points:
                 yield Statement(
                     window, about, family_words(family), points, bound, at_least=asked == 1
                 )
@@ -259,7 +263,7 @@ def _about_delay(figures: Figures, window: str) -> Iterator[Statement]:
     for value, about, bound in ((_mean, mean, DELAY_COSTS), (_worst, worst, WORST_FALLS)):
         for some in _asking(window):
             points = figures.apart(some, replace(some, delay=longest), value)
-            if points is not None:
+            if points:
                 yield Statement(window, about, asking_words(some), points, bound)
 
 
@@ -270,7 +274,7 @@ def _about_lateness(figures: Figures, window: str) -> Iterator[Statement]:
             usual = _usual(window, discipline)
             case = _with_late(usual) if late else replace(usual, apart=far)
             points = figures.apart(usual, case, _mean)
-            if points is not None:
+            if points:
                 what = lateness_words(case)
                 if late:
                     what = f"answers ({what})"
@@ -283,12 +287,13 @@ def verdict(study: Study) -> str:
     every = statements(study)
     if not every:
         return "Nothing was measured that a statement is about."
-    failed = [each for each in every if not each.holds]
-    first = f"{len(every) - len(failed)} of {len(every)} statements hold by the median over draws."
-    if not failed:
-        return first
-    where: dict[str, list[str]] = {}
-    for each in failed:
-        where.setdefault(each.about.partition(":")[0], []).append(each.of)
-    listed = (f"{about} ({' and '.join(dict.fromkeys(of))})" for about, of in where.items())
-    return f"{first} These do not: {'; '.join(listed)}."
+    said = f"{counted([each.holds for each in every])} by the mean over draws."
+    for holds, words in ((False, "These do not"), (None, "Open are")):
+        where: dict[str, list[str]] = {}
+        for each in every:
+            if each.holds is holds:
+                where.setdefault(each.about.partition(":")[0], []).append(each.of)
+        listed = [f"{about} ({' and '.join(dict.fromkeys(of))})" for about, of in where.items()]
+        if listed:
+            said += f" {words}: {'; '.join(listed)}."
+    return said

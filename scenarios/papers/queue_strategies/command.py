@@ -7,7 +7,7 @@ from rich.table import Table
 
 from scenarios.papers.queue_strategies.page import render
 from scenarios.papers.queue_strategies.reference import METHODS, printed
-from scenarios.papers.queue_strategies.statements import verdict
+from scenarios.papers.queue_strategies.statements import statements, verdict
 from scenarios.papers.queue_strategies.study import (
     MANY,
     Study,
@@ -18,6 +18,7 @@ from scenarios.papers.queue_strategies.study import (
 )
 from scenarios.papers.samples import Spread
 from scenarios.papers.study_folder import make_folder, write_study
+from scenarios.papers.verdicts import markdown
 
 
 def run_command(options: StudyOptions, console: Console, progress: Console) -> Path:
@@ -37,7 +38,11 @@ def run_command(options: StudyOptions, console: Console, progress: Console) -> P
     """
     make_folder(options.folder)
     study = run_study(options, progress)
-    page = write_study(options.folder, study.to_json(), render(study))
+    table = markdown(
+        ("what is said", "here", "holds"),
+        [(one.said, one.measured, one.word) for one in statements(study) if one.run],
+    )
+    page = write_study(options.folder, study.to_json(), render(study), table)
     print_study(console, study)
     return page
 

@@ -25,6 +25,7 @@ from scenarios.papers.queue_strategies.study import (
     transfer_gain,
 )
 from scenarios.papers.samples import Spread
+from scenarios.papers.verdicts import tone
 
 NOTHING = "–"
 
@@ -58,15 +59,12 @@ def _head(study: Study) -> str:
 
 
 def _statements(study: Study) -> str:
-    marks = {True: ("gain", "holds"), False: ("loss", "does not"), None: ("", "not run")}
-    rows = []
-    for one in statements(study):
-        tone, word = marks[one.holds]
-        rows.append(
-            f'<tr><th class="words left" scope="row">{escape(one.said)}</th>'
-            f'<td class="words"><strong class="{tone}">{word}</strong><br>{escape(one.measured)}</td>'
-            "</tr>"
-        )
+    rows = [
+        f'<tr><th class="words left" scope="row">{escape(one.said)}</th>'
+        f'<td class="words"><strong class="{tone(one.holds)}">{one.word or "not run"}</strong><br>'
+        f"{escape(one.measured)}</td></tr>"
+        for one in statements(study)
+    ]
     heads = '<th class="left" scope="col">what is said</th><th class="left" scope="col">measured here</th>'
     table = f"<table><thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
     return f"<section>\n{heading('Statements')}\n{scrolling(table, 'Statements')}</section>"

@@ -9,8 +9,9 @@ from scenarios.papers.study_folder import make_folder, write_study
 from scenarios.papers.utility_scheduling.page import render
 from scenarios.papers.utility_scheduling.recorded import missing_logs
 from scenarios.papers.utility_scheduling.reference import READINGS, SEVEN
-from scenarios.papers.utility_scheduling.statements import difference, statements, verdict
+from scenarios.papers.utility_scheduling.statements import statements, verdict
 from scenarios.papers.utility_scheduling.study import Study, StudyOptions, run_study
+from scenarios.papers.verdicts import Margin, markdown
 
 
 def run_command(options: StudyOptions, console: Console, progress: Console) -> Path:
@@ -30,7 +31,7 @@ def run_command(options: StudyOptions, console: Console, progress: Console) -> P
     """
     make_folder(options.folder)
     study = run_study(options, progress)
-    page = write_study(options.folder, study.to_json(), render(study))
+    page = write_study(options.folder, study.to_json(), render(study), statements_table(study))
     print_study(console, study)
     if options.logs and (missing := missing_logs()):
         console.print(
@@ -39,6 +40,17 @@ def run_command(options: StudyOptions, console: Console, progress: Console) -> P
             highlight=False,
         )
     return page
+
+
+def statements_table(study: Study) -> str:
+    """Returns the paper's statements under each reading, as a table in Markdown."""
+    columns = [statements(study, reading) for reading in READINGS]
+    rows = [
+        (each[0].paper, *(f"{found.word}: {found.measured}" for found in each))
+        for each in zip(*columns, strict=True)
+        if each[0].run
+    ]
+    return markdown(("the paper", *(reading.name for reading in READINGS.values())), rows)
 
 
 def print_study(console: Console, study: Study) -> None:
@@ -50,16 +62,15 @@ def print_study(console: Console, study: Study) -> None:
     for name, words in SEVEN.items():
         row = []
         for reading in READINGS:
-            each = difference([run[name].productivity for run in study.of("figure-2", reading)])
-            row.append(f"{each.mean:.1f} ± {2 * each.error:.1f}")
+            each = Margin.of(run[name].productivity for run in study.of("figure-2", reading))
+            row.append(f"{each.mean:.1f} ± {each.high - each.mean:.1f}")
         table.add_row(words, *row)
     console.print(table)
-    marks = {True: "yes", False: "no", None: "tie"}
     first = next(iter(READINGS))
     table = Table(title=f"What the paper says; {READINGS[first].name}", title_justify="left")
     for name in ("the paper", "here", "holds"):
         table.add_column(name)
     for found in statements(study, first):
-        table.add_row(found.paper, found.measured, marks[found.holds] if found.run else "")
+        table.add_row(found.paper, found.measured, found.word)
     console.print(table)
     console.print(verdict(study), highlight=False)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from html import escape
-from statistics import median
+from statistics import fmean, median
 from typing import Any
 
 from lrms_sim.pages.markup import (
@@ -39,12 +39,11 @@ from scenarios.papers.utility_scheduling.reference import (
     TEST_DAYS,
 )
 from scenarios.papers.utility_scheduling.statements import (
-    SURE,
-    difference,
     statements,
     verdict,
 )
 from scenarios.papers.utility_scheduling.study import BOTH, Study
+from scenarios.papers.verdicts import LEVEL, Margin, tone
 
 TITLE = "Utility-based scheduling, measured again"
 
@@ -80,8 +79,8 @@ def _head(study: Study) -> str:
         "since arrival and gone after twice that time.</p>\n"
         '<p class="about">The paper prints its figures without numbers and leaves open whether '
         "squeezed jobs grow and what its average reward is of. Every statement of its text is "
-        "therefore held against three readings. A difference counts when it exceeds "
-        f"{SURE:g} standard errors of the paired differences.</p>\n</header>"
+        "therefore held against three readings. A difference counts where its interval "
+        f"at {100 * LEVEL:.0f} %, of paired differences, is on one side of 0.</p>\n</header>"
     )
 
 
@@ -100,14 +99,14 @@ def _row(name: str, values: Sequence[str]) -> str:
 
 
 def _statements(study: Study) -> str:
-    marks = {True: ("gain", "holds"), False: ("loss", "does not"), None: ("", "a tie")}
     columns = {reading: statements(study, reading) for reading in READINGS}
     rows = []
     for each in zip(*columns.values(), strict=True):
-        row = []
-        for found in each:
-            tone, word = marks[found.holds] if found.run else ("", "not run")
-            row.append(f'<strong class="{tone}">{word}</strong><br>{escape(found.measured)}')
+        row = [
+            f'<strong class="{tone(found.holds)}">{found.word or "not run"}</strong><br>'
+            f"{escape(found.measured)}"
+            for found in each
+        ]
         rows.append(
             f'<tr><td class="words left" style="min-width:15em">{escape(each[0].paper)}</td>'
             + "".join(f'<td class="words">{text}</td>' for text in row)
@@ -117,15 +116,15 @@ def _statements(study: Study) -> str:
     table = _table("What the paper says, under three readings.", names, rows, "The paper")
     return (
         f"<section>\n{heading('Statements')}\n<p>k: 1000 utility units, of {POSSIBLE:g} k that are "
-        f"possible; intervals at {SURE:g} standard errors.</p>\n{table}</section>"
+        f"possible; intervals at {100 * LEVEL:.0f} %.</p>\n{table}</section>"
     )
 
 
 def _bars(runs: Runs, value: str) -> list[tuple[str, float, float]]:
     found = []
     for name, words in SEVEN.items():
-        each = difference([getattr(run[name], value) for run in runs])
-        found.append((words, each.mean, SURE * each.error))
+        each = Margin.of(getattr(run[name], value) for run in runs)
+        found.append((words, each.mean, each.high - each.mean))
     return found
 
 
@@ -175,9 +174,9 @@ def _learned(study: Study) -> str:
     text = ""
     if len(own) > 1:
         same = runs[: len(own)]
-        paper = difference([run[BOTH].productivity for run in own])
-        ours = difference([run[BOTH].productivity for run in same])
-        best = difference([run[BEST_FIT].productivity for run in own])
+        paper = Margin.of(run[BOTH].productivity for run in own)
+        ours = Margin.of(run[BOTH].productivity for run in same)
+        best = Margin.of(run[BEST_FIT].productivity for run in own)
         text = (
             f"<p>With the paper’s own p the policy brings {paper.mean:.1f} k on the jobs of "
             f"{len(own)} experiments, with ours {ours.mean:.1f} k, best fit {best.mean:.1f} k. "
@@ -195,8 +194,8 @@ def _figure_4(study: Study) -> str:
             for rate in RATES:
                 runs = [run for run in study.of("figure-4", reading, rate) if name in run]
                 if len(runs) > 1:
-                    each = difference([run[name].productivity for run in runs])
-                    points.append((rate, each.mean, SURE * each.error))
+                    each = Margin.of(run[name].productivity for run in runs)
+                    points.append((rate, each.mean, each.high - each.mean))
             if points:
                 lines.append((words, color, points))
         if not lines:
@@ -222,7 +221,7 @@ def _figure_5(study: Study) -> str:
                 if len(runs) < 2:
                     continue
                 gains = [run[BOTH].productivity / run[BEST_FIT].productivity - 1 for run in runs]
-                mean = difference([run[BOTH].productivity for run in runs]).mean
+                mean = fmean(run[BOTH].productivity for run in runs)
                 row.append(f'{100 * median(gains):+.1f} %<span class="of">{mean:.1f} k</span>')
             if row:
                 rows.append(_row(f"{READINGS[reading].name}; rate {rate:g}", row))

@@ -1,9 +1,9 @@
 """What the paper says of its figures, each held against paired differences of what was measured."""
 
-import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from statistics import fmean
 from typing import Final
 
 from scenarios.papers.utility_scheduling.experiments import Run
@@ -16,35 +16,10 @@ from scenarios.papers.utility_scheduling.reference import (
     SHAPES,
 )
 from scenarios.papers.utility_scheduling.study import BOTH, OVER, Study
-
-SURE: Final = 2.0
-"""A difference counts when it is more than so many of its standard errors."""
+from scenarios.papers.verdicts import Margin, counted, every, word
 
 NEAR_ONE: Final = 0.9
 """From which utilization on we call it near 1."""
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """A mean of paired differences.
-
-    Attributes:
-        mean: of the differences.
-        error: its standard error.
-    """
-
-    mean: float
-    error: float
-
-    @property
-    def holds(self) -> bool | None:
-        """True where it is more than 0 beyond chance, False where less, None within chance."""
-        if abs(self.mean) <= SURE * self.error or not math.isfinite(self.mean):
-            return None
-        return self.mean > 0
-
-    def __str__(self) -> str:
-        return f"{self.mean:+.2f} ± {SURE * self.error:.2f}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +38,10 @@ class Statement:
     holds: bool | None
     run: bool = True
 
-
-def difference(values: Sequence[float]) -> Difference:
-    """Returns mean and standard error of differences; no number for fewer than two."""
-    count = len(values)
-    if count < 2:
-        return Difference(math.nan, math.nan)
-    mean = math.fsum(values) / count
-    square = math.fsum((value - mean) ** 2 for value in values) / (count - 1)
-    return Difference(mean, math.sqrt(square / count))
+    @property
+    def word(self) -> str:
+        """The verdict as it is shown; empty where nothing was measured."""
+        return word(self.holds) if self.run else ""
 
 
 Judge = Callable[[Study, str], "Statement | None"]
@@ -82,8 +52,8 @@ def _more(paper: str, left: str, right: str) -> tuple[str, Judge]:
         found = study.of("figure-2", reading)
         if len(found) < 2:
             return None
-        gap = difference([run[left].productivity - run[right].productivity for run in found])
-        return Statement(paper, f"{gap} k", gap.holds)
+        gap = Margin.of(run[left].productivity - run[right].productivity for run in found)
+        return Statement(paper, f"{gap.words()} k", gap.above())
 
     return paper, judge
 
@@ -94,17 +64,16 @@ def _together(paper: str, pairs: Sequence[tuple[str, str]]) -> tuple[str, Judge]
         if len(found) < 2:
             return None
         gaps = [
-            difference([run[left].productivity - run[right].productivity for run in found])
+            Margin.of(run[left].productivity - run[right].productivity for run in found)
             for left, right in pairs
         ]
-        return Statement(paper, ", ".join(f"{gap}" for gap in gaps) + " k", _all(gaps))
+        return Statement(paper, ", ".join(gap.words() for gap in gaps) + " k", _all(gaps))
 
     return paper, judge
 
 
-def _all(gaps: Sequence[Difference]) -> bool | None:
-    verdicts = [gap.holds for gap in gaps]
-    return False if False in verdicts else None if None in verdicts else True
+def _all(gaps: Iterable[Margin]) -> bool | None:
+    return every(gap.above() for gap in gaps)
 
 
 def _greatest_use(study: Study, reading: str) -> Statement | None:
@@ -113,13 +82,12 @@ def _greatest_use(study: Study, reading: str) -> Statement | None:
         return None
     others = [name for name in SEVEN if name != OVER]
     gaps = {
-        name: difference([run[OVER].utilization - run[name].utilization for run in found])
+        name: Margin.of(run[OVER].utilization - run[name].utilization for run in found)
         for name in others
     }
     nearest = min(others, key=lambda name: gaps[name].mean)
     gap = gaps[nearest]
-    text = f"{gap.mean:+.4f} ± {SURE * gap.error:.4f} against {SEVEN[nearest]}"
-    return Statement(_USE, text, _all(list(gaps.values())))
+    return Statement(_USE, f"{gap.words(4)} against {SEVEN[nearest]}", _all(gaps.values()))
 
 
 def _sweep(study: Study, reading: str) -> dict[float, list[dict[str, Run]]]:
@@ -131,18 +99,12 @@ def _best_fit_falls(study: Study, reading: str) -> Statement | None:
     sweep = {rate: runs for rate, runs in _sweep(study, reading).items() if rate <= 0.5}
     if len(sweep) < 2:
         return None
-    series = {
-        rate: difference([run[BEST_FIT].productivity for run in runs])
-        for rate, runs in sweep.items()
-    }
-    peak = max(series, key=lambda rate: series[rate].mean)
+    series = {rate: [run[BEST_FIT].productivity for run in runs] for rate, runs in sweep.items()}
+    peak = max(series, key=lambda rate: fmean(series[rate]))
     last = max(series)
-    gap = Difference(
-        series[peak].mean - series[last].mean,
-        math.hypot(series[peak].error, series[last].error) if peak != last else 0.0,
-    )
-    text = f"peak at λ {peak:g}; at {last:g} {gap} k below it"
-    return Statement(_FALLS, text, gap.holds if peak != last else False)
+    gap = Margin.between(series[peak], series[last])
+    text = f"peak at λ {peak:g}; at {last:g} {gap.words()} k below it"
+    return Statement(_FALLS, text, gap.above() if peak != last else False)
 
 
 def _grows(paper: str, value: Callable[[dict[str, Run]], float], unit: str) -> Judge:
@@ -150,12 +112,10 @@ def _grows(paper: str, value: Callable[[dict[str, Run]], float], unit: str) -> J
         sweep = _sweep(study, reading)
         if len(sweep) < 2:
             return None
-        series = [difference([value(run) for run in runs]) for runs in sweep.values()]
-        gaps = [
-            Difference(after.mean - before.mean, math.hypot(before.error, after.error))
-            for before, after in pairwise(series)
-        ]
-        text = f"{series[0].mean:.1f} to {series[-1].mean:.1f} {unit}, λ {min(sweep):g} to {max(sweep):g}"
+        series = [[value(run) for run in runs] for runs in sweep.values()]
+        gaps = [Margin.between(after, before) for before, after in pairwise(series)]
+        first, last = fmean(series[0]), fmean(series[-1])
+        text = f"{first:.1f} to {last:.1f} {unit}, λ {min(sweep):g} to {max(sweep):g}"
         return Statement(paper, text, _all(gaps))
 
     return judge
@@ -169,14 +129,11 @@ def _use_near_one(study: Study, reading: str) -> Statement | None:
     sweep = _sweep(study, reading)
     if len(sweep) < 2:
         return None
-    use = {
-        rate: difference([run[BOTH].utilization for run in runs]).mean
-        for rate, runs in sweep.items()
-    }
+    use = {rate: [run[BOTH].utilization for run in runs] for rate, runs in sweep.items()}
     last = max(use)
-    text = f"{use[min(use)]:.2f} at λ {min(use):g}, {use[last]:.2f} at {last:g}"
-    rises = all(after > before for before, after in pairwise(use.values()))
-    return Statement(_NEAR, text, rises and use[last] >= NEAR_ONE)
+    text = f"{fmean(use[min(use)]):.2f} at λ {min(use):g}, {fmean(use[last]):.2f} at {last:g}"
+    rises = [Margin.between(after, before).above() for before, after in pairwise(use.values())]
+    return Statement(_NEAR, text, every([*rises, Margin.of(use[last]).at_least(NEAR_ONE)]))
 
 
 def _convexity(study: Study, reading: str) -> Statement | None:
@@ -184,11 +141,8 @@ def _convexity(study: Study, reading: str) -> Statement | None:
     if min(map(len, found.values())) < 2:
         return None
     gains = {shape: [_gain(run) for run in runs] for shape, runs in found.items()}
-    gaps = [
-        difference([b - a for a, b in zip(gains[low], gains[high], strict=True)])
-        for low, high in pairwise(SHAPES)
-    ]
-    text = "gain " + ", ".join(f"{difference(gains[s]).mean:.1f} % {s}" for s in SHAPES)
+    gaps = [Margin.between(gains[high], gains[low]) for low, high in pairwise(SHAPES)]
+    text = "gain " + ", ".join(f"{fmean(gains[s]):.1f} % {s}" for s in SHAPES)
     return Statement(_SHAPE, text, _all(gaps))
 
 
@@ -208,7 +162,7 @@ def _sign(paper: str, place: int, wanted: int) -> Judge:
             return None
         share = sum(value > 0 for value in found) / len(found)
         text = f"in {100 * share:.0f} % of the experiments"
-        return Statement(paper, text, difference(found).holds)
+        return Statement(paper, text, Margin.of(found).above())
 
     return judge
 
@@ -239,8 +193,8 @@ def _judges() -> Iterator[tuple[str, Judge]]:
     yield _NEAR, _use_near_one
     yield _SHAPE, _convexity
     for name, place, wanted in (("x1", 0, 1), ("x2", 1, 1), ("free processors", 2, -1)):
-        word = "rises" if wanted > 0 else "falls"
-        paper = f"the learned value {word} with {name}"
+        way = "rises" if wanted > 0 else "falls"
+        paper = f"the learned value {way} with {name}"
         yield paper, _sign(paper, place, wanted)
 
 
@@ -254,11 +208,8 @@ def statements(study: Study, reading: str) -> list[Statement]:
 def verdict(study: Study) -> str:
     """Returns the outcome in a sentence, computed from the statements and the table below them."""
     first = next(iter(READINGS))
-    told = [each for each in statements(study, first) if each.run]
-    holding = sum(each.holds is True for each in told)
-    text = (
-        f"Read as “{READINGS[first].name}”, {holding} of {len(told)} statements of the paper hold."
-    )
+    told = [each.holds for each in statements(study, first) if each.run]
+    text = f"Read as “{READINGS[first].name}”, {counted(told, 'of the paper')}."
     behind = behind_replan(study)
     if behind:
         rates = [100 * each for each in behind.values()]

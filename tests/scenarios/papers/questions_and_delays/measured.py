@@ -6,7 +6,7 @@ from pathlib import Path
 from scenarios.papers.questions_and_delays.replays import ALL, Case
 from scenarios.papers.questions_and_delays.study import Study, StudyOptions, cases
 
-OPTIONS = StudyOptions(Path("nowhere"), draws=2, more_draws=3, half_year_draws=1)
+OPTIONS = StudyOptions(Path("nowhere"), draws=2, more_draws=3, half_year_draws=2)
 
 
 def as_stated(case: Case) -> float:
@@ -26,5 +26,5 @@ def small_study(mean: Callable[[Case], float] = as_stated, worst: float = 3.0) -
         middle = mean(case)
         gains = [middle - worst, middle, middle + worst]
         runs.append((case, {"gain": gains, "jobs": 200, "moved": 20, "offers": 50}))
-    options = {"draws": 2, "more_draws": 3, "half_year_draws": 1}
+    options = {"draws": 2, "more_draws": 3, "half_year_draws": 2}
     return Study(options, tuple(runs), "1.0")

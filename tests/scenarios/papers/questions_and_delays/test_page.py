@@ -20,14 +20,14 @@ def test_all_of_the_study_is_on_the_page() -> None:
         "late answers, clocks apart",
         "clocks ±30 min",
         "What this does not show",
-        "2 with delays, 3 without; of half a year 1 with delays",
+        "2 with delays, 3 without; of half a year 2 with delays",
         "48 of 48 statements hold",
     ):
         assert words in page, words
     assert page.count('<svg class="chart"') == 12
     assert len(set(re.findall(r'id="([^"]+-title)"', page))) == 12
-    assert "does not hold<" not in page
-    assert page.count(">holds<") == 48
+    assert '<strong class="loss">' not in page
+    assert page.count(">yes</strong>") == 48
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def without_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_fails_is_marked() -> None:
     """In words and by a colour."""
     page = render(small_study(lambda case: as_stated(case) - 0.1 * case.delay))
-    assert '<strong class="loss">does not hold</strong>' in page
+    assert '<strong class="loss">no</strong>' in page
     assert "These do not: a delay of 60 s costs" in page
 
 

@@ -23,7 +23,12 @@ def test_the_study_is_one_command(
         assert text.endswith("Written to out/utility-scheduling/study.html\n")
         assert "scenario fetch kth ctc" in text
     folder = tmp_path / "out" / "utility-scheduling"
-    assert {path.name for path in folder.iterdir()} == {"study.html", "study.json", "runs.jsonl"}
+    assert {path.name for path in folder.iterdir()} == {
+        "study.html",
+        "study.json",
+        "statements.md",
+        "runs.jsonl",
+    }
 
 
 def test_the_outcome_is_printed() -> None:

@@ -46,7 +46,7 @@ def test_every_statement_stands_beside_its_figure() -> None:
     page = render(study)
     found = statements(study, "never")
     assert all(each.measured in page for each in found)
-    for verdict_is, word in ((True, "holds"), (False, "does not"), (None, "a tie")):
+    for verdict_is, word in ((True, "yes"), (False, "no"), (None, "open")):
         told = sum(
             each.holds is verdict_is and each.run
             for reading in ("never", "printed", "growth")

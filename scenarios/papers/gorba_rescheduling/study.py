@@ -210,7 +210,7 @@ def run_study(options: StudyOptions, console: Console) -> Study:
             key = case.key(options)
             if key not in log.known:
                 progress.update(bar, description=f"{case.setting.name} {case.method}")
-                log.add(key, asdict(_run(case, options)))
+                log.add(key, asdict(run_case(case, options)))
             records.append(Record(**log.known[key]))
             progress.advance(bar)
     return Study(_plain(options), tuple(records))
@@ -234,7 +234,8 @@ def _event(setting: Setting) -> Event:
     return reschedule(setting, *_first(first))
 
 
-def _run(case: Case, options: StudyOptions) -> Record:
+def run_case(case: Case, options: StudyOptions) -> Record:
+    """Returns what came of a run, which is done now."""
     event = _event(case.setting)
     searches = case.method != HEURISTICS
     search = Search(

@@ -83,13 +83,13 @@ def test_a_study_is_run_and_goes_on_where_it_was(
     lines = (tmp_path / RUNS).read_text().splitlines()
     (tmp_path / RUNS).write_text("\n".join(lines[:5]) + "\n")
     ran = []
-    really = module._run
+    really = module.run_case
 
     def counted(case: Case, given: StudyOptions) -> object:
         ran.append(case)
         return really(case, given)
 
-    monkeypatch.setattr(module, "_run", counted)
+    monkeypatch.setattr(module, "run_case", counted)
     second = run_study(options, QUIET)
     assert len(ran) == len(lines) - 5
     assert all(each.processor_seconds > 0 for each in first.records if each.processor_seconds)

@@ -46,7 +46,7 @@ def statements_table(study: Study) -> str:
     """Returns the paper's statements under each reading, as a table in Markdown."""
     columns = [statements(study, reading) for reading in READINGS]
     rows = [
-        (each[0].paper, *(f"{found.word}: {found.measured}" for found in each))
+        (each[0].paper, *(f"{f.word}: {f.measured}" if f.run else "not run" for f in each))
         for each in zip(*columns, strict=True)
         if each[0].run
     ]

@@ -175,6 +175,17 @@ class BrokerClient:
         """Asks for planning now, and returns the number of the plan to come."""
         return int(self._call(self._plans.Replan, plan_pb2.ReplanRequest()).number)
 
+    def open_page(self) -> plan_pb2.OpenPageResponse:
+        """Returns an address that shows the broker's page to one browser, once and for a minute.
+
+        Raises:
+            CallError: no page is served.
+        """
+        answer: plan_pb2.OpenPageResponse = self._call(
+            self._plans.OpenPage, plan_pb2.OpenPageRequest()
+        )
+        return answer
+
     # --- resources -----------------------------------------------------------------------------
 
     def resources(self) -> list[Supply]:

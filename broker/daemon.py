@@ -178,6 +178,9 @@ class Daemon:
                 return supply.resource.capacity
         return 0
 
+    def _page(self) -> str:
+        return "" if self._dashboard is None else self._dashboard.server.link()
+
     def _progress(self, searching: Searching) -> None:
         # Comes from the search's own thread; the loop may end before it.
         if self._loop is not None:
@@ -318,7 +321,7 @@ class Daemon:
             WorkflowService(self._frontend), server
         )
         plan_pb2_grpc.add_PlanServiceServicer_to_server(
-            PlanService(self._frontend, lambda: self._replanner.searching), server
+            PlanService(self._frontend, lambda: self._replanner.searching, self._page), server
         )
         resource_pb2_grpc.add_ResourceServiceServicer_to_server(
             ResourceService(self._frontend, names), server

@@ -103,29 +103,33 @@ def serve(config: Path, *, until_eof: bool, behind: bool) -> None:
     run(config, log, until_eof=until_eof, behind=behind)
 
 
-@click.command(short_help="Print the address of a site's dashboard.")
-@click.argument("config", type=click.Path(path_type=Path))
+@click.command(short_help="Print a link to a site's dashboard.")
+@click.argument("config", type=click.Path(path_type=Path), required=False)
+@click.option(
+    "--socket",
+    envvar=SOCKET_VARIABLE,
+    type=click.Path(path_type=Path),
+    help=f"The site's Unix socket, in place of CONFIG; also from the variable {SOCKET_VARIABLE}.",
+)
+@timeout_option
 @click.option("--open", "open_browser", is_flag=True, help="Show it in the browser too.")
-def dashboard(config: Path, *, open_browser: bool) -> None:
-    """Print the address of a site's dashboard, with the token that lets you in.
+def dashboard(
+    config: Path | None, *, socket: Path | None, timeout_s: float, open_browser: bool
+) -> None:
+    """Print a link to a site's dashboard; for operators.
 
-    CONFIG is the site's configuration; its part [dashboard] says where the daemon serves the pages.
-    The file with the token can be read by the daemon's user alone.
+    CONFIG is the site's configuration, of which the socket is taken; its part [dashboard] says where the
+    daemon serves the pages. The daemon is asked for the link, which lets one browser in, once and for a
+    minute; what it has opened lasts until the daemon ends, twelve hours at most.
     """
-    from grms.kit.web.access import read_access  # noqa: PLC0415  # see the module's docstring
-    from grms.site.configuration.config import DASHBOARD_FILE_END  # noqa: PLC0415  # same
-    from grms.site.configuration.files import ConfigError, load_config  # noqa: PLC0415  # same
+    if config is not None:
+        from grms.site.configuration.files import load_config  # noqa: PLC0415  # see the module's docstring
 
-    settings = load_config(config)
-    if settings.dashboard is None:
-        raise ConfigError(f"{config}: there is no [dashboard], so no pages are served")
-    access = Path(settings.journal.path).with_name(f"{settings.name}{DASHBOARD_FILE_END}")
-    try:
-        address = read_access(access)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        text = f"{access}: {reason}; the daemon writes it when it serves, for its own user alone"
-        raise ConfigError(text) from error
+        socket = Path(load_config(config).listen.users)
+    if socket is None:
+        raise click.UsageError("name the site's configuration, or its --socket")
+    with client_of(socket, timeout_s) as site:
+        address = site.open_pages().address
     click.echo(address)
     if open_browser:
         import webbrowser  # noqa: PLC0415  # only here

@@ -117,7 +117,8 @@ def up(
 
     They run on real time, and on a faster clock with --play or --open.
     """
-    from scenarios.live.standing import dashboard_addresses  # noqa: PLC0415  # see the module's docstring
+    from scenarios.live.brokers import BROKER  # noqa: PLC0415  # see the module's docstring
+    from scenarios.live.standing import has_dashboards  # noqa: PLC0415  # same
     from scenarios.live.standing import up as start  # noqa: PLC0415  # same
     from scenarios.spec.files import load_spec  # noqa: PLC0415  # same
 
@@ -134,16 +135,17 @@ def up(
         fast = usual if speed is None else speed
         origin = time.time() + PLAY_BEGIN_S - first_arrival(spec) / fast
     sockets = start(spec, folder, speed=fast, origin=origin)
-    pages = dashboard_addresses(folder, list(sockets))
     for name, socket in sockets.items():
         click.echo(f"{name}: {socket}")
-        if name in pages:
-            click.echo(f"  {pages[name]}")
-    if not pages:
-        click.echo("no dashboards: pip install 'hanse[dashboard]'")
+        if has_dashboards():
+            click.echo(
+                f"  {'gorba' if name == BROKER else 'grms'} dashboard --socket {socket} --open"
+            )
     first = next(iter(sockets))
-    if open_browser:
-        _open_pages(pages, first)
+    if not has_dashboards():
+        click.echo("no dashboards: pip install 'hanse[dashboard]'")
+    elif open_browser:
+        _open_pages({name: sockets[name] for name in (first, BROKER) if name in sockets})
     if play:
         _play(spec, sockets, speed=fast, origin=origin)
     else:
@@ -156,14 +158,13 @@ def up(
     click.echo(f"end: scenario down {folder}")
 
 
-def _open_pages(pages: Mapping[str, str], first: str) -> None:
+def _open_pages(sockets: Mapping[str, Path]) -> None:
     import webbrowser  # noqa: PLC0415  # only here
 
-    from scenarios.live.brokers import BROKER  # noqa: PLC0415  # see the module's docstring
+    from scenarios.live.standing import dashboard_link  # noqa: PLC0415  # see the module's docstring
 
-    for name in (first, BROKER):
-        if name in pages:
-            webbrowser.open(pages[name])
+    for name, socket in sockets.items():
+        webbrowser.open(dashboard_link(name, socket))
 
 
 def _play(

@@ -34,7 +34,7 @@ _SOCKET = click.option(
     metavar="SOCKET",
     help=f"The broker's Unix socket; also from the variable {SOCKET_VARIABLE}.",
 )
-_TIMEOUT = click.option(
+timeout_option = click.option(
     "--timeout",
     "timeout_s",
     type=click.FloatRange(0.1),
@@ -48,7 +48,7 @@ def with_broker(command: Callable[..., None]) -> Callable[..., None]:
     """Adds the options that say which broker is meant, and calls the command with it as `broker`."""
 
     @_SOCKET
-    @_TIMEOUT
+    @timeout_option
     @wraps(command)
     def connected(*, socket: Path, timeout_s: float, **given: Any) -> None:
         from broker.client import BrokerClient  # noqa: PLC0415  # help should come at once

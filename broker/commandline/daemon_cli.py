@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from broker.commandline.command_types import duration, moment, preference
-from broker.commandline.connection import pool_of, with_broker
+from broker.commandline.connection import SOCKET_VARIABLE, pool_of, timeout_option, with_broker
 from broker.commandline.resources_cli import resources
 from lrms_sim.renamed import renamed_option
 from lrms_sim.shown.option import json_option, print_json
@@ -61,28 +61,35 @@ def serve(config: Path, *, behind: bool) -> None:
     run(config, configure_logs(form=logging.format, level=logging.level), behind=behind)
 
 
-@click.command(short_help="Print the address of a broker's dashboard.")
-@click.argument("config", type=_FILE)
+@click.command(short_help="Print a link to a broker's dashboard.")
+@click.argument("config", type=_FILE, required=False)
+@click.option(
+    "--socket",
+    envvar=SOCKET_VARIABLE,
+    type=click.Path(path_type=Path),
+    help=f"The broker's Unix socket, in place of CONFIG; also from the variable {SOCKET_VARIABLE}.",
+)
+@timeout_option
 @click.option("--open", "open_browser", is_flag=True, help="Show it in the browser too.")
-def dashboard(config: Path, *, open_browser: bool) -> None:
-    """Print the address of a broker's dashboard, with the token that lets you in.
+def dashboard(
+    config: Path | None, *, socket: Path | None, timeout_s: float, open_browser: bool
+) -> None:
+    """Print a link to a broker's dashboard.
 
-    CONFIG is the broker's configuration; its part [dashboard] says where the daemon serves the page.
-    The file with the token can be read by the daemon's user alone.
+    CONFIG is the broker's configuration, of which the socket is taken; its part [dashboard] says where the
+    daemon serves the page. The daemon is asked for the link, which lets one browser in, once and for a
+    minute; what it has opened lasts until the daemon ends, twelve hours at most.
     """
-    from broker.configuration.config import DASHBOARD_FILE, load_config  # noqa: PLC0415  # see the module's docstring
-    from broker.errors import OutputError  # noqa: PLC0415  # same
-    from grms.kit.web.access import read_access  # noqa: PLC0415  # same
+    from broker.client import BrokerClient  # noqa: PLC0415  # see the module's docstring
 
-    settings = load_config(config)
-    if settings.dashboard is None:
-        raise OutputError(f"{config}: there is no [dashboard], so no page is served")
-    access = Path(settings.journal.path).with_name(DASHBOARD_FILE)
-    try:
-        address = read_access(access)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise OutputError(f"{access}: {reason}; the daemon writes it when it serves") from error
+    if config is not None:
+        from broker.configuration.config import load_config  # noqa: PLC0415  # same
+
+        socket = Path(load_config(config).listen.socket)
+    if socket is None:
+        raise click.UsageError("name the broker's configuration, or its --socket")
+    with BrokerClient(socket, timeout_s=timeout_s) as broker:
+        address = broker.open_page().address
     click.echo(address)
     if open_browser:
         import webbrowser  # noqa: PLC0415  # only here

@@ -25,7 +25,7 @@ from grms.kit.models import Count, FilePath, LoggingConfig, Model, wrong
 from lrms_sim.commandline.mistakes import Mistake
 
 DASHBOARD_FILE: Final = "broker.dashboard.json"
-"""In the journal's folder: where the dashboard is, and its token."""
+"""In the journal's folder: the token that a reverse proxy shows the dashboard."""
 
 Seconds = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, le=1)]

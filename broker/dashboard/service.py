@@ -57,7 +57,7 @@ class Dashboard:
                 name="broker",
                 host=host,
                 port=port,
-                access=Path(config.journal.path).with_name(DASHBOARD_FILE),
+                token=Path(config.journal.path).with_name(DASHBOARD_FILE),
                 how="gorba dashboard CONFIG",
                 hosts=tuple(config.dashboard.hosts),
             ),

@@ -40,6 +40,11 @@ from broker.v1 import (
     workflow_pb2_grpc,
 )
 from grms.kit.refusals import Context, refuse
+from grms.kit.web.access import LINK_S
+
+NO_PAGE: Final = (
+    "this broker serves no page: its configuration has no [dashboard], or the log says why not"
+)
 
 STATUS: Final = {
     Refusal.INVALID: grpc.StatusCode.INVALID_ARGUMENT,
@@ -265,11 +270,29 @@ class PlanService(plan_pb2_grpc.PlanServiceServicer):
     Args:
         frontend: the way to the engine.
         searching: returns how far the search that runs is.
+        page: makes an address that shows the broker's page to one browser; empty where none is served.
     """
 
-    def __init__(self, frontend: Frontend, searching: Callable[[], Searching | None]) -> None:
+    def __init__(
+        self,
+        frontend: Frontend,
+        searching: Callable[[], Searching | None],
+        page: Callable[[], str],
+    ) -> None:
         self._frontend = frontend
         self._searching = searching
+        self._page = page
+
+    async def OpenPage(  # noqa: N802  # gRPC's name
+        self,
+        request: plan_pb2.OpenPageRequest,  # noqa: ARG002  # gRPC hands it over
+        context: Context,
+    ) -> plan_pb2.OpenPageResponse:
+        """Returns an address that shows the broker's page to one browser."""
+        address = self._page()
+        if not address:
+            await refuse(context, grpc.StatusCode.FAILED_PRECONDITION, NO_PAGE)
+        return plan_pb2.OpenPageResponse(address=address, seconds=LINK_S)
 
     async def Get(  # noqa: N802  # gRPC's name
         self,

@@ -49,6 +49,11 @@ class PlanServiceStub(object):
                 request_serializer=broker_dot_v1_dot_plan__pb2.ReplanRequest.SerializeToString,
                 response_deserializer=broker_dot_v1_dot_plan__pb2.ReplanResponse.FromString,
                 _registered_method=True)
+        self.OpenPage = channel.unary_unary(
+                '/broker.v1.PlanService/OpenPage',
+                request_serializer=broker_dot_v1_dot_plan__pb2.OpenPageRequest.SerializeToString,
+                response_deserializer=broker_dot_v1_dot_plan__pb2.OpenPageResponse.FromString,
+                _registered_method=True)
 
 
 class PlanServiceServicer(object):
@@ -75,6 +80,14 @@ class PlanServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def OpenPage(self, request, context):
+        """Returns an address that shows the broker's page to one browser. FAILED_PRECONDITION where none is
+        served.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_PlanServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -92,6 +105,11 @@ def add_PlanServiceServicer_to_server(servicer, server):
                     servicer.Replan,
                     request_deserializer=broker_dot_v1_dot_plan__pb2.ReplanRequest.FromString,
                     response_serializer=broker_dot_v1_dot_plan__pb2.ReplanResponse.SerializeToString,
+            ),
+            'OpenPage': grpc.unary_unary_rpc_method_handler(
+                    servicer.OpenPage,
+                    request_deserializer=broker_dot_v1_dot_plan__pb2.OpenPageRequest.FromString,
+                    response_serializer=broker_dot_v1_dot_plan__pb2.OpenPageResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -175,6 +193,33 @@ class PlanService(object):
             '/broker.v1.PlanService/Replan',
             broker_dot_v1_dot_plan__pb2.ReplanRequest.SerializeToString,
             broker_dot_v1_dot_plan__pb2.ReplanResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def OpenPage(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/broker.v1.PlanService/OpenPage',
+            broker_dot_v1_dot_plan__pb2.OpenPageRequest.SerializeToString,
+            broker_dot_v1_dot_plan__pb2.OpenPageResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -37,6 +37,10 @@ class PlanServiceStub:
     """Sends the progress of the search that runs, and each new plan's figures; for ever."""
     Replan: _grpc.UnaryUnaryMultiCallable[_plan_pb2.ReplanRequest, _plan_pb2.ReplanResponse]
     """Asks for planning now rather than with the next cycle; while one runs, right after it."""
+    OpenPage: _grpc.UnaryUnaryMultiCallable[_plan_pb2.OpenPageRequest, _plan_pb2.OpenPageResponse]
+    """Returns an address that shows the broker's page to one browser. FAILED_PRECONDITION where none is
+    served.
+    """
 
 @_typing.type_check_only
 class PlanServiceAsyncStub(PlanServiceStub):
@@ -47,6 +51,10 @@ class PlanServiceAsyncStub(PlanServiceStub):
     """Sends the progress of the search that runs, and each new plan's figures; for ever."""
     Replan: _aio.UnaryUnaryMultiCallable[_plan_pb2.ReplanRequest, _plan_pb2.ReplanResponse]  # type: ignore[assignment]
     """Asks for planning now rather than with the next cycle; while one runs, right after it."""
+    OpenPage: _aio.UnaryUnaryMultiCallable[_plan_pb2.OpenPageRequest, _plan_pb2.OpenPageResponse]  # type: ignore[assignment]
+    """Returns an address that shows the broker's page to one browser. FAILED_PRECONDITION where none is
+    served.
+    """
 
 class PlanServiceServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
@@ -72,5 +80,15 @@ class PlanServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_plan_pb2.ReplanResponse, _abc.Awaitable[_plan_pb2.ReplanResponse]]:
         """Asks for planning now rather than with the next cycle; while one runs, right after it."""
+
+    @_abc_1.abstractmethod
+    def OpenPage(
+        self,
+        request: _plan_pb2.OpenPageRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_plan_pb2.OpenPageResponse, _abc.Awaitable[_plan_pb2.OpenPageResponse]]:
+        """Returns an address that shows the broker's page to one browser. FAILED_PRECONDITION where none is
+        served.
+        """
 
 def add_PlanServiceServicer_to_server(servicer: PlanServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -356,6 +356,18 @@ class Client:
         )
         return answer
 
+    async def open_pages(self) -> operator_pb2.OpenPagesResponse:
+        """Returns an address that shows the site's pages to one browser, once and for a minute; for operators.
+
+        Raises:
+            SiteError: no pages are served.
+        """
+        request = operator_pb2.OpenPagesRequest()
+        answer: operator_pb2.OpenPagesResponse = await self._calls.call(
+            self._calls.operator.OpenPages, request
+        )
+        return answer
+
     async def drain(self) -> operator_pb2.StatusResponse:
         """Lets the site take no more work; for operators."""
         request = operator_pb2.DrainRequest()

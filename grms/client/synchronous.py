@@ -111,6 +111,10 @@ class SyncClient:
         """See `Client.reload`."""
         return self._do(self._client.reload())
 
+    def open_pages(self) -> operator_pb2.OpenPagesResponse:
+        """See `Client.open_pages`."""
+        return self._do(self._client.open_pages())
+
     def drain(self) -> operator_pb2.StatusResponse:
         """See `Client.drain`."""
         return self._do(self._client.drain())

@@ -98,7 +98,7 @@ class Servers:
         """
         core, door, owners = self._core, self._door, self._kept.owners
         server = self._server(self._unexpected())
-        observer = core.observer
+        observer, pages = core.observer, core.dashboard
         self.reload = Reload(
             core.config,
             config_path,
@@ -119,6 +119,7 @@ class Servers:
             journal=core.journal,
             telemetry_connected=lambda: observer is not None and observer.connected,
             owner=owners.of,
+            pages=lambda: "" if pages is None else pages.server.link(),
             reload=self.reload,
         )
         job_pb2_grpc.add_JobServiceServicer_to_server(

@@ -80,6 +80,11 @@ class OperatorServiceStub(object):
                 request_serializer=grms_dot_v1_dot_operator__pb2.InterveneRequest.SerializeToString,
                 response_deserializer=grms_dot_v1_dot_job__pb2.Job.FromString,
                 _registered_method=True)
+        self.OpenPages = channel.unary_unary(
+                '/grms.v1.OperatorService/OpenPages',
+                request_serializer=grms_dot_v1_dot_operator__pb2.OpenPagesRequest.SerializeToString,
+                response_deserializer=grms_dot_v1_dot_operator__pb2.OpenPagesResponse.FromString,
+                _registered_method=True)
 
 
 class OperatorServiceServicer(object):
@@ -152,6 +157,14 @@ class OperatorServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def OpenPages(self, request, context):
+        """Returns an address that shows the daemon's pages to one browser. FAILED_PRECONDITION where none are
+        served.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_OperatorServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -199,6 +212,11 @@ def add_OperatorServiceServicer_to_server(servicer, server):
                     servicer.WriteOff,
                     request_deserializer=grms_dot_v1_dot_operator__pb2.InterveneRequest.FromString,
                     response_serializer=grms_dot_v1_dot_job__pb2.Job.SerializeToString,
+            ),
+            'OpenPages': grpc.unary_unary_rpc_method_handler(
+                    servicer.OpenPages,
+                    request_deserializer=grms_dot_v1_dot_operator__pb2.OpenPagesRequest.FromString,
+                    response_serializer=grms_dot_v1_dot_operator__pb2.OpenPagesResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -444,6 +462,33 @@ class OperatorService(object):
             '/grms.v1.OperatorService/WriteOff',
             grms_dot_v1_dot_operator__pb2.InterveneRequest.SerializeToString,
             grms_dot_v1_dot_job__pb2.Job.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def OpenPages(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/grms.v1.OperatorService/OpenPages',
+            grms_dot_v1_dot_operator__pb2.OpenPagesRequest.SerializeToString,
+            grms_dot_v1_dot_operator__pb2.OpenPagesResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -56,6 +56,10 @@ class OperatorServiceStub:
     """Ends a partner's suspension, and forgets its breaches; its credit stays gone. NOT_FOUND."""
     WriteOff: _grpc.UnaryUnaryMultiCallable[_operator_pb2.InterveneRequest, _job_pb2.Job]
     """Ends a job as failed. If the partner runs it after all, nobody hears of it. Errors as above."""
+    OpenPages: _grpc.UnaryUnaryMultiCallable[_operator_pb2.OpenPagesRequest, _operator_pb2.OpenPagesResponse]
+    """Returns an address that shows the daemon's pages to one browser. FAILED_PRECONDITION where none are
+    served.
+    """
 
 @_typing.type_check_only
 class OperatorServiceAsyncStub(OperatorServiceStub):
@@ -84,6 +88,10 @@ class OperatorServiceAsyncStub(OperatorServiceStub):
     """Ends a partner's suspension, and forgets its breaches; its credit stays gone. NOT_FOUND."""
     WriteOff: _aio.UnaryUnaryMultiCallable[_operator_pb2.InterveneRequest, _job_pb2.Job]  # type: ignore[assignment]
     """Ends a job as failed. If the partner runs it after all, nobody hears of it. Errors as above."""
+    OpenPages: _aio.UnaryUnaryMultiCallable[_operator_pb2.OpenPagesRequest, _operator_pb2.OpenPagesResponse]  # type: ignore[assignment]
+    """Returns an address that shows the daemon's pages to one browser. FAILED_PRECONDITION where none are
+    served.
+    """
 
 class OperatorServiceServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
@@ -163,5 +171,15 @@ class OperatorServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_job_pb2.Job, _abc.Awaitable[_job_pb2.Job]]:
         """Ends a job as failed. If the partner runs it after all, nobody hears of it. Errors as above."""
+
+    @_abc_1.abstractmethod
+    def OpenPages(
+        self,
+        request: _operator_pb2.OpenPagesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_operator_pb2.OpenPagesResponse, _abc.Awaitable[_operator_pb2.OpenPagesResponse]]:
+        """Returns an address that shows the daemon's pages to one browser. FAILED_PRECONDITION where none are
+        served.
+        """
 
 def add_OperatorServiceServicer_to_server(servicer: OperatorServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

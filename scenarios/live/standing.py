@@ -5,16 +5,14 @@ import json
 import os
 import signal
 import time
-from collections.abc import Sequence
-from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
+from broker.client import BrokerClient
+from grms.client import SyncClient
 from grms.kit.ports import free_ports
 from grms.kit.socket_folder import SocketFolder, is_held, remove
-from grms.kit.web.access import read_access
-from grms.site.configuration.config import DASHBOARD_FILE_END
 from scenarios.errors import LiveError
 from scenarios.live.brokers import BROKER, broker_document, until_known
 from scenarios.live.daemons import until_linked
@@ -115,18 +113,22 @@ def has_dashboards() -> bool:
     return all(find_spec(name) is not None for name in ("starlette", "uvicorn"))
 
 
-def dashboard_addresses(folder: Path, sites: Sequence[str]) -> dict[str, str]:
-    """Returns the addresses of dashboards with their tokens, by site; of those that have one.
+def dashboard_link(name: str, socket: Path) -> str:
+    """Returns an address that shows a daemon's dashboard to one browser, once and for a minute.
 
     Args:
-        folder: of a federation that runs.
-        sites: names; the broker's is `broker`.
+        name: of the site; the broker's is `broker`.
+        socket: of its users.
+
+    Raises:
+        SiteError: the site serves no pages.
+        CallError: the broker serves none.
     """
-    found = {}
-    for name in sites:
-        with suppress(OSError, ValueError):
-            found[name] = read_access(folder / f"{name}{DASHBOARD_FILE_END}")
-    return found
+    if name == BROKER:
+        with BrokerClient(socket) as broker:
+            return broker.open_page().address
+    with SyncClient(socket) as site:
+        return site.open_pages().address
 
 
 def down(folder: Path) -> list[str]:

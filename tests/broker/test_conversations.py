@@ -121,7 +121,7 @@ def test_a_conversation_goes_as_it_is_written(path: Path, tmp_path: Path) -> Non
                 WorkflowService(frontend), server
             )
             plan_pb2_grpc.add_PlanServiceServicer_to_server(
-                PlanService(frontend, lambda: None), server
+                PlanService(frontend, lambda: None, str), server
             )
             resource_pb2_grpc.add_ResourceServiceServicer_to_server(
                 ResourceService(frontend, ["riga"]), server

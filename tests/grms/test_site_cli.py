@@ -6,6 +6,7 @@ import os
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,7 @@ from grms.v1 import job_pb2, operator_pb2
 from tests.grms.site.daemons import document, running, two_sites
 from tests.grms.site.links.partner import Partner, listening
 from tests.schemas import printed
+from tests.visits import Visit
 from tests.waiting import run, until
 
 
@@ -125,6 +127,33 @@ def test_an_operators_way(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
             assert printed("grms-partners", partners)["partners"][0]["name"] == "away"
 
     run(scene)
+
+
+def test_an_operator_gets_a_link_to_the_pages(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By the configuration or by the socket; each is good once. A site without pages says so."""
+
+    async def scene() -> None:
+        pages: dict[str, Any] = {"dashboard": {"listen": f"127.0.0.1:{free_port()}"}}
+        async with running(document(tmp_path, **pages), tmp_path):
+            for words in (("home.toml",), ("--socket", "home.sock")):
+                given = [word if word[0] == "-" else str(tmp_path / word) for word in words]
+                assert await asyncio.to_thread(run_command, ["dashboard", *given]) == 0
+                lines = capsys.readouterr().out.splitlines()
+                (link,) = [line for line in lines if line.startswith("http")]  # the log is here too
+                visit = await asyncio.to_thread(Visit.by, link)
+                assert (await asyncio.to_thread(visit.ask, "api/site"))["site"] == "home"
+                with pytest.raises(AssertionError):
+                    await asyncio.to_thread(Visit.by, link)
+        async with running(document(tmp_path), tmp_path):
+            command = ["dashboard", str(tmp_path / "home.toml")]
+            assert await asyncio.to_thread(run_command, command) == 2
+            assert "serves no pages" in capsys.readouterr().err
+
+    run(scene)
+    assert run_command(["dashboard"]) == 2
+    assert "name the site's configuration, or its --socket" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@
 
 The thread has an event loop of its own, so that whatever a page does, the daemon's loop goes on. What
 is served says how busy a site is and whose jobs it has, so it listens on loopback alone, and whoever
-asks needs a token, as every local user can reach a port of loopback. The token is in a file that only
-the daemon's user can read; an address with the token in it leaves a cookie, and goes on without it.
+asks needs a session (`access`), as every local user can reach a port of loopback, or is a reverse proxy that shows
+a token, which is in a file that only the daemon's user can read.
 
 Pages load nothing from elsewhere, and a browser is told to refuse it if they did
 (Content-Security-Policy). Needs the extra `dashboard`.
@@ -33,12 +33,15 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from grms.kit.descriptors import BACKLOG
-from grms.kit.web.access import write_access
+from grms.kit.web.access import SESSION_S, PageSessions, write_token
 from grms.kit.web.visitors import Visitor
 from grms.names import is_loopback
 
 SHARED: Final = Path(__file__).with_name("static")
 """The look of all pages, and what their scripts share."""
+
+LINK_WORD: Final = "login"
+"""Names the secret of a link in its address."""
 
 STREAMS_MAX: Final = 16
 """Most browsers that are kept informed at one time."""
@@ -73,9 +76,10 @@ _MEDIA: Final = {
 }
 
 _CLOSED: Final = """<!doctype html>
-<html lang="en"><meta charset="utf-8"><title>No token</title>
-<h1>These pages need a token</h1>
-<p>Open the address that <code>{how}</code> prints.</p>
+<html lang="en"><meta charset="utf-8"><title>Not let in</title>
+<h1>These pages are for operators</h1>
+<p>Open the address that <code>{how}</code> prints. It is good once, for a minute; what it opens lasts until the
+daemon ends, twelve hours at most.</p>
 </html>
 """
 
@@ -88,9 +92,9 @@ class PagesSettings:
         name: of whose pages they are; names the cookie.
         host: a loopback address.
         port: 0 for any free one.
-        access: the file with address and token; the token of one that is there stays.
-        how: the command that prints the address.
-        hosts: further names by which browsers know it, such as a reverse proxy's.
+        token: the file with the token that a reverse proxy shows, where there are `hosts`; one that is there stays.
+        how: the command that prints a link.
+        hosts: further names by which browsers know it, which are a reverse proxy's.
 
     Raises:
         ValueError: the host is not loopback.
@@ -99,7 +103,7 @@ class PagesSettings:
     name: str
     host: str
     port: int
-    access: Path
+    token: Path
     how: str
     hosts: tuple[str, ...] = ()
 
@@ -113,58 +117,84 @@ class PagesSettings:
 
 
 class Guard:
-    """Lets in who has the token, to look only, and adds headers to every answer.
+    """Lets in who has a session, or the token, to look only, and adds headers to every answer.
 
     Args:
         app: what answers.
         settings: of the server.
-        token: that is asked for.
+        port: at which it listens.
+        sessions: of the server.
+        token: that a reverse proxy shows; empty where there is none.
     """
 
-    def __init__(self, app: ASGIApp, settings: PagesSettings, token: str) -> None:
+    def __init__(
+        self, app: ASGIApp, settings: PagesSettings, port: int, sessions: PageSessions, token: str
+    ) -> None:
         self._app = app
         self._settings = settings
+        self._sessions = sessions
         self._token = token
-        self._cookie = "hanse_" + "".join(c if c.isalnum() else "_" for c in settings.name)
+        name = "".join(c if c.isalnum() else "_" for c in settings.name)
+        self._cookie = f"hanse_{name}_{port}"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers a request, or has it answered."""
         if scope["type"] != "http":
             return
-        answer = self._refusal(scope)
+        headers = Headers(scope=scope)
+        answer = self._refusal(scope, headers)
+        if answer is None and not self._is_proxy(headers):
+            folder, _, rest = scope["path"].removeprefix("/").partition("/")
+            if self._sessions.knows(folder, self._secret(headers)):
+                scope = {**scope, "path": f"/{rest}", "raw_path": f"/{rest}".encode()}
+            else:
+                answer = self._begun(scope) or HTMLResponse(
+                    _CLOSED.format(how=self._settings.how), 401
+                )
         await (answer or self._app)(scope, receive, _with_headers(send))
 
-    def _refusal(self, scope: Scope) -> Response | None:
-        headers = Headers(scope=scope)
+    def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
         if not self._is_known(headers.get("host", "")):
             # A page of another name that was made to lead here: it is not to read anything.
             return PlainTextResponse("this is another server's name\n", 421)
         if scope["method"] not in {"GET", "HEAD"}:
             return PlainTextResponse("these pages are to be looked at\n", 405)
-        given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
-        if given and self._is_token(given):
-            cookie = f"{self._cookie}={self._token}; Path=/; HttpOnly; SameSite=Strict"
-            return Response(status_code=303, headers={"location": "./", "set-cookie": cookie})
-        if self._may(headers):
+        return None
+
+    def _begun(self, scope: Scope) -> Response | None:
+        # Begins a session for a link. A look ahead (HEAD) does not use it up.
+        if scope["path"] != "/" or scope["method"] != "GET":
             return None
-        return HTMLResponse(_CLOSED.format(how=self._settings.how), 401)
+        link = parse_qs(scope["query_string"].decode("latin-1")).get(LINK_WORD, [""])[0]
+        session = self._sessions.begin(link) if link else None
+        if session is None:
+            return None
+        cookie = (
+            f"{self._cookie}={session.secret}; Path=/{session.folder}/; Max-Age={SESSION_S:.0f}; "
+            "HttpOnly; SameSite=Strict"
+        )
+        where = {"location": f"./{session.folder}/", "set-cookie": cookie}
+        return Response(status_code=303, headers=where)
 
     def _is_known(self, host: str) -> bool:
         name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
         name = name.strip("[]")
         return name == "localhost" or is_loopback(name) or name in self._settings.hosts
 
-    def _may(self, headers: Headers) -> bool:
+    def _is_proxy(self, headers: Headers) -> bool:
         kind, _, word = headers.get("authorization", "").partition(" ")
-        if kind.lower() == "bearer" and self._is_token(word.strip()):
-            return True
+        shown = word.strip().encode()
+        return (
+            bool(self._token)
+            and kind.lower() == "bearer"
+            and hmac.compare_digest(shown, self._token.encode())
+        )
+
+    def _secret(self, headers: Headers) -> str:
         cookies: SimpleCookie = SimpleCookie()
         with contextlib.suppress(CookieError):
             cookies.load(headers.get("cookie", ""))
-        return self._cookie in cookies and self._is_token(cookies[self._cookie].value)
-
-    def _is_token(self, word: str) -> bool:
-        return hmac.compare_digest(word.encode(), self._token.encode())
+        return cookies[self._cookie].value if self._cookie in cookies else ""
 
 
 def _with_headers(send: Send) -> Send:
@@ -187,7 +217,7 @@ class PageServer:
 
     Attributes:
         port: where it listens, once it is entered.
-        token: that is asked for.
+        token: that a reverse proxy shows, once it is entered; empty where no `hosts` are configured.
     """
 
     def __init__(
@@ -206,15 +236,22 @@ class PageServer:
         self._socket: socket.socket | None = None
         self._server: uvicorn.Server | None = None
         self._thread: threading.Thread | None = None
+        self._sessions = PageSessions()
 
     @property
     def address(self) -> str:
-        """Where the pages are, without the token."""
+        """Where the pages are."""
         host = self._settings.host
         return f"http://{f'[{host}]' if ':' in host else host}:{self.port}/"
 
+    def link(self) -> str:
+        """Returns an address that lets one browser in, once and within `LINK_S`; empty where nothing is served."""
+        if self._thread is None or not self._thread.is_alive() or self.ending:
+            return ""
+        return f"{self.address}?{LINK_WORD}={self._sessions.link()}"
+
     def __enter__(self) -> Self:
-        """Begins to listen, and writes how to get in.
+        """Begins to listen, and writes what a reverse proxy has to show.
 
         Raises:
             OSError: the address is taken, or the file cannot be written.
@@ -227,14 +264,19 @@ class PageServer:
             listening.bind((settings.host, settings.port))
             listening.listen(BACKLOG)
             self.port = int(listening.getsockname()[1])
-            self.token = write_access(settings.access, self.address)
+            if settings.hosts:
+                self.token = write_token(settings.token, self.address)
+            else:
+                settings.token.unlink(missing_ok=True)
         except BaseException:
             listening.close()
             raise
         self._socket = listening
         self._server = uvicorn.Server(
             uvicorn.Config(
-                Guard(Starlette(routes=self._routes), settings, self.token),
+                Guard(
+                    Starlette(routes=self._routes), settings, self.port, self._sessions, self.token
+                ),
                 lifespan="off",
                 ws="none",
                 log_config=None,

@@ -56,7 +56,7 @@ WATCHER: Final = "watcher"
 """The account of the daemon's own MQTT broker that reads everything, and no site's."""
 
 DASHBOARD_FILE_END: Final = ".dashboard.json"
-"""In the journal's folder, after the site's name: where the dashboard is, and its token."""
+"""In the journal's folder, after the site's name: the token that a reverse proxy shows the dashboard."""
 
 PSEUDONYMS_END: Final = ".pseudonyms.key"
 """Likewise: the key of which own users' pseudonyms are made."""

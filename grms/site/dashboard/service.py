@@ -98,7 +98,7 @@ class Dashboard:
                 name=config.name,
                 host=listen.host,
                 port=listen.port,
-                access=Path(config.journal.path).with_name(f"{config.name}{DASHBOARD_FILE_END}"),
+                token=Path(config.journal.path).with_name(f"{config.name}{DASHBOARD_FILE_END}"),
                 how="grms dashboard CONFIG",
                 hosts=tuple(config.dashboard.hosts),
             ),

@@ -6,7 +6,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from grms.kit.refusals import Context
+import grpc
+
+from grms.kit.refusals import Context, refuse
+from grms.kit.web.access import LINK_S
 from grms.policy.guard import ExchangeGuard, GuardFound
 from grms.policy.rails import DAY, HOUR
 from grms.site.configuration.files import ConfigError
@@ -21,6 +24,10 @@ from grms.site.services.reload import Reloaded
 from grms.site.sockets.door import Door
 from grms.v1 import job_pb2, operator_pb2, operator_pb2_grpc
 from lrms_sim.version import __version__
+
+NO_PAGES: Final = (
+    "this site serves no pages: its configuration has no [dashboard], or the log says why not"
+)
 
 OWNER_JOBS_MAX: Final = 100
 """Jobs of one partner's user that are shown."""
@@ -39,6 +46,7 @@ class SiteFacts:
         telemetry_connected: whether the MQTT broker is connected.
         owner: says whose a guest's job is, by its key; empty where nobody has said.
         reload: reads the configuration anew; raises ConfigError.
+        pages: makes an address that shows the pages to one browser; empty where none are served.
     """
 
     clock: str
@@ -46,6 +54,7 @@ class SiteFacts:
     telemetry_connected: Callable[[], bool]
     owner: Callable[[str], str]
     reload: Callable[[], Reloaded]
+    pages: Callable[[], str]
 
 
 class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
@@ -145,6 +154,19 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
         return operator_pb2.ReloadPoliciesResponse(
             policies=reloaded.policies, restart_needed=reloaded.restart_needed
         )
+
+    async def OpenPages(  # noqa: N802  # gRPC's name
+        self,
+        request: operator_pb2.OpenPagesRequest,  # noqa: ARG002  # gRPC hands it over
+        context: Context,
+    ) -> operator_pb2.OpenPagesResponse:
+        """Returns an address that shows the daemon's pages to one browser."""
+        user = await self._door.operator(context)
+        address = self._facts.pages()
+        if not address:
+            await refuse(context, grpc.StatusCode.FAILED_PRECONDITION, NO_PAGES)
+        self._door.audit("open_pages", user)
+        return operator_pb2.OpenPagesResponse(address=address, seconds=LINK_S)
 
     async def Drain(  # noqa: N802  # gRPC's name
         self,

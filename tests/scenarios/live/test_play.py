@@ -3,7 +3,6 @@
 import json
 import time
 from collections.abc import Callable
-from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,9 @@ from scenarios.errors import LiveError
 from scenarios.live import play as play_module
 from scenarios.live.folder import check_claim
 from scenarios.live.play import first_arrival, play
-from scenarios.live.standing import dashboard_addresses, down
+from scenarios.live.standing import dashboard_link, down
 from scenarios.spec.files import load_spec
+from tests.visits import Visit
 
 pytestmark = pytest.mark.usefixtures("forks")
 
@@ -54,26 +54,22 @@ def scenario(tmp_path: Path) -> Path:
     return path
 
 
-def shown_at(address: str, path: str, is_there: Callable[[Any], bool]) -> Any:
+def shown_at(visit: Visit, path: str, is_there: Callable[[Any], bool]) -> Any:
     """Returns what a dashboard answers as soon as something is there, and at last as it is."""
-    base, token = address.split("?token=")
     deadline = time.monotonic() + 300
     while True:
-        connection = HTTPConnection(base[len("http://") : -1], timeout=300)
-        connection.request("GET", path, headers={"authorization": f"Bearer {token}"})
-        found = json.loads(connection.getresponse().read())
-        connection.close()
+        found = visit.ask(path)
         if is_there(found) or time.monotonic() > deadline:
             return found
 
 
-def jobs_shown_at(address: str, home: str, wanted: list[str]) -> list[str]:
+def jobs_shown_at(visit: Visit, home: str, wanted: list[str]) -> list[str]:
     """Returns the jobs of a site's users that its dashboard shows, at best those that are wanted."""
 
     def theirs(found: Any) -> list[str]:
         return sorted(job["job_id"] for job in found["jobs"] if job["home"] == home)
 
-    return theirs(shown_at(address, "/api/jobs", lambda found: theirs(found) == wanted))
+    return theirs(shown_at(visit, "/api/jobs", lambda found: theirs(found) == wanted))
 
 
 def test_the_users_of_a_scenario_submit_while_it_is_watched(tmp_path: Path, scenario: Path) -> None:
@@ -87,18 +83,20 @@ def test_the_users_of_a_scenario_submit_while_it_is_watched(tmp_path: Path, scen
     try:
         assert done.exit_code == 0, done.output
         assert "6 jobs were submitted" in done.output
-        pages = dashboard_addresses(folder, ["north", "south", "broker", "nobody"])
-        assert list(pages) == ["north", "south", "broker"]
-        assert all(address in done.output for address in pages.values())
+        sockets = Path(json.loads((folder / "federation.json").read_text())["sockets"])
+        pages = {}
+        for name, command in (("north", "grms"), ("south", "grms"), ("broker", "gorba")):
+            socket = sockets / f"{name}.sock"
+            assert f"{command} dashboard --socket {socket} --open" in done.output
+            pages[name] = Visit.by(dashboard_link(name, socket))
         plan = shown_at(pages.pop("broker"), "/api/plan", lambda found: bool(found["workflows"]))
         assert plan["workflows"][0]["name"] == "workflow-1"
         known = 0
-        for name, address in pages.items():
-            state = json.loads((folder / "federation.json").read_text())
-            with SyncClient(Path(state["sockets"]) / f"{name}.sock") as client:
+        for name, visit in pages.items():
+            with SyncClient(sockets / f"{name}.sock") as client:
                 mine = sorted(job.job_id for job in client.jobs(all_users=True))
 
-            assert jobs_shown_at(address, name, mine) == mine
+            assert jobs_shown_at(visit, name, mine) == mine
             known += len(mine)
         assert known == spec.first_arrivals
     finally:

@@ -30,9 +30,9 @@ async def hello(_: Request) -> Response:
 
 
 def settings(folder: Path, **more: object) -> PagesSettings:
-    """Returns settings of a server on any free port."""
-    values = {"name": "home", "host": "127.0.0.1", "port": 0, "how": "x", **more}
-    return PagesSettings(access=folder / "access", **values)  # type: ignore[arg-type]  # of a test's own
+    """Returns settings of a server on any free port, with a reverse proxy before it."""
+    values = {"name": "home", "host": "127.0.0.1", "port": 0, "how": "x", "hosts": ("p",), **more}
+    return PagesSettings(token=folder / "token", **values)  # type: ignore[arg-type]  # of a test's own
 
 
 @contextmanager
@@ -57,22 +57,78 @@ def ask(
     return answer.status, found, content
 
 
-def test_only_who_has_the_token_gets_in(tmp_path: Path) -> None:
-    """By header, or by an address that leaves a cookie and goes on without the token."""
+def test_a_link_lets_one_browser_in(tmp_path: Path) -> None:
+    """It leaves a cookie that is sent below the session's own folder alone, and is used up."""
     with serving(tmp_path) as server:
-        status, headers, content = ask(server)
-        assert status == 401
-        assert b"token" in content
-        assert ask(server, "/?token=wrong")[0] == 401
+        link = server.link().removeprefix(server.address)
+        assert ask(server, f"/{link}", "HEAD")[0] == 401, "a look ahead opens nothing"
+        status, headers, _ = ask(server, f"/{link}")
+        assert status == 303
+        folder = headers["location"].removeprefix(".")
+        said, *parts = headers["set-cookie"].split("; ")
+        assert set(parts) == {
+            f"Path={folder}",
+            "Max-Age=43200",
+            "HttpOnly",
+            "SameSite=Strict",
+        }
+        name, _, secret = said.partition("=")
+        assert name == f"hanse_home_{server.port}"
+        assert len(folder) > 30
+        assert secret not in folder
+        assert ask(server, folder, cookie=said)[2] == b'{"hello":"world"}'
+        assert ask(server, folder, "HEAD", cookie=said)[0] == 200
+        # The link again, one of the two secrets alone, and the cookie at another place.
+        for path, cookie in (
+            (f"/{link}", ""),
+            (folder, ""),
+            (folder, f"{name}=wrong"),
+            (folder, f"hanse_home={secret}"),
+            ("/", said),
+            (f"/wrong{folder}", said),
+        ):
+            assert ask(server, path, cookie=cookie)[0] == 401, (path, cookie)
+        assert ask(server, "/?login=wrong")[0] == 401
+        assert b"good once" in ask(server)[2]
+
+
+def test_routes_below_a_session_are_those_of_the_server(tmp_path: Path) -> None:
+    """Pages name what they load relative to where they are."""
+    with serving(tmp_path, Route("/api/x", hello)) as server:
+        _, headers, _ = ask(server, "/" + server.link().removeprefix(server.address))
+        folder, cookie = headers["location"].removeprefix("."), headers["set-cookie"]
+        assert ask(server, f"{folder}api/x", cookie=cookie.partition(";")[0])[0] == 200
+        assert ask(server, f"{folder}api/y", cookie=cookie.partition(";")[0])[0] == 404
+
+
+def test_a_session_dies_with_its_server(tmp_path: Path) -> None:
+    """What a browser sends to whoever binds the port next opens nothing when the daemon is back."""
+    with serving(tmp_path) as server:
+        port, link = server.port, server.link().removeprefix(server.address)
+        unused = server.link().removeprefix(server.address)
+        _, headers, _ = ask(server, f"/{link}")
+    assert server.link() == ""
+    with serving(tmp_path, port=port) as again:
+        assert again.port == port
+        folder, cookie = headers["location"].removeprefix("."), headers["set-cookie"]
+        assert ask(again, folder, cookie=cookie.partition(";")[0])[0] == 401
+        assert ask(again, f"/{unused}")[0] == 401
+
+
+def test_a_reverse_proxy_shows_a_token(tmp_path: Path) -> None:
+    """There is one only where a proxy's name is configured, and no cookie and no address has it."""
+    with serving(tmp_path) as server:
         assert ask(server, authorization="Bearer wrong")[0] == 401
-        assert ask(server, cookie="hanse_home=wrong")[0] == 401
         assert ask(server, authorization=f"Bearer {server.token}")[2] == b'{"hello":"world"}'
-        status, headers, _ = ask(server, f"/?token={server.token}")
-        assert (status, headers["location"]) == (303, "./")
-        cookie = headers["set-cookie"]
-        assert "HttpOnly" in cookie
-        assert "SameSite=Strict" in cookie
-        assert ask(server, cookie=cookie.partition(";")[0])[0] == 200
+        assert ask(server, f"/?token={server.token}")[0] == 401
+        assert ask(server, cookie=f"hanse_home_{server.port}={server.token}")[0] == 401
+        assert (tmp_path / "token").exists()
+        assert server.token not in server.link()
+    with serving(tmp_path, hosts=()) as server:
+        assert server.token == ""
+        assert not (tmp_path / "token").exists()
+        for word in ("Bearer", "Bearer ", "Bearer x"):
+            assert ask(server, authorization=word)[0] == 401
 
 
 def test_every_answer_says_what_a_browser_may_load(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import urljoin
 
 import pytest
 from selenium.webdriver.common.action_chains import ActionChains
@@ -15,7 +16,6 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from grms.kit.ports import free_port
-from grms.kit.web.access import read_access
 from grms.policy.files import save_rule_base
 from grms.policy.transfer import Gaussian, Rule, RuleBase
 from tests.browser import (
@@ -49,13 +49,22 @@ class Stage:
         driver: the browser.
         loop: of the sites.
         home: the site whose pages are looked at.
-        address: of these, with the token.
     """
 
     driver: Browser
     loop: asyncio.AbstractEventLoop
     home: Running
-    address: str
+
+    @property
+    def address(self) -> str:
+        """A link to the pages, another one each time."""
+        assert self.home.core.dashboard is not None
+        return self.home.core.dashboard.server.link()
+
+    def enter(self, path: str) -> None:
+        """Opens a page."""
+        self.driver.get(self.address)
+        self.driver.get(urljoin(self.driver.current_url, path))
 
     def do(self, work: Coroutine[Any, Any, T]) -> T:
         """Returns what happens at the sites."""
@@ -105,7 +114,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory, chromium: Browser) -> Iterat
     thread.start()
     loop, over, home = ready.result(60)
     try:
-        yield Stage(chromium, loop, home, read_access(folder / "home.dashboard.json"))
+        yield Stage(chromium, loop, home)
     finally:
         chromium.get("about:blank")  # before it asks for a site that is gone
         loop.call_soon_threadsafe(over.set)
@@ -137,11 +146,11 @@ def open_overview(stage: Stage) -> Browser:
 
 
 def test_the_page_fills_itself_and_moves(stage: Stage) -> None:
-    """The token leaves the address; a new job appears without a click, from this site alone."""
+    """The link leaves the address; a new job appears without a click, from this site alone."""
     look(stage.driver, 1600)
     requests(stage.driver)
     driver = open_overview(stage)
-    assert "token" not in driver.current_url
+    assert "login" not in driver.current_url
     assert driver.find_element(By.TAG_NAME, "h1").text == "home"
     partner = driver.execute_script(
         "return document.querySelector('#partners tbody tr').textContent"
@@ -229,7 +238,7 @@ def test_everybody_can_read_it(stage: Stage, width: int, *, dark: bool) -> None:
     open_overview(stage)
     assert violations(driver) == []
     assert not is_wider(driver)
-    driver.get(f"{stage.address.partition('?')[0]}job.html?key=home-2")
+    stage.enter("job.html?key=home-2")
     until(driver, "return document.querySelectorAll('#story svg').length > 0")
     assert violations(driver) == []
     assert not is_wider(driver)
@@ -239,7 +248,7 @@ def test_everybody_can_read_it(stage: Stage, width: int, *, dark: bool) -> None:
 
 def test_a_job_that_is_not_known_is_said(stage: Stage) -> None:
     """Not an empty page."""
-    stage.driver.get(f"{stage.address.partition('?')[0]}job.html?key=home-999")
+    stage.enter("job.html?key=home-999")
     until(stage.driver, "return !document.getElementById('notice').hidden")
     assert "does not remember" in stage.driver.find_element(By.ID, "notice").text
     complaints(stage.driver)  # the browser notes the 404

@@ -1,7 +1,6 @@
 """The dashboard of a daemon that serves: what it tells, to whom, and that it holds nothing up."""
 
 import asyncio
-import http.client
 import json
 import threading
 import time
@@ -9,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
 from structlog.testing import capture_logs
 
@@ -19,8 +19,10 @@ from grms.site.configuration.files import ConfigError
 from grms.site.dashboard import service
 from grms.site.dashboard.ledger import Ledger
 from grms.tls import TlsFiles
+from grms.v1 import operator_pb2
 from tests.grms.keys import new_federation
 from tests.grms.site.daemons import Running, document, running, two_sites
+from tests.visits import Visit
 from tests.waiting import run, until
 
 OF_A_PARTNER = {
@@ -57,10 +59,7 @@ def free_dashboard() -> dict[str, Any]:
 def told(site: Running, path: str) -> Any:
     """Returns what a site's dashboard answers; blocks."""
     assert site.core.dashboard is not None
-    server = site.core.dashboard.server
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=300)
-    connection.request("GET", path, headers={"authorization": f"Bearer {server.token}"})
-    answer = connection.getresponse()
+    connection, answer = Visit.by(site.core.dashboard.server.link()).open(path)
     if path == "/events":
         lines = [answer.readline().decode() for _ in range(6)]
         connection.close()
@@ -273,11 +272,34 @@ def test_a_taken_port_is_logged_and_the_daemon_serves(tmp_path: Path) -> None:
     assert "in use" in entry["problem"]
 
 
-def test_the_token_is_for_the_daemons_user_alone(tmp_path: Path) -> None:
+def test_operators_get_a_link_over_the_socket(tmp_path: Path) -> None:
     """Every local user reaches a port of loopback; whose jobs there are is not for all of them."""
 
     async def scene() -> None:
         async with running(document(tmp_path, **free_dashboard()), tmp_path) as site:
+            answer = await site.operator.OpenPages(operator_pb2.OpenPagesRequest(), timeout=300)
+            assert answer.seconds == 60.0
+            told = await asyncio.to_thread(lambda: Visit.by(answer.address).ask("/api/site"))
+            assert told["site"] == "home"
+            assert not (tmp_path / f"home{DASHBOARD_FILE_END}").exists(), "there is no proxy"
+        async with running(document(tmp_path), tmp_path) as site:
+            with pytest.raises(grpc.aio.AioRpcError, match="serves no pages") as refused:
+                await site.operator.OpenPages(operator_pb2.OpenPagesRequest(), timeout=300)
+            assert refused.value.code() is grpc.StatusCode.FAILED_PRECONDITION
+
+    with capture_logs() as log:
+        run(scene)
+    (entry,) = [entry for entry in log if entry.get("act") == "open_pages"]
+    assert entry["user"]
+
+
+def test_a_reverse_proxy_has_a_token_in_a_file(tmp_path: Path) -> None:
+    """For the daemon's user alone; where a proxy's name is configured."""
+
+    async def scene() -> None:
+        pages = free_dashboard()
+        pages["dashboard"]["hosts"] = ["hanse.example"]
+        async with running(document(tmp_path, **pages), tmp_path) as site:
             assert site.core.dashboard is not None
             path = tmp_path / f"home{DASHBOARD_FILE_END}"
             assert path.stat().st_mode & 0o077 == 0

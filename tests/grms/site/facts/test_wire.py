@@ -239,7 +239,7 @@ def test_the_same_request_is_the_same_bytes() -> None:
         request_pb2.JobRequest(
             processors=1,
             requested_time_s=2.0,
-            program=request_pb2.Program(script=b"#!/bin/sh", environment=dict.fromkeys(each, "x")),
+            program=request_pb2.Program(script="#!/bin/sh", environment=dict.fromkeys(each, "x")),
         )
         for each in (names, reversed(names))
     )

@@ -86,3 +86,12 @@ def test_rows_give_it_back() -> None:
     again.restore(trust.rows(), trust.work)
     assert again == trust
     assert (again.stale, again.due) == (trust.stale, trust.due) == (True, math.inf)
+
+
+def test_books_are_equal_by_what_is_promised() -> None:
+    """What is only kept to save work, such as when the next one is due, makes no difference."""
+    one, other = with_two(), with_two()
+    other.stale, other.due = True, 0.0
+    assert one == other
+    other.drop(4)
+    assert one != other

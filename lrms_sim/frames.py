@@ -193,14 +193,14 @@ def metadata_of(frame: Any) -> str:
     return bytes(found).decode("utf-8", "replace")
 
 
-def column_of(frame: Any, name: str) -> npt.NDArray[Any]:
-    """Returns a column of a frame of any kind, or of a mapping.
+def column_of(frame: Any, name: str) -> Any:
+    """Returns a column of a frame of any kind, or of a mapping, as it is.
 
     Raises:
-        ValueError: it is not there, or holds what is missing.
+        ValueError: it is not there.
     """
     try:
-        column = np.asarray(frame[name])
+        return frame[name]
     except (KeyError, IndexError) as error:
         raise ValueError(f"the frame has no column {name!r}") from error
     except Exception as error:
@@ -208,9 +208,6 @@ def column_of(frame: Any, name: str) -> npt.NDArray[Any]:
         if type(error).__name__ != "ColumnNotFoundError":
             raise
         raise ValueError(f"the frame has no column {name!r}") from error
-    if column.dtype == object and any(value is None for value in column.tolist()):
-        raise ValueError(f"column {name!r} of the frame has missing values")
-    return column
 
 
 def names_in(frame: Any) -> set[str]:

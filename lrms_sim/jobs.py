@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from lrms_sim import frames
+from lrms_sim import columns, frames
 
 FloatArray = npt.NDArray[np.float64]
 Int32Array = npt.NDArray[np.int32]
@@ -39,7 +39,7 @@ class JobTable(frames.Framed):
     else. All arrays are one-dimensional, contiguous, read-only and of the same length n.
 
     Attributes:
-        job_id: shape (n,), the number of the job in its log; unique within the table.
+        job_id: shape (n,), the number of the job in its log; unique within the table, which is checked.
         submit_time: shape (n,), seconds since the workload's time 0; finite, may be negative.
         processors: shape (n,), processors held from start to end; at least 1.
         requested_time: shape (n,), seconds the user asked for; at least `run_time`.
@@ -66,7 +66,7 @@ class JobTable(frames.Framed):
         if count > JOBS_MAX:
             raise ValueError(f"{count} jobs in one table; at most {JOBS_MAX} are possible")
         for name, dtype in _COLUMNS:
-            given = np.asarray(getattr(self, name))
+            given = columns.numbers(name, getattr(self, name))
             if given.shape != (count,):
                 raise ValueError(
                     f"column {name} has shape {given.shape}, but job_id has {count} rows"
@@ -92,6 +92,19 @@ class JobTable(frames.Framed):
                     f"{self.job_id[row]} in row {row} comes after job {self.job_id[row - 1]}; "
                     f"JobTable.from_columns sorts"
                 )
+            self._check_unique()
+
+    def _check_unique(self) -> None:
+        # Nearly every table is in the order of its ids; sorting costs more than all the rest.
+        if bool((np.diff(self.job_id) > 0).all()):
+            return
+        order = np.argsort(self.job_id, kind="stable")
+        same = np.flatnonzero(np.diff(self.job_id[order]) == 0)
+        if len(same):
+            first, second = order[same[0] : same[0] + 2]
+            raise ValueError(
+                f"job_id {self.job_id[first]} stands in rows {first} and {second}; an id is of one job"
+            )
 
     def _check(self, name: str, good: BoolArray, bound: str) -> None:
         if not good.all():
@@ -115,35 +128,41 @@ class JobTable(frames.Framed):
         """Builds a table from columns in any order.
 
         Args:
-            submit_time: seconds.
+            submit_time: seconds, or spans of time since time 0; or dates, of which the earliest becomes time 0
+                (`shifted` brings tables of several sites to one clock).
             processors: count.
-            run_time: seconds.
-            requested_time: seconds; the run time where left out.
-            job_id: numbers; 1, 2, … in the given order where left out.
+            run_time: seconds, or spans of time.
+            requested_time: same; the run time where left out.
+            job_id: numbers, each once; 1, 2, … in the given order where left out.
             user: numbers; -1 where left out.
 
         Returns:
             The table, sorted by `(submit_time, job_id)`.
 
         Raises:
-            ValueError: a column breaks a promise of the class.
+            ValueError: a column breaks a promise of the class, is of texts or truths, or lacks something.
         """
-        submit = np.asarray(submit_time, dtype=np.float64)
-        run = np.asarray(run_time, dtype=np.float64)
+        submit = columns.moments({"submit_time": submit_time})["submit_time"].astype(np.float64)
+        run = columns.spans("run_time", run_time).astype(np.float64)
         count = len(submit)
-        columns: dict[str, npt.NDArray[Any]] = {
-            "job_id": np.arange(1, count + 1) if job_id is None else np.asarray(job_id),
+        known: dict[str, npt.NDArray[Any]] = {
+            "job_id": np.arange(1, count + 1),
             "submit_time": submit,
-            "processors": np.asarray(processors),
-            "requested_time": run if requested_time is None else np.asarray(requested_time),
+            "processors": columns.numbers("processors", processors),
+            "requested_time": run,
             "run_time": run,
-            "user": np.full(count, -1) if user is None else np.asarray(user),
+            "user": np.full(count, -1),
         }
-        for name, column in columns.items():
+        if requested_time is not None:
+            known["requested_time"] = columns.spans("requested_time", requested_time)
+        for name, given in (("job_id", job_id), ("user", user)):
+            if given is not None:
+                known[name] = columns.numbers(name, given)
+        for name, column in known.items():
             if len(column) != count:
                 raise ValueError(f"column {name} has {len(column)} rows, submit_time has {count}")
-        order = np.lexsort((columns["job_id"], submit))
-        return cls(**{name: column[order] for name, column in columns.items()})
+        order = np.lexsort((known["job_id"], submit))
+        return cls(**{name: column[order] for name, column in known.items()})
 
     @classmethod
     def empty(cls) -> Self:
@@ -159,7 +178,8 @@ class JobTable(frames.Framed):
 
         Args:
             frame: with the columns `submit_time`, `processors`, `run_time`, and where known
-                `requested_time`, `job_id`, `user`; others are left alone.
+                `requested_time`, `job_id`, `user`; others are left alone. Dates and spans of time are
+                taken as `from_columns` does.
 
         Raises:
             ValueError: a column is missing or breaks a promise of the class.

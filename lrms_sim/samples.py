@@ -1,8 +1,11 @@
 """How sure a mean of a few replays is: confidence intervals after Student."""
 
 import math
-from collections.abc import Sequence
 from typing import NamedTuple
+
+import numpy.typing as npt
+
+from lrms_sim.columns import numbers
 
 
 class MeanInterval(NamedTuple):
@@ -19,28 +22,29 @@ class MeanInterval(NamedTuple):
     high: float
 
 
-def mean_interval(values: Sequence[float], level: float = 0.95) -> MeanInterval:
+def mean_interval(values: npt.ArrayLike, level: float = 0.95) -> MeanInterval:
     """Returns the mean of independent values and its confidence interval.
 
     It rests on Student's t distribution, so on values that are roughly normal, as means over the
     jobs of long workloads are.
 
     Args:
-        values: one for each replication, such as a seed; at least one.
+        values: one for each replication, such as a seed; at least one. A sequence, an array or a series.
         level: of confidence, between 0 and 1.
 
     Raises:
-        ValueError: there is no value, or no such level.
+        ValueError: there is no value, one is no number or missing, or there is no such level.
     """
-    if not values:
+    given: list[float] = numbers("values", values).tolist()
+    if not given:
         raise ValueError("no values; at least one is needed for a mean")
     if not 0.0 < level < 1.0:
         raise ValueError(f"level is {level}; it must be between 0 and 1")
-    count = len(values)
-    mean = math.fsum(values) / count
+    count = len(given)
+    mean = math.fsum(given) / count
     if count == 1:
         return MeanInterval(mean, math.nan, math.nan)
-    variance = math.fsum((value - mean) ** 2 for value in values) / (count - 1)
+    variance = math.fsum((value - mean) ** 2 for value in given) / (count - 1)
     half = t_quantile(0.5 + level / 2.0, count - 1) * math.sqrt(variance / count)
     return MeanInterval(mean, mean - half, mean + half)
 

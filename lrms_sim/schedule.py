@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from lrms_sim import frames
+from lrms_sim import columns, frames
 from lrms_sim.jobs import FloatArray, Int64Array, JobTable
 
 Int16Array = npt.NDArray[np.int16]
@@ -76,7 +76,7 @@ class Schedule(frames.Framed):
                 frames say names and no sizes, and need them.
 
         Returns:
-            The schedule, its rows sorted by `(submit_time, job_id)`.
+            The schedule, its rows sorted by `(submit_time, job_id)`. Of dates the first submission is time 0.
 
         Raises:
             ValueError: a column is missing or breaks a promise, a machine is not known, or a job does
@@ -84,18 +84,29 @@ class Schedule(frames.Framed):
         """
         known = frames.names_in(frame)
         found = _machines_of(frame) if machines is None else tuple(machines)
-        submit = np.asarray(frames.column_of(frame, "submit_time"), np.float64)
-        number = frames.column_of(frame, "job_id") if "job_id" in known else np.arange(len(submit))
+        names = ["submit_time", "start_time", *({"end_time"} & known)]
+        clock = columns.moments({name: frames.column_of(frame, name) for name in names})
+        submit = clock["submit_time"].astype(np.float64)
+        number = np.arange(len(submit))
+        if "job_id" in known:
+            number = columns.numbers("job_id", frames.column_of(frame, "job_id"))
+        for name, column in [*clock.items(), ("job_id", number)]:
+            if len(column) != len(submit):
+                raise ValueError(
+                    f"column {name} has {len(column)} rows, submit_time has {len(submit)}"
+                )
         order = np.lexsort((number, submit))
-
-        def column(name: str) -> npt.NDArray[Any]:
-            return frames.column_of(frame, name)[order]
-
         jobs = JobTable.from_frame(frame)
-        start = np.asarray(column("start_time"), np.float64)
-        end = start + jobs.run_time
-        if "end_time" in known:
-            end = np.asarray(column("end_time"), np.float64)
+        start = clock["start_time"].astype(np.float64)[order]
+        end = (
+            clock["end_time"].astype(np.float64)[order]
+            if "end_time" in clock
+            else start + jobs.run_time
+        )
+
+        def column_named(name: str) -> npt.NDArray[Any]:
+            return np.asarray(frames.column_of(frame, name))[order]
+
         good = np.isfinite(start) & np.isfinite(end) & (end >= start)
         if not good.all():
             row = int(np.argmin(good))
@@ -105,11 +116,15 @@ class Schedule(frames.Framed):
             )
         ran = np.zeros(len(jobs), np.int16)
         if "executed_on" in known:
-            ran = _indices(found, column("executed_on"))
+            ran = _indices(found, column_named("executed_on"))
         elif len(found) > 1:
             raise ValueError(f"the frame has no column 'executed_on', and {len(found)} machines")
-        sent = _indices(found, column("submitted_to")) if "submitted_to" in known else ran
-        of_log = column("log_job_id").astype(np.int64) if "log_job_id" in known else jobs.job_id
+        sent = _indices(found, column_named("submitted_to")) if "submitted_to" in known else ran
+        of_log = (
+            columns.numbers("log_job_id", column_named("log_job_id")).astype(np.int64)
+            if "log_job_id" in known
+            else jobs.job_id
+        )
         return cls(jobs, start, end, found, sent, ran, of_log)
 
     def __len__(self) -> int:

@@ -19,6 +19,7 @@ from lrms_sim import _schedule_csv
 from lrms_sim.jobs import JobTable
 from lrms_sim.log_files import pieces_of
 from lrms_sim.schedule import MachineInfo, Schedule
+from lrms_sim.swf_log import SwfHeader, SwfLog
 from lrms_sim.text_files import replacing
 
 COLUMNS: Final = (
@@ -278,14 +279,13 @@ def _fault(
     raise AssertionError("only called when a row is at fault")
 
 
-def write_swf(
+def schedule_log(
     schedule: Schedule,
-    path: str | os.PathLike[str],
     *,
     executed_on: int | None = None,
     header: Mapping[str, object] | None = None,
-) -> None:
-    """Writes a schedule as a log in the Standard Workload Format, with the wait times filled in.
+) -> SwfLog:
+    """Returns a schedule as a log, with the wait times filled in; `lrms_sim.write_swf` writes it.
 
     Partition number i + 1 is machine i. Jobs keep the numbers of their log where they come from
     one workload; where they come from several they have those of `schedule.jobs`, since two logs
@@ -293,18 +293,13 @@ def write_swf(
 
     Args:
         schedule: the result of a replay.
-        path: the file; one that is there is replaced. Compressed if the name ends in .gz.
-        executed_on: index of a machine, to write only what it executed; all jobs where left out.
+        executed_on: index of a machine, for what it executed only; all jobs where left out.
         header: `Key: value` entries to put first, such as `UnixStartTime`. Version, counts,
             processors and partitions are always those of this schedule.
 
     Raises:
-        OSError: the file cannot be written.
         ValueError: there is no such machine, or a header value has more than one line.
     """
-    from lrms_sim.swf import SwfHeader  # noqa: PLC0415  # and with it gzip, for this file only
-    from lrms_sim.swf import write_swf as write_log  # noqa: PLC0415  # same
-
     count = len(schedule.machines)
     if executed_on is not None and not 0 <= executed_on < count:
         raise ValueError(f"machine {executed_on} does not exist; there are {count}, from 0")
@@ -332,20 +327,18 @@ def write_swf(
         f"; Partition: {number} {machine.name} ({machine.processors} processors)"
         for number, machine in machines
     )
-    with replacing(path) as temporary:
-        write_log(
-            temporary,
-            {
-                "job_id": job_id,
-                "submit_time": jobs.submit_time[chosen],
-                "wait_time": schedule.wait_time[chosen],
-                "run_time": jobs.run_time[chosen],
-                "processors_allocated": jobs.processors[chosen],
-                "processors_requested": jobs.processors[chosen],
-                "requested_time": jobs.requested_time[chosen],
-                "status": np.ones(len(job_id), np.int32),
-                "user": jobs.user[chosen],
-                "partition": schedule.executed_on[chosen].astype(np.int32) + 1,
-            },
-            SwfHeader(lines),
-        )
+    return SwfLog.from_columns(
+        {
+            "job_id": job_id,
+            "submit_time": jobs.submit_time[chosen],
+            "wait_time": schedule.wait_time[chosen],
+            "run_time": jobs.run_time[chosen],
+            "processors_allocated": jobs.processors[chosen],
+            "processors_requested": jobs.processors[chosen],
+            "requested_time": jobs.requested_time[chosen],
+            "status": np.ones(len(job_id), np.int32),
+            "user": jobs.user[chosen],
+            "partition": schedule.executed_on[chosen].astype(np.int32) + 1,
+        },
+        SwfHeader(lines),
+    )

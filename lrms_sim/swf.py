@@ -13,7 +13,6 @@ import gzip
 import os
 import re
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 import numpy as np
@@ -22,7 +21,10 @@ import numpy.typing as npt
 from lrms_sim import _swf
 from lrms_sim.jobs import JobTable
 from lrms_sim.log_files import pieces_of, shown_name
+from lrms_sim.schedule import Schedule
+from lrms_sim.schedule_files import schedule_log
 from lrms_sim.swf_log import DTYPES, FIELD_NAMES, FIELDS, INT, LONG, REAL, SwfHeader, SwfLog, bound
+from lrms_sim.text_files import replacing
 
 __all__ = ["FIELD_NAMES", "SwfError", "SwfHeader", "SwfLog", "read_swf", "write_swf"]
 
@@ -217,7 +219,7 @@ def _whole_lines(pieces: Iterator[bytes], path: str) -> Iterator[bytes]:
 
 def write_swf(
     path: str | os.PathLike[str],
-    jobs: SwfLog | JobTable | Mapping[str, npt.ArrayLike],
+    jobs: SwfLog | JobTable | Schedule | Mapping[str, npt.ArrayLike],
     header: SwfHeader | None = None,
 ) -> None:
     """Writes a log that `read_swf` reads back the same; gzip-compressed if the name ends in .gz.
@@ -226,14 +228,20 @@ def write_swf(
     without decimals, others with the fewest digits that read back the same.
 
     Args:
-        path: the file; one that is there is replaced.
-        jobs: a log, a table of jobs, or columns by the names of SwfLog.
+        path: the file; one that is there is replaced when the new one is complete.
+        jobs: a log, a table of jobs, a schedule (`lrms_sim.schedule_files.schedule_log` says what of it), or
+            columns by the names of SwfLog.
         header: where left out, that of the log, or version and number of jobs.
 
     Raises:
         OSError: the file cannot be written.
+        TypeError: what is to be written stands first, and not the path.
         ValueError: a column is unknown, or holds what the format cannot say.
     """
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"the path comes first, then the jobs; the path is {path!r:.60}")
+    if isinstance(jobs, Schedule):
+        jobs = schedule_log(jobs)
     if isinstance(jobs, JobTable):
         log = SwfLog.from_jobs(jobs)
     elif isinstance(jobs, SwfLog):
@@ -245,7 +253,7 @@ def write_swf(
         header = SwfHeader.from_fields(
             {"Version": 2.2, "MaxJobs": len(log), "MaxRecords": len(log)}
         )
-    with Path(path).open("wb") as file:
+    with replacing(path) as temporary, temporary.open("wb") as file:
         if os.fspath(path).endswith(".gz"):
             # Neither name nor time of writing, so that the bytes depend on the jobs alone.
             with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as packed:

@@ -12,6 +12,7 @@ from typing import Final, Self
 import numpy as np
 import numpy.typing as npt
 
+from lrms_sim import columns
 from lrms_sim.jobs import FloatArray, Int32Array, Int64Array, JobTable
 from lrms_sim.spelling import printable
 
@@ -215,6 +216,8 @@ class SwfLog:
     ) -> Self:
         """Builds a log from some of its columns.
 
+        Dates of `submit_time` become seconds after the earliest, spans of time seconds.
+
         Args:
             columns: by name; `job_id` is 1, 2, … where left out, any other column -1.
             header: empty where left out.
@@ -228,7 +231,7 @@ class SwfLog:
             raise ValueError(
                 f"{unknown[0]!r} is not a column of SWF; there are: {', '.join(FIELD_NAMES)}"
             )
-        count = max((len(np.atleast_1d(column)) for column in columns.values()), default=0)
+        count = max((np.size(column) for column in columns.values()), default=0)
         # One number seen as a column: a long log costs nothing for what it does not say.
         unsaid: dict[str, npt.ArrayLike] = {
             name: np.broadcast_to(np.array(-1, DTYPES[kind]), count) for name, _, kind in FIELDS
@@ -264,9 +267,12 @@ def _as_column(name: str, values: npt.ArrayLike, kind: int) -> npt.NDArray[np.ge
         ValueError: a value is not finite, not whole or too large for the field.
     """
     dtype = DTYPES[kind]
-    given = np.asarray(values)
-    if given.ndim != 1:
-        raise ValueError(f"column {name} has shape {given.shape}; it must have one dimension")
+    if kind != REAL:
+        given = columns.numbers(name, values)
+    elif name == "submit_time":
+        given = columns.moments({name: values})[name]
+    else:
+        given = columns.spans(name, values)
     column: npt.NDArray[np.generic]
     if given.dtype == dtype:
         column = given.view()

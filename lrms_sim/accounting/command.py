@@ -110,7 +110,6 @@ def import_log(
     from lrms_sim.log_files import lines_of, shown_name  # noqa: PLC0415  # same
     from lrms_sim.situations import zone_named  # noqa: PLC0415  # same
     from lrms_sim.swf import write_swf  # noqa: PLC0415  # same
-    from lrms_sim.text_files import replacing  # noqa: PLC0415  # same
 
     name = shown_name(file)
     lines = lines_of(file, lambda text: AccountingError(f"{name}: {text}"))
@@ -125,8 +124,7 @@ def import_log(
             found = import_lines(kind, lines, name=name, **how)
         if not len(found.log):
             raise click.ClickException(f"{name} has no job {_nothing(found, site)}")
-        with replacing(output) as temporary:
-            write_swf(temporary, found.log)
+        write_swf(output, found.log)
     except OSError as error:
         raise click.ClickException(f"{error.filename}: {error.strerror or error}") from error
     except ValueError as error:

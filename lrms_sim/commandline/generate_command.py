@@ -59,7 +59,6 @@ def generate(
     check_output(output, None)
     from lrms_sim import lublin  # noqa: PLC0415  # see the module's docstring
     from lrms_sim.swf import SwfHeader, write_swf  # noqa: PLC0415  # same
-    from lrms_sim.text_files import replacing  # noqa: PLC0415  # same
 
     with user_errors():
         table = lublin.generate(
@@ -80,8 +79,8 @@ def generate(
             + ("" if load is None else f" --load {load:g}"),
         }
     )
-    with writing(output), replacing(output) as temporary:
-        write_swf(temporary, table, header)
+    with writing(output):
+        write_swf(output, table, header)
     click.echo(f"{len(table):,} jobs over {_span_days(table):.1f} days written to {output}")
 
 

@@ -226,7 +226,8 @@ def _check_outputs(trace: Path, schedule: Path | None, swf: Path | None, html: P
 def _write(
     report: "RunReport", log: "SwfLog", schedule: Path | None, swf: Path | None, html: Path | None
 ) -> None:
-    from lrms_sim.schedule_files import write_csv, write_swf  # noqa: PLC0415  # see the module's docstring
+    from lrms_sim.schedule_files import schedule_log, write_csv  # noqa: PLC0415  # see the module's docstring
+    from lrms_sim.swf import write_swf  # noqa: PLC0415  # same
 
     result = report.schedule
     if schedule is not None and schedule.suffix == ".parquet":
@@ -244,7 +245,7 @@ def _write(
         header = {key: log.header.fields[key] for key in keys if key in log.header.fields}
         header["Note"] = f"Schedule simulated with lrms-sim {__version__}"
         with writing(swf):
-            write_swf(result, swf, header=header)
+            write_swf(swf, schedule_log(result, header=header))
     if html is not None:
         from lrms_sim.pages.run_page import render_run  # noqa: PLC0415  # same
         from lrms_sim.text_files import replacing  # noqa: PLC0415  # same

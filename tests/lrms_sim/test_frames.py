@@ -1,5 +1,6 @@
 """Job tables and schedules as frames, slices and text; names at the packages' top."""
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -156,3 +157,38 @@ def test_public_names_are_there(package: Any) -> None:
         assert name in dir(package)
     with pytest.raises(AttributeError, match="has no attribute 'simulat'"):
         package.simulat  # noqa: B018  # the mistake
+
+
+@pytest.mark.parametrize("zone", [None, "Europe/Stockholm"])
+def test_dates_and_spans_of_frames(zone: str | None) -> None:
+    """From every kind of frame they become seconds, with a time zone too, over a change of the clock."""
+    submit = pd.to_datetime(["2024-03-31T00:30:00", "2024-03-31T03:30:00"]).tz_localize(zone)
+    run = pd.to_timedelta([5, 6.25], unit="s")
+    frame = pd.DataFrame({"submit_time": submit, "processors": [1, 2], "run_time": run})
+    later = 10800 if zone is None else 7200
+    frames = [frame, frame.astype(object), pl.from_pandas(frame), pa.Table.from_pandas(frame)]
+    for each in frames:
+        jobs = JobTable.from_frame(each)
+        assert jobs.submit_time.tolist() == [0, later]
+        assert jobs.run_time.tolist() == [5, 6.25]
+    starts = frame.assign(start_time=submit + pd.Timedelta("1min"), job_id=[4, 3])
+    schedule = Schedule.from_frame(starts, [MachineInfo("m", 4)])
+    assert schedule.start_time.tolist() == [60, later + 60]
+    assert schedule.end_time.tolist() == [65, later + 66.25]
+    with pytest.raises(ValueError, match="submit_time is of dates and start_time is not"):
+        Schedule.from_frame(frame.assign(start_time=[0, 1]), [MachineInfo("m", 4)])
+
+
+def test_what_is_missing_in_a_column_is_named() -> None:
+    """By its row, whichever way a frame says that something is missing."""
+    columns: dict[str, Any] = {"submit_time": [0, 1], "processors": [1, 2], "run_time": [5, 6]}
+    for wrong in (
+        pd.DataFrame(columns | {"submit_time": pd.to_datetime(["2024-01-01", None])}),
+        pd.DataFrame(columns | {"submit_time": pd.array([0, None], dtype="Int64")}),
+        pl.DataFrame(columns | {"submit_time": [timedelta(1), None]}),
+        columns | {"submit_time": np.ma.array([0, 1], mask=[False, True])},
+    ):
+        with pytest.raises(
+            ValueError, match=r"submit_time in row 1 is (missing|masked)|\(row 1\) is nan"
+        ):
+            JobTable.from_frame(wrong)

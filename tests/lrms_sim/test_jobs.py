@@ -99,3 +99,37 @@ def test_merging_orders_by_time_then_table_then_row(submissions: list[list[int]]
         for place, time in enumerate(table.submit_time)
     )
     assert merged.job_id.tolist() == list(range(1, len(keys) + 1))
+
+
+def test_an_id_is_of_one_job() -> None:
+    """Also where two jobs of it come at different times, and in tables whose ids are in no order."""
+    with pytest.raises(ValueError, match="job_id 7 stands in rows 0 and 2; an id is of one job"):
+        JobTable.from_columns(
+            job_id=[7, 3, 7], submit_time=[0, 1, 2], processors=[1, 1, 1], run_time=[1, 1, 1]
+        )
+    ids = [9, 3, 7]
+    columns = {"submit_time": [0, 1, 2], "processors": [1, 1, 1], "run_time": [1, 1, 1]}
+    assert JobTable.from_columns(job_id=ids, **columns).job_id.tolist() == ids
+
+
+def test_dates_and_spans_become_seconds() -> None:
+    """The first submission is time 0; a column of another kind than it must be is refused by its name."""
+    days = np.array(["2024-01-02", "2024-01-01"], "datetime64[D]")
+    hours = np.array([2, 1], "timedelta64[h]")
+    jobs = JobTable.from_columns(submit_time=days, processors=[1, 2], run_time=hours, user=[4, 5])
+    assert jobs.submit_time.tolist() == [0, 86400]
+    assert jobs.run_time.tolist() == jobs.requested_time.tolist() == [3600, 7200]
+    assert jobs.processors.tolist() == [2, 1]
+    good: dict[str, Any] = {"submit_time": [0, 1], "processors": [1, 2], "run_time": [5, 6]}
+    for wrong, words in (
+        ({"run_time": days}, "run_time is of dates; seconds or spans of time are expected"),
+        ({"processors": hours}, "processors is of spans of time; numbers are expected"),
+        ({"user": days}, "user is of dates; numbers are expected"),
+        ({"requested_time": ["9", "9"]}, "requested_time in row 0 is '9', a text"),
+        ({"job_id": [True, False]}, "job_id in row 0 is True, a truth value"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            JobTable.from_columns(**good | wrong)
+    table = JobTable.from_columns(**good).columns()
+    with pytest.raises(ValueError, match="run_time is of spans of time; numbers are expected"):
+        JobTable(**table | {"run_time": hours})

@@ -1,5 +1,7 @@
 import math
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from lrms_sim.samples import mean_interval, t_probability, t_quantile
@@ -30,3 +32,15 @@ def test_an_interval_lies_around_the_mean() -> None:
         mean_interval([])
     with pytest.raises(ValueError, match="level is 95"):
         mean_interval([1.0, 2.0], 95)
+
+
+def test_arrays_and_series_have_means() -> None:
+    """Whatever holds the values; what is missing or no number is refused."""
+    wanted = mean_interval([2.0, 4.0, 6.0])
+    for values in (np.array([2, 4, 6]), pd.Series([2.0, 4.0, 6.0], index=[7, 8, 9]), (2, 4, 6)):
+        assert mean_interval(values) == wanted
+    with pytest.raises(ValueError, match="no values"):
+        mean_interval(np.array([]))
+    assert math.isnan(mean_interval(np.array([1.0, math.nan])).mean)
+    with pytest.raises(ValueError, match="values in row 0 is 'x', a text"):
+        mean_interval(["x"])

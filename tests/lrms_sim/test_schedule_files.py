@@ -20,10 +20,10 @@ from lrms_sim.schedule_files import (
     COLUMNS,
     ScheduleFileError,
     read_csv,
+    schedule_log,
     write_csv,
-    write_swf,
 )
-from lrms_sim.swf import read_swf
+from lrms_sim.swf import read_swf, write_swf
 from tests.strategies import DISCIPLINES, UNITS, job_draws, table
 
 # In the order in which evalys lists them; it looks them up by name.
@@ -245,7 +245,10 @@ def test_same_schedule_same_bytes(tmp_path: Path) -> None:
     """Two files of one schedule are equal byte for byte, compressed ones too."""
     schedule = one([0, 1, 2], [3, 2, 1], [10, 2, 4])
     for name in ("a.csv", "b.csv", "a.csv.gz", "b.csv.gz", "a.swf.gz", "b.swf.gz"):
-        (write_swf if "swf" in name else write_csv)(schedule, tmp_path / name)
+        if "swf" in name:
+            write_swf(tmp_path / name, schedule)
+        else:
+            write_csv(schedule, tmp_path / name)
     for kind in ("csv", "csv.gz", "swf.gz"):
         assert (tmp_path / f"a.{kind}").read_bytes() == (tmp_path / f"b.{kind}").read_bytes()
     unpacked = gzip.decompress((tmp_path / "a.csv.gz").read_bytes())
@@ -278,7 +281,7 @@ def test_a_schedule_without_jobs(tmp_path: Path) -> None:
     write_csv(schedule, tmp_path / "jobs.csv")
     assert (tmp_path / "jobs.csv").read_text() == ",".join(COLUMNS) + "\n"
     assert len(read_csv(tmp_path / "jobs.csv", schedule.machines)) == 0
-    write_swf(schedule, tmp_path / "jobs.swf")
+    write_swf(tmp_path / "jobs.swf", schedule)
     assert len(read_swf(tmp_path / "jobs.swf")) == 0
 
 
@@ -446,7 +449,7 @@ def test_missing_file_is_named(tmp_path: Path) -> None:
 @given(schedules())
 def test_swf_prepares_to_the_same_jobs(folder: Path, schedule: Schedule) -> None:
     """The log of a schedule holds its jobs, waits and machines, and can be replayed."""
-    write_swf(schedule, folder / "jobs.swf")
+    write_swf(folder / "jobs.swf", schedule)
     log = read_swf(folder / "jobs.swf")
     np.testing.assert_array_equal(log.wait_time, schedule.wait_time)
     np.testing.assert_array_equal(log.partition, schedule.executed_on + 1)
@@ -465,7 +468,9 @@ def test_swf_of_one_machine(tmp_path: Path) -> None:
     """Only what a machine executed is written, with its size and partition in the header."""
     jobs = JobTable.from_columns(submit_time=[0, 1, 2], processors=[1, 2, 2], run_time=[5, 5, 5])
     schedule = replayed(jobs, [0, 1, 1], [0, 0, 1], [10, 4], "fcfs")
-    write_swf(schedule, tmp_path / "m1.swf", executed_on=1, header={"UnixStartTime": 86400})
+    write_swf(
+        tmp_path / "m1.swf", schedule_log(schedule, executed_on=1, header={"UnixStartTime": 86400})
+    )
     log = read_swf(tmp_path / "m1.swf")
     assert log.header.fields == {
         "Version": "2.2",
@@ -477,8 +482,8 @@ def test_swf_of_one_machine(tmp_path: Path) -> None:
         "Partition": "2 m1 (4 processors)",
     }
     assert log.job_id.tolist() == [2, 3], "jobs of several sites: their numbers may be the same"
-    write_swf(schedule, tmp_path / "m0.swf", executed_on=0)
+    write_swf(tmp_path / "m0.swf", schedule_log(schedule, executed_on=0))
     assert read_swf(tmp_path / "m0.swf").job_id.tolist() == [9], "the log's own number"
     assert log.partition.tolist() == [2, 2]
     with pytest.raises(ValueError, match="machine 2 does not exist; there are 2"):
-        write_swf(schedule, tmp_path / "m2.swf", executed_on=2)
+        write_swf(tmp_path / "m2.swf", schedule_log(schedule, executed_on=2))

@@ -7,6 +7,7 @@ takes little memory. A file that is cut off is an error that says how far it cou
 
 import bz2
 import codecs
+import io
 import lzma
 import os
 import re
@@ -34,12 +35,13 @@ STANDARD_INPUT: Final = "-"
 Mistake = Callable[[str], Exception]
 """Makes an error of what is wrong with the file, as "is cut off: …"."""
 
+_PARQUET: Final = b"PAR1"
 _UNREAD: Final = {
     b"(\xb5/\xfd": "a zstd file; unpack it: zstd -d",
     b"\x1f\x9d": "a compress (.Z) file; unpack it: uncompress",
     b"7z\xbc\xaf'\x1c": "a 7z file; unpack it",
     b"LZIP": "an lzip file; unpack it: lzip -d",
-    b"PAR1": "a Parquet file, a table of columns: lrms-sim import table reads it",
+    _PARQUET: "a Parquet file, a table of columns: lrms-sim import table reads it",
     b"SQLite format 3\0": "an SQLite database; write its table as CSV",
     b"\x89HDF": "an HDF5 file; write its table as CSV",
 }
@@ -151,6 +153,28 @@ def lines_of(source: str | os.PathLike[str] | BinaryIO, mistake: Mistake) -> Ite
             raise mistake(f"has a line of more than {LINE_BYTES_MAX:,} bytes; this is no log")
     if rest:
         yield rest.removesuffix(b"\r").decode("utf-8", "replace")
+
+
+def parquet_file(source: str | os.PathLike[str]) -> BinaryIO | None:
+    """Returns a Parquet file opened for reading; None for a file of any other kind.
+
+    Args:
+        source: a path, or `-` for standard input, of which nothing is lost where it is none.
+
+    Raises:
+        OSError: the file cannot be opened or read.
+    """
+    if os.fspath(source) != STANDARD_INPUT:
+        with ExitStack() as stack:
+            file = stack.enter_context(Path(source).open("rb"))
+            if file.read(len(_PARQUET)) != _PARQUET:
+                return None
+            file.seek(0)
+            stack.pop_all()
+            return file
+    # What a pipe holds is needed whole: a table's index is at its end.
+    head = sys.stdin.buffer.peek(len(_PARQUET)) if hasattr(sys.stdin.buffer, "peek") else b""
+    return io.BytesIO(sys.stdin.buffer.read()) if head.startswith(_PARQUET) else None
 
 
 def shown_name(source: str | os.PathLike[str] | BinaryIO) -> str:

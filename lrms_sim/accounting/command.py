@@ -1,10 +1,10 @@
 """The commands `lrms-sim import` and `export`: logs of other programs' files, and the other way."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from io import TextIOWrapper
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Final
 
 import click
 
@@ -26,9 +26,12 @@ from lrms_sim.spelling import printable, share
 
 if TYPE_CHECKING:
     from lrms_sim.accounting.records import Import
+    from lrms_sim.accounting.table import Layout
     from lrms_sim.swf_log import SwfLog
 
-KINDS = ("sacct", "pbs", "htcondor", "gwf", "batsim")
+KINDS = (
+    *("sacct", "pbs", "gridengine", "lsf", "htcondor", "oar", "cobalt", "gwf", "batsim", "table"),
+)
 _SITES_SHOWN = 20
 
 
@@ -56,7 +59,29 @@ _SITES_SHOWN = 20
     "--format",
     "columns",
     metavar="NAMES",
-    help="Of sacct, as it was told: the columns of a file without the line of names.",
+    help="Columns of a file of sacct, or of a table, without the line of names: A,B,C.",
+)
+@click.option(
+    "--column",
+    "named",
+    multiple=True,
+    metavar="FIELD=COLUMN",
+    help="Of a table: the column of a field, a number, or a product of such; once for each field.",
+)
+@click.option(
+    "--unit",
+    "units",
+    multiple=True,
+    metavar="[FIELD=]UNIT",
+    help="Of times in a table that are numbers: ns, us, ms, s, min, h, d.  [default: s]",
+)
+@click.option(
+    "--time-format",
+    metavar="FORMAT",
+    help="Of dates in a table, as %m/%d/%Y %H:%M.  [default: ISO 8601]",
+)
+@click.option(
+    "--delimiter", metavar="C", help="Of a table as CSV.  [default: as in its first line]"
 )
 @click.option("--site", metavar="NAME", help="Only jobs that ran there, of a gwf of several.")
 @click.option(
@@ -70,24 +95,13 @@ _SITES_SHOWN = 20
     is_flag=True,
     help="Number users in a random order, and do not say when the log began.",
 )
-def import_log(
-    kind: str,
-    file: Path,
-    *,
-    output: Path,
-    time_zone: str,
-    unreadable: Any,
-    columns: str | None,
-    site: str | None,
-    flops: float | None,
-    anonymous: bool,
-) -> None:
+def import_log(kind: str, file: Path, *, output: Path, site: str | None, **options: Any) -> None:
     """Make a log of accounting, or of another simulator's workload.
 
-    FILE is what sacct --parsable2 or --json prints, an accounting file of PBS, what
-    condor_history -long, -json or -xml prints, an event log of HTCondor as text, JSON or XML, a log of the
-    Grid Workloads Archive, or a workload of Batsim; plain or packed (gzip, bzip2, xz, zip), or - for
-    standard input.
+    FILE is what sacct --parsable2 or --json prints, an accounting file of PBS or Grid Engine, lsb.acct of LSF, what
+    condor_history -long, -json or -xml prints, an event log of HTCondor as text, JSON or XML, what oarstat -J
+    prints, records or tables of Cobalt, a log of the Grid Workloads Archive, a workload of Batsim, or any table as CSV or
+    Parquet; plain or packed (gzip, bzip2, xz, zip), or - for standard input.
     Names of users, groups and queues become numbers. Every rule that was used is counted, and so is every
     line that cannot be read.
 
@@ -96,37 +110,26 @@ def import_log(
       sacct -P -a -S 2024-01-01 -o JobID,User,Group,Partition,Submit,Start,End,Timelimit,AllocCPUS,ReqCPUS,State > jobs.txt
       lrms-sim import sacct jobs.txt -o jobs.swf.gz --time-zone Europe/Stockholm
       lrms-sim import gwf anon_jobs.gwf -o fs0.swf.gz --site fs0
+      lrms-sim import table jobs.csv -o jobs.swf --column submit_time=submitted --column run_time=elapsed --column processors=cores
       lrms-sim run jobs.swf.gz --processors 512 --discipline easy
     """  # noqa: D301  # click's mark for a block that is not wrapped
-    given = ((site, "--site", "gwf"), (flops, "--flops", "batsim"), (columns, "--format", "sacct"))
-    for value, option, needed in given:
-        if value is not None and kind != needed:
-            raise click.UsageError(f"{option} is for {needed} alone, not for {kind}")
-    import numpy as np  # noqa: PLC0415  # help and errors come at once
-
-    from lrms_sim.accounting.batsim import read_workload  # noqa: PLC0415  # same
-    from lrms_sim.accounting.importing import import_lines  # noqa: PLC0415  # same
-    from lrms_sim.accounting.records import AccountingError  # noqa: PLC0415  # same
-    from lrms_sim.log_files import lines_of, shown_name  # noqa: PLC0415  # same
-    from lrms_sim.situations import zone_named  # noqa: PLC0415  # same
+    for option, kinds in _ONLY.items():
+        if {**options, "site": site}[option] and kind not in kinds:
+            name = _SPELLED.get(option, f"--{option.replace('_', '-')}")
+            raise click.UsageError(f"{name} is for {' and '.join(kinds)} alone, not for {kind}")
+    from lrms_sim.log_files import shown_name  # noqa: PLC0415  # help and errors come at once
     from lrms_sim.swf import write_swf  # noqa: PLC0415  # same
 
     name = shown_name(file)
-    lines = lines_of(file, lambda text: AccountingError(f"{name}: {text}"))
     try:
-        how = {"zone": zone_named(time_zone), "unreadable": unreadable}
-        how |= {"rng": np.random.default_rng() if anonymous else None}
-        if kind == "batsim":
-            del how["zone"]
-            found = read_workload("\n".join(lines), name=name, speed=flops, **how)
-        else:
-            how |= {"site": site, "columns": columns.split(",") if columns else ()}
-            found = import_lines(kind, lines, name=name, **how)
+        found = _found(kind, file, name, site, options)
         if not len(found.log):
             raise click.ClickException(f"{name} has no job {_nothing(found, site)}")
         write_swf(output, found.log)
     except OSError as error:
-        raise click.ClickException(f"{error.filename}: {error.strerror or error}") from error
+        raise click.ClickException(
+            f"{error.filename or name}: {error.strerror or error}"
+        ) from error
     except ValueError as error:
         raise click.ClickException(str(error)) from error
     users = len(set(found.log.user.tolist()) - {-1})
@@ -136,6 +139,71 @@ def import_log(
         click.echo(f"They ran at {len(found.sites):,} sites; --site takes those of one:")
         for place, count in list(found.sites.items())[:_SITES_SHOWN]:
             click.echo(f"{count:>12,}  {printable(place)}")
+
+
+_ONLY: Final = {
+    "site": ("gwf", "table"),
+    "flops": ("batsim",),
+    "columns": ("sacct", "table"),
+    **dict.fromkeys(("named", "units", "time_format", "delimiter"), ("table",)),
+}
+"""Kinds of files that an option is for."""
+
+_SPELLED: Final = {"columns": "--format", "named": "--column", "units": "--unit"}
+
+
+def _found(
+    kind: str, file: Path, name: str, site: str | None, options: Mapping[str, Any]
+) -> "Import":
+    """Returns the log of a file, whatever its kind."""
+    import numpy as np  # noqa: PLC0415  # help and errors come at once
+
+    from lrms_sim.accounting.batsim import read_workload  # noqa: PLC0415  # same
+    from lrms_sim.accounting.importing import import_lines, import_table  # noqa: PLC0415  # same
+    from lrms_sim.accounting.records import AccountingError  # noqa: PLC0415  # same
+    from lrms_sim.log_files import lines_of  # noqa: PLC0415  # same
+    from lrms_sim.situations import zone_named  # noqa: PLC0415  # same
+
+    how: dict[str, Any] = {
+        "name": name,
+        "unreadable": options["unreadable"],
+        "rng": np.random.default_rng() if options["anonymous"] else None,
+    }
+    zone = zone_named(options["time_zone"])
+    if kind == "table":
+        return import_table(file, _layout(options), zone=zone, site=site, **how)
+    lines = lines_of(file, lambda text: AccountingError(f"{name}: {text}"))
+    if kind == "batsim":
+        return read_workload("\n".join(lines), speed=options["flops"], **how)
+    columns = (options["columns"] or "").split(",") if options["columns"] else ()
+    return import_lines(kind, lines, zone=zone, site=site, columns=columns, **how)
+
+
+def _layout(options: Mapping[str, Any]) -> "Layout":
+    """Returns what a user says of the columns of a table.
+
+    Raises:
+        click.BadParameter: an option is no pair.
+        ValueError: a word is unknown, or too little is named.
+    """
+    from lrms_sim.accounting.table import MOMENTS, SPANS, Layout  # noqa: PLC0415  # help and errors come at once
+
+    columns: dict[str, str] = {}
+    for text in options["named"]:
+        field, sign, column = text.partition("=")
+        if not sign or not column:
+            raise click.BadParameter(f"{text!r} is not FIELD=COLUMN", param_hint="--column")
+        columns[field.strip()] = column.strip()
+    units: dict[str, str] = {}
+    for text in options["units"]:
+        field, _, unit = text.rpartition("=")
+        units |= dict.fromkeys((field,) if field else (*MOMENTS, *SPANS), unit)
+    names = tuple(options["columns"].split(",")) if options["columns"] else ()
+    delimiter = options["delimiter"]
+    delimiter = "\t" if delimiter == "\\t" else delimiter
+    if delimiter is not None and len(delimiter) != 1:
+        raise click.BadParameter(f"{delimiter!r} is not one character", param_hint="--delimiter")
+    return Layout(columns, names, delimiter, units, options["time_format"])
 
 
 def _nothing(found: "Import", site: str | None) -> str:

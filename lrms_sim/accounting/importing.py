@@ -4,6 +4,7 @@ Names of users, groups and queues become numbers and do not get into the log. Ev
 left out or completed is counted.
 """
 
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, tzinfo
@@ -11,9 +12,11 @@ from typing import Final, Literal
 
 import numpy as np
 
-from lrms_sim.accounting import gwf, htcondor, pbs, slurm
-from lrms_sim.accounting.records import Import, Reading, Record, counted
+from lrms_sim.accounting import cobalt, gridengine, gwf, htcondor, lsf, oar, pbs, slurm, table
+from lrms_sim.accounting.records import AccountingError, Import, Reading, Record, counted
+from lrms_sim.accounting.table import Layout
 from lrms_sim.jobs import TIME_MAX
+from lrms_sim.log_files import lines_of, parquet_file
 from lrms_sim.swf_log import SwfHeader, SwfLog
 
 
@@ -48,11 +51,49 @@ def import_lines(
     return import_records(READERS[kind](_noted(lines, reading), reading), reading, rng, site)
 
 
+def import_table(
+    source: str | os.PathLike[str],
+    layout: Layout,
+    *,
+    name: str,
+    zone: tzinfo = UTC,
+    rng: np.random.Generator | None = None,
+    site: str | None = None,
+    unreadable: Literal["drop", "error"] = "drop",
+) -> Import:
+    """Reads a table as CSV or Parquet; which of the two is seen from its first bytes.
+
+    Args:
+        source: a path, or `-` for standard input.
+        layout: what its columns are.
+        name: as of `import_lines`.
+        zone: same.
+        rng: same.
+        site: same.
+        unreadable: same.
+
+    Raises:
+        AccountingError: a column is not there, or a row cannot be read and that is an error.
+        ModuleNotFoundError: it is Parquet, and pyarrow is not installed.
+        OSError: the file cannot be read.
+    """
+    reading = Reading(name, zone, strict=unreadable == "error")
+    if (parquet := parquet_file(source)) is not None:
+        with parquet:
+            rows = table.read_parquet(parquet, layout, reading)
+            return import_records(rows, reading, rng, site, unix_least=UNIX_LEAST)
+    lines = lines_of(source, lambda text: AccountingError(f"{name}: {text}"))
+    rows = table.read_csv(_noted(lines, reading), layout, reading)
+    return import_records(rows, reading, rng, site, unix_least=UNIX_LEAST)
+
+
 def import_records(
     records: Iterable[Record],
     reading: Reading,
     rng: np.random.Generator | None = None,
     site: str | None = None,
+    *,
+    unix_least: float = -TIME_MAX,
 ) -> Import:
     """Makes a log of jobs.
 
@@ -64,6 +105,7 @@ def import_records(
         reading: of their file; takes the rules that are used.
         rng: as of `import_lines`.
         site: same.
+        unix_least: where the first job was submitted before this moment, the log does not say when it began.
     """
     counts = reading.counts
     found: list[Record] = []
@@ -89,7 +131,7 @@ def import_records(
     counts["wait"] += sum(not record.is_wait_known for record in kept)
     counts["request"] += sum(record.requested_time is None for record in kept)
     by_jobs = sorted(sites.items(), key=lambda entry: (-entry[1], entry[0]))
-    log = _log(kept, reading.name, rng)
+    log = _log(kept, reading.name, rng, unix_least)
     return Import(log, counted(counts), dict(by_jobs), dict(reading.examples))
 
 
@@ -106,7 +148,9 @@ def _can_be_said(record: Record) -> bool:
     return all(abs(time) <= TIME_MAX for time in times) and record.processors <= PROCESSORS_MAX
 
 
-def _log(records: Sequence[Record], name: str, rng: np.random.Generator | None) -> SwfLog:
+def _log(
+    records: Sequence[Record], name: str, rng: np.random.Generator | None, unix_least: float
+) -> SwfLog:
     zero = records[0].submit if records else 0.0
 
     def numbers(names: Iterable[str]) -> list[int]:
@@ -117,7 +161,7 @@ def _log(records: Sequence[Record], name: str, rng: np.random.Generator | None) 
         return [number.get(one, -1) for one in given]
 
     fields: dict[str, object] = {"Version": 2.2, "MaxJobs": len(records)}
-    if rng is None:
+    if rng is None and zero >= unix_least:
         fields["UnixStartTime"] = int(zero)
     fields["Note"] = "imported from the accounting of a batch system by lrms-sim"
     processors = [record.processors for record in records]
@@ -151,6 +195,9 @@ def _in_order(record: Record) -> bool:
     return record.submit <= start <= record.end
 
 
+UNIX_LEAST: Final = 1e8
+"""Moments of tables before this one, of 1973, are of a clock of their own: nobody knows when it began."""
+
 PROCESSORS_MAX: Final = 2**31 - 1
 """Largest width that a log can hold."""
 
@@ -158,6 +205,10 @@ READERS: Final[dict[str, Callable[[Iterable[str], Reading], Iterator[Record]]]] 
     "sacct": slurm.read,
     "pbs": pbs.read,
     "htcondor": htcondor.read,
+    "gridengine": gridengine.read,
+    "lsf": lsf.read,
+    "oar": oar.read,
+    "cobalt": cobalt.read,
     "gwf": gwf.read,
 }
 """What reads each kind of file."""

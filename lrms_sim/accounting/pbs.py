@@ -5,7 +5,7 @@ Guide, "Accounting Log"; TORQUE Administrator Guide, "Accounting Records").
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from lrms_sim.accounting.records import (
@@ -35,12 +35,33 @@ def read(lines: Iterable[str], reading: Reading) -> Iterator[Record]:
     """
     for number, line in enumerate(lines, start=1):
         if line.strip():
-            job = reading.record(number, _job_of, line, reading)
+            job = reading.record(number, job_of, line, reading)
             if job is not None:
                 yield job
 
 
-def _job_of(line: str, reading: Reading) -> Record | None:
+def _pairs(text: str) -> dict[str, str]:
+    pairs = (word.partition("=") for word in text.split())
+    return {key: value for key, _, value in pairs}
+
+
+def job_of(
+    line: str,
+    reading: Reading,
+    pairs: Callable[[str], dict[str, str]] = _pairs,
+    processors: Callable[[dict[str, str]], int] | None = None,
+) -> Record | None:
+    """Returns the job of a record; None where it is of another kind, which is counted.
+
+    Args:
+        line: of the record.
+        reading: takes the rules that are used.
+        pairs: returns the keys and values of a record's text.
+        processors: returns the width of a job; where left out, as PBS says it.
+
+    Raises:
+        Unreadable: it is no record.
+    """
     parts = line.rstrip("\r\n").split(";", 3)
     if len(parts) != 4:
         raise Unreadable("no PBS accounting record: date;kind;job;key=value … is expected")
@@ -50,8 +71,7 @@ def _job_of(line: str, reading: Reading) -> Record | None:
     if _ARRAY.match(parts[2]):
         reading.counts["array"] += 1
         return None
-    pairs = (word.partition("=") for word in parts[3].split())
-    row = {key: value for key, _, value in pairs}
+    row = pairs(parts[3])
     moments = []
     for keys in (("qtime", "ctime"), ("start",), ("end",)):
         text = next((row[key] for key in keys if key in row), "")
@@ -66,7 +86,7 @@ def _job_of(line: str, reading: Reading) -> Record | None:
         submit=submit,
         start=start,
         end=end,
-        processors=_processors(row),
+        processors=(processors or _processors)(row),
         requested_time=seconds_of(requested) if limit is None else limit,
         status=1 if row.get("Exit_status", "0") == "0" else 0,
         user=row.get("user", ""),

@@ -151,7 +151,7 @@ class Reading:
 
     def record(
         self,
-        line: int,
+        line: int | None,
         make: Callable[_Given, Record | None],
         *given: _Given.args,
         **named: _Given.kwargs,
@@ -159,7 +159,7 @@ class Reading:
         """Returns what a function makes of a line; None where it cannot be read, which is counted.
 
         Args:
-            line: from 1.
+            line: from 1; None where lines say nothing.
             make: returns the record, or None for one that it has counted itself.
             given: for the function.
             named: same.

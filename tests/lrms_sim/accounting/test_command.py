@@ -75,7 +75,7 @@ def test_sites_of_a_grid(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert run_command(["import", "gwf", str(file), "-o", str(log), "--site", "fs7"]) != 0
     assert "has no job of site fs7; it names fs1, fs0" in capsys.readouterr().err
     assert run_command(["import", "pbs", str(file), "-o", str(log), "--site", "fs1"]) == 2
-    assert "--site is for gwf alone, not for pbs" in capsys.readouterr().err
+    assert "--site is for gwf and table alone, not for pbs" in capsys.readouterr().err
 
 
 def test_out_to_batsim_and_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -156,4 +156,4 @@ def test_offsets_and_formats(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         assert read_swf(log).header.fields["UnixStartTime"] == "1704063600"
     capsys.readouterr()
     assert run_command(["import", "pbs", str(file), "-o", str(log), *columns]) == 2
-    assert "--format is for sacct alone, not for pbs" in capsys.readouterr().err
+    assert "--format is for sacct and table alone, not for pbs" in capsys.readouterr().err

@@ -1,0 +1,66 @@
+"""Jobs of Cobalt, the batch system of Argonne's Blue Gene and Cray machines: its records and the tables made of them.
+
+Records are those of PBS, with texts in quotes and times with decimals. A job is given whole nodes, more of them than it
+asked for where the machine gives blocks: it holds the nodes that it had, each with the processors that it asked of
+one. The tables (`DIM_JOB_COMPOSITE` of Argonne's public data) have a line of names.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import Final
+
+from lrms_sim.accounting import pbs, table
+from lrms_sim.accounting.records import Reading, Record, Unreadable, first_width
+
+_PAIR: Final = re.compile(r'(\S+?)=("(?:[^"\\]|\\.)*"|\S*)')
+_TABLE: Final = {
+    "submit_time": "QUEUED_TIMESTAMP",
+    "start_time": "START_TIMESTAMP",
+    "end_time": "END_TIMESTAMP",
+    "requested_time": "WALLTIME_SECONDS",
+    "user": "USERNAME_GENID",
+    "group": "PROJECT_NAME_GENID",
+    "queue": "QUEUE_NAME",
+    "exit_code": "EXIT_STATUS",
+}
+_WIDTHS: Final = ("CORES_USED", "NODES_USED", "CORES_REQUESTED", "NODES_REQUESTED")
+
+
+def read(lines: Iterable[str], reading: Reading) -> Iterator[Record]:
+    """Yields the jobs that have ended.
+
+    Args:
+        lines: of the file, records or a table.
+        reading: how it is read; takes the rules that are used.
+
+    Raises:
+        AccountingError: a line cannot be read, and that is an error.
+    """
+    rest = iter(lines)
+    first = next((line for line in rest if line.strip()), "")
+    if _TABLE["submit_time"] in first:
+        names = {name.strip(' "') for name in first.split(",")}
+        columns = {word: column for word, column in _TABLE.items() if column in names}
+        columns["processors"] = next((name for name in _WIDTHS if name in names), _WIDTHS[0])
+        yield from table.read_csv(chain([first], rest), table.Layout(columns), reading)
+        return
+    for number, line in enumerate(chain([first], rest), start=1):
+        if line.strip():
+            job = reading.record(number, pbs.job_of, line, reading, _pairs, _processors)
+            if job is not None:
+                yield job
+
+
+def _pairs(text: str) -> dict[str, str]:
+    return {found[1]: found[2].strip('"') for found in _PAIR.finditer(text)}
+
+
+def _processors(row: dict[str, str]) -> int:
+    nodes = first_width(row.get("Resource_List.nodect"))
+    asked = first_width(row.get("Resource_List.ncpus"), row.get("Resource_List.nodect"))
+    held = first_width(row.get("resources_used.nodect"))
+    if held is None and asked is None:
+        raise Unreadable("nothing says how many processors the job had", "width")
+    of_a_node = max(1, (asked or 1) // nodes) if nodes else 1
+    return asked or 1 if held is None else held * of_a_node

@@ -1,0 +1,430 @@
+"""Tables that nobody made for us, as CSV or Parquet: their columns are named by who knows them.
+
+A field of a job is a column, a number, or a product of such: `plan_cpu*instance_num/100`. Moments are numbers of some
+unit, dates as ISO 8601 or by a format; spans are numbers of some unit or written as 1-02:03:04.
+"""
+
+import csv
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from typing import Any, Final
+
+from lrms_sim.accounting.records import AccountingError, Reading, Record, Unreadable, seconds_of
+
+MOMENTS: Final = ("submit_time", "start_time", "end_time")
+SPANS: Final = ("wait_time", "run_time", "requested_time")
+FIELDS: Final = (
+    *MOMENTS,
+    *SPANS,
+    *("processors", "user", "group", "queue", "site", "job_id", "status", "exit_code"),
+)
+"""What a column can be named for."""
+
+UNITS: Final = {
+    "ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0,
+}  # fmt: skip
+"""Seconds of each unit of time."""
+
+MISSING: Final = frozenset({"", "nan", "nat", "null", "none", "na", "n/a", "unknown", "\\n", "-"})
+"""Texts that say nothing, in lower case."""
+
+_DELIMITERS: Final = ",;\t|"
+_COMPLETED: Final = (
+    "complete",
+    "done",
+    "success",
+    "succeeded",
+    "terminated",
+    "finished",
+    "pass",
+    "ok",
+)
+_CANCELLED: Final = ("cancel", "revoked", "deleted", "removed")
+_LONG_SPAN: Final = re.compile(r"(-?\d{1,9}) days?,? (\d{1,2}):(\d\d):(\d\d(?:\.\d+)?)")
+_FACTOR: Final = re.compile(r"([*/])")
+
+Cell = Callable[[Mapping[str, Any]], Any]
+"""Returns a value of a row; None where it is missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What the columns of a table are.
+
+    Attributes:
+        columns: by a word of `FIELDS`, a column, a number, or a product of such.
+        names: of the columns in their order, for a CSV that does not begin with them.
+        delimiter: between the columns of a CSV; found in its first line where None.
+        units: of times that are numbers, by the word of the field; seconds where left out.
+        time_format: of dates, as of `datetime.strptime`; ISO 8601 where None.
+    """
+
+    columns: Mapping[str, str]
+    names: Sequence[str] = ()
+    delimiter: str | None = None
+    units: Mapping[str, str] = field(default_factory=dict)
+    time_format: str | None = None
+
+    def __post_init__(self) -> None:
+        """Checks that there is enough to know a job by.
+
+        Raises:
+            ValueError: a word is unknown, or a job's submission, run time or width is said by nothing.
+        """
+        for word in self.columns:
+            if word not in FIELDS:
+                raise ValueError(f"a job has no {word!r}; there are: {', '.join(FIELDS)}")
+        for word, unit in self.units.items():
+            if word not in (*MOMENTS, *SPANS) or unit not in UNITS:
+                raise ValueError(
+                    f"unit {unit!r} of {word!r} is not known; units are {', '.join(UNITS)}, of "
+                    f"{', '.join((*MOMENTS, *SPANS))}"
+                )
+        if not {"submit_time", "start_time"} & set(self.columns):
+            raise ValueError("name the column of submit_time, or of start_time")
+        if "run_time" not in self.columns and not (
+            "end_time" in self.columns and {"start_time", "wait_time"} & set(self.columns)
+        ):
+            raise ValueError("name the column of run_time, or of start_time and end_time")
+        if "processors" not in self.columns:
+            raise ValueError(
+                "name the column of processors; processors=1 is of jobs of one processor"
+            )
+
+
+def read_csv(lines: Iterable[str], layout: Layout, reading: Reading) -> Iterator[Record]:
+    """Yields the jobs of a CSV.
+
+    Args:
+        lines: of the file.
+        layout: what its columns are.
+        reading: how it is read; takes the rules that are used.
+
+    Raises:
+        AccountingError: a column is not there, or a line cannot be read, and that is an error.
+    """
+    yield from _records(csv_rows(lines, layout.names, layout.delimiter, reading), layout, reading)
+
+
+def csv_rows(
+    lines: Iterable[str], names: Sequence[str], delimiter: str | None, reading: Reading
+) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """Yields the rows of a CSV by the names of their columns, each with the number of its line.
+
+    Args:
+        lines: of the file.
+        names: of the columns; in its first line where empty. A line that repeats them is passed over.
+        delimiter: between columns; that of `,`, `;`, tab and `|` that the first line has most of where None.
+        reading: how it is read; takes the rules that are used.
+
+    Raises:
+        AccountingError: a line cannot be read, and that is an error.
+    """
+    rest = iter(lines)
+    blank, first = 0, ""
+    for first in rest:
+        if first.strip():
+            break
+        blank += 1
+    common = Counter(character for character in first if character in _DELIMITERS)
+    found = delimiter or (common.most_common(1)[0][0] if common else ",")
+    whole = csv.reader(_chained(first, rest), delimiter=found)
+    heading = [name.strip() for name in names]
+    while True:
+        try:
+            cells = next(whole)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            reading.leave_out(whole.line_num + blank, Unreadable(str(error)))
+            continue
+        line = whole.line_num + blank
+        stripped = [cell.strip() for cell in cells]
+        if not heading:
+            heading = stripped
+        elif stripped == heading or not any(stripped):
+            continue
+        elif len(cells) != len(heading):
+            problem = f"{len(cells)} columns, there are {len(heading)} names"
+            reading.leave_out(line, Unreadable(problem, "columns"))
+        else:
+            yield line, dict(zip(heading, stripped, strict=True))
+
+
+def _chained(first: str, rest: Iterable[str]) -> Iterator[str]:
+    yield f"{first}\n"
+    for line in rest:
+        yield f"{line}\n"
+
+
+def read_parquet(source: Any, layout: Layout, reading: Reading) -> Iterator[Record]:
+    """Yields the jobs of a Parquet file; rows count as lines.
+
+    Args:
+        source: a path, or a file that can be read at any place.
+        layout: what its columns are.
+        reading: how it is read; takes the rules that are used.
+
+    Raises:
+        AccountingError: it is no Parquet file, a column is not there, or a row cannot be read, and that is an error.
+        ModuleNotFoundError: pyarrow is not installed.
+    """
+    import pyarrow as pa  # noqa: PLC0415  # optional
+    import pyarrow.parquet as pq  # noqa: PLC0415  # same
+
+    try:
+        file = pq.ParquetFile(source)
+        known = file.schema_arrow.names
+        needed = _needed(layout, known, reading.name)
+        yield from _records(_parquet_rows(pa, file, needed), layout, reading, known)
+    except pa.ArrowException as error:
+        raise AccountingError(f"{reading.name}: no Parquet file: {error}") from error
+
+
+def _parquet_rows(pa: Any, file: Any, needed: list[str]) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    line = 0
+    for batch in file.iter_batches(columns=needed):
+        table = pa.Table.from_batches([batch])
+        for place, column in enumerate(table.schema):
+            # Objects of Python know microseconds at most.
+            if pa.types.is_timestamp(column.type):
+                kind = pa.timestamp("us", column.type.tz)
+            elif pa.types.is_duration(column.type):
+                kind = pa.duration("us")
+            else:
+                continue
+            cast = table.column(place).cast(kind, safe=False)
+            table = table.set_column(place, column.name, cast)
+        for row in table.to_pylist():
+            line += 1
+            yield line, row
+
+
+def _needed(layout: Layout, known: Sequence[str], name: str) -> list[str]:
+    """Returns the columns that a layout names.
+
+    Raises:
+        AccountingError: one is not there.
+    """
+    found: dict[str, None] = {}
+    for word, said in layout.columns.items():
+        for part in [said] if said in known else _FACTOR.split(said)[::2]:
+            if part.strip() in known:
+                found[part.strip()] = None
+            elif _number(part) is None:
+                raise AccountingError(
+                    f"{name}: no column {part.strip()!r} for {word}; there are: {', '.join(known)}"
+                )
+    return list(found)
+
+
+def _records(
+    rows: Iterable[tuple[int, Mapping[str, Any]]],
+    layout: Layout,
+    reading: Reading,
+    known: Sequence[str] = (),
+) -> Iterator[Record]:
+    cells: dict[str, Cell] = {}
+    for line, row in rows:
+        if not cells:
+            names = known or list(row)
+            _needed(layout, names, reading.name)
+            cells = {word: _cell(said, names) for word, said in layout.columns.items()}
+        job = reading.record(line, job_of, row, cells, layout, reading)
+        if job is not None:
+            yield job
+
+
+def _cell(said: str, known: Sequence[str]) -> Cell:
+    """Returns what finds the value of a field in a row."""
+    if said in known:
+        return lambda row: _present(row[said])
+    first, *others = _FACTOR.split(said)
+    if not others:
+        return lambda _row: first.strip()
+
+    def product(row: Mapping[str, Any]) -> float | None:
+        value = _factor(row, first.strip())
+        for sign, part in zip(others[::2], others[1::2], strict=True):
+            factor = _factor(row, part.strip())
+            if value is None or factor is None:
+                return None
+            if sign == "/" and factor == 0:
+                raise Unreadable(f"{said} divides by 0")
+            value = value * factor if sign == "*" else value / factor
+        return value
+
+    return product
+
+
+def _factor(row: Mapping[str, Any], part: str) -> float | None:
+    value = _present(row[part]) if part in row else part
+    if value is None:
+        return None
+    number = _number(value)
+    if number is None:
+        raise Unreadable(f"{part} is {value!r:.40}; a number is expected")
+    return number
+
+
+def _present(value: Any) -> Any:
+    """Returns a value; None where it says that there is none."""
+    if isinstance(value, str):
+        return None if value.strip().lower() in MISSING else value
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def _number(value: Any) -> float | None:
+    """Returns a finite number; None for what is none."""
+    if isinstance(value, bool | date | time | timedelta):
+        return None
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def job_of(
+    row: Mapping[str, Any], cells: Mapping[str, Cell], layout: Layout, reading: Reading
+) -> Record | None:
+    """Returns the job of a row; None where it is left out, which is counted.
+
+    Args:
+        row: by the names of columns.
+        cells: what finds the fields in it, by their words.
+        layout: how times are written.
+        reading: takes the rules that are used.
+
+    Raises:
+        Unreadable: it is no job.
+    """
+    found = {word: cell(row) for word, cell in cells.items()}
+    times = {word: _moment(word, found.get(word), layout, reading.zone) for word in MOMENTS}
+    times |= {word: _span(word, found.get(word), layout) for word in SPANS}
+    submit, start, end, is_wait_known = _course(times, cells)
+    if end is None:
+        reading.counts["open"] += 1
+        return None
+    return Record(
+        submit=submit,
+        start=start,
+        end=end,
+        processors=_processors(found.get("processors"), reading),
+        requested_time=times["requested_time"] or None,
+        status=5 if start is None else _status(found),
+        user=_text(found.get("user")),
+        group=_text(found.get("group")),
+        queue=_text(found.get("queue")),
+        site=_text(found.get("site")),
+        is_wait_known=is_wait_known,
+        job=_text(found.get("job_id")),
+    )
+
+
+def _course(
+    times: Mapping[str, float | None], cells: Mapping[str, Cell]
+) -> tuple[float, float | None, float | None, bool]:
+    """Returns submission, start, end, and whether the wait between the first two is known.
+
+    Raises:
+        Unreadable: nothing says when the job was submitted.
+    """
+    submit, start, end = (times[word] for word in MOMENTS)
+    wait, run = times["wait_time"], times["run_time"]
+    if submit is None and ("submit_time" in cells or start is None):
+        raise Unreadable("nothing says when the job was submitted", "moment")
+    is_known = submit is not None
+    # A column that says when jobs started, and nothing of this one: it never did, or has yet to.
+    if start is None and submit is not None and "start_time" not in cells:
+        if wait is not None:
+            start = submit + wait
+        elif end is not None and run is not None:
+            start = end - run
+        else:
+            start, is_known = submit, False
+    if submit is None:
+        submit = start
+    assert submit is not None
+    if run is not None and start is not None:
+        end = start + run
+    return submit, start, end, is_known
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else str(value)
+
+
+def _processors(value: Any, reading: Reading) -> int:
+    number = _number(value) if value is not None else None
+    if number is None or number <= 0 or number >= 2**62:
+        raise Unreadable(
+            f"processors is {value!r:.40}; a number of more than 0 is expected", "width"
+        )
+    reading.counts["fraction"] += not number.is_integer()
+    return math.ceil(number)
+
+
+def _moment(word: str, value: Any, layout: Layout, zone: tzinfo) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, datetime):
+        return (value if value.tzinfo else value.replace(tzinfo=zone)).timestamp()
+    if isinstance(value, date):
+        return datetime.combine(value, time(), zone).timestamp()
+    number = _number(value)
+    if number is not None and layout.time_format is None:
+        return number * UNITS[layout.units.get(word, "s")]
+    text = str(value).strip()
+    try:
+        if layout.time_format is None:
+            found = datetime.fromisoformat(text.removesuffix(" UTC"))
+            found = found.replace(tzinfo=UTC) if text.endswith(" UTC") else found
+        else:
+            found = datetime.strptime(text, layout.time_format)  # noqa: DTZ007  # its zone comes next
+        return (found if found.tzinfo else found.replace(tzinfo=zone)).timestamp()
+    except (ValueError, OverflowError):
+        raise Unreadable(f"{word} is {text!r:.40}; a moment is expected", "moment") from None
+
+
+def _span(word: str, value: Any, layout: Layout) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, timedelta):
+        seconds: float | None = value.total_seconds()
+    elif (number := _number(value)) is not None:
+        seconds = number * UNITS[layout.units.get(word, "s")]
+        if word == "requested_time" and seconds < 0:
+            return None
+    elif isinstance(value, str) and (long := _LONG_SPAN.fullmatch(value.strip())):
+        days, hours, minutes, rest = (float(part) for part in long.groups())
+        seconds = 86400.0 * days + 3600.0 * hours + 60.0 * minutes + rest
+    else:
+        seconds = seconds_of(value) if isinstance(value, str) else None
+        if seconds is None and word == "requested_time":
+            return None  # UNLIMITED, and the like
+    if seconds is None or seconds < 0:
+        raise Unreadable(f"{word} is {value!r:.40}; a span of time is expected", "moment")
+    return seconds
+
+
+def _status(found: Mapping[str, Any]) -> int:
+    """Returns the status of the standard: by its number, a word for it, or the code of the end."""
+    code = found.get("exit_code")
+    if code is not None:
+        # Slurm writes code and signal: 0:0.
+        return int(all(_number(part) == 0 for part in str(code).split(":")))
+    status = found.get("status")
+    if status is None:
+        return 1 if "status" not in found else -1
+    number = _number(status)
+    if number is not None:
+        return int(number) if number in {0, 1, 2, 3, 4, 5} else -1
+    word = str(status).strip().lower()
+    if word.startswith(_CANCELLED):
+        return 5
+    return int(word.startswith(_COMPLETED))

@@ -155,6 +155,25 @@ def lines_of(source: str | os.PathLike[str] | BinaryIO, mistake: Mistake) -> Ite
         yield rest.removesuffix(b"\r").decode("utf-8", "replace")
 
 
+def rows_of(source: str | os.PathLike[str] | BinaryIO, mistake: Mistake) -> Iterator[str]:
+    """Yields the lines of a table with their ends, for `csv.reader`, as `pieces_of` reads it.
+
+    Args:
+        source: as of `pieces_of`.
+        mistake: same.
+
+    Raises:
+        OSError: the file cannot be opened or read.
+        UnicodeDecodeError: it is no text.
+    """
+    rest = b""
+    for piece in pieces_of(source, mistake):
+        *whole, rest = (rest + piece).split(b"\n")
+        yield from (f"{line.decode()}\n" for line in whole)
+    if rest:
+        yield rest.decode()
+
+
 def parquet_file(source: str | os.PathLike[str]) -> BinaryIO | None:
     """Returns a Parquet file opened for reading; None for a file of any other kind.
 

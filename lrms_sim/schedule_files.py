@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from lrms_sim import _schedule_csv
 from lrms_sim.jobs import JobTable
-from lrms_sim.log_files import pieces_of
+from lrms_sim.log_files import rows_of
 from lrms_sim.schedule import MachineInfo, Schedule
 from lrms_sim.swf_log import SwfHeader, SwfLog
 from lrms_sim.text_files import replacing
@@ -172,8 +172,7 @@ def read_csv(path: str | os.PathLike[str], machines: Sequence[MachineInfo]) -> S
         ScheduleFileError: the file cannot be read, a column is missing, or a value is malformed.
     """
     try:
-        pieces = pieces_of(path, lambda text: ScheduleFileError(f"{path}: {text}"))
-        lines = _lines(pieces)
+        lines = rows_of(path, lambda text: ScheduleFileError(f"{path}: {text}"))
         columns = _read_columns(lines, str(path), [machine.name for machine in machines])
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         reason = getattr(error, "strerror", None) or error
@@ -203,16 +202,6 @@ def read_csv(path: str | os.PathLike[str], machines: Sequence[MachineInfo]) -> S
     except ValueError as error:
         raise ScheduleFileError(f"{path}: {error}") from error
     return schedule
-
-
-def _lines(pieces: Iterator[bytes]) -> Iterator[str]:
-    """Yields the lines of a text with their ends, which may stand within a field."""
-    rest = b""
-    for piece in pieces:
-        *whole, rest = (rest + piece).split(b"\n")
-        yield from (f"{line.decode()}\n" for line in whole)
-    if rest:
-        yield rest.decode()
 
 
 def _read_columns(

@@ -113,7 +113,7 @@ def open_source(
         name = f"the paper's model, rate {rate:g}"
         drawn = model.draw(steps, seed + TRAINING_SEED if training else seed)
         return Source(name, drawn, processors or PROCESSORS, False, model)
-    if path.endswith(".csv"):
+    if ".csv" in Path(path).suffixes[-2:]:
         workload = read_workload(path)
         widest = int(workload.jobs.processors.max()) if len(workload) else 1
         if processors is None:
@@ -124,6 +124,6 @@ def open_source(
     log = read_swf(path)
     size = processors or log.header.size
     if size is None or size < 1:
-        raise ValueError(f"{path}: the header says no MaxProcs; give --processors")
+        raise ValueError(f"{path}: the header says no {log.header.size_key}; give --processors")
     workload, _ = utilities(log, size, rules_for(rules), PreparationOptions(**(preparation or {})))
     return Source(Path(path).name, workload, size, True)

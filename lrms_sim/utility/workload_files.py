@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from lrms_sim.jobs import JobTable
+from lrms_sim.log_files import rows_of
 from lrms_sim.spelling import shown
 from lrms_sim.text_files import replacing
 from lrms_sim.utility.jobs import SHAPES, UtilityJobs
@@ -43,7 +44,7 @@ def read_workload(path: str | os.PathLike[str]) -> UtilityJobs:
     """Reads a workload.
 
     Args:
-        path: CSV with a head; see `NEEDED` and `OPTIONAL`. Times in seconds, or in the steps of
+        path: CSV with a head, plain or packed; see `NEEDED` and `OPTIONAL`. Times in seconds, or in the steps of
             the paper's model.
 
     Raises:
@@ -51,8 +52,8 @@ def read_workload(path: str | os.PathLike[str]) -> UtilityJobs:
     """
     path = Path(path)
     try:
-        with path.open(encoding="utf-8", newline="") as file:
-            return _read(csv.reader(file), str(path))
+        rows = rows_of(path, lambda text: WorkloadError(f"{path}: {text}"))
+        return _read(csv.reader(rows), str(path))
     except OSError as error:
         raise WorkloadError(f"{path}: cannot be read: {error.strerror or error}") from error
     except (UnicodeDecodeError, csv.Error) as error:

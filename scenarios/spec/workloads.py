@@ -134,7 +134,7 @@ class SwfWorkload(Model):
     """A log of the user's own, in the Standard Workload Format.
 
     Attributes:
-        swf: the file, plain or gzip-compressed.
+        swf: the file, plain or packed.
         window: which part of it.
         preparation: what to do with records that cannot be run as they stand.
     """

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lrms_sim import log_files
-from lrms_sim.log_files import lines_of, pieces_of, shown_name
+from lrms_sim.log_files import lines_of, parquet_file, pieces_of, rows_of, shown_name
 
 TEXT = "".join(f"line {number} of a log, é\n" for number in range(3000))
 
@@ -131,6 +131,31 @@ def test_an_endless_line_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValueError, match="has a line of more than 5,000 bytes"):
         list(lines_of(file, ValueError))
     assert file.tell() < 20_000
+
+
+def test_rows_keep_their_ends() -> None:
+    """A field of a CSV may have line ends; what is no text is an error here."""
+    content = gzip.compress(b'a,"b\r\nc"\nlast')
+    assert list(rows_of(io.BytesIO(content), ValueError)) == ['a,"b\r\n', 'c"\n', "last"]
+    with pytest.raises(UnicodeDecodeError):
+        list(rows_of(io.BytesIO(b"\xe9\n"), ValueError))
+
+
+def test_parquet_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are told from others by their first bytes, and what a pipe holds of another kind stays in it."""
+    (tmp_path / "a").write_bytes(b"PAR1....")
+    (tmp_path / "b").write_bytes(b"text\n")
+    file = parquet_file(tmp_path / "a")
+    assert file is not None
+    with file:
+        assert file.read() == b"PAR1...."
+    assert parquet_file(tmp_path / "b") is None
+    for content in (b"PAR1....", b"text\n"):
+        pipe = io.BufferedReader(io.BytesIO(content))  # as a pipe is
+        monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=pipe))
+        found = parquet_file("-")
+        assert (found.read() if found else pipe.read()) == content
+        assert (found is None) == content.startswith(b"text")
 
 
 def test_standard_input(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

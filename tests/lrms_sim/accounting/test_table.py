@@ -257,7 +257,7 @@ def test_the_command(
     out = io.BytesIO()
     pq.write_table(pa.table({"submitted": [1, 2], "elapsed": [5, 6], "cores": [1, 2]}), out)
     for content in (out.getvalue(), b"submitted,elapsed,cores\n1,5,1\n2,6,2\n"):
-        pipe = io.BufferedReader(io.BytesIO(content))  # type: ignore[arg-type]  # as a pipe is
+        pipe = io.BufferedReader(io.BytesIO(content))  # as a pipe is
         monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=pipe))
         assert run_command(["import", "table", "-", *named, "-o", str(log)]) == 0
         assert read_swf(log).run_time.tolist() == [5, 6]

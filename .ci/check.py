@@ -61,6 +61,16 @@ def package_files() -> set[str]:
     }
 
 
+def examples() -> set[str]:
+    """Returns where a wheel has the examples of the documentation."""
+    folder = ROOT / "docs" / "examples"
+    return {
+        f"share/hanse/examples/{path.relative_to(folder)}"
+        for path in folder.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+
+
 def check_dist(path: Path) -> list[str]:
     """Returns what is missing in, or too much of, the sdist and the wheel in a folder."""
     (sdist,) = path.glob("*.tar.gz")
@@ -85,7 +95,7 @@ def check_dist(path: Path) -> list[str]:
         for file in (ROOT / "share").glob("*/**/*")
         if file.is_file() and file.suffix != ".pyc"
     }
-    found += [f"wheel lacks {name}" for name in sorted(pages - shared)]
+    found += [f"wheel lacks {name}" for name in sorted((pages | examples()) - shared)]
     code = {name for name in packed if ".dist-info/" not in name and ".data/" not in name}
     expected = {name for name in sources if Path(name).suffix not in SOURCE_ONLY}
     found += [f"wheel lacks {name}" for name in sorted(expected - code)]
@@ -105,6 +115,8 @@ SLIM_WORKS: tuple[tuple[str, ...], ...] = (
     ("gorba", "generate", "benchmark", "--class", "lRlD", "--tasks", "20", "--output", "p.json"),
     ("gorba", "plan", "p.json", "--evaluations", "50", "--html", "plan.html"),
     ("grms", "--help"),
+    ("grms", "examples", "hanse-grms@.service", "hanse-grms@.service.d/sudo.conf", "sudoers"),
+    ("grms", "examples", "job_submit.lua", "monitoring", "--output", "examples"),
 )
 SLIM_LACKS: tuple[tuple[tuple[str, ...], str], ...] = (
     (("grms", "status", "--socket", "none.sock"), "hanse[site]"),

@@ -21,6 +21,7 @@ from grms.site_cli import COMMANDS as SITE_COMMANDS
 from grms.submit_cli import submit
 from grms.top_cli import top
 from grms.tune_cli import tune
+from lrms_sim.commandline.examples import examples
 from lrms_sim.commandline.running import open_console, run_group
 from lrms_sim.commandline.sections import SectionedGroup
 from lrms_sim.version import __version__
@@ -48,6 +49,7 @@ for command in (
     tune,
     top,
     lrms,
+    examples,
     submit,
     *SITE_COMMANDS,
     *JOBS_COMMANDS,
@@ -93,6 +95,7 @@ cli.set_sections(
             "dashboard",
             "pki",
             "lrms",
+            "examples",
         ),
         "Learning, without a daemon": ("train", "tune", "policy"),
     }

@@ -47,6 +47,7 @@ def check(config: Path, *, run: bool, timeout_s: float, as_json: bool) -> None:
 
     from grms.lrms.adapter import LrmsSite  # noqa: PLC0415  # same
     from grms.lrms.checks import FindingLevel  # noqa: PLC0415  # same
+    from grms.lrms.privileges import check_sudo, listener  # noqa: PLC0415  # same
     from grms.site.configuration.files import load_config  # noqa: PLC0415  # same
     from grms.site.configuration.lrms_kinds import KINDS  # noqa: PLC0415  # same
     from grms.site.engine.clock import WallClock  # noqa: PLC0415  # same
@@ -63,9 +64,11 @@ def check(config: Path, *, run: bool, timeout_s: float, as_json: bool) -> None:
         return
     clock = WallClock()
     folder = Path(settings.journal.path).parent
-    accounts = guest_accounts(settings).accounts
-    site = LrmsSite(settings.name, settings.processors, clock, folder, accounts=accounts)
-    found = asyncio.run(look(settings.lrms, site, timeout_s if run else None))
+    guests = guest_accounts(settings)
+    site = LrmsSite(settings.name, settings.processors, clock, folder, accounts=guests.accounts)
+    needs = [*guests.needs_sudo, *settings.lrms.needs_sudo]
+    found = check_sudo(needs, listener(Path(settings.listen.users)))
+    found += asyncio.run(look(settings.lrms, site, timeout_s if run else None))
     if as_json:
         said = [asdict(finding) | {"level": finding.level.value} for finding in found]
         print_json("grms-lrms-check", {"kind": kind, "job_run": run, "findings": said})

@@ -42,6 +42,11 @@ class LrmsSettings(Model):
     command_timeout_s: Seconds = 60.0
     commands: Annotated[Count, Field(le=64)] = 4
 
+    @property
+    def needs_sudo(self) -> list[str]:
+        """Keys of the table by which programs run with other rights than the daemon's."""
+        return []
+
 
 @dataclass(frozen=True, slots=True)
 class LrmsSite:

@@ -23,6 +23,7 @@ from grms.kit.shared_folders import SharedFolders
 from grms.lrms.adapter import LrmsSite
 from grms.lrms.immediate import ReplayableLrms
 from grms.lrms.port import Lrms
+from grms.lrms.privileges import in_the_way
 from grms.names import parse_endpoint
 from grms.pki.certificates import PkiError
 from grms.policy.rails_table import rounds_said
@@ -47,6 +48,7 @@ from grms.site.engine.upkeep import Progress, compact, read, without_collection
 from grms.site.facts.invariants import check
 from grms.site.facts.reservations import Resource
 from grms.site.facts.settings import Limits, PartnerSettings, SiteSettings
+from grms.site.links.accounts import guest_accounts
 from grms.site.links.calls import Problems, channel_maker
 from grms.site.links.link import LinkSettings
 from grms.site.links.partner_links import PartnerLinks
@@ -233,6 +235,23 @@ def check_certificate(config: SiteConfig, log: Log) -> None:
         log.error("certificate_not_valid", problem=str(error))  # noqa: TRY400  # no fault of ours
     except PkiError as error:
         raise ConfigError(f"tls: {error}") from error
+
+
+def check_privileges(config: SiteConfig, log: Log) -> None:
+    """Logs it where the configuration needs sudo and this process is denied new privileges.
+
+    It is no reason not to start: users' jobs need none of it.
+
+    Args:
+        config: of the site.
+        log: where it is told.
+
+    Raises:
+        ConfigError: the map of accounts cannot be used.
+    """
+    problem = in_the_way([*guest_accounts(config).needs_sudo, *config.lrms.needs_sudo])
+    if problem:
+        log.error("no_new_privileges", problem=problem)
 
 
 def build_core(

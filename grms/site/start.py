@@ -20,7 +20,7 @@ from grms.site.configuration.files import load_config
 from grms.site.daemon import Daemon
 from grms.site.engine.journal import Journal
 from grms.site.engine.upkeep import Progress, StoppedError, without_collection
-from grms.site.parts import Loaded, build_core, check_certificate, load
+from grms.site.parts import Loaded, build_core, check_certificate, check_privileges, load
 from grms.site.sockets.descriptors import connection_limits, user_socket
 from grms.site.sockets.waiting_room import waiting_room
 
@@ -120,6 +120,7 @@ def serve(config_path: Path, log: Log, *, until_eof: bool = False, behind: bool 
                 lifeline(reins.stop, wanted=until_eof),
             ):
                 check_certificate(config, log)
+                check_privileges(config, log)
                 async with waiting_room(users) as notice:
 
                     def tell(text: str) -> None:

@@ -29,6 +29,7 @@ ACTS = {
     "grms": {
         "cancel",
         "drain",
+        "examples",
         "fetch",
         "reload",
         "resubmit",

@@ -21,7 +21,7 @@ PROGRAMS: dict[str, click.Group] = {
 }
 BLOCK = re.compile(r"^```(?P<kind>\w*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 _LINE = re.compile(
-    rf"^    (?:sudo -u hanse |HANSE_\w+=\S+ )*(?P<words>(?:{'|'.join(PROGRAMS)}) .*?)(?: &| > \S+)?$",
+    rf"^    (?:sudo -u hanse /opt/hanse/bin/|HANSE_\w+=\S+ )*(?P<words>(?:{'|'.join(PROGRAMS)}) .*?)(?: &| > \S+)?$",
     re.MULTILINE,
 )
 _IN_A_CELL = re.compile(rf"`(?P<words>(?:{'|'.join(PROGRAMS)}) [^`]+)`")

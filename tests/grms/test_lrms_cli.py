@@ -7,6 +7,7 @@ import pytest
 
 from grms.cli import run_command
 from grms.lrms.adapter import Adapter
+from grms.lrms.batch.kinds import SLURM
 from grms.lrms.checks import Finding, doubt, good, missing
 from grms.lrms.simulated import ADAPTER
 from lrms_sim.text_files import to_toml
@@ -24,6 +25,31 @@ def test_a_simulated_one_is_always_there(
     assert "nothing to look at" in capsys.readouterr().out
     assert run_command(["lrms", "check", str(path), "--json"]) == 0
     assert printed("grms-lrms-check", capsys.readouterr().out)["findings"] == []
+
+
+def test_what_needs_sudo_is_told_where_it_refuses(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The key of the site's file, and the cure; status 1."""
+
+    async def look(_settings: Any, _site: Any, _run_s: float | None) -> list[Finding]:
+        return [good("user", "me")]
+
+    other = Adapter(SLURM.settings, SLURM.make, look)
+    monkeypatch.setattr("grms.site.configuration.lrms_kinds.KINDS", {"slurm": other})
+    monkeypatch.setattr("grms.lrms.privileges.no_new_privileges", lambda _=None: True)
+    users = tmp_path / "users.map"
+    users.write_text("ann@away  ann\n")
+    path = tmp_path / "site.toml"
+    lrms = {"kind": "slurm", "spool": str(tmp_path)}
+    path.write_text(to_toml(document(tmp_path, lrms=lrms)))
+    assert run_command(["lrms", "check", str(path)]) == 0
+    assert "sudo" not in capsys.readouterr().out
+    path.write_text(to_toml(document(tmp_path, lrms=lrms, guests={"users": str(users)})))
+    assert run_command(["lrms", "check", str(path)]) == 1
+    words = " ".join(capsys.readouterr().out.split())
+    assert "NO sudo this command: guests.users: sudo refuses" in words
+    assert "hanse-grms@.service.d/sudo.conf" in words
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,7 @@ from grms.lrms.batch.slurm_check import SlurmCheck
 from grms.lrms.batch.slurm_watch import SlurmWatch
 from grms.lrms.checks import Finding, FindingLevel
 from grms.lrms.originals import OriginalNotes, Watched
+from grms.lrms.privileges import gains_rights
 
 _SHAPE = "{processors}"
 
@@ -179,6 +180,12 @@ class SlurmTable(BatchSettings):
     def watch_programs(self) -> Programs | None:
         """What runs the programs of the watcher; None without one."""
         return None if self.watch is None else self.runner(self._place, self.watch.programs)
+
+    @property
+    def needs_sudo(self) -> list[str]:
+        """Keys of the table by which programs run with other rights than the daemon's."""
+        programs = None if self.watch is None else self.watch.programs
+        return ["lrms.watch.programs"] if programs and gains_rights(Path(programs)) else []
 
     def watched(self, site: LrmsSite) -> Watched | None:
         """Returns what watches users' own jobs; None where that is not wanted."""

@@ -66,6 +66,12 @@ class GuestAccounts:
         return account
 
     @property
+    def needs_sudo(self) -> list[str]:
+        """Keys of the site's file by which jobs run as other accounts."""
+        kept = (("guests.users", self.users), ("partners.account", self.partners))
+        return [key for key, accounts in kept if accounts]
+
+    @property
     def accounts(self) -> list[str]:
         """All accounts there are, in order."""
         return sorted({*self.users.values(), *self.partners.values()})

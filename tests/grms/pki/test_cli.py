@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from grms.cli import run_command
+from grms.cli import cli, run_command
 from grms.pki.certificates import facts
-from grms.pki.cli import pki
 from grms.pki.files import read_certificates, read_key
 from tests.schemas import printed
 
@@ -21,7 +20,8 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def run(*arguments: str) -> Result:
     """Runs `grms pki`."""
-    return CliRunner().invoke(pki, arguments, prog_name="grms pki")
+    # Through the whole program: a command keeps the options for help that it is asked with first.
+    return CliRunner().invoke(cli, ["pki", *arguments], prog_name="grms")
 
 
 def test_the_way_from_nothing_to_a_site(tmp_path: Path) -> None:

@@ -1,14 +1,15 @@
-"""The parts of a daemon without sockets: what its certificate has to be."""
+"""The parts of a daemon without sockets: what its certificate has to be, and its privileges."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 import structlog
 from structlog.testing import capture_logs
 
-from grms.site.configuration.files import ConfigError, parse_config
-from grms.site.parts import check_certificate
+from grms.site.configuration.files import ConfigError, load_config, parse_config
+from grms.site.parts import check_certificate, check_privileges
 from grms.tls import TlsFiles
 from lrms_sim.text_files import to_toml
 from tests.grms.keys import new_federation
@@ -51,3 +52,23 @@ def test_one_that_has_ended_is_told(tmp_path: Path) -> None:
     assert entry["event"] == "certificate_not_valid"
     assert entry["log_level"] == "error"
     assert "grms pki renew" in entry["problem"]
+
+
+def test_a_daemon_says_that_sudo_will_refuse(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where its file needs sudo and nothing can gain rights; it names the keys, and serves all the same."""
+    users, programs = tmp_path / "users.map", tmp_path / "operator"
+    users.write_text("ann@away  ann\n")
+    programs.mkdir()
+    (programs / "scontrol").write_text('#!/bin/sh\nexec sudo -n -u slurm /usr/bin/scontrol "$@"\n')
+    lrms: dict[str, Any] = {"kind": "slurm", "spool": str(tmp_path)}
+    lrms["watch"] = {"comment": "grid", "programs": str(programs)}
+    path = tmp_path / "site.toml"
+    path.write_text(to_toml(document(tmp_path, lrms=lrms, guests={"users": str(users)})))
+    for denied in (False, True):
+        monkeypatch.setattr("grms.lrms.privileges.no_new_privileges", lambda _, said=denied: said)
+        with capture_logs() as logs:
+            check_privileges(load_config(path), structlog.get_logger())
+        assert [entry["event"] for entry in logs] == ["no_new_privileges"] * denied
+    assert logs[0]["problem"].startswith("guests.users, lrms.watch.programs: sudo refuses")

@@ -29,6 +29,7 @@ from broker.v1 import (
     workflow_pb2,
     workflow_pb2_grpc,
 )
+from grms.kit.absence import is_absent
 from grms.kit.backoff import Backoff, BackoffSettings
 
 TIMEOUT_S: Final = 30.0
@@ -226,11 +227,15 @@ class BrokerClient:
             CallError: it is not worth it, or there is no time left.
         """
         code, reason = error.code(), error.details() or ""
-        absent = code is grpc.StatusCode.UNAVAILABLE
+        absent = is_absent(error)
         if absent and time.monotonic() + pause < deadline:
             time.sleep(pause)
             return
-        if absent and "connect" in reason.lower():
+        if code is grpc.StatusCode.CANCELLED:
+            reason = (
+                f"the broker on {self._socket} has ended the call, and did not come back in time"
+            )
+        elif absent and "connect" in reason.lower():
             reason = (
                 f"no broker answers on {self._socket}; is it running? `gorba serve CONFIG` runs "
                 f"one, --broker or GORBA_SOCKET names its socket"

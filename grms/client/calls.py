@@ -10,6 +10,7 @@ import grpc
 from grpc import aio
 
 from grms.client.answers import SiteError, SiteUnavailable, read_details
+from grms.kit.absence import is_absent
 from grms.kit.backoff import Backoff, BackoffSettings
 from grms.v1 import job_pb2_grpc, operator_pb2_grpc
 
@@ -86,11 +87,15 @@ class Calls:
         code, reason = error.code(), error.details() or ""
         wait = max(pause, retry_s or 0.0)
         told_to_wait = code is grpc.StatusCode.RESOURCE_EXHAUSTED and retry_s is not None
-        absent = code is grpc.StatusCode.UNAVAILABLE
+        absent = is_absent(error)
         if (absent or told_to_wait) and time.monotonic() + wait < deadline:
             await asyncio.sleep(wait)
             return
-        if absent and "connect" in reason.lower():
+        if code is grpc.StatusCode.CANCELLED:
+            reason = (
+                f"the daemon on {self.socket} has ended the call, and did not come back in time"
+            )
+        elif absent and "connect" in reason.lower():
             reason = f"no daemon answers on {self.socket}; is it running?"
         kind = SiteUnavailable if absent or code is grpc.StatusCode.DEADLINE_EXCEEDED else SiteError
         raise kind(code.name, reason, field) from error

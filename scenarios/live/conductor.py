@@ -19,6 +19,7 @@ from typing import Any, Final
 import numpy as np
 from grpc import aio
 
+from grms.kit.absence import is_absent
 from grms.kit.backoff import Backoff, BackoffSettings
 from grms.v1 import replay_pb2, replay_pb2_grpc
 from lrms_sim.groups import user_groups
@@ -26,7 +27,7 @@ from lrms_sim.jobs import JobTable, concatenate
 from lrms_sim.schedule import MachineInfo, Schedule
 from scenarios.errors import LiveError
 from scenarios.live.daemons import until_linked
-from scenarios.live.seat import Seat, is_gone
+from scenarios.live.seat import Seat
 from scenarios.live.sites import SiteProcess
 
 ROWS_MAX: Final = 256
@@ -300,7 +301,7 @@ class Conductor:
     # --- daemons come and go -------------------------------------------------------------------
 
     async def _recover(self, seat: Seat, sitting: int, error: Exception) -> None:
-        if isinstance(error, aio.AioRpcError) and not is_gone(error):
+        if isinstance(error, aio.AioRpcError) and not is_absent(error):
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(seat.process.ended(), END_S)
             if seat.process.pid:

@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import grpc
 import numpy as np
 from grpc import aio
 
@@ -15,12 +14,6 @@ from scenarios.live.sites import SiteProcess
 
 BLOCK_ROWS: Final = 20_000
 """Rows of a workload in one message."""
-
-GONE: Final = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
-"""What calls end with when a daemon has."""
-
-BROKEN: Final = "Internal error from Core"
-"""What gRPC says for INTERNAL where a connection broke before the call had begun; no daemon says it."""
 
 
 @dataclass(slots=True)
@@ -125,9 +118,3 @@ class Seat:
         if answer is aio.EOF:
             raise ConnectionError(f"{self.process.name} has hung up")
         return answer
-
-
-def is_gone(error: aio.AioRpcError) -> bool:
-    """Returns whether a call has ended as it does when the daemon has."""
-    broken = error.code() is grpc.StatusCode.INTERNAL and (error.details() or "").startswith(BROKEN)
-    return broken or error.code() in GONE

@@ -49,7 +49,7 @@ def top(socket: Path, *, timeout_s: float, every_s: float, once: bool) -> None:
     from grms.client import JobState, SyncClient  # noqa: PLC0415  # same
 
     console = open_console(pipe_width=PIPE_WIDTH)
-    states = [state for state in JobState if state is not JobState.ENDED]
+    states = [state for state in JobState if state not in {JobState.ENDED, JobState.UNKNOWN}]
     with SyncClient(socket, timeout_s=timeout_s) as site:
 
         def look() -> "Group":

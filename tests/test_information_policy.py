@@ -216,6 +216,7 @@ MAY_CROSS = {
     "Completion.run_time_s": END,
     "Completion.detail": END,
     "Completion.exit_code": END,
+    "Completion.outcome_text": END,
     "Completion.signal": END,
     "ReportRequest.site": NAME,
     "ReportRequest.completions": END,

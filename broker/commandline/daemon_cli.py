@@ -364,15 +364,16 @@ def workflow_line(message: "workflow_pb2.Workflow") -> str:
 
 def _state(message: "workflow_pb2.Workflow") -> str:
     from broker.v1 import workflow_pb2  # noqa: PLC0415  # see the module's docstring
+    from grms.kit.messages import enum_word  # noqa: PLC0415  # same
 
-    name = workflow_pb2.WorkflowState.Name(message.state)
-    return name.removeprefix("WORKFLOW_STATE_").lower()
+    return enum_word(workflow_pb2.WorkflowState, message.state, "WORKFLOW_STATE_")
 
 
 def _task_state(message: "workflow_pb2.Task | plan_pb2.Placement") -> str:
     from broker.v1 import workflow_pb2  # noqa: PLC0415  # see the module's docstring
+    from grms.kit.messages import enum_word  # noqa: PLC0415  # same
 
-    return workflow_pb2.TaskState.Name(message.state).removeprefix("TASK_STATE_").lower()
+    return enum_word(workflow_pb2.TaskState, message.state, "TASK_STATE_")
 
 
 def _because(reason: str) -> str:

@@ -21,6 +21,7 @@ from broker.model.workflow import Alternative, Demand, Task, Workflow
 from broker.pictures.page import render_page
 from broker.pictures.words import fitness
 from broker.v1 import plan_pb2, workflow_pb2
+from grms.kit.messages import enum_word
 from lrms_sim.spelling import count
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ def pick(
 
 def state_of(placement: plan_pb2.Placement) -> str:
     """Returns where a task stands, as a word."""
-    return workflow_pb2.TaskState.Name(placement.state).removeprefix("TASK_STATE_").lower()
+    return enum_word(workflow_pb2.TaskState, placement.state, "TASK_STATE_")
 
 
 def lines(shown: Shown) -> list[str]:

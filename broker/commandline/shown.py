@@ -10,7 +10,7 @@ from pydantic import Field, RootModel
 
 from broker.core.records import Supply
 from broker.v1 import plan_pb2, workflow_pb2
-from grms.kit.messages import of_message
+from grms.kit.messages import enum_word, of_message
 from lrms_sim.shown.models import Shown
 
 
@@ -194,11 +194,11 @@ class PlanFileShown(Shown):
 def workflow(message: workflow_pb2.Workflow) -> dict[str, Any]:
     """Returns a workflow as `Workflow` has it."""
     return of_message(message) | {
-        "state": _word(workflow_pb2.WorkflowState.Name(message.state)),
+        "state": enum_word(workflow_pb2.WorkflowState, message.state, "WORKFLOW_STATE_"),
         "tasks": [
             of_message(task)
             | {
-                "state": _word(workflow_pb2.TaskState.Name(task.state)),
+                "state": enum_word(workflow_pb2.TaskState, task.state, "TASK_STATE_"),
                 "demands": [of_message(demand) for demand in task.demands],
             }
             for task in message.tasks
@@ -227,8 +227,3 @@ def resource(supply: Supply) -> dict[str, Any]:
         **{name: getattr(supply, name) for name in where},
         "requires": requires,
     }
-
-
-def _word(name: str) -> str:
-    """Returns `running` for WORKFLOW_STATE_RUNNING."""
-    return name.partition("STATE_")[2].lower()

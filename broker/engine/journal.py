@@ -187,7 +187,7 @@ class Journal(JournalFile):
                 try:
                     record = decode(row)
                 except ValueError as error:
-                    raise self.damaged(f"record {number}: {error}") from error
+                    raise self.later(f"record {number}: {error}") from error
                 if isinstance(record, TaskFixed):
                     self._workflows[record.booking] = record.workflow_id
                 yield record

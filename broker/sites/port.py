@@ -42,6 +42,8 @@ class ReservationState(Enum):
     ENDED = "ended"
     RELEASED = "released"
     EXPIRED = "expired"
+    OTHER = "other"
+    """A word of a later version of the site: it stands, and its job has not ended."""
 
 
 @dataclass(frozen=True, slots=True)

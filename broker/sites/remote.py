@@ -35,6 +35,18 @@ _REFUSALS: Final = frozenset(
 )
 """What a site says that will not be otherwise when asked again."""
 
+_STATES: Final[dict[int, ReservationState]] = {
+    reservation_pb2.ReservationState.Value(f"RESERVATION_STATE_{state.name}"): state
+    for state in ReservationState
+    if state is not ReservationState.OTHER
+}
+_OUTCOMES: Final[dict[int, Outcome | None]] = {
+    request_pb2.OUTCOME_UNSPECIFIED: None,
+    request_pb2.OUTCOME_COMPLETED: Outcome.COMPLETED,
+    request_pb2.OUTCOME_CANCELLED: Outcome.CANCELLED,
+}
+"""What ends say; all others, those of later versions too, are failures: nobody says that the work is done."""
+
 _T = TypeVar("_T")
 
 
@@ -150,14 +162,12 @@ async def _failed(call: Any) -> str | None:
 
 
 def _read(message: reservation_pb2.Reservation) -> Reservation:
-    state = reservation_pb2.ReservationState.Name(message.state)
-    outcome = request_pb2.Outcome.Name(message.outcome).removeprefix("OUTCOME_").lower()
     return Reservation(
         message.reservation_id,
-        ReservationState(state.removeprefix("RESERVATION_STATE_").lower()),
+        _STATES.get(message.state, ReservationState.OTHER),
         message.start_time_s if message.HasField("start_time_s") else None,
         message.end_time_s if message.HasField("end_time_s") else None,
-        None if outcome == "unspecified" else Outcome(outcome),
+        _OUTCOMES.get(message.outcome, Outcome.FAILED),
     )
 
 

@@ -28,6 +28,8 @@ class JobState(enum.StrEnum):
     DELEGATED = "delegated"
     SUSPECT = "suspect"
     ENDED = "ended"
+    UNKNOWN = "unknown"
+    """A state that came with a later version of the site; the job has not ended."""
 
 
 class Outcome(enum.StrEnum):
@@ -155,7 +157,7 @@ class SiteUnavailable(SiteError):  # noqa: N818  # named for what it says
     """The site could not be reached in time, or takes no work now."""
 
 
-_STATES: Final = {
+_STATES: Final[dict[int, JobState]] = {
     number: JobState(name.removeprefix("JOB_STATE_").lower())
     for name, number in job_pb2.JobState.items()
     if number != job_pb2.JOB_STATE_UNSPECIFIED
@@ -173,20 +175,23 @@ def read_job(message: job_pb2.Job) -> Job:
     told = message.detail or message.outcome
     if told not in _OUTCOMES:
         told = message.outcome  # a newer site's word
+    reason = message.reason
+    if told not in _OUTCOMES and not reason:
+        reason = f"it ended by outcome {told}, a word of a later version"
     return Job(
         job_id=message.job_id,
         name=message.name,
         user=message.user,
         processors=request.processors,
         requested_time_s=request.requested_time_s,
-        state=_STATES[message.state],
+        state=_STATES.get(message.state, JobState.UNKNOWN),
         executed_on=message.executed_on,
         submit_time_s=message.submit_time_s,
         start_time_s=message.start_time_s if message.HasField("start_time_s") else None,
         end_time_s=message.end_time_s if message.HasField("end_time_s") else None,
-        outcome=_OUTCOMES[told],
+        outcome=_OUTCOMES.get(told, Outcome.UNKNOWN),
         cancel_requested=message.cancel_requested,
-        reason=message.reason,
+        reason=reason,
         stuck=message.stuck,
         exit_code=message.exit_code if message.HasField("exit_code") else None,
         signal=message.signal if message.HasField("signal") else None,

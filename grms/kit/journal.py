@@ -12,16 +12,18 @@ import fcntl
 import os
 import sqlite3
 import stat
+import struct
 import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Final, Literal, Self
 
 from grms.kit.write_ahead import log_problem
+from lrms_sim.version import __version__
 
 BUSY_S: Final = 5.0
 """How long is waited for somebody who reads."""
@@ -31,6 +33,12 @@ MODE: Final = 0o600
 
 OTHERS: Final = 0o077
 """The permissions that nobody but a journal's user has."""
+
+WRITTEN_BY: Final = "written_by"
+"""The note that says which version of this program has opened a journal last, to write it."""
+
+_HEADER: Final = struct.Struct(">60xi4xi")
+"""Of the file, from its first byte: `user_version` and `application_id` (SQLite's file format, section 1.3)."""
 
 _MAGIC: Final = b"SQLite format 3\0"
 
@@ -63,6 +71,10 @@ class JournalDamagedError(JournalError):
 
 class JournalTakenError(JournalError):
     """Another process has the journal."""
+
+
+class JournalLaterError(JournalError):
+    """A later version of this program has written it, and nothing is wrong with it."""
 
 
 class JournalFullError(JournalError):
@@ -112,7 +124,8 @@ class JournalFile:
     Raises:
         JournalTakenError: another process has it.
         JournalDamagedError: the file is damaged, or no journal.
-        JournalError: it is of a later version, is reached by several names (hard links), is open to
+        JournalLaterError: a later version of this program has written it.
+        JournalError: it is reached by several names (hard links), is open to
             others and not ours to close, or cannot be opened.
     """
 
@@ -127,11 +140,12 @@ class JournalFile:
         # By whatever way it is named: the lock lies beside the file itself.
         self.path = path.resolve()
         self._kind = kind
-        self._own_notes = {**notes, "epoch": str(time.time_ns())}
+        self._own_notes = {**notes, "epoch": str(time.time_ns()), WRITTEN_BY: __version__}
         self.narrowed: int | None = None
         self._lock = self._take()
         try:
             self._make_private()
+            self._check_file()
             self._check_log()
             self._connection = self._open(durability)
             try:
@@ -200,6 +214,26 @@ class JournalFile:
                 if stat.S_IMODE(beside.stat().st_mode) & OTHERS:
                     beside.chmod(MODE)
 
+    def _check_file(self) -> None:
+        # What a later version has written is not judged by the rules of this one, nor opened to be written.
+        with self.path.open("rb") as file:
+            head = file.read(_HEADER.size)
+        if len(head) == _HEADER.size and head.startswith(_MAGIC):
+            version, application = _HEADER.unpack(head)
+            if application == self._kind.application_id:
+                self._check_version(version)
+
+    def _check_version(self, version: int) -> None:
+        readable = {self._kind.version, *self._kind.versions_read}
+        if version > max(readable):
+            by = written_by(self.path)
+            raise JournalLaterError(later_version(self.path, version, max(readable), by))
+        if version not in readable:
+            raise JournalError(
+                f"{self.path}: this journal is of version {version}, and this program, Hanse "
+                f"{__version__}, reads versions {min(readable)} to {max(readable)}; use the one that wrote it"
+            )
+
     def _check_log(self) -> None:
         # Before SQLite looks at it, which would take what is damaged for the end, and delete the rest.
         try:
@@ -231,6 +265,13 @@ class JournalFile:
             found = self._connection.execute("PRAGMA quick_check(1)").fetchone()[0]
             if found != "ok":
                 raise self.damaged(str(found))
+            if self.note(WRITTEN_BY) != __version__:
+                with suppress(
+                    sqlite3.Error
+                ):  # it is for people, and a full disk is told where it matters
+                    self._connection.execute(
+                        "INSERT OR REPLACE INTO notes VALUES (?, ?)", (WRITTEN_BY, __version__)
+                    )
 
     def _create(self) -> None:
         execute = self._connection.execute
@@ -247,16 +288,14 @@ class JournalFile:
     def _check_header(self) -> None:
         kind = self._kind
         known = {"notes", *kind.tables}
+        foreign = f"it is a database, but no journal of a {kind.program}"
+        if self._pragma("application_id") != kind.application_id:
+            raise self.damaged(foreign)
+        # Before anything else: a later version may have other tables, and notes of other words.
+        self._check_version(self._pragma("user_version"))
         # SQLite's own tables, as the one for AUTOINCREMENT, do not count.
-        if self._pragma("application_id") != kind.application_id or self._tables() != known:
-            raise self.damaged(f"it is a database, but no journal of a {kind.program}")
-        version = self._pragma("user_version")
-        readable = {kind.version, *kind.versions_read}
-        if version not in readable:
-            raise JournalError(
-                f"{self.path}: this journal is of version {version}, and this program writes "
-                f"version {max(readable)}; use the program that wrote it, or a later one"
-            )
+        if self._tables() != known:
+            raise self.damaged(foreign)
         if not self.note("epoch"):
             raise self.damaged("it has no epoch")
 
@@ -328,6 +367,15 @@ class JournalFile:
 
     # --- errors --------------------------------------------------------------------------------
 
+    def later(self, what: str) -> JournalLaterError:
+        """Returns the error for what was written whole, as its checksum proves, and cannot be read here."""
+        by = self.note(WRITTEN_BY)
+        who = "a later version" if by in {None, __version__} else f"Hanse {by}"
+        return JournalLaterError(
+            f"{self.path}: {' '.join(what.split())}; it is as {who} has written it, and this program, Hanse "
+            f"{__version__}, does not know it yet: use {who} or a later one, with this journal as it is"
+        )
+
     def damaged(self, what: str) -> JournalDamagedError:
         """Returns the error that says what is wrong with what the journal holds."""
         return JournalDamagedError(
@@ -350,6 +398,42 @@ class JournalFile:
             f"{self.path}: {error}; check that the folder and the disk are as they should be, "
             f"then start the {self._kind.program} again"
         )
+
+
+def written_by(path: Path) -> str | None:
+    """Returns which version of this program has opened a journal last to write it; None where it does not say.
+
+    Args:
+        path: of the file, which is not changed.
+    """
+    with suppress(sqlite3.Error, OSError):
+        connection = sqlite3.connect(
+            f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_S
+        )
+        with closing(connection):
+            found = connection.execute("SELECT value FROM notes WHERE key = ?", (WRITTEN_BY,))
+            row = found.fetchone()
+            return None if row is None else str(row[0])
+    return None
+
+
+def later_version(path: Path, version: int, readable: int, by: str | None) -> str:
+    """Returns what is said of a journal of a later version: who wrote it, and who can read it.
+
+    Args:
+        path: of the file.
+        version: of the journal.
+        readable: the latest that this program reads.
+        by: as `written_by` has it.
+    """
+    known = by not in {None, __version__}
+    who = f"Hanse {by}" if known else "a later version of this program"
+    reader = f"Hanse {by}" if known else "the one that wrote it"
+    return (
+        f"{path}: this journal is of version {version}, written by {who}; this program, Hanse "
+        f"{__version__}, reads journals up to version {readable}: use {reader} or a later one, with this "
+        "journal as it is; nothing is wrong with it, and nothing in it was changed"
+    )
 
 
 class _Transaction:

@@ -22,6 +22,19 @@ def of_message(message: Message, *names: str) -> dict[str, Any]:
     return found
 
 
+def enum_word(kind: Any, number: int, prefix: str) -> str:
+    """Returns the word for a value of an enum: `running` for STATE_RUNNING.
+
+    Args:
+        kind: the enum's wrapper.
+        number: of the value; one of a later version is named by its number.
+        prefix: of the enum's values, `STATE_`.
+    """
+    if number not in kind.values():
+        return f"state {number} of a later version"
+    return str(kind.Name(number)).removeprefix(prefix).lower()
+
+
 def _plain(value: Any) -> Any:
     # Maps and lists of protobuf's are no dict and no list.
     if hasattr(value, "items"):

@@ -166,7 +166,7 @@ class OfferStatus(_message.Message):
     def __init__(self, state: _Optional[_Union[OfferState, str]] = ..., completion: _Optional[_Union[Completion, _Mapping]] = ...) -> None: ...
 
 class Completion(_message.Message):
-    __slots__ = ("offer", "outcome", "end_time_s", "run_time_s", "detail", "exit_code", "signal")
+    __slots__ = ("offer", "outcome", "end_time_s", "run_time_s", "detail", "exit_code", "signal", "outcome_text")
     OFFER_FIELD_NUMBER: _ClassVar[int]
     OUTCOME_FIELD_NUMBER: _ClassVar[int]
     END_TIME_S_FIELD_NUMBER: _ClassVar[int]
@@ -174,6 +174,7 @@ class Completion(_message.Message):
     DETAIL_FIELD_NUMBER: _ClassVar[int]
     EXIT_CODE_FIELD_NUMBER: _ClassVar[int]
     SIGNAL_FIELD_NUMBER: _ClassVar[int]
+    OUTCOME_TEXT_FIELD_NUMBER: _ClassVar[int]
     offer: OfferId
     outcome: _request_pb2.Outcome
     end_time_s: float
@@ -181,7 +182,8 @@ class Completion(_message.Message):
     detail: _request_pb2.Outcome
     exit_code: int
     signal: int
-    def __init__(self, offer: _Optional[_Union[OfferId, _Mapping]] = ..., outcome: _Optional[_Union[_request_pb2.Outcome, str]] = ..., end_time_s: _Optional[float] = ..., run_time_s: _Optional[float] = ..., detail: _Optional[_Union[_request_pb2.Outcome, str]] = ..., exit_code: _Optional[int] = ..., signal: _Optional[int] = ...) -> None: ...
+    outcome_text: str
+    def __init__(self, offer: _Optional[_Union[OfferId, _Mapping]] = ..., outcome: _Optional[_Union[_request_pb2.Outcome, str]] = ..., end_time_s: _Optional[float] = ..., run_time_s: _Optional[float] = ..., detail: _Optional[_Union[_request_pb2.Outcome, str]] = ..., exit_code: _Optional[int] = ..., signal: _Optional[int] = ..., outcome_text: _Optional[str] = ...) -> None: ...
 
 class ReportRequest(_message.Message):
     __slots__ = ("site", "completions")

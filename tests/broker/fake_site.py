@@ -64,8 +64,10 @@ class FakeSite(reservation_pb2_grpc.ReservationServiceServicer):
         for name, value in values.items():
             setattr(message, name, value)
         message.revision += 1
+        told = reservation_pb2.Reservation()
+        told.CopyFrom(message)
         for queue in self._queues:
-            queue.put_nowait(message)
+            queue.put_nowait(told)
 
     def finish(self, reservation_id: str, outcome: int = request_pb2.OUTCOME_COMPLETED) -> None:
         """Lets a run end."""

@@ -306,6 +306,10 @@ class OfferDesk:
         partner, number = job.partner, job.offer_number
         lie = violation(job, completion, turn.now, self.memory.settings)
         reason = f"ran at {partner}"
+        if completion.said:
+            reason = (
+                f"{reason}, which says in a word of a later version how it ended: {completion.said}"
+            )
         if lie:
             completion = believable(job, completion, turn.now)
             reason = f"{reason}, whose report cannot be true: {lie}"

@@ -28,8 +28,11 @@ from grms.kit.journal import (
     JournalFile,
     JournalFullError,
     JournalKind,
+    JournalLaterError,
     JournalTakenError,
+    later_version,
     row_checksum,
+    written_by,
 )
 from grms.names import check_site_name
 from grms.site.facts._rows import RowError, check, hand_over
@@ -44,6 +47,7 @@ __all__ = [
     "JournalDamagedError",
     "JournalError",
     "JournalFullError",
+    "JournalLaterError",
     "JournalTakenError",
     "check_to_read",
 ]
@@ -176,7 +180,8 @@ class Journal(JournalFile):
     Raises:
         JournalTakenError: another process has it.
         JournalDamagedError: the file is damaged, or no journal.
-        JournalError: it is another site's, of a later version, or cannot be opened.
+        JournalLaterError: a later version of this program has written it.
+        JournalError: it is another site's, or cannot be opened.
     """
 
     def __init__(
@@ -276,6 +281,7 @@ class Journal(JournalFile):
 
         Raises:
             JournalDamagedError: a row is missing or not what was written; the text names it.
+            JournalLaterError: one is what a later version of this program has written.
         """
         wanted = None if kinds is None else {kind.__name__ for kind in kinds}
         for rows in self._blocks():
@@ -302,6 +308,7 @@ class Journal(JournalFile):
 
         Raises:
             JournalDamagedError: a row is missing or not what was written; the text names it.
+            JournalLaterError: one is what a later version of this program has written.
         """
         takers = {kind: (form_of(kind), take) for kind, take in plain.items()}
         count, latest = 0, -math.inf
@@ -309,7 +316,7 @@ class Journal(JournalFile):
             try:
                 reached = hand_over(rows, takers, lambda row: record(self._decoded(row)))
             except RowError as error:
-                raise self.damaged(f"record {error.number}: {error}") from error
+                raise self.later(f"record {error.number}: {error}") from error
             latest = max(latest, reached)
             count += len(rows)
             look(count)
@@ -319,7 +326,7 @@ class Journal(JournalFile):
         try:
             return decode(row)
         except ValueError as error:
-            raise self.damaged(f"record {row[4]}: {error}") from error
+            raise self.later(f"record {row[4]}: {error}") from error
 
     def _blocks(self) -> Iterator[list[tuple[Any, ...]]]:
         """Yields rows as they were written, some thousand at a time: time to checksum."""
@@ -369,10 +376,7 @@ def check_to_read(connection: sqlite3.Connection, path: Path, site: str) -> None
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     readable = {_KIND.version, *_KIND.versions_read}
     if version not in readable:
-        raise JournalError(
-            f"{path}: this journal is of version {version}, and this program reads those up to "
-            f"{max(readable)}; use the program that wrote it, or a later one"
-        )
+        raise JournalLaterError(later_version(path, version, max(readable), written_by(path)))
     found = connection.execute("SELECT value FROM notes WHERE key = 'site'").fetchone()
     if found != (site,):
         whose = "nobody" if found is None else repr(found[0])

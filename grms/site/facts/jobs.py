@@ -171,6 +171,7 @@ class Completion:
         end_time: on the clock of the site that ran it, seconds.
         run_time: how long it held its processors, seconds; 0 if it never started.
         exit: how its script was left.
+        said: a newer partner's word for the outcome, where this program does not know it; else empty.
 
     Raises:
         ValueError: a time is not finite, or the run time is negative.
@@ -181,6 +182,7 @@ class Completion:
     end_time: float
     run_time: float
     exit: Exit = NO_EXIT
+    said: str = ""
 
     def __post_init__(self) -> None:
         """Checks the bounds: a partner's word goes into sums that others are judged by."""

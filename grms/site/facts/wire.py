@@ -3,13 +3,17 @@
 import math
 from typing import Any, Final
 
+from google.protobuf.unknown_fields import UnknownFieldSet
+
 from grms.kit.file_names import check_outputs
 from grms.kit.job_files import JobFile
 from grms.kit.shared_folders import SharedFile, check_shared
+from grms.names import printable
 from grms.site.facts.jobs import Completion, Exit, HomeJob, OfferId, Request
 from grms.site.facts.lifecycle import PROVISIONAL, SHOWN, GuestState, JobState, Outcome
 from grms.v1 import job_pb2, partner_pb2, request_pb2
 from lrms_sim.groups import GROUPS
+from lrms_sim.spelling import shorten
 
 PROTOCOL_VERSION = 1
 """Of `proto/grms/v1`."""
@@ -38,6 +42,10 @@ DETAILS = {
 """Outcomes that are told as FAILED with a detail: older programs know the others alone."""
 
 _DETAILS_READ = {number: outcome for outcome, number in DETAILS.items()}
+_KNOWN = frozenset({*_OUTCOMES_READ, *_DETAILS_READ})
+
+SAID_MAX: Final = 100
+"""Most characters that are kept of a partner's own word for an outcome."""
 
 JOB_STATES: dict[JobState, Any] = {
     state: job_pb2.JobState.Value(f"JOB_STATE_{state.name}") for state in SHOWN
@@ -93,6 +101,9 @@ def read_request(message: request_pb2.JobRequest, field: str) -> tuple[Request, 
             f"{field}.requested_time_s",
             f"requested_time_s is {request.requested_time}; it must be at most {REQUESTED_TIME_MAX:g}",
         )
+    if message.WhichOneof("payload") is None and len(UnknownFieldSet(message)):
+        text = "what runs is of a kind that came with a later version; this one would run nothing"
+        raise WireError(f"{field}.payload", text)
     _check_files(message.program, f"{field}.program")
     program = request_pb2.JobRequest()
     program.CopyFrom(message)
@@ -197,7 +208,8 @@ def is_to_fetch(payload: bytes) -> bool:
     Args:
         payload: as `read_request` has it.
     """
-    return payload == _TO_FETCH
+    # A newer partner may say more of it.
+    return request_pb2.JobRequest.FromString(payload).HasField("to_fetch")
 
 
 def declared_outputs(payload: bytes) -> tuple[str, ...] | None:
@@ -261,9 +273,8 @@ def read_completion(message: partner_pb2.Completion, field: str) -> Completion:
     Raises:
         WireError: it is not the end of any.
     """
-    outcome = _OUTCOMES_READ.get(message.outcome)
-    if outcome is None:
-        raise WireError(f"{field}.outcome", f"outcome is {message.outcome}; it must be a known one")
+    if message.outcome == request_pb2.OUTCOME_UNSPECIFIED:
+        raise WireError(f"{field}.outcome", f"outcome is {message.outcome}; it must be one")
     if not math.isfinite(message.end_time_s):
         raise WireError(
             f"{field}.end_time_s", f"end_time_s is {message.end_time_s}; it must be finite"
@@ -271,8 +282,7 @@ def read_completion(message: partner_pb2.Completion, field: str) -> Completion:
     if not (math.isfinite(message.run_time_s) and message.run_time_s >= 0):
         text = f"run_time_s is {message.run_time_s}; it must be finite and at least 0"
         raise WireError(f"{field}.run_time_s", text)
-    if outcome is Outcome.FAILED:
-        outcome = _DETAILS_READ.get(message.detail, outcome)
+    outcome, said = _read_outcome(message)
     code = message.exit_code if message.HasField("exit_code") else None
     signal = message.signal if message.HasField("signal") else None
     try:
@@ -280,7 +290,17 @@ def read_completion(message: partner_pb2.Completion, field: str) -> Completion:
     except ValueError as error:
         raise WireError(f"{field}.{str(error).partition(' ')[0]}", str(error)) from error
     offer = read_offer(message.offer, f"{field}.offer")
-    return Completion(offer, outcome, message.end_time_s, message.run_time_s, left)
+    return Completion(offer, outcome, message.end_time_s, message.run_time_s, left, said)
+
+
+def _read_outcome(message: partner_pb2.Completion) -> tuple[Outcome, str]:
+    """Returns how a job ended, and a newer partner's word for it where this program does not know it."""
+    outcome, number = _OUTCOMES_READ.get(message.outcome, Outcome.UNKNOWN), int(message.outcome)
+    if outcome is Outcome.FAILED and message.detail:
+        outcome, number = _DETAILS_READ.get(message.detail, outcome), int(message.detail)
+    if number in _KNOWN:
+        return outcome, ""
+    return outcome, shorten(printable(message.outcome_text), SAID_MAX) or f"outcome {number}"
 
 
 def write_completion(completion: Completion) -> partner_pb2.Completion:
@@ -289,6 +309,7 @@ def write_completion(completion: Completion) -> partner_pb2.Completion:
         offer=write_offer(completion.offer),
         end_time_s=completion.end_time,
         run_time_s=completion.run_time,
+        outcome_text=completion.outcome.value,
     )
     _write_end(message, completion.outcome, completion.exit)
     return message
@@ -304,26 +325,29 @@ def _write_end(message: partner_pb2.Completion | job_pb2.Job, outcome: Outcome, 
         message.signal = left.signal
 
 
-def read_answer(message: partner_pb2.OfferResponse) -> bool:
-    """Returns whether an offer was accepted.
+def read_answer(message: partner_pb2.OfferResponse) -> bool | None:
+    """Returns whether an offer was accepted; None where a newer partner says what is not known here.
 
     Raises:
         WireError: the message says nothing.
     """
-    if message.answer not in {partner_pb2.ANSWER_ACCEPTED, partner_pb2.ANSWER_DECLINED}:
-        raise WireError("answer", f"answer is {message.answer}; it must be a known one")
-    return message.answer == partner_pb2.ANSWER_ACCEPTED
+    if message.answer == partner_pb2.ANSWER_UNSPECIFIED:
+        raise WireError("answer", f"answer is {message.answer}; it must be one")
+    known = {partner_pb2.ANSWER_ACCEPTED: True, partner_pb2.ANSWER_DECLINED: False}
+    return known.get(message.answer)
 
 
 def read_status(message: partner_pb2.OfferStatus) -> tuple[GuestState | None, Completion | None]:
     """Returns what has become of an offer, and its end where it has ended.
 
+    A state that only a newer partner knows is one of a job that it has and that has not ended.
+
     Raises:
         WireError: the message says nothing.
     """
-    if message.state not in _OFFER_STATES_READ:
-        raise WireError("state", f"state is {message.state}; it must be a known one")
-    state = _OFFER_STATES_READ[message.state]
+    if message.state == partner_pb2.OFFER_STATE_UNSPECIFIED:
+        raise WireError("state", f"state is {message.state}; it must be one")
+    state = _OFFER_STATES_READ.get(message.state, GuestState.ACCEPTED)
     if state is not GuestState.ENDED:
         return state, None
     return state, read_completion(message.completion, "completion")

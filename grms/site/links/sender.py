@@ -94,17 +94,8 @@ class Sender:
             link.broken()
             engine.tell(OfferFailed, link.name, command.offer, sent=False)
             return
-        if given_inputs(command.payload) and not (link.fetches_programs and link.fetches_inputs):
-            # It would run the job without them. To the state that is a partner that was not reached.
-            engine.tell(OfferFailed, link.name, command.offer, sent=False)
-            return
-        if shared_files(command.payload) and not (
-            link.fetches_inputs and link.name in settings.shared.partners
-        ):
-            engine.tell(OfferFailed, link.name, command.offer, sent=False)
-            return
-        if command.reserve and not link.reserves:
-            # It would start the job, which is not home's alone to give yet.
+        if self._cannot(command):
+            # To the state that is a partner that was not reached.
             engine.tell(OfferFailed, link.name, command.offer, sent=False)
             return
         # A partner of before takes the script with the offer, or not at all.
@@ -133,7 +124,21 @@ class Sender:
             engine.tell(OfferFailed, link.name, command.offer)
         else:
             link.answered()
-            engine.tell(OfferAnswered, link.name, command.offer, accepted)
+            if accepted is None:
+                # In a word of a later version: to the state that is no answer, and it asks.
+                engine.tell(OfferFailed, link.name, command.offer)
+            else:
+                engine.tell(OfferAnswered, link.name, command.offer, accepted)
+
+    def _cannot(self, command: SendOffer) -> bool:
+        link = self._link
+        if given_inputs(command.payload) and not (link.fetches_programs and link.fetches_inputs):
+            return True  # it would run the job without them
+        shared = link.fetches_inputs and link.name in self._settings.shared.partners
+        if shared_files(command.payload) and not shared:
+            return True
+        # It would start the job, which is not home's alone to give yet.
+        return command.reserve and not link.reserves
 
     async def _ask(self, command: SendResolve | SendWithdraw) -> None:
         engine, link = self._engine, self._link

@@ -188,7 +188,8 @@ class Collector:
                     if file.problem is None:
                         await self._file(job, stub, number, file)
         except SenselessError as error:
-            return Manifest(problem=f"{job.partner} hands out no files: {printable(str(error))}")
+            reason = f"{job.partner} hands out no files: {printable(str(error))}"
+            return Manifest(problem=reason)
         except aio.AioRpcError as error:
             if error.code() not in _FINAL:
                 raise

@@ -19,6 +19,7 @@ from grms.site.facts.events import (
     ReleaseReservation,
     ReservationsDue,
 )
+from grms.site.facts.lifecycle import Outcome
 from grms.site.facts.reservations import Reservation
 from grms.site.facts.wire import WireError, read_request
 from grms.site.sockets.door import Door
@@ -238,6 +239,13 @@ class ReservationService(reservation_pb2_grpc.ReservationServiceServicer):
         return _message(reservation)
 
 
+_OUTCOMES: Final = {
+    Outcome.COMPLETED: request_pb2.OUTCOME_COMPLETED,
+    Outcome.CANCELLED: request_pb2.OUTCOME_CANCELLED,
+}
+"""What a reservation's end is told as; all others are failures to whoever reserves."""
+
+
 def _number(reservation_id: str) -> int:
     digits = reservation_id.isascii() and reservation_id.isdigit() and len(reservation_id) < 19
     return int(reservation_id) if digits else 0
@@ -261,6 +269,5 @@ def _message(reservation: Reservation) -> reservation_pb2.Reservation:
     if not math.isnan(reservation.end_time):
         message.end_time_s = reservation.end_time
     if reservation.outcome is not None:
-        outcome: Any = request_pb2.Outcome.Value(f"OUTCOME_{reservation.outcome.name}")
-        message.outcome = outcome
+        message.outcome = _OUTCOMES.get(reservation.outcome, request_pb2.OUTCOME_FAILED)
     return message

@@ -10,6 +10,7 @@ from broker.core.events import Submit
 from broker.core.memory import Memory
 from broker.core.records import BookingReleased, Counted, PlanAdopted, WorkflowForgotten
 from broker.engine.journal import Journal, JournalError, JournalFullError
+from grms.kit.journal import JournalLaterError, row_checksum
 from tests.broker.core.test_codec import lived
 from tests.broker.core.test_state import chain, world
 
@@ -186,3 +187,31 @@ def test_no_database_and_no_folder_are_said(tmp_path: Path) -> None:
         Journal(tmp_path / "text")
     with pytest.raises(JournalError, match="folder must exist"):
         Journal(tmp_path / "missing" / "b")
+
+
+def test_a_record_that_is_whole_and_not_known_is_a_later_versions(tmp_path: Path) -> None:
+    """Nothing is damaged, and nothing is to be moved away."""
+    with Journal(tmp_path / "b") as journal:
+        journal.append(lived(1).journal)
+    connection = sqlite3.connect(tmp_path / "b")
+    (number,) = connection.execute("SELECT max(number) FROM records").fetchone()
+    row = (9.0, "TaskTeleported", "{}")
+    checksum = row_checksum(0, number + 1, row)
+    connection.execute(
+        "INSERT INTO records VALUES (?, ?, ?, '', ?, ?)", (number + 1, *row[:2], row[2], checksum)
+    )
+    (tally,) = connection.execute("SELECT value FROM notes WHERE key = 'tally'").fetchone()
+    rows, total = map(int, tally.split())
+    connection.execute(
+        "UPDATE notes SET value = ? WHERE key = 'tally'", (f"{rows + 1} {total + checksum}",)
+    )
+    connection.execute("UPDATE notes SET value = '7.5' WHERE key = 'written_by'")
+    connection.commit()
+    connection.close()
+    with Journal(tmp_path / "b") as journal:
+        journal._connection.execute("UPDATE notes SET value = '7.5' WHERE key = 'written_by'")
+        with pytest.raises(
+            JournalLaterError, match=r"TaskTeleported.*Hanse 7.5 has written"
+        ) as error:
+            list(journal.records())
+    assert "damaged" not in str(error.value)

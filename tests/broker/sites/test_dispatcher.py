@@ -314,6 +314,25 @@ def test_a_run_of_before_a_restart_is_heard_of(tmp_path: Path) -> None:
     play(tmp_path, act)
 
 
+def test_what_a_newer_site_says_in_later_words_ends_nothing_but_what_has_ended(
+    tmp_path: Path,
+) -> None:
+    """A state that is not known here is passed over; an end of a later kind is no success."""
+
+    async def act(made: Scene) -> None:
+        what = booking("a")
+        made.dispatcher.do(Book(what))
+        made.launch(what)
+        await until(lambda: made.heard(Started))
+        made.site.change("1", state=99)
+        made.site.change("1", state=STATES.RESERVATION_STATE_ENDED, end_time_s=9.0, outcome=99)
+        await until(lambda: made.heard(Ended))
+        assert made.events[-1] == Ended(0, "e-1", Outcome.FAILED, 5.0, 9.0)
+        assert not made.heard(SiteDown)
+
+    play(tmp_path, act)
+
+
 @pytest.mark.parametrize(("end", "asked"), [(FAR + 100, ["book", "book", "release"]), (0.0, [])])
 def test_what_may_have_been_reserved_is_released(
     tmp_path: Path, end: float, asked: list[str]

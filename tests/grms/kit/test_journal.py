@@ -5,6 +5,7 @@ import sqlite3
 import subprocess
 import sys
 import zlib
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,12 @@ from grms.kit.journal import (
     JournalError,
     JournalFile,
     JournalKind,
+    JournalLaterError,
     JournalTakenError,
     row_checksum,
+    written_by,
 )
+from lrms_sim.version import __version__
 
 KIND = JournalKind(
     application_id=0x12345678,
@@ -109,7 +113,7 @@ def test_the_lock_goes_with_its_process_however_that_ends(tmp_path: Path) -> Non
         ("PRAGMA application_id=7", JournalDamagedError, "no journal of a tester"),
         ("CREATE TABLE more (x)", JournalDamagedError, "no journal of a tester"),
         ("DELETE FROM notes", JournalDamagedError, "no epoch.*; look around"),
-        ("PRAGMA user_version=9", JournalError, "version 9, and this program writes version 3"),
+        ("PRAGMA user_version=2", JournalError, "version 2, .* reads versions 3 to 3"),
     ],
 )
 def test_what_is_no_journal_of_this_kind_is_refused(
@@ -126,6 +130,62 @@ def test_what_is_no_journal_of_this_kind_is_refused(
         Things(path)
     with pytest.raises(error):
         Things(path)
+
+
+@pytest.mark.parametrize("checkpointed", [True, False])
+@pytest.mark.parametrize(
+    "more", ["", "CREATE TABLE more (x)", "DELETE FROM notes WHERE key = 'epoch'"]
+)
+def test_what_a_later_version_has_written_is_not_called_damaged(
+    tmp_path: Path, more: str, checkpointed: bool
+) -> None:
+    """Whatever else is in it: who wrote it and who can read it is said, and nothing of it is changed."""
+    path = tmp_path / "j"
+    Things(path).close()
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("PRAGMA user_version=9")
+    connection.execute("UPDATE notes SET value = '7.5.1' WHERE key = 'written_by'")
+    if more:
+        connection.execute(more)
+    if checkpointed:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    held = path.read_bytes()
+    said = (
+        f"{path}: this journal is of version 9, written by Hanse 7.5.1; this program, Hanse "
+        rf"{__version__}, reads journals up to version 3: use Hanse 7.5.1 or a later one"
+    )
+    with pytest.raises(JournalLaterError, match=said) as error:
+        Things(path)
+    assert "damaged" not in str(error.value)
+    assert "move it away" not in str(error.value)
+    assert path.read_bytes() == held
+    connection.close()
+
+
+def test_a_later_log_with_a_gap_is_a_later_one(tmp_path: Path) -> None:
+    """The version stands in the file: what is beside it is not judged by a version that may not know it."""
+    path = tmp_path / "j"
+    Things(path).close()
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA user_version=9")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    path.with_name("j-wal").write_bytes(b"of another kind" * 1000)
+    with pytest.raises(JournalLaterError, match="version 9"):
+        Things(path)
+
+
+def test_who_has_opened_a_journal_last_is_noted(tmp_path: Path) -> None:
+    """Also in one of before, which says nothing of it."""
+    with Things(tmp_path / "j") as things:
+        assert things.note("written_by") == __version__
+        with pytest.raises(ValueError, match="the journal's own"):
+            things.set_note("written_by", "x")
+        things._connection.execute("DELETE FROM notes WHERE key = 'written_by'")
+    assert written_by(tmp_path / "j") is None
+    Things(tmp_path / "j").close()
+    assert written_by(tmp_path / "j") == __version__
+    assert written_by(tmp_path / "none") is None
+    assert not (tmp_path / "none").exists()
 
 
 def test_a_file_that_is_no_database_and_a_missing_folder_are_said(tmp_path: Path) -> None:

@@ -6,11 +6,13 @@ import sys
 from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from grms.kit.journal import row_checksum
 from grms.site.engine.journal import (
     COMPACTED_VERSION,
     GIVEN_BACK_VERSION,
@@ -27,7 +29,9 @@ from grms.site.engine.journal import (
     JournalDamagedError,
     JournalError,
     JournalFullError,
+    JournalLaterError,
     JournalTakenError,
+    check_to_read,
 )
 from grms.site.facts.codec import KINDS
 from grms.site.facts.jobs import Request
@@ -479,3 +483,57 @@ def test_every_kind_is_of_before_or_later() -> None:
         STAYS_VERSION,
         GIVEN_BACK_VERSION,
     }
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("JobTeleported", '{"job":1}'),
+        ("JobStarted", '{"job":1,"start_time":1.0,"mood":"good"}'),
+        ("JobEnded", '{"job":1,"outcome":"preempted","end_time":1.0,"run_time":1.0,"reason":""}'),
+        ("JobKept", '{"job":1}'),
+    ],
+    ids=["kind", "field", "outcome", "known"],
+)
+def test_a_record_that_is_whole_and_not_known_is_a_later_versions(
+    path: Path, kind: str, body: str
+) -> None:
+    """Its checksum proves that it was written so: nothing is damaged, and nothing is to be moved away."""
+    with Journal(path, "a") as journal:
+        journal.append(some(3))
+        row = (9.0, kind, body, None)
+        checksum = row_checksum(journal._checksum, 4, row)
+        journal._connection.execute(
+            "INSERT INTO records VALUES (?, ?, ?, ?, ?, ?)", (4, *row, checksum)
+        )
+        journal._connection.execute("UPDATE notes SET value = '7.5' WHERE key = 'written_by'")
+
+        def read() -> None:
+            list(journal.records())
+
+        def take() -> None:
+            takers: dict[str, Any] = {"JobStarted": lambda *_: None, "JobEnded": lambda *_: None}
+            journal.hand_over(lambda _: None, takers, lambda _: None)
+
+        for each in (read, take):
+            if kind == "JobKept":
+                each()
+                continue
+            with pytest.raises(
+                JournalLaterError, match=r"record 4: .*Hanse 7.5 has written"
+            ) as error:
+                each()
+            assert "damaged" not in str(error.value)
+            assert "move it away" not in str(error.value)
+
+
+def test_who_only_looks_is_told_of_a_later_version_too(path: Path) -> None:
+    """By which it was written, where it says so."""
+    Journal(path, "a").close()
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA user_version=99")
+        with pytest.raises(JournalLaterError, match="version 99, written by a later version"):
+            check_to_read(connection, path, "a")
+        connection.execute("UPDATE notes SET value = '7.5' WHERE key = 'written_by'")
+        with pytest.raises(JournalLaterError, match=r"use Hanse 7\.5 or a later one"):
+            check_to_read(connection, path, "a")

@@ -1,0 +1,240 @@
+"""What a newer peer says in words that this version does not know: no end, no stop, and no traceback."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from google.protobuf.descriptor import FileDescriptor
+from google.protobuf.message import Message
+
+import grms.site.links.sender as sending
+import grms.site.services.partners as answering
+from broker.commandline import shown
+from broker.commandline.show_command import state_of
+from broker.core.lifecycle import Outcome as TaskOutcome
+from broker.sites.port import ReservationState
+from broker.sites.remote import _read as read_reservation
+from broker.v1 import plan_pb2, resource_pb2, workflow_pb2
+from grms.client.answers import JobState, Outcome, read_job, read_results
+from grms.site.facts import wire
+from grms.site.facts.jobs import OfferId
+from grms.site.facts.lifecycle import GuestState
+from grms.v1 import (
+    job_pb2,
+    operator_pb2,
+    partner_pb2,
+    replay_pb2,
+    request_pb2,
+    reservation_pb2,
+    results_pb2,
+)
+from tests.grms.site.daemons import two_sites
+from tests.waiting import run
+
+LATER = 99
+"""A number that no enum has yet."""
+
+FILES = (
+    *(each.DESCRIPTOR for each in (job_pb2, operator_pb2, partner_pb2, replay_pb2, request_pb2)),
+    *(each.DESCRIPTOR for each in (reservation_pb2, results_pb2)),
+    *(each.DESCRIPTOR for each in (plan_pb2, resource_pb2, workflow_pb2)),
+)
+
+
+def with_later(message: Message, *names: str, **more: Any) -> Any:
+    """Returns a message in which fields have a number of a later version.
+
+    Args:
+        message: any.
+        names: of the fields.
+        more: values of others.
+    """
+    for name, value in more.items():
+        setattr(message, name, value)
+    for name in names:
+        setattr(message, name, LATER)
+    return message
+
+
+def completion(**numbers: int) -> partner_pb2.Completion:
+    """Returns an end as a newer partner reports it."""
+    message = partner_pb2.Completion(end_time_s=5.0, run_time_s=1.0, outcome_text="preempted")
+    message.offer.CopyFrom(wire.write_offer(OfferId(1, 2)))
+    for name, number in numbers.items():
+        setattr(message, name, number)
+    return message
+
+
+def outcome() -> None:
+    """At home, at a client and at a broker."""
+    read = wire.read_completion(completion(outcome=LATER), "x")
+    assert (read.outcome.value, read.said) == ("unknown", "preempted")
+    failed = wire.read_completion(completion(outcome=request_pb2.OUTCOME_FAILED, detail=LATER), "x")
+    assert (failed.outcome.value, failed.said) == ("failed", "preempted")
+    silent = completion(outcome=LATER)
+    silent.outcome_text = ""
+    assert wire.read_completion(silent, "x").said == "outcome 99"
+    silent.outcome_text = "\x1b[2J" + "long" * 1000
+    said = wire.read_completion(silent, "x").said
+    assert said.startswith("\\x1b[2J")
+    assert len(said) == wire.SAID_MAX
+    job = read_job(with_later(job_pb2.Job(), "outcome", state=job_pb2.JOB_STATE_ENDED))
+    assert (job.outcome, job.has_ended) == (Outcome.UNKNOWN, True)
+    assert "outcome 99" in job.reason
+    ended = reservation_pb2.Reservation(state=reservation_pb2.RESERVATION_STATE_ENDED)
+    assert read_reservation(with_later(ended, "outcome")).outcome is TaskOutcome.FAILED
+
+
+def job_state() -> None:
+    """At a client it has not ended."""
+    job = read_job(with_later(job_pb2.Job(), "state"))
+    assert (job.state, job.has_ended) == (JobState.UNKNOWN, False)
+
+
+def answer() -> None:
+    """At home it is neither yes nor no."""
+    assert wire.read_answer(with_later(partner_pb2.OfferResponse(), "answer")) is None
+
+
+def offer_state() -> None:
+    """At home the partner has the job, and it has not ended."""
+    status = with_later(partner_pb2.OfferStatus(), "state")
+    assert wire.read_status(status) == (GuestState.ACCEPTED, None)
+
+
+def reservation_state() -> None:
+    """At a broker it stands."""
+    message = with_later(reservation_pb2.Reservation(), "state")
+    assert read_reservation(message).state is ReservationState.OTHER
+
+
+def file_problem() -> None:
+    """At a client there is no content; what comes of it at home is `test_collector`'s."""
+    answer = results_pb2.ResultList(files=[with_later(results_pb2.ResultFile(), "problem")])
+    assert read_results(answer).files[0].problem == "no_file"
+
+
+def workflow_state() -> None:
+    """A broker's client shows the number."""
+    assert shown.workflow(with_later(workflow_pb2.Workflow(), "state"))["state"] == (
+        "state 99 of a later version"
+    )
+
+
+def task_state() -> None:
+    """In a workflow and in a plan."""
+    flow = workflow_pb2.Workflow(tasks=[with_later(workflow_pb2.Task(), "state")])
+    assert shown.workflow(flow)["tasks"][0]["state"] == "state 99 of a later version"
+    assert state_of(with_later(plan_pb2.Placement(), "state")) == "state 99 of a later version"
+
+
+READERS: dict[str, Callable[[], None]] = {
+    "grms.v1.Answer": answer,
+    "grms.v1.FileProblem": file_problem,
+    "grms.v1.JobState": job_state,
+    "grms.v1.OfferState": offer_state,
+    "grms.v1.Outcome": outcome,
+    "grms.v1.ReservationState": reservation_state,
+    "broker.v1.TaskState": task_state,
+    "broker.v1.WorkflowState": workflow_state,
+}
+"""By the enum that is read."""
+
+
+def enums(files: tuple[FileDescriptor, ...]) -> Iterator[str]:
+    """Yields the names of all enums of the wire."""
+    for file in files:
+        assert not any(message.enum_types for message in file.message_types_by_name.values())
+        yield from (each.full_name for each in file.enum_types_by_name.values())
+
+
+def test_every_enum_of_the_wire_has_its_readers_here() -> None:
+    """One that is added is to say what comes of its later values."""
+    assert sorted(enums(FILES)) == sorted(READERS)
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_later_word_is_read(name: str) -> None:
+    """By whoever reads that enum."""
+    READERS[name]()
+
+
+@pytest.mark.parametrize("where", ["outcome", "detail"])
+def test_a_job_that_ended_at_a_newer_partner_in_a_later_way_has_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    """Its user reads that, and the partner's own word for how; other jobs of the same report end as well."""
+    monkeypatch.setattr(sending, "write_completion", later_end(where))
+
+    async def scene() -> None:
+        async with two_sites(tmp_path) as (home, _):
+            await home.submit("fills", processors=4, run_time_s=60.0)
+            jobs = [await home.submit(key, processors=2) for key in ("one", "two")]
+            for job in jobs:
+                ended = await home.ended(job.job_id)
+                assert ended.executed_on == "away"
+                told = read_job(ended)
+                assert told.outcome is (Outcome.UNKNOWN if where == "outcome" else Outcome.FAILED)
+                assert told.reason.startswith("ran at away, which says")
+                assert told.reason.endswith("how it ended: preempted")
+
+    run(scene)
+
+
+def later_end(where: str) -> Callable[[Any], partner_pb2.Completion]:
+    """Returns what writes ends as a newer site would, by a number in one of their fields."""
+    write = wire.write_completion
+
+    def written(end: Any) -> partner_pb2.Completion:
+        message = write(end)
+        message.outcome_text = "preempted"
+        if where == "detail":
+            message.outcome = request_pb2.OUTCOME_FAILED
+        return with_later(message, where)  # type: ignore[no-any-return]  # as it was given
+
+    return written
+
+
+def test_an_offer_that_is_answered_in_a_later_word_is_asked_about(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The job is neither lost nor run twice, and the partner is not held for faulty; its state too has a later word."""
+    offer, status = answering.PartnerService.Offer, wire.write_status
+
+    async def answered(self: Any, request: Any, context: Any) -> Any:
+        return with_later(await offer(self, request, context), "answer")
+
+    def stands(state: Any, end: Any) -> Any:
+        message = status(state, end)
+        return with_later(message, "state") if state is GuestState.ACCEPTED else message
+
+    monkeypatch.setattr(answering.PartnerService, "Offer", answered)
+    monkeypatch.setattr(answering, "write_status", stands)
+
+    async def scene() -> None:
+        async with two_sites(tmp_path) as (home, away):
+            await home.submit("fills", processors=4, run_time_s=60.0)
+            job = await home.submit("goes", processors=3, run_time_s=0.5)
+            ended = await home.ended(job.job_id)
+            assert (ended.executed_on, ended.outcome) == ("away", request_pb2.OUTCOME_COMPLETED)
+            (partner,) = (await home.operator.Partners(operator_pb2.PartnersRequest())).partners
+            assert (partner.faulty, partner.faults) == (False, 0)
+            kinds = [type(record).__name__ for record in away.core.journal.records()]
+            assert kinds.count("GuestAccepted") == 1
+
+    run(scene)
+
+
+def test_a_script_that_a_newer_home_lets_be_fetched_is_fetched() -> None:
+    """Whatever else it says of that; and what runs in a later way is refused, as here nothing would be run."""
+    payload = request_pb2.JobRequest(processors=1, requested_time_s=1.0)
+    payload.to_fetch.ParseFromString(b"\x9a\x06\x01x")
+    _, kept = wire.read_request(payload, "job")
+    assert wire.is_to_fetch(kept)
+    payload = request_pb2.JobRequest(processors=1, requested_time_s=1.0)
+    wire.read_request(payload, "job")
+    payload.MergeFromString(b"\x9a\x06\x01x")
+    with pytest.raises(wire.WireError, match="of a kind that came with a later version") as error:
+        wire.read_request(payload, "job")
+    assert error.value.field == "job.payload"

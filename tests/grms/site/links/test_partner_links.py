@@ -405,7 +405,7 @@ class Rogue(Partner):
         well: it answers questions as it should.
     """
 
-    def __init__(self, answer: int = 7, state: int = 9) -> None:
+    def __init__(self, answer: int = 0, state: int = 0) -> None:
         super().__init__()
         self.answer: Any = answer
         self.state: Any = state
@@ -444,7 +444,7 @@ def test_a_partner_that_answers_rubbish_is_named_and_asked_no_more(
             assert partner.offers == 1
             shown = (await site.operator.Partners(operator_pb2.PartnersRequest())).partners[0]
             assert (shown.faulty, shown.faults, shown.reachable) == (True, 1, True)
-            assert "faulty: asked about an offer: state is 9" in shown.problem
+            assert "faulty: asked about an offer: state is 0" in shown.problem
             job = site.core.engine.state.job(first.job_id)
             assert job is not None
             await until(lambda: job.overdue)

@@ -30,6 +30,9 @@ class Handshake(StrEnum):
     BAD_CERTIFICATE = "bad_certificate"
     """Its certificate is for something else, or damaged."""
 
+    DISTRUSTED = "distrusted"
+    """Its certificate is believed no more, though TLS takes it: refused, or its authority has gone."""
+
     NOT_TLS = "not_tls"
     """It does not speak TLS, or none that is new enough."""
 
@@ -140,6 +143,38 @@ def why_refused(endpoint: Endpoint, files: TlsFiles, partner: str, timeout_s: fl
             return _shake(context, plain, name, partner)
     except OSError:
         return ""  # it is no matter of TLS
+
+
+def shown_by(endpoint: Endpoint, files: TlsFiles, partner: str, timeout_s: float) -> bytes | None:
+    """Returns the certificate (DER) that a partner shows at an address; None where no handshake comes about.
+
+    It blocks.
+
+    Args:
+        endpoint: where the partner is.
+        files: of this site.
+        partner: whose certificate is wanted there.
+        timeout_s: for each step, seconds.
+
+    Raises:
+        PkiError: the own files cannot be used.
+    """
+    try:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.load_verify_locations(str(files.authority))
+        context.load_cert_chain(str(files.certificate), str(files.key))
+        context.set_alpn_protocols(["h2"])
+        name = tls_name(partner)
+    except OSError as error:
+        raise PkiError(f"the own certificate cannot be used: {error}") from error
+    try:
+        with (
+            socket.create_connection((endpoint.host, endpoint.port), timeout_s) as plain,
+            context.wrap_socket(plain, server_hostname=name) as secure,
+        ):
+            return secure.getpeercert(binary_form=True)
+    except OSError:
+        return None
 
 
 def _shake(context: ssl.SSLContext, plain: socket.socket, name: str, partner: str) -> str:

@@ -7,6 +7,7 @@ of partners says whether this site deals with it at all, at every call, so that 
 off the list is out at once, on open connections too.
 """
 
+import hashlib
 import ssl
 from collections.abc import Container, Iterable, Mapping
 from contextlib import suppress
@@ -136,11 +137,7 @@ class TlsFiles:
     def _check_issuer(
         self, certificate: x509.Certificate, authorities: list[x509.Certificate]
     ) -> None:
-        for authority in authorities:
-            try:
-                check_signature(certificate, authority)
-            except PkiError:
-                continue
+        if any(_has_signed(authority, certificate) for authority in authorities):
             return
         raise PkiError(f"{self.certificate}: was not signed by any authority in {self.authority}")
 
@@ -149,6 +146,89 @@ class TlsFiles:
         return tuple(
             stamp for path in paths for stamp in (path.stat().st_mtime_ns, path.stat().st_ino)
         )
+
+
+def fingerprint(certificate: bytes) -> str:
+    """Returns the SHA-256 fingerprint of a certificate in DER: 64 hexadecimal digits, small."""
+    return hashlib.sha256(certificate).hexdigest()
+
+
+def read_fingerprint(text: str) -> str:
+    """Returns a fingerprint as `fingerprint` has it, of any of the ways in which programs write one.
+
+    Raises:
+        ValueError: it is none.
+    """
+    digits = text.strip().rpartition("=")[2].replace(":", "").replace(" ", "").lower()
+    if len(digits) != hashlib.sha256().digest_size * 2 or set(digits) - set("0123456789abcdef"):
+        raise ValueError(f"{text!r} is no SHA-256 fingerprint; it has 64 hexadecimal digits")
+    return digits
+
+
+class Trust:
+    """Whether a certificate that TLS has once verified is to be believed still.
+
+    TLS verifies a certificate when a connection begins, and never again. A session that TLS takes up again
+    is not verified at all.
+
+    Attributes:
+        files: of this site.
+        refused: fingerprints of certificates that are believed no more, as `fingerprint` has them.
+
+    Args:
+        files: of this site; a changed file of authorities is read again.
+        refused: see the attribute.
+    """
+
+    def __init__(self, files: TlsFiles, refused: Iterable[str] = ()) -> None:
+        self.files = files
+        self.refused = frozenset(refused)
+        self._stamp: tuple[int, int] | None = None
+        self._content = b""
+        self._authorities: list[x509.Certificate] = []
+
+    def authority(self) -> str:
+        """Returns a word for the authorities that are believed now: another one after each change of them."""
+        with suppress(OSError, PkiError):
+            found = self.files.authority.stat()
+            stamp = found.st_mtime_ns, found.st_ino
+            if stamp != self._stamp:
+                authorities = read_certificates(self.files.authority)
+                self._content, self._stamp = read_pem(self.files.authority), stamp
+                self._authorities = authorities
+        return hashlib.sha256(self._content).hexdigest()
+
+    def problem(self, pem: bytes, authority: str, *, now: float) -> str:
+        """Returns why a certificate is not believed any more, in words about it; empty where it is.
+
+        Args:
+            pem: as TLS has verified it.
+            authority: what `authority` was when it did.
+            now: seconds since 1970.
+        """
+        if fingerprint(ssl.PEM_cert_to_DER_cert(pem.decode("ascii"))) in self.refused:
+            return "it is among those that tls.refused names"
+        certificate = _read(pem)
+        if now >= certificate.not_valid_after_utc.timestamp():
+            return "it has expired"
+        if authority != self.authority() and not any(
+            _has_signed(each, certificate) for each in self._authorities
+        ):
+            return "no authority in tls.authority has signed it"
+        return ""
+
+
+def _has_signed(authority: x509.Certificate, certificate: x509.Certificate) -> bool:
+    try:
+        check_signature(certificate, authority)
+    except PkiError:
+        return False
+    return True
+
+
+@lru_cache(maxsize=_IDENTITIES_KEPT)
+def _read(pem: bytes) -> x509.Certificate:
+    return x509.load_pem_x509_certificate(pem)
 
 
 class ServerTls:

@@ -53,6 +53,9 @@ from grms.tls import ServerTls, TlsFiles
 
 Log = structlog.typing.FilteringBoundLogger
 
+TRUST_LOOKED_AT_S = 30.0
+"""How often it is looked whether the file of authorities has changed, without a reload."""
+
 DEADLINES_LOOKED_AT_S = 2.0
 """How often it is looked whether a job is overdue."""
 
@@ -153,6 +156,7 @@ class Daemon:
                 tasks.append(group.create_task(guarding.run(), name="guard"))
             if core.dashboard is not None:
                 tasks.append(group.create_task(core.dashboard.run(), name="dashboard"))
+            tasks.append(group.create_task(self._follow_trust(), name="trust"))
             if not isinstance(core.clock, VirtualClock):
                 tasks.append(group.create_task(core.driver.run(), name="lrms"))
                 tasks.append(group.create_task(self._follow_deadlines(), name="deadlines"))
@@ -192,6 +196,19 @@ class Daemon:
         self.ready.set()
         if self._reload_wanted:
             self.reload()
+
+    async def _follow_trust(self) -> None:
+        trust = self._core.links.trust
+        if trust is None:
+            return
+        # Who connects here is looked at all the time; connections of our own have to be made anew for it.
+        known = trust.authority()
+        while True:  # waits for time, not for an event
+            await asyncio.sleep(TRUST_LOOKED_AT_S)
+            if (now := trust.authority()) != known:
+                known = now
+                self._log.info("authorities_changed", connections="made anew")
+                self._core.links.renew()
 
     async def _follow_deadlines(self) -> None:
         engine = self._core.engine
@@ -286,7 +303,10 @@ class Daemon:
             parse_endpoint(config.listen.partners),
             None if files is None else ServerTls(files),
             limits,
+            trust=self._core.links.trust,
         )
+        port.on_distrusted = refused.distrusted
+        door.check_standing = port.check
         port.on_refused = partial(refused.refused, "partner_connections")
         port.on_exhausted = refused.exhausted
         port.on_handshake_failed = refused.handshake_failed

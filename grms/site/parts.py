@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from grms.handshakes import why_refused
+from grms.handshakes import shown_by, why_refused
 from grms.kit.debug import checks_wanted
 from grms.kit.rates import Rate
 from grms.kit.shared_folders import SharedFolders
@@ -53,7 +53,14 @@ from grms.site.links.calls import Problems, channel_maker
 from grms.site.links.link import LinkSettings
 from grms.site.links.partner_links import PartnerLinks
 from grms.site.watching.event_log import EventLog
-from grms.tls import CertificateTimeError, TlsFiles, channel_credentials, channel_options
+from grms.tls import (
+    CertificateTimeError,
+    TlsFiles,
+    Trust,
+    channel_credentials,
+    channel_options,
+    fingerprint,
+)
 
 if TYPE_CHECKING:
     from grms.site.dashboard.service import Dashboard
@@ -313,6 +320,9 @@ def build_core(
     if checks_wanted():
         engine.on_event(lambda _event, _commands: check(engine.state.memory))
     files = None if config.tls is None else TlsFiles.of(config.tls)
+    trust = None
+    if files is not None and config.tls is not None:
+        trust = Trust(files, config.tls.refused)
     shared = SharedFolders(config.shared.roots, config.sharing)
     links = PartnerLinks(
         _link_settings(config, shared),
@@ -323,10 +333,12 @@ def build_core(
             channel_options,
             config.limits.message_bytes,
         ),
-        Problems(
+        problems=Problems(
             None if files is None else partial(_why, files, config.limits.offer_timeout_s),
             partial(_unreachable, log, Rate(PROBLEMS_LOGGED_PER_S)),
+            None if trust is None else partial(_distrusted, trust, config.limits.offer_timeout_s),
         ),
+        trust=trust,
     )
     engine.connect(links)
     events = EventLog(log, engine, complete=config.logging.level == "debug")
@@ -380,6 +392,20 @@ def _driver(loaded: Loaded, config: SiteConfig, new_id: Iterable[int], log: Log)
 async def _why(files: TlsFiles, timeout_s: float, partner: str, address: str) -> str:
     endpoint = parse_endpoint(address)
     return await asyncio.to_thread(why_refused, endpoint, files, partner, timeout_s)
+
+
+async def _distrusted(trust: Trust, timeout_s: float, partner: str, address: str) -> str:
+    # gRPC tells nobody whose certificate it has verified, so who is there is looked at just before.
+    if not trust.refused:
+        return ""
+    endpoint = parse_endpoint(address)
+    try:
+        shown = await asyncio.to_thread(shown_by, endpoint, trust.files, partner, timeout_s)
+    except PkiError as error:
+        return str(error)
+    if shown is None or fingerprint(shown) not in trust.refused:
+        return ""
+    return f"who answers there shows a certificate of {partner} that tls.refused names"
 
 
 def _unreachable(log: Log, rate: Rate, partner: str, problem: str) -> None:

@@ -1,5 +1,6 @@
 """Mutual TLS as gRPC really does it, between a server and clients on loopback."""
 
+import hashlib
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -23,6 +24,8 @@ from grms.tls import (
     admit,
     channel_credentials,
     channel_options,
+    fingerprint,
+    read_fingerprint,
 )
 from tests.grms.keys import Federation, new_federation
 
@@ -330,3 +333,15 @@ def _files(federation: Federation, site: str) -> TlsFiles:
     """Returns the files of a site that has them already."""
     folder = federation.folder
     return TlsFiles(federation.ca, folder / f"{site}.crt", folder / f"{site}.key")
+
+
+@pytest.mark.parametrize("form", ["{}", "sha256 Fingerprint={}", " {} ", "SHA-256={}"])
+def test_a_fingerprint_is_read_as_programs_write_it(form: str) -> None:
+    """With colons or blanks, in capitals, behind a name; anything else is none."""
+    digits = hashlib.sha256(b"x").hexdigest()
+    assert read_fingerprint(form.format(digits)) == digits == fingerprint(b"x")
+    colons = ":".join(digits[i : i + 2] for i in range(0, 64, 2)).upper()
+    assert read_fingerprint(form.format(colons)) == digits
+    for wrong in ("", digits[:-1], digits + "0", "g" * 64, digits[:40]):
+        with pytest.raises(ValueError, match="no SHA-256 fingerprint"):
+            read_fingerprint(wrong)

@@ -23,7 +23,6 @@ from grms.kit.models import (
     Model,
     Rate,
     Seconds,
-    TlsConfig,
     wrong,
 )
 from grms.lrms.adapter import LrmsSettings
@@ -41,6 +40,7 @@ from grms.site.configuration.connections import (
     MqttConfig,
     Name,
     PartnerConfig,
+    SiteTlsConfig,
 )
 from grms.site.configuration.guard_table import GuardConfig
 from grms.site.configuration.lrms_kinds import settings_of
@@ -261,7 +261,7 @@ class SiteConfig(Model):
     lrms: Annotated[SerializeAsAny[LrmsSettings], PlainValidator(settings_of)] = SimulatedSettings()
     clock: ClockConfig = ClockConfig()
     listen: ListenConfig
-    tls: TlsConfig | None = None
+    tls: SiteTlsConfig | None = None
     journal: JournalConfig
     partners: Annotated[list[PartnerConfig], Field(max_length=PARTNERS_MAX)] = Field(
         default_factory=list

@@ -1,17 +1,25 @@
 """Whom a site is connected to, as its file says it: users, partners, an MQTT broker, and those who look on."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
-from grms.kit.models import Count, FilePath, Model, SocketPath, absolute, wrong
+from grms.kit.models import Count, FilePath, Model, SocketPath, TlsConfig, absolute, wrong
 from grms.names import ACCOUNT, PSEUDONYM, Endpoint, check_site_name, parse_endpoint
 from grms.policy.words import TRANSFER_DEFAULT, TRANSFER_WORDS, is_written
+from grms.tls import read_fingerprint
 
 
 def _site_name(value: str) -> str:
     try:
         return check_site_name(value)
+    except ValueError as error:
+        raise wrong(str(error)) from error
+
+
+def _fingerprint(value: str) -> str:
+    try:
+        return read_fingerprint(value)
     except ValueError as error:
         raise wrong(str(error)) from error
 
@@ -48,6 +56,22 @@ def _account(value: str) -> str:
 
 Name = Annotated[str, AfterValidator(_site_name)]
 Address = Annotated[str, AfterValidator(_endpoint)]
+
+
+REFUSED_MAX: Final = 10_000
+"""Most certificates that can be refused."""
+
+
+class SiteTlsConfig(TlsConfig):
+    """Mutual TLS of a site.
+
+    Attributes:
+        refused: SHA-256 fingerprints of certificates that are believed no more, whoever has signed them.
+    """
+
+    refused: Annotated[
+        list[Annotated[str, AfterValidator(_fingerprint)]], Field(max_length=REFUSED_MAX)
+    ] = Field(default_factory=list)
 
 
 class ListenConfig(Model):

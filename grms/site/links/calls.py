@@ -113,6 +113,7 @@ class Problems:
     """Finds out and tells why partners cannot be reached.
 
     Args:
+        distrusts: finds out why who answers for a partner at an address is not believed; empty where it is.
         why: finds out what gRPC keeps to itself, of a partner at an address; empty where it cannot.
         tell: is told each time that a partner's problem is another one.
     """
@@ -121,10 +122,21 @@ class Problems:
         self,
         why: Callable[[str, str], Awaitable[str]] | None = None,
         tell: Callable[[str, str], None] = lambda _partner, _problem: None,
+        distrusts: Callable[[str, str], Awaitable[str]] | None = None,
     ) -> None:
         self._why = why
+        self._distrusts = distrusts
         self._tell = tell
         self._told: dict[str, str] = {}
+
+    async def check(self, partner: str, address: str) -> None:
+        """Returns where who answers for a partner may be believed, as far as can be seen before it is called.
+
+        Raises:
+            ConnectionRefusedError: it may not.
+        """
+        if self._distrusts is not None and (problem := await self._distrusts(partner, address)):
+            raise ConnectionRefusedError(problem)
 
     async def explained(self, partner: str, address: str | None, problem: str) -> str:
         """Returns a problem in better words, where there are any."""

@@ -283,6 +283,12 @@ class PartnerLink:
             await channel.close()
         if self._stub is None:
             assert self.address is not None
+            await self._problems.check(self.name, self.address)
+        if (
+            self._stub is None
+        ):  # nobody else makes it, but it may have moved meanwhile, or be no partner
+            if self.address is None:
+                raise ConnectionError("it is no partner")
             self._channel = self._make_channel(self.name, self.address)
             self._stub = partner_pb2_grpc.PartnerServiceStub(self._channel)
         return self._stub

@@ -11,6 +11,7 @@ from grms.site.engine.outside import Send
 from grms.site.links.calls import ChannelMaker, Problems
 from grms.site.links.link import LinkSettings, PartnerLink
 from grms.site.links.sender import Sender
+from grms.tls import Trust
 
 
 class PartnerLinks:
@@ -18,6 +19,7 @@ class PartnerLinks:
 
     Attributes:
         links: by partner's name.
+        trust: whether certificates are believed still; None without TLS.
 
     Args:
         settings: how partners are dealt with.
@@ -25,6 +27,7 @@ class PartnerLinks:
         addresses: of the partners, by name; None where it is not known yet.
         make_channel: makes channels.
         problems: finds out and tells why partners cannot be reached.
+        trust: see the attribute.
     """
 
     def __init__(
@@ -33,8 +36,11 @@ class PartnerLinks:
         engine: Engine,
         addresses: Mapping[str, str | None],
         make_channel: ChannelMaker,
+        *,
         problems: Problems | None = None,
+        trust: Trust | None = None,
     ) -> None:
+        self.trust = trust
         self.links: dict[str, PartnerLink] = {}
         rng, told = np.random.default_rng(), problems or Problems()
         self._senders: dict[str, Sender] = {}

@@ -1,7 +1,7 @@
 """Reads the configuration of a running daemon anew, and puts into force what can be.
 
 That is everything an operator changes in the course of things: policies, partners and their
-addresses, operators, and a renewed certificate. It is checked before anything is changed: all or
+addresses, operators, a renewed certificate, and whose certificates are believed no more. It is checked before anything is changed: all or
 none. What else has changed in the file takes a restart, and is named.
 """
 
@@ -36,6 +36,9 @@ CHANGEABLE: Final = frozenset(
     {"partners", "location", "operators", "partners_asked", "rails", "reoffer", "guests"}
 )
 """Keys of a configuration that are read anew."""
+
+CHANGEABLE_WITHIN: Final = frozenset({"tls.refused"})
+"""The same within tables that take a restart otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,13 +127,18 @@ class Reload:
         )
         self._door.partners = frozenset(partner.name for partner in partners)
         self._door.operators = frozenset(config.operators)
+        trust, refused = self._links.trust, False
+        if trust is not None and config.tls is not None:
+            refused = trust.refused != frozenset(config.tls.refused)
+            trust.refused = frozenset(config.tls.refused)
+        self._door.trust_changed()
         self._owners.banned = frozenset(config.guests.banned)
         self._owners.accounts = accounts
         self._links.list_partners({partner.name: partner.address for partner in config.partners})
         if config.partners != self._config.partners:
             for tell in self._on_partners:
                 tell(config)
-        if certificate != self._shown:
+        if certificate != self._shown or refused:
             self._shown = certificate
             self._links.renew()
         self._config = self._config.model_copy(
@@ -164,6 +172,7 @@ def differences(before: SiteConfig, after: SiteConfig) -> set[str]:
         for name in one
         if name not in CHANGEABLE
         for key in _differ(name, one[name], other[name])
+        if key not in CHANGEABLE_WITHIN
     }
 
 

@@ -6,7 +6,7 @@ defines them; it is counted.
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Final, NoReturn, ParamSpec
 
 import grpc
@@ -68,6 +68,7 @@ class Door:
         begin_negotiation: is told the source of a connection over which a call stays open; returns how many
             of these there are.
         end_negotiation: is told when the other side has ended one.
+        check_standing: ends the standing connections of whoever may not call any more, by the names that may.
 
     Args:
         engine: answers.
@@ -105,6 +106,7 @@ class Door:
         self.shown: Callable[[str], Shown] = lambda _: {}
         self.begin_negotiation: Callable[[str], int] = lambda _: 0
         self.end_negotiation: Callable[[str], None] = lambda _: None
+        self.check_standing: Callable[[Container[str]], None] = lambda _: None
         self._users = users
         self.operators = frozenset(operators)
         self._own_uid = own_uid
@@ -115,6 +117,10 @@ class Door:
         self._offers = offers
         self._log = structlog.get_logger() if log is None else log
         self._refusals_logged = Seldom(REFUSALS_LOGGED_PER_S)
+
+    def trust_changed(self) -> None:
+        """Has every standing connection of partners and brokers checked anew."""
+        self.check_standing(self.partners | self._brokers)
 
     def count(self, reason: str, context: Context | None = None, text: str = "") -> None:
         """Counts a refusal, and logs it where the call is known.

@@ -58,12 +58,14 @@ class Peer:
         address: the host it comes from.
         site: as its certificate names it; empty before it has shown one.
         shown: what it has shown.
+        authority: the authorities that were believed then, as `Trust.authority` has them.
         negotiations: calls that are meant to stay open: for that their requests are not half sent.
     """
 
     address: str
     site: str = ""
     shown: Shown = field(default_factory=dict)
+    authority: str = ""
     negotiations: int = 0
 
 
@@ -94,6 +96,12 @@ class EndOwner(Protocol):
 
     def certificate_shown(self, site: str, pem: bytes) -> None:
         """Tells of a certificate that TLS has verified."""
+
+    def distrusts(self, peer: Peer) -> str:
+        """Returns why a peer's certificate is not believed any more; empty where it is."""
+
+    def distrusted(self, peer: Peer, reason: str) -> None:
+        """Tells that a connection is ended as its peer is not believed any more."""
 
 
 class PartnerEnd(End):
@@ -259,6 +267,10 @@ class PartnerEnd(End):
         pem = ssl.DER_cert_to_PEM_cert(certificate).encode()
         self.peer.shown = {"x509_pem_cert": (pem,)}
         self.peer.site = shown_site(pem)
+        if problem := self._owner.distrusts(self.peer):
+            text = f"the certificate of {self._who} is not believed: {problem}"
+            self._refuse_hand(Handshake.DISTRUSTED, text)
+            return False
         self._owner.certificate_shown(self.peer.site, pem)
         self._flush()
         self._begin_relay()
@@ -276,6 +288,16 @@ class PartnerEnd(End):
                 self.transport.write_eof()
         asyncio.get_running_loop().call_later(LINGER_S, self.abort)
 
+    def distrust(self, reason: str) -> None:
+        """Ends the connection at once, as who is there is not believed any more.
+
+        Args:
+            reason: why, in words about its certificate or its site.
+        """
+        if not self._over:
+            self._owner.distrusted(self.peer, reason)
+            self.abort()
+
     # --- what takes too long -------------------------------------------------------------------
 
     def look(self, now: float) -> None:
@@ -292,6 +314,9 @@ class PartnerEnd(End):
                 problem = f"it has not ended within {limits.handshake_s:g} s"
                 self._owner.handshake_failed(Handshake.SLOW, problem, self.peer.address)
                 self.abort()
+            return
+        if self.peer.shown and (problem := self._owner.distrusts(self.peer)):
+            self.distrust(problem)
             return
         since = self._sent.since(self._begin, self.peer.negotiations)
         if now - since > limits.request_s:

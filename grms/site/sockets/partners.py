@@ -3,6 +3,9 @@
 TLS ends at each connection (`partner_end`); every handshake that fails is counted and told. The
 certificate that was verified is what a service gets for a call (`PartnerPort.shown`).
 
+What TLS has verified once is asked again while a connection stands: an authority may be believed no more,
+a certificate be refused or end, a partner be taken off the list.
+
 Connections are limited: in all, for each site, and before anybody has shown who they are, for each
 address.
 """
@@ -12,7 +15,7 @@ import ipaddress
 import socket
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Self
 
 from grms.handshakes import Handshake
@@ -20,7 +23,7 @@ from grms.names import Endpoint
 from grms.site.sockets.half_sent import LOOK_S
 from grms.site.sockets.partner_end import PartnerEnd, Peer, PortLimits, Shown
 from grms.site.sockets.relay import Link, Listener, Relay
-from grms.tls import ServerTls
+from grms.tls import ServerTls, Trust
 
 
 class PartnerPort:
@@ -33,6 +36,7 @@ class PartnerPort:
             which address.
         on_refused: is told why a connection is closed or not taken, and by which limit of the configuration.
         on_exhausted: is told why none can be taken for now.
+        on_distrusted: is told of whom, and why, a connection is ended that stands: the site, the address, in words.
         on_certificate: is told which site has shown which certificate (PEM) that TLS has verified.
 
     Args:
@@ -40,6 +44,8 @@ class PartnerPort:
         tls: of this site; None takes whoever connects.
         limits: what is taken at most.
         clock: tells real seconds.
+        trust: whether what TLS has verified is believed still; None asks nobody.
+        now: tells the time, seconds since 1970.
     """
 
     def __init__(
@@ -47,8 +53,14 @@ class PartnerPort:
         endpoint: Endpoint,
         tls: ServerTls | None,
         limits: PortLimits,
+        *,
         clock: Callable[[], float] = time.monotonic,
+        trust: Trust | None = None,
+        now: Callable[[], float] = time.time,
     ) -> None:
+        self._trust = trust
+        self._now = now
+        self.on_distrusted: Callable[[str, str, str], None] | None = None
         self.limits = limits
         self.tls = tls
         self.clock = clock
@@ -219,6 +231,37 @@ class PartnerPort:
         """See `EndOwner.certificate_shown`."""
         if self.on_certificate is not None and site:
             self.on_certificate(site, pem)
+
+    def distrusts(self, peer: Peer) -> str:
+        """See `EndOwner.distrusts`."""
+        if self._trust is None:
+            return ""
+        peer.authority = peer.authority or self._trust.authority()
+        for pem in peer.shown.get("x509_pem_cert", ()):
+            return self._trust.problem(pem, peer.authority, now=self._now())
+        return ""
+
+    def distrusted(self, peer: Peer, reason: str) -> None:
+        """See `EndOwner.distrusted`."""
+        if self.on_distrusted is not None:
+            self.on_distrusted(peer.site, peer.address, reason)
+
+    def check(self, listed: Container[str]) -> None:
+        """Ends the connections of whoever is not believed any more, or is not on the list any more.
+
+        Who is not on the list may connect again, and is told so in answer to every call.
+
+        Args:
+            listed: the names that may call.
+        """
+        for end in list(self._ends):
+            if not end.peer.shown:
+                continue
+            problem = self.distrusts(end.peer)
+            if not problem and end.peer.site not in listed:
+                problem = "it is not among the partners of this site any more"
+            if problem:
+                end.distrust(problem)
 
     def _look_again(self) -> None:
         now = self.clock()

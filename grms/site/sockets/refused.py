@@ -66,6 +66,21 @@ class RefusedConnections:
             self._log.error("no_connection_can_be_taken", problem=why, **left_out)
         self._count("descriptors")
 
+    def distrusted(self, site: str, address: str, reason: str) -> None:
+        """Tells of a connection that is ended, as who is there is not believed any more.
+
+        Args:
+            site: as its certificate names it.
+            address: from where.
+            reason: for a person.
+        """
+        self._count("distrusted")
+        left_out = self._refusals_logged.to_tell(f"distrusted {site} {reason}")
+        if left_out is not None:
+            self._log.warning(
+                "connection_distrusted", partner=site, address=address, reason=reason, **left_out
+            )
+
     def handshake_failed(self, handshake: Handshake, problem: str, address: str) -> None:
         """Tells of a handshake that has failed.
 

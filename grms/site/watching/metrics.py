@@ -41,6 +41,7 @@ RefusalReason = Literal[
     "expired",
     "not_listed",
     "speaks_for_another",
+    "distrusted",
     "invalid",
     "not_found",
     "forbidden",

@@ -7,7 +7,10 @@ from typing import Any
 
 import grpc
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.hashes import SHA256
 from grpc import aio
+from structlog.testing import capture_logs
 
 from grms.kit.ports import free_port
 from grms.policy.rounds import Rounds
@@ -258,6 +261,84 @@ def test_a_renewed_certificate_is_shown_by_both_sides(tmp_path: Path) -> None:
                 await reload(home, tmp_path, configurations["home"])
             assert "is not the key of" in (error.value.details() or "")
             assert link._channel is renewed
+
+    run(scene)
+
+
+def test_a_stolen_key_is_of_no_use_from_the_reload_on(tmp_path: Path) -> None:
+    """Both connections end, the one it has made and the one to it, and there are no others until it is forgiven."""
+
+    async def scene() -> None:
+        federation = new_federation(tmp_path)
+        ports = {name: free_port() for name in ("home", "away")}
+        configurations = {}
+        for name, other in (("home", "away"), ("away", "home")):
+            files = federation.site(name)
+            tls = {key: str(getattr(files, key)) for key in ("authority", "certificate", "key")}
+            configurations[name] = document(
+                tmp_path, name, partners={other: ports[other]}, port=ports[name], tls=tls
+            )
+        home_file = configurations["home"]
+        shown = x509.load_pem_x509_certificate((tmp_path / "away.crt").read_bytes())
+        with capture_logs() as logs:
+            async with (
+                running(home_file, tmp_path) as home,
+                running(configurations["away"], tmp_path) as away,
+            ):
+                await home.linked()
+                await away.linked()
+                to_away, to_home = home.core.links.links["away"], away.core.links.links["home"]
+                # As `openssl x509 -fingerprint` and `grms pki show` print it.
+                digits = shown.fingerprint(SHA256()).hex(":").upper()
+                home_file["tls"]["refused"] = [f"sha256 Fingerprint={digits}"]
+                answer = await reload(home, tmp_path, home_file)
+                assert not answer.restart_needed
+                await until(lambda: not to_home.up and not to_away.up)
+                await until(lambda: "that tls.refused names" in to_away.problem)
+                ended = [each for each in logs if each["event"] == "connection_distrusted"]
+                assert [(each["partner"], each["reason"]) for each in ended] == [
+                    ("away", "it is among those that tls.refused names")
+                ]
+                refused = [each for each in logs if each["event"] == "handshake_failed"]
+                assert {each["reason"] for each in refused} <= {"distrusted"}
+                home_file["tls"]["refused"] = []
+                await reload(home, tmp_path, home_file)
+                await home.linked()
+                await away.linked()
+
+    run(scene)
+
+
+def test_an_authority_that_leaves_its_file_is_noticed_without_a_reload(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who was let in by it is let go, and whom this site has called by it is called anew."""
+    monkeypatch.setattr(daemon, "TRUST_LOOKED_AT_S", 0.05)
+
+    async def scene() -> None:
+        federation = new_federation(tmp_path)
+        ports = {name: free_port() for name in ("home", "away")}
+        configurations = {}
+        for name, other in (("home", "away"), ("away", "home")):
+            files = federation.site(name)
+            tls = {key: str(getattr(files, key)) for key in ("authority", "certificate", "key")}
+            tls["authority"] = str(tmp_path / f"{name}.ca")
+            (tmp_path / f"{name}.ca").write_bytes(federation.ca.read_bytes())
+            configurations[name] = document(
+                tmp_path, name, partners={other: ports[other]}, port=ports[name], tls=tls
+            )
+        async with (
+            running(configurations["home"], tmp_path) as home,
+            running(configurations["away"], tmp_path) as away,
+        ):
+            await home.linked()
+            await away.linked()
+            (tmp_path / "other").mkdir()
+            other_authority = new_federation(tmp_path / "other").ca.read_bytes()
+            (tmp_path / "home.ca").write_bytes(other_authority)
+            to_away, to_home = home.core.links.links["away"], away.core.links.links["home"]
+            await until(lambda: not to_home.up and not to_away.up)
+            await until(lambda: "unknown authority" in to_away.problem)
 
     run(scene)
 

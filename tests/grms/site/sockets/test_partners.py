@@ -3,8 +3,9 @@
 import asyncio
 import socket
 import ssl
+import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -20,7 +21,14 @@ from grms.kit.ports import free_port
 from grms.names import Endpoint, tls_name
 from grms.site.sockets.partner_end import PortLimits
 from grms.site.sockets.partners import PartnerPort
-from grms.tls import ServerTls, TlsFiles, channel_credentials, channel_options
+from grms.tls import (
+    ServerTls,
+    TlsFiles,
+    Trust,
+    channel_credentials,
+    channel_options,
+    fingerprint,
+)
 from tests.grms.keys import Federation, new_federation
 from tests.grms.site.daemons import document, running
 from tests.grms.site.greetings import PREFACE, greeted
@@ -50,10 +58,11 @@ async def front(
     limits: PortLimits | None = None,
     clock: Callable[[], float] | None = None,
     handlers: dict[str, Any] | None = None,
+    **more: Any,
 ) -> AsyncIterator[Front]:
     """Yields the port of KTH."""
     tls = None if files is None else ServerTls(files)
-    more: dict[str, Any] = {} if clock is None else {"clock": clock}
+    more |= {} if clock is None else {"clock": clock}
     port = PartnerPort(Endpoint("127.0.0.1", 0), tls, limits or PortLimits(), **more)
     found = Front(port)
     port.on_handshake_failed = lambda *told: found.failed.append(told)
@@ -372,5 +381,144 @@ def test_a_daemon_logs_and_counts_who_fails(tmp_path: Path) -> None:
         assert entry["reason"] == "not_tls"
         assert entry["address"] == "127.0.0.1"
         assert "does not speak TLS" in entry["problem"]
+
+    run(scene)
+
+
+@dataclass
+class Wall:
+    """A clock that is set.
+
+    Attributes:
+        ahead_s: of the real one, seconds.
+    """
+
+    ahead_s: float = 0.0
+
+    def __call__(self) -> float:
+        """Returns seconds since 1970."""
+        return time.time() + self.ahead_s
+
+
+def refuse_certificate(trust: Trust, federation: Federation, wall: Wall) -> None:
+    """The operator refuses the certificate of PIK."""
+    del wall
+    shown = (federation.folder / "PIK.crt").read_bytes()
+    trust.refused = frozenset({fingerprint(ssl.PEM_cert_to_DER_cert(shown.decode()))})
+
+
+def change_authority(trust: Trust, federation: Federation, wall: Wall) -> None:
+    """The old authority leaves the file, in which there is another one by now."""
+    del trust, wall
+    other = new_federation(federation.folder / "other")
+    federation.ca.chmod(0o644)
+    federation.ca.write_bytes(other.ca.read_bytes())
+
+
+def add_authority(trust: Trust, federation: Federation, wall: Wall) -> None:
+    """Another authority comes into the file, beside the one that there is."""
+    del trust, wall
+    other = new_federation(federation.folder / "other")
+    federation.ca.chmod(0o644)
+    federation.ca.write_bytes(federation.ca.read_bytes() + other.ca.read_bytes())
+
+
+def let_time_pass(trust: Trust, federation: Federation, wall: Wall) -> None:
+    """The certificate ends."""
+    del trust, federation
+    wall.ahead_s = 31 * 86_400.0
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (refuse_certificate, "it is among those that tls.refused names"),
+        (change_authority, "no authority in tls.authority has signed it"),
+        (let_time_pass, "it has expired"),
+        (add_authority, ""),
+    ],
+)
+def test_a_connection_that_stands_ends_with_the_trust_in_it(
+    federation: Federation,
+    change: Callable[[Trust, Federation, Wall], None],
+    reason: str,
+    version: ssl.TLSVersion,
+) -> None:
+    """Within seconds, told with whom and why; another partner's stands, and a session is not taken up again."""
+    (federation.folder / "other").mkdir()
+    ours, theirs = federation.site("KTH"), federation.site("PIK")
+    wall, now = Wall(), Wall()
+
+    async def scene() -> None:
+        trust = Trust(ours)
+        async with front(ours, clock=now, trust=trust, now=wall) as made:
+            told: list[tuple[str, str, str]] = []
+            made.port.on_distrusted = lambda *words: told.append(words)
+            context = client(theirs, federation.ca)
+            context.maximum_version = version
+            reader, writer = await shaken(made.number, context)
+            writer.write(PREFACE)
+            assert await reader.readexactly(1)
+            session = writer.get_extra_info("ssl_object").session
+            change(trust, federation, wall)
+            if not reason:
+                made.port.check({"PIK"})
+                assert (told, made.port.connections) == ([], 1)
+                writer.close()
+                return
+            with suppress(ConnectionError):
+                while await reader.read(1000):
+                    pass
+            assert told == [("PIK", "127.0.0.1", reason)]
+            assert made.port.connections == 0
+            writer.close()
+            await taken_up(context, session, made)
+
+    async def taken_up(context: ssl.SSLContext, session: Any, made: Front) -> None:
+        # As who has the key would come again, with the session of before.
+        def again() -> bytes:
+            plain = socket.create_connection(("127.0.0.1", made.number))
+            with (
+                plain,
+                suppress(OSError),
+                context.wrap_socket(
+                    plain, server_hostname=tls_name("KTH"), session=session
+                ) as secure,
+            ):
+                secure.send(PREFACE)
+                return secure.recv(1)
+            return b""
+
+        assert await asyncio.to_thread(again) == b""
+        await until(lambda: bool(made.failed))
+
+    run(scene)
+
+
+def test_who_is_taken_off_the_list_is_let_go_and_may_hear_why(federation: Federation) -> None:
+    """The connection that stands ends at once; another one is taken, and every call over it is refused."""
+    ours = federation.site("KTH")
+
+    async def scene() -> None:
+        async with front(ours, trust=Trust(ours)) as made:
+            told: list[tuple[str, str, str]] = []
+            made.port.on_distrusted = lambda *words: told.append(words)
+            for name in ("PIK", "ZIB"):
+                files = federation.site(name)
+                options = list(channel_options("KTH"))
+                address = f"127.0.0.1:{made.number}"
+                async with aio.secure_channel(
+                    address, channel_credentials(files), options=options
+                ) as channel:
+                    call: Any = channel.unary_unary("/t.T/Who")
+                    await call(b"", timeout=300)
+                    made.port.check({"PIK"})
+                    left = ["it is not among the partners of this site any more"]
+                    assert [reason for *_, reason in told] == (left if name == "ZIB" else [])
+                    stays = int(name == "PIK")
+                    await until(lambda stays=stays: made.port.connections == stays)  # type: ignore[misc]  # bound now
+                    await call(b"", timeout=300, wait_for_ready=True)
+                await until(lambda: made.port.connections == 0)
 
     run(scene)

@@ -43,7 +43,7 @@ def logs(job_id: str, socket: Path, *, timeout_s: float, error: bool) -> None:
         results, where = _here(site, job_id)
         file = next(file for file in results.files if file.name == name)
         if file.problem:
-            stays = "" if file.problem == "missing" else _stays(results, where)
+            stays = _stays(results, where) if file.problem == "too_large" else ""
             problem = PROBLEMS.get(file.problem, file.problem)
             raise click.ClickException(f"{name}: {problem}{stays and f'; {stays}'}")
         out = sys.stdout.buffer
@@ -105,7 +105,7 @@ def _stays(results: "Results", site: str) -> str:
     """Returns where files are that are not handed out, and until when; empty where there are none."""
     from datetime import datetime  # noqa: PLC0415  # see the module's docstring
 
-    kept = [file for file in results.files if file.problem not in {"", "missing"}]
+    kept = [file for file in results.files if file.problem == "too_large"]
     files = len(kept) + results.other_files
     if not files or not results.folder:
         return ""
@@ -113,7 +113,9 @@ def _stays(results: "Results", site: str) -> str:
     until = datetime.fromtimestamp(results.kept_until_s).astimezone()
     words = f"{files} file{'s' * (files > 1)} ({size} bytes)"
     why = f"; {results.other_files} of them the job has not declared" if results.other_files else ""
-    return printable(f"not brought: {words} at {site} in {results.folder}, until {until:%Y-%m-%d %H:%M}{why}")
+    return printable(
+        f"not brought: {words} at {site} in {results.folder}, until {until:%Y-%m-%d %H:%M}{why}"
+    )
 
 
 def _fetched(

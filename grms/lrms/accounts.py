@@ -1,4 +1,4 @@
-"""Local accounts other than the daemon's as which partners' jobs may run, and a job's folder that one of them is lent.
+"""Local accounts other than the daemon's: as which partners' jobs may run, and who is let into a job's folder.
 
 The daemon has no rights of root. It hands such a job in through sudo, as the account, and both work in the
 job's folder by the account's own group, of which the daemon's user is a member: the folder stays the daemon's,
@@ -8,6 +8,7 @@ new files in it are the group's, and what the daemon has put there nobody else c
 import grp
 import os
 import pwd
+import struct
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -24,6 +25,12 @@ _RUN: Final = frozenset(("launch", "program"))
 _READ: Final = frozenset(("values", "outputs.json"))
 WRITTEN: Final = ("stdout", "stderr", "begun", "begun.died")
 """Files that are there before the job: who would make them could keep them from the daemon."""
+
+_VERSION: Final = 2
+_OWNER, _USER, _GROUP, _MASK, _OTHER = 0x01, 0x02, 0x04, 0x10, 0x20
+_ALL, _LOOK, _NOTHING = 7, 5, 0
+_NOBODY: Final = 0xFFFFFFFF
+_NAMES: Final = ("system.posix_acl_access", "system.posix_acl_default")
 
 
 def account_number(name: str) -> tuple[int, int]:
@@ -138,3 +145,28 @@ def lend(place: Path, group: int) -> None:
 def _give(path: Path, group: int, mode: int) -> None:
     os.chown(path, -1, group)
     path.chmod(mode)  # after it: a change of the group takes the bits away
+
+
+def let_in(folder: Path, uid: int) -> None:
+    """Lets an account enter a folder that is otherwise its owner's alone, and read what will be in it.
+
+    By a POSIX access list, as `setfacl` writes it; no right of root is needed. New files can be read by the account as far as
+    whoever makes them lets a group read them.
+
+    Args:
+        folder: this process's own, with nothing in it yet.
+        uid: number of the account.
+
+    Raises:
+        OSError: the file system has no such lists, or none that can be written here.
+    """
+    entries = (
+        (_OWNER, _ALL, _NOBODY),
+        (_USER, _LOOK, uid),
+        (_GROUP, _NOTHING, _NOBODY),
+        (_MASK, _LOOK, _NOBODY),
+        (_OTHER, _NOTHING, _NOBODY),
+    )
+    value = struct.pack("<I", _VERSION) + b"".join(struct.pack("<HHI", *each) for each in entries)
+    for name in _NAMES:
+        os.setxattr(folder, name, value, follow_symlinks=False)

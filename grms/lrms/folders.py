@@ -42,7 +42,7 @@ class JobFolders(Protocol):
     def others(self, key: str) -> Remains:
         """Returns what a job has left beside its streams and what it has declared.
 
-        What it was given is none of it, as long as it is as it was.
+        What it was given is none of it, as long as it is as it was; nor are links, which have no content.
         """
 
     def changed(self, key: str) -> float:

@@ -6,6 +6,7 @@ is told from one that was never there. A job that runs as another account cannot
 
 import errno
 import json
+import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
@@ -45,11 +46,8 @@ class Marks:
     limit_s: float = 0.0
 
 
-def word_of(path: Path) -> str:
-    """Returns what tells a file from what it was before; of a link, where it leads."""
-    if path.is_symlink():
-        return f"link {path.readlink()}"
-    status = path.lstat()
+def word_of(status: os.stat_result) -> str:
+    """Returns what tells a file from what it was before."""
     return f"{status.st_size} {status.st_mtime_ns}"
 
 

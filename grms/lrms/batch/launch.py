@@ -22,6 +22,7 @@ import re
 import secrets
 import shlex
 import shutil
+import stat
 import threading
 from collections.abc import Collection
 from contextlib import suppress
@@ -29,11 +30,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from grms.kit.access_lists import let_in
 from grms.kit.file_names import OWN_NAMES, STREAMS, check_outputs
 from grms.kit.job_files import CHUNK_BYTES, FileProblemError, created, opened, remove_below
 from grms.kit.shared_folders import NotSharedError, SharedFile, SharedFolders
-from grms.lrms.accounts import common_group, lend
+from grms.lrms.accounts import common_group, lend, let_in
 from grms.lrms.folders import JobFolder, Remains
 from grms.lrms.job_notes import STATE, JobNotes, Marks, word_of
 from grms.lrms.launched import BEGUN, LAUNCH, ScriptEnd, read_runs, read_script_end
@@ -236,8 +236,9 @@ class Spool:
             self._notes.runs_as(place.name, account)
         try:
             self._lay_out(place, program, group, user)
-            names = _names(program)
-            self._notes.keep_given(place.name, {name: word_of(place / name) for name in names})
+            names = [each.file.name for each in program.inputs]
+            given = {name: word_of((place / name).lstat()) for name in names}
+            self._notes.keep_given(place.name, given)
             with _changes:
                 self._keep(key, Marks(run, limit_s=limit_s))
         except BaseException:
@@ -405,15 +406,16 @@ class Spool:
         given = self._notes.given(place.name)
         unreadable: list[OSError] = []
         files = size = 0
-        for folder, folders, plain in os.walk(place, onerror=unreadable.append):
-            links = [name for name in folders if Path(folder, name).is_symlink()]
-            for name in (*plain, *links):
+        for folder, _, names_there in os.walk(place, onerror=unreadable.append):
+            for name in names_there:
                 path = Path(folder, name)
                 with suppress(FileNotFoundError):
-                    known = str(path.relative_to(place))
-                    if known in _SITES_OWN or known in names or given.get(known) == word_of(path):
+                    known, status = str(path.relative_to(place)), path.lstat()
+                    if not stat.S_ISREG(status.st_mode):
+                        continue  # a link has no content of its own
+                    if known in _SITES_OWN or known in names or given.get(known) == word_of(status):
                         continue
-                    files, size = files + 1, size + path.lstat().st_size
+                    files, size = files + 1, size + status.st_size
         # What cannot be looked into may be anything.
         return Remains(files + len(unreadable), size)
 

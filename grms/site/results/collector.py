@@ -195,7 +195,7 @@ class Collector:
                 raise
             reason = printable(error.details() or "")[:200]
             return Manifest(problem=f"{job.partner} has no files of it: {reason}")
-        stays = any(file.problem not in {None, FileProblem.MISSING} for file in files)
+        stays = any(file.problem is FileProblem.TOO_LARGE for file in files)
         if not answer.folder or not (stays or answer.other_files):
             return Manifest(files)
         return Manifest(
@@ -266,7 +266,7 @@ class Collector:
         count = sum(file.problem is None for file in manifest.files)
         more: dict[str, Any] = {}
         if manifest.folder:
-            left = sum(file.problem not in {None, FileProblem.MISSING} for file in manifest.files)
+            left = sum(file.problem is FileProblem.TOO_LARGE for file in manifest.files)
             more = {
                 "stay": left + manifest.other_files,
                 "folder": manifest.folder,

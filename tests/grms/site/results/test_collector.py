@@ -1,13 +1,17 @@
 """What jobs have left comes home, whatever partners do meanwhile."""
 
+import asyncio
 import hashlib
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import grpc
 import pytest
+from structlog.testing import capture_logs
 
+from grms.cli import run_command
 from grms.client import Client, SiteError
 from grms.kit.ports import free_port
 from grms.site.facts.lifecycle import JobState
@@ -36,6 +40,9 @@ class Leaving(Partner):
             how the call ends.
         offsets: from where it was asked for.
         dropped: jobs whose files it was told to delete.
+        copied: what it was told that home has, by name and digest.
+        first: statuses with which it answers before the list.
+        more: what it says beside the list.
     """
 
     def __init__(self) -> None:
@@ -44,14 +51,20 @@ class Leaving(Partner):
         self.answers: list[tuple[bytes, grpc.StatusCode | None]] = []
         self.offsets: list[int] = []
         self.dropped: list[int] = []
+        self.copied: list[dict[str, bytes]] = []
+        self.first: list[grpc.StatusCode] = []
+        self.drops: list[grpc.StatusCode] = []
+        self.more: dict[str, Any] = {}
 
     async def ListGuestResults(self, request: Any, context: Any) -> results_pb2.ResultList:  # noqa: N802  # gRPC's
         """Says what there is."""
+        if self.first:
+            await context.abort(self.first.pop(0), "its files are being read")
         if isinstance(self.list, grpc.StatusCode):
             await context.abort(self.list, "as it was told")
         if not isinstance(self.list, list):
             return await super().ListGuestResults(request, context)
-        return results_pb2.ResultList(files=self.list, complete=True)
+        return results_pb2.ResultList(files=self.list, complete=True, **self.more)
 
     async def FetchGuestResult(  # noqa: N802  # gRPC's
         self, request: Any, context: Any
@@ -66,10 +79,13 @@ class Leaving(Partner):
     async def DropGuestResults(  # noqa: N802  # gRPC's
         self,
         request: Any,
-        context: Any,  # noqa: ARG002  # same
+        context: Any,
     ) -> partner_pb2.DropGuestResultsResponse:
         """Takes note."""
+        if self.drops:
+            await context.abort(self.drops.pop(0), "as it was told")
         self.dropped.append(request.offer.number)
+        self.copied.append({file.name: file.sha256 for file in request.files})
         return partner_pb2.DropGuestResultsResponse()
 
 
@@ -117,6 +133,7 @@ def test_files_come_home(tmp_path: Path) -> None:
             assert await read(user, await over(site, "cut off")) == CONTENT
             assert partner.offsets == [0, 4]
             await until(lambda: partner.dropped == [1])
+            assert partner.copied == [{"stdout": PLAIN}]
 
             partner.answers = [(b"0123456780", None), (CONTENT, None)]
             assert await read(user, await over(site, "garbled")) == CONTENT
@@ -326,5 +343,139 @@ def test_what_is_still_to_come_is_known_after_a_restart(tmp_path: Path) -> None:
                 Client(site.users_address.removeprefix("unix:"), timeout_s=TIME_OUT_S) as user,
             ):
                 assert await read(user, job_id) == CONTENT
+
+    run(scene)
+
+
+def test_what_does_not_come_is_told_with_its_place(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Home says what it has, and nothing of what it has not; users read where that is, and until when."""
+
+    async def scene() -> None:
+        partner, port, own = Leaving(), free_port(), free_port()
+        limits = {"file_bytes": 20}
+        configuration = document(tmp_path, partners={"away": port}, port=own, results=limits)
+        async with listening(partner, port), running(configuration, tmp_path) as site:
+            await site.linked()
+            await full(site)
+            large = listed(name="stderr", size_bytes=21)
+            partner.list, partner.answers = [listed(), large], [(CONTENT, None)]
+            partner.more = {"folder": "/jobs/home+1+1", "kept_until_s": 1e9, "other_files": 2}
+            partner.more["other_bytes"] = 300
+            partner.drops = [grpc.StatusCode.FAILED_PRECONDITION, grpc.StatusCode.UNAVAILABLE]
+            with capture_logs() as log:
+                job_id = await over(site, "much")
+                await until(lambda: partner.copied == [{"stdout": PLAIN}])
+            (came,) = [each for each in log if each["event"] == "results_came"]
+            assert (came["stay"], came["folder"], came["until_s"]) == (3, "/jobs/home+1+1", 1e9)
+            words = ["--socket", str(tmp_path / "home.sock"), "--timeout", f"{TIME_OUT_S}"]
+            target = tmp_path / "came"
+            capfd.readouterr()
+            assert await asyncio.to_thread(
+                run_command, ["fetch", job_id, *words, "--output", str(target)]
+            ) == 1  # fmt: skip
+            told = capfd.readouterr().err
+            assert "stderr: it is larger than the site hands out" in told
+            stays = (
+                r"not brought: 3 files \(321 bytes\) at away in /jobs/home\+1\+1, until 2001-09-0\d"
+            )
+            assert re.search(
+                rf"^{stays}.*; 2 of them the job has not declared$", told, re.MULTILINE
+            )
+            assert await asyncio.to_thread(run_command, ["logs", job_id, *words, "--stderr"]) == 2
+            assert re.search(stays, capfd.readouterr().err)
+
+            partner.list, partner.answers = [large], []
+            results = await over(site, "nothing comes")
+            async with Client(tmp_path / "home.sock", timeout_s=TIME_OUT_S) as user:
+                await user.results(results, wait=True)
+            assert len(partner.copied) == 1
+
+    run(scene)
+
+
+def test_files_that_are_still_being_read_are_asked_for_again(tmp_path: Path) -> None:
+    """Soon, however often; the log says it once."""
+
+    async def scene() -> None:
+        partner, port, own = Leaving(), free_port(), free_port()
+        configuration = document(tmp_path, partners={"away": port}, port=own)
+        async with (
+            listening(partner, port),
+            running(configuration, tmp_path) as site,
+            Client(site.users_address.removeprefix("unix:"), timeout_s=TIME_OUT_S) as user,
+        ):
+            await site.linked()
+            await full(site)
+            partner.first = [grpc.StatusCode.FAILED_PRECONDITION] * 3
+            partner.answers = [(CONTENT, None)]
+            with capture_logs() as log:
+                assert await read(user, await over(site, "large")) == CONTENT
+            assert partner.first == []
+            assert [each["event"] for each in log].count("results_did_not_come") == 1
+
+    run(scene)
+
+
+class Throttled(Leaving):
+    """A partner that sends what is large when the test says so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open = asyncio.Event()
+        self.large: set[int] = set()
+
+    async def ListGuestResults(  # noqa: N802  # gRPC's
+        self,
+        request: Any,
+        context: Any,  # noqa: ARG002  # same
+    ) -> results_pb2.ResultList:
+        """Says what there is of each job."""
+        content = self._content(request)
+        digest = hashlib.sha256(content).digest()
+        return results_pb2.ResultList(files=[listed(size_bytes=len(content), sha256=digest)])
+
+    def _content(self, request: Any) -> bytes:
+        return CONTENT + b"more" if request.offer.number in self.large else CONTENT
+
+    async def FetchGuestResult(  # noqa: N802  # gRPC's
+        self,
+        request: Any,
+        context: Any,  # noqa: ARG002  # same
+    ) -> AsyncIterator[results_pb2.ResultChunk]:
+        """Sends it."""
+        self.offsets.append(request.offer.number)
+        if request.offer.number in self.large:
+            await self.open.wait()
+        yield results_pb2.ResultChunk(content=self._content(request))
+
+
+def test_small_results_do_not_wait_behind_large_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many large ones of the same partner are under way."""
+
+    async def scene() -> None:
+        partner, port, own = Throttled(), free_port(), free_port()
+        configuration = document(tmp_path, partners={"away": port}, port=own)
+        async with (
+            listening(partner, port),
+            running(configuration, tmp_path) as site,
+            Client(site.users_address.removeprefix("unix:"), timeout_s=TIME_OUT_S) as user,
+        ):
+            await site.linked()
+            await full(site)
+            monkeypatch.setattr("grms.site.results.turns.LARGE_BYTES", len(CONTENT))
+            partner.large = set(range(1, 7))
+            large = [await over(site, f"large {number}") for number in range(6)]
+            await until(lambda: len(partner.offsets) == 3)
+            small = await over(site, "small")
+            results = await user.results(small, wait=True)
+            assert [file.problem for file in results.files] == ["", "missing"]
+            assert partner.offsets[3:] == [7]
+            partner.open.set()
+            for job_id in large:
+                assert (await user.results(job_id, wait=True)).complete
 
     run(scene)

@@ -109,14 +109,15 @@ async def test_a_file_that_changes_meanwhile_is_read_again(
 ) -> None:
     """Its digest is nobody's; cut off, or written on."""
     monkeypatch.setattr(module, "PIECE_BYTES", 10)
+    disks: list[Slow] = []
     for number, size in enumerate((5, 50)):
-        disk = Slow()
+        disks.append(disk := Slow())
         digests = Digests(disk)
         path = tmp_path / f"{number}"
         path.write_bytes(b"x" * 20)
         asks = asyncio.create_task(digests.of(tmp_path, [path.name], LARGE, TIME_OUT_S))
         disk.let(1)
-        await until(lambda disk=disk: disk.read > 0)
+        await until(lambda: disks[-1].read > 0)
         path.write_bytes(b"y" * size)
         disk.let(1)
         with pytest.raises(OSError, match="has changed"):

@@ -170,6 +170,7 @@ class Machine:
         nodes: processors of each.
 
     Attributes:
+        ended_together: how many jobs each call of scancel was about.
         forgotten: numbers of jobs that run on for it although they have ended, as after a crash.
     """
 
@@ -186,6 +187,7 @@ class Machine:
         self._asker = ""
         self.now = int(time.time())
         self.forgotten: set[str] = set()
+        self.ended_together: list[int] = []
 
     def answer(self, program: str, arguments: list[str]) -> bytes:
         """Returns exit status, standard error and standard output of a program, NUL between."""
@@ -450,16 +452,25 @@ class Machine:
             self._table[values["JobId"]]["pause"] = False
 
     def scancel(self, arguments: list[str]) -> str:
-        """Ends a job, or nothing where the name is another."""
+        """Ends jobs, or nothing where name or user is another; of those that are over it complains, after the others."""
         names = [word.split("=", 1)[1] for word in arguments if word.startswith("--name=")]
+        users = [word.split("=", 1)[1] for word in arguments if word.startswith("--user=")]
         wanted = [word for word in arguments if not word.startswith("-")]
+        self.ended_together.append(len(wanted))
+        over = set(wanted)
         for job in self._jobs():
+            if not {job["id"], job["array"]} & set(wanted) or job["state"] in ENDED:
+                continue
+            over -= {job["id"], job["array"]}
             named = not names or job["name"] in names
-            named = named and ("--state=PENDING" not in arguments or job["state"] == "PD")
-            if {job["id"], job["array"]} & set(wanted) and named and job["state"] not in ENDED:
+            named = named and (not users or job["user"] in users)
+            if named and ("--state=PENDING" not in arguments or job["state"] == "PD"):
                 self._check_owner(job)
                 self._kill(job)
                 self._end(job, "CA")
+        if over:
+            said = "Kill job error on job id {}: Invalid job id specified"
+            raise NotDoneError("\nscancel: error: ".join(map(said.format, sorted(over))))
         return ""
 
 

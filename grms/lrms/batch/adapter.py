@@ -182,14 +182,7 @@ class BatchLrms:
         """See `Lrms.cancel`."""
         if only_waiting:
             return await self._let_go(check_key(key))
-        row = await self._living(check_key(key), only_waiting=False)
-        if row is None:
-            return False
-        self._gone(key)
-        await self._system.cancel(row)
-        self._gone(key)
-        self._looks.want()
-        return True
+        return await self._orders.cancel(check_key(key))
 
     async def _let_go(self, key: str) -> bool:
         # A held job cannot start: what a look shows as held after this stays so, unless a release is

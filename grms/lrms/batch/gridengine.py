@@ -47,6 +47,15 @@ _UNAVAILABLE = (
 """What Grid Engine's programs say when nobody has answered them; everything else is an answer."""
 
 
+_DELETED = (
+    "does not exist",
+    "already in deletion",
+    "has deleted job",
+    "has registered the job",
+)
+"""What `qdel` says of a job that has ended, or will."""
+
+
 @dataclass(frozen=True, slots=True)
 class GridEngineSettings:
     """What a site says of its Grid Engine.
@@ -177,8 +186,16 @@ class GridEngine:
         try:
             await self._ask("qdel", row.number)
         except LrmsRefusedError as error:
-            if "does not exist" not in error.reason and "already in deletion" not in error.reason:
+            if not any(word in error.reason for word in _DELETED):
                 raise
+
+    async def cancel_all(self, rows: Sequence[JobRow]) -> None:
+        """See `BatchSystem.cancel_all`; no number is ever another job's here."""
+        answer = await self._programs.run("qdel", ",".join(row.number for row in rows), also=UTC)
+        said = f"{answer.error}\n{_text(answer.output)}"
+        lines = [line for line in said.splitlines() if line.strip()]
+        if answer.code != 0 and not all(any(word in line for word in _DELETED) for line in lines):
+            raise _failure("qdel", answer)
 
     async def held_since_submission(self, row: JobRow, *, released: bool) -> bool:
         """See `BatchSystem.held_since_submission`; no release is ever undone here."""

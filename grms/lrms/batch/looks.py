@@ -35,6 +35,9 @@ REST_SHARE: Final = 10
 REST_POLLS: Final = 5
 """Nor is it longer than so many times `poll_s`."""
 
+ORDERS_POLLS: Final = 2
+"""What a look has found is carried out for no longer than so many times `poll_s`, as the load grows old meanwhile."""
+
 SOON: Final = 0.2
 """A look that somebody waits for begins this part of `poll_s` after the last one, at the earliest."""
 
@@ -92,6 +95,11 @@ class Looks:
     def soon_s(self) -> float:
         """Seconds after which a look begins at the earliest that somebody waits for."""
         return self._poll_s * SOON
+
+    @property
+    def orders_s(self) -> float:
+        """Seconds for which what a look has found is carried out before the next one."""
+        return self._poll_s * ORDERS_POLLS
 
     def want(self) -> None:
         """Says that somebody waits for the next look."""

@@ -1,12 +1,18 @@
 """Carries out what looks have found to be repeated: cancellations, and releases that are still due.
 
+Cancellations go together, whoever wants them: one look and one call for very many jobs. What a look has found is carried
+out for so long only as the next look can wait; that one finds the rest.
+
 A run that the batch system has forgotten is found here, before a release would repeat it: the job's
 folder says that it has begun.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
+from itertools import islice
+from typing import Final
 
 import structlog
 
@@ -14,9 +20,18 @@ from grms.lrms.batch.launch import Spool
 from grms.lrms.batch.ledger import Act, Order, Want
 from grms.lrms.batch.looks import Looks
 from grms.lrms.batch.system import BatchSystem
-from grms.lrms.batch.table import Ending, Question
+from grms.lrms.batch.table import Ending, JobRow, Question
 from grms.lrms.launched import ended_itself
-from grms.lrms.port import LrmsDiskError, LrmsRefusedError
+from grms.lrms.port import (
+    LrmsDiskError,
+    LrmsError,
+    LrmsPhase,
+    LrmsRefusedError,
+    LrmsUnavailableError,
+)
+
+TOGETHER: Final = 200
+"""Jobs that are ended in one call at most."""
 
 _log = structlog.get_logger()
 
@@ -49,6 +64,9 @@ class Orders:
         self._repeats = repeats
         self._clock = clock
         self._under_way: set[str] = set()
+        self._to_end: dict[str, None] = {}
+        self._ended: dict[str, bool | LrmsError] = {}
+        self._ending = asyncio.Lock()
 
     async def carry_out(self, orders: Iterable[Order]) -> None:
         """Carries out orders one after the other; what is refused, or the disk prevents, is left to the next look.
@@ -56,16 +74,110 @@ class Orders:
         Raises:
             LrmsUnavailableError: nobody answers.
         """
+        orders = list(orders)
+        until = time.monotonic() + self._looks.orders_s
+        ends = {_mark(order): order.row for order in orders if order.act is Act.CANCEL}
+        await self._end_again({mark: row for mark, row in ends.items() if self._is_free(mark)})
         for order in orders:
+            if order.act is Act.CANCEL:
+                continue
+            if time.monotonic() > until:
+                return
             try:
                 await self.obey(order)
             except LrmsRefusedError as error:
                 # It has ended meanwhile, or may not be touched; the next look shows which.
-                _log.warning(
-                    "lrms.order_refused", act=order.act.value, job=order.key, reason=error.reason
-                )
+                _refused(order.act, order.key, error)
             except LrmsDiskError:
                 pass  # it was logged, and the next look finds the same; no other job waits for that
+
+    def _is_free(self, mark: str) -> bool:
+        return mark not in self._under_way
+
+    async def _end_again(self, rows: Mapping[str, JobRow]) -> None:
+        self._under_way.update(rows)
+        try:
+            for mark, error in (await self._end(rows)).items():
+                if not isinstance(error, LrmsRefusedError):
+                    raise error
+                _refused(Act.CANCEL, mark, error)
+        finally:
+            self._under_way.difference_update(rows)
+
+    async def cancel(self, key: str) -> bool:
+        """Ends a job, with all others that are to end at this time; returns whether it was there, and had not ended.
+
+        Raises:
+            LrmsError: it was refused, or nobody answers.
+        """
+        self._to_end[key] = None
+        try:
+            async with self._ending:
+                # Whoever has its turn ends them for all who wait for theirs.
+                while key in self._to_end:
+                    await self._end_some()
+        finally:
+            self._to_end.pop(key, None)
+            answer = self._ended.pop(key, False)
+        if isinstance(answer, LrmsError):
+            raise answer
+        return answer
+
+    async def _end_some(self) -> None:
+        await asyncio.sleep(0)  # others that ask at this moment come along
+        keys = list(islice(self._to_end, TOGETHER))
+        try:
+            await self._looks.new()
+        except LrmsUnavailableError as error:
+            self._answered(dict.fromkeys(keys, error))
+            return
+        rows = {}
+        for key in keys:
+            job = self._ledger.job(key)
+            row = None if job is None or job.end is not None else job.row
+            if row is not None and row.live and row.phase is not LrmsPhase.COMPLETING:
+                rows[key] = row
+        self._not_wanted(rows)
+        errors = await self._end(rows)
+        self._not_wanted(key for key in rows if key not in errors)
+        self._looks.want()
+        self._answered({key: errors.get(key, key in rows) for key in keys})
+
+    def _not_wanted(self, keys: Iterable[str]) -> None:
+        for key in keys:
+            job = self._ledger.job(key)
+            if job is not None:
+                job.want = Want.GONE
+
+    def _answered(self, answers: Mapping[str, bool | LrmsError]) -> None:
+        for key, answer in answers.items():
+            if key in self._to_end:  # else nobody waits for it any more
+                del self._to_end[key]
+                self._ended[key] = answer
+
+    async def _end(self, rows: Mapping[str, JobRow]) -> dict[str, LrmsError]:
+        # Returns what went wrong. A number that a crash could give away again is looked at with its name.
+        now, errors = self._clock(), dict[str, LrmsError]()
+        sure, alone = list[str](), list[str]()
+        for mark in rows:
+            job = self._ledger.job(mark)
+            (sure if job is not None and self._ledger.settled(job, now) else alone).append(mark)
+        if len(sure) == 1:
+            sure, alone = [], [*alone, *sure]
+        for first in range(0, len(sure), TOGETHER):
+            some = sure[first : first + TOGETHER]
+            try:
+                await self._system.cancel_all([rows[mark] for mark in some])
+            except LrmsRefusedError:
+                alone += some  # each says for itself why
+            except LrmsUnavailableError as error:
+                errors |= dict.fromkeys(some, error)
+        for mark in alone:
+            try:
+                await self._system.cancel(rows[mark])
+            except LrmsError as error:
+                errors[mark] = error
+        return errors
 
     async def obey(self, order: Order) -> None:
         """Carries out an order, unless one of the same job is under way.
@@ -73,7 +185,7 @@ class Orders:
         Raises:
             LrmsError: it was refused, or nobody answers.
         """
-        mark = order.key or order.row.number
+        mark = _mark(order)
         if mark in self._under_way:
             return
         self._under_way.add(mark)
@@ -128,3 +240,11 @@ class Orders:
         self._looks.tell(self._ledger.run_forgotten(order.key, ending, self._clock()))
         self._looks.write_slips()
         await self._system.cancel(row)
+
+
+def _mark(order: Order) -> str:
+    return order.key or order.row.number
+
+
+def _refused(act: Act, key: str, error: LrmsRefusedError) -> None:
+    _log.warning("lrms.order_refused", act=act.value, job=key, reason=error.reason)

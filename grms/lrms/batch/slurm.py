@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from grms.lrms.batch.log_file import FollowedFile
-from grms.lrms.batch.programs import Answer, Programs
+from grms.lrms.batch.programs import ERROR_CHARACTERS_MAX, Answer, Programs
 from grms.lrms.batch.slurm_machine import (
     read_limit,
     read_machine,
@@ -261,6 +261,21 @@ class Slurm:
             if not any(word in error.reason for word in _OVER):
                 raise
 
+    async def cancel_all(self, rows: Sequence[JobRow]) -> None:
+        """See `BatchSystem.cancel_all`.
+
+        `scancel` takes one name for all. Names are there for numbers that are given away again after a crash, which
+        only those are that the controller had not yet saved; a user's own jobs alone are touched in any case.
+        """
+        numbers: dict[str, list[str]] = {}
+        for row in rows:
+            numbers.setdefault(self._other(row.name), []).append(row.number)
+        for account, those in numbers.items():
+            words = (f"--user={account or self._settings.account}", *those)
+            answer = await self._programs.run("scancel", *words, also=SECONDS, account=account)
+            if answer.code != 0 and not _all_over(answer.error):
+                raise failure("scancel", answer)
+
     async def held_since_submission(self, row: JobRow, *, released: bool) -> bool:
         """See `BatchSystem.held_since_submission`.
 
@@ -389,6 +404,14 @@ def failure(program: str, answer: Answer) -> LrmsRefusedError | LrmsUnavailableE
     if not lines or any(word.lower() in whole.lower() for word in _UNAVAILABLE):
         return LrmsUnavailableError(f"{program}: {text}")
     return LrmsRefusedError(f"{program}: {text}")
+
+
+def _all_over(error: str) -> bool:
+    # The end of what was said, a line for each job.
+    lines = [line for line in error.splitlines() if line.strip()]
+    if len(error) >= ERROR_CHARACTERS_MAX:
+        lines = lines[1:]  # cut
+    return bool(lines) and all(any(word in line for word in _OVER) for line in lines)
 
 
 def _text(output: bytes) -> str:

@@ -45,6 +45,17 @@ class BatchSystem(Protocol):
     async def cancel(self, row: JobRow) -> None:
         """Ends a job; one that has ended is left as it is."""
 
+    async def cancel_all(self, rows: Sequence[JobRow]) -> None:
+        """Ends jobs in one call, where the batch system has one; those that have ended are left as they are.
+
+        Args:
+            rows: jobs that a look has just shown, and whose submission no crash can undo any more: their numbers are
+                no other jobs' by now.
+
+        Raises:
+            LrmsRefusedError: some were not ended, or nobody says which; the others were.
+        """
+
     async def held_since_submission(self, row: JobRow, *, released: bool) -> bool:
         """Returns whether a job is held by the hold it was submitted with.
 

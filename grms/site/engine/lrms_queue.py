@@ -1,6 +1,7 @@
 """What the batch system is to be told next, and what its answers lead to; no input, no output.
 
-- Commands about one key are carried out in order; a few keys at one time.
+- Commands about one key are carried out in order; a few keys at one time, those of each user, and of each partner's, in turn.
+- Ends of jobs hold up nothing else, and very many are asked for at one time: an adapter puts them together.
 - A submission that had no answer may have been carried out: it is looked up before it is repeated.
 - While the batch system is away nothing is begun; whatever had no answer comes again after a pause,
   which doubles.
@@ -14,7 +15,7 @@
 
 import dataclasses
 import math
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
@@ -46,6 +47,9 @@ PAUSE_FIRST_S = 0.5
 
 PAUSE_MOST_S = 30.0
 """The longest such pause."""
+
+ENDS_AT_ONCE = 256
+"""Jobs whose ends are asked for at one time; who asks for more ends waits for these, and nobody else does."""
 
 _OUTCOMES = {outcome: Outcome[outcome.name] for outcome in LrmsOutcome}
 
@@ -101,8 +105,10 @@ class LrmsQueue:
         self._remembers = remembers
         self._new_id = iter(new_id)
         self._pending: dict[str, deque[_Pending]] = {}
-        self._ready: deque[str] = deque()
+        self._ready: OrderedDict[tuple[str, str], deque[str]] = OrderedDict()
         self._under_way: set[str] = set()
+        self._ends_ready: deque[str] = deque()
+        self._ends_under_way: set[str] = set()
         self._events: dict[type[LrmsEvent], Callable[[Any], list[Event]]] = {
             port.Accepted: self._accepted,
             port.Started: self._started,
@@ -133,17 +139,45 @@ class LrmsQueue:
             waiting.append(pending)
             return
         self._pending[command.lrms_key] = deque((pending,))
-        self._ready.append(command.lrms_key)
+        self._make_ready(command.lrms_key)
 
     def calls(self) -> list[Call]:
         """Returns what the batch system is to be asked now; each has to be answered."""
         calls: list[Call] = []
         while self._ready and len(self._under_way) < self._at_once and not self.away:
-            key = self._ready.popleft()
-            pending = self._pending[key][0]
+            whose, keys = self._ready.popitem(last=False)
+            key = keys.popleft()
+            if keys:
+                self._ready[whose] = keys  # after all others
             self._under_way.add(key)
-            calls.append(Call(pending.step, key, pending.command))
+            calls.append(self._call(key))
+        while self._ends_ready and len(self._ends_under_way) < ENDS_AT_ONCE and not self.away:
+            key = self._ends_ready.popleft()
+            self._ends_under_way.add(key)
+            calls.append(self._call(key))
         return calls
+
+    def _call(self, key: str) -> Call:
+        pending = self._pending[key][0]
+        return Call(pending.step, key, pending.command)
+
+    def _make_ready(self, key: str, *, first: bool = False, at_once: bool = False) -> None:
+        # Before what else its user waits for, or before everybody's.
+        command = self._pending[key][0].command
+        if isinstance(command, LrmsCancel) and not command.only_waiting:
+            (self._ends_ready.appendleft if first else self._ends_ready.append)(key)
+            return
+        whose = ("", "")
+        if isinstance(command, LrmsSubmit):
+            whose = (command.partner, command.user)
+        keys = self._ready.setdefault(whose, deque())
+        (keys.appendleft if first else keys.append)(key)
+        if at_once:
+            self._ready.move_to_end(whose, last=False)
+
+    def _leave(self, key: str) -> None:
+        self._under_way.discard(key)
+        self._ends_under_way.discard(key)
 
     def answered(self, call: Call, answer: LrmsRecord | bool | None, now: float) -> list[Event]:
         """Takes the answer to a call, and returns what has happened.
@@ -156,12 +190,12 @@ class LrmsQueue:
         key = call.key
         pending = self._pending[key][0]
         command = call.command
-        self._under_way.discard(key)
+        self._leave(key)
         if pending.doubted:
             pending.doubted = False
             if call.step is LrmsStep.SUBMIT:
                 pending.step, pending.since = LrmsStep.LOOK_UP, now
-            self._ready.appendleft(key)
+            self._make_ready(key, first=True, at_once=True)
             return []
         if call.step is not LrmsStep.LOOK_UP:
             self._done(key)
@@ -174,7 +208,7 @@ class LrmsQueue:
             return events
         pending.step = LrmsStep.SUBMIT
         pending.attempts = 0
-        self._ready.appendleft(key)
+        self._make_ready(key, first=True, at_once=True)
         return []
 
     def looked_up(
@@ -204,7 +238,7 @@ class LrmsQueue:
             reason: for a person.
             undelivered: what the job runs has not come in time.
         """
-        self._under_way.discard(call.key)
+        self._leave(call.key)
         first = self._pending[call.key][0].attempts == 0
         self._done(call.key)
         return self.refusal(call.command, reason, undelivered=undelivered, first=first)
@@ -311,12 +345,12 @@ class LrmsQueue:
 
     def again(self, call: Call) -> None:
         """Lets a command that had no answer be repeated."""
-        self._under_way.discard(call.key)
-        self._ready.appendleft(call.key)
+        self._leave(call.key)
+        self._make_ready(call.key, first=True)
 
     def park(self, call: Call) -> None:
         """Lays a call aside, so that others have their turn, until `again` or `refused`."""
-        self._under_way.discard(call.key)
+        self._leave(call.key)
 
     def delivered(self, call: Call, payload: bytes) -> None:
         """Takes what a job runs, which has come from its home site; `again` goes on with it."""
@@ -328,7 +362,7 @@ class LrmsQueue:
         waiting = self._pending[key]
         waiting.popleft()
         if waiting:
-            self._ready.append(key)
+            self._make_ready(key)
         else:
             del self._pending[key]
 

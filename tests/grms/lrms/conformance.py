@@ -7,6 +7,7 @@ not of all, and what went wrong in one scene does not hide the others.
 """
 
 import asyncio
+import re
 import time
 import traceback
 from collections.abc import Awaitable, Callable
@@ -153,6 +154,34 @@ async def cancelled(site: Site) -> None:
     assert not await site.lrms.cancel(f"{site.name}/1/999")
 
 
+async def cancelled_together(site: Site) -> None:
+    """Many at one time, held and running, with one that has ended since and one of somebody else's, which goes on."""
+    jobs = [site.job(number, "sleep 300") for number in range(40, 48)]
+    for job in jobs:
+        await site.lrms.submit(job, held=job is not jobs[0])
+    await site.told(jobs[0].key, Started)
+    for job in jobs[1:]:
+        await site.told(job.key, Accepted)
+    others = site.world.others(1, held=True)
+    rows = [row for row in (await site.system.look()).rows if _number(row.name) in range(40, 48)]
+    assert len(rows) == len(jobs)
+    site.world.cancel(await site.number(jobs[-1].key))
+    await site.ended(jobs[-1].key)
+    await site.system.cancel_all(rows)
+    for job in jobs[:-1]:
+        assert (await site.ended(job.key)).end.outcome in {
+            LrmsOutcome.CANCELLED,
+            LrmsOutcome.FAILED,  # Grid Engine says of one that ran that a signal ended it
+        }
+    await site.system.cancel_all(rows)
+    assert [site.runs(job.key) for job in jobs] == [1] + [0] * 7
+    site.world.cancel(others)
+
+
+def _number(name: str) -> int:
+    return int(re.split(r"[/+]", name)[-1]) if re.search(r"[/+]\d+$", name) else 0
+
+
 async def cancelled_only_if_it_waits(site: Site) -> None:
     """One that runs goes on; one that waits never starts."""
     waits, runs = site.job(12, "true"), site.job(13, WAITS)
@@ -251,6 +280,7 @@ PEACEFUL = (
     cancelled_by_others,
     killed_by_others,
     cancelled,
+    cancelled_together,
     cancelled_only_if_it_waits,
     held_and_released,
     requeued,

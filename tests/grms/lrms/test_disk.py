@@ -11,7 +11,7 @@ from grms.lrms.batch.launch import Spool
 from grms.lrms.disk import Disk
 
 
-def _full(*_: object) -> None:
+def _full(*_: object) -> int:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 

@@ -105,6 +105,7 @@ class Deaf:
         self.release = system.release
         self.hold = system.hold
         self.cancel = system.cancel
+        self.cancel_all = system.cancel_all
         self.held_since_submission = system.held_since_submission
         self.endings = system.endings
 

@@ -60,6 +60,11 @@ class Forgetful:
         end = LrmsEnd(LrmsOutcome.CANCELLED, self.now, 0.0)
         self.rows = (replace(HELD, phase=LrmsPhase.ENDED, end=end),)
 
+    async def cancel_all(self, rows: Sequence[JobRow]) -> None:
+        """See `BatchSystem.cancel_all`."""
+        for row in rows:
+            await self.cancel(row)
+
     async def held_since_submission(self, row: JobRow, *, released: bool) -> bool:
         """See `BatchSystem.held_since_submission`."""
         del row, released

@@ -1,6 +1,7 @@
 """What becomes of orders, above all when a batch system forgets a run; the rest is in the conformance scenes."""
 
 import asyncio
+import itertools
 import subprocess
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,12 +11,18 @@ import pytest
 
 from grms.lrms.batch.adapter import BatchLrms
 from grms.lrms.batch.launch import Spool
+from grms.lrms.batch.orders import TOGETHER
+from grms.lrms.batch.table import JobRow, Table
 from grms.lrms.port import (
     Ended,
     LoadSeen,
+    LrmsEnd,
     LrmsEvent,
     LrmsJob,
+    LrmsOutcome,
     LrmsPhase,
+    LrmsRefusedError,
+    LrmsUnavailableError,
     Program,
     Vanished,
 )
@@ -105,7 +112,7 @@ async def test_a_run_that_was_forgotten_is_not_repeated(
     await scene.released()
     scene.begins()
     if cleared:
-        scene.spool.clear(KEY)
+        scene.spool.clear(KEY, ["stdout"])
     if restarted:
         scene.new_life()
     await scene.told("cancel")
@@ -182,3 +189,171 @@ async def test_a_second_run_that_no_look_has_shown_is_counted(tmp_path: Path) ->
         assert scene.slips == {}
         await scene.lrms.look_up(KEY)
     assert scene.slips == {"run_again": 1}, "it ended while the daemon was away"
+
+
+class Many(Forgetful):
+    """A batch system with very many held jobs.
+
+    Attributes:
+        ended: the numbers that each call was about.
+        looks: how often its table was read.
+        refuses: numbers that it does not end.
+        named: numbers that were ended with their names.
+        away: it answers no cancel.
+    """
+
+    def __init__(self, jobs: int) -> None:
+        super().__init__()
+        self.rows = tuple(
+            replace(HELD, name=f"hanse:S:A/1/{number}", number=str(number))
+            for number in range(1, jobs + 1)
+        )
+        self.ended: list[list[str]] = []
+        self.named: list[str] = []
+        self.refuses: set[str] = set()
+        self.away = False
+        self.looks = 0
+
+    async def look(self) -> Table:
+        """See `BatchSystem.look`."""
+        self.looks += 1
+        return await super().look()
+
+    async def cancel_all(self, rows: Sequence[JobRow]) -> None:
+        """See `BatchSystem.cancel_all`."""
+        await asyncio.sleep(0)
+        if self.away:
+            raise LrmsUnavailableError("no controller")
+        self.ended.append([row.number for row in rows])
+        gone = set(self.ended[-1])
+        end = LrmsEnd(LrmsOutcome.CANCELLED, self.now, 0.0)
+        self.rows = tuple(
+            replace(row, phase=LrmsPhase.ENDED, end=end)
+            if row.number in gone - self.refuses
+            else row
+            for row in self.rows
+        )
+        if gone & self.refuses:
+            raise LrmsRefusedError("some are not yours")
+
+    async def cancel(self, row: JobRow) -> None:
+        """See `BatchSystem.cancel`."""
+        self.named.append(row.number)
+        if row.number in self.refuses:
+            raise LrmsRefusedError(f"{row.number} is not yours")
+
+
+def many(system: Many, folder: Path, *, settle_s: float = 0.0) -> BatchLrms:
+    """Returns an adapter of it."""
+    return BatchLrms(
+        system, Spool(folder), poll_s=0.01, settle_s=settle_s, clock=lambda: system.now
+    )
+
+
+async def test_very_many_jobs_are_ended_in_few_calls(tmp_path: Path) -> None:
+    """With a look for each call, however many ask; what is over, or nobody's, is told so."""
+    system = Many(1000)
+    lrms = many(system, tmp_path)
+    asked = [lrms.cancel(f"A/1/{number}") for number in range(1, 1003)]
+    assert await asyncio.gather(*asked) == [True] * 1000 + [False] * 2
+    assert sorted(map(int, itertools.chain(*system.ended))) == list(range(1, 1001))
+    assert max(map(len, system.ended)) <= TOGETHER
+    assert len(system.ended) < 8
+    assert system.looks < 10
+    assert system.named == []
+    assert not await lrms.cancel("A/1/1")
+
+
+async def test_a_number_that_may_be_given_away_again_is_ended_by_its_name(tmp_path: Path) -> None:
+    """That of a submission that a crash could still undo; the others go together."""
+    system = Many(10)
+    system.rows = tuple(
+        replace(row, submit_time=101.0 if int(row.number) > 6 else 1.0) for row in system.rows
+    )
+    lrms = many(system, tmp_path, settle_s=50.0)
+    assert all(await asyncio.gather(*(lrms.cancel(f"A/1/{number}") for number in range(1, 11))))
+    assert [sorted(map(int, each)) for each in system.ended] == [list(range(1, 7))]
+    assert system.named == ["7", "8", "9", "10"]
+
+
+async def test_each_of_many_is_told_what_became_of_its_own(tmp_path: Path) -> None:
+    """One that is refused is refused alone; where nobody answers nobody knows, and all ask again."""
+    system = Many(5)
+    system.refuses = {"3"}
+    lrms = many(system, tmp_path)
+    calls = (lrms.cancel(f"A/1/{number}") for number in range(1, 6))
+    answers = await asyncio.gather(*calls, return_exceptions=True)
+    assert [answer for answer in answers if answer is not True] == [answers[2]]
+    assert isinstance(answers[2], LrmsRefusedError)
+    assert answers[2].reason == "3 is not yours"
+    system = Many(5)
+    system.away = True
+    lrms = many(system, tmp_path)
+    calls = (lrms.cancel(f"A/1/{number}") for number in range(1, 6))
+    answers = await asyncio.gather(*calls, return_exceptions=True)
+    assert [type(answer) for answer in answers] == [LrmsUnavailableError] * 5
+    system.away = False
+    assert await lrms.cancel("A/1/1")
+
+
+async def test_who_gives_up_ends_it_for_the_others_no_less(tmp_path: Path) -> None:
+    """The one whose turn it was, and one that waited."""
+    system = Many(5)
+    gate = asyncio.Event()
+    look = system.look
+
+    async def late() -> Table:
+        await gate.wait()
+        return await look()
+
+    system.look = late  # type: ignore[method-assign]  # of a test
+    lrms = many(system, tmp_path)
+    calls = [asyncio.create_task(lrms.cancel(f"A/1/{number}")) for number in range(1, 6)]
+    await asyncio.sleep(0.01)
+    for call in (calls[0], calls[3]):
+        call.cancel()
+    await asyncio.sleep(0)
+    gate.set()
+    answers = await asyncio.gather(*calls, return_exceptions=True)
+    gone = [isinstance(answer, asyncio.CancelledError) for answer in answers]
+    assert gone == [True, False, False, True, False]
+    assert [answer for answer in answers if answer is True] == [True] * 3
+
+
+async def test_looks_go_on_while_very_many_jobs_are_released(tmp_path: Path) -> None:
+    """The load does not grow old meanwhile, and each job is released once."""
+    system = Many(60)
+    told: list[str] = []
+    gap = most = 0
+
+    async def release(row: JobRow) -> None:
+        nonlocal gap, most
+        gap += 1
+        most = max(most, gap)
+        await asyncio.sleep(0.004)
+        told.append(row.number)
+        rows = [row if each.number == row.number else each for each in system.rows]
+        system.rows = tuple(
+            replace(each, phase=LrmsPhase.WAITING) if each.number == row.number else each
+            for each in rows
+        )
+
+    def hear(events: Sequence[LrmsEvent]) -> None:
+        nonlocal gap
+        if any(isinstance(event, LoadSeen) for event in events):
+            gap = 0
+
+    system.release = release  # type: ignore[method-assign]  # of a test
+    spool = Spool(tmp_path)
+    for number in range(1, 61):
+        spool.prepare(f"A/1/{number}", Program("#!/bin/sh\n"), run=True)
+    lrms = many(system, tmp_path)
+    lrms.listen(hear)
+    follows = asyncio.create_task(lrms.run())
+    async with asyncio.timeout(TIME_OUT_S):
+        while len(told) < 60:  # noqa: ASYNC110  # what is told has no event
+            await asyncio.sleep(0.01)
+    follows.cancel()
+    await asyncio.wait([follows])
+    assert sorted(map(int, told)) == list(range(1, 61))
+    assert most < 30

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from grms.lrms.batch.programs import Answer, Programs
+from grms.lrms.batch.programs import ERROR_CHARACTERS_MAX, Answer, Programs
 from grms.lrms.batch.slurm import Slurm, SlurmSettings
 from grms.lrms.batch.table import Ending, JobRow, Question
-from grms.lrms.port import LrmsPhase, LrmsUnavailableError
+from grms.lrms.port import LrmsPhase, LrmsRefusedError, LrmsUnavailableError
 
 NAME, NUMBER, SUBMITTED = "hanse:A:B/1/2", "12", 1795342847.0
 LINE = (
@@ -162,3 +162,62 @@ async def test_without_a_log_it_is_not_missed(tmp_path: Path) -> None:
     for log in (False, True):
         system = slurm(tmp_path / "none", Says(SHOWS["8"]), sacct=False, log=log)
         assert code(await system.endings([question(in_table=True)])) == "8"
+
+
+class Ends(Says):
+    """A `scancel` that says what the test says, and notes what it was asked."""
+
+    def __init__(self, answer: Answer) -> None:
+        super().__init__({})
+        self.answer = answer
+        self.words: list[tuple[str, ...]] = []
+
+    async def run(
+        self,
+        program: str,
+        *arguments: str,
+        also: Mapping[str, str] | None = None,
+        dies_with_us: bool = False,
+        account: str = "",
+    ) -> Answer:
+        """Answers."""
+        assert program == "scancel"
+        assert (also, dies_with_us) == ({"SLURM_TIME_FORMAT": "%s"}, False)
+        self.words.append((account, *arguments))
+        return self.answer
+
+
+OVER = "scancel: error: Kill job error on job id {}: Invalid job id specified\n"
+DENIED = "scancel: error: Kill job error on job id 7: Access/permission denied\n"
+
+
+async def test_many_jobs_are_ended_in_one_call() -> None:
+    """Each account's own ones alone; that some have ended is no error, whatever is cut off what is said."""
+    rows = [
+        JobRow(f"hanse:A:{key}", number, 1.0, LrmsPhase.HELD, 1) for key, number in JOBS.items()
+    ]
+    long = "".join(map(OVER.format, range(100)))[-ERROR_CHARACTERS_MAX:]
+    for answer in (NOTHING, Answer(1, b"", OVER.format(12)), Answer(1, b"", long)):
+        programs = Ends(answer)
+        await Slurm(programs, SlurmSettings("A", "grid"), LENT.__getitem__).cancel_all(rows)
+        assert programs.words == [("", "--user=grid", "12", "14"), ("ann", "--user=ann", "13")]
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        (Answer(1, b"", OVER.format(12) + DENIED + OVER.format(13)), LrmsRefusedError),
+        (Answer(1, b"", DENIED), LrmsRefusedError),
+        (Answer(1, b"", ""), LrmsUnavailableError),
+        (DOWN, LrmsUnavailableError),
+    ],
+)
+async def test_what_is_not_ended_of_many_is_told(answer: Answer, kind: type[Exception]) -> None:
+    """A refusal of one, and that nobody answers."""
+    row = JobRow(NAME, NUMBER, 1.0, LrmsPhase.HELD, 1)
+    with pytest.raises(kind):
+        await Slurm(Ends(answer), SlurmSettings("A", "grid")).cancel_all([row, row])
+
+
+JOBS = {"B/1/2": "12", "B/1/3": "13", "B/1/4": "14"}
+LENT = {"B/1/2": "", "B/1/3": "ann", "B/1/4": ""}

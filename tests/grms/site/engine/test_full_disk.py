@@ -142,8 +142,8 @@ async def driven(
 
 def submission(partner: str = "") -> LrmsSubmit:
     """Returns the command to submit the job, of an own user or of a partner's."""
-    whose = {"partner": partner} if partner else {"user": "ann"}
-    return LrmsSubmit(0, KEY, Request(2, 60.0), PAYLOAD.SerializeToString(), **whose)
+    payload, user = PAYLOAD.SerializeToString(), "" if partner else "ann"
+    return LrmsSubmit(0, KEY, Request(2, 60.0), payload, user=user, partner=partner)
 
 
 async def ended(told: list[Event], running: asyncio.Task[None]) -> list[Event]:
@@ -308,9 +308,11 @@ def test_folders_that_are_not_mounted_any_more_are_no_word_about_jobs(tmp_path: 
             folder.rename(away)
             folder.mkdir()  # what a file system was mounted on
             spool = driver.lrms.folders  # type: ignore[attr-defined]  # a `BatchLrms`
-            for look in (spool.left, spool.marks, spool.runs, spool.script_end, spool.clear):
+            for look in (spool.left, spool.marks, spool.runs, spool.script_end):
                 with pytest.raises(OSError, match="not mounted"):
                     look(KEY)
+            with pytest.raises(OSError, match="not mounted"):
+                spool.clear(KEY, [])
             folder.rmdir()
             away.rename(folder)
             assert spool.marks(KEY).released

@@ -2,12 +2,13 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import pytest
 
 from grms.lrms import port
 from grms.lrms.port import LrmsEnd, LrmsOutcome, LrmsPhase, LrmsRecord
-from grms.site.engine.lrms_queue import PAUSE_FIRST_S, Call, LrmsQueue, LrmsStep
+from grms.site.engine.lrms_queue import ENDS_AT_ONCE, PAUSE_FIRST_S, Call, LrmsQueue, LrmsStep
 from grms.site.facts.commands import LrmsCancel, LrmsSubmit
 from grms.site.facts.events import (
     Event,
@@ -44,7 +45,8 @@ def steps(calls: list[Call]) -> list[tuple[str, str]]:
 def test_commands_about_one_key_come_in_order() -> None:
     """The next one when the one before is done; other keys do not wait for it."""
     waiting = queue()
-    for command in (submission("a"), LrmsCancel(0, "a"), submission("b"), submission("c")):
+    leaves = LrmsCancel(0, "a", only_waiting=True)
+    for command in (submission("a"), leaves, LrmsCancel(0, "a"), submission("b"), submission("c")):
         waiting.add(command)
     first = waiting.calls()
     assert steps(first) == [("submit", "a"), ("submit", "b")]
@@ -52,8 +54,77 @@ def test_commands_about_one_key_come_in_order() -> None:
     assert waiting.answered(first[0], None, 1.0) == []
     assert steps(waiting.calls()) == [("submit", "c")]
     assert waiting.answered(first[1], None, 1.0) == []
+    (let_go,) = waiting.calls()
+    assert (let_go.step, let_go.command) == (LrmsStep.CANCEL, leaves)
+    assert waiting.answered(let_go, True, 1.0) == []
     assert steps(waiting.calls()) == [("cancel", "a")]
     assert len(waiting) == 2
+
+
+def test_ends_hold_up_nothing_and_are_asked_for_together() -> None:
+    """As many as there are, up to a number; a submission has its turn at once, with as many others as ever."""
+    waiting = queue(at_once=2)
+    for number in range(ENDS_AT_ONCE + 3):
+        waiting.add(LrmsCancel(0, f"e{number}"))
+    ends = waiting.calls()
+    assert steps(ends) == [("cancel", f"e{number}") for number in range(ENDS_AT_ONCE)]
+    for key in "abc":
+        waiting.add(submission(key))
+    assert steps(waiting.calls()) == [("submit", "a"), ("submit", "b")]
+    assert waiting.answered(ends[7], True, 1.0) == []
+    assert steps(waiting.calls()) == [("cancel", f"e{ENDS_AT_ONCE}")]
+    waiting.unanswered(ends[0], 1.0)
+    assert waiting.calls() == []
+    waiting.again(ends[0])
+    assert steps(waiting.calls()) == [("cancel", "e0")]
+    assert waiting.refused(ends[1], "not allowed") == []
+    assert steps(waiting.calls()) == [("cancel", f"e{ENDS_AT_ONCE + 1}")]
+    waiting.told([port.Away("no controller")])
+    assert waiting.answered(ends[2], True, 1.0) == []
+    assert waiting.calls() == []
+
+
+def test_each_user_and_each_partner_has_its_turn() -> None:
+    """Whoever has very many jobs waits for himself; what goes on after a look-up goes on at once."""
+    waiting = queue(at_once=1)
+    for number in range(3):
+        waiting.add(replace(submission(f"a{number}"), user="ann"))
+    waiting.add(replace(submission("b0", lookup=True), user="bob"))
+    waiting.add(LrmsCancel(0, "l0", only_waiting=True))
+    for number in range(2):
+        waiting.add(replace(submission(f"s{number}"), partner="south"))
+    order = []
+    while calls := waiting.calls():
+        order += steps(calls)
+        waiting.answered(calls[0], None, 1.0)
+    assert order == [
+        ("submit", "a0"),
+        ("look up", "b0"),
+        ("submit", "b0"),
+        ("cancel", "l0"),
+        ("submit", "s0"),
+        ("submit", "a1"),
+        ("submit", "s1"),
+        ("submit", "a2"),
+    ]
+
+
+def test_who_had_no_answer_goes_on_in_the_turn_of_its_user() -> None:
+    """Before the others of the same, and not before those of others; what had been laid aside too."""
+    waiting = queue(at_once=1)
+    for key, user in (("a0", "ann"), ("a1", "ann"), ("b0", "bob"), ("b1", "bob")):
+        waiting.add(replace(submission(key), user=user))
+    (call,) = waiting.calls()
+    waiting.park(call)
+    (other,) = waiting.calls()
+    assert other.key == "b0"
+    waiting.again(call)
+    order = []
+    waiting.answered(other, None, 1.0)
+    while calls := waiting.calls():
+        order += steps(calls)
+        waiting.answered(calls[0], None, 1.0)
+    assert order == [("submit", "a0"), ("submit", "b1"), ("submit", "a1")]
 
 
 def test_a_job_that_may_not_leave_stays() -> None:

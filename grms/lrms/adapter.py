@@ -34,7 +34,7 @@ class LrmsSettings(Model):
         load_age_s: a load that is older is not known any more: own jobs stay at home, offers are
             declined. Real seconds.
         command_timeout_s: a command that has had no answer by then has an unknown outcome.
-        commands: commands under way at one time.
+        commands: commands under way at one time; ends of jobs, which go together, are not counted.
     """
 
     kind: str

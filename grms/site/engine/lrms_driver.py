@@ -54,7 +54,7 @@ class DriverLimits:
     Attributes:
         load_age: a load that is older is not known any more, seconds of the site's clock.
         command_timeout_s: a call without an answer by then has an unknown outcome.
-        commands: calls under way at one time.
+        commands: calls under way at one time; ends of jobs are not counted, which an adapter puts together.
         program_wait: so long after its acceptance what a partner's job runs may come, seconds of the
             site's clock.
     """

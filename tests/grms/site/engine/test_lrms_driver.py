@@ -269,6 +269,24 @@ def test_an_answer_comes_later(monkeypatch: Any) -> None:
     run(scene)
 
 
+def test_very_many_ends_hold_up_no_submission() -> None:
+    """They are asked for at one time, and another user's job is handed in meanwhile."""
+
+    async def scene() -> None:
+        lrms, clock = Slow(), VirtualClock(0.0)
+        async with driven(lrms, clock) as (driver, told):
+            for number in range(300):
+                driver.do(LrmsCancel(0, f"k{number}"))
+            await until(lambda: len(lrms.asked) == lrms_queue.ENDS_AT_ONCE)
+            lrms.answers["submit"] = [None]
+            driver.do(submission("own"))
+            await until(lambda: ("submit", "own") in lrms.asked)
+            await until(lambda: driver.commands_open == 300)
+            assert told == []
+
+    run(scene)
+
+
 def to_fetch(key: str, since: float = 0.0) -> LrmsSubmit:
     """Returns the command to submit a partner's job whose program is still there."""
     payload = without_program(request_pb2.JobRequest(program=PROGRAM).SerializeToString())

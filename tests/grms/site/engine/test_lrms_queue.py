@@ -2,9 +2,12 @@
 
 import itertools
 import math
+from collections import Counter
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from grms.lrms import port
 from grms.lrms.port import LrmsEnd, LrmsOutcome, LrmsPhase, LrmsRecord
@@ -370,3 +373,64 @@ def test_the_first_look_shows_what_has_not_ended() -> None:
     seen = [("a", LrmsRecord(LrmsPhase.WAITING)), ("b", ended)]
     assert queue().seen_first(seen) == [LrmsAppeared(1, "a")]
     assert queue().told([port.Appeared("b", ended)])[0] == LrmsAccepted(1, "b")
+
+
+@given(st.data())
+def test_every_command_is_carried_out_once_in_its_turn(data: st.DataObject) -> None:
+    """Of each key in order, and never more than so many at one time but ends."""
+    at_once = data.draw(st.integers(1, 3))
+    waiting = queue(at_once)
+    users = data.draw(st.lists(st.sampled_from("abc"), min_size=1, max_size=14))
+    given_out: dict[str, list[LrmsSubmit | LrmsCancel]] = {}
+    for number, user in enumerate(users):
+        key = f"{user}{data.draw(st.integers(0, number))}"
+        kind = data.draw(st.sampled_from(("submit", "leave", "end")))
+        command: LrmsSubmit | LrmsCancel = replace(submission(key), user=user)
+        if kind != "submit":
+            command = LrmsCancel(0, key, only_waiting=kind == "leave")
+        given_out.setdefault(key, []).append(command)
+        waiting.add(command)
+    done: dict[str, list[LrmsSubmit | LrmsCancel]] = {}
+    under_way: list[Call] = []
+    while len(waiting):
+        new = waiting.calls()
+        for call in new:
+            assert call.key not in {other.key for other in under_way}
+            under_way.append(call)
+        assert sum(not is_end(call) for call in under_way) <= at_once
+        call = under_way.pop(data.draw(st.integers(0, len(under_way) - 1)))
+        becomes = data.draw(st.sampled_from(("answered", "again", "laid aside")))
+        if becomes == "answered":
+            done.setdefault(call.key, []).append(call.command)
+            waiting.answered(call, None, 1.0)
+            continue
+        if becomes == "laid aside":
+            waiting.park(call)
+        waiting.again(call)
+    assert done == given_out
+    assert waiting.calls() == []
+
+
+def is_end(call: Call) -> bool:
+    """Returns whether a call asks for the end of a job, whatever it does."""
+    return isinstance(call.command, LrmsCancel) and not call.command.only_waiting
+
+
+@given(st.lists(st.sampled_from("abc"), min_size=1, max_size=20), st.integers(1, 3))
+def test_nobody_waits_for_all_of_anothers_jobs(users: list[str], at_once: int) -> None:
+    """Of those whose jobs wait, none has two turns before every other has one."""
+    waiting = queue(at_once)
+    left = Counter(users)
+    for number, user in enumerate(users):
+        waiting.add(replace(submission(f"{user}{number}"), user=user))
+    turns = []
+    while calls := waiting.calls():
+        turns += [call.key[0] for call in calls]
+        for call in calls:
+            waiting.answered(call, None, 1.0)
+    assert Counter(turns) == left
+    for place, user in enumerate(turns):
+        before = turns[:place]
+        for other in left:
+            waits = before.count(other) < left[other]
+            assert not waits or before.count(user) <= before.count(other)

@@ -5,8 +5,9 @@ Of a job that the batch system may still have, or that has not ended for this si
 
 import asyncio
 import time
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final, Protocol
 
 import structlog
 
@@ -25,6 +26,16 @@ INPUTS_KEPT_S: Final = 3600.0
 """So long after they were handed over files wait for their job, seconds."""
 
 Log = structlog.typing.FilteringBoundLogger
+
+
+class Store(Protocol):
+    """Folders by name, some of them old."""
+
+    def stale(self, before: float) -> Sequence[str]:
+        """Returns the names of those in which nothing has changed since a moment, seconds since 1970."""
+
+    def remove(self, name: str, /) -> None:
+        """Deletes one."""
 
 
 def living(memory: Memory, key: str) -> bool:
@@ -79,50 +90,51 @@ class Sweeper:
     async def run(self) -> None:
         """Cleans until it is cancelled."""
         while True:
-            try:
-                await self.sweep()
-            except OSError as error:
-                self._log.warning("results_not_cleaned", problem=str(error))
+            await self.sweep()
             await asyncio.sleep(PAUSE_S)
 
     async def sweep(self) -> int:
-        """Deletes what is old, and returns how many folders that were.
-
-        Raises:
-            OSError: a folder cannot be read.
-        """
-        before, count = self._clock() - self._keep_s, 0
+        """Deletes what is old, and returns how many folders that were; what cannot be deleted keeps nothing else."""
+        before, memory = self._clock() - self._keep_s, self._engine.state.memory
+        count = 0
         if self._folders is not None:
-            for key in await asyncio.to_thread(self._folders.stale, before):
-                # A job may have come meanwhile; its key is known before its folder is written.
-                if not living(self._engine.state.memory, key):
-                    await asyncio.to_thread(self._folders.remove, key)
-                    count += 1
-        for job_id in await asyncio.to_thread(self._store.stale, before):
-            await asyncio.to_thread(self._store.remove, job_id)
-            count += 1
-        count += await self._sweep_inputs()
+            # A job may have come meanwhile; its key is known before its folder is written.
+            count += await self._old(self._folders, before, lambda key: living(memory, key))
+        count += await self._old(self._store, before, lambda _: False)
+        # What a job is given is made new before the job is known, so it is not looked at here.
+        count += await self._old(self._inputs, self._clock() - INPUTS_KEPT_S, self._given)
         # A job's owner is told after its acceptance, when it is known here.
-        self._owners.sweep(lambda key: living(self._engine.state.memory, key))
+        with self._trying():
+            self._owners.sweep(lambda key: living(memory, key))
         if count:
             self._log.info("results_cleaned", folders=count)
         return count
 
-    async def _sweep_inputs(self) -> int:
-        before, count = self._clock() - INPUTS_KEPT_S, 0
-        memory = self._engine.state.memory
-        for name in await asyncio.to_thread(self._inputs.stale, before):
-            # What a job is given is made new before the job is known, so it is not looked at here.
-            if name.startswith(GUEST):
-                needed = living(memory, name.removeprefix(GUEST).replace("+", "/"))
-            else:
-                needed = any(
-                    name == user_input(job.user, file)
-                    for job in memory.jobs.values()
-                    if job.outcome is None
-                    for file in given_inputs(job.payload)
-                )
-            if not needed:
-                await asyncio.to_thread(self._inputs.remove, name)
-                count += 1
+    async def _old(self, store: Store, before: float, needed: Callable[[str], bool]) -> int:
+        count = 0
+        with self._trying():
+            for name in await asyncio.to_thread(store.stale, before):
+                if needed(name):
+                    continue
+                with self._trying():
+                    await asyncio.to_thread(store.remove, name)
+                    count += 1
         return count
+
+    @contextmanager
+    def _trying(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            self._log.warning("results_not_cleaned", problem=str(error))
+
+    def _given(self, name: str) -> bool:
+        memory = self._engine.state.memory
+        if name.startswith(GUEST):
+            return living(memory, name.removeprefix(GUEST).replace("+", "/"))
+        return any(
+            name == user_input(job.user, file)
+            for job in memory.jobs.values()
+            if job.outcome is None
+            for file in given_inputs(job.payload)
+        )

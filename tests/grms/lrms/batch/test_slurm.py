@@ -168,7 +168,7 @@ class Ends(Says):
     """A `scancel` that says what the test says, and notes what it was asked."""
 
     def __init__(self, answer: Answer) -> None:
-        super().__init__({})
+        super().__init__()
         self.answer = answer
         self.words: list[tuple[str, ...]] = []
 

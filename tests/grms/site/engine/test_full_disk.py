@@ -5,8 +5,8 @@ import errno
 import itertools
 import os
 import subprocess
-from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -326,23 +326,29 @@ def test_folders_that_are_not_mounted_any_more_are_no_word_about_jobs(tmp_path: 
 # --- a real one ----------------------------------------------------------------------------------
 
 
-def _mounted(place: Path) -> bool:
+@contextmanager
+def mounted(place: Path) -> Iterator[None]:
+    """Has a file system of 1 MB in a folder, or skips the test."""
     command = ["mount", "-t", "tmpfs", "-o", "size=1m,nr_inodes=100", "tmpfs", str(place)]
     try:
-        return subprocess.run(command, check=False, capture_output=True).returncode == 0  # noqa: S603  # ours
+        done = subprocess.run(command, check=False, capture_output=True).returncode == 0  # noqa: S603  # ours
     except FileNotFoundError:
-        return False
+        done = False
+    if not done:
+        pytest.skip("file systems are mounted by root alone")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "-l", str(place)], check=True)  # noqa: S603, S607  # ours
 
 
 @pytest.fixture
-def small(tmp_path: Path) -> Iterable[Path]:
+def small(tmp_path: Path) -> Iterator[Path]:
     """A file system of 1 MB."""
     place = tmp_path / "small"
     place.mkdir()
-    if os.geteuid() != 0 or not _mounted(place):
-        pytest.skip("file systems are mounted by root alone")
-    yield place
-    subprocess.run(["umount", "-l", str(place)], check=True)  # noqa: S603, S607  # ours
+    with mounted(place):
+        yield place
 
 
 @pytest.mark.parametrize("inodes", [False, True])
@@ -354,14 +360,11 @@ def test_a_real_disk_without_room(
     monkeypatch.setattr(lrms_queue, "PAUSE_FIRST_S", 0.001)
     monkeypatch.setattr(lrms_queue, "PAUSE_MOST_S", 0.05)
 
-    def fill() -> Callable[[], None]:
-        return _fill(small / "others", inodes=inodes)
-
     async def scene() -> None:
         folder = small / "jobs"
         system = Runs()
         async with driven(system, folder) as (driver, told, running):
-            free = fill()
+            free = fill(small / "others", inodes=inodes)
             driver.do(submission(partner))
             await until(lambda: running.done() or driver.problem != "")
             assert not running.done(), running.exception()
@@ -377,7 +380,7 @@ def test_a_real_disk_without_room(
             await until(lambda: running.done() or driver.problem != "")
             assert not running.done(), running.exception()
             full: list[Callable[[], None]] = []
-            system.submitted = lambda: full.append(fill())
+            system.submitted = lambda: full.append(fill(small / "others", inodes=inodes))
             free()
             await until(lambda: running.done() or (bool(full) and driver.problem != ""))
             assert not running.done(), running.exception()
@@ -391,7 +394,8 @@ def test_a_real_disk_without_room(
     run(scene)
 
 
-def _fill(place: Path, *, inodes: bool) -> Callable[[], None]:
+def fill(place: Path, *, inodes: bool) -> Callable[[], None]:
+    """Fills a file system, of bytes or of files; returns what makes room again."""
     place.mkdir(exist_ok=True)
     made: list[Path] = []
     try:

@@ -1,12 +1,15 @@
 """What is old goes; what lives stays."""
 
+import errno
 import hashlib
+import os
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import structlog
+from structlog.testing import capture_logs
 
 from grms.kit.job_files import JobFile
 from grms.lrms.folders import JobFolder, Remains
@@ -97,6 +100,47 @@ async def test_old_folders_go(tmp_path: Path) -> None:
     later = Sweeper(engine, None, store, inputs, owners, keep_s=-1.0, log=log, clock=lambda: 1e12)
     assert await later.sweep() == 1
     assert store.manifest("a-2") is None
+
+
+async def test_what_cannot_be_deleted_keeps_nothing_else(tmp_path: Path) -> None:
+    """One folder, or all of one kind: the log says so, and the rest goes."""
+
+    class Failing(Folders):
+        """Folders of which one cannot be deleted."""
+
+        def remove(self, key: str) -> None:
+            """Deletes the others."""
+            if key == "b/1/7":
+                raise OSError(errno.EROFS, "Read-only file system")
+            super().remove(key)
+
+        def stale(self, before: float) -> list[str]:
+            """Fails where there are none."""
+            if not self.keys:
+                raise OSError(errno.ESTALE, "Stale file handle")
+            return super().stale(before)
+
+    engine: Any = SimpleNamespace(state=SimpleNamespace(memory=lived()))
+    for keys, left in ((["b/1/7", "b/1/8"], ["b/1/7"]), ([], [])):
+        folders, store = Failing(keys), ResultStore(tmp_path / "results")
+        store.finish("a-2", Manifest())
+        owners = GuestOwners(tmp_path / "owners")
+        with capture_logs() as log:
+            sweeper = Sweeper(
+                engine,
+                folders,
+                store,
+                ResultStore(tmp_path / "inputs"),
+                owners,
+                keep_s=100.0,
+                log=structlog.get_logger(),
+                clock=lambda: 1000.0,
+            )
+            os.utime(tmp_path / "results/a-2", (0, 0))
+            assert await sweeper.sweep() == len(keys) - len(left) + 1
+        assert folders.keys == left
+        assert store.manifest("a-2") is None
+        assert [each["event"] for each in log] == ["results_not_cleaned", "results_cleaned"]
 
 
 async def test_what_jobs_are_given_stays_as_long_as_they_live(tmp_path: Path) -> None:

@@ -9,11 +9,13 @@ Everything heavy is imported by the command that needs it, so that help and erro
 """
 
 import os
+import pwd
 import shutil
 import subprocess
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
@@ -23,6 +25,7 @@ from grms.site_cli import job_words, site_option, timeout_option
 if TYPE_CHECKING:
     from grms.client import Job
     from grms.lrms.batch.sbatch_text import DryRun, SbatchWords
+    from grms.lrms.port import HomeRun
 
 OWN: Final = {
     "--socket": True,
@@ -50,7 +53,14 @@ SBATCH_TIMEOUT_S: Final = 60.0
 NAME_MAX: Final = 128
 """Most characters of a job's name at a site."""
 
+SCRIPT_BYTES_MAX: Final = 256 << 10
+"""A longer script is for sbatch alone."""
+
+HOME_BYTES_MAX: Final = 1 << 20
+"""Likewise where its user's variables are more."""
+
 _SLURM: Final = "hanse.sbatch"
+_STDIN: Final = "hanse.stdin"
 _OPTIONS: Final = {"outputs": "result", "inputs": "input"}
 
 
@@ -59,6 +69,7 @@ class _Submit(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         from grms.lrms.batch.sbatch_text import (  # noqa: PLC0415  # see the module's docstring
             UnknownOptionError,
+            has_option,
             split_words,
         )
 
@@ -68,8 +79,14 @@ class _Submit(click.Command):
             if not _is_for_slurm(args):
                 return super().parse_args(ctx, args)
             raise click.UsageError(str(error), ctx) from error
-        if slurm is None or any(word.partition("=")[0] in NUMBERS for word in mine):
+        if any(word.partition("=")[0] in {*NUMBERS, "-h", "--help"} for word in mine):
             return super().parse_args(ctx, args)
+        if not (slurm.script or has_option(slurm.options, "wrap")):
+            # As sbatch does; but not where the words make a job of numbers, as many stdins are somebody else's.
+            text = b"" if _has_numbers(slurm.options) else _standard_input()
+            if not text:
+                return super().parse_args(ctx, args)
+            ctx.meta[_STDIN] = text
         ctx.meta[_SLURM] = slurm
         return super().parse_args(ctx, ["--wait" if word == "-W" else word for word in mine])
 
@@ -77,6 +94,19 @@ class _Submit(click.Command):
 def _is_for_slurm(words: list[str]) -> bool:
     # What has an option that nobody knows: click says what this command has, where it is one of numbers.
     return not any(word.partition("=")[0] in NUMBERS for word in words)
+
+
+def _has_numbers(options: tuple[str, ...]) -> bool:
+    # Whether both are there without which there is no job of numbers.
+    given = {word[:2] for word in options if not word.startswith("--")}
+    return {"-p", "-t"} <= given | {"-t" for word in options if word.startswith("--time")}
+
+
+def _standard_input() -> bytes:
+    try:
+        return b"" if sys.stdin.isatty() else sys.stdin.buffer.read()
+    except (AttributeError, OSError, ValueError):
+        return b""  # there is none
 
 
 @click.command(cls=_Submit)
@@ -165,18 +195,26 @@ def submit(
 
     Then Slurm reads the options and the lines #SBATCH (-p is a partition and -t are minutes); --env,
     --input, --result, --key, --without and --wait are as here. A job that asks for what a partner cannot be told
-    stays at home: it is handed to sbatch, and why is said.
+    stays at home: it is handed to sbatch, and why is said. The script may come from standard input, and
+    --test-only submits nothing.
     """  # noqa: D301  # click's mark for a block that is not wrapped
     given = _environment(environment)
-    wanted["inputs"] = _inputs(wanted["inputs"])
+    names = wanted["inputs"]
+    wanted["inputs"] = _inputs(names)
+    text: str | None = None
     if (slurm := ctx.meta.get(_SLURM)) is not None:
         left_out = frozenset(word.removeprefix("--") for word in without.split(",") if word)
         asked = tuple(name for name in ("inputs", "outputs", "key") if wanted[name])
         asked += ("shared",) if in_place else ()
-        found = _for_slurm(slurm, left_out, given, asked=asked, wait=wait)
-        script, arguments = Path(slurm.script), slurm.arguments
-        wanted |= {name: found[name] for name in ("processors", "requested_time_s", "name")}
-        given = found["environment"]
+        travels = not in_place and not any(word.startswith("/") for word in names)
+        stdin = ctx.meta.get(_STDIN)
+        found = _for_slurm(
+            _Handed(slurm, stdin, socket), left_out, given, asked=asked, wait=wait, travels=travels
+        )
+        script, arguments = Path(slurm.script or "-"), slurm.arguments
+        given, wait = found.pop("environment"), found.pop("wait")
+        text = None if in_place else found["script"]
+        wanted |= found
     elif without:
         raise click.UsageError("--without goes with a job that is written for Slurm")
     for name, words in (("processors", "-p / --processors"), ("requested_time_s", "-t / --time")):
@@ -185,13 +223,16 @@ def submit(
     asked_for = environment or arguments or wanted["outputs"] or wanted["inputs"] or in_place
     if script is None and asked_for:
         raise click.UsageError("arguments, --env, --input, --result and --shared go with --script")
-    text = None if script is None or in_place else _script(script)
+    if slurm is None and script is not None and not in_place:
+        text = _script(script)
     wanted |= {"arguments": arguments, "environment": given}
     _check_text(wanted)
     if in_place and script is not None:
         wanted |= _shared(script, wanted["inputs"], wanted["outputs"])
     job = _handed_in(socket, timeout_s, wanted | {"script": text}, wait=wait)
-    if wait and (status := exit_status(job)):
+    # A job that was ended by a signal has status 1 with `sbatch --wait`.
+    status = 1 if slurm is not None and job.signal is not None else exit_status(job)
+    if wait and status:
         ctx.exit(status)
 
 
@@ -285,49 +326,168 @@ def _script(path: Path) -> str:
 # --- jobs that are written for Slurm -------------------------------------------------------------
 
 
+class _Handed(NamedTuple):
+    # What was handed in: words of sbatch, the script where it came by standard input, and the site's socket.
+    words: "SbatchWords"
+    stdin: bytes | None
+    socket: Path
+
+    @property
+    def name(self) -> str:
+        """The name that sbatch gives it."""
+        return Path(self.words.script).name or "sbatch"
+
+    def command(self, options: Sequence[str]) -> list[str]:
+        """Returns the words behind `sbatch`."""
+        words = self.words
+        script = [_path(words.script), *words.arguments] if words.script else []
+        return [*options, *script]
+
+    def text(self) -> bytes:
+        """Returns its script."""
+        if self.words.script:
+            return Path(self.words.script).read_bytes()
+        return self.stdin or b""  # of `--wrap` there is none
+
+
 def _for_slurm(
-    words: "SbatchWords",
+    job: _Handed,
     without: frozenset[str],
     environment: Mapping[str, str],
     *,
     asked: tuple[str, ...],
     wait: bool,
+    travels: bool,
 ) -> dict[str, Any]:
     # What the site is asked for; does not return where the job stays at home.
     from grms.lrms.batch.sbatch_text import (  # noqa: PLC0415  # see the module's docstring
         ESSENTIAL,
-        STREAMS,
         exported,
+        has_option,
         kept_at_home,
         read_dry_run,
+        says_test_only,
+        without_quiet,
     )
 
     if needed := sorted(without & ESSENTIAL):
         text = f"without --{needed[0]} it would be another job; it cannot be left out"
         raise click.BadParameter(text, param_hint="'--without'")
-    if not Path(words.script).is_file():
-        raise click.UsageError(f"there is no script {printable(words.script)}")
-    command = [*words.options, _path(words.script), *words.arguments]
-    answer = _run("sbatch", "--test-only", "--verbose", *command)
+    options = job.words.options
+    try:
+        script = job.text()
+    except OSError as error:
+        shown = printable(job.words.script)
+        text = f"there is no script {shown}" if not Path(shown).exists() else f"{shown}: {error}"
+        raise click.UsageError(text) from error
+    asked = (*asked, *(["env"] if environment else ()))
+    if has_option(options, "test-only") or says_test_only(script.decode("utf-8", "replace")):
+        _hand_over(job, wait=wait)
+    answer = _run(
+        "sbatch",
+        "--test-only",
+        "--verbose",
+        "--verbose",
+        *job.command(without_quiet(options)),
+        given=job.stdin,
+    )
     trial = read_dry_run(answer.stderr, answer.returncode)
-    if reasons := kept_at_home(trial, without):
-        _stay(command, trial, reasons, asked=(*asked, *(["env"] if environment else ())), wait=wait)
-    if trial.processors is None:
-        raise click.ClickException(f"Slurm does not take it: {printable(trial.problem)}")
-    for name in sorted(STREAMS & trial.options.keys()):
-        click.echo(f"--{name} is not followed: grms logs shows what the job prints", err=True)
-    for name in sorted(without & trial.options.keys()):
-        click.echo(f"it goes without --{name}={printable(trial.options[name])}", err=True)
+    reasons = kept_at_home(trial, without) | _too_much(script, job.words.arguments)
+    if trial.processors is None and not reasons:
+        # What a trial is refused for Slurm may take all the same, as where a partition is down.
+        reasons = {"": f"a trial of it has ended with: {trial.problem}"}
+    if reasons:
+        _stay(job, trial, reasons, asked=asked, wait=wait)
+    _tell(trial, without)
     return {
         "processors": trial.processors,
         "requested_time_s": _limit_s(trial),
-        "name": trial.options.get("job-name", Path(words.script).name)[:NAME_MAX],
+        "name": trial.options.get("job-name", job.name)[:NAME_MAX],
         "environment": exported(trial.options.get("export", ""), os.environ) | dict(environment),
+        "script": script.decode(),
+        "home": _at_home(job, trial, environment) if travels else None,
+        "wait": wait or "wait" in trial.options,
     }
 
 
+def _too_much(script: bytes, arguments: Sequence[str]) -> dict[str, str]:
+    # Why a script is for sbatch alone, whatever its options are.
+    found = {}
+    if len(script) > SCRIPT_BYTES_MAX:
+        found["script"] = f"it has {len(script)} bytes, and a site takes {SCRIPT_BYTES_MAX}"
+    try:
+        script.decode()
+        "".join(arguments).encode()
+    except UnicodeError:
+        found["script"] = "it, or an argument, is not UTF-8"
+    if sum(len(name) + len(value) + 2 for name, value in os.environb.items()) > HOME_BYTES_MAX:
+        found["environment"] = f"a site takes {HOME_BYTES_MAX} bytes"
+    return found
+
+
+def _tell(trial: "DryRun", without: frozenset[str]) -> None:
+    # What is not carried, a line each.
+    from grms.lrms.batch.sbatch_text import AT_HOME, STREAMS, is_all  # noqa: PLC0415  # as above
+
+    options = trial.options
+    if streams := sorted(STREAMS & options.keys()):
+        words = ", ".join(f"--{name}" for name in streams)
+        click.echo(f"at a partner not followed: {words}; grms logs shows what it prints", err=True)
+    for name in sorted(without & options.keys()):
+        where = "at a partner it" if name in AT_HOME else "it"
+        click.echo(f"{where} goes without --{name}={printable(options[name])}", err=True)
+    if (value := options.get("export", "")) and is_all(value):
+        text = f"at a partner it has no variables but those named: --export={printable(value)}"
+        click.echo(text, err=True)
+
+
+def _at_home(job: _Handed, trial: "DryRun", environment: Mapping[str, str]) -> "HomeRun | None":
+    # How the job runs where it stays with its site, as sbatch would have had it run here.
+    from grms.lrms.batch.sbatch_text import exported, is_all, words_at_home  # noqa: PLC0415  # as above
+    from grms.lrms.port import HomeRun  # noqa: PLC0415  # as above
+
+    try:
+        folder = os.getcwd()  # noqa: PTH109  # the same, as text
+    except FileNotFoundError:
+        return None
+    _tell_whose(job.socket, folder)
+    value, options = trial.options.get("export", ""), words_at_home(trial)
+    given = {os.fsencode(name): os.fsencode(text) for name, text in environment.items()}
+    named = {os.fsencode(k): os.fsencode(v) for k, v in exported(value, os.environ).items()}
+    if is_all(value):
+        variables = {**os.environb, **named, **given}
+    else:
+        # Those of a login, and Slurm's own.
+        options = (*options, "--get-user-env")
+        slurms = {k: v for k, v in os.environb.items() if k.startswith((b"SLURM_", b"SPANK_"))}
+        variables = {**slurms, **named, **given}
+    if variables.get(b"GRPC_VERBOSITY") == b"NONE":
+        del variables[b"GRPC_VERBOSITY"]  # this command's own
+    variables |= {name.encode(): text.encode() for name, text in trial.propagated.items()}
+    if value.upper() not in {"", "ALL"}:
+        variables[b"SLURM_EXPORT_ENV"] = os.fsencode(value)
+    pairs = tuple(name + b"=" + text for name, text in variables.items())
+    return HomeRun(folder, pairs, options)
+
+
+def _tell_whose(socket: Path, folder: str) -> None:
+    # The site's jobs run as the site's account, which may not be able to do what the user is.
+    try:
+        owner, place = socket.stat().st_uid, os.stat(folder)  # noqa: PTH116  # as above
+        account = pwd.getpwuid(owner)
+    except (OSError, KeyError):
+        return  # it is found out where the job runs
+    if owner in {0, os.getuid()}:
+        return
+    groups = os.getgrouplist(account.pw_name, account.pw_gid)
+    shift = 6 if place.st_uid == owner else 3 if place.st_gid in groups else 0
+    if place.st_mode >> shift & 7 != 7:
+        text = f"at home it runs as {account.pw_name}, which cannot write here, and in a folder of its own"
+        click.echo(f"{text}; grms logs shows what it prints", err=True)
+
+
 def _stay(
-    command: list[str],
+    job: _Handed,
     trial: "DryRun",
     reasons: Mapping[str, str],
     *,
@@ -337,14 +497,19 @@ def _stay(
     for name, reason in reasons.items():
         value = trial.options.get(name, "set")
         shown = f"--{name}" if value == "set" else f"--{name}={printable(value)}"
-        click.echo(f"it stays at home for {shown}: {reason}", err=True)
+        shown = f" for {shown}" if name in trial.options or name == "hetjob" else f" for its {name}"
+        click.echo(f"it stays at home{shown if name else ''}: {printable(reason)}", err=True)
     if asked:
         words = ", ".join(f"--{_OPTIONS.get(word, word)}" for word in asked)
         text = f"{words}: for a job that a site runs; this one is for sbatch alone, and was not submitted"
         raise click.UsageError(text)
+    _hand_over(job, wait=wait)
+
+
+def _hand_over(job: _Handed, *, wait: bool) -> None:
     # It writes for itself: with --wait the number has to be there at once.
-    words_of_sbatch = [_found("sbatch"), *(["--wait"] if wait else []), *command]
-    ended = subprocess.run(words_of_sbatch, stdin=subprocess.DEVNULL, check=False)  # noqa: S603  # as asked
+    words = [_found("sbatch"), *(["--wait"] if wait else []), *job.command(job.words.options)]
+    ended = subprocess.run(words, input=job.stdin or b"", check=False)  # noqa: S603  # as asked
     click.get_current_context().exit(ended.returncode)
 
 
@@ -378,17 +543,17 @@ def _found(program: str) -> str:
     return found
 
 
-def _run(program: str, *words: str) -> subprocess.CompletedProcess[str]:
+def _run(program: str, *words: str, given: bytes | None = None) -> subprocess.CompletedProcess[str]:
     try:
-        return subprocess.run(  # noqa: S603  # Slurm's own
+        ended = subprocess.run(  # noqa: S603  # Slurm's own
             [_found(program), *words],
-            stdin=subprocess.DEVNULL,
+            input=given or b"",
             capture_output=True,
-            text=True,
-            errors="replace",
             check=False,
             timeout=SBATCH_TIMEOUT_S,
         )
+        said, error = (each.decode("utf-8", "replace") for each in (ended.stdout, ended.stderr))
+        return subprocess.CompletedProcess(ended.args, ended.returncode, said, error)
     except subprocess.TimeoutExpired as error:
         text = f"{program} has not answered within {SBATCH_TIMEOUT_S:g} s"
         raise click.ClickException(text) from error

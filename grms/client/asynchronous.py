@@ -16,6 +16,7 @@ from grms.client.answers import Job, JobState, Results, SiteError, read_job, rea
 from grms.client.calls import TIMEOUT_S, Calls
 from grms.kit.file_names import check_outputs
 from grms.kit.shared_folders import SharedFile, check_shared
+from grms.lrms.port import HomeRun
 from grms.v1 import job_pb2, operator_pb2, request_pb2
 
 PAGE: Final = 1000
@@ -63,6 +64,7 @@ class Client:
         user_group: int | None = None,
         name: str = "",
         key: str | None = None,
+        home: HomeRun | None = None,
     ) -> Job:
         """Submits a job. When this returns, the site will run it exactly once.
 
@@ -81,8 +83,10 @@ class Client:
                 name `program` is the script, without `script`.
             run_time_s: how long a simulated batch system lets it run, seconds.
             user_group: 1 to 5, by which a simulated queue may be ordered; needs `run_time_s`.
-            name: a word of one's own.
+            name: a word of one's own; a script finds it in a variable of the batch system.
             key: the same key gives the same job; a new one is made where left out.
+            home: where and how the site runs it where it stays there, with a batch system that can do
+                that; in a folder of its own where left out. No partner is told any of it.
 
         Raises:
             ValueError: no site could take such a job.
@@ -112,6 +116,7 @@ class Client:
             request.request.simulated.user_group = user_group or 0
         elif script is not None or shared:
             request.request.program.script = script or ""
+            request.request.program.name = name
             request.request.program.arguments.extend(arguments)
             request.request.program.environment.update(environment or {})
             request.request.program.outputs.extend(outputs)
@@ -122,6 +127,10 @@ class Client:
                 request.request.program.inputs.add(
                     name=file.name, shared_path=file.path, written=file.written
                 )
+            if home is not None:
+                request.request.home.folder = home.folder
+                request.request.home.environment.extend(home.environment)
+                request.request.home.options.extend(home.options)
         return read_job(await self._calls.call(self._calls.jobs.Submit, request))
 
     async def _put(self, name: str, path: Path) -> request_pb2.InputFile:

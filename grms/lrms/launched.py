@@ -5,6 +5,11 @@ the exit code with the time, and ends as the script has. A signal that ended the
 batch system sees what it would have seen. A shell tells a signal from an exit code above 128 by saying so on
 standard error alone (POSIX gives both the same status), which here is a file; of SIGINT and SIGPIPE it says
 nothing, and these two become exit codes. What it is sent itself it passes over, as the script is sent it too.
+
+It runs in the job's folder, or where its user has handed it in, with the path of that folder as its argument. Then
+what the job prints, and the files that it declares, lie where its user wants them, and in its folder under a second
+name; a copy, made at the end, where that is on another disk. No variable is set before the script has ended: one of
+the same name could be the user's, and the script would find it changed.
 """
 
 import re
@@ -21,21 +26,31 @@ DIED: Final = "begun.died"
 
 LAUNCH: Final = """\
 #!/bin/sh
-echo "${SLURM_RESTART_COUNT:-${RESTARTED:-0}} $(date +%s)" >>begun
+keep() { command -p ln -f -- "$1" "$2" || { test -f "$1" && command -p cp -P -- "$1" "$2"; }; } 2>/dev/null
+stream() { command -p readlink "/proc/$$/fd/$1"; }
+streams() {
+	keep "$(stream 1)" "$1/stdout"
+	test "$(stream 1)" = "$(stream 2)" || keep "$(stream 2)" "$1/stderr"
+	: >>"$1/stdout" >>"$1/stderr"
+}
+test "$#" -gt 0 || set -- .
+echo "${SLURM_RESTART_COUNT:-${RESTARTED:-0}} $(command -p date +%s)" >>"$1/begun"
 trap : HUP INT QUIT TERM USR1 USR2
-exec 3>&2 2>begun.died
-(exec 2>&3 3>&-; . ./values || exit 125; exec ./program "$@")
+test "$1" = . || streams "$1"
+exec 3>&2 2>"$1/begun.died"
+(exec 2>&3 3>&-; . "$1/values" || exit 125; exec "$@")
 code=$?
 exec 2>&3 3>&-
-if test "$code" -gt 128 && test -s begun.died; then
+test "$1" = . || { streams "$1"; . "$1/collect"; }
+if test "$code" -gt 128 && test -s "$1/begun.died"; then
 	trap - HUP INT QUIT TERM USR1 USR2
 	ulimit -c 0
 	kill -"$((code - 128))" $$
 fi
-echo "ended $code $(date +%s)" >>begun
+echo "ended $code $(command -p date +%s)" >>"$1/begun"
 exit "$code"
 """
-"""What the batch system runs, in the job's folder: nothing of the job stands in it."""
+"""What the batch system runs: nothing of the job stands in it."""
 
 _LINE = re.compile(r"(\d+)(?: (\d+))?")
 _KILLED: Final = frozenset((128 + 9, 128 + 15))

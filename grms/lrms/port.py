@@ -162,6 +162,28 @@ class Program:
 
 
 @dataclass(frozen=True, slots=True)
+class HomeRun:
+    """Where and how a job was handed in, so that its own site runs it as if the batch system had been asked itself.
+
+    Attributes:
+        folder: in which it begins.
+        environment: `NAME=value` each: all that it begins with, beside what the batch system sets.
+        options: of the batch system's own program, `--name` or `--name=value`.
+    """
+
+    folder: str
+    environment: tuple[bytes, ...] = ()
+    options: tuple[str, ...] = ()
+
+    @property
+    def umask(self) -> int:
+        """The mask of its user, as Slurm writes it among the variables; negative where it is not there."""
+        found = [each[12:] for each in self.environment if each.startswith(b"SLURM_UMASK=")]
+        is_mask = bool(found) and found[-1].isdigit() and not found[-1].strip(b"01234567")
+        return int(found[-1], 8) & 0o777 if is_mask else -1
+
+
+@dataclass(frozen=True, slots=True)
 class SimulatedRun:
     """What a simulated machine does for a job; no other adapter looks at it.
 
@@ -189,6 +211,9 @@ class LrmsJob:
         simulated: what a simulated machine does instead; None: as long as requested.
         account: local account as which it runs; empty for the site's own. An adapter that cannot do
             that refuses the job.
+        name: as its script is to find it in a variable of the batch system; may be empty.
+        home: how it runs here, where it is a job of the site's own users and they have said so. An
+            adapter that does not know how runs it in a folder of its own.
     """
 
     key: str
@@ -199,6 +224,8 @@ class LrmsJob:
     program: Program | None = None
     simulated: SimulatedRun | None = None
     account: str = ""
+    name: str = ""
+    home: HomeRun | None = None
 
 
 @dataclass(frozen=True, slots=True)

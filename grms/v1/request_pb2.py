@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15grms/v1/request.proto\x12\x07grms.v1\"\xc7\x01\n\nJobRequest\x12\x12\n\nprocessors\x18\x01 \x01(\x05\x12\x18\n\x10requested_time_s\x18\x02 \x01(\x01\x12#\n\x07program\x18\x03 \x01(\x0b\x32\x10.grms.v1.ProgramH\x00\x12.\n\tsimulated\x18\x04 \x01(\x0b\x32\x19.grms.v1.SimulatedProgramH\x00\x12+\n\x08to_fetch\x18\x05 \x01(\x0b\x32\x17.grms.v1.ProgramToFetchH\x00\x42\t\n\x07payload\"\x10\n\x0eProgramToFetch\"\xcd\x01\n\x07Program\x12\x0e\n\x06script\x18\x01 \x01(\t\x12\x11\n\targuments\x18\x02 \x03(\t\x12\x36\n\x0b\x65nvironment\x18\x03 \x03(\x0b\x32!.grms.v1.Program.EnvironmentEntry\x12\x0f\n\x07outputs\x18\x04 \x03(\t\x12\"\n\x06inputs\x18\x05 \x03(\x0b\x32\x12.grms.v1.InputFile\x1a\x32\n\x10\x45nvironmentEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"c\n\tInputFile\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x12\n\nsize_bytes\x18\x02 \x01(\x04\x12\x0e\n\x06sha256\x18\x03 \x01(\x0c\x12\x13\n\x0bshared_path\x18\x04 \x01(\t\x12\x0f\n\x07written\x18\x05 \x01(\x08\":\n\x10SimulatedProgram\x12\x12\n\nrun_time_s\x18\x01 \x01(\x01\x12\x12\n\nuser_group\x18\x02 \x01(\x05*\xe7\x01\n\x07Outcome\x12\x17\n\x13OUTCOME_UNSPECIFIED\x10\x00\x12\x15\n\x11OUTCOME_COMPLETED\x10\x01\x12\x12\n\x0eOUTCOME_FAILED\x10\x02\x12\x15\n\x11OUTCOME_CANCELLED\x10\x03\x12\x13\n\x0fOUTCOME_TIMEOUT\x10\x04\x12\x13\n\x0fOUTCOME_NOT_RUN\x10\x05\x12\x15\n\x11OUTCOME_NODE_FAIL\x10\x06\x12\x19\n\x15OUTCOME_OUT_OF_MEMORY\x10\x07\x12\x10\n\x0cOUTCOME_LOST\x10\x08\x12\x13\n\x0fOUTCOME_UNKNOWN\x10\tb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15grms/v1/request.proto\x12\x07grms.v1\"\xe7\x01\n\nJobRequest\x12\x12\n\nprocessors\x18\x01 \x01(\x05\x12\x18\n\x10requested_time_s\x18\x02 \x01(\x01\x12#\n\x07program\x18\x03 \x01(\x0b\x32\x10.grms.v1.ProgramH\x00\x12.\n\tsimulated\x18\x04 \x01(\x0b\x32\x19.grms.v1.SimulatedProgramH\x00\x12+\n\x08to_fetch\x18\x05 \x01(\x0b\x32\x17.grms.v1.ProgramToFetchH\x00\x12\x1e\n\x04home\x18\x06 \x01(\x0b\x32\x10.grms.v1.HomeRunB\t\n\x07payload\"?\n\x07HomeRun\x12\x0e\n\x06\x66older\x18\x01 \x01(\t\x12\x13\n\x0b\x65nvironment\x18\x02 \x03(\x0c\x12\x0f\n\x07options\x18\x03 \x03(\t\"\x10\n\x0eProgramToFetch\"\xdb\x01\n\x07Program\x12\x0e\n\x06script\x18\x01 \x01(\t\x12\x11\n\targuments\x18\x02 \x03(\t\x12\x36\n\x0b\x65nvironment\x18\x03 \x03(\x0b\x32!.grms.v1.Program.EnvironmentEntry\x12\x0f\n\x07outputs\x18\x04 \x03(\t\x12\"\n\x06inputs\x18\x05 \x03(\x0b\x32\x12.grms.v1.InputFile\x12\x0c\n\x04name\x18\x06 \x01(\t\x1a\x32\n\x10\x45nvironmentEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"c\n\tInputFile\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x12\n\nsize_bytes\x18\x02 \x01(\x04\x12\x0e\n\x06sha256\x18\x03 \x01(\x0c\x12\x13\n\x0bshared_path\x18\x04 \x01(\t\x12\x0f\n\x07written\x18\x05 \x01(\x08\":\n\x10SimulatedProgram\x12\x12\n\nrun_time_s\x18\x01 \x01(\x01\x12\x12\n\nuser_group\x18\x02 \x01(\x05*\xe7\x01\n\x07Outcome\x12\x17\n\x13OUTCOME_UNSPECIFIED\x10\x00\x12\x15\n\x11OUTCOME_COMPLETED\x10\x01\x12\x12\n\x0eOUTCOME_FAILED\x10\x02\x12\x15\n\x11OUTCOME_CANCELLED\x10\x03\x12\x13\n\x0fOUTCOME_TIMEOUT\x10\x04\x12\x13\n\x0fOUTCOME_NOT_RUN\x10\x05\x12\x15\n\x11OUTCOME_NODE_FAIL\x10\x06\x12\x19\n\x15OUTCOME_OUT_OF_MEMORY\x10\x07\x12\x10\n\x0cOUTCOME_LOST\x10\x08\x12\x13\n\x0fOUTCOME_UNKNOWN\x10\tb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,18 +33,20 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_PROGRAM_ENVIRONMENTENTRY']._loaded_options = None
   _globals['_PROGRAM_ENVIRONMENTENTRY']._serialized_options = b'8\001'
-  _globals['_OUTCOME']._serialized_start=624
-  _globals['_OUTCOME']._serialized_end=855
+  _globals['_OUTCOME']._serialized_start=735
+  _globals['_OUTCOME']._serialized_end=966
   _globals['_JOBREQUEST']._serialized_start=35
-  _globals['_JOBREQUEST']._serialized_end=234
-  _globals['_PROGRAMTOFETCH']._serialized_start=236
-  _globals['_PROGRAMTOFETCH']._serialized_end=252
-  _globals['_PROGRAM']._serialized_start=255
-  _globals['_PROGRAM']._serialized_end=460
-  _globals['_PROGRAM_ENVIRONMENTENTRY']._serialized_start=410
-  _globals['_PROGRAM_ENVIRONMENTENTRY']._serialized_end=460
-  _globals['_INPUTFILE']._serialized_start=462
-  _globals['_INPUTFILE']._serialized_end=561
-  _globals['_SIMULATEDPROGRAM']._serialized_start=563
-  _globals['_SIMULATEDPROGRAM']._serialized_end=621
+  _globals['_JOBREQUEST']._serialized_end=266
+  _globals['_HOMERUN']._serialized_start=268
+  _globals['_HOMERUN']._serialized_end=331
+  _globals['_PROGRAMTOFETCH']._serialized_start=333
+  _globals['_PROGRAMTOFETCH']._serialized_end=349
+  _globals['_PROGRAM']._serialized_start=352
+  _globals['_PROGRAM']._serialized_end=571
+  _globals['_PROGRAM_ENVIRONMENTENTRY']._serialized_start=521
+  _globals['_PROGRAM_ENVIRONMENTENTRY']._serialized_end=571
+  _globals['_INPUTFILE']._serialized_start=573
+  _globals['_INPUTFILE']._serialized_end=672
+  _globals['_SIMULATEDPROGRAM']._serialized_start=674
+  _globals['_SIMULATEDPROGRAM']._serialized_end=732
 # @@protoc_insertion_point(module_scope)

@@ -31,25 +31,37 @@ OUTCOME_LOST: Outcome
 OUTCOME_UNKNOWN: Outcome
 
 class JobRequest(_message.Message):
-    __slots__ = ("processors", "requested_time_s", "program", "simulated", "to_fetch")
+    __slots__ = ("processors", "requested_time_s", "program", "simulated", "to_fetch", "home")
     PROCESSORS_FIELD_NUMBER: _ClassVar[int]
     REQUESTED_TIME_S_FIELD_NUMBER: _ClassVar[int]
     PROGRAM_FIELD_NUMBER: _ClassVar[int]
     SIMULATED_FIELD_NUMBER: _ClassVar[int]
     TO_FETCH_FIELD_NUMBER: _ClassVar[int]
+    HOME_FIELD_NUMBER: _ClassVar[int]
     processors: int
     requested_time_s: float
     program: Program
     simulated: SimulatedProgram
     to_fetch: ProgramToFetch
-    def __init__(self, processors: _Optional[int] = ..., requested_time_s: _Optional[float] = ..., program: _Optional[_Union[Program, _Mapping]] = ..., simulated: _Optional[_Union[SimulatedProgram, _Mapping]] = ..., to_fetch: _Optional[_Union[ProgramToFetch, _Mapping]] = ...) -> None: ...
+    home: HomeRun
+    def __init__(self, processors: _Optional[int] = ..., requested_time_s: _Optional[float] = ..., program: _Optional[_Union[Program, _Mapping]] = ..., simulated: _Optional[_Union[SimulatedProgram, _Mapping]] = ..., to_fetch: _Optional[_Union[ProgramToFetch, _Mapping]] = ..., home: _Optional[_Union[HomeRun, _Mapping]] = ...) -> None: ...
+
+class HomeRun(_message.Message):
+    __slots__ = ("folder", "environment", "options")
+    FOLDER_FIELD_NUMBER: _ClassVar[int]
+    ENVIRONMENT_FIELD_NUMBER: _ClassVar[int]
+    OPTIONS_FIELD_NUMBER: _ClassVar[int]
+    folder: str
+    environment: _containers.RepeatedScalarFieldContainer[bytes]
+    options: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, folder: _Optional[str] = ..., environment: _Optional[_Iterable[bytes]] = ..., options: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ProgramToFetch(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
 class Program(_message.Message):
-    __slots__ = ("script", "arguments", "environment", "outputs", "inputs")
+    __slots__ = ("script", "arguments", "environment", "outputs", "inputs", "name")
     class EnvironmentEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -62,12 +74,14 @@ class Program(_message.Message):
     ENVIRONMENT_FIELD_NUMBER: _ClassVar[int]
     OUTPUTS_FIELD_NUMBER: _ClassVar[int]
     INPUTS_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
     script: str
     arguments: _containers.RepeatedScalarFieldContainer[str]
     environment: _containers.ScalarMap[str, str]
     outputs: _containers.RepeatedScalarFieldContainer[str]
     inputs: _containers.RepeatedCompositeFieldContainer[InputFile]
-    def __init__(self, script: _Optional[str] = ..., arguments: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ..., outputs: _Optional[_Iterable[str]] = ..., inputs: _Optional[_Iterable[_Union[InputFile, _Mapping]]] = ...) -> None: ...
+    name: str
+    def __init__(self, script: _Optional[str] = ..., arguments: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ..., outputs: _Optional[_Iterable[str]] = ..., inputs: _Optional[_Iterable[_Union[InputFile, _Mapping]]] = ..., name: _Optional[str] = ...) -> None: ...
 
 class InputFile(_message.Message):
     __slots__ = ("name", "size_bytes", "sha256", "shared_path", "written")

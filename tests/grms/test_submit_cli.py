@@ -184,8 +184,8 @@ def test_slurm_says_what_a_job_is(slurm: Slurm, capsys: pytest.CaptureFixture[st
     async def scene() -> None:
         async with running(document(slurm.folder), slurm.folder) as site:
             said = await _submitted()
-            assert "--output is not followed: grms logs" in said
-            assert "it goes without --mem=100M" in said
+            assert "at a partner not followed: --output; grms logs" in said
+            assert "at a partner it goes without --mem=100M" in said
             first, second = site.core.engine.jobs()
             assert (first.request.processors, first.request.requested_time) == (4, 120.0)
             assert first.name == "mine"
@@ -196,8 +196,8 @@ def test_slurm_says_what_a_job_is(slurm: Slurm, capsys: pytest.CaptureFixture[st
             # Without a limit it has the partition's, without a name that of its file.
             assert (second.request.requested_time, second.name) == (1800.0, "job.sh")
         assert slurm.asked == [
-            "--test-only --verbose -n 4 ./job.sh one -t --wait",
-            "--test-only --verbose ./job.sh",
+            "--test-only --verbose --verbose -n 4 ./job.sh one -t --wait",
+            "--test-only --verbose --verbose ./job.sh",
         ]
 
     async def _submitted() -> str:
@@ -237,7 +237,7 @@ def test_what_a_partner_cannot_be_told_stays_with_sbatch(
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        (["-p", "no", "job.sh"], "Slurm does not take it: allocation failure: Invalid part"),
+        (["--env", "A=b", "job.sh"], "--env: for a job that a site runs; this one is for sbatch"),
         (["absent.sh"], "there is no script absent.sh"),
         (["--without", "array", "job.sh"], "it would be another job"),
         (["--later", "1", "job.sh"], "write it as --later=VALUE"),

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from grms.lrms.batch.launch import Spool, check_key, check_program
+from grms.lrms.batch.launch import Spool, check_home, check_key, check_program, usable
 from grms.lrms.batch.ledger import MISSING_LOOKS, Act, FollowedJob, JobLedger, Order, Want
 from grms.lrms.batch.looks import Looks
 from grms.lrms.batch.orders import Orders
@@ -137,6 +137,10 @@ class BatchLrms:
             return
         if await self._had_before(key):
             return
+        if job.home is not None:
+            home = await asyncio.to_thread(usable, check_home(job.home))
+            # Another account's folder is not the daemon's to say, and a partner's none of this site's.
+            job = replace(job, home=None if job.partner or job.account else home)
         try:
             folder = await self._disk.do(
                 self._spool.prepare,
@@ -146,6 +150,8 @@ class BatchLrms:
                 limit_s=job.requested_time,
                 account=job.account,
                 user=job.user,
+                name=job.name,
+                home=job.home,
             )
         except LrmsDiskError as error:
             raise LrmsDiskError(error.reason, unbegun=True) from error

@@ -13,7 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from grms.lrms.batch.gridengine_text import Accounted, read_accounts, read_jobs, read_queues
+from grms.lrms.batch.gridengine_text import (
+    MARK,
+    Accounted,
+    read_accounts,
+    read_jobs,
+    read_queues,
+)
+from grms.lrms.batch.job_names import shown_name, tag_of
 from grms.lrms.batch.log_file import FollowedFile
 from grms.lrms.batch.programs import Answer, Programs
 from grms.lrms.batch.table import Ending, JobRow, Question, Table
@@ -112,9 +119,8 @@ class GridEngine:
 
     def decode(self, name: str) -> str | None:
         """See `BatchSystem.decode`."""
-        if not name.startswith(self._prefix):
-            return None
-        return name.removeprefix(self._prefix).replace("+", "/")
+        tag = tag_of(name, self._prefix, MARK)
+        return tag.removeprefix(self._prefix).replace("+", "/") or None
 
     async def open(self) -> None:
         """See `BatchSystem.open`."""
@@ -153,7 +159,8 @@ class GridEngine:
         if job.account:
             raise LrmsRefusedError("above Grid Engine all jobs run as the daemon's user")
         # -C '': no line of the script is an option.
-        arguments = ["-terse", "-h", "-N", name, "-C", "", "-b", "n", "-S", "/bin/sh"]
+        shown = shown_name(job.name, name, MARK)
+        arguments = ["-terse", "-h", "-N", shown, "-C", "", "-b", "n", "-S", "/bin/sh"]
         arguments += ["-wd", str(folder), "-o", f"{folder}/stdout", "-e", f"{folder}/stderr"]
         arguments += ["-l", f"h_rt={max(1, -int(-job.requested_time // 1))}"]
         arguments += ["-r", "y" if settings.requeue else "n", "-ac", f"HANSE={job.key}"]
@@ -165,7 +172,9 @@ class GridEngine:
         arguments += ["-P", project] if project else []
         if job.partner and settings.guest_priority:
             arguments += ["-p", str(settings.guest_priority)]
-        answer = await self._programs.run("qsub", *arguments, f"{folder}/launch", dies_with_us=True)
+        answer = await self._programs.run(
+            "qsub", *arguments, f"{folder}/launch", dies_with_us=True, folder=str(folder)
+        )
         if answer.code != 0:
             raise _failure("qsub", answer)
         number = _text(answer.output).strip()
@@ -214,7 +223,7 @@ class GridEngine:
         for question in questions:
             ended = [
                 line.ending
-                for line in self._accounted.get(question.name, ())
+                for line in self._accounted.get(tag_of(question.name, self._prefix, MARK), ())
                 if line.ending is not None and question.number in {"", line.number}
             ]
             if ended:

@@ -11,13 +11,18 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Final
 
+from grms.lrms.batch.job_names import tag_of
 from grms.lrms.batch.table import Ending, JobRow
 from grms.lrms.port import LrmsEnd, LrmsOutcome, LrmsPhase
 
 _JOB = re.compile(r'<job_list state="\w+">(.*?)</job_list>', re.DOTALL)
 _FIELD = re.compile(r"<(\w+)>([^\n]*)</\1>\n")
 _QUEUE = re.compile(r"<cluster_queue_summary>(.*?)</cluster_queue_summary>", re.DOTALL)
+
+MARK: Final = "+"
+"""Stands in a job's name between its user's word and what names it for ever."""
 
 LIMIT_REACHED = 37
 SIGNALLED = 100
@@ -59,7 +64,7 @@ def read_jobs(text: str, *, account: str, prefix: str, processors: int) -> GridT
         fields = dict(_FIELD.findall(job.group(1)))
         phase = phase_of(fields["state"])
         slots = int(fields["slots"])
-        if fields["JB_name"].startswith(prefix) and fields["JB_owner"] == account:
+        if tag_of(fields["JB_name"], prefix, MARK) and fields["JB_owner"] == account:
             rows.append(_row(fields, phase, slots))
         elif phase is LrmsPhase.WAITING and slots <= processors:
             waiting += slots * task_count(fields.get("tasks", "1"))
@@ -138,7 +143,7 @@ class Accounted:
     """A line of the accounting file about a job of this site.
 
     Attributes:
-        name: of the job.
+        name: what names the job for ever.
         number: Grid Engine's id.
         ending: how it ended; None where it has run anew.
     """
@@ -161,10 +166,11 @@ def read_accounts(lines: Iterable[str], *, account: str, prefix: str) -> list[Ac
     found = []
     for line in lines:
         fields = line.split(":")
-        if len(fields) > 13 and fields[3] == account and fields[4].startswith(prefix):
+        tag = tag_of(fields[4], prefix, MARK) if len(fields) > 13 else ""
+        if tag and fields[3] == account:
             start, end, failed, status = (int(fields[place]) for place in range(9, 13))
             ending = None if failed in NOT_OVER else _ending(start, end, failed, status)
-            found.append(Accounted(fields[4], fields[5], ending))
+            found.append(Accounted(tag, fields[5], ending))
     return found
 
 

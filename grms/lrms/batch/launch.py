@@ -1,6 +1,6 @@
 """The folder in which a job runs: what is in it, and what it says after a restart of the site.
 
-`launch` is what the batch system is given: a constant text, in which nothing of the job stands. It
+`launch` is what the batch system is given, a constant text in which nothing of the job stands. It
 reads `values`, where arguments and variables are quoted, and runs `program`, the job's script as it
 came. So neither passes through a shell as anything but data, or through a batch system at all (Grid
 Engine cuts arguments at a line feed); and lines of the script that a batch system would take for options (`#SBATCH`, `#$`, `#PBS`) are a comment again. Variables
@@ -24,7 +24,7 @@ import shlex
 import shutil
 import stat
 import threading
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -37,15 +37,21 @@ from grms.lrms.accounts import common_group, lend, let_in
 from grms.lrms.folders import JobFolder, Remains
 from grms.lrms.job_notes import STATE, JobNotes, Marks, word_of
 from grms.lrms.launched import BEGUN, LAUNCH, ScriptEnd, read_runs, read_script_end
-from grms.lrms.port import JobInput, LrmsDiskError, LrmsRefusedError, Program
+from grms.lrms.port import HomeRun, JobInput, LrmsDiskError, LrmsRefusedError, Program
 
 BEGUN_BYTES_MAX: Final = 1024
 """So much is read of the runs that a job has begun; the job itself could write more."""
+
+HOME_BYTES_MAX: Final = 1 << 20
+"""Most of the variables that a job has at home, all together."""
 
 SCRIPT_BYTES_MAX: Final = 256 << 10
 ARGUMENTS_BYTES_MAX: Final = 64 << 10
 ENVIRONMENT_BYTES_MAX: Final = 64 << 10
 """Most of each; the kernel takes some 128 KB for one argument and 2 MB for all."""
+
+ENVIRONMENT: Final = "environ"
+"""In a job's folder: the variables that it has at home, each with a NUL character behind it."""
 
 KEY: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}/[0-9a-f]{1,16}/[0-9]{1,20}")
 """A job's key: home site, epoch, number."""
@@ -122,17 +128,77 @@ def _check_size(what: str, size: int, most: int) -> None:
         raise LrmsRefusedError(f"the job's {what} has {size} bytes; at most {most} are taken")
 
 
-def values_text(program: Program, *, lent: bool = False) -> str:
+def check_home(home: HomeRun) -> HomeRun:
+    """Returns how a job runs at home.
+
+    Raises:
+        LrmsRefusedError: it cannot be handed over as it is.
+    """
+    if not home.folder.startswith("/") or any(
+        "\0" in word for word in (home.folder, *home.options)
+    ):
+        raise LrmsRefusedError(
+            "a job's folder is a path that begins with /, and has no NUL character"
+        )
+    _check_size("environment", sum(len(each) + 1 for each in home.environment), HOME_BYTES_MAX)
+    if any(each.find(b"=") < 1 or b"\0" in each for each in home.environment):
+        raise LrmsRefusedError("each of a job's variables is NAME=value, without a NUL character")
+    return home
+
+
+def usable(home: HomeRun | None) -> HomeRun | None:
+    """Returns how a job runs at home: in its own folder where this process could not write into its user's.
+
+    It touches the disk.
+    """
+    if home is None or not home.folder or os.access(home.folder, os.R_OK | os.W_OK | os.X_OK):
+        return home
+    return replace(home, folder="")
+
+
+def values_text(
+    program: Program, *, lent: bool = False, name: str = "", home: HomeRun | None = None
+) -> str:
     """Returns the file that sets arguments and variables of a job when a POSIX shell reads it.
+
+    The shell's first word is then the program, beneath the folder that its first word was before.
 
     Args:
         program: that is given them.
         lent: the job runs as another account, and what it writes is to be its group's too.
+        name: as the script is to find it; empty for the batch system's.
+        home: how it runs at home.
     """
-    lines = [f"export {name}={shlex.quote(value)}" for name, value in program.environment.items()]
-    words = " ".join(shlex.quote(word) for word in program.arguments)
+    lines = [f"export {word}={shlex.quote(value)}" for word, value in program.environment.items()]
     first = ["umask 007"] if lent else []
-    return "".join(f"{line}\n" for line in [*first, *sorted(lines), f"set -- {words}"])
+    if name:
+        word = shlex.quote(name)
+        first.append(f'test -z "${{SLURM_JOB_ID-}}" || export SLURM_JOB_NAME={word}')
+        first.append(
+            f'test -n "${{SLURM_JOB_ID-}}" || test -z "${{JOB_ID-}}" || export JOB_NAME={word}'
+        )
+    # A shell drops variables that it could not set itself, such as functions of bash.
+    given = [os.fsdecode(each) for each in home.environment] if home is not None else []
+    odd = [each for each in given if _VARIABLE.fullmatch(each.partition("=")[0]) is None]
+    words = [*map(shlex.quote, ["/usr/bin/env", *odd] if odd else []), '"$1/program"']
+    words += [shlex.quote(word) for word in program.arguments]
+    return "".join(f"{line}\n" for line in [*first, *sorted(lines), f"set -- {' '.join(words)}"])
+
+
+def collect_text(program: Program) -> str:
+    """Returns the file that gives a job's outputs a second name in its folder when a POSIX shell reads it.
+
+    Args:
+        program: that declares them.
+    """
+    lines = []
+    for name in program.outputs:
+        folder = shlex.quote(f"/{name}".rpartition("/")[0])
+        lines.append(f'command -p mkdir -p -- "$1"{folder}')
+        # A link is one there too, and none of it is handed out.
+        word = shlex.quote(name)
+        lines.append(f'! {{ test -e {word} || test -h {word}; }} || keep {word} "$1/"{word}')
+    return "".join(f"{line}\n" for line in lines)
 
 
 class Spool:
@@ -212,6 +278,8 @@ class Spool:
         limit_s: float = 0.0,
         account: str = "",
         user: str = "",
+        name: str = "",
+        home: HomeRun | None = None,
     ) -> Path:
         """Writes a job's folder anew and returns it.
 
@@ -222,6 +290,8 @@ class Spool:
             limit_s: its requested time.
             account: as which it runs; empty for this process's own.
             user: local account that may look into its folder, where the file system can let it in; empty for none.
+            name: as its script is to find it; empty for the batch system's.
+            home: how it runs at home, as `usable` has it; None of a partner's job, or where nobody has said.
 
         Raises:
             LrmsRefusedError: a file that it is given is not here as it should be, or the account is
@@ -235,7 +305,18 @@ class Spool:
         if group is not None:
             self._notes.runs_as(place.name, account)
         try:
-            self._lay_out(place, program, group, user)
+            values = values_text(program, lent=group is not None, name=name, home=home)
+            own: list[tuple[str, str | bytes, int]] = [
+                ("launch", LAUNCH, 0o500),
+                ("values", os.fsencode(values), 0o400),
+                ("outputs.json", json.dumps(program.outputs), 0o400),
+            ]
+            if home is not None:
+                variables = b"".join(each + b"\0" for each in home.environment)
+                own += [(ENVIRONMENT, variables, 0o400), ("collect", collect_text(program), 0o400)]
+            if program.script:
+                own.append(("program", program.script, 0o500))
+            self._lay_out(place, own, program, group=group, user=user)
             names = [each.file.name for each in program.inputs]
             given = {name: word_of((place / name).lstat()) for name in names}
             self._notes.keep_given(place.name, given)
@@ -250,7 +331,15 @@ class Spool:
             self._folder.chmod(0o711)  # to be passed through, and not to be looked into
         return place
 
-    def _lay_out(self, place: Path, program: Program, group: int | None, user: str) -> None:
+    def _lay_out(
+        self,
+        place: Path,
+        own: Iterable[tuple[str, str | bytes, int]],
+        program: Program,
+        *,
+        group: int | None,
+        user: str,
+    ) -> None:
         # Beside it first: what was there stays whole where the disk has no room for another.
         half = self._half()
         try:
@@ -258,11 +347,8 @@ class Spool:
             if user:
                 with suppress(OSError, KeyError):  # else its user has `grms fetch`
                     let_in(half, pwd.getpwnam(user).pw_uid)
-            _write(half / "launch", LAUNCH, 0o500)
-            _write(half / "values", values_text(program, lent=group is not None), 0o400)
-            if program.script:
-                _write(half / "program", program.script, 0o500)
-            _write(half / "outputs.json", json.dumps(program.outputs), 0o400)
+            for name, content, mode in own:
+                _write(half / name, content, mode)
             for each in program.inputs:
                 _lay(half, each)
             for shared in program.shared:
@@ -495,9 +581,9 @@ def _lay(place: Path, wanted: JobInput) -> None:
         raise LrmsRefusedError(f"{name}, which the job is given, is not here as it was sent")
 
 
-def _write(path: Path, text: str, mode: int) -> None:
+def _write(path: Path, text: str | bytes, mode: int) -> None:
     path.unlink(missing_ok=True)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
     descriptor = os.open(path, flags, mode)
-    with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
-        file.write(text)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(text if isinstance(text, bytes) else text.encode())

@@ -73,6 +73,8 @@ class Programs:
         also: Mapping[str, str] | None = None,
         dies_with_us: bool = False,
         account: str = "",
+        folder: str = "/",
+        umask: int = -1,
     ) -> Answer:
         """Runs a program to its end.
 
@@ -84,6 +86,8 @@ class Programs:
                 submission under way does not arrive after a restart.
             account: as which to run it, through sudo; empty for this process's own. It is then neither
                 ended with this process nor after the time-out, as it is another's.
+            folder: in which it runs.
+            umask: of it; negative for this process's.
 
         Raises:
             LrmsRefusedError: an argument is none that a program can be given.
@@ -102,7 +106,8 @@ class Programs:
         async with self._slots:
             try:
                 async with asyncio.timeout(self._timeout_s):
-                    answer = await self._run(command, {**self._environment, **(also or {})})
+                    environment = {**self._environment, **(also or {})}
+                    answer = await self._run(command, environment, folder, umask)
             except TimeoutError as error:
                 text = f"{program} has not answered within {self._timeout_s:g} s"
                 raise LrmsUnavailableError(text) from error
@@ -128,8 +133,10 @@ class Programs:
             raise LrmsUnavailableError(f"there is no program {program} in {path}")
         return found
 
-    async def _run(self, command: list[str], environment: Mapping[str, str]) -> Answer:
-        process = await self._started(command, environment)
+    async def _run(
+        self, command: list[str], environment: Mapping[str, str], folder: str, umask: int
+    ) -> Answer:
+        process = await self._started(command, environment, folder, umask)
         assert process.stdout is not None
         assert process.stderr is not None
         try:
@@ -144,7 +151,7 @@ class Programs:
         return Answer(code, output, text[-ERROR_CHARACTERS_MAX:])
 
     async def _started(
-        self, command: list[str], environment: Mapping[str, str]
+        self, command: list[str], environment: Mapping[str, str], folder: str, umask: int
     ) -> asyncio.subprocess.Process:
         # Cancelled while it starts a program, asyncio would end that one process, then wait for
         # everybody who holds its pipes: what the program has started by then would go on.
@@ -155,7 +162,8 @@ class Programs:
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
                 env=environment,
-                cwd="/",
+                cwd=folder,
+                umask=umask,
                 start_new_session=True,
                 limit=_CHUNK_BYTES,
             )

@@ -1,17 +1,21 @@
 """Reads what Slurm says of a job that a user would submit with `sbatch`. Pure: words and text in, values out.
 
-`sbatch --test-only --verbose` submits nothing and prints every option that is in force, whether it came
+`sbatch --test-only --verbose --verbose` submits nothing and prints every option that is in force, whether it came
 from the command line, from a line `#SBATCH` of the script or from a variable, and then how many processors
 the controller would give the job and in which partition. So what the options mean is said by Slurm, and
 nothing here reads a script. A job with an option that a partner cannot be told stays at home.
+
+Where a job that could go stays with its site all the same, the site gives sbatch what its user has given: the
+variables, the folder, and the options of `AT_HOME`. What the site sets itself is in docs/operating.md.
 """
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from grms.lrms.batch.slurm_machine import read_limit
+from grms.lrms.port import LrmsRefusedError
 
 WITH_VALUE: Final = frozenset(
     (
@@ -45,15 +49,28 @@ SHORT_WITH_VALUE: Final = frozenset("aAbcdDeFiJLMmnNopqStCwxBG")
 """Short options with a value, which may be the next word; all others have none."""
 
 CARRIED: Final = frozenset(
-    ("ntasks", "time", "job-name", "export", "test-only", "verbose", "parsable")
+    ("ntasks", "time", "job-name", "export", "test-only", "verbose", "parsable", "wait")
 )
 """Options that a job may have which goes to a partner: what they say goes with it, or says nothing of it."""
 
 STREAMS: Final = frozenset(("output", "error", "open-mode"))
-"""Options that are not followed and do no harm: what the job prints is with `grms logs`."""
+"""Options that are followed at home alone and do no harm: what a job prints is with `grms logs` too."""
 
-_ALONE: Final = frozenset(("cpus-per-task", "nodes", "ntasks-per-node"))
-# How processors are spread over nodes; of a job with one this says nothing.
+_SPREAD: Final = frozenset(("cpus-per-task", "nodes", "ntasks-per-node"))
+# How processors are spread over nodes. Of a job with one processor this says nothing; of every other it does,
+# whatever the number: without `-N 1` three tasks may get three nodes.
+
+AT_HOME: Final = frozenset(
+    (
+        *("constraint", "contiguous", "cpus-per-task", "exclusive", "get-user-env"),
+        *("gres", "licenses", "mail-type", "mail-user", "mem", "mem-per-cpu", "nice", "nodes"),
+        *("ntasks", "ntasks-per-node", "tmp"),
+        *STREAMS,
+    )
+)
+"""Options that the site gives sbatch for a job of its own user that stays; all others are the site's to say."""
+
+_NO_VALUE: Final = frozenset(("contiguous", "get-user-env"))
 
 _WHY: Final = {
     "array": "each of its jobs would be one of its own",
@@ -79,6 +96,7 @@ _OPTION = re.compile(r"sbatch: ([a-z][a-z0-9-]*) *: (.*)")
 _ESTIMATE = re.compile(
     r"sbatch: Job \d+ to start at \S+ using (\d+) processors on (?:nodes )?\S+ in partition (\S+)"
 )
+_PROPAGATED = re.compile(r"sbatch: debug: +propagating (RLIMIT_[A-Z]+|UMASK)=([0-9]+)")
 _BEGIN, _END = "sbatch: defined options", "sbatch: end of defined options"
 
 
@@ -88,7 +106,7 @@ class SbatchWords:
 
     Attributes:
         options: of sbatch.
-        script: path of the script.
+        script: path of the script; empty where there is none.
         arguments: of the script.
     """
 
@@ -101,9 +119,7 @@ class UnknownOptionError(ValueError):
     """An option that may have a value in the next word, or not."""
 
 
-def split_words(
-    words: Sequence[str], own: Mapping[str, bool]
-) -> tuple[list[str], SbatchWords | None]:
+def split_words(words: Sequence[str], own: Mapping[str, bool]) -> tuple[list[str], SbatchWords]:
     """Returns what is the caller's of some words, and what sbatch is to be given.
 
     Args:
@@ -111,7 +127,7 @@ def split_words(
         own: options that are the caller's, with their dashes, and whether each has a value.
 
     Returns:
-        The caller's options with their values, and the rest; None where there is no script.
+        The caller's options with their values, and the rest.
 
     Raises:
         UnknownOptionError: of an option before the script it is not known whether it has a value.
@@ -134,9 +150,41 @@ def split_words(
         if takes and not (is_given and word.startswith("--")) and at < len(words):
             target.append(words[at])
             at += 1
-    if at >= len(words):
-        return mine, None
-    return mine, SbatchWords(tuple(options), words[at], tuple(words[at + 1 :]))
+    script, *arguments = words[at:] or [""]
+    return mine, SbatchWords(tuple(options), script, tuple(arguments))
+
+
+def has_option(options: Sequence[str], name: str) -> bool:
+    """Returns whether an option is there by its long name, which may have a value behind `=`."""
+    return any(word == f"--{name}" or word.startswith(f"--{name}=") for word in options)
+
+
+def says_test_only(script: str) -> bool:
+    """Returns whether a script says itself that it is not to be submitted."""
+    lines = (line for line in script.splitlines() if line.startswith("#SBATCH"))
+    return any("--test-only" in line.partition(" #")[0].split() for line in lines)
+
+
+def without_quiet(options: Sequence[str]) -> list[str]:
+    """Returns options of sbatch without `--quiet`, with which it does not say what is in force."""
+    found: list[str] = []
+    is_value = False
+    for word in options:
+        if is_value or not word.startswith("-"):
+            found.append(word)
+            is_value = False
+            continue
+        is_value = _has_value(word)
+        if word.startswith("--"):
+            found += [] if word == "--quiet" else [word]
+            continue
+        letters = list(word[1:])
+        place = next(
+            (at for at, one in enumerate(letters) if one in SHORT_WITH_VALUE), len(letters)
+        )
+        plain = "".join(one for one in letters[:place] if one != "Q") + "".join(letters[place:])
+        found += [f"-{plain}"] if plain else []
+    return found
 
 
 def _has_value(word: str) -> bool:
@@ -163,6 +211,8 @@ class DryRun:
         processors: that it would be given; None where Slurm would not take it.
         partition: where; empty likewise.
         several: it is a job of several parts, each with options of its own.
+        propagated: what Slurm hands on of who submits, as it names it among the variables: limits, and the mask of
+            new files.
         problem: why Slurm would not take it, in its words; empty where it would.
     """
 
@@ -171,6 +221,7 @@ class DryRun:
     partition: str = ""
     several: bool = False
     problem: str = ""
+    propagated: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def limit_s(self) -> float | None:
@@ -179,7 +230,7 @@ class DryRun:
 
 
 def read_dry_run(text: str, code: int) -> DryRun:
-    """Returns what `sbatch --test-only --verbose` says.
+    """Returns what `sbatch --test-only --verbose --verbose` says.
 
     Args:
         text: its standard error.
@@ -197,9 +248,12 @@ def read_dry_run(text: str, code: int) -> DryRun:
     several = len(begins) > 1
     estimates = [found for line in rest if (found := _ESTIMATE.fullmatch(line)) is not None]
     if code == 0 and begins and len(estimates) == 1:
-        return DryRun(options, int(estimates[0][1]), estimates[0][2], several)
-    said = [line for line in rest if "error" in line or "failure" in line] or rest
-    problem = said[-1].removeprefix("sbatch: ").removeprefix("error: ") if said else ""
+        handed_on = (_PROPAGATED.fullmatch(line) for line in rest)
+        propagated = {f"SLURM_{each[1]}": each[2] for each in handed_on if each is not None}
+        first = estimates[0]
+        return DryRun(options, int(first[1]), first[2], several, propagated=propagated)
+    said = [line for line in rest if "error" in line or "failure" in line] or rest[-1:]
+    problem = " ".join(line.removeprefix("sbatch: ").removeprefix("error: ") for line in said)
     return DryRun(options, several=several, problem=problem or f"sbatch has ended with {code}")
 
 
@@ -213,10 +267,10 @@ def kept_at_home(trial: DryRun, without: frozenset[str] = frozenset()) -> dict[s
     found: dict[str, str] = {}
     if trial.several:
         found["hetjob"] = "a partner is told of one part alone"
-    for name, value in sorted(trial.options.items()):
+    for name in sorted(trial.options):
         if name in CARRIED or name in STREAMS or (name in without and name not in ESSENTIAL):
             continue
-        if name in _ALONE and (value == "1" or trial.processors == 1):
+        if name in _SPREAD and trial.processors == 1:
             continue
         found[name] = _WHY.get(name, _WHY_OTHERWISE)
     if trial.options.get("time") in {"UNLIMITED", "infinite"}:
@@ -224,6 +278,87 @@ def kept_at_home(trial: DryRun, without: frozenset[str] = frozenset()) -> dict[s
     if any(character in trial.options.get("export", "") for character in "\"'\\"):
         found["export"] = "its quotes cannot be read here; give --env instead"
     return found
+
+
+# --- a job that its own site runs ----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class AtHome:
+    """Options of a job at home.
+
+    Attributes:
+        others: all but those of `streams`.
+        streams: where it prints.
+    """
+
+    others: tuple[str, ...]
+    streams: tuple[str, ...]
+
+
+def words_at_home(trial: DryRun) -> tuple[str, ...]:
+    """Returns the options that sbatch is given for a job that stays with its site, as words.
+
+    Args:
+        trial: what Slurm says of the job.
+    """
+    words = []
+    for name, value in sorted(trial.options.items()):
+        if name in _NO_VALUE:
+            words.append(f"--{name}")
+        elif name == "exclusive":
+            words.append("--exclusive" if value == "exclusive" else f"--exclusive={value}")
+        elif name in AT_HOME:
+            words.append(f"--{name}={_given(name, value)}")
+    return tuple(words)
+
+
+def _given(name: str, value: str) -> str:
+    # As sbatch takes a value that it has printed.
+    if name == "gres":
+        return ",".join(each.removeprefix("gres:") for each in value.split(","))
+    return {"a": "append", "t": "truncate"}.get(value, value) if name == "open-mode" else value
+
+
+_NAME_IN_PATTERN = re.compile(r"%(%|\d*x)")
+
+
+def _with_name(pattern: str, name: str) -> str:
+    plain = name.replace("%", "%%").replace("/", "_")
+    return _NAME_IN_PATTERN.sub(lambda found: found[0] if found[1] == "%" else plain, pattern)
+
+
+def options_at_home(words: Sequence[str], name: str, processors: int) -> AtHome:
+    """Returns the options of a job as its site gives them to sbatch.
+
+    Args:
+        words: as `words_at_home` has made them; whoever speaks to the site could have written others.
+        name: of the job, for `%x`: at the batch system it has more in it.
+        processors: that the site has counted.
+
+    Raises:
+        LrmsRefusedError: one of them is not a user's to give.
+    """
+    others: list[str] = []
+    streams: list[str] = []
+    for word in words:
+        option, is_given, value = word.removeprefix("--").partition("=")
+        if not word.startswith("--") or option not in AT_HOME or "\n" in word:
+            raise LrmsRefusedError(f"{word[:80]!r} is no option that a job has at home")
+        if option == "ntasks" and not (value.isdecimal() and int(value) <= processors):
+            raise LrmsRefusedError(f"{word[:80]}: the job asks for {processors} processors")
+        if option == "nice" and not value.isdecimal():
+            raise LrmsRefusedError(f"{word[:80]}: a job can only come behind others")
+        if option in {"output", "error"} and is_given and "\\" not in value:
+            streams.append(f"--{option}={_with_name(value, name)}")
+        else:
+            (streams if option in STREAMS else others).append(word)
+    return AtHome(tuple(others), tuple(streams))
+
+
+def is_all(value: str) -> bool:
+    """Returns whether `--export` takes all variables along, with others beside; so does one that is not given."""
+    return not value or "ALL" in value.upper().split(",")
 
 
 def exported(value: str, environment: Mapping[str, str]) -> dict[str, str]:

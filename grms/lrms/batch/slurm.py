@@ -16,8 +16,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from grms.lrms.batch.job_names import shown_name, tag_of
+from grms.lrms.batch.launch import ENVIRONMENT
 from grms.lrms.batch.log_file import FollowedFile
 from grms.lrms.batch.programs import ERROR_CHARACTERS_MAX, Answer, Programs
+from grms.lrms.batch.sbatch_text import options_at_home
 from grms.lrms.batch.slurm_machine import (
     read_limit,
     read_machine,
@@ -25,6 +28,7 @@ from grms.lrms.batch.slurm_machine import (
     whole_minutes,
 )
 from grms.lrms.batch.slurm_text import (
+    MARK,
     TABLE_FORMAT,
     Logged,
     Queue,
@@ -50,6 +54,12 @@ LOGGED_MAX: Final = 50_000
 
 LIMITS_AGE_S: Final = 600.0
 """The partitions' limits are asked for again after so long, real seconds."""
+
+SHAPE: Final = ("--ntasks={processors}",)
+"""Options that ask for processors, where a site's file has no others."""
+
+OUTPUT: Final = "slurm-%j.out"
+"""Where sbatch has a job print that says nothing of it."""
 
 SECONDS: Final = {"SLURM_TIME_FORMAT": "%s"}
 """Moments as seconds since 1970; jobs are not given this, so `sbatch` is not either."""
@@ -105,7 +115,7 @@ class SlurmSettings:
     guest_account: str = ""
     guest_qos: str = ""
     guest_nice: int = 0
-    shape: tuple[str, ...] = ("--ntasks={processors}",)
+    shape: tuple[str, ...] = SHAPE
     requeue: bool = False
     completion_log: str = ""
     sacct: bool = False
@@ -152,7 +162,7 @@ class Slurm:
 
     def decode(self, name: str) -> str | None:
         """See `BatchSystem.decode`."""
-        return name.removeprefix(self._prefix) if name.startswith(self._prefix) else None
+        return tag_of(name, self._prefix, MARK).removeprefix(self._prefix) or None
 
     async def open(self) -> None:
         """See `BatchSystem.open`."""
@@ -208,16 +218,31 @@ class Slurm:
         if longest_s is not None and minutes * 60 > longest_s:
             text = f"the job wants {minutes} min; the longest here may run {longest_s / 60:g} min"
             raise LrmsRefusedError(text)
-        arguments = ["--parsable", "--hold", f"--job-name={name}", "--comment=hanse"]
-        arguments += ["--export=ALL", f"--chdir={folder}", "--input=/dev/null"]
-        arguments += [f"--output={folder}/stdout", f"--error={folder}/stderr", "--open-mode=append"]
-        arguments += [
-            f"--time={minutes}",
-            "--requeue" if self._settings.requeue else "--no-requeue",
-        ]
-        arguments += self.options(processors=job.processors, guest=bool(job.partner))
+        shown = shown_name(job.name, name, MARK)
+        arguments = ["--parsable", "--hold", f"--job-name={shown}", "--input=/dev/null"]
+        begin, launch = str(folder), [f"{folder}/launch"]
+        streams = [f"--output={folder}/stdout", f"--error={folder}/stderr", "--open-mode=append"]
+        if job.home is None:
+            arguments += ["--comment=hanse", "--export=ALL"]
+        else:
+            said = options_at_home(job.home.options, job.name, job.processors)
+            arguments += [f"--export-file={folder}/{ENVIRONMENT}", *said.others]
+            if job.home.folder:
+                begin, launch = job.home.folder, [f"{folder}/launch", str(folder)]
+                streams = list(said.streams) or [f"--output={begin}/{OUTPUT}"]
+        arguments += [f"--chdir={begin}", *streams, f"--time={minutes}"]
+        arguments.append("--requeue" if self._settings.requeue else "--no-requeue")
+        arguments += self.options(
+            processors=job.processors, guest=bool(job.partner), shaped=job.home is not None
+        )
         answer = await self._programs.run(
-            "sbatch", *arguments, f"{folder}/launch", dies_with_us=True, account=job.account
+            "sbatch",
+            *arguments,
+            *launch,
+            dies_with_us=True,
+            account=job.account,
+            folder=begin,
+            umask=-1 if job.home is None else job.home.umask,
         )
         if answer.code != 0:
             raise failure("sbatch", answer)
@@ -226,15 +251,17 @@ class Slurm:
             raise LrmsUnavailableError(f"sbatch has printed {number[:80]!r} for a job's id")
         return number
 
-    def options(self, *, processors: int, guest: bool) -> list[str]:
+    def options(self, *, processors: int, guest: bool, shaped: bool = False) -> list[str]:
         """Returns the options of sbatch that come of the site's configuration.
 
         Args:
             processors: of the job.
             guest: it is a partner's.
+            shaped: how it asks for them its user has said, which counts unless the site's file says it.
         """
         settings = self._settings
-        shape = [word.format(processors=processors) for word in settings.shape]
+        words = () if shaped and settings.shape == SHAPE else settings.shape
+        shape = [word.format(processors=processors) for word in words]
         options = {
             "partition": ",".join(settings.partitions),
             "account": (guest and settings.guest_account) or settings.slurm_account,
@@ -313,7 +340,7 @@ class Slurm:
                 self._logged.popitem(last=False)
 
     def _of_log(self, question: Question) -> Ending | None:
-        lines = self._logged.get(question.name, ())
+        lines = self._logged.get(tag_of(question.name, self._prefix, MARK), ())
         zone = -time.localtime(self._clock()).tm_gmtoff
         return logged_ending(lines, question.number, question.submit_time, zone)
 
@@ -322,7 +349,8 @@ class Slurm:
         answer = await self._ask(
             *("sacct", "-n", "-P", "-X", "-D", "-j", question.number, "-o", fields)
         )
-        return read_accounting(_text(answer.output), question.name, question.submit_time)
+        tag = tag_of(question.name, self._prefix, MARK)
+        return read_accounting(_text(answer.output), tag, question.submit_time)
 
     async def _shown(self, number: str, name: str) -> dict[str, str] | None:
         answer = await self._programs.run(
@@ -334,7 +362,8 @@ class Slurm:
                 raise problem
             return None
         fields = read_job(_text(answer.output))
-        return fields if fields.get("JobName") == name else None
+        tag = tag_of(name, self._prefix, MARK)
+        return fields if tag_of(fields.get("JobName", ""), tag, MARK) == tag else None
 
     async def _longest(self) -> float | None:
         # The longest job that any of the partitions takes; None for any.
@@ -398,8 +427,9 @@ async def asked(programs: Programs, program: str, *arguments: str, account: str 
 
 def failure(program: str, answer: Answer) -> LrmsRefusedError | LrmsUnavailableError:
     """Returns the error of a program that has not done what it was asked."""
-    lines = [line for line in answer.error.splitlines() if line.strip()]
-    text = lines[-1] if lines else f"status {answer.code}, and nothing said"
+    lines = [line.strip() for line in answer.error.splitlines() if line.strip()]
+    said = (line.removeprefix(f"{program}: ").removeprefix("error: ") for line in lines)
+    text = "; ".join(said) or f"status {answer.code}, and nothing said"
     whole = answer.error
     if not lines or any(word.lower() in whole.lower() for word in _UNAVAILABLE):
         return LrmsUnavailableError(f"{program}: {text}")

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
+from grms.lrms.batch.job_names import tag_of
 from grms.lrms.batch.table import Ending, JobRow
 from grms.lrms.plan import Taken
 from grms.lrms.port import LrmsEnd, LrmsOutcome, LrmsPhase
@@ -23,6 +24,9 @@ from grms.lrms.port import LrmsEnd, LrmsOutcome, LrmsPhase
 TABLE_FORMAT: Final = "%i|%t|%C|%V|%S|%e|%r|%u|%N|%j"
 """What is asked of squeue, behind the token: id, state, processors, moments of submission, start and
 end, reason, user, nodes, name."""
+
+MARK: Final = "@"
+"""Stands in a job's name between its user's word and what names it for ever."""
 
 _FIELDS: Final = 11
 
@@ -119,7 +123,7 @@ def read_queue(
         if len(fields) < _FIELDS or fields[0] != token:
             continue  # the rest of a name that has line feeds
         name, wanted = fields[10], int(fields[3])
-        ours = name.startswith(prefix) and fields[8] == account(name)
+        ours = bool(tag_of(name, prefix, MARK)) and fields[8] == account(name)
         if ours:
             rows.append(_row(fields))
         if fields[2] == "R":
@@ -182,6 +186,8 @@ def _end(state: str, start_time: float | None, end_time: float, reason: str) -> 
     run_time = 0.0 if start_time is None else max(0.0, end_time - start_time)
     code = 0 if outcome is LrmsOutcome.COMPLETED else None
     why = "" if reason in {"None", ""} else reason
+    if outcome is LrmsOutcome.CANCELLED and start_time is None and " by " not in why:
+        why = "it was cancelled before it began"  # Slurm goes on saying what it had waited for
     return LrmsEnd(outcome, end_time, run_time, exit_code=code, reason=why)
 
 
@@ -273,7 +279,7 @@ class Logged:
     """A line of the completion log about a job of this site.
 
     Attributes:
-        name: of the job.
+        name: what names the job for ever.
         number: Slurm's id.
         fields: as `ending_of` takes them, moments in local time.
     """
@@ -293,13 +299,12 @@ def read_log(lines: Iterable[str], *, account: Callable[[str], str], prefix: str
     """
     found = []
     for line in lines:
-        if f" Name={prefix}" not in line:
+        if prefix not in line:
             continue
         match = _LOGGED.fullmatch(line.rstrip("\n"))
-        if match is None or not match["Name"].startswith(prefix):
-            continue
-        if match["user"] == account(match["Name"]):
-            found.append(Logged(match["Name"], match["JobId"], match.groupdict()))
+        tag = "" if match is None else tag_of(match["Name"], prefix, MARK)
+        if match is not None and tag and match["user"] == account(tag):
+            found.append(Logged(tag, match["JobId"], match.groupdict()))
     return found
 
 
@@ -344,13 +349,13 @@ def read_accounting(text: str, name: str, submit_time: float | None) -> Ending |
     Args:
         text: rows of JobIDRaw, State, ExitCode, Submit, Start, End, NodeList and JobName; moments
             in seconds since 1970.
-        name: of the job.
+        name: what names the job for ever.
         submit_time: of it, where it is known; a number may have been used twice.
     """
     endings = []
     for line in text.splitlines():
         fields = line.split("|", 7)
-        if len(fields) < 8 or fields[7] != name:
+        if len(fields) < 8 or tag_of(fields[7], name, MARK) != name:
             continue
         _, state, code, submitted, started, ended, nodes, _ = fields
         moment = _seconds(submitted)
@@ -360,6 +365,7 @@ def read_accounting(text: str, name: str, submit_time: float | None) -> Ending |
             {
                 "JobState": state,
                 "ExitCode": code,
+                "Reason": state.lower() if " by " in state else "",
                 "StartTime": started,
                 "EndTime": ended,
                 "NodeList": "" if nodes == "None assigned" else nodes,

@@ -8,7 +8,7 @@ from typing import Any
 from google.protobuf.message import DecodeError
 
 from grms.kit.job_files import JobFile
-from grms.lrms.port import JobInput, LrmsJob, LrmsRefusedError, Program, SimulatedRun
+from grms.lrms.port import HomeRun, JobInput, LrmsJob, LrmsRefusedError, Program, SimulatedRun
 from grms.site.facts.jobs import HomeJob, Request, lrms_key
 from grms.site.facts.memory import Memory
 from grms.site.facts.records import (
@@ -80,8 +80,20 @@ def lrms_job(
         )
     elif runs == "to_fetch":
         program = Program("")  # a simulated machine does not run it, and no other is given it so
+    home = None
+    if message.HasField("home") and not partner:
+        given = message.home
+        home = HomeRun(given.folder, tuple(given.environment), tuple(given.options))
     return LrmsJob(
-        key, request.processors, request.requested_time, user, partner, program, simulated
+        key,
+        request.processors,
+        request.requested_time,
+        user,
+        partner,
+        program,
+        simulated,
+        name=message.program.name,
+        home=home,
     )
 
 

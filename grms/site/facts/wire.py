@@ -20,6 +20,9 @@ PROTOCOL_VERSION = 1
 
 SHA256_BYTES = 32
 
+JOB_NAME_MAX: Final = 128
+"""Most characters of the name that a script finds."""
+
 REQUESTED_TIME_MAX: Final = 1e15
 """Longest time that a job may ask for, seconds: what a site keeps are sums of such times, and a sum that is
 infinite, or hides all others behind it, says nothing of a partner any more."""
@@ -105,6 +108,9 @@ def read_request(message: request_pb2.JobRequest, field: str) -> tuple[Request, 
         text = "what runs is of a kind that came with a later version; this one would run nothing"
         raise WireError(f"{field}.payload", text)
     _check_files(message.program, f"{field}.program")
+    if len(message.program.name) > JOB_NAME_MAX or "\0" in message.program.name:
+        text = f"name: at most {JOB_NAME_MAX} characters, without NUL"
+        raise WireError(f"{field}.program.name", text)
     program = request_pb2.JobRequest()
     program.CopyFrom(message)
     program.ClearField("processors")
@@ -184,8 +190,12 @@ def _read_shared(message: request_pb2.InputFile) -> SharedFile:
 
 
 def write_request(request: Request, payload: bytes) -> request_pb2.JobRequest:
-    """Returns a job's request as a message."""
+    """Returns a job's request as a message, for its user and for partners.
+
+    How its own site runs it is in no message: its user's variables are nobody else's.
+    """
     message = request_pb2.JobRequest.FromString(payload)
+    message.ClearField("home")
     message.processors = request.processors
     message.requested_time_s = request.requested_time
     return message

@@ -16,7 +16,7 @@ SHELLS = [shell for shell in ("/bin/sh", "/bin/bash") if os.access(shell, os.X_O
 
 def launched(folder: Path, shell: str, script: str) -> tuple[int, str, str]:
     """Runs a script as a batch system does, and returns its status and what it has printed."""
-    (folder / "values").write_text("umask 027\nexport VALUE='x y'\nset -- 'a b' c\n")
+    (folder / "values").write_text("umask 027\nexport VALUE='x y'\nset -- \"$1/program\" 'a b' c\n")
     for name, text in (("launch", LAUNCH), ("program", f"#!/bin/sh\n{script}\n")):
         (folder / name).write_text(text)
         (folder / name).chmod(0o700)

@@ -6,6 +6,7 @@ import pwd
 import shutil
 import stat
 import subprocess
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -21,15 +22,19 @@ from grms.kit.shared_folders import SCRIPT as SCRIPT_NAME
 from grms.kit.shared_folders import SharedFile, SharedFolders
 from grms.lrms.batch.launch import (
     ARGUMENTS_BYTES_MAX,
+    ENVIRONMENT,
+    HOME_BYTES_MAX,
     SCRIPT_BYTES_MAX,
     Spool,
+    check_home,
     check_key,
     check_program,
+    usable,
 )
 from grms.lrms.folders import Remains
 from grms.lrms.job_notes import Marks
 from grms.lrms.launched import LAUNCH, ScriptEnd
-from grms.lrms.port import JobInput, LrmsRefusedError, Program
+from grms.lrms.port import HomeRun, JobInput, LrmsRefusedError, Program
 
 SCRIPT = '#!/bin/sh\nprintf "%s\\0" "$@"\nprintf "%s" "$VALUE"\n'
 TEXT = st.text(st.characters(exclude_characters="\0", codec="utf-8"), max_size=20)
@@ -505,3 +510,104 @@ def test_what_is_not_shared_is_not_laid(tmp_path: Path) -> None:
         check_program(Program(SCRIPT, shared=program.shared * 2))
     with pytest.raises(LrmsRefusedError, match="no script"):
         check_program(Program("", shared=program.shared))
+
+
+# --- jobs that begin where they were handed in ---------------------------------------------------
+
+
+def ran_at_home(folder: Path, place: Path, script: str, **more: Any) -> tuple[Path, int]:
+    """Runs a job in a user's folder as a batch system does, and returns its own folder and its status."""
+    spool = Spool(folder)
+    spool.open()
+    program = check_program(
+        Program(script, ("a b",), outputs=("made/here", "link", "absent", "dir"))
+    )
+    variables = (b"VALUE=x\\xff", b"here=mine", b"code=mine", b"BASH_FUNC_f%%=() {  echo f\n}")
+    home = check_home(HomeRun(str(place), variables))
+    own = spool.prepare("A/1/1", program, run=True, home=home, **more)
+    pairs = (each.split(b"=", 1) for each in (own / ENVIRONMENT).read_bytes().split(b"\0")[:-1])
+    with (place / "out").open("ab") as out:
+        done = subprocess.run(  # noqa: S603  # the folder's own launcher
+            ["/bin/sh", str(own / "launch"), str(own)],
+            cwd=place,
+            env={
+                **dict(pairs),
+                b"PATH": b"/nowhere",
+                b"SLURM_JOB_ID": b"7",
+            },
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            check=False,
+            timeout=300,
+        )
+    return own, done.returncode
+
+
+MEMORY = "/dev/shm"  # noqa: S108  # another disk than that of the tests
+MAKES = """#!/bin/bash
+echo "$1|$#|$here|$code|$SLURM_JOB_NAME"; pwd; f
+/bin/mkdir made dir; echo made >made/here; /bin/ln -s /etc/passwd link
+exit 7
+"""
+
+
+def test_a_job_begins_where_it_was_handed_in(tmp_path: Path) -> None:
+    """What it prints and makes lies there, and in its own folder under a second name, which is no copy."""
+    place = tmp_path / "user's $own"
+    place.mkdir()
+    own, code = ran_at_home(tmp_path / "jobs", place, MAKES, name="my 'job'")
+    assert code == 7
+    assert (place / "out").read_text() == f"a b|1|mine|mine|my 'job'\n{place}\nf\n"
+    assert (own / "stdout").samefile(place / "out")
+    assert (own / "stderr").read_text() == ""
+    assert (own / "made/here").samefile(place / "made/here")
+    assert (own / "link").is_symlink()  # of which nothing is handed out
+    assert not (own / "absent").exists()
+    assert not (own / "dir").exists()
+    assert [line.split()[0] for line in (own / "begun").read_text().splitlines()] == ["0", "ended"]
+
+
+def test_what_lies_on_another_disk_is_copied(tmp_path: Path) -> None:
+    """Where there can be no second name."""
+    if not os.access(MEMORY, os.W_OK) or Path(MEMORY).stat().st_dev == tmp_path.stat().st_dev:
+        pytest.skip("there is no other disk here")
+    with tempfile.TemporaryDirectory(dir=MEMORY) as other:
+        own, code = ran_at_home(tmp_path, Path(other), MAKES)
+        assert code == 7
+        assert (own / "stdout").read_bytes() == (Path(other) / "out").read_bytes() != b""
+        assert (own / "made/here").read_text() == "made\n"
+
+
+def test_variables_that_no_shell_could_set_arrive(tmp_path: Path) -> None:
+    """Such as functions of bash, and those that are no text."""
+    script = '#!/bin/bash\nf; printf %s "$VALUE"\n'
+    ran_at_home(tmp_path / "jobs", tmp_path, script)
+    assert (tmp_path / "out").read_bytes() == b"f\nx\\xff"
+
+
+def test_a_folder_that_cannot_be_written_is_not_used(tmp_path: Path) -> None:
+    """The job has its own then; and one of another account is none either."""
+    (tmp_path / "there").mkdir()
+    home = HomeRun(str(tmp_path / "there"), (b"A=b",), ("--mem=1",))
+    assert usable(home) == home
+    assert usable(None) is None
+    absent = replace(home, folder=str(tmp_path / "absent"))
+    assert usable(absent) == replace(home, folder="")
+
+
+@pytest.mark.parametrize(
+    ("home", "text"),
+    [
+        (HomeRun("there"), "begins with /"),
+        (HomeRun("/a\0b"), "NUL"),
+        (HomeRun("/a", (b"A",)), "NAME=value"),
+        (HomeRun("/a", (b"=b",)), "NAME=value"),
+        (HomeRun("/a", (b"A=\0",)), "NAME=value"),
+        (HomeRun("/a", (), ("--mem=\0",)), "NUL"),
+        (HomeRun("/a", (b"A=" + b"x" * HOME_BYTES_MAX,)), "environment has"),
+    ],
+)
+def test_what_is_no_home_is_refused(home: HomeRun, text: str) -> None:
+    """Before anything is written."""
+    with pytest.raises(LrmsRefusedError, match=text):
+        check_home(home)

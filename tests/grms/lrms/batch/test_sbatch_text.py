@@ -91,7 +91,9 @@ def test_a_name_of_several_lines_forges_no_processors() -> None:
         ("dependency : afterok:1\nmem-per-cpu : 100", ["dependency", "mem-per-cpu"]),
         ("something-new : 1", ["something-new"]),
         ("cpus-per-task : 2", ["cpus-per-task"]),
-        ("cpus-per-task : 1\nnodes : 1", []),
+        ("cpus-per-task : 1\nnodes : 1", ["cpus-per-task", "nodes"]),
+        ("ntasks-per-node : 1", ["ntasks-per-node"]),
+        ("ntasks : 1\nwait : set", []),
         ("time : UNLIMITED", ["time"]),
         ('export : A="1,2"', ["export"]),
     ],
@@ -144,8 +146,8 @@ def test_words_are_told_apart_as_getopt_does(
 
 def test_without_a_script_there_is_nothing_for_slurm() -> None:
     """Whatever the options are; one whose value may come behind is asked for in one word."""
-    assert split_words(["-n", "4"], OWN) == ([], None)
-    assert split_words(["--env"], OWN) == (["--env"], None)
+    assert split_words(["-n", "4"], OWN) == ([], SbatchWords(("-n", "4"), "", ()))
+    assert split_words(["--env"], OWN) == (["--env"], SbatchWords((), "", ()))
     with pytest.raises(UnknownOptionError, match="--later=VALUE"):
         split_words(["--later", "1", "job.sh"], OWN)
 

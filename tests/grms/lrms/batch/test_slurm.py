@@ -49,8 +49,11 @@ class Says(Programs):
         also: Mapping[str, str] | None = None,
         dies_with_us: bool = False,
         account: str = "",
+        folder: str = "/",
+        umask: int = -1,
     ) -> Answer:
         """Answers."""
+        assert (folder, umask) == ("/", -1)
         assert NUMBER in arguments
         assert (also, dies_with_us, account) == ({"SLURM_TIME_FORMAT": "%s"}, False, "")
         self.asked.append(program)

@@ -3,7 +3,16 @@
 import pytest
 
 from grms.lrms.machine import SteppedMachine
-from grms.lrms.port import Ended, LrmsError, LrmsJob, LrmsLoad, Program, SimulatedRun, Started
+from grms.lrms.port import (
+    Ended,
+    HomeRun,
+    LrmsError,
+    LrmsJob,
+    LrmsLoad,
+    Program,
+    SimulatedRun,
+    Started,
+)
 from grms.site.engine.lrms_history import LrmsHistory, lrms_job
 from grms.site.facts.jobs import OfferId, Request
 from grms.site.facts.lifecycle import Outcome
@@ -85,6 +94,20 @@ def test_what_is_no_job_is_refused(payload: bytes) -> None:
     """The text names the job and what is wrong."""
     with pytest.raises(LrmsError, match=r"job k: .* (read|is)"):
         lrms_job("k", REQUEST, payload)
+
+
+def test_only_an_own_users_job_runs_as_it_was_handed_in() -> None:
+    """A partner that says how a job of its users is to run here is not listened to; its name it may say."""
+    message = request_pb2.JobRequest()
+    message.program.script, message.program.name = "#!/bin/sh\n", "mine"
+    message.home.folder = "/home/ann"
+    message.home.environment.append(b"A=\xff")
+    message.home.options.append("--mem=1")
+    payload = message.SerializeToString()
+    own = lrms_job("k", REQUEST, payload, user="ann")
+    assert (own.name, own.home) == ("mine", HomeRun("/home/ann", (b"A=\xff",), ("--mem=1",)))
+    guest = lrms_job("k", REQUEST, payload, partner="far")
+    assert (guest.name, guest.home) == ("mine", None)
 
 
 def test_the_journal_gives_the_machine_back() -> None:

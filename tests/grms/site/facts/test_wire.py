@@ -347,6 +347,28 @@ def test_an_offer_has_a_script_to_fetch_and_not_the_script() -> None:
     assert request_pb2.JobRequest.FromString(offered).HasField("to_fetch")
 
 
+def test_how_a_job_runs_at_home_is_in_no_message() -> None:
+    """It is kept with what runs, and neither an offer nor what its user is shown has it."""
+    message = request_pb2.JobRequest(processors=1, requested_time_s=1.0)
+    message.program.script = "#!/bin/sh\n"
+    message.home.folder = "/home/ann"
+    message.home.environment.append(b"PASSWORD=x")
+    request, payload = read_request(message, "job")
+    assert request_pb2.JobRequest.FromString(payload).home == message.home
+    for carried in (payload, without_program(payload)):
+        assert not write_request(request, carried).HasField("home")
+    assert b"PASSWORD" not in write_request(request, payload).SerializeToString()
+
+
+@pytest.mark.parametrize("name", ["x" * 129, "a\0b"])
+def test_a_name_has_its_bounds(name: str) -> None:
+    """A script finds it in a variable."""
+    message = request_pb2.JobRequest(processors=1, requested_time_s=1.0)
+    message.program.name = name
+    with pytest.raises(WireError, match="at most 128 characters"):
+        read_request(message, "job")
+
+
 def test_a_script_is_here_or_in_place() -> None:
     """Of two nobody would know which runs."""
     message = used_in_place(name="program", path="/a/job.sh")

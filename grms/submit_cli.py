@@ -98,8 +98,12 @@ def _is_for_slurm(words: list[str]) -> bool:
 
 def _has_numbers(options: tuple[str, ...]) -> bool:
     # Whether both are there without which there is no job of numbers.
-    given = {word[:2] for word in options if not word.startswith("--")}
-    return {"-p", "-t"} <= given | {"-t" for word in options if word.startswith("--time")}
+    given = {word[:2]: word[2:] for word in options if not word.startswith("--")}
+    is_timed = "-t" in given or any(word.startswith("--time") for word in options)
+    if "-p" not in given or not is_timed:
+        return False
+    value = given["-p"] or options[options.index("-p") + 1 : options.index("-p") + 2]
+    return "".join(value).isdecimal()  # else it is a partition
 
 
 def _standard_input() -> bytes:

@@ -1,5 +1,6 @@
 """Handing in jobs: of numbers, and those that are written for Slurm."""
 
+import io
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pytest
 from grms.cli import run_command
 from grms.client import Job, JobState, Outcome
 from grms.submit_cli import exit_status
-from grms.v1 import request_pb2
+from grms.v1 import job_pb2, request_pb2
 from tests.grms.site.daemons import document, running
 from tests.grms.test_site_cli import grms
 from tests.waiting import run
@@ -254,6 +255,110 @@ def test_what_cannot_be_handed_in_is_said(
     site = ["submit", "--site", str(slurm.folder / "nobody.sock")]
     assert run_command([*site, *words]) == 2
     assert text in capfd.readouterr().err
+
+
+def test_what_a_trial_refuses_sbatch_decides(
+    slurm: Slurm, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A partition that is down takes jobs all the same; what sbatch refuses too it says in its own words."""
+    slurm.says(code=1, rest="allocation failure: Required partition not available (inactive)")
+    site = ["submit", "--site", str(slurm.folder / "nobody.sock")]
+    assert run_command([*site, "-p", "down", "job.sh"]) == 3
+    out, error = capfd.readouterr()
+    assert out == "Submitted batch job 7\n"
+    assert error.startswith(
+        "it stays at home: a trial of it has ended with: allocation failure: Req"
+    )
+    assert slurm.asked[-1] == "-p down ./job.sh"
+
+
+def test_a_trial_is_only_a_trial(slurm: Slurm, capfd: pytest.CaptureFixture[str]) -> None:
+    """It is sbatch's, with what that says and its status; no site is asked, and nothing submitted."""
+    slurm.says(rest=TAKEN)
+    site = ["submit", "--site", str(slurm.folder / "nobody.sock")]
+    assert run_command([*site, "--test-only", "-n", "4", "job.sh"]) == 0
+    assert TAKEN in capfd.readouterr().err
+    assert slurm.asked == ["--test-only -n 4 ./job.sh"]
+    (slurm.folder / "job.sh").write_text("#!/bin/sh\n#SBATCH --test-only\n")
+    assert (
+        run_command([*site, "job.sh"]) == 3
+    )  # as the script says it, here to one that does not read it
+    assert slurm.asked[1:] == ["./job.sh"]
+
+
+def test_a_script_may_be_wrapped_or_come_by_standard_input(
+    slurm: Slurm, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with sbatch; a job of numbers does not read what stands there."""
+    site = ["submit", "--site", str(slurm.folder / "nobody.sock"), "--timeout", "0.1"]
+    slurm.says("wrap : echo hi")
+    assert run_command([*site, "--wrap=echo hi", "-n4"]) == 3
+    assert "--wrap=echo hi: a partner is told" in capfd.readouterr().err
+    assert slurm.asked[-1] == "--wrap=echo hi -n4"
+    given = io.TextIOWrapper(io.BytesIO(b"#!/bin/sh\ncat\n"))
+    monkeypatch.setattr("sys.stdin", given)
+    assert run_command([*site, "-p", "1", "-t", "60"]) == 2  # nobody answers
+    assert given.read() == "#!/bin/sh\ncat\n"
+    given.seek(0)
+    slurm.says("array : 1-2")
+    assert run_command([*site, "-p", "main", "-t", "60", "--array=1-2"]) == 3
+    assert slurm.asked[-1] == "-p main -t 60 --array=1-2"
+
+
+@pytest.mark.parametrize(
+    ("script", "argument", "text"),
+    [
+        (b"#!/bin/sh\n" + b"# x\n" * 70_000, "", "its script: it has 280010 bytes"),
+        (b"#!/bin/sh\n# \xff\n", "", "its script: it, or an argument, is not UTF-8"),
+        (b"#!/bin/sh\n", "\udcff", "its script: it, or an argument, is not UTF-8"),
+    ],
+)
+def test_a_script_that_no_site_takes_is_for_sbatch(
+    slurm: Slurm, capfd: pytest.CaptureFixture[str], script: bytes, argument: str, text: str
+) -> None:
+    """It would be refused when the job is known everywhere already."""
+    (slurm.folder / "job.sh").write_bytes(script)
+    slurm.says("ntasks : 4")
+    site = ["submit", "--site", str(slurm.folder / "nobody.sock")]
+    assert run_command([*site, "job.sh", argument]) == 3
+    assert f"it stays at home for {text}" in capfd.readouterr().err
+
+
+def test_how_a_job_was_handed_in_goes_to_its_site_alone(
+    slurm: Slurm, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Folder, variables, limits and options; not of a job whose files are not all in that folder."""
+    monkeypatch.setenv("SECRET", "x")
+
+    async def scene() -> None:
+        async with running(document(slurm.folder), slurm.folder) as site:
+            words: list[str | Path] = ["submit", "--site", slurm.folder / "home.sock"]
+            rest = f"sbatch: debug:  propagating RLIMIT_CORE=0\n{TAKEN}"
+            slurm.says("job-name : mine", "time : 2:00", "nodes : 1", "export : ALL,A=b", rest=rest)
+            given = ["--env", "C=d", "--without", "nodes"]
+            assert await grms(*words, *given, "job.sh") == 0
+            told = capsys.readouterr().err
+            assert "at a partner it goes without --nodes=1" in told
+            assert "at a partner it has no variables but those named: --export=ALL,A=b" in told
+            slurm.says("time : 2:00", "export : NONE")
+            assert await grms(*words, "job.sh") == 0
+            slurm.says("time : 2:00")
+            assert await grms(*words, "--input", str(slurm.folder / "job.sh"), "job.sh") == 0
+            jobs = site.core.engine.jobs()
+            first, second, third = (request_pb2.JobRequest.FromString(job.payload) for job in jobs)
+            assert (first.program.name, first.home.folder) == ("mine", str(slurm.folder))
+            assert dict(first.program.environment) == {"A": "b", "C": "d"}
+            assert first.home.options == ["--nodes=1"]
+            variables = set(first.home.environment)
+            assert variables >= {b"SECRET=x", b"A=b", b"C=d", b"SLURM_RLIMIT_CORE=0"}
+            assert b"SLURM_EXPORT_ENV=ALL,A=b" in variables
+            assert second.home.options == ["--get-user-env"]
+            assert set(second.home.environment) == {b"SLURM_EXPORT_ENV=NONE"}
+            assert not third.HasField("home")
+            listed = await site.jobs.List(job_pb2.ListRequest())
+            assert b"SECRET" not in listed.SerializeToString()
+
+    run(scene)
 
 
 def test_a_job_without_any_limit_is_not_guessed_at(

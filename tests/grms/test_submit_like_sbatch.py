@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -129,6 +128,9 @@ CASES: Final = {
     "quiet beside others": Case(HI, ("-Qn2", "--quiet")),
     "waits": Case("#!/bin/sh\n#SBATCH -t 5 --wait\nexit 4\n", status=4),
     "by standard input": Case(BASH + "pwd; echo $SLURM_NTASKS\n", ("-n", "2"), stdin=True),
+    # --- what is not submitted
+    "tried": Case(HI, ("--test-only",), said="sbatch: Job"),
+    "tried by itself": Case(BASH + "#SBATCH --test-only\necho hi\n", said="sbatch: Job"),
     # --- what is for sbatch alone, and why
     "array": stays(BASH + "echo $SLURM_ARRAY_TASK_ID\n", "--array=1-3%2: each of its jobs", "--array=1-3%2"),
     "memory": stays(HI, "--mem=100: a partner is told", "--mem=100M"),
@@ -272,16 +274,12 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[tuple[st
             if by == "grms":
                 words = [*GRMS, "submit", "--timeout", "200", "--wait", *case.own, *case.options]
             place = folder / by / re.sub(r"\W", "-", name)
-            t0 = time.monotonic()
             found[work] = came(words, case, place, environment)
-            print(work, round(time.monotonic() - t0, 1), flush=True)
 
         for by in ("sbatch", "grms"):
             (folder / by).mkdir()
-        began = time.monotonic()
         with ThreadPoolExecutor(12) as threads:
             list(threads.map(hand_in, [(name, by) for name in CASES for by in ("sbatch", "grms")]))
-        print(f"{len(CASES)} scripts twice in {time.monotonic() - began:.0f} s")
         yield found
     finally:
         daemon.terminate()

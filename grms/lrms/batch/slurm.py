@@ -219,11 +219,12 @@ class Slurm:
             text = f"the job wants {minutes} min; the longest here may run {longest_s / 60:g} min"
             raise LrmsRefusedError(text)
         shown = shown_name(job.name, name, MARK)
-        arguments = ["--parsable", "--hold", f"--job-name={shown}", "--input=/dev/null"]
+        arguments = ["--parsable", "--hold", f"--job-name={shown}", "--comment=hanse"]
+        arguments.append("--input=/dev/null")
         begin, launch = str(folder), [f"{folder}/launch"]
         streams = [f"--output={folder}/stdout", f"--error={folder}/stderr", "--open-mode=append"]
         if job.home is None:
-            arguments += ["--comment=hanse", "--export=ALL"]
+            arguments.append("--export=ALL")
         else:
             said = options_at_home(job.home.options, job.name, job.processors)
             arguments += [f"--export-file={folder}/{ENVIRONMENT}", *said.others]

@@ -123,7 +123,7 @@ class OriginalWatcher:
             processors=wanted.processors, requested_time_s=wanted.requested_time_s
         )
         message.program.script = wanted.script
-        message.program.name = wanted.name
+        message.program.name = wanted.name[:NAME_MAX]
         message.program.environment[VARIABLE] = original.token
         if wanted.reason:
             await self._choose(original, Fate.HOME, wanted.reason)  # it was changed meanwhile

@@ -31,7 +31,7 @@ from grms.lrms.port import (
     Requeued,
     Started,
 )
-from tests.grms.lrms.worlds import Site, World
+from tests.grms.lrms.worlds import NAME, Site, World
 
 _log = structlog.get_logger()
 
@@ -45,9 +45,10 @@ LIFE = ["Accepted", "Started", "Ended"]
 
 
 async def plain(site: Site) -> None:
-    """Arguments and environment arrive, exit code 0 comes back."""
+    """Arguments, environment and name arrive, the folder is the job's own, exit code 0 comes back."""
     program = Program(
-        '#!/bin/sh\necho ran >>runs\nprintf "%s|" "$#" "$@" "$VALUE"\n',
+        '#!/bin/sh\necho ran >>runs\nprintf "%s|" "$#" "$@" "$VALUE" "${SLURM_JOB_NAME:-$JOB_NAME}"\n'
+        'test "${SLURM_SUBMIT_DIR:-${SGE_O_WORKDIR:-$PWD}}" = "$(pwd)" && printf own\n',
         ("a b", "$(id)", "", "#SBATCH -n 99\n#$ -N x"),
         {"VALUE": "x'y\"z\n,=|", "BASH_ENV": "/nowhere"},
     )
@@ -56,7 +57,7 @@ async def plain(site: Site) -> None:
     end = (await site.ended(job.key)).end
     assert (end.outcome, end.exit_code, end.signal) == (LrmsOutcome.COMPLETED, 0, None)
     assert site.kinds(job.key) == LIFE
-    assert site.output(job.key) == "4|a b|$(id)||#SBATCH -n 99\n#$ -N x|x'y\"z\n,=||"
+    assert site.output(job.key) == f"4|a b|$(id)||#SBATCH -n 99\n#$ -N x|x'y\"z\n,=||{NAME}|own"
     assert site.runs(job.key) == 1
 
 
@@ -126,6 +127,7 @@ async def cancelled_by_others(site: Site) -> None:
     site.world.cancel(await site.number(job.key))
     end = (await site.ended(job.key)).end
     assert (end.outcome, end.run_time) == (LrmsOutcome.CANCELLED, 0.0)
+    assert end.reason in {"it was cancelled before it began", "deleted"}
     assert site.kinds(job.key) == ["Accepted", "Ended"]
 
 

@@ -20,6 +20,9 @@ from grms.lrms.port import (
 )
 
 DEADLINE_S = 300.0
+NAME = "2nd job: größe|'$x'\n"
+"""What users call their jobs."""
+
 POLL_S = 0.4
 
 
@@ -163,7 +166,7 @@ class Site:
         """Returns a job of this site that notes each of its runs."""
         text = f"#!/bin/sh\necho ran >>runs\n{script}\n"
         key = f"{self.name}/1/{number}"
-        return LrmsJob(key, processors, seconds, program=program or Program(text))
+        return LrmsJob(key, processors, seconds, program=program or Program(text), name=NAME)
 
     def of(self, key: str) -> list[LrmsEvent]:
         """Returns what was told of a job."""
@@ -207,7 +210,7 @@ class Site:
     async def number(self, key: str) -> str:
         """Returns the batch system's id of a job, as its table has it."""
         table = await self.system.look()
-        rows = [row for row in table.rows if row.name == self.system.encode(key)]
+        rows = [row for row in table.rows if self.system.decode(row.name) == key]
         assert len(rows) == 1, rows
         return rows[0].number
 

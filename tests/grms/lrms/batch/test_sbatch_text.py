@@ -8,10 +8,16 @@ from grms.lrms.batch.sbatch_text import (
     SbatchWords,
     UnknownOptionError,
     exported,
+    has_option,
+    is_all,
     kept_at_home,
+    options_at_home,
     read_default_limit,
     read_dry_run,
+    says_test_only,
     split_words,
+    without_quiet,
+    words_at_home,
 )
 
 RULE = "sbatch: -------------------- --------------------\n"
@@ -74,6 +80,24 @@ def test_what_slurm_does_not_take_is_said_in_its_words(text: str, code: int, pro
     trial = read_dry_run(text, code)
     assert trial.processors is None
     assert problem.removeprefix("sbatch: ") in trial.problem
+
+
+def test_what_slurm_hands_on_is_read() -> None:
+    """Limits and mask of who submits, as Slurm's settings have it."""
+    lines = "sbatch: debug:  propagating RLIMIT_CORE=0\nsbatch: debug:  propagating UMASK=0022\n"
+    lines += "sbatch: debug:  propagating SLURM_PRIO_PROCESS=0\n"
+    trial = read_dry_run(printed("ntasks : 1", lines + ESTIMATE), 0)
+    assert trial.propagated == {"SLURM_RLIMIT_CORE": "0", "SLURM_UMASK": "0022"}
+
+
+def test_every_line_of_a_refusal_is_told() -> None:
+    """Some things take several."""
+    text = (
+        "sbatch: error: Batch script contains DOS line breaks\nsbatch: error: instead of others.\n"
+    )
+    assert read_dry_run(text, 1).problem == (
+        "Batch script contains DOS line breaks instead of others."
+    )
 
 
 def test_a_name_of_several_lines_forges_no_processors() -> None:
@@ -178,3 +202,70 @@ def test_a_limit_that_cannot_be_read_is_no_limit() -> None:
     for text in ("", "soon|later"):
         with pytest.raises(ValueError, match="no time limit"):
             read_default_limit(text)
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("-Q -n 4", "-n 4"),
+        ("--quiet --time 5", "--time 5"),
+        ("-Qn4 -HQ", "-n4 -H"),
+        ("-J -Q -JQ -n 4", "-J -Q -JQ -n 4"),
+        ("--job-name --quiet", "--job-name --quiet"),
+    ],
+)
+def test_a_trial_is_not_quiet(line: str, expected: str) -> None:
+    """Where a word is the value of an option it stays."""
+    assert without_quiet(line.split()) == expected.split()
+
+
+def test_a_script_may_say_that_it_is_not_to_be_submitted() -> None:
+    """In a line for sbatch, and nowhere else."""
+    assert says_test_only("#!/bin/sh\n#SBATCH -n 2 --test-only\n")
+    assert not says_test_only("#!/bin/sh\n#SBATCH -n 2 # --test-only\nsbatch --test-only x\n")
+    assert not says_test_only("")
+    assert has_option(["-n", "4", "--wrap=a b"], "wrap")
+    assert not has_option(["--wrapped"], "wrap")
+
+
+@pytest.mark.parametrize("value", ["", "ALL", "all", "ALL,A=b", "A=b,ALL"])
+def test_all_variables_go_along(value: str) -> None:
+    """Also where nothing is said."""
+    assert is_all(value)
+
+
+@pytest.mark.parametrize("value", ["NONE", "NIL", "A=b", "A", "A=ALL"])
+def test_only_named_variables_go_along(value: str) -> None:
+    """And Slurm adds those of a login."""
+    assert not is_all(value)
+
+
+OPTIONS = """contiguous          : set
+cpus-per-task       : 1
+exclusive           : exclusive
+export              : A=b
+gres                : gres:gpu:1,gres:disk:2
+job-name            : mine
+nodes               : 1-2
+ntasks              : 4
+open-mode           : a
+output              : /home/ann/%x-%j
+partition           : main
+time                : 00:02:00"""
+
+
+def test_what_is_said_reaches_sbatch_at_home_as_it_was_said() -> None:
+    """The value 1 as well; what the site says itself is not among it."""
+    words = words_at_home(read_dry_run(printed(OPTIONS, ESTIMATE), 0))
+    assert words == (
+        *("--contiguous", "--cpus-per-task=1", "--exclusive", "--gres=gpu:1,disk:2"),
+        *("--nodes=1-2", "--ntasks=4", "--open-mode=append", "--output=/home/ann/%x-%j"),
+    )
+    found = options_at_home(words, "a%b/c", 8)
+    assert found.streams == ("--open-mode=append", "--output=/home/ann/a%%b_c-%j")
+    assert found.others == words[:6]
+    assert options_at_home(["--error=/a/b\\\\%x"], "n", 1).streams == ("--error=/a/b\\\\%x",)
+    assert options_at_home(["--error=%5x%%x"], "n", 1).streams == ("--error=n%%x",)
+    assert words_at_home(read_dry_run(printed("exclusive : user", ESTIMATE), 0)) == (
+        "--exclusive=user",
+    )

@@ -2,15 +2,22 @@
 
 import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 
 from grms.lrms.batch.programs import ERROR_CHARACTERS_MAX, Answer, Programs
-from grms.lrms.batch.slurm import Slurm, SlurmSettings
+from grms.lrms.batch.slurm import Slurm, SlurmSettings, failure
 from grms.lrms.batch.table import Ending, JobRow, Question
-from grms.lrms.port import LrmsPhase, LrmsRefusedError, LrmsUnavailableError
+from grms.lrms.port import (
+    HomeRun,
+    LrmsJob,
+    LrmsPhase,
+    LrmsRefusedError,
+    LrmsUnavailableError,
+    Program,
+)
 
 NAME, NUMBER, SUBMITTED = "hanse:A:B/1/2", "12", 1795342847.0
 LINE = (
@@ -224,3 +231,141 @@ async def test_what_is_not_ended_of_many_is_told(answer: Answer, kind: type[Exce
 
 JOBS = {"B/1/2": "12", "B/1/3": "13", "B/1/4": "14"}
 LENT = {"B/1/2": "", "B/1/3": "ann", "B/1/4": ""}
+
+
+# --- submissions ---------------------------------------------------------------------------------
+
+
+@dataclass
+class Takes(Programs):
+    """Slurm's programs, which take any job.
+
+    Attributes:
+        taken: words of sbatch, with its folder and its mask.
+    """
+
+    taken: list[tuple[list[str], str, int]] = field(default_factory=list)
+
+    async def run(
+        self,
+        program: str,
+        *arguments: str,
+        also: Mapping[str, str] | None = None,
+        dies_with_us: bool = False,
+        account: str = "",
+        folder: str = "/",
+        umask: int = -1,
+    ) -> Answer:
+        """Answers."""
+        if program == "sinfo":
+            return said("infinite\n")
+        assert (program, also, dies_with_us, account) == ("sbatch", None, True, "")
+        self.taken.append((list(arguments), folder, umask))
+        return said("7\n")
+
+
+OWN = Path("/jobs/B+1+2")
+HOME = HomeRun(
+    "/home/ann",
+    (b"A=b", b"SLURM_UMASK=0027"),
+    ("--mem=100", "--nodes=1", "--ntasks=3", "--output=/home/ann/%x.%j-%%x"),
+)
+JOB = LrmsJob("B/1/2", 3, 60.0, program=Program("#!/bin/sh\n"), name="a/job 100%")
+
+
+async def submitted(job: LrmsJob, **settings: object) -> tuple[list[str], str, int]:
+    """Returns with what sbatch was called, without what every job has."""
+    programs = Takes()
+    system = Slurm(programs, SlurmSettings("A", "grid", **settings))  # type: ignore[arg-type]  # as they are
+    assert await system.submit(system.encode(job.key), job, OWN) == "7"
+    ((words, folder, umask),) = programs.taken
+    common = {
+        "--parsable",
+        "--hold",
+        "--comment=hanse",
+        "--input=/dev/null",
+        "--no-requeue",
+        "--time=1",
+    }
+    assert common <= set(words)
+    assert f"--job-name=a_job_100_@hanse:A:{job.key}" in words
+    shown = [word for word in words if word not in common and not word.startswith("--job-name")]
+    return shown, folder, umask
+
+
+async def test_a_job_that_was_not_handed_in_here_runs_in_its_own_folder() -> None:
+    """It is submitted from there, so that its script finds it by the name that it knows."""
+    assert await submitted(JOB) == (
+        [
+            *("--export=ALL", "--chdir=/jobs/B+1+2"),
+            *("--output=/jobs/B+1+2/stdout", "--error=/jobs/B+1+2/stderr", "--open-mode=append"),
+            *("--ntasks=3", "/jobs/B+1+2/launch"),
+        ],
+        "/jobs/B+1+2",
+        -1,
+    )
+
+
+async def test_a_job_at_home_runs_as_it_was_handed_in() -> None:
+    """With its options, variables, folder and mask; the site's file has the last word on where."""
+    words, folder, umask = await submitted(replace(JOB, home=HOME), partitions=("main",))
+    assert (folder, umask) == ("/home/ann", 0o027)
+    assert words == [
+        *("--export-file=/jobs/B+1+2/environ", "--mem=100", "--nodes=1", "--ntasks=3"),
+        *("--chdir=/home/ann", "--output=/home/ann/a_job 100%%.%j-%%x"),
+        *("--partition=main", "/jobs/B+1+2/launch", "/jobs/B+1+2"),
+    ]
+    words, _, _ = await submitted(replace(JOB, home=replace(HOME, options=())))
+    assert "--output=/home/ann/slurm-%j.out" in words
+    assert not any(word.startswith(("--error", "--ntasks", "--open-mode")) for word in words)
+    shape = ("--nodes={processors}", "--exclusive")
+    words, _, _ = await submitted(replace(JOB, home=HOME), shape=shape)
+    assert words[-4:-2] == ["--nodes=3", "--exclusive"]
+
+
+async def test_a_folder_that_cannot_be_used_leaves_the_rest() -> None:
+    """Variables and options are its user's; it runs and prints where no other job does."""
+    words, folder, _ = await submitted(replace(JOB, home=replace(HOME, folder="")))
+    assert folder == "/jobs/B+1+2"
+    assert {"--mem=100", "--chdir=/jobs/B+1+2", "--output=/jobs/B+1+2/stdout"} <= set(words)
+    assert words[-1] == "/jobs/B+1+2/launch"
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        *("--uid=0", "--account=x", "--partition=x", "--comment=grid", "mem=1", "--mem=1\n"),
+        *("--ntasks=4", "--ntasks=x", "--nice=-5", "--wrap=x", "--export=ALL", "--chdir=/"),
+    ],
+)
+async def test_what_is_not_a_users_to_say_is_refused(word: str) -> None:
+    """Whoever speaks to the site could have written it."""
+    with pytest.raises(LrmsRefusedError):
+        await submitted(replace(JOB, home=replace(HOME, options=(word,))))
+
+
+def test_all_that_slurm_says_is_told() -> None:
+    """Its reasons often stand before the line that says that there is no job."""
+    text = "sbatch: error: Memory specification can not be satisfied\n\nsbatch: error: Batch job submission failed: x\n"
+    found = failure("sbatch", Answer(1, b"", text))
+    assert isinstance(found, LrmsRefusedError)
+    assert found.reason == (
+        "sbatch: Memory specification can not be satisfied; Batch job submission failed: x"
+    )
+
+
+async def test_a_job_is_known_whatever_its_user_calls_it(tmp_path: Path) -> None:
+    """By log, controller and accounting, by what stands behind its user's word."""
+    shown = f"my-job@{NAME}"
+    row = replace(ROW, name=shown)
+    asked = Question("B/1/2", shown, NUMBER, SUBMITTED, row, ran=True)
+    for log, shows, accounts in (
+        (LINE.format(shown, "FAILED", MOMENT, "7:0"), GONE, NOTHING),
+        ("", said(SHOWN.format(shown, "FAILED", "7:0")), NOTHING),
+        ("", GONE, said(ACCOUNT.format("FAILED", "7:0", "1795342847", shown))),
+    ):
+        for question in (asked, replace(asked, name=NAME)):  # an older life does not know the word
+            (tmp_path / "log").write_text(log)
+            system = slurm(tmp_path, Says(shows, accounts), sacct=True)
+            assert code(await system.endings([question])) == "7"
+    assert slurm(tmp_path, Says(), sacct=False).decode(shown) == "B/1/2"

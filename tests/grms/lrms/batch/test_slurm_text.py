@@ -93,6 +93,9 @@ def test_ends_are_read() -> None:
     )
     assert never.end is not None
     assert (never.start_time, never.end.end_time, never.end.run_time) == (None, 1795342849.0, 0.0)
+    # And not that which it had waited for.
+    assert never.end.reason == "it was cancelled before it began"
+    assert ran.end.reason == ""
     assert failed.end is not None
     assert not failed.exact
     done, late = rows["A/1/9"].end, rows["A/1/10"].end
@@ -291,6 +294,10 @@ def test_accounting_is_read() -> None:
     ending = read_accounting(text, "hanse:A:A/1/4", SUBMITTED)
     assert ending is not None
     assert ending.end.exit_code == 3
+    by = "12|CANCELLED by 1000|0:0|1795342847|Unknown|1795342850|None assigned|hanse:A:A/1/4\n"
+    ended = read_accounting(by, "hanse:A:A/1/4", SUBMITTED)
+    assert ended is not None
+    assert (ended.start_time, ended.end.reason) == (None, "cancelled by 1000")
     assert read_accounting(text, "hanse:A:A/1/5", None) is None
 
 

@@ -122,9 +122,15 @@ class Servers:
             pages=lambda: "" if pages is None else pages.server.link(),
             reload=self.reload,
         )
-        job_pb2_grpc.add_JobServiceServicer_to_server(
-            JobService(door, self._watchers, self._kept.results, self._kept.inputs), server
+        links = core.links.links
+        jobs = JobService(
+            door,
+            self._watchers,
+            self._kept.results,
+            self._kept.inputs,
+            lambda partner: links[partner].unheard if partner in links else "",
         )
+        job_pb2_grpc.add_JobServiceServicer_to_server(jobs, server)
         reservation_pb2_grpc.add_ReservationServiceServicer_to_server(
             ReservationService(door, self._reservations), server
         )

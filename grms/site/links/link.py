@@ -37,6 +37,9 @@ from grms.v1 import partner_pb2, partner_pb2_grpc
 HEARTBEAT_S: Final = 10.0
 """How often a partner that is up is asked who it is, seconds."""
 
+UNHEARD_S: Final = 120.0
+"""A partner that is up calls each heartbeat: one that has not for so long cannot reach this site, seconds."""
+
 FAILURES_MAX: Final = 3
 """So many calls in a row without an answer, and the partner counts as down."""
 
@@ -120,7 +123,7 @@ class PartnerLink:
         self._stub: Any = None
         self._conversation: Conversation | None = None
         self._failures = 0
-        self._down_since = time.monotonic()
+        self._down_since = self._up_since = time.monotonic()
         self._lost = False
         self._steady = self._relapsed = False
         self._look = asyncio.Event()
@@ -131,6 +134,21 @@ class PartnerLink:
         self.reserves = False
         self.problem = "not reached yet"
         self.last_heard = float("nan")
+        self._last_called = time.monotonic()
+
+    @property
+    def unheard(self) -> str:
+        """Why the ends of jobs that the partner has are not heard of, for a person; empty where they are.
+
+        It answers, and so it is there; but it would call as well, were this site where it looks for it.
+        """
+        silent_s = time.monotonic() - max(self._last_called, self._up_since)
+        if not self.up or silent_s < UNHEARD_S:
+            return ""
+        return (
+            f"{self.name} answers, and has not called for {silent_s:.0f} s: it cannot report the ends of "
+            f"jobs here; is this site's address as {self.name} has it right, and open to it?"
+        )
 
     @property
     def stub(self) -> Any:
@@ -154,6 +172,7 @@ class PartnerLink:
     def heard(self) -> None:
         """Notes that the partner has said something: it is worth asking it who it is."""
         self.last_heard = self._engine.clock.now()
+        self._last_called = time.monotonic()
         if not self.up:
             self._look.set()
 
@@ -317,6 +336,7 @@ class PartnerLink:
             self._relapses.reset()
         else:
             self.up = True
+            self._up_since = time.monotonic()
             self._came_up.set()
             engine = self._engine
             engine.tell(PartnerUp, self.name, processors, seen, self.reserves)

@@ -1,7 +1,7 @@
 """Users' jobs over gRPC, and those who watch them."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Final
 
 import grpc
@@ -107,11 +107,18 @@ class JobService(job_pb2_grpc.JobServiceServicer):
         watchers: those who watch.
         results: what jobs have left.
         inputs: what jobs are given.
+        unheard: says why nothing is heard of jobs at a partner, by its name; empty where something is.
     """
 
     def __init__(
-        self, door: Door, watchers: Watchers, results: ResultDesk, inputs: InputDesk
+        self,
+        door: Door,
+        watchers: Watchers,
+        results: ResultDesk,
+        inputs: InputDesk,
+        unheard: Callable[[str], str],
     ) -> None:
+        self._unheard = unheard
         self._door = door
         self._inputs = inputs
         self._results = results
@@ -224,6 +231,8 @@ class JobService(job_pb2_grpc.JobServiceServicer):
             ):
                 continue
             stuck = state.why_stuck(job, now)
+            if not stuck and job.shown is JobState.DELEGATED:
+                stuck = self._unheard(job.partner)
             if job.state is JobState.SUBMITTING:
                 stuck = stuck or self._engine.driver.problem
             if request.stuck and not stuck:

@@ -116,7 +116,7 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
                 guest_offered=book.guest_offered,
                 guest_accepted=book.guest_accepted,
                 guest_open=len(book.guests),
-                problem=problem_with(link.problem, book, now),
+                problem=problem_with(link.problem or link.unheard, book, now),
                 faulty=bool(book.faulty),
                 faults=book.faults,
                 incompatible=book.incompatible,

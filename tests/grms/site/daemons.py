@@ -14,6 +14,7 @@ from grms.kit.ports import free_port
 from grms.site.configuration.files import load_config
 from grms.site.daemon import Daemon
 from grms.site.engine.journal import Journal
+from grms.site.facts.events import PartnerUp
 from grms.site.parts import Core, build_core
 from grms.v1 import (
     job_pb2,
@@ -107,6 +108,10 @@ class Running:
         assert last is not None
         assert last.state == job_pb2.JOB_STATE_ENDED
         return last
+
+    def reach(self, partner: str) -> None:
+        """Lets a partner that a test plays as a client alone count as one that can be called."""
+        self.core.engine.tell(PartnerUp, partner, 1000, None, True)
 
     async def linked(self) -> None:
         """Returns when every partner can be reached."""

@@ -56,6 +56,8 @@ def test_a_conversation_goes_as_it_is_written(who: str, tmp_path: Path) -> None:
 
             link = site.core.links.links["away"]
             await until(lambda: bool(link.problem))
+            if who == "partner":
+                site.reach("away")
             address = site.users_address if who == "operator" else f"127.0.0.1:{port}"
             async with aio.insecure_channel(address) as channel:
                 talk = Talk(channel, (operator_pb2, partner_pb2), act, MASKS)

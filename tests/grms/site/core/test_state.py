@@ -71,6 +71,8 @@ def test_the_batch_system_is_told_whose_a_job_is() -> None:
     host = Conversation()
     guest = one(host(OfferReceived, load=FREE, payload=b"run", **given), LrmsSubmit)
     assert (guest.user, guest.partner) == ("", "b")
+
+
 def test_nothing_begins_before_it_could_nor_ends_before_it_began() -> None:
     """Where the batch system tells whole seconds, or its clock is behind the site's; run times stay."""
     for start, end, run_time, shown in (

@@ -10,6 +10,9 @@ import pytest
 from grms.kit.ports import free_port
 from grms.site.facts.events import Event, PartnerUp
 from grms.site.facts.jobs import OfferId
+from grms.site.facts.lifecycle import JobState
+from grms.site.links import link as links
+from grms.v1 import job_pb2, operator_pb2, partner_pb2
 from tests.grms.site.daemons import document, running
 from tests.grms.site.links.partner import BOTH_WAYS, Partner, full, listening
 from tests.waiting import run, until
@@ -42,6 +45,40 @@ def test_a_partner_that_only_says_who_it_is_is_not_up_and_down_without_end(
             await until(lambda: len(ups) >= 4)
             # At least half of 0.2, 0.4 and 0.8 s, also where it had been up for a heartbeat.
             assert time.monotonic() - begin >= 0.7
+
+    run(scene)
+
+
+def test_a_partner_that_cannot_call_is_found_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its jobs here are declined, as their ends could not be told; ours there are shown as stuck, with the reason."""
+
+    async def scene() -> None:
+        partner, port = Partner(), free_port()
+        limits = {"limits": {"delegated_timeout_s": 604_800.0}}
+        configuration = document(tmp_path, partners={"away": port}, port=free_port()) | limits
+        async with listening(partner, port), running(configuration, tmp_path) as site:
+            await site.linked()
+            await full(site)
+            job = await site.submit("k")
+            await until(lambda: site.core.engine.state.job_counts()[JobState.DELEGATED] == 1)
+
+            async def stuck() -> list[str]:
+                request = job_pb2.ListRequest(stuck=True, all_users=True)
+                return [each.stuck for each in (await site.jobs.List(request, timeout=300)).jobs]
+
+            assert await stuck() == []
+            monkeypatch.setattr(links, "UNHEARD_S", 0.0)
+            (why,) = await stuck()
+            assert "away answers, and has not called for" in why
+            shown = (await site.operator.Partners(operator_pb2.PartnersRequest())).partners[0]
+            assert "it cannot report the ends of jobs here" in shown.problem
+            # Heard of once more, it is well.
+            monkeypatch.setattr(links, "UNHEARD_S", 60.0)
+            describe = partner_pb2.DescribeRequest(site="away", processors=4, protocol_version=1)
+            await site.partner.Describe(describe, timeout=300)
+            assert (await stuck(), job.job_id) == ([], "home-2")
 
     run(scene)
 

@@ -11,6 +11,7 @@ import pytest
 from google.rpc import status_pb2
 from grpc import aio
 
+from grms.kit.ports import free_port
 from grms.kit.refusals import DETAILS_KEY, GARBLED, Context, Garbled, Unexpected, refuse
 from grms.site import parts
 from grms.site.links.link import LinkSettings
@@ -373,11 +374,18 @@ async def asked_in(call: Any, message: partner_pb2.PartnerCall) -> partner_pb2.P
     return reply
 
 
+def metered() -> dict[str, Any]:
+    """Returns the table of a site that counts what it does."""
+    return {"metrics": {"listen": f"127.0.0.1:{free_port()}"}}
+
+
 def test_an_error_in_a_negotiation_is_that_of_the_call(tmp_path: Path) -> None:
     """Letter by letter: status, text and details; counted as often, and its time taken."""
 
     async def scene() -> None:
-        async with running(alone(tmp_path, limits={"offers_per_s": 0.001}), tmp_path) as site:
+        configuration = alone(tmp_path, limits={"offers_per_s": 0.001}, **metered())
+        async with running(configuration, tmp_path) as site:
+            site.reach("away")
             call = site.partner.Negotiate()
             first = await asked_in(call, partner_pb2.PartnerCall(number=1, offer=offer(1)))
             assert first.offer.answer == partner_pb2.ANSWER_ACCEPTED
@@ -418,6 +426,7 @@ def test_garbage_ends_the_call_and_nothing_else(tmp_path: Path) -> None:
             running(configuration, tmp_path) as site,
             aio.insecure_channel(configuration["listen"]["partners"]) as channel,
         ):
+            site.reach("away")
             raw: Any = channel.stream_stream("/grms.v1.PartnerService/Negotiate")
             call = raw()
             await call.write(b"\xff\xff\xff")
@@ -463,7 +472,7 @@ def test_two_sites_speak_either_way(
         monkeypatch.setattr(parts, "_link_settings", as_before)
 
     async def scene() -> None:
-        async with two_sites(tmp_path) as (home, away):
+        async with two_sites(tmp_path, metered(), metered()) as (home, away):
             await home.submit("fills", processors=4, run_time_s=30.0)
             job = await home.submit("goes", processors=2, run_time_s=50.0)
             await until(lambda: bool(away.core.engine.state.memory.at_lrms))

@@ -68,6 +68,7 @@ def test_an_offer_has_one_answer(tmp_path: Path) -> None:
 
     async def scene() -> None:
         async with running(alone(tmp_path), tmp_path) as site:
+            site.reach("away")
             answers = await asyncio.gather(*(site.partner.Offer(offer(1)) for _ in range(10)))
             assert {entry.answer for entry in answers} == {partner_pb2.ANSWER_ACCEPTED}
             assert free(site) == 3
@@ -87,10 +88,12 @@ def test_a_withdrawn_offer_is_declined_should_it_still_come(tmp_path: Path) -> N
     async def scene() -> None:
         configuration = alone(tmp_path)
         async with running(configuration, tmp_path) as site:
+            site.reach("away")
             status = await site.partner.Withdraw(withdrawal(1))
             assert status.state == partner_pb2.OFFER_STATE_WITHDRAWN
             await site.partner.Offer(offer(2))
         async with running(configuration, tmp_path) as site:
+            site.reach("away")
             answer = await site.partner.Offer(offer(1))
             assert answer.answer == partner_pb2.ANSWER_DECLINED
             assert free(site) == 3
@@ -108,6 +111,7 @@ def test_a_place_is_held_until_its_job_comes(tmp_path: Path) -> None:
     async def scene() -> None:
         configuration = alone(tmp_path)
         async with running(configuration, tmp_path) as site:
+            site.reach("away")
             introduced = partner_pb2.DescribeRequest(site="away", protocol_version=1)
             assert (await site.partner.Describe(introduced)).reserves
             held = [await site.partner.Offer(offer(1, processors=3, reserve=True)) for _ in "12"]
@@ -119,6 +123,7 @@ def test_a_place_is_held_until_its_job_comes(tmp_path: Path) -> None:
             assert status.state == partner_pb2.OFFER_STATE_ACCEPTED
             assert free(site) == 4
         async with running(configuration, tmp_path) as site:
+            site.reach("away")
             assert free(site) == 4
             confirmed = status_of(1)
             confirmed.confirm = True
@@ -135,6 +140,7 @@ def test_a_place_that_is_given_back_is_never_taken(tmp_path: Path) -> None:
 
     async def scene() -> None:
         async with running(alone(tmp_path), tmp_path) as site:
+            site.reach("away")
             await site.partner.Offer(offer(1, processors=3, reserve=True))
             back = withdrawal(1)
             back.cancel = False
@@ -261,6 +267,7 @@ def test_certificates_say_who_is_who(tmp_path: Path) -> None:
         expired = credentials_of(tmp_path / "old", "away", league, now=since)
         configuration = alone(tmp_path, tls=tls_table(files["home"]))
         async with running(configuration, tmp_path) as site:
+            site.reach("away")
             for who, claimed, expected in (
                 (files["away"], "away", None),
                 (files["away"], "eve", grpc.StatusCode.PERMISSION_DENIED),
@@ -298,6 +305,7 @@ def test_who_only_asks_is_found_out(tmp_path: Path) -> None:
         limits = {"limits": {"unused_acceptances_per_hour": 2}}
         with capture_logs() as logs:
             async with running(alone(tmp_path) | limits, tmp_path) as site:
+                site.reach("away")
                 answers = []
                 for number in range(1, 5):
                     asked = offer(number, reserve=True)
@@ -354,6 +362,7 @@ def test_a_home_with_an_older_journal_is_told_so(tmp_path: Path) -> None:
 
     async def scene() -> None:
         async with running(alone(tmp_path), tmp_path) as site:
+            site.reach("away")
             hello = partner_pb2.DescribeRequest(site="away", processors=4, protocol_version=1)
             assert not (await site.partner.Describe(hello)).HasField("offer_seen")
             await site.partner.Offer(offer(1))

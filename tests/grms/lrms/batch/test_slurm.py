@@ -189,6 +189,8 @@ class Ends(Says):
         also: Mapping[str, str] | None = None,
         dies_with_us: bool = False,
         account: str = "",
+        folder: str = "/",  # noqa: ARG002  # as there
+        umask: int = -1,  # noqa: ARG002  # as there
     ) -> Answer:
         """Answers."""
         assert program == "scancel"

@@ -83,7 +83,9 @@ _SITES_SHOWN = 20
 @click.option(
     "--delimiter", metavar="C", help="Of a table as CSV.  [default: as in its first line]"
 )
-@click.option("--site", metavar="NAME", help="Only jobs that ran there, of a gwf of several.")
+@click.option(
+    "--site", metavar="NAME", help="Only jobs that ran there, of a gwf or a table of several."
+)
 @click.option(
     "--flops",
     type=click.FloatRange(0, min_open=True),

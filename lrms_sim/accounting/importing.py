@@ -111,15 +111,16 @@ def import_records(
     found: list[Record] = []
     place: dict[tuple[str, str, float, float | None], int] = {}
     for record in records:
-        key = (record.job, record.site, record.submit, record.start)
         if not _can_be_said(record):
             counts["beyond"] += 1
-        elif record.job and key in place:
-            counts["repeated"] += 1
-            found[place[key]] = record
-        else:
-            place[key] = len(found)
-            found.append(record)
+            continue
+        if record.job:
+            key = (record.job, record.site, record.submit, record.start)
+            if (known := place.setdefault(key, len(found))) < len(found):
+                counts["repeated"] += 1
+                found[known] = record
+                continue
+        found.append(record)
     sites = Counter(record.site for record in found if record.site)
     if site is not None:
         there = [record for record in found if record.site == site]

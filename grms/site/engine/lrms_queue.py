@@ -83,6 +83,7 @@ class _Pending:
     step: LrmsStep
     since: float  # since when the batch system may have the job, seconds
     attempts: int = 0
+    tried: bool = False  # by an attempt whose outcome was unknown, however long ago
     doubted: bool = False  # an answer may be about what has got lost meanwhile
     put_off: str = ""  # why it was refused for now
 
@@ -335,13 +336,14 @@ class LrmsQueue:
         if pending.step is LrmsStep.SUBMIT:
             pending.step, pending.since = LrmsStep.LOOK_UP, began
         pending.attempts += 1
+        pending.tried = True
         return pause_after(pending.attempts, PAUSE_FIRST_S, PAUSE_MOST_S)
 
     def is_first(self, call: Call) -> bool:
         """Returns whether nothing about a job can have reached the batch system before a call."""
         pending = self._pending[call.key][0]
         command = pending.command
-        return pending.attempts == 0 and isinstance(command, LrmsSubmit) and not command.lookup
+        return isinstance(command, LrmsSubmit) and not (command.lookup or pending.tried)
 
     def again(self, call: Call) -> None:
         """Lets a command that had no answer be repeated."""

@@ -7,6 +7,7 @@ are in its folder. A submission rests on files that are here; nothing of them is
 
 import asyncio
 import hashlib
+from collections import defaultdict
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, Final
@@ -53,7 +54,7 @@ class InputDesk:
         self.store = store
         self.limits = limits
         self.shared = shared or SharedFolders()
-        self._taking = asyncio.Lock()
+        self._taking: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def put(self, user: str, file: JobFile, begin: int, content: bytes) -> int:
         """Takes the next bytes of a user's file, and returns how many are there.
@@ -71,7 +72,13 @@ class InputDesk:
         if len(file.sha256) != SHA256_BYTES:
             raise ValueError(f"sha256 has {len(file.sha256)} bytes; it must have {SHA256_BYTES}")
         check_size([file], self.limits)
-        async with self._taking:
+        # Its digest may take longer than whoever hands it over waits, who then asks again.
+        task = asyncio.get_running_loop().create_task(self._taken(user, file, begin, content))
+        task.add_done_callback(lambda done: done.cancelled() or done.exception())
+        return await asyncio.shield(task)
+
+    async def _taken(self, user: str, file: JobFile, begin: int, content: bytes) -> int:
+        async with self._taking[user]:
             return await asyncio.to_thread(self._put, user, file, begin, content)
 
     def _put(self, user: str, file: JobFile, begin: int, content: bytes) -> int:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from grms.kit.job_files import CHUNK_BYTES, FileProblem, JobFile
+from grms.kit.job_files import FileProblem, JobFile
 from lrms_sim.text_files import sync_folder, write_durable
 
 LIST: Final = "list.json"
@@ -107,21 +107,26 @@ class ResultStore:
         with (self._place(job_id) / _name(number)).open("ab") as file:
             file.write(some)
 
-    def check(self, job_id: str, number: int, file: JobFile) -> None:
+    def check(self, job_id: str, number: int, file: JobFile, digest: bytes = b"") -> None:
         """Makes a content durable that is whole.
+
+        Args:
+            job_id: of the job.
+            number: its place in the list.
+            file: what the content should be.
+            digest: of what is there; where it is left out, all of it is read.
 
         Raises:
             WrongContentError: it is another; it is deleted.
         """
         path = self.path(job_id, number)
-        digest, size = hashlib.sha256(), 0
         with path.open("ab+") as content:
-            content.seek(0)
-            while some := content.read(CHUNK_BYTES):
-                digest.update(some)
-                size += len(some)
+            if not digest:
+                content.seek(0)
+                digest = hashlib.file_digest(content, "sha256").digest()
+            size = os.fstat(content.fileno()).st_size
             os.fsync(content.fileno())
-        if size != file.size or digest.digest() != file.sha256:
+        if size != file.size or digest != file.sha256:
             path.unlink()
             raise WrongContentError(f"{file.name} has come with another content")
 

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from grms.kit.job_files import JobFile
 from grms.site.links.calls import SenselessError, answers_to
+from grms.site.results.digests import digest_of
 from grms.site.results.store import ResultStore
 
 FILE_TIMEOUT_S: Final = 600.0
@@ -41,4 +42,5 @@ async def bring(
             await asyncio.to_thread(store.append, job_id, number, chunk.content)
     else:
         await asyncio.to_thread(store.append, job_id, number, b"")
-    await asyncio.to_thread(store.check, job_id, number, file)
+    digest = await digest_of(store.path(job_id, number))
+    await asyncio.to_thread(store.check, job_id, number, file, digest)

@@ -172,6 +172,48 @@ def test_a_submission_without_an_answer_is_looked_up_first() -> None:
     assert len(waiting) == 0
 
 
+def test_a_job_may_have_left_a_signal_alone() -> None:
+    """And no exit code, or neither."""
+    for code, signal, left in ((None, 9, Exit(None, 9)), (3, None, Exit(3)), (None, None, NO_EXIT)):
+        end = LrmsEnd(LrmsOutcome.FAILED, 9.0, 4.0, code, signal)
+        (told,) = queue().told([port.Ended("a", end)])
+        assert isinstance(told, LrmsEnded)
+        assert told.exit == left
+
+
+def test_a_first_attempt_is_one_before_which_nothing_was_asked() -> None:
+    """Not one that follows a look-up, or another attempt whose outcome was unknown, and no cancel."""
+    waiting = queue(at_once=3)
+    for command in (submission("a"), submission("b", lookup=True), LrmsCancel(0, "c")):
+        waiting.add(command)
+    first, look, end = sorted(waiting.calls(), key=lambda call: call.key)
+    assert [waiting.is_first(call) for call in (first, look, end)] == [True, False, False]
+    assert waiting.answered(look, None, 1.0) == []
+    assert not waiting.is_first(waiting.calls()[0])
+    waiting.unanswered(first, 1.0)
+    waiting.again(first)
+    (again,) = waiting.calls()
+    assert again.step is LrmsStep.LOOK_UP
+    assert waiting.answered(again, None, 2.0) == []
+    (second,) = waiting.calls()
+    assert second.step is LrmsStep.SUBMIT
+    assert not waiting.is_first(second)
+    assert waiting.unanswered(second, 3.0) == PAUSE_FIRST_S  # the pauses begin anew
+
+
+def test_what_came_later_is_what_is_submitted() -> None:
+    """A partner's job is laid aside until what it runs is there."""
+    waiting = queue()
+    waiting.add(submission("a"))
+    (call,) = waiting.calls()
+    waiting.park(call)
+    waiting.delivered(call, b"what it runs")
+    waiting.again(call)
+    (call,) = waiting.calls()
+    assert isinstance(call.command, LrmsSubmit)
+    assert call.command.payload == b"what it runs"
+
+
 def test_what_is_found_is_not_submitted() -> None:
     """Where it stands is told as if it had happened now."""
     end = LrmsEnd(LrmsOutcome.FAILED, 9.0, 4.0, 7, None, "exit 7")

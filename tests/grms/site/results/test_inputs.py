@@ -1,6 +1,8 @@
 """Files that jobs are given: handed over in pieces, kept apart, and fetched by who runs the job."""
 
+import asyncio
 import hashlib
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,6 +20,7 @@ from grms.site.results.desk import NoResultsError
 from grms.site.results.inputs import JOBS_HELD, InputDesk, InputFetcher, guest_inputs, user_input
 from grms.site.results.store import ResultStore
 from grms.v1 import request_pb2, results_pb2
+from tests.waiting import TIME_OUT_S, until
 
 CONTENT = b"0123456789"
 
@@ -66,6 +69,31 @@ async def test_a_file_of_no_bytes_is_one(desk: InputDesk) -> None:
     """It is there after the first question."""
     assert await desk.put("ann", a_file(b""), 0, b"") == 0
     assert await desk.lacking("ann", payload(a_file(b""))) == ""
+
+
+async def test_a_check_survives_who_has_waited_for_it(
+    desk: InputDesk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is made once, and holds up nobody else's files."""
+    gate, checks, sound = threading.Event(), list[str](), ResultStore.check
+
+    def slow(store: ResultStore, job_id: str, *args: Any) -> None:
+        checks.append(job_id)
+        if job_id == user_input("ann", a_file()):
+            assert gate.wait(TIME_OUT_S)
+        sound(store, job_id, *args)
+
+    monkeypatch.setattr(ResultStore, "check", slow)
+    asks = asyncio.create_task(desk.put("ann", a_file(), 0, CONTENT))
+    await until(lambda: len(checks) == 1)
+    asks.cancel()
+    assert await desk.put("bob", a_file(), 0, CONTENT) == 10
+    again = asyncio.create_task(desk.put("ann", a_file(), 10, b""))
+    await asyncio.sleep(0)
+    gate.set()
+    assert await again == 10
+    assert checks == [user_input(user, a_file()) for user in ("ann", "bob")]
+    assert await desk.lacking("ann", payload(a_file())) == ""
 
 
 async def test_another_content_is_thrown_away(desk: InputDesk) -> None:

@@ -86,6 +86,19 @@ class Partitions:
         fit = [one for one in self.each if not one.too_much(processors, requested_time)]
         return _states(fit) if fit and not any(one.takes and one.starts for one in fit) else ""
 
+    def stays(self, processors: int, requested_time: float) -> str:
+        """Returns why such a job, which waits there, does not start however much room there is; empty where it does.
+
+        Args:
+            processors: of the job.
+            requested_time: of it, seconds.
+        """
+        never = self.never(processors, requested_time)
+        if never:
+            return never
+        fit = [one for one in self.each if not one.too_much(processors, requested_time)]
+        return _states(fit) if fit and not any(one.starts for one in fit) else ""
+
     @property
     def still(self) -> str:
         """Why nothing that waits starts, in whatever part; empty where something does."""

@@ -162,6 +162,34 @@ def _words(read: Callable[[int], bytes]) -> tuple[str, list[str]]:
 # --- the machine ---------------------------------------------------------------------------------
 
 
+@dataclass
+class Part:
+    """A partition.
+
+    Attributes:
+        limit: the longest job, as sinfo prints it.
+        size: nodes of a job, as sinfo prints them.
+        state: as sinfo prints it.
+    """
+
+    limit: str
+    size: str = "1-infinite"
+    state: str = "up"
+
+    def keeps(self, job: Job) -> str:
+        """Returns the reason with which a job waits that is in no other partition; empty where it may start."""
+        if self.state in {"down", "inactive"}:
+            return "PartitionDown" if self.state == "down" else "PartitionInactive"
+        days, _, clock = self.limit.rpartition("-")
+        if self.limit == "infinite":
+            return ""
+        seconds = 86_400 * int(days or 0)
+        seconds += sum(
+            int(word) * 60**place for place, word in enumerate(reversed(clock.split(":")))
+        )
+        return "PartitionTimeLimit" if job["limit"] > seconds else ""
+
+
 class Machine:
     """A machine and its queue, which move on whenever somebody asks.
 
@@ -172,6 +200,8 @@ class Machine:
     Attributes:
         ended_together: how many jobs each call of scancel was about.
         forgotten: numbers of jobs that run on for it although they have ended, as after a crash.
+        partitions: to which jobs are handed, by name; the first is the default one.
+        refuses: what `sbatch` says to every job; nothing where it takes them.
     """
 
     def __init__(self, log: Path, nodes: Mapping[str, int]) -> None:
@@ -188,6 +218,8 @@ class Machine:
         self.now = int(time.time())
         self.forgotten: set[str] = set()
         self.ended_together: list[int] = []
+        self.partitions = {"main": Part("1-00:00:00"), "urgent": Part("infinite")}
+        self.refuses = ""
 
     def answer(self, program: str, arguments: list[str]) -> bytes:
         """Returns exit status, standard error and standard output of a program, NUL between."""
@@ -253,6 +285,10 @@ class Machine:
         waiting = [job for job in self._jobs() if job["state"] == "PD"]
         waiting = [job for job in waiting if not (job["hold"] or job["pause"])]
         for job in sorted(waiting, key=lambda job: job["partition"] != "urgent"):
+            why = [self.partitions[name].keeps(job) for name in job["partition"].split(",")]
+            if all(why):
+                job["reason"] = why[-1]
+                continue
             job["accrue"] = job["accrue"] or self.now
             if job["partition"] == "urgent":
                 self._make_room(job)
@@ -358,18 +394,41 @@ class Machine:
 
     def sinfo(self, arguments: list[str]) -> str:
         """Returns the machine's size, or the longest job."""
-        if "%l" in arguments:
-            return "1-00:00:00\n"
+        wanted = arguments[arguments.index("-p") + 1].split(",") if "-p" in arguments else None
+        if wanted is not None and "-a" in arguments:
+            raise NotDoneError(
+                "Conflicting options, -a and -p, specified. Please choose one or the other."
+            )
+        form = arguments[arguments.index("-o") + 1]
+        parts = {
+            name: part for name, part in self.partitions.items() if not wanted or name in wanted
+        }
+        if form.startswith("%P"):
+            return "".join(
+                f"{name}{'*' * (name == 'main')}|{part.state}|{part.limit}|{part.size}|{cpus}|"
+                f"{list(self._nodes.values()).count(cpus)}\n"
+                for name, part in parts.items()
+                for cpus in sorted(set(self._nodes.values()))
+            )
         everything, free = sum(self._nodes.values()), self._free()
         size = sum(count for node, count in self._nodes.items() if node in free)
         idle = sum(free.values())
-        return f"{size - idle}/{idle}/{everything - size}/{everything}\n"
+        counts = f"{size - idle}/{idle}/{everything - size}/{everything}"
+        return "".join(
+            f"{state}|{counts}\n" for state in sorted({part.state for part in parts.values()})
+        )
 
     def sbatch(self, arguments: list[str]) -> str:
         """Takes a job, or an array of them, and returns the number."""
         given = _OPTIONS.parse_args(arguments)
-        if given.partition not in {"", "main", "urgent"}:
+        parts = [self.partitions.get(name) for name in (given.partition or "main").split(",")]
+        if None in parts:
             raise NotDoneError("Batch job submission failed: Invalid partition name specified")
+        if all(part.state in {"drain", "inactive"} for part in parts if part is not None):
+            text = "Required partition not available (inactive or drain)"
+            raise NotDoneError(f"Batch job submission failed: {text}")
+        if self.refuses:
+            raise NotDoneError(self.refuses)
         first, _, last = given.array.partition("-")
         tasks = range(int(first), int(last) + 1) if given.array else [None]
         array = str(self._next)

@@ -15,7 +15,7 @@ from grms.lrms.batch.ledger import MISSING_LOOKS, Act, FollowedJob, JobLedger, O
 from grms.lrms.batch.looks import Looks
 from grms.lrms.batch.orders import Orders
 from grms.lrms.batch.system import BatchSystem
-from grms.lrms.batch.table import JobRow, Question
+from grms.lrms.batch.table import JobRow, Question, Table
 from grms.lrms.launched import ended_itself, true_end
 from grms.lrms.originals import VARIABLE, Fate, Watched
 from grms.lrms.port import (
@@ -123,11 +123,6 @@ class BatchLrms:
         program = check_program(job.program)
         if await self._stays(job):
             return
-        table = (await self._looks.last()).table
-        if job.processors > table.processors_all:
-            raise LrmsRefusedError(
-                f"the job needs {job.processors} processors; the machine has {table.processors_all}"
-            )
         known = self._ledger.job(key)
         if known is not None and not known.number and known.end is None:
             await self._looks.new()  # it was submitted, and the answer has not come
@@ -137,6 +132,7 @@ class BatchLrms:
             return
         if await self._had_before(key):
             return
+        _check_taken(job, (await self._looks.last()).table)
         if job.home is not None:
             home = await asyncio.to_thread(usable, check_home(job.home))
             # Another account's folder is not the daemon's to say, and a partner's none of this site's.
@@ -347,3 +343,18 @@ class BatchLrms:
         if script is not None:
             end = ended_itself(script, self._clock())
         return LrmsRecord(LrmsPhase.ENDED, None, end)
+
+
+def _check_taken(job: LrmsJob, table: Table) -> None:
+    # A batch system may take what it never starts, or say no to each of very many attempts.
+    size, parts = table.processors_all, table.partitions
+    if job.processors > size:
+        raise LrmsRefusedError(f"the job needs {job.processors} processors; the machine has {size}")
+    never = parts.never(job.processors, job.requested_time)
+    if never:
+        raise LrmsRefusedError(never)
+    shut = parts.shut(job.processors, job.requested_time)
+    if job.partner:  # an own one may wait for a part that is down, as one that its user hands in
+        shut = parts.why_not(job.processors, job.requested_time)
+    if shut:
+        raise LrmsRefusedError(shut, passing=True)

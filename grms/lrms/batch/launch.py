@@ -45,7 +45,9 @@ BEGUN_BYTES_MAX: Final = 1024
 HOME_BYTES_MAX: Final = 1 << 20
 """Most of the variables that a job has at home, all together."""
 
-SCRIPT_BYTES_MAX: Final = 256 << 10
+SCRIPT_BYTES_MAX: Final = 4 << 20
+"""Longest script: what Slurm takes unless it is told otherwise (slurm.conf(5), "max_script_size")."""
+
 ARGUMENTS_BYTES_MAX: Final = 64 << 10
 ENVIRONMENT_BYTES_MAX: Final = 64 << 10
 """Most of each; the kernel takes some 128 KB for one argument and 2 MB for all."""

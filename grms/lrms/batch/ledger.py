@@ -24,6 +24,7 @@ from grms.lrms.port import (
     Accepted,
     Appeared,
     Ended,
+    Hindered,
     Lost,
     LrmsEnd,
     LrmsEvent,
@@ -113,6 +114,7 @@ class FollowedJob:
         missing_since: when the first of them began, seconds.
         ran_again: runs that nobody had ordered, as far as they were noticed.
         came_back: that it is there after its end was noticed.
+        hindered: what it waits for, where that is no room, as was told.
     """
 
     key: str
@@ -130,6 +132,7 @@ class FollowedJob:
     missing_since: float = 0.0
     ran_again: int = 0
     came_back: bool = False
+    hindered: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -421,6 +424,7 @@ class JobLedger:
                 findings.events.append(Requeued(job.key, table.taken_at, row.reason))
         elif row.start_time is not None and row.phase is not LrmsPhase.ENDED:
             findings.events.extend(self._started(job, row.start_time, _again(job, row)))
+        self._hindered(job, row, findings)
         if not row.live:
             question = self._question(job, row)
             if row.exact:
@@ -432,6 +436,14 @@ class JobLedger:
                 findings.orders.append(Order(Act.CANCEL, job.key, row))
         elif row.phase is LrmsPhase.HELD and not job.hold_stays:
             self._held(job, row, table, findings)
+
+    @staticmethod
+    def _hindered(job: FollowedJob, row: JobRow, findings: Findings) -> None:
+        # By two looks: a batch system that has just begun does not know its own parts at first.
+        before = "" if job.row is None else job.row.hindered
+        if row.live and row.hindered != job.hindered and (not row.hindered or before):
+            job.hindered = row.hindered
+            findings.events.append(Hindered(job.key, row.hindered))
 
     def _held(self, job: FollowedJob, row: JobRow, table: Table, findings: Findings) -> None:
         if job.want is Want.HELD or not self.settled(job, table.taken_at):
@@ -518,7 +530,7 @@ class JobLedger:
                 free -= row.processors
             else:
                 waiting += row.processors
-        return LrmsLoad(table.taken_at, table.processors, free, waiting, plan)
+        return LrmsLoad(table.taken_at, table.processors, free, waiting, plan, table.partitions)
 
     def row(self, key: str, rows: Iterable[JobRow]) -> JobRow | None:
         """Returns the row of a job in a table; of several copies the one that counts."""

@@ -42,6 +42,22 @@ class Answer:
     error: str
 
 
+class SilentError(LrmsUnavailableError):
+    """A program has not ended in time.
+
+    Args:
+        reason: for a person.
+        said: what it has said on standard error until then.
+
+    Attributes:
+        said: the same.
+    """
+
+    def __init__(self, reason: str, said: str) -> None:
+        super().__init__(reason)
+        self.said = said
+
+
 class Programs:
     """Runs programs for one batch system.
 
@@ -103,14 +119,18 @@ class Programs:
             command = [self.place("sudo"), "-n", "-u", account, "--", *command]
         elif dies_with_us and (setpriv := _which("setpriv", PATH)) is not None:
             command = [setpriv, "--pdeathsig", "KILL", *command]
+        said = bytearray()
         async with self._slots:
             try:
                 async with asyncio.timeout(self._timeout_s):
                     environment = {**self._environment, **(also or {})}
-                    answer = await self._run(command, environment, folder, umask)
+                    answer = await self._run(
+                        command, environment, said, folder=folder, umask=umask
+                    )
             except TimeoutError as error:
                 text = f"{program} has not answered within {self._timeout_s:g} s"
-                raise LrmsUnavailableError(text) from error
+                complaint = said.decode("utf-8", "replace").strip()[-ERROR_CHARACTERS_MAX:]
+                raise SilentError(text, complaint) from error
             except OSError as error:
                 raise LrmsUnavailableError(f"{program} cannot be run: {error}") from error
         if answer.code < 0:
@@ -134,21 +154,29 @@ class Programs:
         return found
 
     async def _run(
-        self, command: list[str], environment: Mapping[str, str], folder: str, umask: int
+        self,
+        command: list[str],
+        environment: Mapping[str, str],
+        said: bytearray,
+        *,
+        folder: str,
+        umask: int,
     ) -> Answer:
         process = await self._started(command, environment, folder, umask)
         assert process.stdout is not None
         assert process.stderr is not None
         try:
-            output, error = await asyncio.gather(
-                _read(process.stdout, OUTPUT_BYTES_MAX), _read(process.stderr, _CHUNK_BYTES)
+            output = bytearray()
+            await asyncio.gather(
+                _read(process.stdout, OUTPUT_BYTES_MAX, output),
+                _read(process.stderr, _CHUNK_BYTES, said),
             )
             code = await process.wait()
         finally:
             if process.returncode is None:
                 await _kill(process)
-        text = error.decode("utf-8", "replace").strip()
-        return Answer(code, output, text[-ERROR_CHARACTERS_MAX:])
+        text = said.decode("utf-8", "replace").strip()
+        return Answer(code, bytes(output), text[-ERROR_CHARACTERS_MAX:])
 
     async def _started(
         self, command: list[str], environment: Mapping[str, str], folder: str, umask: int
@@ -199,15 +227,11 @@ def _close_pipes(process: asyncio.subprocess.Process) -> None:
             pipe.close()
 
 
-async def _read(stream: asyncio.StreamReader, most: int) -> bytes:
-    chunks: list[bytes] = []
-    size = 0
+async def _read(stream: asyncio.StreamReader, most: int, into: bytearray) -> None:
     while chunk := await stream.read(_CHUNK_BYTES):
-        size += len(chunk)
-        if size > most:
+        if len(into) + len(chunk) > most:
             raise LrmsUnavailableError(f"a program has said more than {most} bytes")
-        chunks.append(chunk)
-    return b"".join(chunks)
+        into += chunk
 
 
 def _which(program: str, path: str) -> str | None:

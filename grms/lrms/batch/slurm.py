@@ -12,19 +12,22 @@ import secrets
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from grms.lrms.batch.job_names import shown_name, tag_of
 from grms.lrms.batch.launch import ENVIRONMENT
 from grms.lrms.batch.log_file import FollowedFile
-from grms.lrms.batch.programs import ERROR_CHARACTERS_MAX, Answer, Programs
+from grms.lrms.batch.programs import ERROR_CHARACTERS_MAX, Answer, Programs, SilentError
 from grms.lrms.batch.sbatch_text import options_at_home
 from grms.lrms.batch.slurm_machine import (
-    read_limit,
-    read_machine,
+    PARTS_FORMAT,
+    SIZES_FORMAT,
+    SlurmMachine,
+    hindrance,
     read_scheduler,
+    read_slurm_machine,
     whole_minutes,
 )
 from grms.lrms.batch.slurm_text import (
@@ -40,8 +43,9 @@ from grms.lrms.batch.slurm_text import (
     read_queue,
 )
 from grms.lrms.batch.table import Ending, JobRow, Question, Table
+from grms.lrms.partitions import Partitions
 from grms.lrms.plan import QueuePlan
-from grms.lrms.port import LrmsJob, LrmsRefusedError, LrmsUnavailableError
+from grms.lrms.port import LrmsJob, LrmsPhase, LrmsRefusedError, LrmsUnavailableError
 
 SETTLE_S: Final = 6.0
 """Slurm's controller writes its state at the latest some 5 s after a change."""
@@ -52,8 +56,11 @@ LONG_TEXT: Final = 100_000
 LOGGED_MAX: Final = 50_000
 """Jobs of this site whose lines of the completion log are kept."""
 
-LIMITS_AGE_S: Final = 600.0
-"""The partitions' limits are asked for again after so long, real seconds."""
+WANTED_MAX: Final = 50_000
+"""Jobs of this site of which it is kept how much they have asked for."""
+
+SCHEDULER_AGE_S: Final = 600.0
+"""Which scheduler Slurm has is asked again after so long, real seconds."""
 
 SHAPE: Final = ("--ntasks={processors}",)
 """Options that ask for processors, where a site's file has no others."""
@@ -83,6 +90,22 @@ _UNAVAILABLE = (
     "error writing",
 )
 """What Slurm's programs say when nobody has answered them; everything else is an answer."""
+
+_RETRIES = "sleeping and retrying"
+"""What sbatch says where the controller has all the jobs that it may have."""
+
+_PASSING = (
+    "Required partition not available",
+    "Requested partition configuration not available now",
+    "Requested node configuration is not available now",
+    "SubmitJob",  # AssocMaxSubmitJobLimit, QOSMaxSubmitJobPerUserLimit, …
+    "job submit limit",
+    "submission failed: Unspecified error",  # a site's own job_submit plugin
+    "sleeping and retrying",  # the controller has all the jobs that it may have
+    "No space left on device",
+    "Disk quota exceeded",
+)
+"""What Slurm's programs say when they refuse a job for what is no matter of the job, and passes."""
 
 _OVER = ("Invalid job id", "already finished", "already completing")
 """What is said of a job that has ended, and need not be ended any more."""
@@ -121,13 +144,6 @@ class SlurmSettings:
     sacct: bool = False
 
 
-@dataclass(slots=True)
-class _Limits:
-    # Of the partitions that are used: the longest job, and when that was asked for.
-    longest_s: float | None = None
-    asked_at: float = field(default=-LIMITS_AGE_S)
-
-
 class Slurm:
     """Slurm as a batch system.
 
@@ -151,8 +167,8 @@ class Slurm:
         self._account_of = account_of
         self._clock = clock
         self._prefix = f"hanse:{settings.site}:"
-        self._limits = _Limits()
-        self._scheduler, self._scheduler_asked_at = "", -LIMITS_AGE_S
+        self._wanted: OrderedDict[str, tuple[int, float]] = OrderedDict()
+        self._scheduler, self._scheduler_asked_at = "", -SCHEDULER_AGE_S
         self._log = FollowedFile(settings.completion_log) if settings.completion_log else None
         self._logged: OrderedDict[str, list[Logged]] = OrderedDict()
 
@@ -176,10 +192,10 @@ class Slurm:
             self._ask(
                 "squeue", "-h", "-r", "-t", "all", *partitions, "-o", f"{token}|{TABLE_FORMAT}"
             ),
-            self._ask("sinfo", "-h", *partitions, "-o", "%C"),
+            self._machine(),
         )
+        everything, free = machine.everything, machine.free
         try:
-            processors, everything, free = read_machine(_text(machine.output))
             text = _text(table.output)
             if len(text) > LONG_TEXT:
                 queue = await asyncio.to_thread(self._read, text, token, everything)
@@ -194,13 +210,33 @@ class Slurm:
         return Table(
             began_at,
             taken_at,
-            processors,
+            machine.working,
             everything,
             free,
             queue.waiting_others,
-            queue.rows,
+            tuple(self._with_hindrance(row, machine.partitions) for row in queue.rows),
             plan,
+            machine.partitions,
         )
+
+    async def _machine(self) -> SlurmMachine:
+        # In the look of the queue: what an operator changes of partitions counts at once.
+        used = self._partitions() or ["-a"]
+        parts, sizes = await asyncio.gather(
+            self._ask("sinfo", "-h", "-e", *used, "-o", PARTS_FORMAT),
+            self._ask("sinfo", "-h", *used, "-o", SIZES_FORMAT),
+        )
+        names = self._settings.partitions
+        try:
+            return read_slurm_machine(_text(parts.output), _text(sizes.output), names)
+        except ValueError as error:
+            raise LrmsUnavailableError(f"Slurm's answer cannot be read: {error}") from error
+
+    def _with_hindrance(self, row: JobRow, partitions: Partitions) -> JobRow:
+        if row.phase is not LrmsPhase.WAITING:
+            return row
+        why = hindrance(row.reason, partitions, self._wanted.get(row.name))
+        return replace(row, hindered=why) if why else row
 
     def _read(self, text: str, token: str, processors: int) -> Queue:
         return read_queue(
@@ -213,11 +249,7 @@ class Slurm:
 
     async def submit(self, name: str, job: LrmsJob, folder: Path) -> str:
         """See `BatchSystem.submit`."""
-        longest_s = await self._longest()
         minutes = whole_minutes(job.requested_time)
-        if longest_s is not None and minutes * 60 > longest_s:
-            text = f"the job wants {minutes} min; the longest here may run {longest_s / 60:g} min"
-            raise LrmsRefusedError(text)
         shown = shown_name(job.name, name, MARK)
         arguments = ["--parsable", "--hold", f"--job-name={shown}", "--comment=hanse"]
         arguments.append("--input=/dev/null")
@@ -236,20 +268,29 @@ class Slurm:
         arguments += self.options(
             processors=job.processors, guest=bool(job.partner), shaped=job.home is not None
         )
-        answer = await self._programs.run(
-            "sbatch",
-            *arguments,
-            *launch,
-            dies_with_us=True,
-            account=job.account,
-            folder=begin,
-            umask=-1 if job.home is None else job.home.umask,
-        )
+        try:
+            answer = await self._programs.run(
+                "sbatch",
+                *arguments,
+                *launch,
+                dies_with_us=True,
+                account=job.account,
+                folder=begin,
+                umask=-1 if job.home is None else job.home.umask,
+            )
+        except SilentError as error:
+            # It goes on trying for two minutes. Should the last attempt have come through, the job is held.
+            if _RETRIES in error.said:
+                raise failure("sbatch", Answer(1, b"", error.said)) from error
+            raise
         if answer.code != 0:
             raise failure("sbatch", answer)
         number = _text(answer.output).strip().split(";")[0]
         if not number.isdecimal():
             raise LrmsUnavailableError(f"sbatch has printed {number[:80]!r} for a job's id")
+        self._wanted[name] = (job.processors, job.requested_time)
+        if len(self._wanted) > WANTED_MAX:
+            self._wanted.popitem(last=False)
         return number
 
     def options(self, *, processors: int, guest: bool, shaped: bool = False) -> list[str]:
@@ -366,23 +407,9 @@ class Slurm:
         tag = tag_of(name, self._prefix, MARK)
         return fields if tag_of(fields.get("JobName", ""), tag, MARK) == tag else None
 
-    async def _longest(self) -> float | None:
-        # The longest job that any of the partitions takes; None for any.
-        limits = self._limits
-        if time.monotonic() - limits.asked_at < LIMITS_AGE_S:
-            return limits.longest_s
-        answer = await self._ask("sinfo", "-h", *self._partitions(), "-o", "%l")
-        try:
-            each = [read_limit(line.strip()) for line in _text(answer.output).splitlines()]
-        except ValueError as error:
-            raise LrmsUnavailableError(f"sinfo's answer cannot be read: {error}") from error
-        longest_s = None if not each or None in each else max(each)  # type: ignore[type-var]  # none is None
-        self._limits = _Limits(longest_s, time.monotonic())
-        return longest_s
-
     async def _backfills(self) -> bool:
         # Whether the planned starts are those of a scheduler that lets others go first that do not delay them.
-        if time.monotonic() - self._scheduler_asked_at >= LIMITS_AGE_S:
+        if time.monotonic() - self._scheduler_asked_at >= SCHEDULER_AGE_S:
             self._scheduler = ""
             with contextlib.suppress(
                 LrmsRefusedError
@@ -432,9 +459,11 @@ def failure(program: str, answer: Answer) -> LrmsRefusedError | LrmsUnavailableE
     said = (line.removeprefix(f"{program}: ").removeprefix("error: ") for line in lines)
     text = "; ".join(said) or f"status {answer.code}, and nothing said"
     whole = answer.error
-    if not lines or any(word.lower() in whole.lower() for word in _UNAVAILABLE):
+    passing = any(word.lower() in whole.lower() for word in _PASSING)
+    unavailable = any(word.lower() in whole.lower() for word in _UNAVAILABLE)
+    if not lines or (unavailable and not passing):
         return LrmsUnavailableError(f"{program}: {text}")
-    return LrmsRefusedError(f"{program}: {text}")
+    return LrmsRefusedError(f"{program}: {text}", passing=passing)
 
 
 def _all_over(error: str) -> bool:

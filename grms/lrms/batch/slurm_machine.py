@@ -1,7 +1,16 @@
-"""Reads what Slurm says of its machine: size, limits, scheduler. Pure."""
+"""Reads what Slurm says of its machine: size, partitions, limits, scheduler. Pure.
+
+Of a partition's states (scontrol(1), "State") two things follow. New jobs are taken where it is UP or DOWN; `sbatch`
+refuses them where it is DRAIN or INACTIVE. What waits there starts where it is UP or DRAIN.
+"""
 
 import re
+from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import timedelta
+from typing import Final
+
+from grms.lrms.partitions import Partition, Partitions
 
 
 def read_scheduler(text: str) -> str:
@@ -14,7 +23,7 @@ def read_machine(text: str) -> tuple[int, int, int]:
     """Returns the processors that work, all that there are, and those that are free.
 
     Args:
-        text: what `sinfo -h -o %C` has printed: allocated/idle/other/total; `other` are on nodes
+        text: what sinfo has printed for `%C`: allocated/idle/other/total; `other` are on nodes
             that are down or drained.
 
     Raises:
@@ -49,3 +58,149 @@ def read_limit(text: str) -> float | None:
         raise ValueError(f"{text!r} is no time limit as Slurm writes them")
     days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
     return timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds).total_seconds()
+
+
+# --- partitions ----------------------------------------------------------------------------------
+
+PARTS_FORMAT: Final = "%P|%a|%l|%s|%c|%D"
+"""What is asked of `sinfo -e`: partition, state, longest job, widest in nodes, processors of a node, nodes of that size."""
+
+SIZES_FORMAT: Final = "%a|%C"
+"""What is asked of sinfo besides: for each state processors allocated, idle, others, all; a node once in each."""
+
+_TAKES: Final = {"drain": False, "inact": False, "inactive": False}
+_STARTS: Final = {"down": False, "inact": False, "inactive": False}
+
+_BY_PARTITION: Final = frozenset(
+    (
+        "PartitionDown",
+        "PartitionInactive",
+        "PartitionTimeLimit",
+        "PartitionNodeLimit",
+        "PartitionConfig",
+    )
+)
+"""Reasons that one of a job's partitions gives; another may run it all the same (squeue(1), "Job reason codes")."""
+
+_LIMITS: Final = _BY_PARTITION - {"PartitionDown", "PartitionInactive"}
+
+_NEVER: Final = re.compile(
+    r"BadConstraints|AccountNotAllowed|QOSNotAllowed|InvalidAccount|InvalidQOS|MaxMemPerLimit"
+    r"|(Assoc|QOS)Max\w*(PerJob|PerNode)Limit"
+)
+"""Reasons for which a job never starts, wherever: what one job may have, and who it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class SlurmMachine:
+    """A machine as sinfo shows it.
+
+    Attributes:
+        working: processors that work, in partitions that take jobs and start them.
+        everything: all that there are in the partitions that are used.
+        free: of those that work, what no job holds.
+        partitions: which jobs are taken.
+    """
+
+    working: int
+    everything: int
+    free: int
+    partitions: Partitions
+
+
+def read_slurm_machine(parts: str, sizes: str, names: Iterable[str]) -> SlurmMachine:
+    """Returns a machine.
+
+    Args:
+        parts: what sinfo has printed, rows in `PARTS_FORMAT`.
+        sizes: the same in `SIZES_FORMAT`.
+        names: of the partitions that are used; nothing for the default one.
+
+    Raises:
+        ValueError: it is something else, or has none of these partitions.
+    """
+    working = free = everything = 0
+    for line in _lines(sizes):
+        state, _, counts = line.partition("|")
+        working_there, all_there, free_there = read_machine(counts)
+        everything = max(everything, all_there)
+        if state == "up":
+            working, free = working_there, free_there
+    if not everything:
+        raise ValueError(f"sinfo says {sizes.strip()[:80]!r}, not states with their processors")
+    return SlurmMachine(working, everything, free, read_partitions(parts, names))
+
+
+def read_partitions(text: str, names: Iterable[str]) -> Partitions:
+    """Returns the partitions to which jobs are handed.
+
+    Args:
+        text: what sinfo has printed, rows in `PARTS_FORMAT`; the default one has a star.
+        names: of those that are used; nothing for the default one.
+
+    Raises:
+        ValueError: it is something else, or has none of these.
+    """
+    wanted = set(names)
+    found: dict[str, tuple[str, str, str, list[int]]] = {}
+    for line in _lines(text):
+        fields = line.split("|")
+        if len(fields) != 6:
+            raise ValueError(f"sinfo says {line[:80]!r}, not a partition")
+        name, state, longest, nodes, size, count = fields
+        if (name.rstrip("*") in wanted) if wanted else name.endswith("*"):
+            row = found.setdefault(name.rstrip("*"), (state, longest, nodes, []))
+            row[3].extend([_number(size)] * _number(count))
+    if wanted and not found:
+        raise ValueError(f"sinfo shows none of the partitions {', '.join(sorted(wanted))}")
+    each = (_partition(name, *values) for name, values in sorted(found.items()))
+    return Partitions(tuple(each))
+
+
+def _partition(name: str, state: str, longest: str, nodes: str, sizes: list[int]) -> Partition:
+    most = nodes.rpartition("-")[2]
+    used = sorted(sizes, reverse=True)
+    if most != "infinite":
+        used = used[: _number(most)]
+    return Partition(
+        name,
+        state.upper(),
+        takes=_TAKES.get(state, True),
+        starts=_STARTS.get(state, True),
+        longest_s=read_limit(longest),
+        widest=sum(used),
+    )
+
+
+def _number(text: str) -> int:
+    found = re.match(r"\d+", text)
+    if found is None:
+        raise ValueError(f"sinfo says {text[:80]!r} for a number")
+    return int(found.group())
+
+
+def _lines(text: str) -> list[str]:
+    return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+def hindrance(reason: str, partitions: Partitions, wanted: tuple[int, float] | None) -> str:
+    """Returns for what a waiting job waits, where that is no room; empty where it is, or may be.
+
+    What one partition says is believed where no other could run the job.
+
+    Args:
+        reason: why it waits, in Slurm's word.
+        partitions: to which the site's jobs are handed.
+        wanted: processors and requested time of the job, seconds; None where they are not known.
+    """
+    word = reason.partition(",")[0].strip("()")
+    if _NEVER.fullmatch(word) is not None:
+        return f"Slurm says {word}"
+    if word not in _BY_PARTITION:
+        return ""
+    why = partitions.still
+    if not why and wanted is not None:
+        why = partitions.stays(*wanted)
+    elif not why and word in _LIMITS and len(partitions.each) == 1:
+        why = f"{partitions.each[0].name} runs no such job"
+    return f"{why} (Slurm says {word})" if why else ""

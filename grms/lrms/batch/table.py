@@ -6,6 +6,7 @@ this site has given it and gives no other, with number and moment of submission.
 
 from dataclasses import dataclass, field
 
+from grms.lrms.partitions import NO_PARTITIONS, Partitions
 from grms.lrms.plan import QueuePlan
 from grms.lrms.port import LrmsEnd, LrmsPhase
 
@@ -25,6 +26,7 @@ class JobRow:
         exact: `end` is all that there is to know.
         reason: why it stands where it stands, in the batch system's words.
         can_start: it waits, and nothing but a lack of processors keeps it from starting.
+        hindered: what it waits for, where that is no room, for a person.
     """
 
     name: str
@@ -37,6 +39,7 @@ class JobRow:
     exact: bool = True
     reason: str = ""
     can_start: bool = False
+    hindered: str = ""
 
     @property
     def live(self) -> bool:
@@ -57,6 +60,7 @@ class Table:
         waiting_others: processors of others' jobs that wait and could start.
         rows: jobs of this site.
         plan: whether one more job would start; None where nobody can know.
+        partitions: which jobs are taken, and start when there is room.
     """
 
     began_at: float
@@ -67,6 +71,7 @@ class Table:
     waiting_others: int
     rows: tuple[JobRow, ...]
     plan: QueuePlan | None = field(default=None, compare=False)
+    partitions: Partitions = field(default=NO_PARTITIONS, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

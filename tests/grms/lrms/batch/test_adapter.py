@@ -9,7 +9,8 @@ import pytest
 from grms.lrms.batch.adapter import BatchLrms
 from grms.lrms.batch.kinds import SlurmTable
 from grms.lrms.batch.launch import Spool
-from grms.lrms.batch.table import Ending, JobRow
+from grms.lrms.batch.table import Ending, JobRow, Table
+from grms.lrms.partitions import Partition, Partitions
 from grms.lrms.port import (
     Ended,
     LrmsEnd,
@@ -177,3 +178,47 @@ async def test_a_job_that_has_emptied_its_folder_is_not_released_again(tmp_path:
     await lrms.look_up(KEY)
     await lrms.release(KEY)
     assert system.told == ["submit", "cancel"]
+
+
+class Parted(Forgetful):
+    """A batch system with one partition, which is as the test says."""
+
+    def __init__(self, partition: Partition) -> None:
+        super().__init__()
+        self.partition = partition
+
+    async def look(self) -> Table:
+        """See `BatchSystem.look`."""
+        return replace(await super().look(), partitions=Partitions((self.partition,)))
+
+
+@pytest.mark.parametrize(
+    ("partition", "own", "guest"),
+    [
+        (Partition("main", "UP"), None, None),
+        (Partition("main", "DOWN", starts=False), None, True),
+        (Partition("main", "DRAIN", takes=False), True, True),
+        (Partition("main", "UP", longest_s=59.0), False, False),
+        (Partition("main", "UP", widest=1), False, False),
+    ],
+)
+async def test_what_no_part_takes_is_refused(
+    partition: Partition, own: bool | None, guest: bool | None, tmp_path: Path
+) -> None:
+    """For now or for good; an own job may wait for a part that is down. What is there already is not asked about."""
+    for partner, passing in (("", own), ("A", guest)):
+        system = Parted(partition)
+        spool = Spool(tmp_path / f"{partner}-jobs")
+        spool.open()
+        lrms = BatchLrms(system, spool, poll_s=0.01, settle_s=0.0, clock=lambda: 100.0)
+        job = LrmsJob(KEY, 2, 60.0, partner=partner, program=Program("#!/bin/sh\n"))
+        if passing is None:
+            await lrms.submit(job)
+            system.partition = Partition("main", "INACTIVE", takes=False, starts=False)
+            await lrms.look_up(KEY)
+            await lrms.submit(job)
+            assert system.told == ["submit"]
+            continue
+        with pytest.raises(LrmsRefusedError, match="main") as caught:
+            await lrms.submit(job)
+        assert (caught.value.passing, system.told) == (passing, [])

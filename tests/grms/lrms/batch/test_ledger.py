@@ -13,6 +13,7 @@ from grms.lrms.port import (
     Accepted,
     Appeared,
     Ended,
+    Hindered,
     Lost,
     LrmsEnd,
     LrmsEvent,
@@ -444,3 +445,18 @@ def test_whatever_is_seen_the_story_makes_sense(
             assert act is not Act.RELEASE or want is Want.RUN
             if act is Act.RELEASE:
                 looks.ledger.released(KEY, looks.now)
+
+
+def test_what_a_job_waits_for_is_told_when_two_looks_have_shown_it() -> None:
+    """And that it does not any more at once; after its start nothing of it."""
+    looks = Looks()
+    looks.submit()
+    looks.look(row(HELD), after=SETTLE_S)
+    looks.release()
+    down, inactive = (row(WAITING, hindered=f"main is {word}") for word in ("down", "inactive"))
+    looks.look(row(WAITING))
+    assert [looks.look(down) for _ in range(3)] == [[], [Hindered(KEY, "main is down")], []]
+    assert looks.look(inactive) == [Hindered(KEY, "main is inactive")]
+    assert looks.look(row(WAITING)) == [Hindered(KEY, "")]
+    assert looks.look(down) == []
+    assert Hindered(KEY, "") not in looks.look(row(RUNNING))

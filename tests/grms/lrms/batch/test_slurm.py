@@ -371,3 +371,45 @@ async def test_a_job_is_known_whatever_its_user_calls_it(tmp_path: Path) -> None
             system = slurm(tmp_path, Says(shows, accounts), sacct=True)
             assert code(await system.endings([question])) == "7"
     assert slurm(tmp_path, Says(), sacct=False).decode(shown) == "B/1/2"
+
+
+@pytest.mark.parametrize(
+    ("said", "passing"),
+    [
+        ("Batch job submission failed: Required partition not available (inactive or drain)", True),
+        (
+            "QOSMaxSubmitJobPerUserLimit\nsbatch: error: Batch job submission failed: Job violates",
+            True,
+        ),
+        ("no more of yours\nsbatch: error: Batch job submission failed: Unspecified error", True),
+        ("Batch job submission failed: Invalid qos specification", False),
+        ("Batch job submission failed: Invalid feature specification", False),
+        ("Batch job submission failed: Invalid account or account/partition combination", False),
+        (
+            "Batch job submission failed: Pathname of a file, directory or other parameter too long",
+            False,
+        ),
+        ("Batch job submission failed: Unable to contact slurm controller (connect failure)", None),
+        ("Batch job submission failed: Socket timed out on send/recv operation", None),
+    ],
+)
+def test_a_refusal_says_whether_it_passes(said: str, passing: bool | None) -> None:
+    """What is no matter of the job may be taken later; a controller that does not answer has not refused."""
+    error = failure("sbatch", Answer(1, b"", f"sbatch: error: {said}"))
+    assert getattr(error, "passing", None) is passing
+
+
+@pytest.mark.parametrize("full", [False, True])
+async def test_a_controller_with_all_the_jobs_it_may_have_has_refused(
+    full: bool, tmp_path: Path
+) -> None:
+    """Then `sbatch` says so, sleeps and tries again, for longer than anybody waits; else nobody has answered."""
+    text = "Slurm temporarily unable to accept job, sleeping and retrying" if full else "hm"
+    program = tmp_path / "sbatch"
+    program.write_text(f"#!/bin/sh\necho 'sbatch: error: {text}' >&2\nexec sleep 600\n")
+    program.chmod(0o755)
+    slurm = Slurm(Programs({}, folder=str(tmp_path), timeout_s=1.0), SlurmSettings("A", "grid"))
+    expected = LrmsRefusedError if full else LrmsUnavailableError
+    with pytest.raises(expected, match="sleeping" if full else "within 1 s") as caught:
+        await slurm.submit("hanse:A:B/1/2", LrmsJob("B/1/2", 1, 60.0), tmp_path)
+    assert getattr(caught.value, "passing", full) is full

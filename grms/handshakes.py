@@ -10,8 +10,11 @@ import ssl
 from enum import StrEnum
 from typing import Final
 
+from cryptography import x509
+
 from grms.names import Endpoint, tls_name
 from grms.pki.certificates import PkiError
+from grms.pki.files import read_certificates
 from grms.tls import TlsFiles
 
 
@@ -161,6 +164,7 @@ def shown_by(endpoint: Endpoint, files: TlsFiles, partner: str, timeout_s: float
     """
     try:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.load_verify_locations(str(files.authority))
         context.load_cert_chain(str(files.certificate), str(files.key))
         context.set_alpn_protocols(["h2"])
@@ -175,6 +179,30 @@ def shown_by(endpoint: Endpoint, files: TlsFiles, partner: str, timeout_s: float
             return secure.getpeercert(binary_form=True)
     except OSError:
         return None
+
+
+def certificates_end(endpoint: Endpoint, files: TlsFiles, partner: str, timeout_s: float) -> float:
+    """Returns when the first of the two certificates of a connection ends, seconds since 1970.
+
+    gRPC does not say what the other side has shown, and does not look at it again as long as the connection
+    stands. So it shakes hands once more. It blocks.
+
+    Args:
+        endpoint: where the partner is.
+        files: this site's keys and authorities.
+        partner: its name.
+        timeout_s: for each step, seconds.
+
+    Raises:
+        OSError: no connection comes about.
+        PkiError: the own files cannot be used.
+    """
+    shown = shown_by(endpoint, files, partner, timeout_s)
+    if shown is None:
+        raise ConnectionError(f"no handshake with {partner} comes about")
+    theirs = x509.load_der_x509_certificate(shown).not_valid_after_utc
+    own = read_certificates(files.certificate)[0].not_valid_after_utc
+    return min(theirs, own).timestamp()
 
 
 def _shake(context: ssl.SSLContext, plain: socket.socket, name: str, partner: str) -> str:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from grms.handshakes import shown_by, why_refused
+from grms.handshakes import certificates_end, shown_by, why_refused
 from grms.kit.debug import checks_wanted
 from grms.kit.rates import Rate
 from grms.kit.shared_folders import SharedFolders
@@ -337,6 +337,7 @@ def build_core(
             None if files is None else partial(_why, files, config.limits.offer_timeout_s),
             partial(_unreachable, log, Rate(PROBLEMS_LOGGED_PER_S)),
             None if trust is None else partial(_distrusted, trust, config.limits.offer_timeout_s),
+            None if files is None else partial(_ends, files, config.limits.offer_timeout_s),
         ),
         trust=trust,
     )
@@ -406,6 +407,14 @@ async def _distrusted(trust: Trust, timeout_s: float, partner: str, address: str
     if shown is None or fingerprint(shown) not in trust.refused:
         return ""
     return f"who answers there shows a certificate of {partner} that tls.refused names"
+
+
+async def _ends(files: TlsFiles, timeout_s: float, partner: str, address: str) -> float | None:
+    endpoint = parse_endpoint(address)
+    try:
+        return await asyncio.to_thread(certificates_end, endpoint, files, partner, timeout_s)
+    except (OSError, PkiError):
+        return None  # that it cannot be reached is found out otherwise
 
 
 def _unreachable(log: Log, rate: Rate, partner: str, problem: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from grms.handshakes import why_refused
+from grms.handshakes import certificates_end, why_refused
 from grms.names import Endpoint
 from grms.site.sockets.partner_end import PortLimits
 from grms.site.sockets.partners import PartnerPort
@@ -78,5 +78,27 @@ def test_what_is_no_matter_of_tls_has_no_reason(federation: Federation) -> None:
             port = server.sockets[0].getsockname()[1]
             text = await asked(Endpoint("127.0.0.1", port), mine)
             assert "does not speak TLS 1.2 or newer" in text
+
+    run(scene)
+
+
+def test_a_connection_may_stand_until_the_first_of_its_certificates_ends(
+    federation: Federation,
+) -> None:
+    """The partner's or the own one; of who cannot be reached nobody can say it."""
+    begin = datetime.now(UTC)
+
+    async def scene() -> None:
+        for own, theirs in ((30, 20), (20, 30)):
+            for path in federation.folder.glob("[CK]T*"):
+                path.unlink()
+            mine, kth = federation.site("CTC", days=own), federation.site("KTH", days=theirs)
+            async with listening(kth) as endpoint:
+                end = await asyncio.to_thread(certificates_end, endpoint, mine, "KTH", 2.0)
+            assert abs(end - (begin + timedelta(days=20)).timestamp()) < 3600.0
+        ended = federation.site("SDSC", now=begin - timedelta(days=100))
+        async with listening(ended) as endpoint:
+            with pytest.raises(OSError, match="expired"):
+                await asyncio.to_thread(certificates_end, endpoint, mine, "SDSC", 2.0)
 
     run(scene)

@@ -124,9 +124,7 @@ class Programs:
             try:
                 async with asyncio.timeout(self._timeout_s):
                     environment = {**self._environment, **(also or {})}
-                    answer = await self._run(
-                        command, environment, said, folder=folder, umask=umask
-                    )
+                    answer = await self._run(command, environment, said, folder=folder, umask=umask)
             except TimeoutError as error:
                 text = f"{program} has not answered within {self._timeout_s:g} s"
                 complaint = said.decode("utf-8", "replace").strip()[-ERROR_CHARACTERS_MAX:]

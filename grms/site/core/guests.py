@@ -35,6 +35,8 @@ from grms.site.facts.events import (
     LrmsStarted,
     LrmsStays,
     OfferReceived,
+    ProgramCame,
+    ProgramsAway,
     ReportAnswered,
     ReportFailed,
     ResolveReceived,
@@ -59,6 +61,7 @@ from grms.site.facts.records import (
     GuestStarted,
     GuestWithdrawn,
 )
+from grms.site.facts.wire import is_to_fetch
 
 _NUMBER_MAX = 2**63 - 1
 
@@ -103,7 +106,7 @@ class GuestDesk:
             self._refuse_at_limit(event.id, book, turn)
             return
         unused = book.budget.left(turn.now, self.memory.settings.limits.unused_acceptances) == 0
-        if not unused and self._wanted(event, book):
+        if not unused and self._wanted(event, book, turn.now):
             turn.note(
                 GuestAccepted(
                     turn.now,
@@ -135,7 +138,7 @@ class GuestDesk:
         )
         turn.do(Refuse(event.id, Refusal.DISPUTED, reason, "offer"))
 
-    def _wanted(self, event: OfferReceived, book: PartnerBook) -> bool:
+    def _wanted(self, event: OfferReceived, book: PartnerBook, now: float) -> bool:
         settings, load = self.memory.settings, self.memory.load(event.load)
         policy = settings.transfer.get(event.partner)
         return (
@@ -147,6 +150,7 @@ class GuestDesk:
             and not load.refusal(event.request)
             and len(book.guests) < settings.limits.guests_open
             and len(event.payload) <= settings.limits.payload_bytes
+            and (now >= book.away_until or not is_to_fetch(event.payload))
             and wants(policy, self.memory, book, event.request, load, own=False)
         )
 
@@ -230,6 +234,21 @@ class GuestDesk:
             f"of one partner; settle some of them first"
         )
         turn.do(Refuse(event_id, Refusal.EXHAUSTED, reason))
+
+    def programs_away(self, event: ProgramsAway, turn: Turn) -> None:
+        """Declines for a while what a partner offers: the script of a job of it does not come.
+
+        The pause doubles with each attempt; one that succeeds ends it.
+        """
+        book, settings = self.memory.book(event.partner), self.memory.settings
+        book.away_times += 1
+        pause = pause_after(book.away_times, settings.probe_first_s, settings.probe_most_s)
+        book.away_why, book.away_until = event.reason, turn.now + pause
+
+    def program_came(self, event: ProgramCame, turn: Turn) -> None:
+        """Takes what a partner offers again."""
+        book = self.memory.book(event.partner)
+        book.away_times, book.away_why, book.away_until = 0, "", turn.now
 
     # --- the batch system ----------------------------------------------------------------------
 

@@ -61,6 +61,8 @@ from grms.site.facts.events import (
     PoliciesChanged,
     ProbeAnswered,
     ProbeFailed,
+    ProgramCame,
+    ProgramsAway,
     ReleaseReservation,
     ReportAnswered,
     ReportFailed,
@@ -122,15 +124,6 @@ class SiteState:
         self._operator = OperatorDesk(self.memory, self._offers)
         self._deadlines = DeadlineDesk(self.memory, self._offers)
         self._reservations = ReservationDesk(self.memory)
-        self._told: dict[type[Event], _OfAJob] = {
-            LrmsStarted: (self._home.started, self._guests.started),
-            LrmsRequeued: (self._home.requeued, self._guests.requeued),
-            LrmsEnded: (self._home.ended, self._guests.ended),
-            LrmsLost: (self._home.lost, self._guests.lost),
-            LrmsStays: (self._home.stays, self._guests.stays),
-            LrmsRefused: (self._home.refused, self._guests.refused),
-            LrmsHindered: (self._home.hindered, self._guests.hindered),
-        }
         self._handlers: dict[type[Event], Callable[[Any, Turn], None]] = {
             Restarted: self._restarted,
             **dict.fromkeys((Drain, Resume), self._drain),
@@ -148,6 +141,8 @@ class SiteState:
             StatusFailed: self._offers.status_failed,
             ReportAnswered: self._guests.report_answered,
             ReportFailed: self._guests.report_failed,
+            ProgramsAway: self._guests.programs_away,
+            ProgramCame: self._guests.program_came,
             Pardon: self._partners.pardon,
             PartnerUp: self._partners.up,
             PartnerFaulty: self._partners.faulty,
@@ -167,6 +162,20 @@ class SiteState:
             ExtendReservation: self._reservations.extend,
             ReleaseReservation: self._reservations.release,
             ReservationsDue: self._reservations.due,
+            **self._of_the_batch_system(),
+        }
+
+    def _of_the_batch_system(self) -> dict[type[Event], Callable[[Any, Turn], None]]:
+        self._told: dict[type[Event], _OfAJob] = {
+            LrmsStarted: (self._home.started, self._guests.started),
+            LrmsRequeued: (self._home.requeued, self._guests.requeued),
+            LrmsEnded: (self._home.ended, self._guests.ended),
+            LrmsLost: (self._home.lost, self._guests.lost),
+            LrmsStays: (self._home.stays, self._guests.stays),
+            LrmsRefused: (self._home.refused, self._guests.refused),
+            LrmsHindered: (self._home.hindered, self._guests.hindered),
+        }
+        return {
             **dict.fromkeys(self._told, self._lrms_told),
             LrmsAccepted: self._lrms_accepted,
             LrmsAppeared: self._lrms_appeared,

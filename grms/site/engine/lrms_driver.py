@@ -40,7 +40,7 @@ from grms.site.engine.clock import Clock
 from grms.site.engine.lrms_history import lrms_job
 from grms.site.engine.lrms_queue import PAUSE_FIRST_S, PAUSE_MOST_S, Call, LrmsQueue, LrmsStep
 from grms.site.facts.commands import LrmsCancel, LrmsSubmit
-from grms.site.facts.events import Event
+from grms.site.facts.events import Event, ProgramCame, ProgramsAway
 from grms.site.facts.jobs import Load
 from grms.site.facts.wire import is_to_fetch
 
@@ -112,7 +112,8 @@ class LrmsDriver:
         self._clock = clock
         self._limits = limits
         self._log = log
-        self._queue = LrmsQueue(limits.commands, lrms.remembers, new_id)
+        self._new_id = iter(new_id)
+        self._queue = LrmsQueue(limits.commands, lrms.remembers, self._new_id)
         self._hear: Callable[[Iterable[Event]], None] = lambda _: None
         self._gathered: list[Event] | None = None
         self._seen: LrmsLoad | None = None
@@ -121,6 +122,7 @@ class LrmsDriver:
         self._contents: InputPlace | None = None
         self._account: GuestAccount | None = None
         self._put_offs: dict[str, asyncio.Event] = {}
+        self._without: set[str] = set()  # partners whose last program did not come
         lrms.listen(self._told)
 
     def connect(self, hear: Callable[[Iterable[Event]], None]) -> None:
@@ -353,6 +355,8 @@ class LrmsDriver:
                 events = self._queue.refused(call, str(error), undelivered=True)
             except (ProgramAwayError, OSError) as error:
                 self._note("program_did_not_come", call, error)
+                self._without.add(command.partner)
+                self._hear([ProgramsAway(next(self._new_id), command.partner, str(error))])
                 if self._clock.now() - command.since <= self._limits.program_wait:
                     await asyncio.sleep(backoff.next_s())
                     continue
@@ -361,6 +365,9 @@ class LrmsDriver:
             else:
                 self._queue.delivered(call, payload)
                 self._queue.again(call)
+                if command.partner in self._without:
+                    self._without.discard(command.partner)
+                    events = [ProgramCame(next(self._new_id), command.partner)]
             break
         if events:
             self._hear(events)

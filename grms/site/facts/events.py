@@ -502,6 +502,26 @@ class ProbeFailed(Event):
     partner: str
 
 
+@dataclass(frozen=True, slots=True)
+class ProgramsAway(Event):
+    """What a partner's accepted job runs has not come, in one attempt.
+
+    Attributes:
+        partner: the job's home site.
+        reason: for a person.
+    """
+
+    partner: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramCame(Event):
+    """What a partner's accepted job runs has come."""
+
+    partner: str
+
+
 # --- the batch system ----------------------------------------------------------------------------
 
 

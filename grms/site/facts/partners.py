@@ -67,6 +67,9 @@ class PartnerBook:
         given_back: its jobs that were sent back undone since the daemon's start.
         given_back_why: why the last of these was, for the site's own operator; empty for none.
         given_back_time: when, seconds; nan for never.
+        away_why: why what its jobs run does not come to this site; empty where it does.
+        away_times: attempts in a row in which it did not.
+        away_until: until then its offers are declined, seconds.
     """
 
     __slots__ = (
@@ -74,6 +77,9 @@ class PartnerBook:
         "abandoned_epochs",
         "accepted",
         "answered",
+        "away_times",
+        "away_until",
+        "away_why",
         "budget",
         "consumption",
         "disbelieved",
@@ -155,6 +161,9 @@ class PartnerBook:
         self.given_back = 0
         self.given_back_why = ""
         self.given_back_time = math.nan
+        self.away_why = ""
+        self.away_times = 0
+        self.away_until = -math.inf
 
     # --- as home -------------------------------------------------------------------------------
 

@@ -1,6 +1,7 @@
 """Channels to partners, and what counts as an answer that came over one."""
 
 import asyncio
+import math
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any, Final
 
@@ -116,6 +117,8 @@ class Problems:
         distrusts: finds out why who answers for a partner at an address is not believed; empty where it is.
         why: finds out what gRPC keeps to itself, of a partner at an address; empty where it cannot.
         tell: is told each time that a partner's problem is another one.
+        ends: finds out when the certificates of a connection to a partner at an address end, seconds since 1970, or
+            None where that does not succeed. None without TLS.
     """
 
     def __init__(
@@ -123,7 +126,9 @@ class Problems:
         why: Callable[[str, str], Awaitable[str]] | None = None,
         tell: Callable[[str, str], None] = lambda _partner, _problem: None,
         distrusts: Callable[[str, str], Awaitable[str]] | None = None,
+        ends: Callable[[str, str], Awaitable[float | None]] | None = None,
     ) -> None:
+        self._ends = ends
         self._why = why
         self._distrusts = distrusts
         self._tell = tell
@@ -143,6 +148,12 @@ class Problems:
         if self._why is None or address is None:
             return problem
         return await self._why(partner, address) or problem
+
+    async def certificates_end(self, partner: str, address: str | None) -> float | None:
+        """Returns until when a connection to a partner may stand, seconds since 1970; None where nobody can say now."""
+        if self._ends is None or address is None:
+            return math.inf
+        return await self._ends(partner, address)
 
     def note(self, partner: str, problem: str) -> None:
         """Takes note of the problem of a partner; empty for none."""

@@ -10,6 +10,7 @@ without end.
 
 import asyncio
 import contextlib
+import math
 import time
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -126,6 +127,7 @@ class PartnerLink:
         self._down_since = self._up_since = time.monotonic()
         self._lost = False
         self._steady = self._relapsed = False
+        self._ends: float | None = None
         self._look = asyncio.Event()
         self._came_up = asyncio.Event()
         self.up = False
@@ -216,7 +218,7 @@ class PartnerLink:
                 if self.address is not None:
                     await self._introduce()
                     self._problems.note(self.name, self.problem)
-                pause = HEARTBEAT_S if self.up else self._backoff.next_s()
+                pause = self._until_heartbeat() if self.up else self._backoff.next_s()
                 self._check_lost()
                 await self._until_worth_looking(pause)
                 if self._relapsed:
@@ -243,6 +245,14 @@ class PartnerLink:
                 wait.cancel()
         if self.up and not self._is_connected():
             self._went_down("the connection is broken")
+        elif self.up and self._ends is not None and time.time() >= self._ends:
+            # gRPC would go on with it. A new one shows, and wants to see, the certificates of now.
+            self._hang_up("a certificate of its connection has ended")
+            self._relapsed = False
+
+    def _until_heartbeat(self) -> float:
+        left = math.inf if self._ends is None else self._ends - time.time()
+        return min(HEARTBEAT_S, max(0.0, left))
 
     async def _introduce(self) -> None:
         settings, address = self._settings, self.address
@@ -283,6 +293,10 @@ class PartnerLink:
             self.reserves = answer.reserves
             self._converse(negotiates=answer.negotiates and settings.negotiates)
             self._went_up(answer.processors, seen)
+            if self._ends is None:
+                ends = await self._problems.certificates_end(self.name, address)
+                # By this clock it has ended, and the partner has taken it: its clock counts then.
+                self._ends = math.inf if ends is not None and ends <= time.time() else ends
 
     def _converse(self, *, negotiates: bool) -> None:
         conversation = self._conversation
@@ -309,6 +323,7 @@ class PartnerLink:
             if self.address is None:
                 raise ConnectionError("it is no partner")
             self._channel = self._make_channel(self.name, self.address)
+            self._ends = None
             self._stub = partner_pb2_grpc.PartnerServiceStub(self._channel)
         return self._stub
 

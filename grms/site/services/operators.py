@@ -338,6 +338,8 @@ def undone_jobs(book: PartnerBook, now: float) -> str:
             f"it sends jobs back undone ({book.returns.count} so far); such ones are offered again "
             f"in {math.ceil(until - now)} s"
         )
+    if book.away_why:
+        said.append(f"what its jobs run does not come: {book.away_why}")
     if book.given_back and now - book.given_back_time < HOUR:
         said.append(
             f"{book.given_back} of its jobs were sent back undone, the last {now - book.given_back_time:.0f} s "

@@ -26,6 +26,8 @@ from grms.site.facts.events import (
     LrmsStays,
     OfferReceived,
     PartnerIncompatible,
+    ProgramCame,
+    ProgramsAway,
     ReportAnswered,
     ReportFailed,
     ResolveReceived,
@@ -41,6 +43,8 @@ from grms.site.facts.jobs import (
 )
 from grms.site.facts.lifecycle import GuestState, Outcome
 from grms.site.facts.settings import Limits
+from grms.site.facts.wire import without_program
+from grms.v1 import request_pb2
 from tests.grms.site.conversation import (
     FREE,
     FULL,
@@ -663,3 +667,30 @@ def test_a_guests_cancel_that_was_undone_is_repeated() -> None:
     site(WithdrawReceived, partner="b", offer=OfferId(3, 1), cancel=True)
     for event, more in ((LrmsAppeared, {}), (LrmsRequeued, {"reason": "a node failed"})):
         assert one(site(event, lrms_key=key, **more), LrmsCancel).lrms_key == key
+
+
+def test_a_partner_whose_programs_do_not_come_is_declined_for_a_while() -> None:
+    """The pause doubles with each attempt; what has its script with it is taken, and one that comes ends it."""
+    site = Conversation(settings(probe_first_s=10.0, probe_most_s=900.0))
+    fetched = without_program(
+        request_pb2.JobRequest(program={"script": "#!/bin/sh"}).SerializeToString()
+    )
+    numbers = iter(range(1, 100))
+
+    def takes(payload: bytes = fetched) -> bool:
+        offer = OfferId(3, next(numbers))
+        more = {"offer": offer, "payload": payload, "request": Request(1, 100.0)}
+        return one(offered(site, **more), AnswerOffer).accepted
+
+    assert takes()
+    for pause in (10.0, 20.0):
+        site(ProgramsAway, partner="b", reason="b is not connected")
+        assert not takes()
+        assert takes(b"run")
+        site.now += pause
+        assert takes()
+    site(ProgramsAway, partner="b", reason="b is not connected")
+    assert site.state.partners["b"].away_why == "b is not connected"
+    site(ProgramCame, partner="b")
+    assert takes()
+    assert (site.state.partners["b"].away_why, site.state.partners["b"].away_times) == ("", 0)

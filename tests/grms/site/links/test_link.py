@@ -1,6 +1,8 @@
 """What the link to one partner makes of one that is up and down, and of what it says about itself."""
 
 import time
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from grms.site.facts.jobs import OfferId
 from grms.site.facts.lifecycle import JobState
 from grms.site.links import link as links
 from grms.v1 import job_pb2, operator_pb2, partner_pb2
+from tests.grms.keys import new_federation
 from tests.grms.site.daemons import document, running
 from tests.grms.site.links.partner import BOTH_WAYS, Partner, full, listening
 from tests.waiting import run, until
@@ -130,3 +133,35 @@ def test_a_partner_cannot_use_up_the_epochs(tmp_path: Path) -> None:
             assert memory.epoch == epoch + 3600 * 10**9 + 1
 
     run(scene)
+
+
+async def test_a_link_whose_certificate_has_ended_is_not_up(tmp_path: Path) -> None:
+    """GRPC would go on with a connection that stands; a new one comes about with the renewed certificate alone."""
+    federation = new_federation(tmp_path, now=datetime.now(UTC) - timedelta(days=2))
+    north = federation.site("north")
+    soon = datetime.now(UTC) - timedelta(days=1) + timedelta(seconds=8)
+    south = federation.site("south", now=soon, days=1)
+    ports = {"north": free_port(), "south": free_port()}
+    async with AsyncExitStack() as daemons:
+        sites = {}
+        for name, files, partner in (("north", north, "south"), ("south", south, "north")):
+            written = document(
+                tmp_path,
+                name,
+                partners={partner: ports[partner]},
+                port=ports[name],
+                tls={key: str(getattr(files, key)) for key in ("authority", "certificate", "key")},
+            )
+            sites[name] = await daemons.enter_async_context(running(written, tmp_path))
+        links = [
+            site.core.links.links[partner]
+            for site, partner in ((sites["north"], "south"), (sites["south"], "north"))
+        ]
+        await until(lambda: all(link.up for link in links))
+        await until(lambda: not any(link.up for link in links))
+        await until(lambda: all("expired" in link.problem for link in links))
+        assert not sites["north"].core.engine.state.partners["south"].reachable
+        south.certificate.unlink()
+        south.key.unlink()
+        federation.site("south")
+        await until(lambda: links[0].up)

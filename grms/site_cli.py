@@ -184,6 +184,8 @@ def _lrms_lines(answer: "operator_pb2.StatusResponse") -> list[str]:
         problem = printable(answer.lrms_problem) or "its load is too old"
         age = f"; load of {answer.lrms_load_age_s:.0f} s ago" if answer.lrms_load_age_s else ""
         lines.append(f"  batch system does not answer: {problem}{age}; offers are declined")
+    elif answer.lrms_problem:
+        lines.append(f"  batch system: {printable(answer.lrms_problem)}")
     if answer.lrms_commands_open:
         lines.append(f"  commands    {answer.lrms_commands_open} wait for the batch system")
     return lines

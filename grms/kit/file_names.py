@@ -26,7 +26,17 @@ STREAMS: Final = (STDOUT, STDERR)
 """What every job leaves."""
 
 OWN_NAMES: Final = frozenset(
-    (*STREAMS, "launch", "values", "program", "begun", "begun.died", "state.json", "outputs.json")
+    (
+        *STREAMS,
+        "launch",
+        "values",
+        "program",
+        "begun",
+        "begun.died",
+        "begun.once",
+        "state.json",
+        "outputs.json",
+    )
 )
 """What a site itself puts into a job's folder; no file of a user's has such a name there."""
 

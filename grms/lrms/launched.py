@@ -10,6 +10,11 @@ It runs in the job's folder, or where its user has handed it in, with the path o
 what the job prints, and the files that it declares, lie where its user wants them, and in its folder under a second
 name; a copy, made at the end, where that is on another disk. No variable is set before the script has ended: one of
 the same name could be the user's, and the script would find it changed.
+
+Where a job is not to run twice, a second run ends before its script does anything: `begun` says that one has begun.
+A file beside it (`ONCE`) is made in one step that fails where it is there (`O_EXCL`, of which file servers keep the
+promise as well), so that of two runs at one time one goes on. Where the node cannot see the job's folder, another one
+is not taken for it.
 """
 
 import re
@@ -24,7 +29,13 @@ BEGUN: Final = "begun"
 DIED: Final = "begun.died"
 """What the shell says of the script's end."""
 
-LAUNCH: Final = """\
+FENCED: Final = 113
+"""Exit code of a run that has not run the script, as one had begun before."""
+
+ONCE: Final = "begun.once"
+"""Is there when a run has begun that is to be the only one."""
+
+_FIRST = """\
 #!/bin/sh
 keep() { command -p ln -f -- "$1" "$2" || { test -f "$1" && command -p cp -P -- "$1" "$2"; }; } 2>/dev/null
 stream() { command -p readlink "/proc/$$/fd/$1"; }
@@ -34,6 +45,17 @@ streams() {
 	: >>"$1/stdout" >>"$1/stderr"
 }
 test "$#" -gt 0 || set -- .
+"""
+
+_FENCE = f"""\
+test -e "$1/values" || exit 125
+test -s "$1/{BEGUN}" && exit {FENCED}
+if ! (set -C; : >"$1/{ONCE}") 2>/dev/null && test -e "$1/{ONCE}"; then
+	exit {FENCED}
+fi
+"""
+
+_LAUNCH = """\
 echo "${SLURM_RESTART_COUNT:-${RESTARTED:-0}} $(command -p date +%s)" >>"$1/begun"
 trap : HUP INT QUIT TERM USR1 USR2
 test "$1" = . || streams "$1"
@@ -50,11 +72,19 @@ fi
 echo "ended $code $(command -p date +%s)" >>"$1/begun"
 exit "$code"
 """
-"""What the batch system runs: nothing of the job stands in it."""
+
+LAUNCH: Final = _FIRST + _LAUNCH
+"""What the batch system runs, nothing of the job stands in it."""
+
+LAUNCH_ONCE: Final = _FIRST + _FENCE + _LAUNCH
+"""The same for a job that is not to run twice, whoever starts it a second time."""
 
 _LINE = re.compile(r"(\d+)(?: (\d+))?")
 _KILLED: Final = frozenset((128 + 9, 128 + 15))
 """Exit codes of a shell whose last command was ended by SIGKILL or SIGTERM."""
+
+_KILLING_S: Final = 60.0
+"""So long a batch system may take to end a job, seconds: it asks first, and insists after a while."""
 
 _END = re.compile(r"ended (\d{1,3}) (\d+)")
 
@@ -81,6 +111,27 @@ def read_runs(text: str) -> list[str]:
     words = [word for line in text.splitlines() for word in line.split()[:1]]
     runs = [word for word in words if word != "ended"]
     return runs or ["0"] * ("ended" in words)  # a script may have emptied its folder
+
+
+def read_begun_at(text: str) -> float | None:
+    """Returns when the last run has begun, by the clock of its node, seconds; None where it has not said.
+
+    Args:
+        text: of `begun`, its last lines.
+    """
+    begins = [line for line in map(_LINE.fullmatch, text.splitlines()) if line is not None]
+    return float(begins[-1][2]) if begins and begins[-1][2] else None
+
+
+def is_fenced(end: LrmsEnd, script: ScriptEnd | None, *, begun: bool) -> bool:
+    """Returns whether what has ended is a second run that has not run the script.
+
+    Args:
+        end: as the batch system has it.
+        script: how the script has ended, by the job's folder; it may have returned that code itself.
+        begun: the folder says that the script has begun.
+    """
+    return begun and end.exit_code == FENCED and (script is None or script.code != FENCED)
 
 
 def read_script_end(text: str) -> ScriptEnd | None:
@@ -111,6 +162,9 @@ def true_end(end: LrmsEnd, script: ScriptEnd | None, limit_s: float) -> LrmsEnd:
     if script is None or end.outcome not in {LrmsOutcome.TIMEOUT, LrmsOutcome.NODE_FAIL}:
         return end
     early = script.run_time is not None and script.run_time < limit_s - 1.0
+    if script.run_time is not None and script.code in _KILLED:
+        # What it ran was ended a moment before the script itself: the limit may have been lowered since.
+        early = early and end.run_time - script.run_time > _KILLING_S
     if end.outcome is LrmsOutcome.TIMEOUT and not early:
         return end  # it may have ended as it was told that its time is over
     if end.outcome is LrmsOutcome.NODE_FAIL and script.code in _KILLED:

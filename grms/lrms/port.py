@@ -12,6 +12,8 @@ The rules that keep a job from being lost and from running twice:
 - A batch system may forget what it has acknowledged, and undo a cancel or a release. An adapter of
   such a one tells `Lost`, `Vanished` and `Appeared` when it sees that, and takes precautions of its
   own: it may hold what it submits until it is sure, and release it last.
+- A doubt is no end. That a table does not show a job proves nothing: it is told as `Unseen`, and as
+  `Ended`, `Lost` or `Vanished` only by other evidence.
 - Events about one key come in the order in which things happened, each once in the life of an
   adapter. After a restart they may come again; whoever hears them takes that.
 
@@ -90,7 +92,7 @@ class LrmsPhase(QuickEnum):
     SUSPENDED: it has started, and does not run now.
     COMPLETING: it is over; its processors are not free yet.
     ENDED: it is over, in whatever way.
-    UNKNOWN: the LRMS has it and says nothing that the adapter understands.
+    UNKNOWN: the LRMS has it and says nothing that the adapter understands, or does not show it.
     """
 
     HELD = "held"
@@ -401,11 +403,34 @@ class Lost:
 
 @dataclass(frozen=True, slots=True)
 class Vanished:
-    """A job is gone, and nothing says whether it ran, or how it ended. It must not be repeated."""
+    """A job is gone, and nothing says whether it ran, or how it ended. It must not be repeated.
+
+    The LRMS itself does not know it, and the time is over within which it could still run.
+    """
 
     key: str
     time: float
     reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Unseen:
+    """Where a job stands is not known, and nothing says that it is over; told once, until `SeenAgain` or its end.
+
+    Attributes:
+        key: of the job.
+        reason: for a person.
+    """
+
+    key: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class SeenAgain:
+    """Where a job stands is known again."""
+
+    key: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -447,6 +472,8 @@ LrmsEvent = (
     | Ended
     | Lost
     | Vanished
+    | Unseen
+    | SeenAgain
     | Appeared
     | LoadSeen
     | Away

@@ -15,8 +15,9 @@ class Slips:
         end_undone: jobs that were there again after their end.
         end_forgotten: jobs that were ended at their limit, or with their node, although their script had ended.
         run_forgotten: jobs that came back held although they had begun to run, and were not repeated.
-        copied: second copies of a job, which were cancelled.
+        copied: second copies of a job; those that were held are cancelled.
         run_again: jobs that ran once more, or at one time with a copy, without being told to.
+        run_fenced: second runs that did not run the script, as the first had begun.
     """
 
     submission_forgotten: int = 0
@@ -27,6 +28,7 @@ class Slips:
     run_forgotten: int = 0
     copied: int = 0
     run_again: int = 0
+    run_fenced: int = 0
 
 
 @runtime_checkable

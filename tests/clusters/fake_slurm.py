@@ -202,6 +202,9 @@ class Machine:
         forgotten: numbers of jobs that run on for it although they have ended, as after a crash.
         partitions: to which jobs are handed, by name; the first is the default one.
         refuses: what `sbatch` says to every job; nothing where it takes them.
+        shows: how many lines of its table `squeue` prints, as where a wrapper cuts it; None for all.
+        hides: names of jobs that `squeue` leaves out, as one does that is filtered for its user.
+        loses: how many answers of `sbatch` get lost from now on, of jobs that it takes all the same.
     """
 
     def __init__(self, log: Path, nodes: Mapping[str, int]) -> None:
@@ -220,6 +223,10 @@ class Machine:
         self.ended_together: list[int] = []
         self.partitions = {"main": Part("1-00:00:00"), "urgent": Part("infinite")}
         self.refuses = ""
+        self.shows: int | None = None
+        self.hides: set[str] = set()
+        self.loses = 0
+        self._hidden: set[str] = set()
 
     def answer(self, program: str, arguments: list[str]) -> bytes:
         """Returns exit status, standard error and standard output of a program, NUL between."""
@@ -236,19 +243,41 @@ class Machine:
                 return f"1\0{program}: error: {error}\n\0".encode()
             self._move_on()
             self._keep()
+            if program == "sbatch" and self.loses:
+                self.loses -= 1
+                return b"1\0sbatch: error: Socket timed out on send/recv operation\n\0"
             return f"0\0\0{output}".encode()
 
-    def crash(self) -> None:
-        """Forgets what was not yet saved, and answers nobody."""
+    def crash(self, *, empty: bool = False, kills: bool = True) -> None:
+        """Forgets what was not yet saved, and answers nobody.
+
+        Args:
+            empty: all that was saved is lost as well.
+            kills: runs that it has forgotten are ended where they go on.
+        """
         with self._lock:
             self.away = True
             saved = [each for each in self._history if time.time() - each[0] >= SAVED_AFTER_S]
             before = self._table
-            _, self._next, self._table = saved[-1] if saved else (0.0, 1, {})
+            _, following, table = saved[-1] if saved else (0.0, 1, {})
+            self._next, self._table = (self._next, {}) if empty else (following, table)
             self._history = []
             for number, job in before.items():
-                if job["state"] == "R" and self._table.get(number, {}).get("state") != "R":
+                lost = self._table.get(number, {}).get("state") != "R"
+                if kills and job["state"] == "R" and lost:
                     self._kill(job)
+
+    def forget_run(self, number: str, *, held: bool = False) -> None:
+        """Takes a running job for one that waits, as after a crash; what runs goes on.
+
+        Args:
+            number: of the job.
+            held: its release is forgotten as well.
+        """
+        with self._lock:
+            job = self._table[number]
+            job.update(state="PD", start=None, nodes={}, hold="user" if held else "")
+            job["accrue"] = None if held else job["accrue"]
 
     def end_all(self) -> None:
         """Ends all processes of jobs."""
@@ -370,8 +399,15 @@ class Machine:
     def squeue(self, arguments: list[str]) -> str:
         """Returns the table."""
         form = arguments[arguments.index("-o") + 1]
+        wanted = set(arguments[arguments.index("-p") + 1].split(",")) if "-p" in arguments else None
         lines = []
         for job in reversed(self._jobs()):
+            if wanted is not None and wanted.isdisjoint(job["partition"].split(",")):
+                continue
+            if job["name"] in self.hides:
+                continue
+            if wanted is None and "-a" not in arguments and job["partition"] in self._hidden:
+                continue
             values = {
                 "i": job["id"] if job["task"] is None else f"{job['array']}_{job['task']}",
                 "t": job["state"],
@@ -390,7 +426,7 @@ class Machine:
             for letter, value in values.items():
                 line = line.replace(f"%{letter}", str(value))
             lines.append(line)
-        return "".join(f"{line}\n" for line in lines)
+        return "".join(f"{line}\n" for line in lines[: self.shows])
 
     def sinfo(self, arguments: list[str]) -> str:
         """Returns the machine's size, or the longest job."""
@@ -505,6 +541,11 @@ class Machine:
             self._broken.add(values["NodeName"])
         elif "NodeName" in values:
             self._broken.discard(values["NodeName"])
+        elif "PartitionName" in values:
+            change = self._hidden.add if values["Hidden"] == "YES" else self._hidden.discard
+            change(values["PartitionName"])
+        elif "Partition" in values:
+            self._table[values["JobId"]]["partition"] = values["Partition"]
         elif "EndTime" in values:
             self._table[values["JobId"]]["limit"] = 1
         elif "StartTime" in values:

@@ -11,14 +11,23 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from grms.lrms.batch.launch import Spool, check_home, check_key, check_program, usable
-from grms.lrms.batch.ledger import MISSING_LOOKS, Act, FollowedJob, JobLedger, Order, Want
+from grms.lrms.batch.ledger import (
+    GRACE_S,
+    MISSING_LOOKS,
+    Act,
+    FollowedJob,
+    JobLedger,
+    Order,
+    Want,
+)
 from grms.lrms.batch.looks import Looks
 from grms.lrms.batch.orders import Orders
 from grms.lrms.batch.system import BatchSystem
-from grms.lrms.batch.table import JobRow, Question, Table
-from grms.lrms.launched import ended_itself, true_end
+from grms.lrms.batch.table import Evidence, JobRow, Question, Table
+from grms.lrms.launched import is_fenced, true_end
 from grms.lrms.originals import VARIABLE, Fate, Watched
 from grms.lrms.port import (
+    Ended,
     LrmsDiskError,
     LrmsEnd,
     LrmsJob,
@@ -28,6 +37,8 @@ from grms.lrms.port import (
     LrmsRefusedError,
     LrmsSnapshot,
     Tell,
+    Unseen,
+    Vanished,
 )
 from grms.lrms.slips import Slips
 
@@ -45,7 +56,9 @@ class BatchLrms:
         settle_s: age in seconds at which a submission can no longer be forgotten by a crash of the
             batch system; jobs are released then.
         records_s: seconds after which records say how a job that is gone has ended.
-        repeats: whether a job may run again whose run the batch system has forgotten.
+        grace_s: so long after its limit a job that nobody knows is waited for, seconds.
+        repeats: whether a job may run again that has begun: where a node fails, it is preempted, or the batch
+            system has forgotten its run.
         watched: jobs that users hand to the batch system itself; None where they are left alone.
         clock: seconds since 1970.
     """
@@ -58,6 +71,7 @@ class BatchLrms:
         poll_s: float,
         settle_s: float,
         records_s: float = 0.0,
+        grace_s: float = GRACE_S,
         repeats: bool = False,
         watched: Watched | None = None,
         clock: Callable[[], float] = time.time,
@@ -66,8 +80,15 @@ class BatchLrms:
         self._spool = spool
         self._clock = clock
         self._ledger = JobLedger(
-            system.encode, system.decode, settle_s=settle_s, records_s=records_s
+            system.encode,
+            system.decode,
+            settle_s=settle_s,
+            records_s=records_s,
+            grace_s=grace_s,
+            forgets=system.forgets,
+            fences=not repeats,
         )
+        self._repeats = repeats
         self._looks = Looks(system, spool, self._ledger, poll_s=poll_s)
         self._disk = self._looks.disk
         self._orders = Orders(system, spool, self._looks, repeats=repeats, clock=clock)
@@ -148,6 +169,7 @@ class BatchLrms:
                 user=job.user,
                 name=job.name,
                 home=job.home,
+                repeats=self._repeats,
             )
         except LrmsDiskError as error:
             raise LrmsDiskError(error.reason, unbegun=True) from error
@@ -237,9 +259,7 @@ class BatchLrms:
         if job is not None and job.end is not None:
             return LrmsRecord(LrmsPhase.ENDED, job.start_time, job.end)
         if job is not None and job.number:
-            # Records may still come.
-            phase = LrmsPhase.UNKNOWN if job.missing else LrmsPhase.ENDED
-            return LrmsRecord(phase, job.start_time, reason="it is gone")
+            return LrmsRecord(LrmsPhase.UNKNOWN, job.start_time, reason="no table shows it")
         return await self._recorded(key)
 
     async def snapshot(self) -> LrmsSnapshot:
@@ -280,11 +300,14 @@ class BatchLrms:
         if marks is None:
             return False
         table = (await self._looks.new()).table
-        if self._ledger.job(key) is not None:
+        job = self._ledger.job(key)
+        if job is not None and (job.number or job.end is not None):
             return True
         row = self._ledger.row(key, table.rows)
-        if row is None and not marks.released:
-            return False  # it was held to the last
+        if row is None and not (marks.released or await self._has_begun(key)):
+            # It was held to the last, or has never come to the batch system: should it be there after
+            # all, it is held, and a second copy.
+            return False
         self._ledger.gone(key, marks.number if row is None else row.number, table.began_at)
         self._looks.want()
         return True
@@ -318,31 +341,49 @@ class BatchLrms:
         known = self._ledger.records([row])[key]
         if known.phase in _WAITS and await self._has_begun(key):
             known = replace(known, restarted=True)
-        if row.exact or self._ledger.job(key) is not None:
+        job = self._ledger.job(key)
+        if row.exact or (job is not None and job.end is not None):
             return known
+        if job is not None:
+            # Its end is being looked up.
+            return known if known.end is None else replace(known, phase=LrmsPhase.UNKNOWN, end=None)
         question = Question(key, row.name, row.number, row.submit_time, row)
         ending = (await self._system.endings([question])).get(key)
+        evidence = await self._disk.do(self._spool.evidence, key)
         end = known.end if ending is None else ending.end
+        if end is not None and is_fenced(end, evidence.script, begun=evidence.begun):
+            self._ledger.gone(key, row.number, self._clock())
+            return self._concluded(question, replace(evidence, ending=ending)) or known
         if end is not None:
-            end = true_end(end, *await self._disk.do(self._spool.script_end, key))
+            end = true_end(end, evidence.script, evidence.limit_s)
         return replace(known, end=end)
 
     async def _recorded(self, key: str) -> LrmsRecord | None:
         marks = await self._disk.do(self._spool.marks, key)
-        if marks is None or not marks.released:
+        if marks is None or not (marks.released or await self._has_begun(key)):
             return None  # it was held to the last, if it was there at all
-        name = self._system.encode(key)
-        question = Question(key, name, marks.number, None, None)
+        question = Question(key, self._system.encode(key), marks.number, None, None)
         ending = (await self._system.endings([question])).get(key)
-        script, limit_s = await self._disk.do(self._spool.script_end, key)
-        if ending is not None:
-            end = true_end(ending.end, script, limit_s)
-            return LrmsRecord(LrmsPhase.ENDED, ending.start_time, end)
-        reason = "it was released, and no record says how it ended"
-        end = LrmsEnd(LrmsOutcome.UNKNOWN, self._clock(), 0.0, reason=reason)
-        if script is not None:
-            end = ended_itself(script, self._clock())
-        return LrmsRecord(LrmsPhase.ENDED, None, end)
+        evidence = await self._looks.evidence(question, ending)
+        self._ledger.gone(key, marks.number, self._clock())
+        return self._concluded(question, evidence)
+
+    def _concluded(self, question: Question, evidence: Evidence) -> LrmsRecord | None:
+        # Of a job of an older life that is shown by no table, or not truly: who asks is told what follows.
+        record: LrmsRecord | None = None
+        for event in self._ledger.conclude(question, evidence, self._clock()):
+            if isinstance(event, Ended):
+                job = self._ledger.job(question.key)
+                start_time = None if job is None else job.start_time
+                record = LrmsRecord(LrmsPhase.ENDED, start_time, event.end)
+            elif isinstance(event, Vanished):
+                end = LrmsEnd(LrmsOutcome.UNKNOWN, event.time, 0.0, reason=event.reason)
+                record = LrmsRecord(LrmsPhase.ENDED, None, end)
+            elif isinstance(event, Unseen):
+                self._looks.told([event])
+                record = LrmsRecord(LrmsPhase.UNKNOWN, evidence.begun_at, reason=event.reason)
+        self._looks.write_slips()
+        return record
 
 
 def _check_taken(job: LrmsJob, table: Table) -> None:

@@ -24,13 +24,7 @@ from grms.lrms.batch.job_names import shown_name, tag_of
 from grms.lrms.batch.log_file import FollowedFile
 from grms.lrms.batch.programs import Answer, Programs
 from grms.lrms.batch.table import Ending, JobRow, Question, Table
-from grms.lrms.port import (
-    LrmsEnd,
-    LrmsJob,
-    LrmsOutcome,
-    LrmsRefusedError,
-    LrmsUnavailableError,
-)
+from grms.lrms.port import LrmsJob, LrmsRefusedError, LrmsUnavailableError
 
 RECORDS_S: Final = 30.0
 """The accounting file is written every 15 s unless `accounting_flush_time` says otherwise."""
@@ -112,6 +106,11 @@ class GridEngine:
         self._prefix = f"hanse+{settings.site}+"
         self._log = FollowedFile(settings.accounting)
         self._accounted: OrderedDict[str, list[Accounted]] = OrderedDict()
+
+    @property
+    def forgets(self) -> bool:
+        """See `BatchSystem.forgets`."""
+        return False
 
     def encode(self, key: str) -> str:
         """See `BatchSystem.encode`; Grid Engine takes no `/`, and no name begins with a digit."""
@@ -228,11 +227,17 @@ class GridEngine:
             ]
             if ended:
                 found[question.key] = ended[-1]
-            elif question.row is None and not question.ran:
-                # It never ran, or there would be a line, and nothing is forgotten here.
-                end = LrmsEnd(LrmsOutcome.CANCELLED, self._clock(), 0.0, reason="deleted")
-                found[question.key] = Ending(None, end)
         return found
+
+    async def knows(self, question: Question) -> Ending | bool | None:
+        """See `BatchSystem.knows`."""
+        if not question.number:
+            return None
+        try:
+            await self._ask("qstat", "-j", question.number)
+        except LrmsRefusedError as error:
+            return False if "do not exist" in error.reason else None
+        return True
 
     async def _ask(self, program: str, *arguments: str) -> Answer:
         answer = await self._programs.run(program, *arguments, also=UTC)

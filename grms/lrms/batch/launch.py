@@ -8,7 +8,8 @@ such as LD_PRELOAD or BASH_ENV reach the job's own process and no other.
 
 Beginning and end of each run are lines of `begun` (`grms.lrms.launched`): how often the batch system says to have
 started it anew, and the exit code. A batch system that forgets a run in a crash of its own says so less often than
-there are lines; one that forgets an end says another.
+there are lines; one that forgets an end says another. Where jobs are not to run anew, `launch` runs no script of which
+`begun` says that it has begun, whoever starts it.
 
 What was wanted of the job, and whether it was released, is kept over a restart (`job_notes`): of a job
 that was released and is in no table and no record any more one may not say that it never ran.
@@ -34,9 +35,19 @@ from grms.kit.file_names import OWN_NAMES, STREAMS, check_outputs
 from grms.kit.job_files import CHUNK_BYTES, FileProblemError, created, opened, remove_below
 from grms.kit.shared_folders import NotSharedError, SharedFile, SharedFolders
 from grms.lrms.accounts import common_group, lend, let_in
+from grms.lrms.batch.table import Evidence
 from grms.lrms.folders import JobFolder, Remains
 from grms.lrms.job_notes import STATE, JobNotes, Marks, word_of
-from grms.lrms.launched import BEGUN, LAUNCH, ScriptEnd, read_runs, read_script_end
+from grms.lrms.launched import (
+    BEGUN,
+    LAUNCH,
+    LAUNCH_ONCE,
+    ONCE,
+    ScriptEnd,
+    read_begun_at,
+    read_runs,
+    read_script_end,
+)
 from grms.lrms.port import HomeRun, JobInput, LrmsDiskError, LrmsRefusedError, Program
 
 BEGUN_BYTES_MAX: Final = 1024
@@ -282,6 +293,7 @@ class Spool:
         user: str = "",
         name: str = "",
         home: HomeRun | None = None,
+        repeats: bool = False,
     ) -> Path:
         """Writes a job's folder anew and returns it.
 
@@ -294,6 +306,7 @@ class Spool:
             user: local account that may look into its folder, where the file system can let it in; empty for none.
             name: as its script is to find it; empty for the batch system's.
             home: how it runs at home, as `usable` has it; None of a partner's job, or where nobody has said.
+            repeats: it may run again once it has begun; else `launch` does not run the script twice.
 
         Raises:
             LrmsRefusedError: a file that it is given is not here as it should be, or the account is
@@ -309,7 +322,7 @@ class Spool:
         try:
             values = values_text(program, lent=group is not None, name=name, home=home)
             own: list[tuple[str, str | bytes, int]] = [
-                ("launch", LAUNCH, 0o500),
+                ("launch", LAUNCH if repeats else LAUNCH_ONCE, 0o500),
                 ("values", os.fsencode(values), 0o400),
                 ("outputs.json", json.dumps(program.outputs), 0o400),
             ]
@@ -405,19 +418,34 @@ class Spool:
             emptied = not (self.place(key) / "launch").exists()
             return ["0"] if marks.begun or emptied else []
         with os.fdopen(descriptor, "rb") as file:
-            return read_runs(file.read(BEGUN_BYTES_MAX).decode("ascii", "replace"))
+            runs = read_runs(file.read(BEGUN_BYTES_MAX).decode("ascii", "replace"))
+        # A run may have been cut off before it could say so.
+        return runs or ["0"] * (self.place(key) / ONCE).exists()
 
     def script_end(self, key: str) -> tuple[ScriptEnd | None, float]:
         """Returns how a job's script has ended, by its folder, and the job's requested time, seconds."""
         marks = self.marks(key)
-        limit_s = 0.0 if marks is None else marks.limit_s
+        return read_script_end(self._last_begun(key)), 0.0 if marks is None else marks.limit_s
+
+    def evidence(self, key: str) -> Evidence:
+        """Returns what a job's folder, and what was kept of it, say about its run."""
+        marks, last = self.marks(key), self._last_begun(key)
+        return Evidence(
+            script=read_script_end(last),
+            begun=bool(self.runs(key)),
+            begun_at=read_begun_at(last),
+            released=marks is not None and marks.released,
+            limit_s=0.0 if marks is None else marks.limit_s,
+        )
+
+    def _last_begun(self, key: str) -> str:
         try:
             descriptor = opened(self.place(key), BEGUN)
         except FileProblemError:
-            return None, limit_s
+            return ""
         with os.fdopen(descriptor, "rb") as file:
             file.seek(max(0, os.fstat(descriptor).st_size - BEGUN_BYTES_MAX))
-            return read_script_end(file.read(BEGUN_BYTES_MAX).decode("ascii", "replace")), limit_s
+            return file.read(BEGUN_BYTES_MAX).decode("ascii", "replace")
 
     def released(self, key: str, number: str) -> None:
         """Keeps that a job's hold is about to be lifted; it is on the disk when this returns.

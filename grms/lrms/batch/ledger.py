@@ -10,6 +10,12 @@ is released when the submission is older than such a crash can undo (`settle_s`)
 it, once. What is gone while it was held has certainly not started, and may be submitted again; a
 second copy, of a submission that arrived late, is held as well and is cancelled; a release that was
 undone leaves a job that waits for the next look.
+
+A doubt is no end. A table may be empty, cut, filtered or hidden from the site's user while all jobs run: what it
+does not show is asked about (`Question`), and ends by evidence alone: a record, the job's own folder, or the batch
+system's word, asked for that one job, that it does not know it. Even that is believed of a job that may have begun
+only when its limit is over: its script may run on at a node of which a controller has forgotten. Until then it is
+`Unseen`. And what runs is never cancelled by what a table shows or does not show, but where this site wants it gone.
 """
 
 import enum
@@ -18,8 +24,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from grms.lrms.batch.table import Ending, JobRow, Question, Table
-from grms.lrms.launched import ScriptEnd, ended_itself, true_end
+from grms.lrms.batch.table import Ending, Evidence, JobRow, Question, Table
+from grms.lrms.launched import ended_itself, is_fenced, true_end
 from grms.lrms.port import (
     Accepted,
     Appeared,
@@ -33,13 +39,31 @@ from grms.lrms.port import (
     LrmsPhase,
     LrmsRecord,
     Requeued,
+    SeenAgain,
     Started,
+    Unseen,
     Vanished,
 )
 from grms.lrms.slips import Slips
 
 MISSING_LOOKS: Final = 2
-"""A job is gone when so many looks one after the other have not shown it."""
+"""A job is asked about when so many looks one after the other have not shown it."""
+
+PAUSE_LOOKS: Final = 30
+"""And again after 1, 2, 4, … looks, at most after so many."""
+
+QUESTIONS_MOST: Final = 200
+"""So many jobs that a look has not shown are asked about at one time; others have their turn in the next ones."""
+
+STEP_S: Final = 60.0
+"""From look to look no more seconds count than these, whatever the clock says: it may have been put right."""
+
+GRACE_S: Final = 300.0
+"""So long after its limit a job that nobody knows is waited for, seconds: limits are enforced late, and clocks
+of nodes differ."""
+
+LONGEST_S: Final = 7 * 86400.0
+"""Taken for the limit of a job of which it is not known."""
 
 REMEMBERED: Final = 50_000
 """Ended jobs that are remembered; the oldest are forgotten first."""
@@ -58,12 +82,14 @@ class Want(enum.Enum):
     HELD: that it waits for a release.
     RUN: that it runs.
     GONE: that it ends.
+    OVER: that it does not run once more, as it has begun; what runs may run.
     """
 
     NOTHING = "nothing"
     HELD = "held"
     RUN = "run"
     GONE = "gone"
+    OVER = "over"
 
 
 class Act(enum.Enum):
@@ -110,8 +136,17 @@ class FollowedJob:
         left_hold: a look has shown it otherwise than held.
         hold_stays: somebody else holds it.
         end: how it ended, once told.
+        maybe_released: a release was tried, and may have been carried out.
         missing: looks one after the other that have not shown it.
         missing_since: when the first of them began, seconds.
+        missing_s: how long that is, by steps of no more than `STEP_S`.
+        pause: looks after which it is asked about again, once it was.
+        ask_in: looks until then.
+        asked: the last look after which it was asked about; 0 where it was not.
+        doubt: why it is not known where it stands, as told last; empty where it is.
+        doubt_at: when that began, seconds.
+        forgotten: that the batch system has forgotten its run was noticed.
+        fenced: that a second run of it was turned away was noticed.
         ran_again: runs that nobody had ordered, as far as they were noticed.
         came_back: that it is there after its end was noticed.
         hindered: what it waits for, where that is no room, as was told.
@@ -128,8 +163,17 @@ class FollowedJob:
     left_hold: bool = False
     hold_stays: bool = False
     end: LrmsEnd | None = None
+    maybe_released: bool = False
     missing: int = 0
     missing_since: float = 0.0
+    missing_s: float = 0.0
+    pause: int = 1
+    ask_in: int = 0
+    asked: int = 0
+    doubt: str = ""
+    doubt_at: float = 0.0
+    forgotten: bool = False
+    fenced: bool = False
     ran_again: int = 0
     came_back: bool = False
     hindered: str = ""
@@ -141,7 +185,7 @@ class Findings:
 
     Attributes:
         events: what has happened.
-        questions: jobs that have ended; how is to be found in records.
+        questions: jobs that have ended, or are not shown; how they stand is to be found out.
         orders: what is to be done again.
     """
 
@@ -162,6 +206,9 @@ class JobLedger:
         decode: key of a name; None of a name that is not this site's.
         settle_s: age in seconds at which a submission can no longer be forgotten.
         records_s: seconds after which records say how a job has ended that is gone.
+        grace_s: so long after its limit a job that nobody knows is waited for, seconds.
+        forgets: whether the batch system may forget what it has acknowledged.
+        fences: whether a second run of a job does not run its script.
     """
 
     def __init__(
@@ -171,13 +218,23 @@ class JobLedger:
         *,
         settle_s: float,
         records_s: float = 0.0,
+        grace_s: float = GRACE_S,
+        forgets: bool = True,
+        fences: bool = False,
     ) -> None:
         self._encode = encode
         self._decode = decode
         self._settle_s = settle_s
         self._records_s = records_s
+        self._grace_s = grace_s
+        self._forgets = forgets
+        self._fences = fences
         self._jobs: dict[str, FollowedJob] = {}
         self._over: OrderedDict[str, FollowedJob] = OrderedDict()
+        self._lost: set[str] = set()
+        self._copies: set[tuple[str, str]] = set()
+        self._looked_at: float | None = None
+        self._looks = 0
         self.slips = Slips()
         self.slipped: list[tuple[str, str]] = []
 
@@ -199,13 +256,16 @@ class JobLedger:
             number,
             accepted=True,
             released_at=0.0,
+            maybe_released=True,
             missing=MISSING_LOOKS,
-            missing_since=at - self._records_s,
+            missing_since=at,
+            missing_s=self._records_s,
         )
 
     def intended(self, key: str, want: Want) -> FollowedJob:
         """Notes that a job is about to be submitted, and returns it."""
         job = self._jobs[key] = FollowedJob(key, want)
+        self._lost.discard(key)
         return job
 
     def acknowledged(self, key: str, number: str, at: float) -> None:
@@ -223,6 +283,12 @@ class JobLedger:
         """Notes that the batch system has not taken a job."""
         self._jobs.pop(key, None)
 
+    def releasing(self, key: str) -> None:
+        """Notes that a job's hold is about to be lifted: from now on it may have run, whatever is answered."""
+        job = self._jobs.get(key)
+        if job is not None:
+            job.maybe_released = True
+
     def released(self, key: str, at: float, *, again: bool = False) -> None:
         """Notes that the hold with which a job was submitted was lifted.
 
@@ -239,31 +305,45 @@ class JobLedger:
                 self._ran_again(job)
             job.released_at = at
 
-    def run_forgotten(self, key: str, ending: Ending | None, at: float) -> list[LrmsEvent]:
-        """Ends a job that is held as if it had never been released, and has begun to run.
+    def run_forgotten(
+        self, key: str, evidence: Evidence, at: float
+    ) -> tuple[list[LrmsEvent], bool]:
+        """Looks at a job that is held as if it had never been released, and has begun to run.
 
-        The batch system has forgotten the run in a crash, and will end it where it goes on. How far
-        it came nobody can say, so that it is not repeated.
+        The batch system has forgotten the run in a crash. Its script may run on all the same, so that its
+        end is waited for until its limit is over. How far it came nobody can say otherwise, so that it is not
+        repeated.
 
         Args:
             key: of the job.
-            ending: what records say of that run; None where they say nothing.
+            evidence: of that run.
             at: seconds.
 
         Returns:
-            What is to be told of it; nothing where it was told that it has ended.
+            What is to be told of it, and whether it is over: the copy that is held is of no use any more.
         """
         job = self._jobs.get(key)
         if job is None:
-            return []
-        self._slip("run_forgotten", key)
-        job.want, job.came_back = Want.GONE, True
+            return [], True
+        if not job.forgotten:
+            job.forgotten = True
+            self._slip("run_forgotten", key)
+        ending = evidence.ending
         if ending is not None:
-            return self._ended(job, ending)
-        self._jobs.pop(key)
-        self._remember(job)
+            end = true_end(ending.end, evidence.script, evidence.limit_s)
+            ending = replace(ending, end=end)
+        elif evidence.script is not None:
+            ending = self._own_ending(job, evidence, at)
+        elif not self._is_over(job, evidence, at):
+            text = (
+                "it had begun to run, and the batch system has forgotten it; its end is waited for"
+            )
+            return self._doubted(job, text, at), False
+        job.want, job.came_back = Want.OVER, True
+        if ending is not None:
+            return self._ended(job, ending), True
         text = f"job {job.number} had begun to run, and the batch system has forgotten it"
-        return [Vanished(key, at, text)]
+        return self._vanished(job, text, at), True
 
     def has_run(self, key: str, unordered: int) -> None:
         """Notes how often a job that has ended has run without anybody's order, by its own word."""
@@ -284,6 +364,15 @@ class JobLedger:
         """Returns whether a job's submission can no longer be forgotten, at a moment."""
         return at - job.acknowledged_at >= self._settle_s
 
+    def unshown(self, key: str) -> JobRow | None:
+        """Returns what is known of a job that no table shows, by which it can be ended all the same."""
+        job = self._jobs.get(key)
+        if job is None or not job.number or not job.missing:
+            return None
+        if job.row is not None and job.row.number == job.number:
+            return job.row
+        return JobRow(self._encode(key), job.number, None, LrmsPhase.UNKNOWN, 0)
+
     # --- a look ----------------------------------------------------------------------------------
 
     def see(self, table: Table) -> Findings:
@@ -293,6 +382,8 @@ class JobLedger:
             What has happened. Jobs about which there are questions have not ended yet: `conclude`
             ends them, or the next look asks again.
         """
+        last, self._looked_at = self._looked_at, table.taken_at
+        step_s = 0.0 if last is None else min(max(0.0, table.taken_at - last), STEP_S)
         findings = Findings()
         shown: dict[str, list[JobRow]] = {}
         for row in table.rows:
@@ -301,71 +392,147 @@ class JobLedger:
                 shown.setdefault(key, []).append(row)
         for key, rows in shown.items():
             self._shown(key, rows, table, findings)
-        for key, job in self._jobs.items():
-            if key not in shown:
-                self._not_shown(job, table, findings)
+        self._looks += 1
+        unseen = [job for key, job in self._jobs.items() if key not in shown]
+        asking = [job for job in unseen if self._not_shown(job, table, step_s)]
+        # Who was not asked about for longest goes first, so that everybody has his turn.
+        for job in sorted(asking, key=lambda job: (job.asked, job.key))[:QUESTIONS_MOST]:
+            job.ask_in, job.pause = job.pause - 1, min(2 * job.pause, PAUSE_LOOKS)
+            job.asked = self._looks
+            findings.questions.append(self._question(job, None))
         return findings
 
-    def conclude(
-        self,
-        question: Question,
-        ending: Ending | None,
-        at: float,
-        script: ScriptEnd | None = None,
-        limit_s: float = 0.0,
-    ) -> list[LrmsEvent]:
-        """Ends a job whose end was looked up.
+    def conclude(self, question: Question, evidence: Evidence, at: float) -> list[LrmsEvent]:
+        """Ends a job about which there was a question, where there is evidence of its end.
 
         Args:
             question: about which job.
-            ending: what records say; None where they say nothing.
+            evidence: what is known of it.
             at: moment of the look, seconds.
-            script: how its script has ended, by its folder; None where that says nothing.
-            limit_s: its requested time; 0 where that is not known.
 
         Returns:
             What is to be told of it.
         """
-        job = self._jobs[question.key]
+        job = self._jobs.get(question.key)
+        if job is None:
+            return []
+        ending = evidence.ending
         if ending is None and question.row is not None:
             ending = _of_row(question.row)
-        if ending is not None:
-            end = true_end(ending.end, script, limit_s)
-            if end != ending.end:
-                self._slip("end_forgotten", job.key)
-                ending = replace(ending, end=end)
-            if job.want is Want.GONE and ending.end.signal in _KILLED:
-                # Not every batch system tells a job that it has ended from one that died of itself.
-                end = replace(ending.end, outcome=LrmsOutcome.CANCELLED, signal=None)
-                ending = replace(ending, end=end)
-            return self._ended(job, ending)
-        if job.want is Want.GONE:
-            ran = 0.0 if job.start_time is None else max(0.0, at - job.start_time)
-            end = LrmsEnd(LrmsOutcome.CANCELLED, at, ran, reason="cancelled, and gone since")
-            return self._ended(job, Ending(job.start_time, end))
-        if script is not None:
-            return self._ended(job, Ending(job.start_time, ended_itself(script, at)))
-        del self._jobs[job.key]
-        if job.released_at is None and not job.left_hold:
+        if ending is None:
+            return self._concluded_unseen(job, evidence, at)
+        if is_fenced(ending.end, evidence.script, begun=evidence.begun):
+            return self._concluded_fenced(job, evidence, at)
+        end = true_end(ending.end, evidence.script, evidence.limit_s)
+        if end != ending.end:
+            self._slip("end_forgotten", job.key)
+            ending = replace(ending, end=end)
+        if job.want is Want.GONE and ending.end.signal in _KILLED:
+            # Not every batch system tells a job that it has ended from one that died of itself.
+            end = replace(ending.end, outcome=LrmsOutcome.CANCELLED, signal=None)
+            ending = replace(ending, end=end)
+        return self._ended(job, ending)
+
+    def _concluded_unseen(self, job: FollowedJob, evidence: Evidence, at: float) -> list[LrmsEvent]:
+        # No table and no record has it.
+        unknown = evidence.known is False
+        if not evidence.known:
+            if job.want is Want.GONE and (unknown or evidence.script is not None):
+                return self._cancelled(job, at, "cancelled, and gone since")
+            if evidence.script is not None:
+                return self._ended(job, self._own_ending(job, evidence, at))
+        over = self._concluded_unknown(job, evidence, at) if unknown else None
+        if over is not None:
+            return over
+        if unknown:
+            text = "the batch system does not know it; until its limit is over its own word is waited for"
+        elif evidence.known:
+            text = "its table does not show it; asked for it alone, the batch system has it"
+        else:
+            text = "no table shows it, and the batch system does not say whether it has it"
+        return self._doubted(job, text, at)
+
+    def _concluded_unknown(
+        self, job: FollowedJob, evidence: Evidence, at: float
+    ) -> list[LrmsEvent] | None:
+        # The batch system itself does not know it. None where it may run all the same.
+        ran = evidence.begun or job.start_time is not None
+        if not self._forgets and not ran:
+            return self._cancelled(
+                job, at, "deleted"
+            )  # it never ran, and nothing is forgotten here
+        let_go = evidence.released or job.maybe_released or job.released_at is not None
+        if not (ran or let_go or job.left_hold):
+            del self._jobs[job.key]
+            self._lost.add(job.key)
             self._slip("submission_forgotten", job.key)
             return [Lost(job.key, f"the batch system has forgotten job {job.number}")]
-        text = f"job {job.number} is gone, and no record says how it ended"
+        if job.missing_s >= self._grace_s and self._is_over(job, evidence, at):
+            text = f"job {job.number} is gone, and no record says how it ended"
+            return self._vanished(job, text, at)
+        return None
+
+    def _concluded_fenced(self, job: FollowedJob, evidence: Evidence, at: float) -> list[LrmsEvent]:
+        # What has ended is a second run that has not run the script: how the first one ends counts.
+        if not job.fenced:
+            job.fenced = True
+            self._slip("run_fenced", job.key)
+        if job.want is Want.GONE:
+            return self._cancelled(job, at, "cancelled")
+        if evidence.script is not None:
+            return self._ended(job, self._own_ending(job, evidence, at))
+        if self._is_over(job, evidence, at):
+            text = f"job {job.number} was started twice; how its one run ended no record says"
+            return self._vanished(job, text, at)
+        text = "it was started twice, and ran once; the end of that run is waited for"
+        return self._doubted(job, text, at)
+
+    def _is_over(self, job: FollowedJob, evidence: Evidence, at: float) -> bool:
+        # Whether a run that began has certainly come to its limit.
+        latest = job.missing_since if job.missing else job.doubt_at or at
+        began = job.start_time if evidence.begun_at is None else evidence.begun_at
+        began = latest if began is None else min(began, latest)
+        return at >= began + (evidence.limit_s or LONGEST_S) + self._grace_s
+
+    @staticmethod
+    def _own_ending(job: FollowedJob, evidence: Evidence, at: float) -> Ending:
+        script, began = evidence.script, evidence.begun_at
+        assert script is not None
+        if began is not None and script.run_time is not None:
+            at = min(at, began + script.run_time)
+        return Ending(began if job.start_time is None else job.start_time, ended_itself(script, at))
+
+    def _doubted(self, job: FollowedJob, reason: str, at: float) -> list[LrmsEvent]:
+        if job.doubt == reason:
+            return []
+        if not job.doubt:
+            job.doubt_at = at
+        job.doubt = reason
+        return [Unseen(job.key, reason)]
+
+    def _vanished(self, job: FollowedJob, reason: str, at: float) -> list[LrmsEvent]:
+        del self._jobs[job.key]
         self._remember(job)
-        return [Vanished(job.key, at, text)]
+        return [Vanished(job.key, at, reason)]
+
+    def _cancelled(self, job: FollowedJob, at: float, reason: str) -> list[LrmsEvent]:
+        ran = 0.0 if job.start_time is None else max(0.0, at - job.start_time)
+        end = LrmsEnd(LrmsOutcome.CANCELLED, at, ran, reason=reason)
+        return self._ended(job, Ending(job.start_time, end))
 
     def _shown(self, key: str, rows: list[JobRow], table: Table, findings: Findings) -> None:
         job = self._jobs.get(key)
         row = self._chosen(rows, job)
         for copy in rows:
             if copy is not row and copy.live:
-                self._slip("copied", key)
-                if copy.phase in _HAS_STARTED:
-                    self._slip("run_again", key)
-                findings.orders.append(Order(Act.CANCEL, "", copy))
+                self._copy(key, copy, findings)
         if job is None:
             job = self._found(key, row, findings)
             if job is None:
                 return
+        if job.doubt and (job.missing or (row.live and row.phase is not LrmsPhase.HELD)):
+            job.doubt = ""
+            findings.events.append(SeenAgain(key))
         job.missing = 0
         job.number = row.number
         if job.row is None and not job.acknowledged_at:
@@ -374,6 +541,16 @@ class JobLedger:
             job.hold_stays, job.left_hold = False, True
         self._compared(job, row, table, findings)
         job.row = row
+
+    def _copy(self, key: str, copy: JobRow, findings: Findings) -> None:
+        # One that is held has certainly not begun. What of two copies runs, nobody here can know better.
+        if (key, copy.number) not in self._copies:
+            self._copies.add((key, copy.number))
+            self._slip("copied", key)
+            if copy.phase in _HAS_STARTED:
+                self._slip("run_again", key)
+        if copy.phase is LrmsPhase.HELD:
+            findings.orders.append(Order(Act.CANCEL, "", copy))
 
     @staticmethod
     def _chosen(rows: list[JobRow], job: FollowedJob | None) -> JobRow:
@@ -395,17 +572,19 @@ class JobLedger:
         old = self._over.get(key)
         if not row.live:
             return None
-        if old is not None and old.want is Want.GONE:
+        if old is not None and old.want in {Want.GONE, Want.OVER}:
             if not old.came_back:
                 old.came_back = True
                 self._slip("cancel_undone", key)
-            if row.phase is LrmsPhase.COMPLETING:
-                return None
-            findings.orders.append(Order(Act.CANCEL, key, row))
+            wanted_gone = old.want is Want.GONE and row.phase is not LrmsPhase.COMPLETING
+            if wanted_gone or row.phase is LrmsPhase.HELD:
+                findings.orders.append(Order(Act.CANCEL, key, row))
             return None
-        want = Want.NOTHING if old is None else old.want
-        if old is not None and old.end is not None:
-            want = Want.NOTHING  # it was to run, and has
+        # One that was to run, and has, is asked about; of one of which nobody could say that, or that may be
+        # elsewhere by now, no hold is lifted.
+        want = Want.HELD if key in self._lost else Want.NOTHING
+        if old is not None:
+            want = Want.NOTHING if old.end is not None else Want.HELD
             self._slip("end_undone", key)
         job = self._jobs[key] = FollowedJob(key, want)
         self._over.pop(key, None)
@@ -428,7 +607,7 @@ class JobLedger:
         if not row.live:
             question = self._question(job, row)
             if row.exact:
-                findings.events.extend(self.conclude(question, None, table.taken_at))
+                findings.events.extend(self.conclude(question, Evidence(), table.taken_at))
             else:
                 findings.questions.append(question)
         elif job.want is Want.GONE:
@@ -458,21 +637,29 @@ class JobLedger:
             return []
         events: list[LrmsEvent] = []
         if job.start_time is not None:
-            self._ran_again(job)
+            if not self._fences:
+                self._ran_again(job)  # else its folder says whether it ran
             events.append(Requeued(job.key, start_time, "it was started anew"))
         job.start_time = start_time
         events.append(Started(job.key, start_time))
         return events
 
-    def _not_shown(self, job: FollowedJob, table: Table, findings: Findings) -> None:
-        if not job.number or job.acknowledged_at > table.began_at:
-            return
-        if not job.missing:
-            job.missing_since = table.began_at
+    def _not_shown(self, job: FollowedJob, table: Table, step_s: float) -> bool:
+        # Nothing follows from that; returns whether it is to be asked about now.
+        if not (job.number or job.maybe_released) or job.acknowledged_at > table.began_at:
+            return False
+        if job.missing:
+            job.missing_s += step_s
+        else:
+            job.missing_since, job.missing_s = table.began_at, 0.0
+            job.pause, job.ask_in = 1, 0
         job.missing += 1
-        gone_s = table.taken_at - job.missing_since
-        if job.missing >= MISSING_LOOKS and gone_s >= self._records_s:
-            findings.questions.append(self._question(job, None))
+        if job.missing < MISSING_LOOKS or job.missing_s < self._records_s:
+            return False
+        if job.ask_in:
+            job.ask_in -= 1
+            return False
+        return True
 
     def _question(self, job: FollowedJob, row: JobRow | None) -> Question:
         last = row or job.row

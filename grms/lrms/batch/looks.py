@@ -7,7 +7,7 @@ is known (`ledger`), and told as events. Between two looks nothing is known of t
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import structlog
@@ -15,7 +15,7 @@ import structlog
 from grms.lrms.batch.launch import Spool
 from grms.lrms.batch.ledger import JobLedger, Order
 from grms.lrms.batch.system import BatchSystem
-from grms.lrms.batch.table import Question, Table
+from grms.lrms.batch.table import Ending, Evidence, Question, Table
 from grms.lrms.disk import Disk
 from grms.lrms.port import (
     Away,
@@ -27,6 +27,7 @@ from grms.lrms.port import (
     LrmsEvent,
     LrmsUnavailableError,
     Tell,
+    Unseen,
 )
 
 REST_SHARE: Final = 10
@@ -196,12 +197,43 @@ class Looks:
             return []  # the next look asks again
         events: list[LrmsEvent] = []
         for question in questions:
-            script = await self.disk.tried(self._spool.script_end, question.key)
-            if script is None:
-                continue  # the next look asks again
-            events += self.ledger.conclude(question, endings.get(question.key), at, *script)
-        self.tell(events)
+            try:
+                evidence = await self.evidence(question, endings.get(question.key))
+            except LrmsDiskError:
+                continue  # it was logged, and the next look asks again
+            events += self.ledger.conclude(question, evidence, at)
+        self.told(events)
         return [event.key for event in events if isinstance(event, Ended)]
+
+    async def evidence(self, question: Question, ending: Ending | None) -> Evidence:
+        """Returns what is known of a job beside what a look shows of it.
+
+        Args:
+            question: about which job.
+            ending: what records say.
+
+        Raises:
+            LrmsDiskError: the job's folder cannot be read.
+        """
+        evidence = await self.disk.do(self._spool.evidence, question.key)
+        if ending is not None or question.row is not None:
+            return replace(evidence, ending=ending)
+        try:
+            known = await self._system.knows(question)
+        except LrmsError as error:
+            _log.warning("lrms.records_unavailable", reason=error.reason)
+            return evidence
+        if isinstance(known, Ending):
+            return replace(evidence, ending=known)
+        return replace(evidence, known=known)
+
+    def told(self, events: list[LrmsEvent]) -> None:
+        """Tells events that come of questions, and writes to the log what is not known."""
+        for event in events:
+            if isinstance(event, Unseen):
+                name = self._system.encode(event.key)
+                _log.warning("lrms.job_unseen", lrms_job=name, reason=event.reason)
+        self.tell(events)
 
     # --- what the batch system has not kept ------------------------------------------------------
 

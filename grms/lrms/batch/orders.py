@@ -20,8 +20,7 @@ from grms.lrms.batch.launch import Spool
 from grms.lrms.batch.ledger import Act, Order, Want
 from grms.lrms.batch.looks import Looks
 from grms.lrms.batch.system import BatchSystem
-from grms.lrms.batch.table import Ending, JobRow, Question
-from grms.lrms.launched import ended_itself
+from grms.lrms.batch.table import JobRow, Question
 from grms.lrms.port import (
     LrmsDiskError,
     LrmsError,
@@ -135,7 +134,11 @@ class Orders:
         for key in keys:
             job = self._ledger.job(key)
             row = None if job is None or job.end is not None else job.row
-            if row is not None and row.live and row.phase is not LrmsPhase.COMPLETING:
+            if row is not None and (not row.live or row.phase is LrmsPhase.COMPLETING):
+                row = None
+            if row is None:
+                row = self._ledger.unshown(key)
+            if row is not None:
                 rows[key] = row
         self._not_wanted(rows)
         errors = await self._end(rows)
@@ -225,6 +228,7 @@ class Orders:
         if begun and not self._repeats:
             await self._end_forgotten(order)
             return
+        self._ledger.releasing(order.key)
         await self._disk.do(self._spool.released, order.key, order.row.number)
         await self._system.release(order.row)
         self._ledger.released(order.key, self._clock(), again=begun)
@@ -232,14 +236,14 @@ class Orders:
 
     async def _end_forgotten(self, order: Order) -> None:
         row = order.row
-        question = Question(order.key, row.name, row.number, row.submit_time, None, ran=True)
+        question = Question(order.key, row.name, row.number, row.submit_time, row, ran=True)
         ending = (await self._system.endings([question])).get(order.key)
-        script, _ = await self._disk.do(self._spool.script_end, order.key)
-        if ending is None and script is not None:
-            ending = Ending(None, ended_itself(script, self._clock()))
-        self._looks.tell(self._ledger.run_forgotten(order.key, ending, self._clock()))
+        evidence = await self._looks.evidence(question, ending)
+        events, over = self._ledger.run_forgotten(order.key, evidence, self._clock())
+        self._looks.told(events)
         self._looks.write_slips()
-        await self._system.cancel(row)
+        if over:
+            await self._system.cancel(row)
 
 
 def _mark(order: Order) -> str:

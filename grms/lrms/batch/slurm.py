@@ -1,8 +1,9 @@
 """Slurm, by its own programs: `squeue`, `sinfo`, `sbatch`, `scontrol`, `scancel`.
 
-One `squeue` and one `sinfo` are a look. Never is a single job asked for by its number where it may
-be unknown: Slurm then answers with the same status as when its controller is down. How a job has
-ended is in the completion log (`JobCompType=jobcomp/filetxt`) where this host can read it, else
+One `squeue` and one `sinfo` are a look. `squeue` shows the jobs of all partitions, those that are hidden too: an
+operator may move a job, or hide where it runs. A single job is asked for by its number only where it has ended, or
+is not shown; Slurm then answers with the same status as when its controller is down, and the text
+says which. How a job has ended is in the completion log (`JobCompType=jobcomp/filetxt`) where this host can read it, else
 `scontrol show job` as long as the controller remembers the job, else `sacct` where the site has it.
 """
 
@@ -88,6 +89,12 @@ _UNAVAILABLE = (
     "Munge",
     "Unspecified error",
     "error writing",
+    "Message send failure",
+    "Message receive failure",
+    "Transport endpoint is not connected",
+    "Broken pipe",
+    "Network is unreachable",
+    "Host is down",
 )
 """What Slurm's programs say when nobody has answered them; everything else is an answer."""
 
@@ -107,7 +114,9 @@ _PASSING = (
 )
 """What Slurm's programs say when they refuse a job for what is no matter of the job, and passes."""
 
-_OVER = ("Invalid job id", "already finished", "already completing")
+_NO_JOB = "Invalid job id"
+
+_OVER = (_NO_JOB, "already finished", "already completing")
 """What is said of a job that has ended, and need not be ended any more."""
 
 
@@ -172,6 +181,11 @@ class Slurm:
         self._log = FollowedFile(settings.completion_log) if settings.completion_log else None
         self._logged: OrderedDict[str, list[Logged]] = OrderedDict()
 
+    @property
+    def forgets(self) -> bool:
+        """See `BatchSystem.forgets`: in a crash of the controller, and what has ended after `MinJobAge`."""
+        return True
+
     def encode(self, key: str) -> str:
         """See `BatchSystem.encode`."""
         return self._prefix + key
@@ -189,9 +203,7 @@ class Slurm:
         token = secrets.token_hex(8)
         partitions = self._partitions()
         table, machine = await asyncio.gather(
-            self._ask(
-                "squeue", "-h", "-r", "-t", "all", *partitions, "-o", f"{token}|{TABLE_FORMAT}"
-            ),
+            self._ask("squeue", "-h", "-r", "-a", "-t", "all", "-o", f"{token}|{TABLE_FORMAT}"),
             self._machine(),
         )
         everything, free = machine.everything, machine.free
@@ -245,6 +257,7 @@ class Slurm:
             account=self._account,
             prefix=self._prefix,
             processors=processors,
+            partitions=self._settings.partitions,
         )
 
     async def submit(self, name: str, job: LrmsJob, folder: Path) -> str:
@@ -322,9 +335,11 @@ class Slurm:
 
     async def cancel(self, row: JobRow) -> None:
         """See `BatchSystem.cancel`."""
-        # The name as well: after a crash of the controller the number may be another job's.
+        # The name as well: after a crash of the controller the number may be another job's. What is held
+        # may have been released and have started since: then it is seen so, and ended if it is to.
+        state = ["--state=PENDING"] if row.phase is LrmsPhase.HELD else []
         try:
-            words = (f"--name={row.name}", row.number)
+            words = (f"--name={row.name}", *state, row.number)
             await self._ask("scancel", *words, account=self._other(row.name))
         except LrmsRefusedError as error:
             if not any(word in error.reason for word in _OVER):
@@ -352,7 +367,7 @@ class Slurm:
         leaves that. A release that was undone has left none.
         """
         del released  # Slurm may have undone it
-        fields = await self._shown(row.number, row.name)
+        fields = await self._said(row.number, row.name)
         if fields is None:
             return False
         return fields.get("AccrueTime") == "Unknown" and fields.get("Priority") == "0"
@@ -364,13 +379,24 @@ class Slurm:
         for question in questions:
             ending = self._of_log(question)
             if ending is None and question.row is not None:
-                fields = await self._shown(question.number, question.name)
+                fields = await self._said(question.number, question.name)
                 ending = None if fields is None else ending_of(fields)
             if ending is None and self._settings.sacct:
                 ending = await self._of_accounting(question)
             if ending is not None:
                 found[question.key] = ending
         return found
+
+    async def knows(self, question: Question) -> Ending | bool | None:
+        """See `BatchSystem.knows`: as the job's own user, to whom it cannot be hidden."""
+        if not question.number:
+            return None
+        account = self._other(question.name)
+        try:
+            fields = await self._shown(question.number, question.name, account=account)
+        except LrmsRefusedError:
+            return None
+        return False if fields is None else ending_of(fields) or True
 
     async def _read_log(self) -> None:
         if self._log is None:
@@ -394,14 +420,20 @@ class Slurm:
         tag = tag_of(question.name, self._prefix, MARK)
         return read_accounting(_text(answer.output), tag, question.submit_time)
 
-    async def _shown(self, number: str, name: str) -> dict[str, str] | None:
-        answer = await self._programs.run(
-            "scontrol", "show", "job", "--oneliner", number, also=SECONDS
-        )
-        if answer.code != 0:
-            problem = failure("scontrol", answer)
-            if isinstance(problem, LrmsUnavailableError):
-                raise problem
+    async def _said(self, number: str, name: str) -> dict[str, str] | None:
+        # None also where it may not be said.
+        with contextlib.suppress(LrmsRefusedError):
+            return await self._shown(number, name)
+        return None
+
+    async def _shown(self, number: str, name: str, *, account: str = "") -> dict[str, str] | None:
+        # None of a job that Slurm does not know, by its own word.
+        words = ("show", "job", "--all", "--oneliner", number)
+        try:
+            answer = await self._ask("scontrol", *words, account=account)
+        except LrmsRefusedError as error:
+            if _NO_JOB not in error.reason:
+                raise
             return None
         fields = read_job(_text(answer.output))
         tag = tag_of(name, self._prefix, MARK)

@@ -11,8 +11,8 @@ time of the controller's host.
 
 import math
 import re
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 
@@ -21,14 +21,14 @@ from grms.lrms.batch.table import Ending, JobRow
 from grms.lrms.plan import Taken
 from grms.lrms.port import LrmsEnd, LrmsOutcome, LrmsPhase
 
-TABLE_FORMAT: Final = "%i|%t|%C|%V|%S|%e|%r|%u|%N|%j"
+TABLE_FORMAT: Final = "%i|%t|%C|%V|%S|%e|%r|%u|%N|%P|%j"
 """What is asked of squeue, behind the token: id, state, processors, moments of submission, start and
-end, reason, user, nodes, name."""
+end, reason, user, nodes, partitions, name."""
 
 MARK: Final = "@"
 """Stands in a job's name between its user's word and what names it for ever."""
 
-_FIELDS: Final = 11
+_FIELDS: Final = 12
 
 PHASES: Final = {
     "PD": LrmsPhase.WAITING,
@@ -103,7 +103,13 @@ class Queue:
 
 
 def read_queue(
-    text: str, *, token: str, account: Callable[[str], str], prefix: str, processors: int
+    text: str,
+    *,
+    token: str,
+    account: Callable[[str], str],
+    prefix: str,
+    processors: int,
+    partitions: Sequence[str] = (),
 ) -> Queue:
     """Returns what squeue's table says.
 
@@ -113,7 +119,10 @@ def read_queue(
         account: says whose a job of this site has to be, by its name; another user's is none.
         prefix: of the names of this site's jobs.
         processors: size of the machine; what is wider cannot start.
+        partitions: that the site uses; all, where there is none. A job of its own is one wherever it is; what is
+            elsewhere does not press on the site's part of the machine.
     """
+    used = set(partitions)
     rows: list[JobRow] = []
     running: list[Taken] = []
     planned: list[Taken] | None = []
@@ -122,10 +131,14 @@ def read_queue(
         fields = line.split("|", _FIELDS - 1)
         if len(fields) < _FIELDS or fields[0] != token:
             continue  # the rest of a name that has line feeds
-        name, wanted = fields[10], int(fields[3])
+        name, wanted = fields[11], int(fields[3])
         ours = bool(tag_of(name, prefix, MARK)) and fields[8] == account(name)
+        elsewhere = bool(used) and used.isdisjoint(fields[10].split(","))
         if ours:
-            rows.append(_row(fields))
+            row = _row(fields)
+            rows.append(replace(row, can_start=False) if elsewhere else row)
+        if elsewhere:
+            continue
         if fields[2] == "R":
             running.append(_taken(fields, wanted) or Taken(wanted, -math.inf, math.inf))
         elif fields[2] == "PD" and _reason(fields[7]) in _CAN_START and wanted <= processors:
@@ -151,7 +164,7 @@ def _reason(text: str) -> str:
 
 
 def _row(fields: list[str]) -> JobRow:
-    _, number, state, processors, submitted, started, ended, reason, _, nodes, name = fields
+    _, number, state, processors, submitted, started, ended, reason, _, nodes, _, name = fields
     phase = PHASES.get(state, LrmsPhase.UNKNOWN)
     why = _reason(reason)
     if phase is LrmsPhase.WAITING and why in _HELD_REASONS:

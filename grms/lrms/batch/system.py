@@ -13,7 +13,15 @@ class BatchSystem(Protocol):
 
     Whatever reaches outside raises `LrmsUnavailableError` where nobody answers, and
     `LrmsRefusedError` where the answer is no.
+
+    Attributes:
+        forgets: whether it may forget what it has acknowledged. What one that forgets nothing does not
+            know, and never ran, somebody has deleted.
     """
+
+    @property
+    def forgets(self) -> bool:
+        """See the class."""
 
     def encode(self, key: str) -> str:
         """Returns the name of a job at the batch system; keys are as `check_key` has them."""
@@ -66,3 +74,13 @@ class BatchSystem(Protocol):
 
     async def endings(self, questions: Sequence[Question]) -> dict[str, Ending]:
         """Returns how jobs have ended, by key, as far as records say."""
+
+    async def knows(self, question: Question) -> Ending | bool | None:
+        """Returns whether the batch system has a job that its table does not show.
+
+        A table may be cut, filtered or hidden from this user, so that it proves nothing of what it does not
+        show. This asks for the one job.
+
+        Returns:
+            Whether it has it, or how it has ended; None where it does not say.
+        """

@@ -6,6 +6,7 @@ this site has given it and gives no other, with number and moment of submission.
 
 from dataclasses import dataclass, field
 
+from grms.lrms.launched import ScriptEnd
 from grms.lrms.partitions import NO_PARTITIONS, Partitions
 from grms.lrms.plan import QueuePlan
 from grms.lrms.port import LrmsEnd, LrmsPhase
@@ -25,7 +26,8 @@ class JobRow:
         end: how it ended, as far as the table says; None where it has not.
         exact: `end` is all that there is to know.
         reason: why it stands where it stands, in the batch system's words.
-        can_start: it waits, and nothing but a lack of processors keeps it from starting.
+        can_start: it waits, and nothing but a lack of processors keeps it from starting, where the
+            site has them.
         hindered: what it waits for, where that is no room, for a person.
     """
 
@@ -85,6 +87,30 @@ class Ending:
 
     start_time: float | None
     end: LrmsEnd
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What is known of a job beside what a look shows of it.
+
+    Attributes:
+        ending: what records say; None where they say nothing.
+        known: whether the batch system itself, asked for this one job, says that it has it; None where
+            it was not asked, or has not said.
+        script: how its script has ended, by its folder; None where that says nothing.
+        begun: its folder says that it has begun to run.
+        begun_at: when, by the clock of its node, seconds; None where nobody knows.
+        released: its hold was lifted, or was about to be.
+        limit_s: its requested time; 0 where that is not known.
+    """
+
+    ending: Ending | None = None
+    known: bool | None = None
+    script: ScriptEnd | None = None
+    begun: bool = False
+    begun_at: float | None = None
+    released: bool = False
+    limit_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

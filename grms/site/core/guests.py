@@ -278,8 +278,9 @@ class GuestDesk:
         end = end_of_lost(guest, event.reason, started=started)
         if end is not None:
             self._end(guest, end[0], turn.now, 0.0, turn)
-            # A submission may still be on the way.
-            turn.do(LrmsCancel(turn.cause, guest.lrms_key))
+            # A submission may still be on the way. What runs after all is nobody's to end.
+            wanted = guest.cancel_requested
+            turn.do(LrmsCancel(turn.cause, guest.lrms_key, only_waiting=not wanted))
             return
         turn.note(GuestLost(turn.now, guest.partner, guest.offer))
         turn.submit(guest, lookup=True)
@@ -329,8 +330,10 @@ class GuestDesk:
             turn.note(GuestExited(turn.now, guest.partner, guest.offer, event.exit))
         self._end(guest, event.outcome, event.end_time, event.run_time, turn)
         if event.outcome is Outcome.UNKNOWN:
-            # It may be there after all.
-            turn.do(LrmsCancel(turn.cause, guest.lrms_key))
+            # It may be there after all. What waits is not to run any more; what runs is left alone, as this
+            # site may be wrong.
+            wanted = guest.cancel_requested
+            turn.do(LrmsCancel(turn.cause, guest.lrms_key, only_waiting=not wanted))
 
     def _end(
         self, guest: GuestJob, outcome: Outcome, end_time: float, run_time: float, turn: Turn

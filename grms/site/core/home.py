@@ -248,8 +248,9 @@ class HomeDesk:
         end = end_of_lost(job, event.reason, started=job.state is JobState.RUNNING)
         if end is not None:
             turn.end(job, outcome=end[0], end_time=turn.now, run_time=0.0, reason=end[1])
-            # A submission may still be on the way.
-            turn.do(LrmsCancel(turn.cause, job.lrms_key))
+            # A submission may still be on the way. What runs after all is nobody's to end.
+            wanted = job.cancel_requested
+            turn.do(LrmsCancel(turn.cause, job.lrms_key, only_waiting=not wanted))
             return
         turn.note(JobLost(turn.now, job.job, f"lost by the batch system: {event.reason}"))
         turn.submit(job, lookup=True)
@@ -273,8 +274,10 @@ class HomeDesk:
             reason=reason,
         )
         if event.outcome is Outcome.UNKNOWN:
-            # It may be there after all.
-            turn.do(LrmsCancel(turn.cause, job.lrms_key))
+            # It may be there after all. What waits is not to run any more; what runs is left alone, as this
+            # site may be wrong.
+            wanted = job.cancel_requested
+            turn.do(LrmsCancel(turn.cause, job.lrms_key, only_waiting=not wanted))
 
     # --- after a restart -----------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ In the latter two the partner is told to end the job as soon as it listens.
 
 import math
 from collections.abc import Callable
+from typing import Final
 
 from grms.site.core.deadlines import deadline_of
 from grms.site.core.offers import OfferDesk
@@ -98,6 +99,10 @@ class OperatorDesk:
         )
 
 
+UNCONFIRMED_S: Final = 60.0
+"""A job that the batch system was to get so long ago, and has not confirmed, is shown as stuck."""
+
+
 def why_stuck(job: HomeJob, memory: Memory, now: float) -> str:
     """Returns why a job does not go on by itself, for an operator; empty where it does.
 
@@ -106,10 +111,8 @@ def why_stuck(job: HomeJob, memory: Memory, now: float) -> str:
         memory: of the site.
         now: seconds.
     """
-    if job.state is JobState.SUBMITTING and memory.lrms_away:
-        return f"the batch system does not answer: {memory.lrms_away}"
     if job.state not in _AT_PARTNER:
-        return job.hindered if job.state in {JobState.SUBMITTING, JobState.QUEUED} else ""
+        return _why_stuck_here(job, memory, now)
     if job.state is JobState.SUSPECT:
         return job.reason or f"{job.partner} is lost"
     if now <= deadline_of(job, memory.settings):
@@ -117,3 +120,14 @@ def why_stuck(job: HomeJob, memory: Memory, now: float) -> str:
     if math.isnan(job.accept_time):
         return f"{job.partner} has not said for {now - job.offer_time:.0f} s whether it has it"
     return f"accepted by {job.partner} {now - job.accept_time:.0f} s ago, and not ended"
+
+
+def _why_stuck_here(job: HomeJob, memory: Memory, now: float) -> str:
+    if job.state is JobState.SUBMITTING and memory.lrms_away:
+        return f"the batch system does not answer: {memory.lrms_away}"
+    if job.hindered and job.state in {JobState.SUBMITTING, JobState.QUEUED}:
+        return job.hindered
+    if job.state is JobState.SUBMITTING and now - job.kept_time > UNCONFIRMED_S:
+        return f"the batch system has not confirmed it for {now - job.kept_time:.0f} s"
+    unseen = memory.unseen.get(job.lrms_key)
+    return f"it is not known where it stands: {unseen}" if unseen else ""

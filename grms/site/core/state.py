@@ -46,8 +46,10 @@ from grms.site.facts.events import (
     LrmsLost,
     LrmsRefused,
     LrmsRequeued,
+    LrmsSeen,
     LrmsStarted,
     LrmsStays,
+    LrmsUnseen,
     OfferAnswered,
     OfferDisputed,
     OfferFailed,
@@ -179,6 +181,8 @@ class SiteState:
             **dict.fromkeys(self._told, self._lrms_told),
             LrmsAccepted: self._lrms_accepted,
             LrmsAppeared: self._lrms_appeared,
+            LrmsUnseen: self._lrms_unseen,
+            LrmsSeen: self._lrms_seen,
             LrmsAway: self._lrms_away,
             LrmsBack: self._lrms_back,
         }
@@ -327,9 +331,19 @@ class SiteState:
 
     def _lrms_appeared(self, event: LrmsAppeared, turn: Turn) -> None:
         job = self.memory.at_lrms.get(event.lrms_key)
-        if job is None or job.cancel_requested:
-            # Nobody waits for it: it was or is to be ended, or the journal that knew of it is gone.
-            turn.do(LrmsCancel(event.id, event.lrms_key))
+        if job is not None and not job.cancel_requested:
+            return
+        # Nobody waits for it: it was or is to be ended, or the journal that knew of it is gone. What runs is ended
+        # only where somebody has wanted that: that this site takes it for over may have been a mistake.
+        wanted = job is not None or self.memory.was_to_end(event.lrms_key)
+        turn.do(LrmsCancel(event.id, event.lrms_key, only_waiting=not wanted))
+
+    def _lrms_unseen(self, event: LrmsUnseen, _turn: Turn) -> None:
+        if event.lrms_key in self.memory.at_lrms:
+            self.memory.unseen[event.lrms_key] = event.reason
+
+    def _lrms_seen(self, event: LrmsSeen, _turn: Turn) -> None:
+        self.memory.unseen.pop(event.lrms_key, None)
 
     def _lrms_away(self, event: LrmsAway, _turn: Turn) -> None:
         self.memory.lrms_away = event.reason or "it does not answer"

@@ -35,8 +35,10 @@ from grms.site.facts.events import (
     LrmsLost,
     LrmsRefused,
     LrmsRequeued,
+    LrmsSeen,
     LrmsStarted,
     LrmsStays,
+    LrmsUnseen,
 )
 from grms.site.facts.jobs import NO_EXIT, Exit
 from grms.site.facts.lifecycle import Outcome
@@ -118,6 +120,8 @@ class LrmsQueue:
             port.Ended: lambda one: [self._ended(one.key, one.end)],
             port.Lost: self._lost,
             port.Vanished: self._vanished,
+            port.Unseen: lambda one: [LrmsUnseen(next(self._new_id), one.key, one.reason)],
+            port.SeenAgain: lambda one: [LrmsSeen(next(self._new_id), one.key)],
             port.Appeared: self._appeared,
             port.LoadSeen: lambda _: [],
             port.Away: self._went_away,

@@ -608,6 +608,21 @@ class LrmsLost(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class LrmsUnseen(Event):
+    """Where a job stands in the batch system is not known, and nothing says that it is over."""
+
+    lrms_key: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class LrmsSeen(Event):
+    """Where a job stands in the batch system is known again."""
+
+    lrms_key: str
+
+
+@dataclass(frozen=True, slots=True)
 class LrmsStays(Event):
     """The batch system will not let a waiting job go; `certain`: no attempt had no answer."""
 

@@ -12,6 +12,7 @@ from dataclasses import fields
 from grms.policy.guard import GuardFound
 from grms.site.facts.arrivals import keep, receive
 from grms.site.facts.jobs import (
+    KEY_PARTS,
     Completion,
     GuestJob,
     HomeJob,
@@ -99,6 +100,7 @@ class Memory:
         rounds: of offers.
         draining: no more work is taken.
         lrms_away: why the batch system does not answer; empty where it does.
+        unseen: why it is not known where a job of `at_lrms` stands, by key; not in the journal.
         guard_found: what the site's guard has found when it looked last; None before that. All three are of
             the running daemon, and do not survive a restart.
 
@@ -117,9 +119,9 @@ class Memory:
         self.next_job = 1
         self.draining = False
         self.lrms_away = ""
+        self.unseen: dict[str, str] = {}
         self.guard_found: GuardFound | None = None
-        self.own_work = 0.0
-        self.own_requested = 0.0
+        self.own_work = self.own_requested = 0.0
         self.unconfirmed = 0
         self.at_lrms: dict[str, HomeJob | GuestJob] = {}
         self.reserved: dict[str, GuestJob] = {}
@@ -206,6 +208,28 @@ class Memory:
         for book in before.values():
             book.listed = book.reachable = False
             self.books[book.name] = book
+
+    def was_to_end(self, key: str) -> bool:
+        """Returns whether this site has wanted a job to end, or to leave, that it does not have there any more.
+
+        Args:
+            key: of the job; of one that nobody here knows it is not known.
+        """
+        home, *numbers = key.split("/")
+        if len(numbers) < KEY_PARTS - 1:
+            return False
+        try:
+            epoch, number = int(numbers[0], 16), int(numbers[1])
+        except ValueError:
+            return False
+        if home != self.settings.name:
+            book = self.books.get(home)
+            guest = None if book is None else book.guests.get(OfferId(epoch, number))
+            return guest is not None and guest.cancel_requested
+        job = self.jobs.get(number)
+        if job is None or not _of_one_job(job.lrms_key, key):
+            return False
+        return job.cancel_requested or bool(job.partner) or job.lrms_key != key
 
     def confirm(self, job: HomeJob | GuestJob) -> None:
         """Notes that the batch system has a job; to be called before its state changes."""
@@ -334,7 +358,7 @@ class Memory:
     def _job_left(self, record: JobLeft) -> None:
         job = self.jobs[record.job]
         self.confirm(job)
-        del self.at_lrms[job.lrms_key]
+        self._leaves_lrms(job.lrms_key)
         job.lrms_key = next_lrms_key(job.lrms_key)
         job.lost = job.leaving = job.requeued = False
         if job.state is JobState.LEAVING:
@@ -357,12 +381,17 @@ class Memory:
         if job.state is not JobState.SUBMITTING:
             job.move(JobState.SUBMITTING)
             self.unconfirmed += job.request.processors
+        self.unseen.pop(job.lrms_key, None)
         job.lost = True
         job.kept_time = record.time
         job.reason = record.reason
 
     def _job_exited(self, record: JobExited) -> None:
         self.jobs[record.job].exit = record.exit
+
+    def _leaves_lrms(self, key: str) -> None:
+        self.at_lrms.pop(key, None)
+        self.unseen.pop(key, None)
 
     def _job_started(self, record: JobStarted) -> None:
         job = self.jobs[record.job]
@@ -387,7 +416,7 @@ class Memory:
         if job.partner:
             self._delegated_job_ended(job, record)
         else:
-            self.at_lrms.pop(job.lrms_key, None)
+            self._leaves_lrms(job.lrms_key)
         self.jobs_open -= 1
         left = self.open_by_user[job.user] - 1
         if left:
@@ -548,6 +577,7 @@ class Memory:
         if guest.state is not GuestState.ACCEPTED:
             guest.move(GuestState.ACCEPTED)
             self.unconfirmed += guest.request.processors
+        self.unseen.pop(guest.lrms_key, None)
         guest.lost = True
         guest.kept_time = record.time
 
@@ -561,7 +591,7 @@ class Memory:
         guest.completion = Completion(
             record.offer, record.outcome, record.end_time, record.run_time, guest.exit
         )
-        self.at_lrms.pop(guest.lrms_key, None)
+        self._leaves_lrms(guest.lrms_key)
         self.reserved.pop(guest.lrms_key, None)
         guest.reserved = False
         request = guest.request
@@ -600,3 +630,8 @@ class Memory:
         trust.credit, trust.breaches = record.credit, record.breaches
         trust.suspended_until = record.suspended_until
         trust.restore(record.promised, record.work)
+
+
+def _of_one_job(key: str, other: str) -> bool:
+    # Each time that the batch system lets a job go, its next name there has one part more.
+    return key.split("/")[:KEY_PARTS] == other.split("/")[:KEY_PARTS]

@@ -256,7 +256,9 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
             journal_records=facts.journal.count,
             journal_bytes=facts.journal.size_bytes,
             telemetry_connected=facts.telemetry_connected(),
-            lrms_problem=lrms_problem(state.memory.lrms_away or engine.driver.problem, age),
+            lrms_problem=lrms_problem(
+                state.memory.lrms_away or engine.driver.problem, age, len(state.memory.unseen)
+            ),
             lrms_load_age_s=age,
             lrms_commands_open=engine.driver.commands_open,
             guard=guard_status(state.settings.guard, state.memory.guard_found),
@@ -264,9 +266,19 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
         )
 
 
-def lrms_problem(away: str, age: float | None) -> str:
-    """Returns what is in the way at the batch system, for a person; empty where nothing is."""
-    return away or ("it has not said yet how busy it is" if age is None else "")
+def lrms_problem(away: str, age: float | None, unseen: int = 0) -> str:
+    """Returns what is in the way at the batch system, for a person; empty where nothing is.
+
+    Args:
+        away: why it does not answer; empty where it does.
+        age: of the load, seconds; None where there has been none.
+        unseen: jobs of which it is not known where they stand there.
+    """
+    if away:
+        return away
+    if unseen:
+        return f"it is not known where {unseen} jobs stand; `grms jobs --stuck` says why"
+    return "it has not said yet how busy it is" if age is None else ""
 
 
 def guard_status(

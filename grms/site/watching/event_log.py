@@ -96,6 +96,8 @@ _EVENTS: Final[dict[type[Event], str]] = {
     events.OfferDisputed: "warning",
     events.LrmsRefused: "warning",
     events.LrmsAppeared: "warning",
+    events.LrmsUnseen: "warning",
+    events.LrmsSeen: "info",
     events.LrmsAway: "warning",
     events.LrmsBack: "info",
     events.Drain: "info",

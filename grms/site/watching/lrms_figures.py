@@ -33,6 +33,9 @@ class LrmsFigures:
         self._commands = gauge(
             "hanse_lrms_commands_open", "Commands that the batch system has not answered."
         )
+        self._unseen = gauge(
+            "hanse_lrms_jobs_unseen", "Jobs of which it is not known where they stand."
+        )
         self._lost = counter(
             "hanse_lrms_surprises_total", "What the batch system did by itself.", ("what",)
         )
@@ -71,6 +74,10 @@ class LrmsFigures:
         self._up.set(reachable)
         self._age.set(math.nan if load_age is None else load_age)
         self._commands.set(commands_open)
+
+    def set_unseen(self, jobs: int) -> None:
+        """Sets of how many jobs it is not known where they stand in the batch system."""
+        self._unseen.set(jobs)
 
     def surprised(self, what: Surprise) -> None:
         """Counts what the batch system did by itself."""

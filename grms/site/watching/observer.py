@@ -174,6 +174,7 @@ class Observer:
                 load_age=engine.driver.load_age,
                 commands_open=engine.driver.commands_open,
             )
+            metrics.lrms.set_unseen(len(state.memory.unseen))
             metrics.lrms.set_slips(engine.driver.slips)
         count_open = state.settings.location.count_open
         for partner in state.settings.partners:

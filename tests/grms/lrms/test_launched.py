@@ -7,17 +7,28 @@ from pathlib import Path
 
 import pytest
 
-from grms.lrms.launched import LAUNCH, ScriptEnd, ended_itself, read_runs, read_script_end, true_end
+from grms.lrms.launched import (
+    FENCED,
+    LAUNCH,
+    LAUNCH_ONCE,
+    ScriptEnd,
+    ended_itself,
+    is_fenced,
+    read_begun_at,
+    read_runs,
+    read_script_end,
+    true_end,
+)
 from grms.lrms.port import LrmsEnd, LrmsOutcome
 from tests.waiting import TIME_OUT_S
 
 SHELLS = [shell for shell in ("/bin/sh", "/bin/bash") if os.access(shell, os.X_OK)]
 
 
-def launched(folder: Path, shell: str, script: str) -> tuple[int, str, str]:
+def launched(folder: Path, shell: str, script: str, launch: str = LAUNCH) -> tuple[int, str, str]:
     """Runs a script as a batch system does, and returns its status and what it has printed."""
     (folder / "values").write_text("umask 027\nexport VALUE='x y'\nset -- \"$1/program\" 'a b' c\n")
-    for name, text in (("launch", LAUNCH), ("program", f"#!/bin/sh\n{script}\n")):
+    for name, text in (("launch", launch), ("program", f"#!/bin/sh\n{script}\n")):
         (folder / name).write_text(text)
         (folder / name).chmod(0o700)
     done = subprocess.run(  # noqa: S603  # a script of the test's
@@ -110,6 +121,12 @@ def test_an_end_at_the_limit_is_looked_at() -> None:
     for script in (None, ScriptEnd(0, None), ScriptEnd(0, 60.0), ScriptEnd(0, 59.5)):
         assert true_end(TIMEOUT, script, 60.0) is TIMEOUT
     assert true_end(TIMEOUT, ScriptEnd(0, 20.0), 0.0) is TIMEOUT  # nobody knows its limit
+    # An operator has lowered the limit: what the script ran was ended a moment before the script itself.
+    lowered = replace(TIMEOUT, run_time=22.0, end_time=1022.0)
+    for code in (128 + 15, 128 + 9):
+        assert true_end(lowered, ScriptEnd(code, 20.0), 60.0) is lowered
+        assert true_end(TIMEOUT, ScriptEnd(code, 20.0), 60.0).exit_code == code
+    assert true_end(lowered, ScriptEnd(3, 20.0), 60.0).exit_code == 3
 
 
 def test_other_ends() -> None:
@@ -126,3 +143,78 @@ def test_other_ends() -> None:
         assert true_end(end, ScriptEnd(0, 1.0), 60.0) is end
     found = ended_itself(ScriptEnd(4, 7.0), 50.0)
     assert (found.outcome, found.exit_code, found.run_time) == (LrmsOutcome.FAILED, 4, 7.0)
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_of_two_runs_at_one_time_one_runs_the_script(tmp_path: Path, shell: str) -> None:
+    """The others end with a code of their own, say nothing, and leave what the first says of itself."""
+    launched(tmp_path, shell, "true", "#!/bin/sh\ntrue\n")  # lays the files
+    (tmp_path / "program").write_text("#!/bin/sh\necho ran >>runs\nexit 7\n")
+    (tmp_path / "launch").write_text(LAUNCH_ONCE)
+    (tmp_path / "gate").mkdir()
+    # All wait for the gate to be gone, so that they begin at one moment.
+    wait = f"while test -e gate; do :; done; exec {shell} launch"
+    processes = [
+        subprocess.Popen(  # noqa: S603  # a script of the test's
+            [shell, "-c", wait],
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+        for _ in range(8)
+    ]
+    (tmp_path / "gate").rmdir()
+    said = [process.communicate(timeout=TIME_OUT_S) for process in processes]
+    assert sorted(process.returncode for process in processes) == [7, *[FENCED] * 7]
+    assert said == [(b"", b"")] * 8
+    assert (tmp_path / "runs").read_text() == "ran\n"
+    text = (tmp_path / "begun").read_text()
+    assert read_runs(text) == ["0"]
+    end = read_script_end(text)
+    assert end is not None
+    assert end.code == 7
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_run_of_which_only_the_beginning_is_known_is_not_repeated(
+    tmp_path: Path, shell: str
+) -> None:
+    """Its node was lost; even one that came no further than to begin."""
+    for begun, once in (("0 1795392239\n", False), ("0 1795392239\n", True), ("", True)):
+        (tmp_path / "begun").write_text(begun)
+        if once:
+            (tmp_path / "begun.once").touch()
+        assert launched(tmp_path, shell, "echo ran", LAUNCH_ONCE) == (FENCED, "", "")
+        assert (tmp_path / "begun").read_text() == begun
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_another_folder_is_not_taken_for_the_jobs(tmp_path: Path, shell: str) -> None:
+    """A batch system that cannot go to the job's folder goes elsewhere, where `begun` may be anybody's."""
+    (tmp_path / "begun").write_text("0 1795392239\n")
+    (tmp_path / "launch").write_text(LAUNCH_ONCE)
+    done = subprocess.run(  # noqa: S603  # a script of the test's
+        [shell, "launch"], cwd=tmp_path, check=False, timeout=TIME_OUT_S
+    )
+    assert done.returncode == 125
+    (tmp_path / "begun").write_text("")  # as it lies ready for another account
+    assert launched(tmp_path, shell, "echo ran", LAUNCH_ONCE) == (0, "ran\n", "")
+
+
+def test_a_run_that_was_turned_away_is_told_from_a_script_that_says_the_same() -> None:
+    """By what the first run has written down, if there was one."""
+    end = LrmsEnd(LrmsOutcome.FAILED, 50.0, 1.0, FENCED)
+    assert is_fenced(end, None, begun=True)
+    assert is_fenced(end, ScriptEnd(0, 20.0), begun=True)
+    assert not is_fenced(end, ScriptEnd(FENCED, 20.0), begun=True)
+    assert not is_fenced(end, None, begun=False)
+    assert not is_fenced(replace(end, exit_code=3), None, begun=True)
+
+
+def test_the_last_begin_is_read() -> None:
+    """Where it has one; an older one may have said no time."""
+    assert read_begun_at("0 100\nended 1 120\n1 130\n") == 130.0
+    assert read_begun_at("0 100\n1\n") is None
+    assert read_begun_at("nonsense\n") is None
+    assert read_begun_at("") is None

@@ -111,6 +111,8 @@ class Deaf:
         self.cancel_all = system.cancel_all
         self.held_since_submission = system.held_since_submission
         self.endings = system.endings
+        self.knows = system.knows
+        self.forgets = system.forgets
 
     async def submit(self, name: str, job: LrmsJob, folder: Path) -> str:
         """See `BatchSystem.submit`."""
@@ -151,7 +153,7 @@ class Site:
         """Begins a new life: an adapter that remembers nothing."""
         self.system = Deaf(self.world.system(self.name, requeue=self.requeue, node=self.node))
         spool = Spool(self.spool)
-        self.lrms = BatchLrms(self.system, spool, poll_s=POLL_S, settle_s=0.0)
+        self.lrms = BatchLrms(self.system, spool, poll_s=POLL_S, settle_s=0.0, repeats=self.requeue)
         self.lrms.listen(self.events.extend)
 
     def job(

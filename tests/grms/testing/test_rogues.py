@@ -126,10 +126,11 @@ class ConfirmsFirst(SiteState):
         for command in super().handle(event, now):
             commands.append(command)
             if isinstance(command, LrmsCancel) and command.only_waiting:
-                job = self.memory.at_lrms[command.lrms_key]
-                if isinstance(job, HomeJob):
-                    cause, partner = command.cause, job.partner
-                    commands.append(SendResolve(cause, partner, job.offer, 0.0, confirm=True))
+                job = self.memory.at_lrms.get(command.lrms_key)
+                if not isinstance(job, HomeJob):
+                    continue  # one that is taken for over is to end as well
+                cause, partner = command.cause, job.partner
+                commands.append(SendResolve(cause, partner, job.offer, 0.0, confirm=True))
         return commands
 
 

@@ -20,6 +20,8 @@ class Forgetful:
         self.ending: Ending | None = None
         self.told: list[str] = []
         self.now = 100.0
+        self.forgets = True
+        self.known: Ending | bool | None = None
 
     def encode(self, key: str) -> str:
         """See `BatchSystem.encode`."""
@@ -73,3 +75,8 @@ class Forgetful:
     async def endings(self, questions: Sequence[Question]) -> dict[str, Ending]:
         """See `BatchSystem.endings`."""
         return {} if self.ending is None else {question.key: self.ending for question in questions}
+
+    async def knows(self, question: Question) -> Ending | bool | None:
+        """See `BatchSystem.knows`."""
+        del question
+        return self.known

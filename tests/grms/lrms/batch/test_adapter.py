@@ -3,26 +3,37 @@
 import asyncio
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from grms.lrms.batch.adapter import BatchLrms
 from grms.lrms.batch.kinds import SlurmTable
 from grms.lrms.batch.launch import Spool
+from grms.lrms.batch.ledger import GRACE_S
 from grms.lrms.batch.table import Ending, JobRow, Table
 from grms.lrms.partitions import Partition, Partitions
 from grms.lrms.port import (
+    Accepted,
+    Away,
+    Back,
     Ended,
+    Lost,
     LrmsEnd,
     LrmsEvent,
     LrmsJob,
     LrmsOutcome,
     LrmsPhase,
     LrmsRefusedError,
+    LrmsUnavailableError,
     Program,
+    SeenAgain,
+    Unseen,
+    Vanished,
 )
 from tests.clusters.fake_slurm import FakeSlurm
 from tests.grms.lrms.batch.forgetful import END, HELD, KEY, Forgetful
+from tests.grms.lrms.batch.scene import Scene, undisturbed
 from tests.waiting import TIME_OUT_S, until
 
 
@@ -110,10 +121,14 @@ async def test_what_is_asked_after_a_restart_is_the_truth_too(tmp_path: Path) ->
             lrms = BatchLrms(system, spool, poll_s=0.01, settle_s=0.0, clock=lambda: 2000.0)
             record = await lrms.look_up(KEY)
             assert record is not None
+            if not (rows or ending or code):
+                # Nothing says that it is over, whatever the time is.
+                assert (record.phase, record.end) == (LrmsPhase.UNKNOWN, None)
+                assert record.start_time == 1000.0
+                continue
             assert record.end is not None
             assert record.end.exit_code == code
-            known = LrmsOutcome.TIMEOUT if rows or ending else LrmsOutcome.UNKNOWN
-            assert record.end.outcome is (LrmsOutcome.FAILED if code else known)
+            assert record.end.outcome is (LrmsOutcome.FAILED if code else LrmsOutcome.TIMEOUT)
 
 
 async def test_an_end_that_the_controller_has_forgotten_is_told(tmp_path: Path) -> None:
@@ -165,17 +180,20 @@ async def test_a_job_that_has_emptied_its_folder_is_not_submitted_again(tmp_path
     system.rows = ()
     record = await lrms.look_up(KEY)
     assert record is not None
-    assert record.phase is LrmsPhase.ENDED
+    assert record.phase is LrmsPhase.UNKNOWN
     await lrms.submit(LrmsJob(KEY, 2, 60.0, program=Program("#!/bin/sh\n")))
     assert system.told == ["submit"]
 
 
 async def test_a_job_that_has_emptied_its_folder_is_not_released_again(tmp_path: Path) -> None:
-    """The batch system has forgotten the release and the run; the job is ended, as any that has begun."""
+    """The batch system has forgotten the release and the run; once its limit is over the copy is ended."""
     system = Forgetful()
     lrms = await emptied(system, tmp_path)
     system.rows = (HELD,)
     await lrms.look_up(KEY)
+    await lrms.release(KEY)
+    assert system.told == ["submit"]
+    system.now += 60.0 + GRACE_S
     await lrms.release(KEY)
     assert system.told == ["submit", "cancel"]
 
@@ -222,3 +240,209 @@ async def test_what_no_part_takes_is_refused(
         with pytest.raises(LrmsRefusedError, match="main") as caught:
             await lrms.submit(job)
         assert (caught.value.passing, system.told) == (passing, [])
+
+
+# --- a doubt is no end -----------------------------------------------------------------------------
+
+
+def scene_at(folder: Path, **settings: Any) -> Scene[FakeSlurm]:
+    """Returns a scene with a fake of Slurm."""
+    cluster = FakeSlurm(folder / "cluster", nodes=1, cpus=4)
+    return Scene(cluster, folder, **settings)
+
+
+async def test_a_partition_that_is_hidden_hides_no_job(tmp_path: Path) -> None:
+    """An operator hides it while jobs run and wait in it."""
+    scene = scene_at(tmp_path)
+    async with scene.up():
+        key, held = await scene.running(1), await scene.submitted(2, held=True)
+        scene.cluster.ask("scontrol", "update", "PartitionName=main", "Hidden=YES")
+        await scene.looks(8)
+        assert not scene.has(key, Unseen)
+        await undisturbed(scene, [key])
+        assert not scene.has(held, Ended, Lost, Unseen)
+        assert scene.states() == ["CD", "PD"]
+
+
+@pytest.mark.parametrize("way", ["empty", "half", "filtered", "hanging"])
+async def test_what_a_table_does_not_show_goes_on(tmp_path: Path, way: str) -> None:
+    """A wrapper answers without rows, cuts the table, filters it, or hangs: nothing ends, and all comes back."""
+    scene = scene_at(tmp_path)
+    async with scene.up():
+        first, second = await scene.running(1), await scene.running(2)
+        held = await scene.submitted(3, held=True)
+        await until(lambda: scene.has(held, Accepted))
+        machine = scene.cluster.machine
+        program = scene.cluster.folder / "bin" / "squeue"
+        text = program.read_text()
+        if way == "hanging":
+            program.write_text("#!/bin/sh\nexec sleep 300\n")
+            await until(lambda: any(isinstance(event, Away) for event in scene.events))
+            program.write_text(text)
+            await until(lambda: any(isinstance(event, Back) for event in scene.events))
+        else:
+            machine.shows = {"empty": 0, "half": 1}.get(way)
+            machine.hides = {f"hanse:S:{second}"} if way == "filtered" else set()
+            unseen = [first, second, held] if way == "empty" else [second]
+            await until(lambda: all(scene.has(key, Unseen) for key in unseen))
+            record = await scene.lrms.look_up(second)
+            assert record is not None
+            assert (record.phase, record.end) == (LrmsPhase.UNKNOWN, None)
+            await scene.looks(8)
+            machine.shows, machine.hides = None, set()
+            await until(lambda: all(scene.has(key, SeenAgain) for key in unseen))
+        assert scene.states() == ["PD", "R", "R"]
+        await undisturbed(scene, [first, second])
+        await scene.lrms.release(held)
+        await undisturbed(scene, [held])
+
+
+async def test_a_restart_under_an_empty_table_ends_nothing(tmp_path: Path) -> None:
+    """What was released is followed until its rows are back; nothing is submitted or cancelled."""
+    scene = scene_at(tmp_path)
+    scene.cluster.up()
+    try:
+        async with asyncio.timeout(TIME_OUT_S):
+            async with scene.life():
+                key = await scene.running(1)
+            scene.cluster.machine.shows = 0
+            scene.events.clear()
+            async with scene.life():
+                for _ in range(2):
+                    record = await scene.lrms.look_up(key)
+                    assert record is not None
+                    assert (record.phase, record.end) == (LrmsPhase.UNKNOWN, None)
+                await scene.submitted(1)
+                assert scene.has(key, Unseen)
+                await scene.looks(5)
+                scene.cluster.machine.shows = None
+                await until(lambda: scene.has(key, SeenAgain))
+                await undisturbed(scene, [key])
+                assert scene.states() == ["CD"]
+    finally:
+        scene.cluster.down()
+
+
+async def test_one_that_no_table_shows_can_be_cancelled(tmp_path: Path) -> None:
+    """Its user wants its end, whatever a table shows."""
+    scene = scene_at(tmp_path)
+    async with scene.up():
+        key = await scene.running(1)
+        scene.cluster.machine.shows = 0
+        await until(lambda: scene.has(key, Unseen))
+        assert await scene.lrms.cancel(key)
+        assert "CANCELLED" in scene.cluster.ask("scontrol", "show", "job", "1")
+        await until(lambda: scene.has(key, Ended))
+        (end,) = [event.end for event in scene.events if isinstance(event, Ended)]
+        assert end.outcome is LrmsOutcome.CANCELLED
+
+
+async def test_a_controller_without_a_memory_ends_no_script(tmp_path: Path) -> None:
+    """It comes back with an empty state while a script runs on: the job's folder says how that ends."""
+    scene = scene_at(tmp_path)
+    async with scene.up():
+        key, held = await scene.running(1), await scene.submitted(2, held=True)
+        await until(lambda: scene.has(held, Accepted))
+        scene.cluster.machine.crash(empty=True, kills=False)
+        scene.cluster.start_controller()
+        await until(lambda: scene.has(key, Unseen) and scene.has(held, Lost))
+        await scene.looks(5)
+        assert not scene.has(key, Ended, Vanished)
+        assert await scene.submitted(2, held=True) == held
+        end = await scene.ends(key)
+        assert (end.outcome, end.exit_code) == (LrmsOutcome.COMPLETED, 0)
+        assert scene.runs(key) == 1
+        assert scene.lrms.slips.submission_forgotten == 1
+
+
+@pytest.mark.parametrize("taken", [False, True])
+async def test_a_submission_without_an_answer_is_made_in_the_end(
+    tmp_path: Path, taken: bool
+) -> None:
+    """The controller dies before it has it, or after: it is looked up, and exactly one copy runs."""
+    scene = scene_at(tmp_path)
+    async with scene.up():
+        await scene.looks(1)
+        if taken:
+            scene.cluster.machine.loses = 1
+        else:
+            scene.cluster.machine.away = True
+        with pytest.raises(LrmsUnavailableError):
+            await scene.submitted(1)
+        scene.cluster.start_controller()
+        record = await scene.lrms.look_up("A/1/1")
+        assert (record is not None) == taken
+        key = await scene.submitted(1)
+        await until(lambda: scene.runs(key) == 1)
+        await undisturbed(scene, [key])
+        assert scene.states() == ["CD"]
+
+
+async def test_a_submission_that_was_cut_off_is_made_after_a_restart(tmp_path: Path) -> None:
+    """Of the adapter too; nothing was kept of it but that it was to be."""
+    scene = scene_at(tmp_path)
+    scene.cluster.up()
+    try:
+        async with asyncio.timeout(TIME_OUT_S):
+            async with scene.life():
+                await scene.looks(1)
+                scene.cluster.machine.away = True
+                with pytest.raises(LrmsUnavailableError):
+                    await scene.submitted(1)
+            scene.cluster.start_controller()
+            async with scene.life():
+                assert await scene.lrms.look_up("A/1/1") is None
+                key = await scene.submitted(1)
+                await undisturbed(scene, [key])
+                assert scene.states() == ["CD"]
+    finally:
+        scene.cluster.down()
+
+
+async def test_a_job_that_is_moved_to_another_partition_is_followed(tmp_path: Path) -> None:
+    """It is not forgotten, and there is no second copy of it; its load is not the site's any more."""
+    scene = scene_at(tmp_path, partitions=["main"])
+    async with scene.up():
+        held = await scene.submitted(1, held=True)
+        key = await scene.running(2)
+        await until(lambda: scene.has(held, Accepted))
+        for number in ("1", "2"):
+            scene.cluster.ask("scontrol", "update", f"JobId={number}", "Partition=urgent")
+        await scene.looks(8)
+        assert not scene.has(held, Unseen, Lost)
+        assert [row[2] for row in scene.rows()] == ["urgent", "urgent"]
+        await scene.lrms.release(held)
+        await undisturbed(scene, [key, held])
+
+
+@pytest.mark.parametrize("held", [False, True])
+async def test_a_run_that_the_controller_has_forgotten_is_waited_for(
+    tmp_path: Path, held: bool
+) -> None:
+    """It starts the job once more, which does not run again; or it holds it. The one run's own word counts."""
+    scene = scene_at(tmp_path)
+    async with scene.up():
+        key = await scene.running(1)
+        scene.cluster.machine.forget_run("1", held=held)
+        await until(lambda: scene.has(key, Unseen))
+        await scene.looks(5)
+        assert not scene.has(key, Ended, Vanished)
+        async with scene.life():
+            # Another life of the adapter comes to the same.
+            record = await scene.lrms.look_up(key)
+            assert record is not None
+            assert record.end is None
+        end = await scene.ends(key)
+        assert (end.outcome, end.exit_code) == (LrmsOutcome.COMPLETED, 0)
+        assert scene.runs(key) == 1
+        await until(lambda: scene.states() == (["CA"] if held else ["F"]))
+
+
+async def test_a_job_that_may_run_anew_does(tmp_path: Path) -> None:
+    """Where the site allows it there is no fence."""
+    scene = scene_at(tmp_path, requeue=True)
+    async with scene.up():
+        key = await scene.running(1)
+        scene.cluster.machine.forget_run("1")
+        await until(lambda: scene.runs(key) == 2)
+        assert (await scene.ends(key)).outcome is LrmsOutcome.COMPLETED

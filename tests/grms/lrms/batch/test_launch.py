@@ -7,6 +7,7 @@ import shutil
 import stat
 import subprocess
 import tempfile
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -33,7 +34,7 @@ from grms.lrms.batch.launch import (
 )
 from grms.lrms.folders import Remains
 from grms.lrms.job_notes import Marks
-from grms.lrms.launched import LAUNCH, ScriptEnd
+from grms.lrms.launched import FENCED, LAUNCH, LAUNCH_ONCE, ScriptEnd
 from grms.lrms.port import HomeRun, JobInput, LrmsRefusedError, Program
 
 SCRIPT = '#!/bin/sh\nprintf "%s\\0" "$@"\nprintf "%s" "$VALUE"\n'
@@ -60,7 +61,7 @@ def test_values_and_arguments_arrive_as_they_are(
     """Whatever stands in them: nothing is expanded, split or run."""
     spool = Spool(tmp_path)
     program = Program(SCRIPT, tuple(arguments), {"VALUE": value})
-    folder = spool.prepare("A/1/1", check_program(program), run=True)
+    folder = spool.prepare("A/1/1", check_program(program), run=True, repeats=True)
     text = ran(folder)
     assert text == ("".join(f"{each}\0" for each in arguments) or "\0") + value
 
@@ -71,11 +72,13 @@ def test_values_and_arguments_arrive_as_they_are(
 def test_nothing_in_a_value_is_run(tmp_path: Path, value: str) -> None:
     """The shell has it as data, and no option of a batch system comes of it."""
     spool = Spool(tmp_path)
-    folder = spool.prepare("A/1/1", Program(SCRIPT, (value,), {"VALUE": value}), run=True)
-    ran(folder)
-    assert not (folder / "made").exists()
-    assert (folder / "launch").read_text() == LAUNCH
-    assert "#SBATCH" not in LAUNCH
+    program = Program(SCRIPT, (value,), {"VALUE": value})
+    for repeats, launch in ((False, LAUNCH_ONCE), (True, LAUNCH)):
+        folder = spool.prepare("A/1/1", program, run=True, repeats=repeats)
+        ran(folder)
+        assert not (folder / "made").exists()
+        assert (folder / "launch").read_text() == launch
+        assert "#SBATCH" not in launch
 
 
 @pytest.mark.parametrize(
@@ -318,7 +321,7 @@ def test_a_folder_knows_how_often_its_job_has_begun(tmp_path: Path) -> None:
     """With what the batch system said of restarts; also after it was cleared, and never without end."""
     spool = Spool(tmp_path)
     assert spool.runs("A/1/1") == []
-    folder = spool.prepare("A/1/1", Program("#!/bin/sh\n"), run=True)
+    folder = spool.prepare("A/1/1", Program("#!/bin/sh\n"), run=True, repeats=True)
     assert spool.runs("A/1/1") == []
     for restarts in ("", "1"):
         values = {"PATH": "/usr/bin:/bin"} | ({"SLURM_RESTART_COUNT": restarts} if restarts else {})
@@ -331,6 +334,43 @@ def test_a_folder_knows_how_often_its_job_has_begun(tmp_path: Path) -> None:
     (folder / "begun").write_text("0\n" * 10**6)
     assert spool.script_end("A/1/1") == (None, 0.0)
     assert len(spool.runs("A/1/1")) == 512
+
+
+def test_a_second_run_is_turned_away(tmp_path: Path) -> None:
+    """It leaves no trace, and the folder says of the first one what it said; where runs may repeat it runs."""
+    spool = Spool(tmp_path)
+    for number, repeats in ((1, False), (2, True)):
+        key = f"A/1/{number}"
+        program = Program("#!/bin/sh\necho ran >>runs\nexit 3\n")
+        folder = spool.prepare(key, program, run=True, limit_s=60.0, repeats=repeats)
+        before = spool.evidence(key)
+        assert (before.begun, before.begun_at, before.script) == (False, None, None)
+        codes, values = [], {"PATH": "/usr/bin:/bin"}
+        for _ in range(2):
+            done = subprocess.run(
+                ["/bin/sh", "launch"], cwd=folder, env=values, check=False, timeout=300
+            )
+            codes.append(done.returncode)
+        runs = 2 if repeats else 1
+        assert codes == [3, 3 if repeats else FENCED]
+        assert (folder / "runs").read_text() == "ran\n" * runs
+        assert spool.runs(key) == ["0"] * runs
+        after = spool.evidence(key)
+        assert after.script is not None
+        assert (after.script.code, after.limit_s, after.released) == (3, 60.0, False)
+        assert after.begun_at is not None
+        assert abs(after.begun_at - time.time()) < 3600
+
+
+def test_a_run_that_was_cut_off_as_it_began_has_begun(tmp_path: Path) -> None:
+    """It would be turned away, so that nobody lets it run once more."""
+    spool = Spool(tmp_path)
+    folder = spool.prepare("A/1/1", Program(SCRIPT), run=True)
+    (folder / "begun").touch()
+    assert spool.runs("A/1/1") == []
+    (folder / "begun.once").touch()
+    assert spool.runs("A/1/1") == ["0"]
+    assert spool.evidence("A/1/1").begun
 
 
 @pytest.mark.parametrize("last", ["rm -rf ./* ./.??*", 'rm -rf "$PWD"', "rm -f begun state.json"])

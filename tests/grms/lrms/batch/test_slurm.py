@@ -9,6 +9,7 @@ import pytest
 
 from grms.lrms.batch.programs import ERROR_CHARACTERS_MAX, Answer, Programs
 from grms.lrms.batch.slurm import Slurm, SlurmSettings, failure
+from grms.lrms.batch.slurm_machine import SIZES_FORMAT
 from grms.lrms.batch.table import Ending, JobRow, Question
 from grms.lrms.port import (
     HomeRun,
@@ -172,6 +173,82 @@ async def test_without_a_log_it_is_not_missed(tmp_path: Path) -> None:
     for log in (False, True):
         system = slurm(tmp_path / "none", Says(SHOWS["8"]), sacct=False, log=log)
         assert code(await system.endings([question(in_table=True)])) == "8"
+
+
+async def test_one_job_is_asked_for_where_no_table_shows_it(tmp_path: Path) -> None:
+    """The controller says how it ended, that it has it, or that it does not know it; else it has said nothing."""
+    refused = Answer(1, b"", "slurm_load_jobs error: Access/permission denied")
+    asked = question(in_table=False)
+    for shows, known in (
+        (SHOWS["-gone"], False),
+        (SHOWS["-another job of that number"], False),
+        (SHOWS["-runs still"], True),
+        (refused, None),
+    ):
+        system = slurm(tmp_path, Says(shows), sacct=False)
+        assert await system.knows(asked) is known
+    ending = await slurm(tmp_path, Says(SHOWS["8"]), sacct=False).knows(asked)
+    assert isinstance(ending, Ending)
+    assert ending.end.exit_code == 8
+    assert await slurm(tmp_path, Says(), sacct=False).knows(replace(asked, number="")) is None
+    with pytest.raises(LrmsUnavailableError):
+        await slurm(tmp_path, Says(DOWN), sacct=False).knows(asked)
+
+
+class Records(Programs):
+    """Slurm's programs, which note what they are told; their answers are of no use.
+
+    Attributes:
+        words: of each call.
+    """
+
+    def __init__(self) -> None:
+        super().__init__({})
+        self.words: list[tuple[str, ...]] = []
+
+    async def run(
+        self,
+        program: str,
+        *arguments: str,
+        also: Mapping[str, str] | None = None,
+        dies_with_us: bool = False,
+        account: str = "",
+        folder: str = "/",
+        umask: int = -1,
+    ) -> Answer:
+        """Notes."""
+        del also, dies_with_us, folder, umask
+        self.words.append((account, program, *arguments))
+        machine = "main*|up|infinite|1-infinite|4|1\nb|up|infinite|1-infinite|4|1\n"
+        sizes = "up|1/3/0/4\n" if SIZES_FORMAT in arguments else machine
+        return said(sizes if program == "sinfo" else "")
+
+
+async def test_all_jobs_are_looked_at_and_the_sites_part_of_the_machine() -> None:
+    """Those of hidden partitions and of others than the site's too; `sinfo` takes no partition with `-a`."""
+    for partitions, words in (((), ("-a",)), (("main", "b"), ("-p", "main,b"))):
+        programs = Records()
+        await Slurm(programs, SlurmSettings("A", "grid", partitions)).look()
+        (squeue,) = [each for each in programs.words if each[1] == "squeue"]
+        assert squeue[1:7] == ("squeue", "-h", "-r", "-a", "-t", "all")
+        assert "-p" not in squeue
+        for sinfo in (each for each in programs.words if each[1] == "sinfo"):
+            assert sinfo[-2 - len(words) : -2] == words
+
+
+async def test_what_is_held_is_cancelled_only_while_it_waits() -> None:
+    """It may have been released and have started since; one that is seen running is ended as it is."""
+    programs = Records()
+    system = Slurm(
+        programs, SlurmSettings("A", "grid"), lambda key: "ann" if key == "B/1/2" else ""
+    )
+    for phase in (LrmsPhase.HELD, LrmsPhase.WAITING, LrmsPhase.RUNNING):
+        await system.cancel(replace(ROW, phase=phase))
+    held, waiting, runs = programs.words
+    assert held == ("ann", "scancel", f"--name={NAME}", "--state=PENDING", NUMBER)
+    assert waiting == runs == ("ann", "scancel", f"--name={NAME}", NUMBER)
+    await system.knows(question(in_table=False))
+    assert programs.words[-1][:2] == ("ann", "scontrol"), "to its own user nothing is hidden"
 
 
 class Ends(Says):

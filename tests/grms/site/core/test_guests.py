@@ -651,13 +651,15 @@ def test_a_guest_that_ran_is_not_repeated() -> None:
 
 
 @pytest.mark.parametrize("outcome", [Outcome.UNKNOWN, Outcome.COMPLETED])
-def test_a_guest_that_may_still_be_there_is_ended_for_sure(outcome: Outcome) -> None:
-    """Where nobody knows how it ended, the batch system is told to end it; else it is left alone."""
+def test_a_guest_that_may_still_be_there_does_not_begin_any_more(outcome: Outcome) -> None:
+    """Where nobody knows how it ended, it is ended if it waits; what runs is left alone."""
     site, key = waiting_guest()
     site(LrmsStarted, lrms_key=key, start_time=1.0)
     said = site(LrmsEnded, lrms_key=key, outcome=outcome, end_time=9.0, run_time=8.0)
-    cancels = [command.lrms_key for command in said if isinstance(command, LrmsCancel)]
-    assert cancels == ([key] if outcome is Outcome.UNKNOWN else [])
+    cancels = [command for command in said if isinstance(command, LrmsCancel)]
+    told = [(cancel.lrms_key, cancel.only_waiting) for cancel in cancels]
+    assert told == ([(key, True)] if outcome is Outcome.UNKNOWN else [])
+    assert one(site(LrmsAppeared, lrms_key=key), LrmsCancel).only_waiting
 
 
 def test_a_guests_cancel_that_was_undone_is_repeated() -> None:

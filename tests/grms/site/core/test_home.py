@@ -321,8 +321,22 @@ def test_a_job_that_is_lost_before_it_is_confirmed_is_submitted_again() -> None:
 def test_a_job_that_ran_is_not_repeated() -> None:
     """Whatever is said of it: it may have run to its end."""
     site, key = running_at_home()
-    assert kinds(site(LrmsLost, lrms_key=key, reason="a crash")) == ["LrmsCancel"]
+    cancel = one(site(LrmsLost, lrms_key=key, reason="a crash"), LrmsCancel)
+    assert cancel.only_waiting, "what runs after all is nobody's to end"
     assert site.job().outcome is Outcome.UNKNOWN
+
+
+def test_what_was_taken_for_over_and_runs_is_not_cancelled() -> None:
+    """Nobody has wanted its end: only what has not begun is ended, whoever's it was."""
+    site, key = running_at_home()
+    ended = {"outcome": Outcome.UNKNOWN, "end_time": 4.0, "run_time": 0.0}
+    assert one(site(LrmsEnded, lrms_key=key, **ended), LrmsCancel).only_waiting
+    for known in (key, "a/1/99", "b/1/1", "nobody/1/1", "a", "a/x/1"):
+        assert one(site(LrmsAppeared, lrms_key=known), LrmsCancel).only_waiting
+    site, key = running_at_home()
+    site(Cancel, load=FREE, job_id="a-1", user="ann")
+    assert not one(site(LrmsEnded, lrms_key=key, **ended), LrmsCancel).only_waiting
+    assert not one(site(LrmsAppeared, lrms_key=key), LrmsCancel).only_waiting
 
 
 def test_a_job_that_is_to_end_and_was_forgotten_has_ended() -> None:
@@ -335,7 +349,7 @@ def test_a_job_that_is_to_end_and_was_forgotten_has_ended() -> None:
 
 
 def test_a_cancel_that_was_undone_is_repeated() -> None:
-    """As often as the job comes back; one that nobody knows is ended as well."""
+    """As often as the job comes back; one that nobody knows is ended where it has not begun."""
     site, key = running_at_home()
     assert site(LrmsAppeared, lrms_key=key) == []
     assert "LrmsCancel" in kinds(site(Cancel, load=FREE, job_id="a-1", user="ann"))
@@ -343,8 +357,10 @@ def test_a_cancel_that_was_undone_is_repeated() -> None:
         assert one(event(lrms_key=key), LrmsCancel).lrms_key == key
     site(LrmsEnded, lrms_key=key, outcome=Outcome.CANCELLED, end_time=4.0, run_time=0.0)
     assert site.job().reason == ""
-    assert one(site(LrmsAppeared, lrms_key=key), LrmsCancel).lrms_key == key
-    assert one(site(LrmsAppeared, lrms_key="a/1/99"), LrmsCancel).lrms_key == "a/1/99"
+    again = one(site(LrmsAppeared, lrms_key=key), LrmsCancel)
+    assert (again.lrms_key, again.only_waiting) == (key, False)
+    orphan = one(site(LrmsAppeared, lrms_key="a/1/99"), LrmsCancel)
+    assert (orphan.lrms_key, orphan.only_waiting) == ("a/1/99", True)
 
 
 def test_an_end_by_other_hands_says_so() -> None:

@@ -1,9 +1,11 @@
 """What operators decide about jobs that do not go on, and how they find them."""
 
+from functools import partial
 from typing import Any
 
 import pytest
 
+from grms.site.core.intervention import UNCONFIRMED_S
 from grms.site.facts.commands import (
     LrmsSubmit,
     Refusal,
@@ -15,6 +17,13 @@ from grms.site.facts.commands import (
 )
 from grms.site.facts.events import (
     Cancel,
+    LrmsAccepted,
+    LrmsAway,
+    LrmsBack,
+    LrmsEnded,
+    LrmsLost,
+    LrmsSeen,
+    LrmsUnseen,
     OfferAnswered,
     OfferFailed,
     PartnerDown,
@@ -233,6 +242,43 @@ def test_a_suspect_job_is_stuck_and_a_job_at_home_is_not() -> None:
     assert site.state.why_stuck(site.job(), 0.0) == "b is lost"
     site(PartnerUp, load=FULL, partner="b", processors=8)
     site.submit(load=FREE)
-    assert site.state.why_stuck(site.job(2), 1e9) == ""
+    assert site.state.why_stuck(site.job(2), UNCONFIRMED_S) == ""
     assert one(site(Resubmit, **BY), ReplyJob).job_id == "a-1"
     assert [c for c in site.submit(load=FREE) if isinstance(c, LrmsSubmit)]
+
+
+def test_a_job_that_the_batch_system_does_not_confirm_is_stuck() -> None:
+    """Whether it does not answer, or answers and has not said that it has the job."""
+    site = Conversation(settings())
+    key = one(site.submit(load=FREE), LrmsSubmit).lrms_key
+    late = UNCONFIRMED_S + 1.0
+    assert site.state.why_stuck(site.job(), UNCONFIRMED_S) == ""
+    words = site.state.why_stuck(site.job(), late)
+    assert words == "the batch system has not confirmed it for 61 s"
+    site(LrmsAway, reason="out of order")
+    assert site.state.why_stuck(site.job(), 1.0) == "the batch system does not answer: out of order"
+    site(LrmsBack)
+    site(LrmsAccepted, lrms_key=key)
+    assert site.state.why_stuck(site.job(), 1e9) == ""
+
+
+def test_a_job_of_which_it_is_not_known_where_it_stands_is_stuck() -> None:
+    """Until that is known again, or it ends; of a job that is not there nothing is noted."""
+    site = Conversation(settings())
+    key = one(site.submit(load=FREE), LrmsSubmit).lrms_key
+    site(LrmsAccepted, lrms_key=key)
+    unseen = partial(site, LrmsUnseen, lrms_key=key, reason="no table shows it")
+    assert unseen() == []
+    words = "it is not known where it stands: no table shows it"
+    assert site.state.why_stuck(site.job(), 0.0) == words
+    assert site(LrmsSeen, lrms_key=key) == []
+    assert site.state.why_stuck(site.job(), 0.0) == ""
+    unseen()
+    site(LrmsLost, lrms_key=key, reason="a crash")
+    assert site.state.memory.unseen == {}
+    unseen()
+    ended = {"outcome": Outcome.COMPLETED, "end_time": 4.0, "run_time": 3.0}
+    site(LrmsEnded, lrms_key=key, **ended)
+    assert site.state.memory.unseen == {}
+    unseen()
+    assert site.state.memory.unseen == {}

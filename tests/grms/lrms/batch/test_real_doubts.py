@@ -1,0 +1,132 @@
+"""What operators and crashes do to a real Slurm, none of which ends a job: scenes over one."""
+
+import asyncio
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from grms.lrms.batch.programs import PATH
+from grms.lrms.port import (
+    Accepted,
+    Ended,
+    Lost,
+    LrmsOutcome,
+    LrmsPhase,
+    LrmsUnavailableError,
+    Unseen,
+    Vanished,
+)
+from tests.clusters.slurm import SlurmCluster, need_slurm
+from tests.grms.lrms.batch.scene import Scene, undisturbed
+from tests.waiting import until
+
+
+@pytest.fixture
+def cluster() -> Iterator[SlurmCluster]:
+    """A Slurm that the test starts; it ends in any case."""
+    need_slurm()
+    with tempfile.TemporaryDirectory(prefix="hanse-", dir="/tmp") as name:  # others pass through it
+        yield SlurmCluster(Path(name) / "cluster", nodes=1, cpus=4)
+
+
+def seen_by_nobody(folder: Path) -> str:
+    """Makes programs that show what one sees who is no operator, and returns their folder.
+
+    Slurm shows everything to its own user, whose test this is.
+    """
+    (folder / "bin").mkdir()
+    for name in ("squeue", "sinfo"):
+        program = shutil.which(name, path=PATH)
+        as_nobody = "setpriv --reuid=nobody --regid=nogroup --clear-groups"
+        (folder / "bin" / name).write_text(f'#!/bin/sh\nexec {as_nobody} {program} "$@"\n')
+        (folder / "bin" / name).chmod(0o755)
+    return str(folder / "bin")
+
+
+async def test_operators_may_hide_and_move(cluster: SlurmCluster, tmp_path: Path) -> None:
+    """A partition is hidden while jobs run in it, and a waiting job goes to another: each runs once."""
+    if os.getuid() != 0:
+        pytest.skip("what others see: this is not root, who alone can be somebody else here")
+    cluster.folder.parent.chmod(0o755)
+    programs = seen_by_nobody(tmp_path)
+    scene = Scene(cluster, tmp_path, programs=programs, partitions=["main"])
+    async with scene.up():
+        cluster.open_to_all()
+        first, held = await scene.running(1), await scene.submitted(2, held=True)
+        await until(lambda: scene.has(held, Accepted))
+        cluster.ask("scontrol", "update", "PartitionName=main", "Hidden=YES")
+        number = next(
+            line.split("|")[0]
+            for line in cluster.ask("squeue", "-h", "-a", "-o", "%i|%j").splitlines()
+            if line.endswith(held)
+        )
+        cluster.ask("scontrol", "update", f"JobId={number}", "Partition=urgent")
+        await scene.looks(8)
+        assert not any(isinstance(event, Unseen | Lost) for event in scene.events)
+        assert sorted(row[2] for row in scene.rows()) == ["main", "urgent"]
+        await undisturbed(scene, [first])
+        await scene.lrms.release(held)
+        await undisturbed(scene, [held])
+        assert scene.states() == ["CD", "CD"]
+
+
+async def test_hidden_jobs_go_on_where_all_partitions_are_used(
+    cluster: SlurmCluster, tmp_path: Path
+) -> None:
+    """The site has named none; another one stays visible, so that the machine has a size."""
+    if os.getuid() != 0:
+        pytest.skip("what others see: this is not root, who alone can be somebody else here")
+    cluster.folder.parent.chmod(0o755)
+    scene = Scene(cluster, tmp_path, programs=seen_by_nobody(tmp_path))
+    async with scene.up():
+        cluster.open_to_all()
+        key = await scene.running(1)
+        cluster.ask("scontrol", "update", "PartitionName=main", "Hidden=YES")
+        await scene.looks(8)
+        assert not scene.has(key, Unseen)
+        await undisturbed(scene, [key])
+
+
+async def test_a_submission_at_the_moment_of_a_death_is_made(
+    cluster: SlurmCluster, tmp_path: Path
+) -> None:
+    """The controller is killed, a job is submitted at once, the controller comes back: it runs, once."""
+    scene = Scene(cluster, tmp_path)
+    async with scene.up():
+        await scene.looks(1)
+        cluster.kill_controller()
+        with pytest.raises(LrmsUnavailableError):
+            await scene.submitted(1)
+        await asyncio.to_thread(cluster.start_controller)
+        assert await scene.lrms.look_up("A/1/1") is None
+        key = await scene.submitted(1)
+        await until(lambda: scene.runs(key) == 1)
+        await undisturbed(scene, [key])
+        assert scene.states() == ["CD"]
+
+
+async def test_a_script_outlives_its_controller(cluster: SlurmCluster, tmp_path: Path) -> None:
+    """The controller comes back with an empty state while the script runs: the job's folder says how it ends."""
+    scene = Scene(cluster, tmp_path)
+    async with scene.up():
+        key = await scene.running(1)
+        # A node that tells a controller of a run that it does not know is told to end it.
+        cluster.kill_node("n1")
+        cluster.kill_controller()
+        for path in (cluster.folder / "state").iterdir():
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        await asyncio.to_thread(cluster.start_controller)
+        await until(lambda: scene.has(key, Unseen))
+        record = await scene.lrms.look_up(key)
+        assert record is not None
+        assert (record.phase, record.end) == (LrmsPhase.UNKNOWN, None)
+        await scene.looks(8)
+        assert not scene.has(key, Ended, Vanished)
+        assert scene.rows() == []
+        end = await scene.ends(key)
+        assert (end.outcome, end.exit_code) == (LrmsOutcome.COMPLETED, 0)
+        assert scene.runs(key) == 1

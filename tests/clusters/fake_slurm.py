@@ -205,6 +205,7 @@ class Machine:
         shows: how many lines of its table `squeue` prints, as where a wrapper cuts it; None for all.
         hides: names of jobs that `squeue` leaves out, as one does that is filtered for its user.
         loses: how many answers of `sbatch` get lost from now on, of jobs that it takes all the same.
+        drops: how many calls of `sbatch` from now on it never hears of.
     """
 
     def __init__(self, log: Path, nodes: Mapping[str, int]) -> None:
@@ -226,6 +227,7 @@ class Machine:
         self.shows: int | None = None
         self.hides: set[str] = set()
         self.loses = 0
+        self.drops = 0
         self._hidden: set[str] = set()
 
     def answer(self, program: str, arguments: list[str]) -> bytes:
@@ -233,7 +235,9 @@ class Machine:
         program, _, account = program.partition("@")
         with self._lock:
             self._asker = account or pwd.getpwuid(os.getuid()).pw_name
-            if self.away:
+            drops = program == "sbatch" and self.drops > 0
+            self.drops -= drops
+            if self.away or drops:
                 error = "Unable to contact slurm controller (connect failure)"
                 return f"1\0{program}: error: {error}\n\0".encode()
             self._move_on()

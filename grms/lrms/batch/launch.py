@@ -66,8 +66,8 @@ ENVIRONMENT_BYTES_MAX: Final = 64 << 10
 ENVIRONMENT: Final = "environ"
 """In a job's folder: the variables that it has at home, each with a NUL character behind it."""
 
-KEY: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}/[0-9a-f]{1,16}/[0-9]{1,20}")
-"""A job's key: home site, epoch, number."""
+KEY: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}/[0-9a-f]{1,16}/[0-9]{1,20}(/[0-9]{1,9})?")
+"""A job's key: home site, epoch, number, and how often the batch system has got it, where it had let it go before."""
 
 OUTPUTS_BYTES_MAX: Final = 128 << 10
 """Most of the list of a job's outputs; the job itself could write more."""

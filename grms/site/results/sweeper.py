@@ -47,7 +47,7 @@ def living(memory: Memory, key: str) -> bool:
     """
     if key in memory.at_lrms:
         return True
-    home, _, number = key.split("/")
+    home, _, number, *_ = key.split("/")
     job = memory.jobs.get(int(number)) if home == memory.settings.name else None
     return job is not None and job.outcome is None
 

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from grms.kit.job_files import JobFile
 from grms.kit.shared_folders import SCRIPT as SCRIPT_NAME
 from grms.kit.shared_folders import SharedFile, SharedFolders
+from grms.lrms.batch.gridengine import GridEngine, GridEngineSettings
 from grms.lrms.batch.launch import (
     ARGUMENTS_BYTES_MAX,
     ENVIRONMENT,
@@ -32,10 +33,13 @@ from grms.lrms.batch.launch import (
     check_program,
     usable,
 )
+from grms.lrms.batch.programs import Programs
+from grms.lrms.batch.slurm import Slurm, SlurmSettings
 from grms.lrms.folders import Remains
 from grms.lrms.job_notes import Marks
 from grms.lrms.launched import FENCED, LAUNCH, LAUNCH_ONCE, ScriptEnd
 from grms.lrms.port import HomeRun, JobInput, LrmsRefusedError, Program
+from grms.site.facts.jobs import lrms_key, next_lrms_key
 
 SCRIPT = '#!/bin/sh\nprintf "%s\\0" "$@"\nprintf "%s" "$VALUE"\n'
 TEXT = st.text(st.characters(exclude_characters="\0", codec="utf-8"), max_size=20)
@@ -140,6 +144,23 @@ def test_a_key_is_one(tmp_path: Path, key: str) -> None:
         check_key(key)
     with pytest.raises(LrmsRefusedError, match="no key"):
         Spool(tmp_path).place(key)
+
+
+def test_a_job_that_was_let_go_has_a_key_too(tmp_path: Path) -> None:
+    """Its home site hands it in once more where the partner that was to have it has not taken it."""
+    spool, key = Spool(tmp_path), next_lrms_key(next_lrms_key(lrms_key("A", 0x1F, 17)))
+    assert check_key(key) == "A/1f/17/3"
+    spool.prepare("A/1f/17", Program(SCRIPT), run=False)
+    folder = spool.prepare(key, Program(SCRIPT), run=True)
+    assert folder.name == "A+1f+17+3"
+    assert spool.stale(time.time() + 10.0) == ["A/1f/17", "A/1f/17/3"]
+    spool.remove(key)
+    assert spool.stale(time.time() + 10.0) == ["A/1f/17"]
+    for system in (
+        GridEngine(Programs({}), GridEngineSettings("A", "grid", "")),
+        Slurm(Programs({}), SlurmSettings("A", "grid")),
+    ):
+        assert system.decode(system.encode(key)) == key
 
 
 @pytest.mark.parametrize(

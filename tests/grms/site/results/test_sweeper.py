@@ -75,6 +75,8 @@ def test_a_job_lives_until_its_end_is_known() -> None:
     name = memory.settings.name
     keys = [f"{name}/1/1", f"{name}/1/2", f"{name}/1/3", "b/1/1", "b/1/2", "b/1/3"]
     assert [living(memory, key) for key in keys] == [True, False, False, True, False, False]
+    # One that the batch system has let go has a name of one part more when it gets it again.
+    assert [living(memory, f"{name}/1/{number}/2") for number in (1, 2)] == [True, False]
 
 
 async def test_old_folders_go(tmp_path: Path) -> None:

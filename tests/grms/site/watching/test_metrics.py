@@ -223,6 +223,14 @@ def test_the_machine_the_queue_and_the_partners_have_figures() -> None:
     assert f'hanse_build_info{{python="{platform.python_version()}",version="' in collected
 
 
+def test_jobs_that_no_table_shows_are_counted() -> None:
+    """As many as there are now."""
+    metrics = SiteMetrics()
+    for jobs in (3, 0):
+        metrics.lrms.set_unseen(jobs)
+        assert f"hanse_lrms_jobs_unseen {jobs}.0" in generate_latest(metrics.registry).decode()
+
+
 def test_what_a_batch_system_has_not_kept_is_counted_once() -> None:
     """Its own counts only grow; each look adds what is new."""
     metrics, slips = SiteMetrics(), Slips()
